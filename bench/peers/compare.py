@@ -27,7 +27,7 @@ KEPT = {"message", "model_change", "thinking_level_change"}
 
 
 def base_session():
-    """The session that the large ones repeat."""
+    """Returns the session that the large ones repeat."""
     shared = Path(os.environ.get("CTX_DATA", ROOT.parent / "shared/data"))
     genuine = shared / "pi/before-compaction.jsonl"
     if genuine.exists():
@@ -36,8 +36,8 @@ def base_session():
 
 
 def repeat(source, target, megabytes):
-    """Writes a pi v3 session of about that size: the source over and over, linear, with fresh ids
-    and without compactions, so that the context is the whole session."""
+    """Writes a pi v3 session of about that size: the source repeated, linear, with new ids and without
+    compactions, so that the context is the whole session."""
     header, entries = None, []
     with open(source, encoding="utf-8") as lines:
         for line in lines:
@@ -67,15 +67,15 @@ def repeat(source, target, megabytes):
 
 
 def answer(command):
-    """The JSON a command prints last."""
+    """Returns the JSON on the last line of a command's output."""
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{command[0]} failed ({done.returncode}):\n{done.stderr}")
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-# The kernel carries the peak of whoever starts a process over to that process, so the starter must be
-# small: a Python without its library.
+# A process inherits the peak memory of its parent, so the parent must be small: a Python without its
+# library.
 MEASURE = """
 import posix, sys, time
 quiet = [(posix.POSIX_SPAWN_OPEN, 1, "/dev/null", posix.O_WRONLY, 0)]
@@ -88,7 +88,7 @@ print([status, (used.ru_utime + used.ru_stime) * 1e3, wall * 1e3, used.ru_maxrss
 
 
 def whole_process(command):
-    """CPU ms, wall ms and peak MiB of one run of a command."""
+    """Returns CPU ms, wall ms and peak MiB of one run of a command."""
     status, *figures = answer([sys.executable, "-I", "-S", "-c", MEASURE, *command])
     if status != 0:
         sys.exit(f"{' '.join(map(str, command))} failed")
@@ -100,7 +100,7 @@ def medians(samples):
 
 
 def take_turns(ours, theirs, rounds):
-    """Runs both in turn, the order swapped each round, and gives both lists of results."""
+    """Runs both alternately, swapping the order each round, and returns both lists of results."""
     results = ([], [])
     for number in range(rounds):
         pair = [(0, ours), (1, theirs)]
@@ -110,7 +110,7 @@ def take_turns(ours, theirs, rounds):
 
 
 def in_process(job, file, rounds, inner, warm):
-    """Median CPU ms of warm rounds inside a process."""
+    """Returns the median CPU ms of warm rounds inside a process."""
     example = RELEASE / "examples/open_context"
     ours = lambda: answer([example, job, file, inner])
     theirs = lambda: answer([NODE, HERE / "pi.mjs", job, file, inner])

@@ -2,10 +2,10 @@
 //
 //   node pi.mjs open FILE ROUNDS     open the session and rebuild its context, warm
 //   node pi.mjs count FILE ROUNDS    the same, and estimate every message of the context
-//   node pi.mjs status FILE          the same once: what a cold process costs
+//   node pi.mjs status FILE          the same once, in a cold process
 //   node pi.mjs append FILE ENTRIES  append that many user messages of 200 characters
 //
-// Only the two modules that are needed are imported, not the whole package: the fairest rival.
+// Only the two required modules are imported, not the whole package, to be fair to pi.
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { readFileSync } from "node:fs";

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Times ctx against pi on the same sessions, in one run, and writes the table to docs/benchmarks.md.
 #
-#   bench/peers/run.sh            all of it: some minutes
-#   bench/peers/run.sh --quick    fewer rounds and no 96 MB session: to see that it works
+#   bench/peers/run.sh            everything: takes some minutes
+#   bench/peers/run.sh --quick    fewer rounds and no 96 MB session: a quick test
 #
-# Needs npm, python3 and cargo. The base session is $CTX_DATA/pi/before-compaction.jsonl if that
-# is there, else the one in examples/.
+# Needs npm, python3 and cargo. The base session is $CTX_DATA/pi/before-compaction.jsonl if it exists,
+# else the one in examples/.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here"

@@ -1,4 +1,4 @@
-"""Queries that an archive can answer and queries that it cannot, of labelled conversations, for
+"""Queries from labelled conversations that an archive can answer, and queries that it cannot, for
 `cargo run -p ctx-memory --example auto_recall`. CTX_DATA is as for run.sh."""
 
 import json

@@ -1,4 +1,4 @@
-"""What ctx finds, beside tantivy, SQLite FTS5 and MiniLM: see run.sh."""
+"""Compares the recall of ctx with tantivy, SQLite FTS5 and MiniLM: see run.sh."""
 
 import argparse
 import glob
@@ -122,7 +122,7 @@ def by_minilm(model):
 
 
 def judged(ranked, questions):
-    """Recall at the cuts, one list a question."""
+    """Returns the recall at the cuts, one list per question."""
     return [
         [len(evidence & set(ranking[:cut])) / len(evidence) for cut in CUTS]
         for ranking, (_, evidence) in zip(ranked, questions, strict=True)

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Measures what ctx finds against what one would use instead, on the same conversations in one run:
-# tantivy (en_stem) and SQLite FTS5 (porter, OR), one message a document; and MiniLM where
-# sentence-transformers and a model are there.
+# Compares the recall of ctx with that of alternatives, on the same conversations in one run:
+# tantivy (en_stem) and SQLite FTS5 (porter, OR), one message per document; and MiniLM if
+# sentence-transformers and a model are installed.
 #
 #   bench/retrieval/run.sh                       ctx without a model
-#   bench/retrieval/run.sh --model DIR           and with the model in DIR (config.json,
+#   bench/retrieval/run.sh --model DIR           also with the model in DIR (config.json,
 #                                                tokenizer.json, model.safetensors)
-#   bench/retrieval/run.sh --split held-out      only the conversations no constant was chosen on
+#   bench/retrieval/run.sh --split held-out      only conversations on which no constant was chosen
 #
 # Needs python3 and cargo. The data is not in the repository, and must not be: set CTX_DATA to a
-# folder with locomo/*.json and beam/N/. CTX_BIN names a ctx that is built already; with --model it has
-# to have the feature `transformer`.
+# folder with locomo/*.json and beam/N/. CTX_BIN names an existing ctx binary; --model requires the
+# feature `transformer`.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 : "${CTX_DATA:?set CTX_DATA to a folder with locomo/*.json and beam/N/}"

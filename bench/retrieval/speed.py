@@ -1,5 +1,5 @@
-"""How long SQLite FTS5 and tantivy take for what `cargo bench -p ctx-memory --bench store` measures: see
-speed.sh. The texts and questions are the same: words as rare as in a language, spelled by rank."""
+"""Measures SQLite FTS5 and tantivy in the same way as `cargo bench -p ctx-memory --bench store`: see
+speed.sh. The texts and questions are the same: words with natural frequencies, spelled by rank."""
 
 import os
 import sqlite3
@@ -53,7 +53,7 @@ def questions():
 
 
 def timed(find, asked, least):
-    """The median of as many searches as fit into `least` seconds, in milliseconds."""
+    """Returns the median of all searches done in `least` seconds, in milliseconds."""
     times, end = [], time.perf_counter() + least
     while time.perf_counter() < end or len(times) < len(asked):
         words = asked[len(times) % len(asked)]

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Measures how fast ctx finds, takes in and opens beside SQLite FTS5 and tantivy, with the same texts and
-# questions in one run.
+# Compares the speed of ctx with SQLite FTS5 and tantivy: searching, adding and opening, with the same
+# texts and questions in one run.
 #
 #   bench/retrieval/speed.sh                                20,000 segments of 150 words
 #   CTX_BENCH_SEGMENTS=1000000 bench/retrieval/speed.sh     a million: takes an hour, and 4 GB

@@ -1,4 +1,4 @@
-//! Any bytes: read as a transcript or refused, and everything that is offered can be used.
+//! Any bytes are either read as a transcript or refused, and every returned item can be used.
 //!
 //! `cargo +nightly fuzz run transcript`; sessions make a good corpus.
 #![no_main]
@@ -16,7 +16,7 @@ fuzz_target!(|data: &[u8]| {
     transcript.inspect().expect("bytes in memory do not change");
     let mut copy = Vec::new();
     transcript.repaired_copy(&mut copy).expect("memory can be written");
-    for format in [Format::Pi, Format::OpenAiChat, Format::Anthropic, Format::PonyBunny] {
+    for format in [Format::PI, Format::OPENAI_CHAT, Format::ANTHROPIC, Format::PONYBUNNY] {
         transcript.convert(format, &mut copy).expect("memory can be written");
     }
 });

@@ -1,14 +1,14 @@
-// How much room OpenClaw leaves for the history, in the numbers of ctx.
+// Converts OpenClaw's budget for the history to the values of ctx.
 
-/** Characters of a prompt for a token, as OpenClaw estimates it. */
+/** Characters per token of a prompt, as estimated by OpenClaw. */
 const PER_TOKEN = 4;
 
-/** What the host keeps free for the answer. */
+/** The host's reserve for the answer. */
 export function reserve({ runtimeSettings }) {
   return runtimeSettings?.limits?.maxOutputTokens ?? undefined;
 }
 
-/** The model's window: as the host said before, as it is configured, or as the budget has it. */
+/** The model's window: as reported before by the host, as configured, or derived from the budget. */
 export function hostWindow(given, host, { config } = {}) {
   const { sessionId, tokenBudget, runtimeSettings } = given;
   const { provider, resolved } = runtimeSettings?.model ?? {};
@@ -19,10 +19,10 @@ export function hostWindow(given, host, { config } = {}) {
 }
 
 /**
- * What a request holds besides history and prompt: the system prompt, and what the turn has added.
+ * The tokens of a request besides history and prompt: the system prompt, and messages of the turn.
  *
- * The budget of a turn's first request is the window less reserve, system prompt and prompt. That of a
- * later one is the window less what the turn has added so far, the prompt included.
+ * The budget of a turn's first request is the window minus reserve, system prompt and prompt. That of a
+ * later one is the window minus the messages of the turn so far, including the prompt.
  */
 export function pending(first, given) {
   const { tokenBudget } = first.given;

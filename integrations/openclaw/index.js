@@ -4,8 +4,8 @@ import { Ctx } from "../shared/rpc.mjs";
 import { Sessions } from "../shared/session.mjs";
 import { Turn } from "./turn.js";
 
-// OpenClaw registers a plugin several times in a process and asks for an engine each turn: what lasts
-// is here, one process of ctx for each way in which it is configured.
+// OpenClaw registers a plugin several times per process and creates an engine for each turn: lasting
+// state is kept here, with one ctx process per configuration.
 const hosts = new Map();
 
 export default function register(api) {

@@ -1,6 +1,6 @@
 // node --test integrations/openclaw/test.mjs      ($CTX_BIN names the binary)
 //
-// The calls are those that a gateway makes, in its order; tests/clients/run.sh openclaw runs one.
+// The calls are those of a gateway, in its order; tests/clients/run.sh openclaw runs one.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -36,7 +36,7 @@ function first(sessionId, messages, prompt) {
   return at(sessionId, { messages, prompt, tokenBudget, model: "m", runtimeSettings, runtimeContext: undefined });
 }
 
-/** A request in the middle of a turn, which has added so many tokens. */
+/** A request in the middle of a turn that has added this number of tokens. */
 function later(sessionId, messages, prompt, added) {
   const limits = { promptTokenBudget: WINDOW, maxOutputTokens: null };
   const runtimeSettings = { model, limits };
@@ -55,7 +55,7 @@ function turn(n, characters = 20_000) {
   ];
 }
 
-/** A whole turn as the host has it; answers what the model saw last. */
+/** Runs a whole turn like the host; returns the last messages sent to the model. */
 async function held(engine, id, history, n) {
   const messages = turn(n);
   await engine.bootstrap(at(id, { runtimeContext: { tokenBudget: WINDOW } }));

@@ -1,5 +1,5 @@
-// What OpenClaw asks of an engine. One of these is made for each turn and thrown away after it, so
-// nothing is kept here but what belongs to the turn: sessions are the host's, and the daemon's.
+// The engine interface of OpenClaw. One instance is created per turn and discarded after it, so it holds
+// only the state of the turn: sessions belong to the host and to the `ctx rpc` process.
 
 import { createRequire } from "node:module";
 
@@ -7,16 +7,16 @@ import { hostWindow, pending, reserve } from "./budget.js";
 
 const { version } = createRequire(import.meta.url)("./package.json");
 
-/** A failure must not pass for a request that was made: it is logged each time. */
+/** A failure must not look like a request made by ctx: each one is logged. */
 const FELL_BACK = "the request goes out with OpenClaw's own messages";
 
 export class Turn {
   #host;
   #context;
-  /** The first request of the turn: the whole history, and what it may measure. */
+  /** The first request of the turn: the whole history, and its budget. */
   #first;
 
-  /** OpenClaw runs `legacy` in silence without both of these and `commitTurn`. */
+  /** Without both of these and `commitTurn`, OpenClaw silently runs `legacy`. */
   info = {
     id: "ctx",
     name: "ctx",
@@ -40,14 +40,14 @@ export class Turn {
 
   async assemble(given) {
     this.#note(given);
-    // Before each call of the model OpenClaw asks again, and what it then gives is what it got before,
-    // not the history. The turn's own messages it adds itself.
+    // OpenClaw calls this before each model request. Later calls get the result of the first one, not
+    // the history, and OpenClaw appends the turn's own messages itself.
     const first = this.#first && isLater(given) ? this.#first : this.#begin(given);
     const { settings, history } = first;
     try {
       const more = { pendingTokens: pending(first, given) };
       const made = await this.#session(given).request(settings, { messages: history }, more);
-      // The prompt the host adds itself. What stands around it, such as what was recalled, stays.
+      // The host adds the prompt itself. Messages around it, such as recalled ones, stay.
       const prompt = first.prompt ? history.length - 1 : undefined;
       const messages = made.messages.filter((_, n) => prompt === undefined || made.from[n] !== prompt);
       const { systemPromptAddition } = made;
@@ -66,7 +66,7 @@ export class Turn {
     const { advancementKey, isHeartbeat } = given;
     try {
       const session = this.#session(given);
-      // A turn that another process began is told with the next request.
+      // A turn that began in another process is sent with the next request.
       const messages = this.#first && [...this.#first.given.messages, ...given.messages];
       if (messages) await session.tell("sync", { messages, isHeartbeat });
       await session.tell("commit_turn", { advancementKey });
@@ -97,7 +97,7 @@ export class Turn {
       });
       const { ok, compacted, reason, result } = made;
       if (!compacted || !result) return { ok, compacted: false, reason };
-      // Entries are ctx's own, and the host keeps its transcript whole: it is told what became of it.
+      // Entry ids belong to ctx and the host keeps its whole transcript: return only the sizes.
       const { summary, tokensBefore, tokensAfter } = result;
       return { ok, compacted, reason, result: { summary, tokensBefore, tokensAfter } };
     } catch (error) {
@@ -112,7 +112,7 @@ export class Turn {
     return { changed: false, bytesFreed: 0, rewrittenEntries: 0 };
   }
 
-  // Turns without a durable transcript come through the next three.
+  // Turns without a durable transcript use the next three methods.
 
   async ingest({ message, ...given }) {
     const { ingestedCount } = await this.ingestBatch({ ...given, messages: [message] });
@@ -153,7 +153,7 @@ export class Turn {
 
   #begin(given) {
     const { messages, prompt } = given;
-    // The newest words of the user are what memory is asked for, and must not count as gone.
+    // Memory searches for the user's newest message, so it must not count as removed.
     const asked = prompt ? { role: "user", content: prompt, timestamp: Date.now() } : undefined;
     const window = hostWindow(given, this.#host, this.#context);
     const { window: most = Infinity, engine } = this.#host.config;
@@ -170,7 +170,7 @@ export class Turn {
     return this.#first;
   }
 
-  /** What the host says in passing: how large the window is, and which session has which key. */
+  /** Records the size of the window, and the key of each session. */
   #note({ sessionId, sessionKey, runtimeContext, runtimeSettings }) {
     const { windows, keys } = this.#host;
     const { maxOutputTokens, promptTokenBudget } = runtimeSettings?.limits ?? {};
@@ -198,7 +198,7 @@ export class Turn {
   }
 }
 
-/** Only the first request of a turn, or of another attempt at it, says how long the answer may be. */
+/** Only the first request of a turn, or of a retry, contains the maximum length of the answer. */
 function isLater(given) {
   const { limits } = given.runtimeSettings ?? {};
   return limits ? limits.maxOutputTokens == null : !("runtimeContext" in given);

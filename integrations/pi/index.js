@@ -117,7 +117,7 @@ function settings(pi, { model, getSystemPrompt }) {
   };
 }
 
-/** What pi would send, and the entry that each message comes from. */
+/** The messages that pi would send, and the entry of each. */
 function projection(manager) {
   const parts = manager.buildSessionProjection().entries.flatMap((entry) =>
     entry.messages.map((message) => ({ message, source: entry.sourceEntry.id })),
@@ -126,7 +126,7 @@ function projection(manager) {
   return { sources: told.map(({ source }) => source), messages: told.map(({ message }) => message) };
 }
 
-/** The entries' ids where pi sends what its session holds: summaries then cite entries of its file. */
+/** The ids of the entries if pi sends its session's messages: summaries then cite entries of its file. */
 function ids(manager, messages) {
   const known = projection(manager);
   const same = (message, n) =>
@@ -134,7 +134,7 @@ function ids(manager, messages) {
   return messages.every(same) ? once(known.sources.slice(0, messages.length)) : undefined;
 }
 
-/** An entry with several messages names the first of them. */
+/** An entry with several messages is identified by the first of them. */
 function once(sources) {
   const seen = new Set();
   return sources.map((source) => {

@@ -1,13 +1,13 @@
-// A client of `ctx rpc`: JSON-RPC 2.0 over a child process's pipes, one object a line.
+// A client of `ctx rpc`: JSON-RPC 2.0 over a child process's pipes, one object per line.
 // The integrations share it. Standard library of Node only.
 
 import { spawn } from "node:child_process";
 
-/** What ctx answered instead of a result, or why there was no answer. */
+/** An error answer of ctx, or the reason for a missing answer. */
 export class CtxError extends Error {
   /**
    * @param {string} message
-   * @param {string} kind one of the kinds of docs/rpc.md; `gone` where the process ended
+   * @param {string} kind one of the kinds of docs/rpc.md; `gone` if the process ended
    * @param {string} [hint] what to do next
    */
   constructor(message, kind, hint) {
@@ -17,7 +17,7 @@ export class CtxError extends Error {
   }
 }
 
-/** One process of `ctx rpc`: started when it is first needed, and again when it has ended. */
+/** One process of `ctx rpc`: started on first use, and restarted if it has ended. */
 export class Ctx {
   #program;
   #env;
@@ -29,10 +29,10 @@ export class Ctx {
   /**
    * @param {object} [options]
    * @param {string} [options.program] the binary; default: `$CTX_BIN`, else `ctx` on the PATH
-   * @param {Record<string, string>} [options.env] more environment for it, such as `CTX_HOME`
-   * @param {number} [options.timeout] how long a call may take, in milliseconds; default: 300,000,
-   *   as a compaction may ask a model several times
-   * @param {(line: string) => void} [options.say] takes what ctx has to say to a person
+   * @param {Record<string, string>} [options.env] additional environment variables, such as `CTX_HOME`
+   * @param {number} [options.timeout] timeout of a call, in milliseconds; default: 300,000,
+   *   as a compaction may call a model several times
+   * @param {(line: string) => void} [options.say] called with messages for the user
    */
   constructor({ program, env = {}, timeout = 300_000, say = () => {} } = {}) {
     this.#program = program || process.env.CTX_BIN || "ctx";
@@ -41,18 +41,18 @@ export class Ctx {
     this.#say = say;
   }
 
-  /** Counts the processes that were started: what was told to an earlier one is not known to a later. */
+  /** The number of processes started so far: a new one does not know what an earlier one was sent. */
   get generation() {
     return this.#running ? this.#starts : this.#starts + 1;
   }
 
-  /** Calls a method, and answers its result. */
+  /** Calls a method, and returns its result. */
   call(method, params) {
     this.#running ??= this.#start();
     return this.#running.call(method, params);
   }
 
-  /** Closes the pipe: ctx finishes what was asked and exits. The next call starts another process. */
+  /** Closes the pipe: ctx finishes running calls and exits. The next call starts another process. */
   end() {
     this.#running?.end();
     this.#running = undefined;
@@ -90,7 +90,7 @@ class Running {
       const last = this.#last && `: ${this.#last}`;
       gone(`${program} rpc ended with ${signal ?? `code ${code}`}${last}`);
     });
-    // Writing to a process that is gone fails here; "close" says the rest.
+    // Writing to a process that is gone fails here; "close" handles it.
     this.#child.stdin.on("error", () => {});
     lines(this.#child.stdout, (line) => this.#answered(line));
     lines(this.#child.stderr, (line) => {
@@ -151,8 +151,8 @@ class Running {
     }
   }
 
-  // The host may exit while ctx is idle, and not while an answer is due. When the host is gone the
-  // pipe is closed, and ctx ends too.
+  // The host may exit while ctx is idle, but not while a call is pending. When the host has exited,
+  // the pipe is closed, and ctx ends too.
   #hold(held) {
     const { stdin, stdout, stderr } = this.#child;
     for (const handle of [this.#child, stdin, stdout, stderr]) {
@@ -162,7 +162,7 @@ class Running {
   }
 }
 
-// `readline` would also split at U+2028, which may stand in JSON text as it is.
+// `readline` would also split at U+2028, which may occur unescaped in JSON.
 function lines(stream, take) {
   let parts = [];
   stream.setEncoding("utf8");

@@ -1,7 +1,7 @@
-// Sessions of a host in `ctx rpc`: opened when they are first needed, and again where ctx was started
-// again or the host's settings changed.
+// Sessions of a host in `ctx rpc`: opened on first use, and reopened if ctx was restarted or the host's
+// settings changed.
 
-/** How far the size of what is counted and not sent may move before a session is opened anew. */
+/** Maximum change in size of system prompt and tools before a session is reopened. */
 const SLACK = 4_000;
 
 /** The sessions of one host process; the least recently used are closed beyond `most`. */
@@ -13,7 +13,7 @@ export class Sessions {
 
   /**
    * @param {import("./rpc.mjs").Ctx} ctx
-   * @param {(text: string) => void} warn takes what a person should be told
+   * @param {(text: string) => void} warn called with warnings for the user
    * @param {number} [most]
    */
   constructor(ctx, warn, most = 64) {
@@ -36,7 +36,7 @@ export class Sessions {
     return this.#known.get(id);
   }
 
-  /** Lets a session go. */
+  /** Closes a session. */
   close(id) {
     const session = this.#known.get(id);
     this.#known.delete(id);
@@ -44,7 +44,7 @@ export class Sessions {
   }
 }
 
-/** One session. Its calls are made one after another. */
+/** One session. Its calls are made in sequence. */
 class Session {
   #ctx;
   #id;
@@ -58,7 +58,7 @@ class Session {
     this.#warn = warn;
   }
 
-  /** Whether this process of ctx knows what the session holds. */
+  /** Whether the current ctx process has the session open. */
   get isOpen() {
     return this.#opened !== undefined && this.#opened.generation === this.#ctx.generation;
   }
@@ -69,8 +69,8 @@ class Session {
   }
 
   /**
-   * Makes the messages of the next request out of the whole history. What goes out unchanged are the
-   * host's own objects; `from` in the answer is where each stood in the history.
+   * Assembles the messages of the next request from the whole history. Unchanged messages are returned
+   * as the host's own objects; `from` contains the index of each in the history.
    *
    * @param {object} settings the parameters of `open`
    * @param {{messages: object[], ids?: (string | null)[]}} history
@@ -91,11 +91,11 @@ class Session {
   }
 
   /**
-   * Compacts the history. `kept` in the answer is the index of the first message that stays.
+   * Compacts the history. `kept` in the result is the index of the first kept message.
    *
    * @param {object} settings the parameters of `open`
-   * @param {{messages: object[], ids?: (string | null)[]} | undefined} history `undefined`: what was
-   *   told of it so far
+   * @param {{messages: object[], ids?: (string | null)[]} | undefined} history `undefined`: the
+   *   messages sent so far
    * @param {object} options parameters of `compact`
    */
   compact(settings, history, options) {
@@ -107,7 +107,7 @@ class Session {
     });
   }
 
-  /** Any other call, of a session that is open; otherwise there is nobody to tell. */
+  /** Makes any other call if the session is open; otherwise does nothing. */
   tell(method, params = {}) {
     return this.#queued(async () => (this.isOpen ? this.#call(method, params) : undefined));
   }
@@ -122,7 +122,7 @@ class Session {
         await this.#open(settings);
         return await work();
       } catch (error) {
-        // The process ended: another one is told everything, once.
+        // The process ended: send everything to a new one, once.
         if (error.kind !== "gone") throw error;
         this.#warn(error.message);
         await this.#open(settings);
@@ -153,8 +153,8 @@ class Session {
   }
 }
 
-// What was cut in a session stays cut while it is open, and a prompt cache lives on that. A system
-// prompt that tells the time is no reason to give it up.
+// Edits persist while a session is open, and the prompt cache depends on that. A small change of the
+// system prompt, such as the current time, is not a reason to reopen it.
 function differs(one, other) {
   const { systemPrompt: a, tools: b, ...rest } = one;
   const { systemPrompt: c, tools: d, ...others } = other;

@@ -15,7 +15,7 @@ after(() => rmSync(folder, { recursive: true }));
 const env = { CTX_HOME: join(folder, "home") };
 const settings = { window: 40_000, format: "pi" };
 
-/** The binary, which notes its process before it begins; `first` is shell that runs before that. */
+/** Wraps the binary: it records its pid before it starts; `first` is a shell command run before that. */
 function noted(name, first = "") {
   const [program, pids] = [join(folder, name), join(folder, `${name}.pids`)];
   const binary = process.env.CTX_BIN ?? "ctx";

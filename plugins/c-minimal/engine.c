@@ -1,9 +1,9 @@
-/* A context engine in plain C: keeps all messages while they fit, else the newest that fit into half
- * of the room.
+/* A context engine in plain C: keeps all messages while they fit, else the newest that fit half
+ * of the budget.
  *
- * It needs no JSON library. Of a call it looks for two members of the outermost object, "id" and
- * "verb", and for the sizes of the rows and of the room. The host knows sizes and groups, keeps what must stay
- * and does not split tool calls from their results, so an engine can be as small as this.
+ * It needs no JSON library. In a call it looks for two members of the outermost object, "id" and
+ * "verb", and for the sizes of the rows and of the budget. The host knows sizes and groups, keeps protected
+ * messages and does not separate tool calls from their results, so an engine can be this small.
  */
 #include "ctx_engine.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A place in the bytes of a call. */
+/* A position in the bytes of a call. */
 typedef struct cursor {
     const char *at, *end;
 } cursor;
@@ -20,7 +20,7 @@ static void skip_space(cursor *c) {
     while (c->at < c->end && strchr(" \t\r\n", *c->at) && *c->at) c->at++;
 }
 
-/* Steps over a string, and gives what is between its quotes. */
+/* Skips a string, and returns the text between its quotes. */
 static int read_string(cursor *c, const char **text, size_t *len) {
     if (c->at >= c->end || *c->at != '"') return 0;
     *text = ++c->at;
@@ -31,8 +31,8 @@ static int read_string(cursor *c, const char **text, size_t *len) {
     return 1;
 }
 
-/* Steps over any value: up to the comma or bracket behind it. Nothing recurses, so deep nesting
- * costs no stack. */
+/* Skips any value: up to the comma or bracket after it. Not recursive, so deep nesting uses no
+ * stack. */
 static int skip_value(cursor *c) {
     const char *text;
     size_t len, depth = 0;
@@ -50,7 +50,7 @@ static int skip_value(cursor *c) {
     return 0;
 }
 
-/* Finds "id" and "verb" of the outermost object, wherever they stand in it. */
+/* Finds "id" and "verb" of the outermost object, in any order. */
 static int read_call(ctx_bytes call, unsigned long long *id, const char **verb, size_t *verb_len) {
     cursor c = {(const char *)call.data, (const char *)call.data + call.len};
     int found = 0;
@@ -84,8 +84,8 @@ static int is(const char *verb, size_t len, const char *name) {
     return len == strlen(name) && memcmp(verb, name, len) == 0;
 }
 
-/* The number behind the next `"name":`, or 0 where there is none. Inside of a string the quotes of a
- * name would be escaped, so nothing that a user says can be taken for one. */
+/* Returns the number after the next `"name":`, or 0 if there is none. Inside a string the quotes of a
+ * name would be escaped, so text of a user cannot be mistaken for one. */
 static int next_number(cursor *c, const char *name, unsigned long long *number) {
     size_t len = strlen(name);
     for (; (size_t)(c->end - c->at) > len; c->at++) {
@@ -99,7 +99,7 @@ static int next_number(cursor *c, const char *name, unsigned long long *number) 
     return 0;
 }
 
-/* How many of the newest rows to keep. This engine is sent all rows each time, without contents. */
+/* Returns the number of newest rows to keep. This engine gets all rows each time, without contents. */
 static unsigned long long keep_last(ctx_bytes call) {
     const cursor whole = {(const char *)call.data, (const char *)call.data + call.len};
     unsigned long long tokens, room = 0, total = 0, rows = 0;
@@ -124,7 +124,7 @@ static const char *answer_to(const char *verb, size_t len) {
     return "\"error\":{\"kind\":\"unsupported\",\"message\":\"c-minimal does not know this verb\"}";
 }
 
-/* The engine keeps nothing, but a host needs an address. */
+/* The engine has no state, but a host needs an address. */
 static char nothing;
 
 static int32_t create(const ctx_host_v1 *host, void **engine) {
@@ -142,7 +142,7 @@ static int32_t call(void *engine, ctx_bytes bytes, ctx_buffer *answer) {
         said = is(verb, verb_len, "assemble") ? NULL : answer_to(verb, verb_len);
     else
         said = "\"error\":{\"kind\":\"badRequest\",\"message\":\"a call has an id and a verb\"}";
-    /* Two numbers of twenty digits at most, names, braces and an end. */
+    /* Two numbers of at most twenty digits, names, braces and the terminator. */
     size_t capacity = (said ? strlen(said) : 0) + 80;
     char *text = malloc(capacity);
     if (!text) return CTX_PANICKED;
@@ -157,7 +157,7 @@ static int32_t call(void *engine, ctx_bytes bytes, ctx_buffer *answer) {
 
 static void release(ctx_buffer answer) { free(answer.data); }
 
-/* Calls take no time: there is nothing to stop. */
+/* Calls return at once: there is nothing to cancel. */
 static void cancel(void *engine) { (void)engine; }
 
 static void destroy(void *engine) { (void)engine; }

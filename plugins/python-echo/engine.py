@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A context engine as a process, in the standard library of Python alone.
+"""A context engine as a process that needs only the standard library of Python.
 
-One JSON object a line comes on stdin: {"id", "verb", "params"}. One goes out on stdout for each:
-{"id", "ok"} or {"id", "error"}. This engine answers `assemble` with whole `messages`, by id: all rows,
-or the newest that fit into the room, with their groups whole. Nothing else may be printed to stdout;
-stderr is free.
+Each line on stdin is one JSON object: {"id", "verb", "params"}. Each is answered by a line on stdout:
+{"id", "ok"} or {"id", "error"}. This engine answers `assemble` with the full list of `messages`, by id:
+all rows, or the newest whole groups that fit the budget. Nothing else may be printed to stdout; stderr
+is free.
 """
 import json
 import sys
@@ -40,7 +40,7 @@ def assemble(params):
         if room < 0:
             break
         kept.add(group)
-    # A group that holds a row that must stay stays.
+    # Keep groups with a protected row.
     kept.update(row.get("group") for row in rows if row.get("keep"))
     return {"messages": [{"id": row["id"]} for row in rows if row.get("group") in kept]}
 
@@ -59,11 +59,11 @@ def answer(line):
     try:
         call = json.loads(line)
         if "cancel" in call:
-            return None  # calls are answered before the next line is read: it comes too late
+            return None  # too late: calls are answered before the next line is read
         if call.get("verb") not in VERBS:
             raise Failure("unsupported", f"no verb '{call.get('verb')}'")
         return {"id": call.get("id", 0), "ok": VERBS[call["verb"]](call.get("params") or {})}
-    except Exception as error:  # whatever goes wrong is an answer
+    except Exception as error:  # every failure is an answer
         of = call.get("id", 0) if isinstance(call, dict) else 0
         kind = getattr(error, "kind", "badRequest")
         return {"id": of, "error": {"kind": kind, "message": str(error)}}

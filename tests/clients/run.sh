@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Real clients against a fake provider, without ctx and with it; what the provider received is judged.
+# Runs real clients against a fake provider, without and with ctx, and checks the received requests.
 #
 #   tests/clients/run.sh [sdk|codex|gemini|qwen|opencode|pi|openclaw|claude|anthropic-runner|anthropic-runner-js|
 #                         langchain|openai-agents|pydantic-ai|vercel-ai ...]    default: all
 #   tests/clients/run.sh --ci        sdk, codex, gemini, pi, anthropic-runner and vercel-ai; installs nothing,
-#                                    77 where something is missing
+#                                    77 if something is missing
 #   tests/clients/run.sh --install [--ci | CLIENT ...]    only installs
 #
-# What is missing is installed into target/clients (or $CTX_CLIENTS), pi into target/pi (or $CTX_PI).
-# Claude Code is proprietary and runs only where you have put it into target/clients yourself.
-# ctx and the provider are built, unless $CTX_BIN and $CTX_PROVIDER name them. Exit code: 0 well, 1 a fault, 77 nothing to run.
+# Missing clients are installed into target/clients (or $CTX_CLIENTS), pi into target/pi (or $CTX_PI).
+# Claude Code is proprietary and runs only if you have installed it into target/clients yourself.
+# ctx and the provider are built, unless $CTX_BIN and $CTX_PROVIDER name them. Exit code: 0 passed, 1 failed, 77 nothing to run.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -48,7 +48,7 @@ add() {
     [ -e "$clients/node_modules/$1/package.json" ] || npm_install "$clients" "$1@$2"
 }
 
-# The modules that Python must be able to import, then what pip is to install for that.
+# The required Python modules, then the pip packages that contain them.
 add_python() {
     local modules=$1
     shift
@@ -90,7 +90,7 @@ if [ -z "${CTX_PROVIDER-}" ]; then
     cargo build --quiet --manifest-path "$root/Cargo.toml" -p ctx-testkit --features provider --example provider
 fi
 
-# Where the system lets us, nothing that runs here can reach further than this machine.
+# If the system permits it, processes started here have no network access beyond this machine.
 run=(python3 -m harness "${ci[@]}" "${names[@]}")
 cd "$here"
 if unshare --net true 2>/dev/null && command -v ip >/dev/null; then

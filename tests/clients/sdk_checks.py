@@ -1,4 +1,4 @@
-"""What the official SDKs make of a base URL; prints JSON. Run with the Python that has them.
+"""Checks how the official SDKs use a base URL; prints JSON. Run with the Python that has them.
 
     sdk_checks.py URL
 
@@ -98,7 +98,7 @@ def models():
 
 
 def failing(ask, *statuses):
-    """The SDK's own exception for each status, which depends on status and body."""
+    """Returns the SDK's exception for each status, which depends on status and body."""
 
     def check():
         said = []
@@ -121,7 +121,7 @@ def cut():
 
 
 def grown(turn):
-    """How many turns go well in a history that grows until it would not fit."""
+    """Returns the number of successful turns in a history that grows until it no longer fits."""
     history = []
     for n in range(TURNS):
         history += asked(f"CALL {n}")
@@ -183,7 +183,7 @@ GROWTH = {"chat": chat_turn, "responses": responses_turn, "messages": messages_t
 
 
 def said(check):
-    """As text without the numbers that a provider counts up."""
+    """Returns the text without the numbers that a provider increments."""
     try:
         return re.sub(r"(_|\b)\d+\b", "#", json.dumps(check()))
     except Exception as error:

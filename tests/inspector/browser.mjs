@@ -1,4 +1,4 @@
-// A browser, a server under test, and what is checked of every view.
+// A browser, a server under test, and the checks of every view.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -19,7 +19,7 @@ const FLAGS = [
 
 const TYPES = { ".html": "text/html", ".css": "text/css", ".js": "text/javascript" };
 
-// Packages are where `modules` says: they are no part of this folder.
+// Packages are in `modules`, not in this folder.
 export async function openBrowser(run) {
   const from = createRequire(join(run.modules, "node_modules", "of-the-test.js"));
   const { chromium } = from("playwright-core");
@@ -39,7 +39,7 @@ export async function closeBrowser(run) {
   if (run.profile) rmSync(run.profile, { recursive: true, force: true });
 }
 
-// Starts `ctx inspect`, and says where it is.
+// Starts `ctx inspect`, and returns its address.
 export async function serve(run, ...args) {
   const port = args.includes("--listen") ? [] : ["--port", "0"];
   const { address, stop } = await start(run, "inspect", ...port, ...args);
@@ -47,7 +47,7 @@ export async function serve(run, ...args) {
   return { base: `${url.origin}/`, port: url.port, session: address.session, stop };
 }
 
-// Starts a server of ctx, and reads where it is. It ends by the signal that Ctrl-C sends.
+// Starts a server of ctx, and reads its address. It is ended by the signal of Ctrl-C.
 export async function start(run, command, ...args) {
   const child = spawn(run.bin, [command, ...args, "--json"], { env: run.env, stdio: ["ignore", "pipe", "pipe"] });
   let said = "", complained = "";
@@ -64,7 +64,7 @@ export async function start(run, command, ...args) {
       try {
         found(JSON.parse(said));
       } catch {
-        // There is more to come.
+        // The output is incomplete.
       }
     });
     ended.then(() => failed(new Error(`ctx ${command} ended: ${complained}`)));
@@ -72,8 +72,7 @@ export async function start(run, command, ...args) {
   return { address, stop };
 }
 
-// A page whose console is watched: any error there fails the test, but for those that `expects`
-// names.
+// A page whose console is monitored: any error there fails the test, except those in `expects`.
 export async function openPage(run, { theme, width }) {
   const page = await run.browser.newPage();
   await page.setViewportSize({ width, height: width < 500 ? 780 : 860 });
@@ -90,7 +89,7 @@ export async function openPage(run, { theme, width }) {
     dialog.dismiss();
   });
   page.shot = `${theme}-${width}`;
-  // Who works on the page sees it without building the program again.
+  // For development of the page: uses its files without rebuilding the program.
   const assets = process.env.CTX_INSPECTOR_ASSETS;
   if (assets) {
     await page.route(/\/assets\/|\/$/, async (route) => {
@@ -105,7 +104,7 @@ export async function openPage(run, { theme, width }) {
   return page;
 }
 
-// Goes somewhere within the page, and waits until what is told is there.
+// Navigates within the page, and waits until the given content is there.
 export async function go(page, server, hash, selector) {
   const url = `${server.base}${hash}`;
   if (page.url().startsWith(server.base)) await page.evaluate((to) => (location.hash = to), hash.replace(/^#?/, "#"));
@@ -113,10 +112,10 @@ export async function go(page, server, hash, selector) {
   await page.waitForSelector(selector);
 }
 
-// What must hold of every view: nothing ran, nothing complained, axe finds nothing serious, and the
-// page is no wider than its window.
+// The checks of every view: no injected script ran, no errors were logged, axe finds nothing serious, and
+// the page is not wider than its window.
 export async function check(run, page, name) {
-  // What stands over the page covers the window, not all of the page.
+  // An overlay covers the window, not the whole page.
   const fullPage = !(await page.$("dialog[open]"));
   await page.screenshot({ path: join(run.out, `${name}-${page.shot}.png`), fullPage });
   assert.equal(await page.evaluate(() => window.hit), undefined, `${name}: something was executed`);
@@ -138,7 +137,7 @@ export async function text(page, selector) {
   return (await page.textContent(selector)).trim();
 }
 
-// Waits until something holds, which the page brings about by itself.
+// Waits until a condition holds, without any action on the page.
 export async function until(page, what, probe, argument) {
   await page.waitForFunction(probe, argument, { timeout: 60_000 }).catch((error) => {
     throw new Error(`${what}: ${error.message.split("\n")[0]}`);

@@ -1,4 +1,4 @@
-// What is tried once: live sessions, undo, a hostile transcript, one that is very long.
+// Cases run once: live sessions, undo, a hostile transcript, a very long one.
 
 import assert from "node:assert/strict";
 import { appendFileSync, readFileSync } from "node:fs";
@@ -8,8 +8,8 @@ import { HOSTILE, exchange, writeHostile, writeLarge } from "./fixtures.mjs";
 
 const ENTRIES = 100_000;
 
-// A page of a session that goes on shows what comes, and leaves who reads elsewhere there; a server that
-// goes away is missed, and one that comes back is heard again.
+// The page of a live session shows new requests, but does not move a user who reads elsewhere; it reports
+// a server that stops, and reconnects when it is back.
 export async function live(run, about) {
   const server = await serve(run, about.growing, "--window", "64k");
   const page = await openPage(run, { theme: "light", width: 1280 });
@@ -32,7 +32,7 @@ export async function live(run, about) {
   const scrolled = () => page.locator(".requests-section .scroll").evaluate((box) => box.scrollTop);
   assert.ok(await scrolled() > 100, "and so does the table");
 
-  // Who scrolled the table away, or looks at an earlier request, stays there.
+  // A user who scrolled the table, or reads an earlier request, stays there.
   await page.locator(".requests-section .scroll").evaluate((box) => (box.scrollTop = 60));
   await grow();
   assert.deepEqual([await scrolled(), await cursor()], [60, count + 3]);
@@ -50,7 +50,7 @@ export async function live(run, about) {
   assert.equal(await cursor(), count + 5);
   assert.equal(await page.isVisible("#newer"), false);
 
-  // So does who reads of a compaction.
+  // So does a user who reads about a compaction.
   await page.locator("#compaction-list a").first().click();
   await page.waitForSelector(".facts-list tr[data-at]");
   await page.locator(".scroll").evaluate((box) => (box.scrollTop = 70));
@@ -73,7 +73,7 @@ export async function live(run, about) {
   await until(page, "the loss is told", () => document.querySelector("#link").textContent === "Reconnecting");
   assert.match(await text(page, "#lost"), /has not answered since \d\d:\d\d:\d\d/);
   await check(run, page, "lost");
-  // What is not here any more cannot be shown until it is back.
+  // Content that is not loaded cannot be shown until the server is back.
   await page.keyboard.press("Enter");
   await page.waitForSelector("main .failed");
   assert.match(await text(page, "main .failed"), /does not answer/);
@@ -88,7 +88,7 @@ export async function live(run, about) {
   await page.close();
 }
 
-// A compaction is taken back by who has the token, and put in force again.
+// With the token, a compaction is undone and applied again.
 export async function undo(run, server) {
   const page = await openPage(run, { theme: "light", width: 1280 });
   await go(page, server, "#/", ".sessions tr[data-at]");
@@ -138,7 +138,7 @@ export async function undo(run, server) {
   await page.close();
 }
 
-// Markup in every field is shown, and does nothing.
+// Markup in every field is shown as text, without effect.
 export async function hostile(run) {
   const file = writeHostile(run.dir);
   const server = await serve(run, file, "--window", "16k", "--profile", "memory-context");
@@ -170,8 +170,8 @@ export async function hostile(run) {
   await page.close();
 }
 
-// However long the session, the page holds what is seen of it and no more. `opened` is its server: it
-// replays the session while other things are tried.
+// However long the session, the page contains only its visible part. `opened` is its server: it replays
+// the session while other cases run.
 export function openLarge(run) {
   const file = writeLarge(run.dir, ENTRIES);
   return serve(run, file, "--window", "200k").then(async (server) => {
@@ -193,7 +193,7 @@ export async function large(run, opened) {
   assert.ok((await nodes()) < 3_000, `${await nodes()} elements`);
   await check(run, page, "large");
   await go(page, server, `#/s/${server.session}/r/${requests}`, ".entries tr[data-at]");
-  // The heading, each message before the last answer, and the summary that stands for the first of them.
+  // The heading, each message before the last answer, and the summary that replaces the first of them.
   assert.equal(Number(await page.getAttribute(".entries", "aria-rowcount")), 1 + (ENTRIES - 1) + 1);
   await page.locator(".entries .opener").first().focus();
   await page.keyboard.press("End");
@@ -211,17 +211,17 @@ export async function large(run, opened) {
   await until(page, "the middle comes", () => [...document.querySelectorAll(".entries td.c-begins")].some((cell) => /Entry number [45]\d{4} /.test(cell.textContent)));
   assert.ok((await nodes()) < 3_000, `${await nodes()} elements`);
   assert.ok(await page.locator(".entries tr[data-at]").count() < 60);
-  // The request itself, the page of its end and that of its middle, or two where they meet.
+  // The request itself, the page of its end and that of its middle, or two where these meet.
   assert.ok(asked.length <= 4, asked.join());
   await check(run, page, "large-request");
   await highest(page);
   await page.close();
 }
 
-// Browsers draw nothing below some height: a table that would be higher is reached to its end too.
+// Browsers limit the height of an element: a table that would exceed it can still be scrolled to its end.
 async function highest(page) {
-  const seen = await page.evaluate(async () => {
-    const { makeTable, moveBy, setCount } = await import(new URL("assets/table.js", document.baseURI));
+  const seen = await page.evaluate(() => {
+    const { makeTable, moveBy, setCount } = window;
     const made = makeTable({ caption: "Numbers", kind: "entries", columns: [{ name: "Number", kind: "c-entry" }], cells: (at) => [String(at)] });
     document.querySelector("#view").replaceChildren(made.box);
     setCount(made, 2_000_000);

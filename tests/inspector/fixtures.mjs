@@ -1,10 +1,10 @@
-// A home with sessions, a transcript that is hostile, and one of 100,000 entries.
+// A home with sessions, a hostile transcript, and one of 100,000 entries.
 
 import { execFileSync } from "node:child_process";
 import { appendFileSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-// Anything that ran would leave a mark in the page.
+// A script that ran would leave a mark in the page.
 export const HOSTILE = "<script>window.hit=1</script><img src=x onerror=\"window.hit=1\">'\"><svg onload=window.hit=1> \u202e</textarea></script>${window.hit=1}";
 
 const START = Date.parse("2026-03-11T18:04:00Z");
@@ -29,7 +29,7 @@ export function makeHome(run) {
   writeFileSync(join(sessions, "sessions.json"), JSON.stringify(store), { mode: 0o600 });
   const first = join(sessions, `${ids[0]}.jsonl`);
   ctx(run, "compact", first, "--window", "64k", "--force");
-  // It goes on after the compaction.
+  // The session continues after the compaction.
   let leaf = JSON.parse(readFileSync(first, "utf8").trim().split("\n").at(-1)).id;
   for (let n = 100; n < 104; n += 1) {
     const more = exchange(leaf, n);
@@ -62,7 +62,7 @@ function usage() {
   return { api: "anthropic-messages", provider: "anthropic", model: "claude-sonnet-4-5", stopReason: "stop", usage: { input: 10, output: 10, cacheRead: 0, cacheWrite: 0, totalTokens: 20, cost: { total: 0 } } };
 }
 
-// Markup wherever a transcript may hold text: ids, names of tools, arguments, models, the file's name.
+// Markup wherever a transcript may contain text: ids, names of tools, arguments, models, the file's name.
 export function writeHostile(dir) {
   const folder = join(dir, "hostile");
   mkdirSync(folder, { recursive: true });
@@ -93,7 +93,7 @@ export const ARABIC = "مرحبا بالعالم، هذا نص يكتب من ا�
 export const WORD = "Donaudampfschifffahrtsgesellschaftskapitaensmuetze".repeat(30);
 export const LONG_WORD = 5_000_000;
 
-// Text from right to left, a word of 1,500 letters, and five megabytes without a space.
+// Right-to-left text, a word of 1,500 letters, and five megabytes without a space.
 export function writeStrange(dir) {
   const file = join(dir, `${"a-very-long-name-without-spaces-".repeat(6)}.jsonl`);
   let text = line({ type: "session", version: 3, id: "strange", timestamp: new Date(START).toISOString(), cwd: "/" });
@@ -125,7 +125,7 @@ export function writeMany(dir) {
   return home;
 }
 
-// Many short messages: what is slow is then the number.
+// Many short messages: only their number matters.
 export function writeLarge(dir, entries) {
   const file = join(dir, "large.jsonl");
   const parts = [line({ type: "session", version: 3, id: "large", timestamp: new Date(START).toISOString(), cwd: "/" })];

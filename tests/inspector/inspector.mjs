@@ -1,4 +1,4 @@
-// The inspector in a browser: every view opened and used, dark and light, on a desk and on a phone.
+// The inspector in a browser: every view opened and used, dark and light, on a desktop and on a phone.
 //
 //     node inspector.mjs CTX EXAMPLES MODULES OUT [only]
 //

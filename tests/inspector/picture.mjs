@@ -6,9 +6,9 @@ import { join } from "node:path";
 
 import { check, go, openPage, serve, text } from "./browser.mjs";
 
-const MOST_BYTES = 250_000;
+const MOST_BYTES = 300_000;
 
-// Memory brings back what a later message asks for, and old tool results are trimmed.
+// Memory recalls what matches a later message, and old tool results are trimmed.
 const CONFIG = { agents: { defaults: { memoryContext: { enabled: true }, contextPruning: { mode: "turn-age", turns: 3 } } } };
 
 export async function picture(run) {
@@ -19,7 +19,7 @@ export async function picture(run) {
   copyFileSync(join(run.examples, "fix-flaky-test.jsonl"), transcript);
   const server = await serve({ ...run, env: { ...run.env, CTX_HOME: home } }, transcript, "--window", "48k", "--profile", "pi");
   const page = await openPage(run, { theme: "light", width: 1280 });
-  // The folder of this run is nobody's business.
+  // Hides the folder of this run.
   await page.route(/api\/sessions\/[^/]+$/, async (route) => {
     const response = await route.fetch();
     const told = await response.json();
@@ -30,7 +30,7 @@ export async function picture(run) {
   assert.match(await text(page, "#layers"), /recalled [\d,]+ tokens/);
   assert.ok(await page.locator("#compaction-list a").count() > 0);
   const box = await page.locator("#plot").boundingBox();
-  await page.mouse.move(box.x + box.width * 0.62, box.y + box.height * 0.5);
+  await page.mouse.move(box.x + box.width * 0.62, box.y + box.height * 0.3);
   await check(run, page, "story");
   const path = join(run.out, "inspector.png");
   await page.screenshot({ path, fullPage: true });

@@ -1,5 +1,4 @@
-// What passed through `ctx serve`: a conversation that is compacted while the model that is to write its
-// summary fails.
+// Conversations of `ctx serve`: one is compacted while the model that should write its summary fails.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -10,7 +9,7 @@ import { check, go, openPage, start, text, until } from "./browser.mjs";
 const MOST_TURNS = 60;
 const SAID = "The lease of a job ends when its holder says so or its time is over. ".repeat(24);
 
-// A provider that answers questions, and nobody who wants a summary.
+// A provider that answers questions, but refuses to write summaries.
 async function provider() {
   const server = createServer((request, answer) => {
     let body = "";

@@ -1,4 +1,4 @@
-// What people try: links, copying, filters, keys, odd texts, many sessions, other zones.
+// User actions: links, copying, filters, keys, unusual texts, many sessions, other time zones.
 
 import assert from "node:assert/strict";
 
@@ -8,7 +8,7 @@ import { ARABIC, LONG_WORD, SESSIONS, WORD, writeMany, writeStrange } from "./fi
 const hashOf = (page) => new URL(page.url()).hash;
 const noDialog = (page) => page.waitForSelector("dialog", { state: "detached" });
 
-// The address holds what is looked at: reloading and going back bring it again.
+// The URL contains the current view: reloading and going back restore it.
 export async function links(run, server) {
   const page = await openPage(run, { theme: "light", width: 1280 });
   const id = encodeURIComponent(server.session);
@@ -27,7 +27,7 @@ export async function links(run, server) {
   await page.waitForSelector("#chart .sent[d]");
   assert.equal(Number(await text(page, "#readout .k-request dd")), number, "so does going back");
 
-  // Filters, and an entry that is open.
+  // Filters, and an open entry.
   await page.goForward();
   await page.waitForSelector(".entries tr[data-at]");
   await page.keyboard.press("f");
@@ -59,7 +59,7 @@ export async function links(run, server) {
   await noDialog(page);
   await until(page, "the address has no entry any more", (at) => location.hash === at, filtered);
 
-  // Its text, where somebody looks for words.
+  // The text of the search.
   await page.goto(`${server.base}#/s/${id}/r/${number}?q=redelivery_happens_once`);
   await page.reload();
   await page.waitForSelector(".entries tr[data-at]");
@@ -75,7 +75,7 @@ export async function links(run, server) {
   await page.close();
 }
 
-// What is copied is all of an entry's text; a key does it too.
+// Copying copies the whole text of an entry; a key does it too.
 export async function copying(run) {
   const strange = writeStrange(run.dir);
   const server = await serve(run, strange, "--window", "200k");
@@ -96,7 +96,7 @@ export async function copying(run) {
     await page.keyboard.press("Escape");
     await noDialog(page);
   };
-  // What does not fit was replaced by a summary, which stands before the newest message.
+  // Messages that do not fit were replaced by a summary, which is before the newest message.
   await open(0);
   assert.equal(await page.locator("dialog .part pre").first().textContent(), ARABIC);
   await check(run, page, "strange-rtl");
@@ -105,7 +105,7 @@ export async function copying(run) {
   assert.equal(await clipboard(), ARABIC);
   await close();
 
-  // Five megabytes without a space: a part is shown, all of it is copied, and the rest is one key away.
+  // Five megabytes without a space: a part is shown, all of it is copied, and one key shows the rest.
   await open(3);
   const recorded = page.locator("dialog .shown").last();
   const shown = () => recorded.locator("pre").evaluate((pre) => pre.textContent.length);
@@ -124,7 +124,7 @@ export async function copying(run) {
   assert.ok((await page.locator("dialog .part pre").first().textContent()).includes(WORD));
   await close();
 
-  // The begin of what is written from right to left is on the right, and in sight.
+  // The beginning of right-to-left text is on the right, and visible.
   await page.setViewportSize({ width: 1280, height: 860 });
   const cell = page.locator(".entries .words").first();
   assert.equal(await cell.evaluate((words) => getComputedStyle(words).direction), "rtl");
@@ -132,7 +132,8 @@ export async function copying(run) {
   await page.close();
 }
 
-// A home with many sessions: the list holds what is seen of it, is asked for once, and is searched here.
+// A home with many sessions: the list contains only its visible part, is fetched once, and is searched in
+// the page.
 export async function many(run) {
   const server = await serve({ ...run, env: { ...run.env, CTX_HOME: writeMany(run.dir) } });
   const page = await openPage(run, { theme: "dark", width: 1280 });
@@ -163,7 +164,7 @@ export async function many(run) {
   await page.close();
 }
 
-// Times are those of who looks, and say so.
+// Times are in the user's time zone, which is shown.
 export async function zones(run, server) {
   const page = await openPage(run, { theme: "light", width: 1280 });
   const zone = await run.browser.newCDPSession(page);
@@ -177,7 +178,7 @@ export async function zones(run, server) {
   await page.close();
 }
 
-// The tab key goes through what can be used in the order in which it stands, and each is seen to have it.
+// The tab key visits all controls in document order, with visible focus.
 export async function focus(run, server) {
   const page = await openPage(run, { theme: "light", width: 1280 });
   for (const [hash, there, all] of [
@@ -206,7 +207,7 @@ export async function focus(run, server) {
     }
     assert.deepEqual(gone, all, hash);
   }
-  // An entry that was open gives the focus back to its row.
+  // Closing an entry returns the focus to its row.
   await page.keyboard.press("Enter");
   await page.waitForSelector("dialog[open] .part pre");
   await page.keyboard.press("Escape");

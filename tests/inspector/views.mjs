@@ -32,7 +32,7 @@ async function session(run, page) {
   await page.waitForSelector("#chart .sent[d]");
   const id = decodeURIComponent(new URL(page.url()).hash.split("/")[2].split("?")[0]);
   assert.equal(await text(page, "#name"), "The flaky test");
-  // The cursor starts at the newest request; the table goes along.
+  // The cursor starts at the newest request; the table follows it.
   const number = () => text(page, "#readout .k-request dd");
   const last = await number();
   await page.focus("#chart");
@@ -58,7 +58,7 @@ async function session(run, page) {
 }
 
 async function request(run, page, server, id) {
-  // By the keys: from the chart into the request under the cursor.
+  // With keys: from the chart to the request under the cursor.
   await page.focus("#chart");
   await page.keyboard.press("Enter");
   await page.waitForSelector(".entries tr[data-at]");
@@ -122,7 +122,7 @@ async function memory(run, page, server) {
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press("j");
   assert.ok(await page.evaluate(() => document.activeElement.matches(".hit")));
-  // From a hit to where it was said.
+  // From a hit to its message.
   const said = (await page.locator(".hit:focus .about").textContent()).match(/e:(\S+)/)[1];
   await page.keyboard.press("Enter");
   await page.waitForSelector("dialog[open] .part pre");
@@ -139,10 +139,10 @@ async function memory(run, page, server) {
 async function missing(run, page, server, id) {
   page.expects = /404/;
   await go(page, server, "#/s/nobody", ".failed");
-  assert.match(await text(page, ".failed"), /no such session/);
+  assert.match(await text(page, ".failed"), /[Uu]nknown session/);
   await check(run, page, "missing");
   await go(page, server, `#/s/${encodeURIComponent(id)}/r/999999`, ".failed");
-  assert.match(await text(page, ".failed"), /no such request/);
+  assert.match(await text(page, ".failed"), /[Uu]nknown request/);
   await go(page, server, "#/s/..%2F..%2Fetc%2Fpasswd", ".failed");
   page.expects = null;
   await page.keyboard.press("?");

@@ -1,13 +1,14 @@
-//! docs/engines.md against the suite, and the engine that it shows against itself.
+//! Compares docs/engines.md with the suite, and tests the engines it contains.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use ctx_config::Config;
 use ctx_core::NoTools;
 use ctx_engine_registry::find::Package;
-use ctx_engine_registry::{Config, EngineConfig, SelectFor, Trust, selected_engine};
-use ctx_runtime::{Deaf, Runtime};
+use ctx_engine_registry::{EngineConfig, SelectFor, Trust, selected_engine};
+use ctx_runtime::{NoListener, Runtime};
 use ctx_session::key::SessionKey;
 use ctx_session::paths::Home;
 use ctx_testkit::chat::{ScriptedChat, shared};
@@ -21,7 +22,7 @@ use crate::stranger::build;
 
 const DOCS: &str = include_str!("../../docs/engines.md");
 
-/// The blocks of a language, in their order.
+/// Returns the code blocks of a language, in order.
 fn blocks(language: &str) -> Vec<&'static str> {
     let fence = format!("```{language}\n");
     DOCS.split(&*fence).skip(1).filter_map(|rest| rest.split("\n```").next()).collect()
@@ -53,7 +54,7 @@ fn the_docs_choose_engines_as_they_say() {
     }
 }
 
-/// The keys of an object and of those in it, with their values.
+/// Returns the keys of an object and of nested objects, with their values.
 fn flat(object: &Value, prefix: &str) -> Vec<(String, Value)> {
     let fields = object.as_object().expect("an object").iter();
     let parts = fields.map(|(key, value)| match value {
@@ -118,7 +119,7 @@ fn passes(plugin: Plugin) {
     assert!(report.is_passed(), "{report}");
 }
 
-/// A host that has nothing but the configuration's one key: the library runs inside of it.
+/// Runs the library in a host whose configuration only selects it: it runs inside the host.
 fn serves_a_host(library: &Path, name: &str) {
     let dir = TempDir::new().expect("a folder");
     let home = Home::at(dir.path());
@@ -132,7 +133,7 @@ fn serves_a_host(library: &Path, name: &str) {
     let runtime = Runtime::builder(home, config).model(shared).build().expect("a runtime");
     let key: SessionKey = "agent:main:main".parse().expect("a key");
     let turns = async {
-        let said = runtime.turn(&key, "hello", &NoTools, &mut Deaf).await.expect("an answer");
+        let said = runtime.turn(&key, "hello", &NoTools, &mut NoListener).await.expect("an answer");
         let engine = said.manifest.and_then(|manifest| manifest.engine).expect("an engine made it");
         assert_eq!((&*engine.id, engine.reason), (name, None), "{:?}", said.notices);
         assert_eq!(said.notices, []);

@@ -1,6 +1,6 @@
-//! The plugins of this workspace against the conformance suite.
+//! Tests the plugins of this workspace with the conformance suite.
 //!
-//! Libraries that behave run inside of the test; what misbehaves runs in a process of its own.
+//! Correct libraries run inside the test; those that misbehave run in their own process.
 
 use std::ffi::OsStr;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::memory;
 use crate::plugins::{folder, has};
 
-/// Where the plugins are, built on the first call.
+/// Returns the folder of the plugins, built on the first call.
 fn installed() -> Search {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -27,7 +27,7 @@ fn plugin(name: &str) -> Plugin {
     Plugin::installed(name, installed()).expect("it is there and in order")
 }
 
-/// Holds a plugin against the whole suite; it may leave compaction to its host.
+/// Tests a plugin with the whole suite; it may leave compaction to its host.
 #[track_caller]
 fn passes(name: &str, trust: Trust, skipped: usize) {
     let plugin = plugin(name).with_trust(trust);
@@ -38,7 +38,7 @@ fn passes(name: &str, trust: Trust, skipped: usize) {
     assert_eq!(report.count("skipped"), skipped + unknown, "{name}\n{report}");
 }
 
-/// Cases of compaction, which most engines leave to their host.
+/// Number of compaction cases, which most engines leave to their host.
 const COMPACTION: usize = 3;
 
 #[test]
@@ -67,9 +67,9 @@ fn python_echo_passes() {
     }
 }
 
-/// Runs one case against chaos with a fault.
+/// Runs one case on chaos with a fault.
 fn chaos(fault: &str, case: &str) -> Report {
-    // A fault that never ends ends here; one that takes long has the time for it.
+    // Endless faults get a short deadline; slow ones enough time.
     let is_endless = matches!(fault, "hang" | "slow" | "never-hello");
     let (hello, assemble) = if is_endless { (1_000, 1_000) } else { (10_000, 60_000) };
     let settings = EngineConfig {
@@ -81,7 +81,7 @@ fn chaos(fault: &str, case: &str) -> Report {
     check(move |start| plugin.start(start), &Options::new(Level::Full).only([case]))
 }
 
-/// The case fails, and the reason is told by its name.
+/// Checks that the case fails, with this name in the reason.
 #[track_caller]
 fn fails(faults: &[(&str, &str, &str)]) {
     for (fault, case, name) in faults {
@@ -132,7 +132,7 @@ fn chaos_that_breaks_the_session_is_told_by_name() {
     ]);
 }
 
-/// It takes the memory that a process may have: the limit is the system's.
+/// It uses all the memory a process may have: the system enforces the limit.
 #[test]
 #[cfg(target_os = "linux")]
 fn chaos_that_leaks_is_told_by_name() {
@@ -143,7 +143,7 @@ fn chaos_that_leaks_is_told_by_name() {
 
 #[test]
 fn the_name_that_chaos_says_is_its_own() {
-    // A plugin under another name than it says is refused, not taken for another one.
+    // A plugin that reports another name is refused, not mistaken for another one.
     let chaos = installed().find("chaos-process").expect("it is there");
     let refused = Plugin::read(chaos.path(), Some("order")).expect("a program");
     let report = check(move |start| refused.start(start), &Options::new(Level::Core));

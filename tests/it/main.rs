@@ -1,8 +1,9 @@
-//! What crosses crates.
+//! Tests across crates.
 
 mod architecture;
 mod engine_docs;
 mod engines;
 mod memory;
 mod plugins;
+mod profiles;
 mod stranger;

@@ -1,10 +1,10 @@
-//! The plugins of this workspace, built once a run. The tests of ctx-cli include this file.
+//! The plugins of this workspace, built once per run. The tests of ctx-cli include this file.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Where they lie, each in a folder of its name: what `CTX_ENGINE_PATH` takes.
+/// Returns their folder, with a subfolder for each: a value for `CTX_ENGINE_PATH`.
 pub(crate) fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -20,14 +20,14 @@ pub(crate) fn folder() -> &'static Path {
     })
 }
 
-/// Cargo, in the workspace.
+/// Returns a cargo command in the workspace.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-/// The workspace.
+/// Returns the root of the workspace.
 pub(crate) fn root() -> &'static Path {
     let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     folders
@@ -35,7 +35,7 @@ pub(crate) fn root() -> &'static Path {
         .expect("the workspace has a lock file")
 }
 
-/// Whether a program is there that a test needs. CI has to have it.
+/// Whether a program that a test needs is installed. In CI it must be.
 pub(crate) fn has(program: &str) -> bool {
     let is_there = Command::new(program).arg("--version").output().is_ok();
     if !is_there {

@@ -1,29 +1,30 @@
-//! Engines built as by a stranger: outside of the workspace, against the crate as it is packaged.
+//! Engines built by a third party: outside the workspace, with the packaged crate.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use ctx_engine_registry::Trust;
 use ctx_testkit::conformance::{Level, Options, Plugin, check};
-use tempfile::TempDir;
 
 use crate::memory;
 use crate::plugins::{cargo, root};
 
-/// What the builds of one run share, so that dependencies are compiled once.
-fn target() -> &'static Path {
-    static TARGET: OnceLock<PathBuf> = OnceLock::new();
-    TARGET.get_or_init(|| {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("strangers");
-        // Packages that lie elsewhere every time would add up.
-        if target.exists() {
-            fs::remove_dir_all(&target).expect("the folder of the last run can be removed");
-        }
-        target
-    })
+/// Shared by all builds and kept between runs, so that dependencies are compiled once.
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("strangers")
+}
+
+/// An empty folder for a package. Its path is the same in every run: the files that cargo builds from
+/// another path would add up.
+fn folder_for(name: &str) -> PathBuf {
+    let folder = target().join("packages").join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).expect("the package of the last run can be removed");
+    }
+    fs::create_dir_all(&folder).expect("a folder");
+    folder
 }
 
 fn run(command: &mut Command, what: &str) {
@@ -32,48 +33,48 @@ fn run(command: &mut Command, what: &str) {
     assert!(status.expect("it runs").success(), "{what}");
 }
 
-/// A package outside of the workspace, built.
+/// A package built outside the workspace.
 pub(crate) struct Built {
-    _folder: TempDir,
     pub(crate) library: PathBuf,
     pub(crate) program: PathBuf,
 }
 
-/// Builds the package `name` of these files, by path.
+/// Builds the package `name` from these files, by path.
 pub(crate) fn build(name: &str, files: &[(PathBuf, String)]) -> Built {
-    let folder = TempDir::new().expect("a temporary folder");
+    let folder = folder_for(name);
     for (path, text) in files {
-        let path = folder.path().join(path);
+        let path = folder.join(path);
         fs::create_dir_all(path.parent().expect("a file has a folder")).expect("a folder");
         fs::write(path, text).expect("it is written");
     }
     // What it depends on was fetched for this workspace, in the versions of its lock file.
-    fs::copy(root().join("Cargo.lock"), folder.path().join("Cargo.lock")).expect("a lock file");
+    fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).expect("a lock file");
     let mut cargo = cargo();
-    cargo.args(["build", "--quiet", "--offline"]).current_dir(folder.path());
+    cargo.args(["build", "--quiet", "--offline"]).current_dir(&folder);
     run(&mut cargo, &format!("{name} is not built"));
     let debug = target().join("debug");
     let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     Built {
         library: debug.join(format!("{prefix}{}{suffix}", name.replace('-', "_"))),
         program: debug.join(format!("{name}{}", std::env::consts::EXE_SUFFIX)),
-        _folder: folder,
     }
 }
 
-/// The crate for authors of engines as the registry would have it, unpacked into a folder.
-fn packaged_sdk(folder: &Path) -> PathBuf {
+/// The crate for authors of engines as the registry would have it, unpacked.
+fn packaged_sdk() -> PathBuf {
     let mut package = cargo();
     package.args(["package", "--package", "ctx-engine-sdk", "--quiet"]);
     package.args(["--allow-dirty", "--no-verify", "--offline"]);
     run(&mut package, "the crate is not packaged");
     let name = concat!("ctx-engine-sdk-", env!("CARGO_PKG_VERSION"));
     let packed = target().join("package").join(format!("{name}.crate"));
-    run(Command::new("tar").arg("-xzf").arg(packed).arg("-C").arg(folder), "it is not unpacked");
+    let folder = folder_for("sdk");
+    // Files of the same age as last time would be taken for unchanged.
+    run(Command::new("tar").arg("-xzmf").arg(packed).arg("-C").arg(&folder), "it is not unpacked");
     folder.join(name)
 }
 
-/// The manifest of a plugin without what it has of the workspace, and without its tests.
+/// Returns the manifest of a plugin without workspace inheritance and without its tests.
 fn of_its_own(manifest: &str, sdk: &Path) -> String {
     let values = HashMap::from([
         ("version", r#""0.1.0""#.to_owned()),
@@ -90,8 +91,7 @@ fn of_its_own(manifest: &str, sdk: &Path) -> String {
 
 #[test]
 fn a_stranger_builds_the_sliding_window_against_the_packaged_crate() {
-    let folder = TempDir::new().expect("a temporary folder");
-    let sdk = packaged_sdk(folder.path());
+    let sdk = packaged_sdk();
     let plugin = root().join("plugins/sliding-window");
     let read = |path: &str| fs::read_to_string(plugin.join(path)).expect("it is there");
     let manifest = of_its_own(&read("Cargo.toml"), &sdk);

@@ -1,4 +1,4 @@
-"""Talks with `ctx mcp` as the official Python client does, in both modes, over stdio and over HTTP.
+"""Tests `ctx mcp` with the official Python client, in both modes, over stdio and over HTTP.
 
 Usage: client.py CTX MODE TRANSPORT   with MODE legacy, auto or 2026-07-28, and TRANSPORT stdio or http
 
@@ -65,10 +65,10 @@ async def memory(client, mode, transport):
     check(not report["remembered"] and "known already" in said, report)
     said, report = await call(client, "recall", query=question, session=KEY)
     check(fact in said and fact in report["block"] and report["factsUsed"] >= 1, report)
-    # Another session does not hear of it.
+    # It is not visible in another session.
     said, report = await call(client, "recall", query=question, session=OTHER)
     check("turquoise" not in said and "turquoise" not in json.dumps(report["facts"]), report)
-    # What was said in the transcript is recalled as well.
+    # Messages of the transcript are recalled as well.
     said, report = await call(client, "recall", query="what is the lighthouse parrot called?", session=KEY)
     check("Quillon" in said and any("Quillon" in p["text"] for p in report["passages"]), report)
     check(report["tokens"] <= report["budget"] and report["memoryEnabled"], report)
@@ -82,7 +82,7 @@ async def memory(client, mode, transport):
     check(fact in lines and secret not in lines, "what is on disk")
     await fails(client, "remember", "invalidInput", "several facts", text="long " * 100)
     await fails(client, "remember", "invalidInput", "in words", text="...")
-    # Without a session of its own, what is remembered is recalled all the same.
+    # A fact stored without a session is recalled as well.
     await call(client, "remember", text=f"the ferry of {mode} {transport} leaves at noon")
     said, _ = await call(client, "recall", query=f"when does the ferry of {mode} {transport} leave?")
     check("leaves at noon" in said, said)
@@ -97,7 +97,7 @@ async def search(client):
     check("Quillon" in found, found)
     _, other = await call(client, "search_sessions", query="parrot lighthouse", session=OTHER)
     check(all("Quillon" not in hit["text"] for hit in other["hits"]), other)
-    # Asked by hand, it searches all sessions.
+    # An explicit search covers all sessions.
     _, everywhere = await call(client, "search_sessions", query="parrot lighthouse")
     check(any("Quillon" in hit["text"] for hit in everywhere["hits"]), everywhere)
 
@@ -123,7 +123,7 @@ async def expand(client, compaction):
         alone, single = await call(client, "expand", entry=cited, session=KEY)
         check([m["entry"] for m in single["messages"]] == [one["entry"]], single)
         check(alone.startswith(f"{one['role']} [e:{one['entry']}]"), alone)
-    # In parts it is the same text.
+    # The parts form the same text.
     whole, at = "", 0
     while at is not None:
         _, part = await call(client, "expand", entry=compaction, session=KEY, **{"from": at, "maxChars": 500})
@@ -131,7 +131,7 @@ async def expand(client, compaction):
         whole, at = whole + part["text"], part["next"]
     _, long = await call(client, "expand", entry=compaction, session=KEY, maxChars=200_000)
     check(long["next"] is None and whole == long["text"] and "module 3" in whole, "the parts are not the whole")
-    await fails(client, "expand", "notFound", "no entry", entry="nobody", session=KEY)
+    await fails(client, "expand", "notFound", "not found", entry="nobody", session=KEY)
     await fails(client, "expand", "invalidInput", "ends before", entry=one["entry"], session=KEY, **{"from": 10**9})
 
 
@@ -164,7 +164,7 @@ async def refusals(client):
         for session in ("../../etc/passwd", "nobody", "/etc/passwd"):
             await fails(client, name, "notFound", KEY, session=session, **given.get(name, {}))
         await fails(client, name, "invalidInput", "too long", session="x" * 100_000, **given.get(name, {}))
-    await fails(client, "context_status", "invalidInput", "names no session")
+    await fails(client, "context_status", "invalidInput", "missing session")
     await fails(client, "recall", "invalidInput", "schema", query=5)
     await fails(client, "recall", "invalidInput", "schema")
     await fails(client, "recall", "invalidInput", "schema", query="a", no_such_field=1)

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Installs the clients of `ctx mcp` that are not ours into target/mcp, or into $CTX_MCP. What is there
-# stays.
+# Installs third-party clients of `ctx mcp` into target/mcp, or into $CTX_MCP. Existing files are kept.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -1,7 +1,7 @@
-//! Outputs of the program in the documentation, printed anew.
+//! Updates the program outputs in the documentation.
 //!
-//! A block stands between `<!-- output: NAME -->` and `<!-- end of output -->`. What is measured on
-//! transcripts that are not shipped needs their folder; without it those blocks stay as they are.
+//! A block is between `<!-- output: NAME -->` and `<!-- end of output -->`. Results on transcripts
+//! that are not shipped need their folder; without it, those blocks are not changed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,23 +13,23 @@ use serde_json::Value;
 
 const SAMPLE: &str = "examples/fix-flaky-test.jsonl";
 
-/// Lines of an output that are longer are cut short.
+/// Maximum length of an output line.
 const LINE_CHARS: usize = 96;
 
-/// How many lines of each section of a summary are shown.
+/// Maximum number of lines shown of each section of a summary.
 const SECTION_LINES: usize = 4;
 
-/// How many lines of a diff are shown.
+/// Maximum number of lines shown of a diff.
 const DIFF_LINES: usize = 15;
 
-/// The program, and where it runs.
+/// The program, and its working folder.
 struct Program<'a> {
     root: &'a Path,
     binary: PathBuf,
     home: PathBuf,
 }
 
-/// Prints the blocks of README and docs anew, with a release build.
+/// Updates the blocks of README and docs, with a release build.
 pub(crate) fn write(root: &Path, data: Option<&Path>) -> Result<()> {
     let built = Command::new(env!("CARGO"))
         .args(["build", "--release", "--locked", "-p", "ctx-cli"])
@@ -55,7 +55,7 @@ pub(crate) fn write(root: &Path, data: Option<&Path>) -> Result<()> {
     let asks = "can the u32 generation overflow?";
     let recalled = program.run(&["recall", asks, "--session", SAMPLE, "--budget", "120"])?;
     blocks.insert("recall", text(&recalled));
-    // Not of this folder, which holds the question.
+    // Not from this folder, which contains the question.
     let asks = "when is a session locked?";
     let found = program.run(&["context", asks, "--workspace", "crates", "--budget", "200"])?;
     blocks.insert("context", text(&found));
@@ -89,7 +89,7 @@ impl Program<'_> {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// The comparison over recorded sessions.
+    /// Runs the comparison over recorded sessions.
     fn eval(&self, data: &Path) -> Result<Value> {
         let mut files = vec![data.join("pi/before-compaction.jsonl")];
         let mut others = Vec::new();
@@ -126,7 +126,7 @@ fn text(output: &str) -> String {
     format!("```text\n{}\n```", output.trim_end())
 }
 
-/// The first lines of each section of the summary.
+/// Returns the first lines of each section of the summary.
 fn beginnings(compacted: &str) -> Result<String> {
     let (_, summary) =
         compacted.split_once("**Compressed Summary:**").context("no summary was printed")?;
@@ -156,14 +156,14 @@ fn cut(line: &str) -> String {
     }
 }
 
-/// What is printed after the summary.
+/// Returns the output after the summary.
 fn receipt(compacted: &str) -> Result<&str> {
     let end = "</modified-files>";
     let at = compacted.rfind(end).context("the summary names no files")?;
     Ok(compacted[at + end.len()..].trim())
 }
 
-/// A row a candidate: replayed, and compacted once.
+/// Returns one row per candidate: replayed, and compacted once.
 fn candidates(report: &Value) -> String {
     let mut out = String::from(
         "| candidate | kind | tokens sent | from the cache | cost | calls | coverage | ungrounded | wedges | once: left | facts | kept |\n\
@@ -193,7 +193,7 @@ fn candidates(report: &Value) -> String {
     out
 }
 
-/// A row a recorded summary, ctx's own beside it.
+/// Returns one row per recorded summary, with ctx's own beside it.
 fn recorded(report: &Value) -> String {
     let mut out = String::from(
         "| recorded summary | messages | facts | tokens | kept | ungrounded | ctx: tokens | kept | ungrounded |\n\

@@ -1,11 +1,11 @@
-//! How soon `ctx mcp` answers over the sessions of a home, and how fast it archives them.
+//! Measures how soon `ctx mcp` answers over the sessions of a home, and how fast it archives them.
 //!
 //! ```sh
 //! cargo xtask home --sessions 500 /tmp/home
 //! cargo bench -p ctx-cli --bench mcp -- /tmp/home
 //! ```
 //!
-//! The home is read as that of somebody who never used ctx: what ctx keeps goes to a folder that is
+//! The home is read as that of a user new to ctx: files of ctx are written to a folder that is
 //! removed afterwards.
 
 #![allow(
@@ -23,10 +23,10 @@ use ctx_session::Transcript;
 use ctx_session::discover::{self, Discovery};
 use serde_json::{Value, json};
 
-/// So much is to be archived.
+/// Number of bytes to archive.
 const ARCHIVED: u64 = 100_000_000;
 
-/// It is given up after this long.
+/// The timeout.
 const LONGEST: Duration = Duration::from_secs(600);
 
 struct Client {
@@ -111,7 +111,7 @@ fn main() {
         if archived >= ARCHIVED.min(bytes) || begun.elapsed() > LONGEST {
             break archived;
         }
-        // A client that asks without a pause would take a core for itself.
+        // A client that polls without a pause would use up a core.
         std::thread::park_timeout(Duration::from_millis(100));
     };
     println!("{} MB archived after {:.1} s", archived / 1_000_000, begun.elapsed().as_secs_f64());
@@ -126,7 +126,7 @@ fn main() {
     let _ = child.wait();
 }
 
-/// What somebody says in a session, as questions: the beginnings of long messages.
+/// Returns questions made from a session: the beginnings of long messages.
 fn queries(path: &Path) -> Vec<String> {
     let transcript = Transcript::open(path).expect("a transcript");
     let line = transcript.main_line().expect("its messages");
@@ -141,7 +141,7 @@ fn queries(path: &Path) -> Vec<String> {
     queries
 }
 
-/// The bytes of the sessions that are archived as a whole.
+/// Returns the number of bytes of completely archived sessions.
 fn archived(kept: &Path) -> u64 {
     let list = kept.join("agents/main/memory/context/sessions.json");
     let list: Value =

@@ -1,4 +1,4 @@
-//! The command line: what can be asked, without effects.
+//! The definition of the command line, without effects.
 
 mod chat;
 mod compact;
@@ -18,7 +18,8 @@ use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use ctx_core::{CounterKind, Profile};
+use ctx_config::Profile;
+use ctx_core::CounterKind;
 
 pub(crate) use chat::{Chat, CommandHost, Tool};
 pub(crate) use compact::Compact;
@@ -41,7 +42,7 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// Flags of every command are listed after its own.
+/// Global flags are listed after the command's own.
 const GLOBAL: &str = "Global options";
 
 /// Keeps a long-running LLM agent inside its model's context window, and shows how.
@@ -60,10 +61,10 @@ pub(crate) struct Global {
     /// The configuration file [default: ctx.json5 in $CTX_HOME, else in ~/.ctx]
     #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL, display_order = 901)]
     pub(crate) config: Option<PathBuf>,
-    /// Say less: no progress, no notes; warnings and errors stay
+    /// Less output: no progress, no notes; warnings and errors stay
     #[arg(long, short, global = true, help_heading = GLOBAL, display_order = 900)]
     pub(crate) quiet: bool,
-    /// Append the log to a file; RUST_LOG says what of it, and by itself sends it to stderr
+    /// Append the log to a file; RUST_LOG sets its level and, without this flag, sends it to stderr
     #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL, display_order = 903)]
     pub(crate) log_file: Option<PathBuf>,
     /// When to use colours
@@ -83,43 +84,43 @@ pub(crate) enum When {
 pub(crate) enum Command {
     /// Talk with a model in a session that stays inside its window
     Chat(Chat),
-    /// Walk a transcript request by request: what each would have carried, with and without ctx
+    /// Replay a transcript request by request: what each would have carried, with and without ctx
     Replay(Replay),
     /// Compare profiles, engines and other agents' policies over transcripts; or measure recall
     Eval(Eval),
-    /// Serve a page that shows sessions request by request, and follows those that go on
+    /// Serve a page that shows sessions request by request, and follows active ones
     Inspect(Inspect),
-    /// Say what a session holds and how full its context is
+    /// Show what a session holds and how full its context is
     Status(Status),
-    /// Print the messages of the next request, and the manifest that says what was left out
+    /// Print the messages of the next request, and the manifest of what was dropped
     Assemble(Assemble),
-    /// Replace old history by a verified summary, and store it; or take that back
+    /// Replace old history by a verified summary, and store it; or undo a compaction
     Compact(Compact),
     /// List a session's compactions with what each covered and kept
     Compactions(Compactions),
-    /// Show what a compaction took out of the model's sight, and what survived where
+    /// Show what a compaction removed from the context, and which facts were kept
     Diff(Diff),
     /// Print the original messages behind a citation of a summary
     Expand(Expand),
-    /// List the sessions of all agents, newest first; archive those of ctx that are old or too many
+    /// List the sessions of all agents, newest first; archive sessions of ctx that are old or too many
     Sessions(Sessions),
     /// Write a transcript in another format
     Convert(Convert),
-    /// Look for damage in a transcript, and write a repaired copy
+    /// Check a transcript for damage, and write a repaired copy
     Check(Check),
-    /// Archive, search and forget what was said: an agent's long-term memory
+    /// Archive, search and forget messages: an agent's long-term memory
     Memory(Memory),
-    /// Print the block that memory would put into a request
+    /// Print the block that memory would insert into a request
     Recall(RecallArgs),
-    /// Index the files of a folder, so that messages can ask for them
+    /// Index the files of a folder, so that messages can refer to them
     Index(Index),
-    /// Print the files of a workspace that fit a question, as a request would carry them
+    /// Print the workspace files that match a question, as a request would carry them
     Context(Context),
     /// List the engines, built in and installed, and the layers; install and remove engines
     Engines(Engines),
-    /// Stand between any agent and its provider, and keep its requests inside the window
+    /// Run a proxy between any agent and its provider that keeps requests inside the window
     Serve(Serve),
-    /// Serve a host in any language: JSON-RPC 2.0 on stdin and stdout, one object a line
+    /// Serve a host in any language: JSON-RPC 2.0 on stdin and stdout, one object per line
     Rpc,
     /// Serve tools over MCP: recall, expand, remember, context_status, search_sessions
     Mcp(Mcp),
@@ -128,12 +129,23 @@ pub(crate) enum Command {
     Config(Config),
     /// Print a completion script for a shell
     Completions(Completions),
-    /// Serve an engine in a library on stdin and stdout: how ctx runs libraries that are not trusted
+    /// Serve an engine library on stdin and stdout: how ctx runs untrusted libraries
     #[command(hide = true)]
     EngineHost(EngineHost),
-    /// Run a command of a tool, without a terminal and no longer than who asked for it
+    /// Run a command for a tool, without a terminal, until the caller ends
     #[command(hide = true)]
     CommandHost(CommandHost),
+}
+
+/// An HTML page.
+#[derive(Debug, Args)]
+pub(crate) struct Page {
+    /// Write a self-contained page with charts and every figure
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Let the page replace a file that is not an earlier page
+    #[arg(long, requires = "html")]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
@@ -149,12 +161,8 @@ pub(crate) struct Replay {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a self-contained page with a chart and every request
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-    /// Let the page replace a file that is no earlier page
-    #[arg(long, requires = "html")]
-    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) page: Page,
 }
 
 #[derive(Debug, Args)]
@@ -172,10 +180,10 @@ pub(crate) struct Eval {
     /// The model, for its window and prices [default: the one in the transcript]
     #[arg(long, short, value_name = "NAME", value_parser = names::models(), hide_possible_values = true)]
     pub(crate) model: Option<String>,
-    /// Only these of our profiles [default: all]
+    /// Only these profiles of ctx [default: all]
     #[arg(long = "profile", short, value_name = "P", value_delimiter = ',', value_parser = names::profiles())]
     pub(crate) profiles: Vec<Profile>,
-    /// These engines too, under the configured profile
+    /// Include these engines, under the configured profile
     #[arg(long = "engine", short, value_name = "ID", value_delimiter = ',', value_parser = names::engines())]
     pub(crate) engines: Vec<String>,
     /// Only these presets of other agents [default: all]
@@ -184,18 +192,14 @@ pub(crate) struct Eval {
     /// How all tokens are counted
     #[arg(long, short, value_name = "C", default_value = "chars4", value_parser = names::counters())]
     pub(crate) counter: CounterKind,
-    /// The share that each session is compacted to once, between 0.05 and 0.9
+    /// The share of its tokens that each session is compacted to once, between 0.05 and 0.9
     #[arg(long, value_name = "SHARE", default_value_t = ctx_eval::eval::COMPACT_TO)]
     pub(crate) compact_to: f64,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a self-contained page with charts and every figure
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-    /// Let the page replace a file that is no earlier page
-    #[arg(long, requires = "html")]
-    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) page: Page,
 }
 
 #[derive(Debug, Args)]
@@ -213,7 +217,7 @@ pub(crate) struct Status {
 
 #[derive(Debug, Args)]
 pub(crate) struct Assemble {
-    /// The transcript, its id or a beginning of that, or - for stdin
+    /// The transcript, its id or a prefix of that, or - for stdin
     pub(crate) session: PathBuf,
     #[command(flatten)]
     pub(crate) fit: Fit,
@@ -222,13 +226,13 @@ pub(crate) struct Assemble {
     /// The entry after which the request is made [default: the session's leaf]
     #[arg(long, value_name = "ENTRY")]
     pub(crate) at: Option<String>,
-    /// The shape of the messages
+    /// The format of the messages
     #[arg(long, value_name = "DIALECT", default_value = "pi")]
     pub(crate) to: Shape,
-    /// Take every message of the branch, as if the agent had never compacted
+    /// Include every message of the branch, as if the agent had never compacted
     #[arg(long)]
     pub(crate) ignore_compactions: bool,
-    /// Remember the forms in which messages go out, so that later requests repeat them
+    /// Store the projections of this request, so that later requests repeat them
     #[arg(long)]
     pub(crate) record: bool,
     /// Print JSON: `messages` and `manifest`
@@ -236,7 +240,7 @@ pub(crate) struct Assemble {
     pub(crate) json: bool,
 }
 
-/// The shape of messages that go out.
+/// The format of the messages of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Shape {
     Pi,
@@ -246,7 +250,7 @@ pub(crate) enum Shape {
 
 #[derive(Debug, Args)]
 pub(crate) struct Compactions {
-    /// The transcript, its id or a beginning of that, or - for stdin
+    /// The transcript, its id or a prefix of that, or - for stdin
     pub(crate) session: PathBuf,
     /// Print JSON: an array, oldest first
     #[arg(long)]
@@ -255,11 +259,11 @@ pub(crate) struct Compactions {
 
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// The transcript, its id or a beginning of that, or - for stdin
+    /// The transcript, its id or a prefix of that, or - for stdin
     pub(crate) session: PathBuf,
     /// The compaction, as `ctx compactions` lists it [default: the newest in force]
     pub(crate) compaction: Option<String>,
-    /// Only what did not survive
+    /// Only lost facts
     #[arg(long)]
     pub(crate) lost: bool,
     /// Print JSON
@@ -269,12 +273,12 @@ pub(crate) struct Diff {
 
 #[derive(Debug, Args)]
 pub(crate) struct Expand {
-    /// The transcript, its id or a beginning of that, or - for stdin
+    /// The transcript, its id or a prefix of that, or - for stdin
     pub(crate) session: PathBuf,
-    /// The entry as a citation has it, with or without `[e:`; or a compaction, for all it stands for
+    /// The entry as cited, with or without `[e:`; or a compaction, for all messages it replaced
     #[arg(required = true)]
     pub(crate) entries: Vec<String>,
-    /// Print JSON: an array of messages in pi's shape
+    /// Print JSON: an array of messages in pi's format
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -284,16 +288,16 @@ pub(crate) struct Expand {
 pub(crate) struct Sessions {
     #[command(subcommand)]
     pub(crate) command: Option<SessionsCommand>,
-    /// Only those of claude-code, codex, pi, openclaw, gemini-cli, opencode or ctx; or of that agent of ctx
+    /// Only those of claude-code, codex, pi, openclaw, gemini-cli, opencode or ctx; or of an agent of ctx
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Only sessions of that folder and below it [without DIR: of the current folder]
+    /// Only sessions of this folder and its subfolders [without DIR: of the current folder]
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
     pub(crate) project: Option<PathBuf>,
     /// At most this many
     #[arg(long, short = 'n', value_name = "N")]
     pub(crate) limit: Option<usize>,
-    /// Print the paths of the transcripts in the place of the ids
+    /// Print the paths of the transcripts instead of the ids
     #[arg(long, conflicts_with = "json")]
     pub(crate) paths: bool,
     /// Print JSON: an array of objects, each with `path`, `agent`, `sessionId` and `project`
@@ -303,13 +307,32 @@ pub(crate) struct Sessions {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// Archive sessions that are old or too many, and remove archived transcripts where
-    /// session.maintenance says so
+    /// Archive sessions that are old or too many, and remove archived transcripts as
+    /// session.maintenance says
     Maintain(Maintain),
+    /// Continue a session of ctx after another entry, or list where its branches end
+    Branch(BranchArgs),
 }
 
-/// Sessions that are open stay. A transcript that goes is named anew (`<file>.deleted.<time>`), and
-/// what was said in it is archived in memory first where memory is on.
+/// Messages that only the abandoned branch holds are summarised after the entry; nothing is removed
+/// from the file.
+#[derive(Debug, Args)]
+pub(crate) struct BranchArgs {
+    /// The session: its key, its id or a prefix of that, or its file
+    pub(crate) session: PathBuf,
+    /// The entry to continue after: its id or a prefix of that [default: list the ends of branches]
+    pub(crate) entry: Option<String>,
+    #[command(flatten)]
+    pub(crate) fit: Fit,
+    #[command(flatten)]
+    pub(crate) summaries: Summaries,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Open sessions are kept. A removed transcript is renamed (`<file>.deleted.<time>`), and its
+/// messages are archived in memory first, if memory is enabled.
 #[derive(Debug, Args)]
 pub(crate) struct Maintain {
     /// Only this agent's sessions
@@ -318,23 +341,23 @@ pub(crate) struct Maintain {
     /// Show what would be done, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Print JSON: an array of what was done, an object for each agent
+    /// Print JSON: an array of what was done, one object per agent
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Convert {
-    /// The transcript, its id or a beginning of that, or - for stdin
+    /// The transcript, its id or a prefix of that, or - for stdin
     pub(crate) session: PathBuf,
-    /// The format to write; ctx is a session that ctx may append to
+    /// The format to write; `ctx` is a session that ctx can append to
     #[arg(long, value_name = "FORMAT", value_parser = names::formats())]
     pub(crate) to: String,
-    /// With --to ponybunny: write what compactions in force left, and their summary as
-    /// compactedHistory, instead of all that was said
+    /// With --to ponybunny: write what remains after compactions, with their summary as
+    /// compactedHistory, instead of all messages
     #[arg(long)]
     pub(crate) compacted: bool,
-    /// Where to write [default: stdout]; an existing file is not touched without --force
+    /// Where to write [default: stdout]; an existing file is replaced only with --force
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Replace the output file
@@ -344,9 +367,9 @@ pub(crate) struct Convert {
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The transcript, its id or a beginning of that, or - for stdin
+    /// The transcript, its id or a prefix of that, or - for stdin
     pub(crate) session: PathBuf,
-    /// Write a repaired copy beside the transcript; the original is not touched
+    /// Write a repaired copy beside the transcript; the original is not changed
     #[arg(long)]
     pub(crate) repair: bool,
     /// Where to write the repaired copy [default: SESSION.repaired.jsonl]

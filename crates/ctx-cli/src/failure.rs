@@ -1,5 +1,4 @@
-//! How a run fails: which arguments are refused, what it means that nothing can be written, and the
-//! exit codes.
+//! Errors of a run: rejected arguments, failed output, and the exit codes.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -7,13 +6,13 @@ use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind};
 
-/// Something went wrong.
+/// An error occurred.
 const FAILED: u8 = 1;
 
-/// The command was not understood, or its arguments make no sense: clap's code for the same.
+/// Invalid command or arguments: the same code as clap's.
 const MISUSED: u8 = 2;
 
-/// Arguments that the program refuses, as clap refuses those that it knows to be wrong.
+/// Arguments that the program rejects, as clap rejects invalid ones.
 #[derive(Debug)]
 struct Misuse(Error);
 
@@ -29,18 +28,18 @@ impl std::error::Error for Misuse {
     }
 }
 
-/// An error of the arguments themselves, whatever files they name.
+/// Marks an error of the arguments themselves, whatever files they name.
 pub(crate) fn misuse(error: Error) -> anyhow::Error {
     Misuse(error).into()
 }
 
-/// The code to exit with after `error`.
+/// Returns the exit code for `error`.
 pub(crate) fn code(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if error.is::<Misuse>() { MISUSED } else { FAILED })
 }
 
-/// Names what failed where it is the output: an error of writing that came with no file is one of
-/// standard output. `None` if its reader went away, which is not an error of ours.
+/// Adds the name of the failed output: a write error without a file is one of standard output.
+/// `None` if its reader closed the pipe, which is not an error.
 pub(crate) fn told(error: anyhow::Error) -> Option<anyhow::Error> {
     let kind = error.chain().find_map(|cause| {
         let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
@@ -55,7 +54,7 @@ pub(crate) fn told(error: anyhow::Error) -> Option<anyhow::Error> {
     }
 }
 
-/// Of output whose reader went away: for who has an exit code to give all the same.
+/// Ignores output errors of a closed pipe, for commands that still return an exit code.
 pub(crate) fn unless_unread(told: anyhow::Result<()>) -> anyhow::Result<()> {
     told.or_else(|error| self::told(error).map_or(Ok(()), Err))
 }
@@ -66,23 +65,23 @@ fn unwritten(kind: io::ErrorKind) -> Error {
             "free some disk space, or send the output elsewhere"
         }
         io::ErrorKind::FileTooLarge => "raise the limit of file sizes: see `ulimit -f`",
-        _ => "see where the output of the command goes",
+        _ => "check where the command's output is sent",
     };
-    Error::new(ErrorKind::Io, "standard output cannot be written").hint(hint)
+    Error::new(ErrorKind::Io, "cannot write to standard output").hint(hint)
 }
 
-/// Prints what clap has to say: help, the version, or what is wrong with the arguments.
+/// Prints clap's message: help, the version, or an argument error.
 pub(crate) fn said_by_clap(said: &clap::Error) -> anyhow::Result<ExitCode> {
     said.print()?;
     io::stdout().flush()?;
     Ok(ExitCode::from(u8::try_from(said.exit_code()).unwrap_or(FAILED)))
 }
 
-/// A file at its size limit (`ulimit -f`) becomes an error of the write, which is told and leaves
-/// what is stored whole. Without a handler the signal ends the process.
+/// Turns a file size limit (`ulimit -f`) into a write error, which is reported and leaves stored
+/// data intact. Without a handler the signal ends the process.
 #[cfg(unix)]
 pub(crate) fn survive_size_limits() {
-    // Where the handler cannot be had, the system does what it did before.
+    // Without a handler, the system's default applies.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
 }
 

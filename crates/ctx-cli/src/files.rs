@@ -1,17 +1,17 @@
-//! Files that commands write: whole or not at all, and never over the transcript.
+//! Output files of commands: written atomically, and never over the transcript.
 
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
 use ctx_core::{Error, ErrorKind};
 
-/// How much of a file is looked at to tell an earlier page from anything else.
+/// Number of bytes checked to recognise an earlier page.
 const PAGE_HEAD: u64 = 4096;
 
-/// What every page of ours holds near its beginning.
+/// What every page of ctx has near its beginning.
 const PAGE_MARKS: [&str; 2] = ["<title>ctx replay</title>", "<title>ctx eval</title>"];
 
-/// Whether a file that is in the way of an output is replaced.
+/// Whether an existing file at an output path is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existing {
     Keep,
@@ -23,7 +23,7 @@ impl Existing {
         if force { Self::Replace } else { Self::Keep }
     }
 
-    /// A page takes the place of an earlier page, and of anything else only by `force`.
+    /// A page replaces an earlier page, and other files only with `force`.
     pub(crate) fn page(path: &Path, force: bool) -> Self {
         Self::replaced_if(force || is_page(path))
     }
@@ -39,14 +39,14 @@ fn is_page(path: &Path) -> bool {
 /// Who may read an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readers {
-    /// Those that may read any new file of the user's.
+    /// The default for new files of the user.
     Usual,
-    /// Its owner alone, from its first byte on.
+    /// Only the owner, from the first byte on.
     Owner,
 }
 
-/// Writes what was made of the transcript `source` to a file, whole or not at all: beside its
-/// place, then moved there. The transcript itself is never replaced, whatever was asked for.
+/// Writes output made from the transcript `source` atomically: to a temporary file beside the
+/// target, then moved. The transcript itself is never replaced, whatever was requested.
 pub(crate) fn write_beside<T>(
     source: &Path,
     path: &Path,
@@ -56,7 +56,7 @@ pub(crate) fn write_beside<T>(
     write_for(Readers::Usual, source, path, existing, write)
 }
 
-/// As [`write_beside`], with a say in who may read it.
+/// As [`write_beside`], with a choice of readers.
 pub(crate) fn write_for<T>(
     readers: Readers,
     source: &Path,
@@ -81,10 +81,10 @@ pub(crate) fn write_for<T>(
     };
     let failed = |e: &io::Error| {
         let what = match e.kind() {
-            io::ErrorKind::NotFound => "its folder is not there".to_owned(),
+            io::ErrorKind::NotFound => "its folder does not exist".to_owned(),
             kind => kind.to_string(),
         };
-        Error::new(ErrorKind::Io, format!("the output cannot be written: {what}"))
+        Error::new(ErrorKind::Io, format!("cannot write the output: {what}"))
             .with("path", path.display())
             .hint("name a file in a folder that exists and that you may write to")
     };
@@ -118,7 +118,7 @@ pub(crate) fn write_for<T>(
     Ok(written)
 }
 
-/// Whether both paths lead to one file. One that does not exist is no other.
+/// Whether both paths lead to one file. A file that does not exist differs from every other.
 pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
@@ -143,7 +143,7 @@ mod tests {
             };
             files.map(mode).collect::<Vec<_>>()
         };
-        // A file that is replaced may have been for everybody.
+        // The replaced file may have been readable by everybody.
         for existing in [Existing::Keep, Existing::Replace] {
             let source = dir.path().join("nothing");
             let replaced = usize::from(existing == Existing::Replace);

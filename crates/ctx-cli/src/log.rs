@@ -1,4 +1,4 @@
-//! The log of this run: on stderr what `RUST_LOG` asks for, or in a file.
+//! The log of this run: on stderr as `RUST_LOG` says, or in a file.
 
 use std::env;
 
@@ -12,13 +12,13 @@ use tracing_subscriber::{Registry, registry};
 use crate::args::Global;
 use crate::out::Out;
 
-/// What of a log goes to a file where `RUST_LOG` does not say.
+/// Default filter of a log file, if `RUST_LOG` is unset.
 const USUAL: &str = "ctx=info";
 
-/// Who hears of spans and events.
+/// Subscribers to spans and events.
 pub(crate) type Layers = Vec<Box<dyn Layer<Registry> + Send + Sync>>;
 
-/// What writes the log, if anybody asks for one.
+/// Creates the log writers, if requested.
 ///
 /// # Errors
 ///
@@ -28,7 +28,7 @@ pub(crate) fn layers(global: &Global, out: &Out) -> anyhow::Result<Layers> {
     let usual = global.log_file.as_ref().map(|_| USUAL.to_owned());
     let Some(asked) = asked.or(usual) else { return Ok(Layers::new()) };
     let Ok(filter) = asked.parse::<Targets>() else {
-        out.warn(format!("RUST_LOG is passed over: {asked:?} is neither a level nor TARGET=LEVEL"));
+        out.warn(format!("RUST_LOG ignored: {asked:?} is neither a level nor TARGET=LEVEL"));
         return Ok(Layers::new());
     };
     let writer = match &global.log_file {
@@ -36,7 +36,7 @@ pub(crate) fn layers(global: &Global, out: &Out) -> anyhow::Result<Layers> {
         Some(path) => {
             let file =
                 ctx_disk::private().append(true).create(true).open(path).map_err(|error| {
-                    Error::new(ErrorKind::Io, "the log file cannot be written")
+                    Error::new(ErrorKind::Io, "cannot write the log file")
                         .with("path", path.display())
                         .hint("name a file in a folder that exists and that you may write to")
                         .source(error)
@@ -48,7 +48,7 @@ pub(crate) fn layers(global: &Global, out: &Out) -> anyhow::Result<Layers> {
     Ok(vec![layer.with_filter(filter).boxed()])
 }
 
-/// Has these layers hear of everything from now on.
+/// Installs these layers.
 pub(crate) fn begin(layers: Layers) -> anyhow::Result<()> {
     match layers.is_empty() {
         true => Ok(()),

@@ -1,18 +1,17 @@
-//! The `ctx` binary: arguments in, one call, words out.
+//! The `ctx` binary: parses arguments, runs one command, prints the result.
 
 #![forbid(unsafe_code)]
 
 mod args;
 mod chat;
 mod commands;
-mod ending;
+mod engine_health;
+mod entry_ids;
 mod failure;
-mod faring;
 mod files;
-mod keeping;
+mod format;
 mod log;
 mod models;
-mod named;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod out;
@@ -20,8 +19,9 @@ mod receipt;
 mod selection;
 mod session_args;
 mod setup;
+mod shutdown;
+mod stores;
 mod table;
-mod words;
 mod workspace;
 mod wrap;
 
@@ -34,8 +34,8 @@ use out::Out;
 
 fn main() -> ExitCode {
     failure::survive_size_limits();
-    ending::clean_up();
-    ctx_engine_registry::carrier::hosts_libraries();
+    shutdown::clean_up();
+    ctx_engine_registry::foreign::transport::hosts_libraries();
     let mut command = args::command();
     let parsed = command.try_get_matches_from_mut(std::env::args_os());
     let parsed = parsed.and_then(|found| Cli::from_arg_matches(&found));
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
     let global = cli.global;
-    // What an engine or a tool's command does is its host's to tell.
+    // The host of an engine or a tool's command reports for them.
     #[cfg_attr(not(feature = "otlp"), expect(unused_mut))]
     let mut layers = match cli.command {
         Command::EngineHost(_) | Command::CommandHost(_) => log::Layers::new(),

@@ -1,20 +1,20 @@
-//! What is said of the models that write summaries.
+//! Messages about the models that write summaries.
 
+use ctx_config::{Config, Models};
 use ctx_core::{Error, ErrorKind, SummaryModels};
-use ctx_engine_registry::{Config, Models};
 use ctx_model::{Api, Endpoint, ModelFacts};
-use ctx_runtime::configured_writer;
+use ctx_runtime::configured_summary_model;
 
 use crate::args::{Fit, Summaries};
 use crate::failure::misuse;
+use crate::format::{shortened, thousands};
 use crate::out::Out;
-use crate::words::{shortened, thousands};
 
-/// How long a name may be.
+/// Maximum length of a name.
 const NAME_CHARS: usize = 80;
 
-/// The models that write summaries, as [`ctx_runtime::summary_models`] finds them. What is missing
-/// or assumed is said.
+/// Returns the models that write summaries, from [`ctx_runtime::summary_models`]. Missing models
+/// and assumptions are reported.
 pub(crate) fn summary_models(
     config: &Config,
     fit: &Fit,
@@ -26,19 +26,19 @@ pub(crate) fn summary_models(
         Some(_) if error.kind() == ErrorKind::NotFound => misuse(error),
         _ => error.into(),
     };
-    let writers = ctx_runtime::summary_models(config, asked, model).map_err(refused)?;
-    let Some(writers) = writers else { return Ok(None) };
-    writers.left_out().for_each(|told| out.note(told));
-    for facts in &writers.assumed {
+    let chain = ctx_runtime::summary_models(config, asked, model).map_err(refused)?;
+    let Some(chain) = chain else { return Ok(None) };
+    chain.warnings().for_each(|told| out.note(told));
+    for facts in &chain.assumed {
         out.note(window_is_assumed(facts));
     }
-    Ok(Some(writers.models))
+    Ok(Some(chain.models))
 }
 
-/// What is wrong with the models that are to write summaries, as far as that can be told without
-/// asking them.
+/// Returns the problems of the configured summary models, as far as they can be found without
+/// calling them.
 pub(crate) fn problems(config: &Config) -> anyhow::Result<Vec<String>> {
-    let Some((first, connected)) = configured_writer(config)? else { return Ok(Vec::new()) };
+    let Some((first, connected)) = configured_summary_model(config)? else { return Ok(Vec::new()) };
     let name = shortened(&first, NAME_CHARS);
     Ok(match connected {
         Ok(facts) if facts.window_is_assumed => vec![window_is_assumed(&facts)],
@@ -50,8 +50,8 @@ pub(crate) fn problems(config: &Config) -> anyhow::Result<Vec<String>> {
     })
 }
 
-/// What is wrong with providers, whatever they are used for: families of APIs that nobody here speaks,
-/// and addresses that are no web server's.
+/// Returns the problems of providers, whatever they are used for: unknown API families, and
+/// addresses that are not those of web servers.
 pub(crate) fn faults(config: &Config) -> ctx_core::Result<Vec<Error>> {
     let models: Models = config.section()?;
     let wrong = |key: String| move |error: Error| error.with("key", key);
@@ -70,11 +70,11 @@ pub(crate) fn faults(config: &Config) -> ctx_core::Result<Vec<Error>> {
         .collect())
 }
 
-/// What is to be said of a model whose window nobody gave.
+/// Returns the warning for a model whose window is unknown.
 pub(crate) fn window_is_assumed(model: &ModelFacts) -> String {
     let provider = model.name.split_once('/').map_or("PROVIDER", |(provider, _)| provider);
     format!(
-        "the window of {} is not known; {} tokens are assumed; set \
+        "unknown window of {}; {} tokens are assumed; set \
          models.providers.{provider}.models[].contextWindow",
         model.name,
         thousands(model.window.get()),

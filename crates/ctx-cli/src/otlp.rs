@@ -1,4 +1,4 @@
-//! Spans of this run, sent to an OpenTelemetry collector over HTTP.
+//! Sends spans of this run to an OpenTelemetry collector over HTTP.
 
 use std::env;
 use std::io::ErrorKind;
@@ -22,30 +22,30 @@ use crate::args::Command;
 use crate::log::Layers;
 use crate::out::Out;
 
-/// What may name the collector.
+/// The variables that may name the collector.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
-/// How long a request may take.
+/// The timeout of a request.
 const REQUEST: Duration = Duration::from_millis(1_500);
 
-/// How long the program waits at its end for what was not yet sent.
+/// How long the program waits at its end for unsent spans.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// As much of a collector's answer is read.
+/// Maximum number of bytes read of a collector's answer.
 const ANSWER: usize = 64 * 1024;
 
-/// Why spans were not taken, the first time that happened.
+/// Why spans were rejected the first time.
 type Refused = Arc<OnceLock<String>>;
 
-/// Spans on their way. When it is dropped, the rest of them is sent.
+/// Pending spans. Dropping it sends the rest of them.
 pub(crate) struct Traces<'a> {
     provider: SdkTracerProvider,
     refused: Refused,
     out: &'a Out,
 }
 
-/// Begins to send spans, if the environment names a collector. Without one nothing is set up; one
-/// that cannot be used costs a warning.
+/// Starts sending spans, if the environment names a collector. Otherwise nothing is set up; an
+/// invalid collector causes a warning.
 pub(crate) fn begin<'a>(
     command: &Command,
     out: &'a Out,
@@ -65,13 +65,13 @@ pub(crate) fn begin<'a>(
 }
 
 impl<'a> Traces<'a> {
-    /// Where spans go, and who hears of them.
+    /// Creates the exporter and the layer that collects spans.
     fn new(out: &'a Out) -> anyhow::Result<(Self, impl Layer<Registry> + use<>)> {
         let refused = Refused::default();
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(Collector::new(Arc::clone(&refused))?)
-            // A second attempt would keep who waits for the end.
+            // A retry would delay the exit.
             .with_retry_policy(RetryPolicy::disabled())
             .with_timeout(REQUEST)
             .build()?;
@@ -84,7 +84,7 @@ impl<'a> Traces<'a> {
             .with_location(false)
             .with_threads(false)
             .with_tracer(provider.tracer("ctx"))
-            // Ours alone: libraries have spans too, those that send this among them.
+            // Only spans of ctx: libraries have spans too, including the one that sends these.
             .with_filter(Targets::new().with_target("ctx", Level::DEBUG));
         Ok((Self { provider, refused, out }, layer))
     }
@@ -100,12 +100,12 @@ impl Drop for Traces<'_> {
     }
 }
 
-/// Under what name the collector shows these spans.
+/// The service name shown by the collector.
 fn service() -> String {
     env::var("OTEL_SERVICE_NAME").ok().filter(|name| !name.is_empty()).unwrap_or("ctx".to_owned())
 }
 
-/// Where spans go. It is reached as models are: a server on this machine never through a proxy.
+/// The collector, reached like models: a server on this machine never through a proxy.
 #[derive(Debug)]
 struct Collector {
     runtime: Runtime,
@@ -125,7 +125,7 @@ impl Collector {
         let (head, body) = request.into_parts();
         let url = Url::parse(&head.uri.to_string())?;
         if !matches!(url.scheme(), "http" | "https") {
-            let why = format!("{} begins with http:// or https://", ENDPOINTS[1]);
+            let why = format!("{} must begin with http:// or https://", ENDPOINTS[1]);
             return Err(std::io::Error::new(ErrorKind::InvalidInput, why).into());
         }
         let request = ctx_model::Request { method: head.method, url, headers: head.headers, body };
@@ -140,7 +140,7 @@ impl Collector {
 
 #[async_trait]
 impl HttpClient for Collector {
-    /// The exporter calls it on a thread of its own, which waits here.
+    /// The exporter calls it on its own thread, which blocks here.
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         self.runtime.block_on(self.send(request)).inspect_err(|error| {
             let _ = self.refused.set(error.to_string());

@@ -1,4 +1,4 @@
-//! Words out: data on stdout, everything else on stderr.
+//! Output: data on stdout, everything else on stderr.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -13,13 +13,13 @@ use serde::Serialize;
 use terminal_size::{Width, terminal_size_of};
 
 use crate::args::{Global, When};
+use crate::format::{bytes, counted, escaped, escaped_json, shortened, wrapped};
 pub(crate) use crate::table::{Cell, DIM, Table, table, terminal_columns};
-use crate::words::{bytes, counted, harmless, harmless_json, shortened, wrapped};
 
-/// Longer notes, warnings and errors than this are cut.
+/// Maximum length of notes, warnings and errors.
 const LINE_CHARS: usize = 600;
 
-/// What `note: ` and `warning: ` take of a line.
+/// Columns used by `note: ` and `warning: `.
 const NOTE: usize = 6;
 const WARNING: usize = 9;
 
@@ -28,7 +28,7 @@ pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
 pub(crate) const RED: Style = AnsiColor::Red.on_default();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
 
-/// How the command speaks.
+/// The output of a command.
 #[derive(Debug, Default)]
 pub(crate) struct Out {
     /// No progress and no notes.
@@ -47,19 +47,19 @@ impl Out {
         Self { quiet: global.quiet, silent: false }
     }
 
-    /// Who says nothing but data.
+    /// Prints data only.
     pub(crate) fn silent() -> Self {
         Self { quiet: true, silent: true }
     }
 
-    /// A line of data, or several. On a terminal they are broken between words.
+    /// Prints a line of data, or several. On a terminal they are wrapped between words.
     pub(crate) fn line(&self, text: impl AsRef<str>) -> io::Result<()> {
         writeln!(stdout(), "{}", wrapped(text.as_ref(), [0; 2], terminal_columns()).join("\n"))
     }
 
-    /// What a report is about: the transcript, and how much is in it.
+    /// Prints the subject of a report: the transcript, and its size.
     pub(crate) fn session(&self, session: &SessionReport) -> io::Result<()> {
-        self.line(format!("{BOLD}{}{BOLD:#}", harmless(&session.path)))?;
+        self.line(format!("{BOLD}{}{BOLD:#}", escaped(&session.path)))?;
         let mut parts = vec![
             counted(session.entries, "entry"),
             counted(session.messages, "message"),
@@ -73,23 +73,23 @@ impl Out {
         self.line(format!("{DIM}{format}, {size}: {}{DIM:#}", parts.join(", ")))
     }
 
-    /// A value as pretty JSON.
+    /// Prints a value as pretty JSON.
     pub(crate) fn json(&self, value: &impl Serialize) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(value)?;
         let mut out = io::BufWriter::new(stdout().lock());
-        writeln!(out, "{}", harmless_json(&text))?;
+        writeln!(out, "{}", escaped_json(&text))?;
         out.flush()?;
         Ok(())
     }
 
-    /// Something worth knowing that is not the answer.
+    /// Prints additional information on stderr.
     pub(crate) fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {
             eprintln!("{DIM}note:{DIM:#} {}", told(text.as_ref(), NOTE));
         }
     }
 
-    /// A line beside the answer: what is going on. It is made harmless by who says it.
+    /// Prints a progress line on stderr. The caller must escape control characters.
     pub(crate) fn aside(&self, text: impl AsRef<str>) {
         if !self.quiet {
             let lines = wrapped(text.as_ref(), [0; 2], stderr_columns());
@@ -97,30 +97,33 @@ impl Out {
         }
     }
 
-    /// Something that may be wrong. Who wants to hear less wants to hear this.
+    /// Prints a warning. `--quiet` does not suppress it.
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
         if !self.silent {
             eprintln!("{YELLOW}warning:{YELLOW:#} {}", told(text.as_ref(), WARNING));
         }
     }
 
-    /// A table that belongs to a question.
+    /// Prints a table that belongs to a question.
     pub(crate) fn note_table(&self, table: &str) {
         eprintln!("{table}");
     }
 
-    /// Asks whether to go on.
+    /// Asks for confirmation.
     ///
     /// # Errors
     ///
-    /// `Cancelled` for any answer but yes; `InvalidInput` where nobody is there to answer.
+    /// `Cancelled` for any answer but yes; `InvalidInput` without a terminal.
     pub(crate) fn ask(&self, question: &str) -> anyhow::Result<()> {
-        let yes = "--yes answers it beforehand";
+        let yes = "use --yes to confirm without a question";
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            let error = Error::new(ErrorKind::InvalidInput, format!("nobody to ask: {question}"));
+            let error = Error::new(
+                ErrorKind::InvalidInput,
+                format!("no terminal to ask for confirmation: {question}"),
+            );
             return Err(error.hint(yes).into());
         }
-        anstream::eprint!("{BOLD}{}{BOLD:#} [y/N] ", harmless(question));
+        anstream::eprint!("{BOLD}{}{BOLD:#} [y/N] ", escaped(question));
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
         if matches!(answer.trim(), "y" | "Y" | "yes" | "Yes") {
@@ -129,7 +132,7 @@ impl Out {
         Err(Error::new(ErrorKind::Cancelled, "nothing was changed").hint(yes).into())
     }
 
-    /// What went wrong, why, and what to do next.
+    /// Prints an error with its cause and hint.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         let mut said = error.to_string();
         eprintln!("{RED}error:{RED:#} {}", told(&said, NOTE + 1));
@@ -145,12 +148,12 @@ impl Out {
         }
     }
 
-    /// A bar that shows itself only when the work takes longer than a moment.
+    /// Returns a progress bar that appears only if the work takes longer than a moment.
     pub(crate) fn progress(&self, what: &'static str, length: usize) -> ProgressBar {
         self.bar(what, length as u64, "{msg} {wide_bar} {human_pos}/{human_len}, {eta} left")
     }
 
-    /// The same for an amount of bytes.
+    /// The same for a number of bytes.
     pub(crate) fn progress_of_bytes(&self, what: &'static str, length: u64) -> ProgressBar {
         self.bar(what, length, "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes}, {eta} left")
     }
@@ -167,8 +170,7 @@ impl Out {
 }
 
 impl Out {
-    /// A sign that something is going on, which shows itself only when it takes longer than a
-    /// moment.
+    /// Returns a spinner that appears only if the work takes longer than a moment.
     pub(crate) fn waiting(&self, what: impl Into<Cow<'static, str>>) -> ProgressBar {
         let bar = ProgressBar::new_spinner().with_message(what);
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
@@ -188,13 +190,13 @@ impl Out {
     }
 }
 
-/// A note as the terminal has room for it, after a word that takes `used` columns.
+/// Wraps a note to the terminal, after a word that takes `used` columns.
 fn told(text: &str, used: usize) -> String {
     let text = shortened(text, LINE_CHARS);
     wrapped(&text, [used, 2], stderr_columns()).join("\n  ")
 }
 
-/// The width of the terminal that notes go to, if there is one.
+/// Returns the width of the terminal on stderr, if there is one.
 fn stderr_columns() -> Option<usize> {
     terminal_size_of(io::stderr()).map(|(Width(columns), _)| usize::from(columns))
 }

@@ -1,18 +1,18 @@
-//! The receipt of a compaction, for people.
+//! Prints the receipt of a compaction for the user.
 
-use ctx_layers::compaction::{Call, FactKind, Receipt, Rung};
+use ctx_layers::compaction::{FactKind, Receipt, Rung, SummaryCall};
 
-use crate::named::ShortIds;
+use crate::entry_ids::ShortIds;
+use crate::format::{counted, escaped, percent, shortened, thousands, usd};
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, Table, YELLOW};
-use crate::words::{counted, harmless, percent, shortened, thousands, usd};
 
-/// How many of a list are named.
+/// Maximum number of listed items.
 const NAMED: usize = 8;
 
-/// Room for one of them.
+/// Maximum length of an item.
 const NAME_CHARS: usize = 60;
 
-/// Messages, tokens of the summary, who wrote it, facts kept, ungrounded: a row's cells.
+/// Returns a row's cells: messages, tokens of the summary, writer, facts kept, ungrounded.
 pub(crate) fn cells(receipt: &Receipt) -> Vec<Cell> {
     let audit = &receipt.audit;
     let ungrounded = match audit.ungrounded.len() {
@@ -28,13 +28,13 @@ pub(crate) fn cells(receipt: &Receipt) -> Vec<Cell> {
     ]
 }
 
-/// The share of the facts that were kept.
+/// Returns the share of the facts that were kept.
 pub(crate) fn coverage(receipt: &Receipt) -> Cell {
     let coverage = receipt.audit.coverage;
     Cell::styled(percent(coverage), coverage_style(coverage))
 }
 
-/// Who wrote the summary.
+/// Returns who wrote the summary.
 pub(crate) fn writer(receipt: &Receipt) -> String {
     let name = match receipt.rung {
         Rung::Model => receipt.model.as_deref().unwrap_or("a model").to_owned(),
@@ -43,12 +43,12 @@ pub(crate) fn writer(receipt: &Receipt) -> String {
             format!("{model}, large messages left out")
         }
         Rung::Extractive => "extractive".to_owned(),
-        Rung::HardPrune => "nobody: history was cut".to_owned(),
+        Rung::HardPrune => "no summary: hard prune".to_owned(),
     };
     if receipt.emergency { format!("{name} (emergency)") } else { name }
 }
 
-/// What is to be said where a model was to write the summary, and another did, or none.
+/// Returns a note if the requested model did not write the summary.
 pub(crate) fn fell_back(receipt: &Receipt, asked: Option<&str>) -> Option<String> {
     let asked = asked.filter(|asked| receipt.model.as_deref() != Some(asked))?;
     let mut why = receipt.notes.join("; ");
@@ -67,7 +67,7 @@ pub(crate) fn fell_back(receipt: &Receipt, asked: Option<&str>) -> Option<String
     })
 }
 
-/// The whole receipt, without the notes that were `told` already.
+/// Prints the whole receipt, without the notes in `told`.
 pub(crate) fn print(
     receipt: &Receipt,
     ids: &ShortIds<'_>,
@@ -90,7 +90,7 @@ pub(crate) fn print(
         ids.show(&receipt.first_kept_entry_id),
         if receipt.split_turn { " (inside a turn)" } else { "" },
     ))?;
-    out.line(format!("written by {}", harmless(&writer(receipt))))?;
+    out.line(format!("written by {}", escaped(&writer(receipt))))?;
     if !receipt.calls.is_empty() {
         out.line(calls(receipt, told))?;
     }
@@ -99,7 +99,7 @@ pub(crate) fn print(
     }
     out.line("")?;
     out.line(audit(receipt))?;
-    named("ungrounded (nothing says it), and removed", &receipt.audit.ungrounded, out)?;
+    named("ungrounded (not in the source), and removed", &receipt.audit.ungrounded, out)?;
     let shortened: Vec<String> = receipt.shortened.iter().map(|id| ids.show(id)).collect();
     named("kept in a shorter form", &shortened, out)
 }
@@ -114,11 +114,11 @@ fn calls(receipt: &Receipt, told: &str) -> String {
         thousands(failed as u64),
         millis as f64 / 1_000.0,
     );
-    // Notes hold the errors that mattered: no error is said twice.
+    // Notes include the important errors: do not print an error twice.
     let is_said = |error: &&String| {
         told.contains(error.as_str()) || receipt.notes.iter().any(|note| note.contains(*error))
     };
-    let last_error = receipt.calls.iter().rev().find_map(|Call { model, error, .. }| {
+    let last_error = receipt.calls.iter().rev().find_map(|SummaryCall { model, error, .. }| {
         let error = error.as_ref()?;
         let is_new = !is_said(&error);
         Some(if is_new { format!("; last: {model}: {error}") } else { String::new() })
@@ -171,7 +171,7 @@ fn coverage_style(coverage: f64) -> anstyle::Style {
 pub(crate) fn kind_name(kind: FactKind) -> &'static str {
     match kind {
         FactKind::Pinned => "pinned instructions",
-        FactKind::Ask => "the open ask",
+        FactKind::Ask => "the open request",
         FactKind::Constraint => "constraints",
         FactKind::Decision => "decisions",
         FactKind::Question => "open questions",

@@ -1,4 +1,4 @@
-//! Which sessions the arguments of a command name: files, folders, ids, keys, or nothing at all.
+//! Resolves the sessions named by a command's arguments: files, folders, ids, keys, or none.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,14 +12,14 @@ use serde::Serialize;
 
 use crate::args::{Command, MemoryCommand};
 use crate::failure::misuse;
+use crate::format::{counted, shortened};
 use crate::out::Out;
 use crate::setup::is_stdin;
-use crate::words::{counted, shortened};
 
-/// How much of a name is quoted.
+/// Maximum length of a quoted name.
 const NAME_CHARS: usize = 80;
 
-/// Puts the paths of transcripts in the place of what names them.
+/// Replaces session names by the paths of their transcripts.
 pub(crate) fn resolved(mut command: Command, out: &Out) -> anyhow::Result<Command> {
     match &mut command {
         Command::Replay(args) => args.sessions = all(&args.sessions, out)?,
@@ -42,13 +42,13 @@ pub(crate) fn resolved(mut command: Command, out: &Out) -> anyhow::Result<Comman
     Ok(command)
 }
 
-/// The agents' sessions, and those of ctx.
+/// Returns the folders with sessions of agents and of ctx.
 pub(crate) fn homes() -> anyhow::Result<AgentHomes> {
     Ok(AgentHomes::from_env().with_ctx(&Home::from_env()?))
 }
 
-/// The transcripts that are named: all sessions of a folder, and without a name the newest session of
-/// the current folder.
+/// Returns the named transcripts: all sessions of a folder, and without a name the newest session
+/// of the current folder.
 pub(crate) fn all(named: &[PathBuf], out: &Out) -> anyhow::Result<Vec<PathBuf>> {
     if named.is_empty() {
         return Ok(vec![newest(out)?]);
@@ -62,7 +62,7 @@ pub(crate) fn all(named: &[PathBuf], out: &Out) -> anyhow::Result<Vec<PathBuf>> 
         let found = in_folder(name)?;
         found.problems.iter().for_each(|problem| out.warn(problem.to_string()));
         if found.sessions.is_empty() {
-            let error = Error::new(ErrorKind::NotFound, "no agent's session in the folder");
+            let error = Error::new(ErrorKind::NotFound, "no session of an agent in the folder");
             let error = error.with("path", name.display());
             return Err(error.hint("`ctx sessions` lists those of all agents").into());
         }
@@ -86,8 +86,8 @@ fn newest(out: &Out) -> anyhow::Result<PathBuf> {
     Ok(found.path)
 }
 
-/// The transcript that is named by its path, by its key, `agent:main:main` for example, or by its id or a
-/// beginning of it. A file of that name comes first, and what looks like a path is one.
+/// Returns the transcript named by its path, by its key, `agent:main:main` for example, or by its
+/// id or a prefix of it. A file of that name takes precedence, and what looks like a path is one.
 pub(crate) fn one(name: &Path) -> anyhow::Result<PathBuf> {
     let text = name.to_str().filter(|_| !is_stdin(name) && name.symlink_metadata().is_err());
     let Some(text) = text else { return Ok(name.to_owned()) };
@@ -106,13 +106,13 @@ pub(crate) fn one(name: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Where the transcript of a session of the store is.
+/// Returns the path of a stored session's transcript.
 fn of_key(text: &str) -> anyhow::Result<PathBuf> {
     let home = Home::from_env()?;
     let key: SessionKey = text.parse().map_err(misuse)?;
     let unknown = || {
         let named = shortened(text, NAME_CHARS);
-        let error = Error::new(ErrorKind::NotFound, format!("there is no session '{named}'"));
+        let error = Error::new(ErrorKind::NotFound, format!("session '{named}' not found"));
         error.hint("`ctx sessions` lists the sessions with their keys")
     };
     let Some(agent) = key.agent() else { return Err(unknown().into()) };
@@ -121,8 +121,8 @@ fn of_key(text: &str) -> anyhow::Result<PathBuf> {
     Ok(home.transcript(&key, entry)?)
 }
 
-/// Reports on each session: of one an object, of several an array. One of several that cannot be read is
-/// told of, and the others are reported.
+/// Reports on each session: prints an object for one, an array for several. If one of several
+/// cannot be read, there is a warning, and the others are reported.
 pub(crate) fn each<R: Serialize>(
     sessions: &[PathBuf],
     json: bool,

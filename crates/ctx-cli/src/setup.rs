@@ -1,29 +1,30 @@
-//! From flags, configuration and transcript to what a command runs with.
+//! Resolves what a command runs with, from flags, configuration and transcript.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ctx_config::{Config, Profile};
 use ctx_core::{
-    ContextEngine, Entry, Error, ErrorKind, MemoryStore, Profile, Services, TokenLedger, Tokens,
+    ContextEngine, Entry, Error, ErrorKind, MemoryStore, Services, TokenLedger, Tokens,
 };
-use ctx_engine_registry::{BuildContext, Config, Registry};
+use ctx_engine_registry::{BuildContext, Registry};
 use ctx_model::Prices;
 use ctx_runtime::lifecycle::SessionConfig;
-use ctx_runtime::{Memories, Resolved, Stores, Wanted, memory_session};
+use ctx_runtime::{Resolved, SessionSpec, SharedMemories, Stores, memory_session};
 use ctx_server::http::Token;
 use ctx_session::Transcript;
 use ctx_session::key::FileId;
-use ctx_session::paths::{Home, of_home};
+use ctx_session::paths::{Home, with_home_hint};
 
 use crate::args::{Fit, Global, Summaries};
+use crate::entry_ids;
 use crate::failure::misuse;
-use crate::keeping::Keeping;
+use crate::format::counted;
 use crate::models;
-use crate::named;
 use crate::out::Out;
 use crate::selection;
-use crate::words::counted;
+use crate::stores::Keeping;
 
 /// A resolved setup with its engine and its budget.
 pub(crate) struct Fitted {
@@ -32,43 +33,43 @@ pub(crate) struct Fitted {
     pub(crate) profile: Profile,
     pub(crate) model: Option<String>,
     pub(crate) prices: Option<Prices>,
-    /// The model that is to write summaries.
+    /// The model that writes summaries.
     pub(crate) writer: Option<String>,
-    /// The session's long-term memory, where it has one.
+    /// The session's long-term memory, if any.
     pub(crate) memory: Option<Arc<dyn MemoryStore>>,
 }
 
-/// The configuration named by `--config`, or the one in the home folder, or the defaults.
+/// Reads the configuration from `--config`, or from the home folder, or returns the defaults.
 pub(crate) fn config(global: &Global) -> anyhow::Result<Config> {
     let config = match (config_file(global)?, &global.config) {
         (Some(path), Some(_)) => Config::read(&path)?,
-        (Some(path), None) => Config::read(&path).map_err(of_home)?,
+        (Some(path), None) => Config::read(&path).map_err(with_home_hint)?,
         (None, _) => Config::default(),
     };
-    // Who needs the rest of the section says what is wrong with it.
+    // Errors in the rest of the section are reported by those that need it.
     if let Ok(session) = config.section::<SessionConfig>() {
-        ctx_disk::set_patience(Duration::from_millis(session.lock_wait_ms.into()));
+        ctx_disk::set_default_timeout(Duration::from_millis(session.lock_wait_ms.into()));
     }
     Ok(config)
 }
 
-/// The file that [`config`] reads, if there is one.
+/// Returns the file that [`config`] reads, if there is one.
 pub(crate) fn config_file(global: &Global) -> anyhow::Result<Option<PathBuf>> {
     if let Some(path) = &global.config {
         return Ok(Some(path.clone()));
     }
     let path = Home::from_env()?.config_file();
-    // Where even that cannot be told, reading says why.
+    // If even this fails, reading reports why.
     Ok(path.try_exists().unwrap_or(true).then_some(path))
 }
 
-/// The token that clients show: the one given, else `$CTX_SERVER_TOKEN`.
+/// Returns the token that clients must send: the given one, else `$CTX_SERVER_TOKEN`.
 pub(crate) fn token(given: Option<&str>) -> anyhow::Result<Option<Token>> {
     let token = given.map(str::to_owned).or_else(|| std::env::var("CTX_SERVER_TOKEN").ok());
     token.filter(|token| !token.is_empty()).map(Token::new).transpose().map_err(misuse)
 }
 
-/// Opens a transcript together with what ctx keeps beside it, and says on stderr what was wrong.
+/// Opens a transcript with its side files, and reports problems on stderr.
 pub(crate) fn open(path: &Path, out: &Out) -> anyhow::Result<Transcript> {
     const SHOWN: usize = 5;
     let transcript = match is_stdin(path) {
@@ -77,8 +78,10 @@ pub(crate) fn open(path: &Path, out: &Out) -> anyhow::Result<Transcript> {
     };
     let problems = transcript.problems().iter().filter(|problem| !problem.kind.is_harmless());
     let problems: Vec<_> = problems.collect();
+    let file = path.file_name().filter(|_| !is_stdin(path));
+    let file = file.map_or("standard input".into(), |name| name.to_string_lossy());
     for problem in problems.iter().take(SHOWN) {
-        out.warn(problem.to_string());
+        out.warn(format!("{file}: {problem}"));
     }
     if problems.len() > SHOWN {
         let (more, path) = (counted(problems.len() - SHOWN, "more problem"), path.display());
@@ -87,12 +90,12 @@ pub(crate) fn open(path: &Path, out: &Out) -> anyhow::Result<Transcript> {
     Ok(transcript)
 }
 
-/// Whether a transcript comes from standard input, and so has no place of its own.
+/// Whether a transcript comes from standard input, and so has no path.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Reads a transcript as it stands, from a file, or from standard input where the file is `-`.
+/// Reads a transcript without side files, from a file, or from standard input for `-`.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Transcript> {
     if is_stdin(path) {
         return Ok(Transcript::from_reader(std::io::stdin().lock()).map_err(|e| of_stdin(&e))?);
@@ -100,7 +103,7 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Transcript> {
     Ok(Transcript::open(path)?)
 }
 
-/// An error of a transcript without a name, which is standard input here.
+/// Names standard input in an error of a transcript without a name.
 fn of_stdin(error: &Error) -> Error {
     let said = error.to_string().replace("path: (memory)", "path: standard input");
     let hint = error.hint_text().map(str::to_owned);
@@ -111,41 +114,42 @@ fn of_stdin(error: &Error) -> Error {
     }
 }
 
-/// The messages a request after `at` would carry, before any layer.
+/// Returns the messages that a request after `at` would carry, before any layer.
 pub(crate) fn entries(
     transcript: &Transcript,
     at: Option<&str>,
     ignore_compactions: bool,
 ) -> anyhow::Result<Vec<Arc<Entry>>> {
     let leaf = match at {
-        Some(id) => Some(named::find_entry(transcript, id)?),
+        Some(id) => Some(entry_ids::find_entry(transcript, id)?),
         None => None,
     };
     if ignore_compactions {
-        let line = transcript.line_to(leaf.as_ref())?;
+        let line = transcript.messages_to(leaf.as_ref())?;
         return Ok(line.into_iter().map(|item| item.entry).collect());
     }
     Ok(transcript.context(leaf.as_ref())?.entries)
 }
 
-/// Settles profile, counter, model, window and reserve.
+/// Resolves profile, counter, model, window and reserve.
 pub(crate) fn resolve(
     global: &Global,
     fit: &Fit,
     session: &Path,
     transcript: &Transcript,
 ) -> anyhow::Result<Resolved> {
-    let mut wanted = Wanted {
+    let mut wanted = SessionSpec {
         profile: fit.profile,
         counter: fit.counter,
         engine: fit.engine.clone(),
-        agent: selection::agent(fit, session),
+        agent: fit.agent.clone(),
         window: fit.window.as_deref().map(parse_tokens).transpose().map_err(misuse)?,
-        ..Wanted::of(transcript)?
+        ..SessionSpec::of(transcript)?
     };
     if let Some(name) = &fit.model {
         wanted = wanted.with_model(name);
     }
+    let wanted = wanted.in_home(&Home::from_env()?, session);
     let resolved = wanted.resolve(&config(global)?);
     let resolved = resolved.map_err(|error| match fit.model {
         Some(_) if error.kind() == ErrorKind::NotFound => misuse(error),
@@ -155,8 +159,8 @@ pub(crate) fn resolve(
     Ok(resolved)
 }
 
-/// Settles everything and builds the engine, which leaves what it may where `keeping` says. A window
-/// that is too small is refused here.
+/// Resolves everything and builds the engine, which stores its data as `keeping` says. Fails if the
+/// window is too small.
 pub(crate) fn fit(
     global: &Global,
     (fit, summaries): (&Fit, &Summaries),
@@ -175,7 +179,7 @@ pub(crate) fn fit(
     let stores = Stores { values, blobs, memory, workspaces };
     let agent = selection::agent(fit, session).unwrap_or_else(|| FileId::main().to_string());
     let name = memory_session(transcript.header().id.as_deref(), session);
-    let (memories, warn) = (Memories::default(), |warning| out.warn(warning));
+    let (memories, warn) = (SharedMemories::default(), |warning| out.warn(warning));
     let services = resolved.services(&memories, stores, (&agent, &name), summary_models, warn)?;
     Ok(Fitted {
         ledger: resolved.ledger(),
@@ -188,7 +192,7 @@ pub(crate) fn fit(
     })
 }
 
-/// Refuses a window under the guard's minimum, in the guard's words.
+/// Fails for a window under the guard's minimum, with the guard's message.
 pub(crate) fn check_window(resolved: &Resolved, fit: &Fit) -> anyhow::Result<()> {
     let by_flag: fn(Tokens) -> String = |minimum| format!("give --window {minimum} or more");
     match fit.window {
@@ -197,17 +201,16 @@ pub(crate) fn check_window(resolved: &Resolved, fit: &Fit) -> anyhow::Result<()>
     }
 }
 
-/// Says that the window is small, if it is.
+/// Warns if the window is small.
 pub(crate) fn warn(resolved: &Resolved, out: &Out) {
     if let Some(warning) = resolved.warning() {
         out.warn(warning);
     }
 }
 
-/// Builds the engine that the configuration names, and drops it: what only its layers know to be
-/// wrong is found as well.
+/// Builds the configured engine and drops it: this also finds errors that only its layers detect.
 pub(crate) fn check_engine(config: &Config) -> anyhow::Result<()> {
-    let window = ctx_window_guard::Config::resolve(config)?.default_tokens;
+    let window = config.section::<ctx_window_guard::Config>()?.default_tokens;
     let services = Services::default();
     let registry = Registry::collect()?;
     let context =
@@ -217,10 +220,10 @@ pub(crate) fn check_engine(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `32000`, `32_000`, `32k`, `1M`.
+/// Parses `32000`, `32_000`, `32k`, `1M`.
 pub(crate) fn parse_tokens(text: &str) -> Result<Tokens, Error> {
     let wrong = || {
-        Error::new(ErrorKind::InvalidInput, format!("'{text}' is no number of tokens"))
+        Error::new(ErrorKind::InvalidInput, format!("invalid number of tokens '{text}'"))
             .hint("give a number of tokens, such as 32000, 128k or 1M")
     };
     let plain: String = text.chars().filter(|c| !matches!(c, '_' | ',')).collect();
@@ -231,27 +234,27 @@ pub(crate) fn parse_tokens(text: &str) -> Result<Tokens, Error> {
     };
     let number: u64 = digits.parse().map_err(|_| wrong())?;
     let tokens = number.checked_mul(unit).and_then(|n| u32::try_from(n).ok()).ok_or_else(|| {
-        Error::new(ErrorKind::InvalidInput, format!("{text} tokens are beyond any model"))
+        Error::new(ErrorKind::InvalidInput, format!("{text} tokens exceed every model"))
             .with("largest", u32::MAX)
             .hint("give a number of tokens, such as 32000, 128k or 1M")
     })?;
     Ok(Tokens(tokens))
 }
 
-/// Runs a future to its end on this thread.
+/// Runs a future to completion on this thread.
 pub(crate) fn block_on<T>(future: impl Future<Output = ctx_core::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     Ok(runtime.map_err(no_waiting)?.block_on(future)?)
 }
 
-/// Why there is nothing to wait with.
+/// Returns the error if the async runtime cannot be created.
 pub(crate) fn no_waiting(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, "the program cannot be set up to wait for answers")
-        .hint("see whether the limit of open files is reached: `ulimit -n`")
+    Error::new(ErrorKind::Io, "cannot start the async runtime")
+        .hint("check the limit of open files: `ulimit -n`")
         .source(error)
 }
 
-/// Runs a server to its end, with threads for those that it answers.
+/// Runs a server to completion, with threads for its requests.
 pub(crate) fn block_on_threads<T>(
     future: impl Future<Output = anyhow::Result<T>>,
 ) -> anyhow::Result<T> {

@@ -1,22 +1,21 @@
-//! Tables that fit the terminal: text is wrapped at words, and where that is not enough columns are
+//! Tables that fit the terminal: text is wrapped at words, and if that is not enough columns are
 //! dropped. An id or a number is never broken over lines.
 
 use anstyle::Style;
 use comfy_table::{CellAlignment, presets};
 use terminal_size::{Width, terminal_size_of};
 
-use crate::words::{shortened, wrapped};
+use crate::format::{shortened, wrapped};
 
 pub(crate) const DIM: Style = Style::new().dimmed();
 
-/// Longer texts than this are cut in a table: an id can be a megabyte.
+/// Maximum length of a text in a table: an id can be a megabyte.
 const CELL_CHARS: usize = 160;
 
-/// The last column is wrapped at words, to as few columns of the terminal as its longest word takes,
-/// within these limits.
+/// The last column is wrapped at words, down to the width of its longest word, within these limits.
 const LEAST_TEXT: std::ops::RangeInclusive<usize> = 24..=48;
 
-/// A cell of a table: what it says, and how.
+/// A cell of a table: its text and style.
 #[derive(Debug)]
 pub(crate) struct Cell {
     text: String,
@@ -24,7 +23,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// A cell in a style.
+    /// Creates a cell in a style.
     pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
         Self { text: text.into(), style }
     }
@@ -37,17 +36,17 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Cell {
-    /// Whether a table has no room for all that it says.
+    /// Whether a table truncates its text.
     pub(crate) fn is_cut(&self) -> bool {
         self.text.chars().count() > CELL_CHARS
     }
 
-    /// How many columns of the terminal it takes.
+    /// Returns its width in terminal columns.
     fn columns(&self) -> usize {
         shortened(&self.text, CELL_CHARS).chars().count()
     }
 
-    /// What is printed, in lines of at most so many columns.
+    /// Returns the printed text, in lines of at most this width.
     fn printed(&self, columns: Option<usize>) -> String {
         let lines = wrapped(&shortened(&self.text, CELL_CHARS), [0, 0], columns);
         let Self { style, .. } = self;
@@ -62,15 +61,15 @@ impl Cell {
     }
 }
 
-/// How many columns the terminal has, where there is one.
+/// Returns the width of the terminal, if there is one.
 pub(crate) fn terminal_columns() -> Option<usize> {
     terminal_size_of(std::io::stdout()).map(|(Width(columns), _)| usize::from(columns))
 }
 
-/// A heading, and what a row says under it.
-pub(crate) type Told<T> = (&'static str, fn(&T) -> Cell);
+/// A heading, and the function that makes a row's cell under it.
+pub(crate) type Column<T> = (&'static str, fn(&T) -> Cell);
 
-/// A table without lines. What cells say may come from a transcript: it is made harmless here.
+/// A table without lines. Text of cells may come from a transcript, so control characters are escaped.
 pub(crate) struct Table {
     header: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
@@ -79,7 +78,7 @@ pub(crate) struct Table {
     spared: &'static [&'static str],
 }
 
-/// A [`Table`] as a text that fits the terminal.
+/// Formats a [`Table`] to fit the terminal.
 pub(crate) fn table(header: &[&'static str], rows: Vec<Vec<Cell>>, numbers: usize) -> String {
     Table::new(header, rows, numbers).fitted()
 }
@@ -89,13 +88,17 @@ impl Table {
         Self { header: header.to_vec(), rows, numbers, spared: &[] }
     }
 
-    /// Columns that a narrow terminal does without, the first to go first.
+    /// Sets the columns dropped on a narrow terminal, in this order.
     pub(crate) fn without(self, spared: &'static [&'static str]) -> Self {
         Self { spared, ..self }
     }
 
-    /// A table by columns. They hold numbers, but for the first and those of words at the end.
-    pub(crate) fn of<T>(rows: &[T], spared: &'static [&'static str], columns: &[Told<T>]) -> Self {
+    /// Creates a table by columns. They hold numbers, except the first and the text columns at the end.
+    pub(crate) fn of<T>(
+        rows: &[T],
+        spared: &'static [&'static str],
+        columns: &[Column<T>],
+    ) -> Self {
         let header: Vec<_> = columns.iter().map(|column| column.0).collect();
         let words = header.iter().rev().take_while(|heading| **heading == "kind").count();
         let cells = |row: &T| columns.iter().map(|column| column.1(row)).collect();
@@ -107,17 +110,19 @@ impl Table {
         }
     }
 
-    /// The table as the terminal has room for it, and under it what had to go for that.
+    /// Returns the table fitted to the terminal, followed by the names of dropped columns.
     pub(crate) fn fitted(self) -> String {
         let (text, gone) = self.text(terminal_columns());
         match gone.is_empty() {
             true => text,
-            false => format!("{text}\n{DIM}no room for: {}; see --json{DIM:#}", gone.join(", ")),
+            false => {
+                format!("{text}\n{DIM}omitted columns: {}; see --json{DIM:#}", gone.join(", "))
+            }
         }
     }
 
-    /// The table in `most` columns of the terminal, if it can be had so narrow, and the headings of
-    /// what had to go for that.
+    /// Returns the table in `most` terminal columns, if it can be that narrow, and the headings of
+    /// dropped columns.
     pub(crate) fn text(mut self, most: Option<usize>) -> (String, Vec<&'static str>) {
         let mut gone = Vec::new();
         for name in self.spared {
@@ -142,8 +147,8 @@ impl Table {
         }
     }
 
-    /// How many columns of the terminal all but the last one take, with what stands between them, how
-    /// many the last one, and how many its longest word.
+    /// Returns widths in terminal columns: of all columns but the last, including separators; of
+    /// the last; and of its longest word.
     fn widths(&self) -> [usize; 3] {
         let len = self.rows.iter().map(Vec::len).chain([self.header.len()]).max().unwrap_or(0);
         let width = |at: usize| {
@@ -186,7 +191,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::thousands;
+    use crate::format::thousands;
 
     const SPARED: [&str; 3] = ["kind", "est. error", "requests"];
 
@@ -194,7 +199,7 @@ mod tests {
     fn a_narrow_terminal_gets_fewer_columns_and_never_half_a_number() {
         let rows = [("recorded, ctx-extractive", 151_054_786_u64), ("nothing", 7)];
         let columns = || {
-            let told: &[Told<(&str, u64)>] = &[
+            let told: &[Column<(&str, u64)>] = &[
                 ("candidate", |row| row.0.into()),
                 ("requests", |row| thousands(row.1).into()),
                 ("sent", |row| thousands(row.1).into()),

@@ -1,12 +1,12 @@
-//! The workspace that a command is about.
+//! The workspace of a command.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use ctx_config::{Config as Whole, SystemRules};
 use ctx_core::Counter;
-use ctx_engine_registry::Config as Whole;
 use ctx_memory::VectorModel;
-use ctx_memory::workspace::{Config, Folder, IndexReport, Progress, Workspace};
+use ctx_memory::workspace::{Config, IndexReport, Progress, Workspace, WorkspaceFolder};
 use ctx_runtime::workspace_model;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
@@ -18,34 +18,35 @@ use crate::out::Out;
 use crate::setup;
 
 /// A workspace, and how it is searched.
-pub(crate) struct Opened {
+pub(crate) struct OpenWorkspace {
     pub(crate) workspace: Workspace,
     pub(crate) config: Config,
     pub(crate) counter: Counter,
     whole: Whole,
 }
 
-impl Opened {
-    /// The model that makes vectors, where the configuration names one.
+impl OpenWorkspace {
+    /// Returns the embedding model, if one is configured.
     pub(crate) fn model(&self, out: &Out) -> anyhow::Result<Option<VectorModel>> {
         Ok(workspace_model(&self.whole, |warning| out.warn(warning))?)
     }
 }
 
-/// Opens the workspace in `folder`, or the one that the configuration names.
-pub(crate) fn open(global: &Global, folder: Option<&Path>, of: &IndexOf) -> anyhow::Result<Opened> {
+/// Opens the workspace in `folder`, or the configured one.
+pub(crate) fn open(
+    global: &Global,
+    folder: Option<&Path>,
+    of: &IndexOf,
+) -> anyhow::Result<OpenWorkspace> {
     let mut config = setup::config(global)?;
     if let Some(profile) = of.profile {
         config = config.with_profile(profile);
     }
-    let profile = config.profile();
-    let counter = match of.counter {
-        Some(kind) => Counter::new(kind).with_profile_rules(profile),
-        None => Counter::for_profile(profile),
-    };
+    let counter = config.section::<SystemRules>()?.counter;
+    let counter = Counter { kind: of.counter.unwrap_or(counter.kind), ..counter };
     let configured = match folder {
         Some(_) => None,
-        None => config.section::<Folder>()?.path()?,
+        None => config.section::<WorkspaceFolder>()?.path()?,
     };
     let folder = folder.or(configured.as_deref()).unwrap_or(Path::new("."));
     let whole = config;
@@ -53,19 +54,19 @@ pub(crate) fn open(global: &Global, folder: Option<&Path>, of: &IndexOf) -> anyh
     let agent: FileId = of.agent.parse().map_err(misuse)?;
     let indexes = Home::from_env()?.workspaces_dir(&agent);
     let workspace = Workspace::open(&indexes, folder, config.settings(counter))?;
-    Ok(Opened { workspace, config, counter, whole })
+    Ok(OpenWorkspace { workspace, config, counter, whole })
 }
 
-/// Brings the index of a workspace up to date, and shows how far that is.
+/// Updates the index of a workspace, and shows the progress.
 pub(crate) fn update(workspace: &Workspace, out: &Out) -> anyhow::Result<IndexReport> {
     let bar = out.progress_of_bytes("indexing", 0);
     let updated = workspace.update(|progress| show(&bar, progress));
     bar.finish_and_clear();
-    Ok(updated.map_err(ctx_session::paths::of_home)?)
+    Ok(updated.map_err(ctx_session::paths::with_home_hint)?)
 }
 
-/// Makes the vectors that are missing, and shows how far that is; says how many it made. A model that
-/// fails is told of: what it made is kept, and words find the rest.
+/// Makes missing vectors, and shows the progress. Returns their number. If the model fails, there
+/// is a warning: finished vectors are kept, and a word search covers the rest.
 pub(crate) fn embed(
     workspace: &Workspace,
     model: &VectorModel,

@@ -1,26 +1,26 @@
-//! Text broken between words at the terminal's width. A word is never broken, so that commands can be
-//! copied, and a number stays with its per cent sign.
+//! Wraps text between words at the terminal's width. A word is never broken, so that commands can
+//! be copied, and a number stays with its per cent sign.
 
 use std::mem::take;
 
 use anstream::adapter::strip_str;
 
-/// A line of code is not broken: it could not be copied.
+/// A line of code is not wrapped: it could not be copied.
 const FENCE: &str = "```";
 
-/// From here on characters take two columns, and a line may end after each.
+/// From here on, characters are two columns wide, and a line may end after each.
 const WIDE: char = '\u{2e80}';
 
-/// Where a text that comes in pieces is, and what of it is not printed yet: a word whose end has not
-/// come.
+/// The state of wrapping a text that arrives in pieces, with the last word, which may be
+/// incomplete.
 #[derive(Default)]
 pub(crate) struct Wrap {
-    /// The width; none where there is no terminal.
+    /// The width; `None` without a terminal.
     columns: Option<usize>,
     at: usize,
-    /// Columns that are taken at the beginning of each further line.
+    /// Number of columns used at the beginning of each continuation line.
     indent: usize,
-    /// Whether there is a word in the line.
+    /// Whether the line has a word.
     has_word: bool,
     /// The blanks before the word, the word, and those after it.
     blanks: String,
@@ -29,8 +29,8 @@ pub(crate) struct Wrap {
     in_code: bool,
 }
 
-/// A text as lines of at most `columns`. Of the first line and of each that follows, so many are
-/// `taken` already; without columns nothing is broken.
+/// Wraps a text to at most `columns`; without columns nothing is wrapped. `taken` is the number of
+/// columns already used in the first line and in each following line.
 pub(crate) fn wrapped(text: &str, taken: [usize; 2], columns: Option<usize>) -> Vec<String> {
     let [at, indent] = taken;
     let mut wrap = Wrap { columns, at, indent, ..Wrap::default() };
@@ -43,7 +43,7 @@ impl Wrap {
         Self { columns, ..Self::default() }
     }
 
-    /// What can be printed now that another piece is there.
+    /// Returns what can be printed after another piece.
     pub(crate) fn push(&mut self, piece: &str) -> String {
         if self.columns.is_none() {
             return piece.to_owned();
@@ -74,7 +74,7 @@ impl Wrap {
         out
     }
 
-    /// The rest. What follows goes on in the same line.
+    /// Returns the rest. Later text continues in the same line.
     pub(crate) fn end(&mut self) -> String {
         let mut out = String::new();
         self.put(&mut out);

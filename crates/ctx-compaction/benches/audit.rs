@@ -1,5 +1,5 @@
-//! How long it takes to plan the compaction of a session of 200,000 tokens, to find what must be
-//! kept of it, and to audit and repair a summary. `cargo bench -p ctx-compaction --bench audit`
+//! Measures planning the compaction of a session of 200,000 tokens, finding its required facts, and
+//! auditing and repairing a summary. `cargo bench -p ctx-compaction --bench audit`
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)] // Made by a macro; a bench fails by panicking.
 
@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ctx_compaction::{
-    Config, Extract, Grounds, History, Limits, Planned, Repair, Said, Ungrounded, audit, extract,
-    facts, plan, repair,
+    CitedMessage, Config, ExtractInput, History, PlanLimits, PlanOutcome, RepairOptions,
+    SourceIndex, Ungrounded, audit, extract, facts, plan, repair,
 };
 use ctx_core::{
     Block, ContextView, Counter, Entry, Message, RawJson, Role, TokenLedger, Tokens, ToolCall,
 };
 
-/// One turn of an agent: asked for something, it reads, edits, tests and reports.
+/// One turn of an agent: it gets a request, reads, edits, tests and reports.
 fn turn(n: usize) -> Vec<Message> {
     let mut out = vec![Message::text(
         Role::User,
@@ -35,12 +35,7 @@ fn turn(n: usize) -> Vec<Message> {
         };
         let name = if step < 2 { "edit" } else { "bash" };
         let id = format!("call_{n}_{step}");
-        let call = ToolCall {
-            id: id.as_str().into(),
-            name: name.to_owned(),
-            arguments: RawJson::from_text(arguments),
-            spelling: Default::default(),
-        };
+        let call = ToolCall::new(id.as_str(), name, RawJson::from_text(arguments));
         out.push(Message::new(Role::Assistant, vec![Block::ToolCall(call)]));
         let mut result = String::new();
         for line in 0..60 {
@@ -67,7 +62,7 @@ fn entries() -> Vec<Arc<Entry>> {
     while tokens < 200_000 {
         for message in turn(n) {
             tokens += Counter::default().message(&message).get();
-            out.push(Arc::new(Entry::held(format!("{:08x}", out.len()), message)));
+            out.push(Arc::new(Entry::in_memory(format!("{:08x}", out.len()), message)));
         }
         n += 1;
     }
@@ -82,15 +77,16 @@ fn run(criterion: &mut Criterion) {
     }
     let config = Config::default();
     let history = History::of(&view).unwrap();
-    let Planned::Compact(planned) = plan(&history, &config, Limits::default()).unwrap() else {
+    let PlanOutcome::Compact(planned) = plan(&history, &config, PlanLimits::default()).unwrap()
+    else {
         panic!("200,000 tokens do not fit");
     };
-    let said: Vec<Said> = history.read(0..planned.cut);
+    let said: Vec<CitedMessage> = history.read(0..planned.cut);
     let found = facts(&said);
-    let grounds = Grounds::of(&said, None, &[]);
+    let grounds = SourceIndex::of(&said, None, &[]);
     let counter = Counter::default();
-    let job = Extract {
-        said: &said,
+    let job = ExtractInput {
+        messages: &said,
         facts: &found,
         previous: None,
         turn_start: None,
@@ -98,30 +94,32 @@ fn run(criterion: &mut Criterion) {
         budget: planned.summary_budget,
         counter: &counter,
     };
-    // A good draft, and things in it that nobody said.
+    // A good draft with unsupported claims.
     let mut draft = extract(&job);
     draft.push_str(
         "\n- It also changed src/invented.rs in 987 ms.\n- See https://nowhere.example/x\n",
     );
     println!("{} facts, a draft of {} tokens", found.len(), counter.text(&draft).0);
     let ungrounded = Ungrounded::Remove;
-    let how = Repair { budget: planned.summary_budget, counter: &counter, ungrounded };
+    let how = RepairOptions { budget: planned.summary_budget, counter: &counter, ungrounded };
 
     criterion.bench_function("facts", |b| b.iter(|| facts(black_box(&said))));
-    criterion.bench_function("grounds", |b| b.iter(|| Grounds::of(black_box(&said), None, &[])));
+    criterion
+        .bench_function("grounds", |b| b.iter(|| SourceIndex::of(black_box(&said), None, &[])));
     criterion.bench_function("audit", |b| b.iter(|| audit(black_box(&draft), &found, &grounds)));
     criterion
         .bench_function("repair", |b| b.iter(|| repair(black_box(&draft), &found, &grounds, &how)));
     criterion.bench_function("plan, facts, grounds, audit and repair", |b| {
         b.iter(|| {
             let history = History::of(black_box(&view)).unwrap();
-            let Planned::Compact(planned) = plan(&history, &config, Limits::default()).unwrap()
+            let PlanOutcome::Compact(planned) =
+                plan(&history, &config, PlanLimits::default()).unwrap()
             else {
                 panic!("200,000 tokens do not fit");
             };
             let said = history.read(0..planned.cut);
             let found = facts(&said);
-            let grounds = Grounds::of(&said, None, &[]);
+            let grounds = SourceIndex::of(&said, None, &[]);
             // Repair audits the draft first.
             repair(&draft, &found, &grounds, &how)
         });

@@ -1,14 +1,14 @@
-//! How long it takes to tell a session of 200,000 tokens from its transcript alone.
+//! Measures the extractive summary of a session of 200,000 tokens.
 
 use std::fmt::Write;
 use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use ctx_compaction::{Extract, Fact, FactKind, Said, extract};
+use ctx_compaction::{CitedMessage, ExtractInput, FactKind, RequiredFact, extract};
 use ctx_core::{Block, Counter, Message, RawJson, Role, Tokens, ToolCall};
 
-/// What a turn is about. No two turns say the same.
+/// The subject of a turn; no two turns are the same.
 fn turn(n: usize, prose: usize, out: &mut Vec<Message>) {
     out.push(Message::text(
         Role::User,
@@ -25,12 +25,7 @@ fn turn(n: usize, prose: usize, out: &mut Vec<Message>) {
     {
         let id = format!("call_{n}_{step}");
         let arguments = RawJson::from_text(arguments);
-        let call = ToolCall {
-            id: id.as_str().into(),
-            name: name.to_owned(),
-            arguments,
-            spelling: Default::default(),
-        };
+        let call = ToolCall::new(id.as_str(), name, arguments);
         let words = Block::text(format!("Now let me look at step {step} of part {n}."));
         out.push(Message::new(Role::Assistant, vec![words, Block::ToolCall(call)]));
         let mut result = String::new();
@@ -55,8 +50,8 @@ fn turn(n: usize, prose: usize, out: &mut Vec<Message>) {
     out.push(Message::text(Role::Assistant, answer));
 }
 
-/// A session of about 200,000 tokens: mostly results of tools, or mostly prose.
-fn session(prose: usize) -> Vec<Said> {
+/// A session of about 200,000 tokens: mostly tool results, or mostly prose.
+fn session(prose: usize) -> Vec<CitedMessage> {
     let (mut messages, mut tokens, mut n) = (Vec::new(), 0, 0);
     while tokens < 200_000 {
         let from = messages.len();
@@ -65,7 +60,7 @@ fn session(prose: usize) -> Vec<Said> {
         tokens += fresh.iter().map(|m| Counter::default().message(m).get()).sum::<u64>();
         n += 1;
     }
-    let said = messages.into_iter().enumerate().map(|(n, message)| Said {
+    let said = messages.into_iter().enumerate().map(|(n, message)| CitedMessage {
         id: format!("{n:08x}").into(),
         message: Arc::new(message),
         pinned: false,
@@ -76,8 +71,8 @@ fn session(prose: usize) -> Vec<Said> {
 fn run(criterion: &mut Criterion) {
     for (name, prose) in [("work", 4), ("talk", 200)] {
         let said = session(prose);
-        let facts: Vec<Fact> = (0..500)
-            .map(|n| Fact {
+        let facts: Vec<RequiredFact> = (0..500)
+            .map(|n| RequiredFact {
                 kind: FactKind::ALL[n % FactKind::ALL.len()],
                 text: format!("part_{n}"),
                 entry: said[n * 7 % said.len()].id.clone(),
@@ -85,8 +80,8 @@ fn run(criterion: &mut Criterion) {
             })
             .collect();
         let counter = Counter::default();
-        let job = Extract {
-            said: &said,
+        let job = ExtractInput {
+            messages: &said,
             facts: &facts,
             previous: None,
             turn_start: None,

@@ -1,7 +1,7 @@
-//! Cutting history into pieces that a model can read.
+//! Splits history into chunks that fit a model.
 //!
-//! Everything here works on sizes and answers in ranges. Where groups are given, a tool call is
-//! never parted from its results: messages that belong together are one *unit*.
+//! The functions take sizes and return ranges. With groups, a tool call is never separated from its
+//! results: the messages of a group are one *unit*.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,35 +10,26 @@ use ctx_core::Tokens;
 
 use crate::{ChunkRatio, SAFETY_MARGIN};
 
-/// The largest share of a window that a chunk takes.
-pub const BASE_CHUNK_RATIO: f64 = 0.4;
+/// The maximum share of a context window for a chunk.
+pub(crate) const BASE_CHUNK_RATIO: f64 = 0.4;
 
-/// The share of a window that a chunk may take however large the messages are.
-pub const MIN_CHUNK_RATIO: f64 = 0.15;
+/// The minimum share of a context window for a chunk, however large the messages are.
+pub(crate) const MIN_CHUNK_RATIO: f64 = 0.15;
 
-/// Kept free in each request for a summary: the instructions and the answer.
+/// Reserved in each summary request for the instructions and the answer.
 pub const SUMMARIZATION_OVERHEAD_TOKENS: Tokens = Tokens(4_096);
 
-/// A message over this share of a window, with [`SAFETY_MARGIN`], is not sent to be summarised.
-pub const OVERSIZED_SHARE: f64 = 0.5;
+/// A message over this share of a context window, with [`SAFETY_MARGIN`], is not summarised.
+pub(crate) const OVERSIZED_SHARE: f64 = 0.5;
 
-/// Whether a message is too large to be summarised by a model with that window.
-///
-/// ```
-/// use ctx_compaction::is_oversized_for_summary;
-/// use ctx_core::Tokens;
-///
-/// assert!(!is_oversized_for_summary(Tokens(80_000), Tokens(200_000)));
-/// assert!(is_oversized_for_summary(Tokens(84_000), Tokens(200_000)));
-/// ```
-#[must_use]
-pub fn is_oversized_for_summary(size: Tokens, window: Tokens) -> bool {
+/// Whether a message is too large to be summarised by a model with this context window.
+pub(crate) fn is_oversized_for_summary(size: Tokens, window: Tokens) -> bool {
     f64::from(size.0) * SAFETY_MARGIN > f64::from(window.0) * OVERSIZED_SHARE
 }
 
 impl ChunkRatio {
-    /// The share of a window of that size that a chunk of messages of these sizes may take, from
-    /// [`MIN_CHUNK_RATIO`] to [`BASE_CHUNK_RATIO`]: the larger the messages, the smaller.
+    /// Returns the share of the context window for a chunk of messages of these sizes, from
+    /// 0.15 to 0.4: the larger the messages, the smaller the share.
     ///
     /// ```
     /// use ctx_compaction::ChunkRatio;
@@ -65,11 +56,11 @@ impl ChunkRatio {
     }
 }
 
-/// Cuts greedily into chunks of at most `max` tokens, each message counted with [`SAFETY_MARGIN`]
+/// Splits greedily into chunks of at most `max` tokens, each message counted with [`SAFETY_MARGIN`]
 /// (`chunkMessagesByMaxTokens`).
 ///
-/// A unit larger than `max` is a chunk alone. Give no groups (`&[]`) to cut such a chunk once
-/// more, message by message; then only a single message can be larger than `max`.
+/// A unit larger than `max` is a chunk of its own. Call again without groups (`&[]`) to split such
+/// a chunk by message; then only a single message can be larger than `max`.
 #[must_use]
 pub fn chunk_by_max_tokens(sizes: &[Tokens], groups: &[u32], max: Tokens) -> Vec<Range<usize>> {
     let max = f64::from(max.0);
@@ -89,8 +80,8 @@ pub fn chunk_by_max_tokens(sizes: &[Tokens], groups: &[u32], max: Tokens) -> Vec
     chunks
 }
 
-/// Cuts into `parts` pieces of about equal size, as far as units allow, and none of them empty
-/// (`splitMessagesByTokenShare`). Fewer than `min_messages` messages stay together.
+/// Splits into `parts` non-empty parts of about equal size, as far as units allow
+/// (`splitMessagesByTokenShare`). Fewer than `min_messages` messages are not split.
 #[must_use]
 pub fn split_by_token_share(
     sizes: &[Tokens],
@@ -107,7 +98,7 @@ pub fn split_by_token_share(
     let (mut start, mut sum) = (0, 0.0);
     for unit in units(sizes.len(), groups) {
         let size = total(&sizes[unit.clone()]) as f64;
-        // A piece ends where its share of the total is nearest: before the unit or behind it.
+        // A part ends where its share of the total is nearest: before or after the unit.
         let share = all * (pieces.len() + 1) as f64 / parts as f64;
         if unit.start > start && pieces.len() + 1 < parts && sum + size / 2.0 > share {
             pieces.push(start..unit.start);
@@ -119,7 +110,7 @@ pub fn split_by_token_share(
     pieces
 }
 
-/// The shortest stretches that can be parted from each other.
+/// Returns the shortest ranges that can be separated from each other.
 fn units(len: usize, groups: &[u32]) -> Vec<Range<usize>> {
     let mut start = 0;
     let mut units = Vec::new();
@@ -135,8 +126,8 @@ fn units(len: usize, groups: &[u32]) -> Vec<Range<usize>> {
     units
 }
 
-/// For each position whether no group stands on both sides of it. Groups that do not belong to
-/// `len` messages are passed over.
+/// Returns for each position whether no group spans it. Groups are ignored if their count is not
+/// `len`.
 pub(crate) fn boundaries(len: usize, groups: &[u32]) -> Vec<bool> {
     let mut free = vec![true; len];
     if groups.len() != len {
@@ -171,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_adaptive_ratio_is_that_of_each_system() {
-        // Sizes of one message, how many, the window, and what comes out.
+        // Size of one message, number of messages, window, expected ratio.
         let cases = [
             (ChunkRatio::Pi, 16_000, 5, 200_000, 0.32),
             (ChunkRatio::Pi, 100, 50, 200_000, 0.3995),
@@ -188,6 +179,12 @@ mod tests {
         }
         assert!((ChunkRatio::Pi.of(&[], Tokens(9)) - BASE_CHUNK_RATIO).abs() < 1e-9);
         assert!((ChunkRatio::Pi.of(&[Tokens(1)], Tokens(0)) - BASE_CHUNK_RATIO).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_message_over_half_of_the_window_is_oversized() {
+        assert!(!is_oversized_for_summary(Tokens(80_000), Tokens(200_000)));
+        assert!(is_oversized_for_summary(Tokens(84_000), Tokens(200_000)));
     }
 
     #[test]
@@ -214,7 +211,7 @@ mod tests {
             [(0, 1), (1, 4), (4, 5)]
         );
         assert_eq!(pairs(&split_by_token_share(&sizes, &groups, 2, 4)), [(0, 4), (4, 5)]);
-        // A result that came late holds together what is between.
+        // A late result keeps everything in between together.
         assert_eq!(
             pairs(&chunk_by_max_tokens(&sizes, &[0, 1, 2, 1, 3], Tokens(50))),
             [(0, 1), (1, 4), (4, 5)]

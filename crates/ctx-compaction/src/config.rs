@@ -2,95 +2,95 @@
 
 use std::collections::BTreeMap;
 
-use ctx_core::{IdentifierPolicy, Profile, Tokens};
+use ctx_core::{IdentifierPolicy, Tokens};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// When history is compacted, how much of it stays, and who writes the summary.
+/// When history is compacted, how much of it is kept, and who writes the summary.
 ///
-/// The reserve is what is kept free of the window for the answer and for what must be done before
-/// a compaction. It is at most a quarter of the window, whatever is set here.
+/// The reserve is the part of the context window kept free for the answer and for steps before a
+/// compaction. It is capped at a quarter of the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Config {
-    /// Whether history is compacted at all. Default: true.
+    /// Whether history is compacted. Default: true.
     pub enabled: bool,
-    /// Tokens kept free of the window. Default: 16384 (pi). Not used when `triggerRatio` is set.
+    /// Tokens kept free of the window. Default: 16384 (pi). Ignored when `triggerRatio` is set.
     pub reserve_tokens: u32,
-    /// `reserveTokens` is raised to this; 0 switches the floor off. Default: 20000 (OpenClaw);
-    /// 0 under `pi` and `memory-context`.
+    /// The minimum that `reserveTokens` is raised to; 0 disables it. Default: 20000 (OpenClaw); 0
+    /// under `pi` and `memory-context`.
     pub reserve_tokens_floor: u32,
-    /// Compact when this share of the window is used, instead of by `reserveTokens`. Default: not
-    /// set; 0.8 under `ponybunny`; `agents.running.memory_compact_ratio` under `copaw`, or where
-    /// that is set by hand. An explicit `reserveTokens` or `reserveTokensFloor` wins over a default.
-    /// From 0.1 to 1.
+    /// Compact when this share of the context window is used, instead of by `reserveTokens`.
+    /// Default: unset; 0.8 under `ponybunny`; `agents.running.memory_compact_ratio` under `copaw`,
+    /// or where that is set explicitly. An explicit `reserveTokens` or `reserveTokensFloor` wins
+    /// over a default. From 0.1 to 1.
     #[schemars(range(min = 0.1, max = 1))]
     pub trigger_ratio: Option<f64>,
-    /// What the request may measure after a compaction, as a share of the window. Default: not
-    /// set, so that the size is that of what is kept and of the summary; 0.3 under `ponybunny`.
-    /// From 0.05 to 0.9.
+    /// The maximum size of the request after a compaction, as a share of the context window.
+    /// Default: unset, which means the size of the kept messages and the summary; 0.3 under
+    /// `ponybunny`. From 0.05 to 0.9.
     #[schemars(range(min = 0.05, max = 0.9))]
     pub target_ratio: Option<f64>,
     /// Tokens of recent history that a compaction keeps verbatim; at most 40 % of the budget.
     /// Default: 20000; under `copaw` `agents.running.memory_reserve_ratio` of the window.
     pub keep_recent_tokens: u32,
-    /// Keep this many of the newest turns instead, as far as they fit. Default: not set.
+    /// Keep this many of the newest turns instead, as far as they fit. Default: unset.
     pub keep_recent_turns: Option<u32>,
-    /// Keep this many of the newest messages instead, as far as they fit. Default: not set;
+    /// Keep this many of the newest messages instead, as far as they fit. Default: unset;
     /// `byWindow` under `ponybunny`.
     pub keep_recent_messages: Option<KeepMessages>,
-    /// Whether a cut may lie inside a turn, so that one long turn can be compacted too. Where it
-    /// may not, a turn is split only when nothing else fits. Default: true; false under `copaw`,
-    /// which never parts a user message from its answer.
+    /// Whether a cut may be inside a turn, so that one long turn can be compacted too. If false, a
+    /// turn is split only when nothing else fits. Default: true; false under `copaw`, which never
+    /// separates a user message from its answer.
     pub split_turns: bool,
-    /// How a model is asked. Default: `rolling`; `multiPart` under `ponybunny`, `single` under
+    /// How a model is called. Default: `rolling`; `multiPart` under `ponybunny`, `single` under
     /// `copaw` and `pi`.
     pub strategy: Strategy,
-    /// In how many parts `multiPart` splits the history at least. Default: 2.
+    /// The minimum number of parts that `multiPart` splits the history into. Default: 2.
     #[schemars(range(min = 1, max = 16))]
     pub parts: u32,
     /// With fewer messages than this, `multiPart` does not split. Default: 4.
     pub min_messages_for_split: u32,
-    /// How the largest chunk sent to a model is found. Default: `pi`; `ponybunny` under
+    /// How the maximum chunk sent to a model is computed. Default: `pi`; `ponybunny` under
     /// `ponybunny`.
     pub chunk_ratio: ChunkRatio,
-    /// Whether the model's thinking is part of what is summarised. Default: false; true under `pi`.
+    /// Whether the model's thinking is summarised too. Default: false; true under `pi`.
     pub serialize_thinking: bool,
-    /// Whether `tokensBefore` is what the provider reported last, with a count of what came since,
-    /// where the transcript has that; system prompt and tools are in it. Default: false; true under
-    /// `pi`.
+    /// Whether `tokensBefore` is the usage the provider last reported, plus the counted tokens
+    /// since then, if the transcript has it; it includes system prompt and tools. Default: false;
+    /// true under `pi`.
     pub reported_tokens: bool,
-    /// The model that writes summaries, as `provider/model` or a name of the catalogue. Default:
-    /// not set: the built-in extractive summariser writes them, and no text leaves the machine. (On
-    /// the command line `--summary-model`, and a `--model` that `models.providers` has, say more.)
+    /// The model that writes summaries, as `provider/model` or a name in the catalogue. Default:
+    /// unset: the built-in extractive summariser writes them, and no text leaves the machine. (On
+    /// the command line, `--summary-model`, or a `--model` in `models.providers`, overrides it.)
     pub model: Option<String>,
-    /// Which model follows when one fails: model to model. Default: as in PonyBunny, with successors in
-    /// the place of models that are gone: from claude-opus-4-5 to claude-sonnet-4-5 to claude-haiku-4-5, and
-    /// from gpt-4-turbo to gpt-4o-mini.
+    /// Fallbacks when a model fails: model to model. Default: as in PonyBunny, with retired models
+    /// replaced by their successors: from claude-opus-4-5 to claude-sonnet-4-5 to claude-haiku-4-5,
+    /// and from gpt-4-turbo to gpt-4o-mini.
     pub fallback_models: BTreeMap<String, String>,
-    /// What summaries do with identifiers. Default: `preserve` (also `strict`).
+    /// How summaries treat identifiers. Default: `preserve` (also `strict`).
     #[schemars(with = "String", extend("enum" = ["preserve", "strict", "anonymize", "off", "custom"]))]
     pub identifier_policy: IdentifierPolicy,
     /// The instructions of `identifierPolicy: "custom"`.
     pub identifier_instructions: Option<String>,
-    /// What every summary shall dwell on. Default: nothing in particular.
+    /// What every summary should focus on. Default: unset.
     pub custom_instructions: Option<String>,
-    /// What becomes of identifiers and numbers that a model made up. Default: `remove`.
+    /// How unsupported identifiers and numbers in a summary are treated. Default: `remove`.
     pub ungrounded: Ungrounded,
-    /// How long one compaction may take, all calls and waits together. Default: 300 s (Pi engine).
+    /// The time limit of one compaction, all calls and waits included. Default: 300 s (Pi engine).
     #[schemars(range(min = 1, max = 3600))]
     pub timeout_seconds: u32,
-    /// What the calls of one compaction may cost, in USD. A model without a known price is not held
-    /// by it: give the price under `models.providers`. Default: not set: no limit.
+    /// The cost limit of one compaction's calls, in USD. It does not apply to a model without a
+    /// known price: set the price under `models.providers`. Default: unset: no limit.
     #[schemars(range(min = 0))]
     pub max_spend_usd: Option<f64>,
-    /// How deep a compaction cuts when the provider refused the prompt all the same.
+    /// Compaction after the provider refused a prompt as too long.
     pub emergency: Emergency,
-    /// The share of the window that history may take after a hard prune. Default: 0.8 (Pi engine).
-    /// From 0.1 to 0.9.
+    /// The share of the context window that history may take after a hard prune. Default: 0.8 (Pi
+    /// engine). From 0.1 to 0.9.
     #[schemars(range(min = 0.1, max = 0.9))]
     pub max_history_share: f64,
-    /// The silent turn that saves what matters before a compaction. It waits for the outer loop.
+    /// The silent turn that saves important facts before a compaction. The outer loop runs it.
     pub memory_flush: MemoryFlush,
 }
 
@@ -98,9 +98,9 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum KeepMessages {
-    /// That many.
+    /// A fixed number.
     Count(u32),
-    /// By the size of the window.
+    /// Depending on the size of the window.
     Table(ByWindow),
 }
 
@@ -109,18 +109,18 @@ pub enum KeepMessages {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ByWindow {
-    /// By the size of the window.
+    /// Depending on the size of the window.
     ByWindow,
 }
 
 impl KeepMessages {
-    /// The rows of PonyBunny's table: from which window on, and how many messages.
+    /// The rows of PonyBunny's table: minimum window, and number of messages.
     const TABLE: [(Tokens, u32); 4] =
         [(Tokens(200_000), 100), (Tokens(128_000), 50), (Tokens(64_000), 20), (Tokens(32_000), 10)];
 
-    /// How many that is in a window of that size.
+    /// Returns the number for a context window.
     #[must_use]
-    pub fn count(self, window: Tokens) -> u32 {
+    pub(crate) fn count(self, window: Tokens) -> u32 {
         match self {
             Self::Count(count) => count,
             Self::Table(ByWindow::ByWindow) => {
@@ -131,41 +131,41 @@ impl KeepMessages {
     }
 }
 
-/// How a model is asked for a summary.
+/// How a model is called for a summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Strategy {
-    /// Chunk by chunk, each time with the summary so far (Pi engine). What fits into one call is one
-    /// chunk, and so is as much as fits where `chunkRatio` leaves less of the window than is kept free
-    /// for the answer.
+    /// Chunk by chunk, each with the summary so far (Pi engine). History that fits one call is one
+    /// chunk. If `chunkRatio` would leave a chunk less than is reserved for the answer, a chunk is
+    /// as much as fits.
     #[default]
     Rolling,
     /// Parts in parallel, then one call that merges them (PonyBunny).
     MultiPart,
-    /// All in one call; chunk by chunk where it does not fit.
+    /// All in one call; chunk by chunk if it does not fit.
     Single,
 }
 
-/// How large a chunk may be, as a share of the model's window.
+/// The maximum chunk, as a share of the model's context window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChunkRatio {
-    /// 0.4, less the average message's share of the window; 0.15 at least (Pi engine).
+    /// 0.4, less the average message's share of the window; at least 0.15 (Pi engine).
     #[default]
     Pi,
-    /// 0.4; where the average message with its margin is over a tenth of the window, less twice
-    /// that share; 0.15 at least (PonyBunny).
+    /// 0.4; if the average message with its margin exceeds a tenth of the window, less twice that
+    /// share; at least 0.15 (PonyBunny).
     Ponybunny,
 }
 
-/// What becomes of identifiers and numbers in a summary that stand nowhere in its source.
+/// How identifiers and numbers of a summary that do not occur in its source are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Ungrounded {
-    /// The line that holds them goes.
+    /// Their line is removed.
     #[default]
     Remove,
-    /// The line stays and says `[unverified]`.
+    /// Their line stays, marked `[unverified]`.
     Mark,
 }
 
@@ -173,26 +173,27 @@ pub enum Ungrounded {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Emergency {
-    /// What the request may measure afterwards, as a share of the window. Default: 0.2 (PonyBunny).
+    /// The maximum size of the request afterwards, as a share of the window. Default: 0.2
+    /// (PonyBunny).
     #[schemars(range(min = 0.05, max = 0.9))]
     pub target_ratio: f64,
-    /// How many of the newest messages stay. Default: 2 (PonyBunny).
+    /// The number of newest messages to keep. Default: 2 (PonyBunny).
     pub keep_messages: u32,
-    /// From which attempt on an overflow is an emergency. Default: 2; 1 under `ponybunny`.
+    /// The attempt from which an overflow is an emergency. Default: 2; 1 under `ponybunny`.
     pub from_attempt: u32,
 }
 
-/// The silent turn before a compaction. It is run by the outer loop.
+/// The silent turn before a compaction. The outer loop runs it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct MemoryFlush {
     /// Whether it runs. Default: true.
     pub enabled: bool,
-    /// How far below the compaction threshold it runs, in tokens. Default: 4000.
+    /// How many tokens below the compaction threshold it runs. Default: 4000.
     pub soft_threshold_tokens: u32,
     /// Its user message. Default: the built-in one, which hints NO_REPLY.
     pub prompt: Option<String>,
-    /// What it adds to the system prompt. Default: the built-in text, which hints NO_REPLY.
+    /// The text it adds to the system prompt. Default: the built-in text, which hints NO_REPLY.
     pub system_prompt: Option<String>,
 }
 
@@ -252,37 +253,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The values of a profile's system.
-    #[must_use]
-    pub fn for_profile(profile: Profile) -> Self {
-        let base = Self::default();
-        match profile {
-            Profile::Openclaw => base,
-            Profile::Ponybunny => Self {
-                trigger_ratio: Some(0.8),
-                target_ratio: Some(0.3),
-                keep_recent_messages: Some(KeepMessages::Table(ByWindow::ByWindow)),
-                strategy: Strategy::MultiPart,
-                chunk_ratio: ChunkRatio::Ponybunny,
-                emergency: Emergency { from_attempt: 1, ..Emergency::default() },
-                ..base
-            },
-            Profile::Copaw => Self { split_turns: false, strategy: Strategy::Single, ..base },
-            Profile::MemoryContext => {
-                Self { reserve_tokens: 4_000, reserve_tokens_floor: 0, ..base }
-            }
-            Profile::Pi => Self {
-                reserve_tokens_floor: 0,
-                strategy: Strategy::Single,
-                serialize_thinking: true,
-                reported_tokens: true,
-                ..base
-            },
-        }
-    }
-
-    /// What to keep free of a window: by ratio where one is set, else the reserve raised to its
-    /// floor. [`ctx_core::TokenLedger`] caps it.
+    /// Returns the tokens to keep free of a window: by ratio if one is set, else the reserve raised
+    /// to its floor. [`ctx_core::TokenLedger`] caps it.
     #[must_use]
     pub fn reserve(&self, window: Tokens) -> Tokens {
         match self.trigger_ratio {
@@ -293,7 +265,7 @@ impl Config {
 }
 
 impl Config {
-    /// The models that may write a summary, `first` and then its fallbacks, each once.
+    /// Returns the models that may write a summary: `first`, then its fallbacks, each once.
     #[must_use]
     pub fn model_chain(&self, first: &str) -> Vec<String> {
         let mut chain = vec![first.to_owned()];
@@ -305,7 +277,7 @@ impl Config {
         chain
     }
 
-    /// A fallback is given for a name, with or without its provider.
+    /// Finds the fallback of a model, by its name with or without the provider.
     fn fallback_of(&self, model: &str) -> Option<&String> {
         let bare = model.rsplit('/').next().unwrap_or(model);
         self.fallback_models.get(model).or_else(|| self.fallback_models.get(bare))
@@ -342,7 +314,7 @@ mod tests {
         assert_eq!(config.reserve(Tokens(200_000)), Tokens(16_384));
         config.reserve_tokens = 30_000;
         assert_eq!(config.reserve(Tokens(200_000)), Tokens(30_000));
-        let ponybunny = Config::for_profile(Profile::Ponybunny);
-        assert_eq!(ponybunny.reserve(Tokens(80_000)), Tokens(16_000));
+        let by_ratio = Config { trigger_ratio: Some(0.8), ..config };
+        assert_eq!(by_ratio.reserve(Tokens(80_000)), Tokens(16_000));
     }
 }

@@ -1,25 +1,25 @@
-//! What a summary must keep.
+//! Facts that a summary must keep.
 
 use ctx_core::EntryId;
 use serde::{Deserialize, Serialize};
 
-/// What kind of thing a fact is. In order of importance: repair adds the first kinds first.
+/// The kind of a fact, in order of importance: repair adds the first kinds first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FactKind {
-    /// An instruction that was pinned, or one that holds for the whole session.
+    /// A pinned instruction, or one that holds for the whole session.
     Pinned,
-    /// The newest thing the user asked for that has not been answered.
+    /// The open request: what the user asked last and is not answered.
     Ask,
-    /// What the user wants or forbids: "always use pnpm", "do not touch main.rs", "不要重启".
+    /// What the user requires or forbids: "always use pnpm", "do not touch main.rs", "不要重启".
     Constraint,
-    /// What was decided, with its reason where one was given.
+    /// A decision, with its reason if given.
     Decision,
-    /// A question that is open.
+    /// An open question.
     Question,
-    /// Why something failed, in the line of the output that tells it.
+    /// The cause of a failure: the line of output that states it.
     Failure,
-    /// What somebody said of themselves: a name, a place, a job, what they like.
+    /// What a speaker says about themselves: a name, a place, a job, preferences.
     Personal,
     /// An error at its root cause: a code, a type, an exit status.
     ErrorCode,
@@ -31,7 +31,7 @@ pub enum FactKind {
     Id,
     /// A number with its unit.
     Number,
-    /// A name in code that somebody quoted: `retry_after`.
+    /// A quoted name in code: `retry_after`.
     CodeName,
 }
 
@@ -53,7 +53,7 @@ impl FactKind {
         Self::CodeName,
     ];
 
-    /// Whether the fact is a passage in somebody's words, not a token that stands or does not.
+    /// Whether the fact is a passage of prose, not a token.
     #[must_use]
     pub fn is_passage(self) -> bool {
         matches!(
@@ -69,16 +69,16 @@ impl FactKind {
     }
 }
 
-/// Something that stands in the history and must not be lost.
+/// A fact in the history that must be preserved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Fact {
-    /// What it is.
+pub struct RequiredFact {
+    /// Its kind.
     pub kind: FactKind,
-    /// Its words, exactly as they stand in the source (white space aside).
+    /// Its words, exactly as in the source (except for white space).
     pub text: String,
-    /// The entry where it was said last.
+    /// The entry that mentions it last.
     pub entry: EntryId,
-    /// How much it matters among its kind, 0 to 1: who said it, how often, how late.
+    /// Its weight among facts of its kind, 0 to 1, by speaker, frequency and recency.
     pub weight: f32,
 }

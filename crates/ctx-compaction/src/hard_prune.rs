@@ -1,4 +1,4 @@
-//! Keeping the newest history by a token quota (Pi engine).
+//! Keeps the newest history within a token quota (Pi engine).
 
 use std::collections::HashMap;
 
@@ -7,47 +7,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::Config;
 
-/// Estimates are taken this much larger, because counting by characters is off by about as much.
+/// The factor applied to estimates; counting by characters is off by about as much.
 pub const SAFETY_MARGIN: f64 = 1.2;
 
-const REASON: &str = "older than the share of the window that history may take";
+const REASON: &str = "oldest history, dropped to fit maxHistoryShare";
 
-/// What a hard prune keeps and leaves out.
+/// What a hard prune keeps and drops.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HardPrunePlan {
-    /// The position of the first message kept; older ones go unless they are protected.
+    /// The position of the first kept message; older ones are dropped unless protected.
     pub first_kept: usize,
-    /// Unbroken stretches of messages left out.
+    /// The number of contiguous ranges dropped.
     pub dropped_chunks: u32,
-    /// Messages left out.
+    /// The number of messages dropped.
     pub dropped_messages: u32,
-    /// Their tokens.
+    /// The tokens dropped.
     pub dropped_tokens: Tokens,
-    /// Tokens of what stays.
+    /// The tokens kept.
     pub kept_tokens: Tokens,
     /// The quota: window times `maxHistoryShare`.
     pub budget_tokens: Tokens,
 }
 
-/// What a hard prune has to know of one message.
+/// The data of one message that a hard prune needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prunable {
     pub(crate) tokens: Tokens,
     pub(crate) group: u32,
-    /// Whether it stays wherever it stands.
+    /// Whether it is kept at any position.
     pub(crate) protected: bool,
 }
 
 /// Plans a hard prune: from the newest message back, messages are kept while their tokens, times
-/// [`SAFETY_MARGIN`], fit the quota and the ledger's budget. A tool call and its results fit together
-/// or not at all. It stops at the first that does not fit, so that what is kept is one unbroken
-/// stretch. Protected messages are kept wherever they stand, and count.
+/// [`SAFETY_MARGIN`], fit the quota and the ledger's budget. A tool call and its results are kept
+/// or dropped together. It stops at the first that does not fit, so the kept messages are
+/// contiguous. Protected messages are kept at any position, and count.
 ///
-/// The stretch may begin inside a turn. Were it to begin with a user message only, a long turn of
-/// many calls would go as a whole.
-#[must_use]
-pub fn plan_hard_prune(view: &ContextView, max_history_share: f64) -> HardPrunePlan {
+/// The kept range may begin inside a turn. If it could only begin with a user message, a long turn
+/// of many calls would be dropped as a whole.
+fn plan_hard_prune(view: &ContextView, max_history_share: f64) -> HardPrunePlan {
     let nodes = view.nodes().iter().enumerate();
     let messages: Vec<Option<Prunable>> = nodes
         .map(|(at, node)| {
@@ -58,7 +57,7 @@ pub fn plan_hard_prune(view: &ContextView, max_history_share: f64) -> HardPruneP
     plan_prune(&messages, view.ledger(), max_history_share)
 }
 
-/// [`plan_hard_prune`] over plain values; `None` stands for a message that is gone already.
+/// [`plan_hard_prune`] over plain values; `None` is a message that is already dropped.
 pub(crate) fn plan_prune(
     messages: &[Option<Prunable>],
     ledger: &TokenLedger,
@@ -78,7 +77,7 @@ pub(crate) fn plan_prune(
     }
     let mut first_kept = messages.len();
     for (at, message) in messages.iter().enumerate().rev() {
-        // What is no longer in the map is protected, or of a group that has its place.
+        // A message no longer in the map is protected, or belongs to a group already counted.
         if let Some(size) = message.as_ref().and_then(|message| groups.remove(&message.group)) {
             if kept + size > budget {
                 break;
@@ -108,13 +107,13 @@ pub(crate) fn plan_prune(
     plan
 }
 
-/// Leaves out the oldest history when the request does not fit.
+/// Drops the oldest history when the request does not fit.
 ///
 /// # Notes
 ///
-/// It does nothing while the messages are inside the budget. Once they are not, it cuts down to
-/// the share, so that the next requests can grow before the provider's cached prefix is broken
-/// again. It needs no model; nothing is summarised.
+/// It does nothing while the messages are within the budget. Above it, it cuts down to the share,
+/// so that the next requests can grow before the provider's cached prefix changes again. It needs
+/// no model; nothing is summarised.
 ///
 /// # Default
 ///
@@ -134,9 +133,9 @@ pub struct HardPrune {
 
 impl HardPrune {
     /// The layer's name in manifests.
-    pub const ID: &'static str = "hard-prune";
+    pub(crate) const ID: &'static str = "hard-prune";
 
-    /// A layer with the config's share.
+    /// Creates a layer with the config's share.
     #[must_use]
     pub fn new(config: &Config) -> Self {
         Self { max_history_share: config.max_history_share }
@@ -176,7 +175,7 @@ mod tests {
         for n in 0..messages {
             let role = if n % 2 == 0 { Role::User } else { Role::Assistant };
             let message = Message::text(role, "word".repeat(tokens_each));
-            view.append(Arc::new(Entry::held(format!("{n:08x}"), message))).unwrap();
+            view.append(Arc::new(Entry::in_memory(format!("{n:08x}"), message))).unwrap();
         }
         view
     }
@@ -193,12 +192,7 @@ mod tests {
     }
 
     fn prune(view: &mut ContextView) {
-        let turn = TurnContext {
-            now: Default::default(),
-            last_request: None,
-            ids: Arc::new(ctx_core::SequentialIds::default()),
-            profile: Default::default(),
-        };
+        let turn = TurnContext::at(ctx_core::Timestamp::default());
         HardPrune::new(&Config::default()).apply(view, None, &turn).unwrap();
     }
 
@@ -209,8 +203,7 @@ mod tests {
         assert!(view.edits().is_empty());
     }
 
-    /// Turns of a question, calls with as many parallel results each as `parallel` says, and an
-    /// answer.
+    /// Builds turns of a question, calls with `parallel` parallel results each, and an answer.
     fn working(turns: usize, parallel: usize, result_tokens: usize) -> ContextView {
         let ledger = TokenLedger::new(Counter::default(), Tokens(16_000), Tokens(4_000));
         let mut view = ContextView::new(ledger);
@@ -220,12 +213,7 @@ mod tests {
             for step in 0..4 {
                 let id = |n: usize| format!("{turn}-{step}-{n}");
                 let call = |n| {
-                    Block::ToolCall(ToolCall {
-                        id: id(n).as_str().into(),
-                        name: "read".into(),
-                        arguments: RawJson::from_text("{}"),
-                        spelling: Default::default(),
-                    })
+                    Block::ToolCall(ToolCall::new(id(n).as_str(), "read", RawJson::from_text("{}")))
                 };
                 messages.push(Message::new(Role::Assistant, (0..parallel).map(call).collect()));
                 let result = |n| Message::tool_result(id(n), "word".repeat(result_tokens + 7 * n));
@@ -234,7 +222,7 @@ mod tests {
             messages.push(Message::text(Role::Assistant, "done"));
         }
         for (n, message) in messages.into_iter().enumerate() {
-            view.append(Arc::new(Entry::held(format!("{n:08x}"), message))).unwrap();
+            view.append(Arc::new(Entry::in_memory(format!("{n:08x}"), message))).unwrap();
         }
         view
     }

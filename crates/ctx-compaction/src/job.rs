@@ -1,60 +1,59 @@
-//! What a model is asked to do, and what comes of it.
+//! The input and output of a model's summary.
 
 use std::sync::Arc;
 
 use ctx_core::{Counter, SummaryInstructions, Tokens};
 
-use crate::{Call, Config, PreviousSummary, Rung, Said};
+use crate::{CitedMessage, Config, PreviousSummary, Rung, SummaryCall};
 
-/// What is to be summarised by a model. It owns its data, because work that is awaited may not
-/// borrow a view.
+/// The input of a summary by a model. It owns its data, because a future must not borrow a view.
 #[derive(Clone, Debug)]
-pub struct Job {
-    /// Strategy, ratios, limits of time and money.
+pub struct SummaryJob {
+    /// Strategy, ratios, limits of time and cost.
     pub config: Arc<Config>,
     /// The messages, oldest first.
-    pub said: Arc<[Said]>,
-    /// Tokens of each message as it stood in the request. One that is missing is counted.
+    pub messages: Arc<[CitedMessage]>,
+    /// Tokens of each message in the request. A missing size is counted.
     pub sizes: Vec<Tokens>,
-    /// The group of each message: a tool call and its results share one. A message without one
-    /// stands alone.
+    /// The group of each message: a tool call and its results share one. A message without a group
+    /// is alone.
     pub groups: Vec<u32>,
-    /// Where a split turn begins: from here on the messages are the turn's prefix.
+    /// The start of a split turn: the messages from here on are the turn's prefix.
     pub turn_start: Option<usize>,
-    /// What stands for the history before the first message.
+    /// The summary of the history before the first message.
     pub previous: Option<PreviousSummary>,
-    /// The most the summary may measure, by `counter`.
+    /// The maximum size of the summary, by `counter`.
     pub summary_budget: Tokens,
-    /// How text is counted.
+    /// The counter for texts.
     pub counter: Counter,
-    /// What the user wants the summary to dwell on. Untrusted.
+    /// The user's focus for the summary. Untrusted.
     pub focus: Option<String>,
-    /// How identifiers are to be treated, where the caller has wishes of its own.
+    /// The caller's instructions for writing the summary.
     pub instructions: SummaryInstructions,
 }
 
-/// A summary that a model wrote. It is inside the job's budget, and has not been audited.
+/// A summary that a model wrote. It fits the job's budget and is not audited.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft {
+pub struct SummaryDraft {
     /// The text.
     pub text: String,
-    /// What ctx itself says behind it: which messages the model was not shown. No audit looks at it.
+    /// Text that ctx appends: which messages the model was not shown. It is not audited.
     pub notes: String,
-    /// Whether it stands for all messages or for all but the oversized ones.
+    /// Whether it covers all messages or all but the oversized ones.
     pub rung: Rung,
     /// The model that wrote it.
     pub model: String,
 }
 
-/// What was done to get a summary. It is complete also when none came of it, and when the work was
-/// dropped half-way.
+/// What was done to get a summary. It is complete even if none was produced, or if the future was
+/// dropped.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Log {
+pub struct CallLog {
     /// Every call, in the order in which they ended.
-    pub calls: Vec<Call>,
-    /// What was not sent, and why another model was asked, for people.
+    pub calls: Vec<SummaryCall>,
+    /// For people: what was not sent, and why another model was tried.
     pub notes: Vec<String>,
-    /// What the calls cost, in USD; `None` where no price is known. A call that was given up, or that
-    /// failed otherwise than by a refusal, is charged at its estimate: the provider may bill it.
+    /// The cost of the calls in USD; `None` if no price is known. A call that was cancelled, or
+    /// that failed other than by a refusal, is charged at its estimate: the provider may bill it.
     pub cost_usd: Option<f64>,
 }

@@ -1,75 +1,55 @@
-//! Layer 3: replaces old history by a verified summary, so that a session of any length goes on.
+//! Layer 3: replaces old history by a verified summary, so that a session can grow without limit.
 //!
-//! A compaction is a pipeline of plain values: [`History`] is what there is, a plan says what goes
-//! and what stays, a ladder of summarisers writes the text, the audit compares it with its source,
-//! repair adds what is missing, and the [`Receipt`] says what was done. The last rungs of the ladder
-//! need no model and cannot fail.
+//! A compaction is a pipeline of plain values. [`History`] is the input, a plan decides what is
+//! summarised and what is kept, a ladder of summarisers writes the text, the audit compares it with
+//! its source, repair adds missing facts, and the [`Receipt`] records the result. The last rungs of
+//! the ladder need no model and cannot fail.
 
 #![forbid(unsafe_code)]
 
-mod anonymize;
 mod answer;
 mod audit;
-mod call_room;
-mod calls;
 mod chunk;
-mod cited;
+mod citations;
 mod compact;
 mod config;
 mod extract;
 mod fact;
 mod facts;
-mod files;
-mod gauge;
-mod grounds;
 mod hard_prune;
 mod history;
 mod job;
 mod ladder;
-mod layer;
-mod material;
 mod plan;
 mod prompts;
 mod receipt;
 mod repair;
-mod retry;
 mod runs;
-mod serialize;
-mod spend;
-mod strategy;
+mod source_index;
 mod structured;
-mod survival;
 mod text;
-mod trim;
 
-pub use audit::{Audit, Invented, audit, missing};
-pub use chunk::{
-    BASE_CHUNK_RATIO, MIN_CHUNK_RATIO, OVERSIZED_SHARE, SUMMARIZATION_OVERHEAD_TOKENS,
-    chunk_by_max_tokens, is_oversized_for_summary, split_by_token_share,
-};
-pub use compact::{Details, Order, compact};
+pub use audit::{Audit, FactStatus, TracedFact, UnsupportedClaim, audit, missing, trace_facts};
+pub use chunk::{SUMMARIZATION_OVERHEAD_TOKENS, chunk_by_max_tokens, split_by_token_share};
+pub use compact::{CompactOptions, Compaction, Details, compact};
 pub use config::{
     ByWindow, ChunkRatio, Config, Emergency, KeepMessages, MemoryFlush, Strategy, Ungrounded,
 };
-pub use extract::{Extract, extract};
-pub use fact::{Fact, FactKind};
+pub use extract::{ExtractInput, extract};
+pub use fact::{FactKind, RequiredFact};
 pub use facts::facts;
-pub use files::FileLists;
-pub use grounds::Grounds;
-pub use hard_prune::{HardPrune, HardPrunePlan, SAFETY_MARGIN, plan_hard_prune};
-pub use history::{History, Item, PreviousSummary, Said};
-pub use job::{Draft, Job, Log};
-pub use ladder::{branch_ladder, branch_summary, ladder, summary_unavailable};
-pub use layer::Compaction;
-pub use plan::{Limits, Plan, Planned, Shortened, plan};
-pub use prompts::MAX_FOCUS_CHARS;
-pub use receipt::{AuditReport, Call, KindCount, Receipt, Rung};
-pub use repair::{Repair, Repaired, repair};
-pub use retry::{FIRST_WAIT, MAX_ATTEMPTS};
-pub use serialize::{SerializeOptions, TOOL_RESULT_MAX_CHARS, oversized_note, serialize};
-pub use structured::{Field, Line, Progress, StructuredSummary, TURN_CONTEXT_HEADING, TurnPrefix};
-
-pub use survival::{Fate, Survival, survivals};
+pub use hard_prune::{HardPrune, HardPrunePlan, SAFETY_MARGIN};
+pub use history::{CitedMessage, FileLists, History, HistoryItem, PreviousSummary};
+pub use job::{CallLog, SummaryDraft, SummaryJob};
+pub use ladder::{branch_ladder, branch_summary, ladder};
+pub use plan::{CompactionPlan, PlanLimits, PlanOutcome, TruncatedMessage, plan};
+pub use prompts::{MAX_FOCUS_CHARS, SerializeOptions, serialize};
+pub use receipt::{AuditReport, KindCount, Receipt, Rung, SummaryCall};
+pub use repair::{RepairOptions, Repaired, repair};
+pub use source_index::SourceIndex;
+pub use structured::{
+    Field, Progress, StructuredSummary, SummaryLine, TURN_CONTEXT_HEADING, TurnPrefix,
+};
 
 #[cfg(feature = "register")]
 mod register;

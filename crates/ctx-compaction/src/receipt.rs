@@ -1,4 +1,4 @@
-//! What a compaction did, for people and for `details` of its entry.
+//! The record of a compaction, for people and for `details` of its entry.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{FactKind, HardPrunePlan, Strategy};
 
-/// Which rung of the ladder gave the summary.
+/// The rung of the ladder that produced the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Rung {
@@ -17,45 +17,45 @@ pub enum Rung {
     WithoutOversized,
     /// The extractive summariser, which needs no model.
     Extractive,
-    /// No summary: the newest history within its share of the window.
+    /// No summary: the newest history is kept, up to its share of the context window.
     HardPrune,
 }
 
-/// One call of a model.
+/// One call to a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Call {
+pub struct SummaryCall {
     /// The model.
     pub model: String,
-    /// What it was asked for: `part 1 of 2`, `merge`, `turn prefix`.
+    /// Its task: `part 1 of 2`, `merge`, `turn prefix`.
     pub task: String,
-    /// Whether an answer came that could be used.
+    /// Whether the answer was usable.
     pub ok: bool,
-    /// Whether an answer came at all.
+    /// Whether there was an answer.
     #[serde(default)]
     pub answered: bool,
-    /// What went wrong.
+    /// The error, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What the provider reported.
+    /// The usage the provider reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// What it cost, in USD; absent where no price is known.
+    /// The cost in USD; absent if no price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     pub millis: u64,
 }
 
-/// What became of the facts of one kind.
+/// Counts for the facts of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KindCount {
-    /// How many there are in what was removed.
+    /// Facts in the removed messages.
     pub facts: u32,
-    /// How many the draft kept.
+    /// Facts that the draft kept.
     pub kept: u32,
-    /// How many repair added.
+    /// Facts that repair added.
     pub repaired: u32,
 }
 
@@ -63,17 +63,17 @@ pub struct KindCount {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditReport {
-    /// Facts that had to be kept.
+    /// Required facts.
     pub facts: u32,
-    /// How many the draft kept.
+    /// Facts that the draft kept.
     pub kept: u32,
-    /// How many repair added.
+    /// Facts that repair added.
     pub repaired: u32,
-    /// How many found no room.
+    /// Facts that did not fit.
     pub missing: u32,
-    /// Share of the facts that stand in the stored text, 0 to 1; 1 where there were none.
+    /// Share of the facts in the stored text, 0 to 1; 1 if there were none.
     pub coverage: f64,
-    /// Identifiers and numbers of the draft that stand nowhere in the source, and so were removed.
+    /// Identifiers and numbers of the draft that were removed as the source does not contain them.
     pub ungrounded: Vec<String>,
     /// Counts by kind.
     pub kinds: BTreeMap<FactKind, KindCount>,
@@ -83,53 +83,52 @@ pub struct AuditReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {
-    /// Why it ran.
+    /// What triggered it.
     pub trigger: CompactionTrigger,
-    /// Which attempt it was, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
     /// Whether it cut to the emergency target.
     pub emergency: bool,
-    /// The first entry that the summary stands for.
+    /// The first summarised entry.
     pub first_entry_id: EntryId,
-    /// The last entry that the summary stands for.
+    /// The last summarised entry.
     pub last_entry_id: EntryId,
     /// The first entry kept.
     pub first_kept_entry_id: EntryId,
-    /// Messages that the summary stands for.
+    /// The number of summarised messages.
     pub messages: u32,
-    /// Messages kept as they are.
+    /// The number of kept messages.
     pub kept_messages: u32,
-    /// Whether the cut lies inside a turn.
+    /// Whether the cut is inside a turn.
     pub split_turn: bool,
     /// Tokens of the request before.
     pub tokens_before: Tokens,
     /// Tokens of the request after.
     pub tokens_after: Tokens,
-    /// Tokens of messages before the cut that stay all the same: the newest user message and what
-    /// is pinned.
+    /// Tokens of messages before the cut that stay anyway: the newest user message and pinned ones.
     #[serde(default)]
     pub staying_tokens: Tokens,
     /// Tokens of the stored summary.
     pub summary_tokens: Tokens,
-    /// How the summary was made.
+    /// The strategy of the summary.
     pub strategy: Strategy,
-    /// Which rung of the ladder gave it.
+    /// The rung of the ladder that produced it.
     pub rung: Rung,
-    /// The model that wrote it, if one did.
+    /// The model that wrote it, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Every call, also those that failed.
-    pub calls: Vec<Call>,
-    /// What the calls cost, in USD; absent where no price is known.
+    /// Every call, including failed ones.
+    pub calls: Vec<SummaryCall>,
+    /// The cost of the calls in USD; absent if no price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// The audit.
     pub audit: AuditReport,
-    /// What was not sent to the model, and why the ladder went on.
+    /// What was not sent to the model, and why the ladder continued.
     pub notes: Vec<String>,
-    /// Kept messages that were shortened.
+    /// Kept messages that were truncated.
     pub shortened: Vec<EntryId>,
-    /// What a hard prune left out.
+    /// What a hard prune dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped: Option<HardPrunePlan>,
 }

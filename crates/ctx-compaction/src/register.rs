@@ -1,7 +1,8 @@
-//! Makes the layer known to the registry.
+//! Registers the layer.
 
-use ctx_core::{Layer, Profile, Result};
-use ctx_engine_registry::{BuildContext, ConfigSection, LayerRegistration, Running, Section};
+use ctx_config::{ConfigSection, RunningConfig, Section};
+use ctx_core::{Layer, Result};
+use ctx_engine_registry::{BuildContext, LayerRegistration};
 
 use crate::{Compaction, Config, HardPrune};
 
@@ -14,41 +15,37 @@ const OWN_RESERVES: [&str; 2] =
 
 impl Section for Config {
     const PATH: &'static str = "agents.defaults.compaction";
-    fn for_profile(profile: Profile) -> Self {
-        Config::for_profile(profile)
-    }
 }
 
 impl Config {
-    /// The section in force. Of what says when to compact, the section's own explicit keys win
-    /// over `agents.running.memory_compact_ratio`, which counts under `copaw` or where set by hand,
-    /// and that over the profile's ratio.
+    /// Resolves the section. For the compaction threshold, the section's explicit keys win over
+    /// `agents.running.memory_compact_ratio`, which applies where the profile or the user sets it,
+    /// and that wins over the profile's ratio.
     ///
     /// # Errors
     ///
-    /// As [`ctx_engine_registry::Config::section`].
-    pub fn resolve(config: &ctx_engine_registry::Config) -> Result<Self> {
+    /// As [`ctx_config::Config::section`].
+    pub fn resolve(config: &ctx_config::Config) -> Result<Self> {
         let mut section: Self = config.section()?;
         if config.is_explicit(OWN_RATIO) {
             return Ok(section);
         }
         if OWN_RESERVES.iter().any(|key| config.is_explicit(key)) {
             section.trigger_ratio = None;
-        } else if config.profile() == Profile::Copaw || config.is_explicit(THEIR_RATIO) {
-            section.trigger_ratio = Some(config.section::<Running>()?.memory_compact_ratio);
+        } else if config.is_set(THEIR_RATIO) {
+            section.trigger_ratio = Some(config.section::<RunningConfig>()?.memory_compact_ratio);
         }
         Ok(section)
     }
 }
 
-/// The section in force for a window: `agents.running.memory_reserve_ratio` says how much of it
-/// stays verbatim, under the same rule as the ratio that says when to compact.
+/// Resolves the section for a window: `agents.running.memory_reserve_ratio` sets how much of it
+/// stays verbatim, under the same rule as the threshold's ratio.
 fn resolve(context: &BuildContext<'_>) -> Result<Config> {
     let mut section = Config::resolve(context.config)?;
     let config = context.config;
-    let theirs = config.profile() == Profile::Copaw || config.is_explicit(THEIR_RESERVE_RATIO);
-    if theirs && !config.is_explicit(OWN_KEEP) {
-        let ratio = config.section::<Running>()?.memory_reserve_ratio;
+    if config.is_set(THEIR_RESERVE_RATIO) && !config.is_explicit(OWN_KEEP) {
+        let ratio = config.section::<RunningConfig>()?.memory_reserve_ratio;
         section.keep_recent_tokens = context.window.tokens.scale(ratio).0;
     }
     Ok(section)
@@ -65,7 +62,7 @@ fn build_hard_prune(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>
     Ok(config.enabled.then(|| Box::new(HardPrune::new(&config)) as Box<dyn Layer>))
 }
 
-ctx_engine_registry::inventory::submit! { ConfigSection::of::<Config>(env!("CARGO_PKG_NAME")) }
+ctx_config::inventory::submit! { ConfigSection::of::<Config>(env!("CARGO_PKG_NAME")) }
 ctx_engine_registry::inventory::submit! {
     LayerRegistration {
         id: Compaction::ID,
@@ -95,7 +92,7 @@ mod tests {
     fn shares_outside_their_range_are_refused() {
         let parse = |keys: &str| {
             let text = format!("{{ agents: {{ defaults: {{ compaction: {{ {keys} }} }} }} }}");
-            ctx_engine_registry::Config::parse(&text)
+            ctx_config::Config::parse(&text)
         };
         for (keys, words) in [
             (
@@ -124,7 +121,7 @@ mod tests {
     #[test]
     fn explicit_keys_win_over_the_profiles_ratio() {
         let reserve = |text: &str| {
-            let config = ctx_engine_registry::Config::parse(text).unwrap();
+            let config = ctx_config::Config::parse(text).unwrap();
             Config::resolve(&config).unwrap().reserve(Tokens(100_000)).0
         };
         assert_eq!(reserve("{}"), 20_000);

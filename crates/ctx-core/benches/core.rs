@@ -1,4 +1,4 @@
-//! How fast the core counts, and what a request costs. `cargo bench -p ctx-core --features o200k`
+//! Speed of the counters, and cost of a request. `cargo bench -p ctx-core --features o200k`
 
 #![allow(missing_docs, clippy::unwrap_used)] // Made by a macro; a bench fails by panicking.
 
@@ -13,7 +13,7 @@ use ctx_core::{
 
 const PROSE: &str = "The quick brown fox reads src/main.rs, finds 3 errors in it, and mends two. ";
 
-/// The `n`th message of an agent's session: it asks, calls, is answered, and reports.
+/// The `n`th message of an agent's session: a question, a tool call, its result, or a report.
 fn message(n: usize, tokens: usize) -> Message {
     let text = PROSE.repeat(tokens * 4 / PROSE.len() + 1);
     let id = format!("call-{}", n / 4);
@@ -31,7 +31,7 @@ fn message(n: usize, tokens: usize) -> Message {
 }
 
 fn entries(count: usize, tokens: usize) -> Vec<Arc<Entry>> {
-    (0..count).map(|n| Arc::new(Entry::held(format!("{n:08x}"), message(n, tokens)))).collect()
+    (0..count).map(|n| Arc::new(Entry::in_memory(format!("{n:08x}"), message(n, tokens)))).collect()
 }
 
 fn view(window: u32) -> ContextView {
@@ -69,7 +69,7 @@ fn requests(c: &mut Criterion) {
     let mut group = c.benchmark_group("1,000 messages");
     for (name, window) in [("all fit", 400_000), ("half fit", 100_000)] {
         group.bench_function(format!("cold, {name}"), |b| {
-            // Fresh entries each time: their counts are kept with them.
+            // New entries each time, because entries cache their counts.
             b.iter_batched(|| entries(1_000, 200), |e| filled(window, &e), BatchSize::LargeInput);
         });
         let warm = entries(1_000, 200);
@@ -95,7 +95,7 @@ fn requests(c: &mut Criterion) {
     group.finish();
 }
 
-/// A request after every message; twice as many must take twice as long.
+/// One request after every message; twice the messages must take twice the time.
 fn sessions(c: &mut Criterion) {
     let mut group = c.benchmark_group("a request after every message");
     group.sample_size(10);

@@ -1,4 +1,4 @@
-//! The model that a conversation is held with, and the tools it may call.
+//! The model of a conversation, and the tools it may call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,27 +7,27 @@ use async_trait::async_trait;
 
 use crate::{Block, CallId, Message, RawJson, Result, Tokens, ToolCall, Usage};
 
-/// Who a model is, and how much it reads.
+/// The identity of a model and its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelCard {
-    /// The name it is asked for by, for example `anthropic/claude-sonnet-4-5`.
+    /// The name that selects the model, for example `anthropic/claude-sonnet-4-5`.
     pub name: String,
-    /// Who serves it, as transcripts say it: `anthropic`.
+    /// The provider, as transcripts name it: `anthropic`.
     pub provider: String,
-    /// What its server calls it.
+    /// The model's id at its provider.
     pub id: String,
-    /// The API family, as transcripts say it: `anthropic-messages`, `openai-completions`,
+    /// The API family, as transcripts name it: `anthropic-messages`, `openai-completions`,
     /// `openai-responses`.
     pub api: String,
-    /// Its own window, where known, or what is assumed of it.
+    /// The context window: known, or an assumed default.
     pub window: Option<Tokens>,
-    /// The longest answer, where known.
+    /// The maximum number of output tokens, where known.
     pub max_output: Option<Tokens>,
 }
 
 impl ModelCard {
-    /// A model of that name, `provider/id`, and window. It is told of as one behind OpenAI's chat
-    /// completions, whose rules for transcripts are the least strict.
+    /// Creates the card of a model from its name, `provider/id`, and its context window. The API is
+    /// OpenAI's chat completions, which has the most permissive rules for transcripts.
     pub fn new(name: impl Into<String>, window: Tokens) -> Self {
         let name = name.into();
         let (provider, id) = name.split_once('/').unwrap_or(("host", &name));
@@ -42,14 +42,14 @@ impl ModelCard {
     }
 }
 
-/// A tool as the model is told of it.
+/// A tool, as it is described to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSpec {
-    /// The name it is called by.
+    /// The name of the tool.
     pub name: String,
-    /// What it does.
+    /// A description of what the tool does.
     pub description: String,
-    /// The JSON schema of its arguments, an object.
+    /// The JSON schema of the arguments, an object.
     pub parameters: RawJson,
 }
 
@@ -58,99 +58,99 @@ pub struct ToolSpec {
 pub struct ChatRequest {
     /// The system prompt.
     pub system: Option<String>,
-    /// The messages, oldest first. Calls and results are whole pairs.
+    /// The messages, oldest first. Every call has its result.
     pub messages: Vec<Arc<Message>>,
-    /// The tools it may call.
+    /// The tools that the model may call.
     pub tools: Arc<[ToolSpec]>,
-    /// The longest answer wanted. Absent: as long as the model and its server will have it, and of
-    /// an API that must be told, what a usual reserve leaves room for. A host that knows how much of
-    /// the window is left should say so: some providers refuse a prompt that fits, but not together
-    /// with the longest answer.
+    /// The maximum number of output tokens. `None` leaves the limit to the model and its server;
+    /// for an API that requires a limit, a typical reserve is used. A host that knows how much of
+    /// the window is left should set it: some providers refuse a prompt that fits alone but not
+    /// together with the maximum output.
     pub max_tokens: Option<Tokens>,
-    /// Names the conversation, for providers that keep their caches by it.
+    /// Identifies the conversation for providers that key their caches by it.
     pub session_id: Option<String>,
-    /// How much the model is to think, in the words of its API: `low`, `medium`, `high`. Absent: as it
-    /// likes.
+    /// The reasoning effort, in the terms of the API: `low`, `medium`, `high`. `None` leaves it to
+    /// the model.
     pub thinking: Option<String>,
 }
 
-/// A piece of an answer, as it comes.
+/// One streamed part of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delta<'a> {
-    /// More of the text.
+    /// More text.
     Text(&'a str),
-    /// More of the reasoning.
+    /// More reasoning.
     Thinking(&'a str),
-    /// A tool call began.
+    /// The start of a tool call.
     Call(&'a str),
 }
 
-/// Takes the pieces of an answer.
+/// Receives the streamed parts of an answer.
 pub type Deltas<'a> = &'a mut (dyn for<'d> FnMut(Delta<'d>) + Send);
 
-/// Why an answer ended.
+/// The reason why an answer ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChatStop {
-    /// The model was done.
+    /// The model finished.
     #[default]
     End,
-    /// It wants its tools run.
+    /// The model requests tool calls.
     ToolUse,
-    /// It reached the limit of the answer.
+    /// The answer reached its token limit.
     Length,
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// The message, with provider, model, API, usage and stop reason in its
-    /// [`Meta`](crate::Meta). It is what is stored.
+    /// The message as it is stored, with provider, model, API, usage and stop reason in its
+    /// [`Meta`](crate::Meta).
     pub message: Message,
-    /// Why it ended.
+    /// The reason why it ended.
     pub stop: ChatStop,
 }
 
 impl Reply {
-    /// What the provider reported.
+    /// Returns the usage that the provider reported.
     #[must_use]
     pub fn usage(&self) -> Option<&Usage> {
         self.message.meta.usage.as_ref()
     }
 }
 
-/// A message that ends the answer, with nothing reported.
+/// Converts a message into a finished answer without reported usage.
 impl From<Message> for Reply {
     fn from(message: Message) -> Self {
         Self { message, stop: ChatStop::End }
     }
 }
 
-/// A model that a conversation is held with.
+/// A model that answers the requests of a conversation.
 ///
-/// An answer is whole or an error: a stream that breaks off is an error, and so is one that ends in
-/// the middle of a tool call. Errors say what to do next by their kind.
-/// [`Overflow`](crate::ErrorKind::Overflow): the prompt is too long, said in whatever way the
-/// provider says it, an answer that ends at once because the window is full included.
+/// An answer is complete or an error: a stream that breaks off is an error, and so is one that ends
+/// in the middle of a tool call. The kind of an error says what to do next.
+/// [`Overflow`](crate::ErrorKind::Overflow): the prompt is too long, however the provider reports
+/// it; this includes an answer that ends at once because the window is full.
 /// [`Capability`](crate::ErrorKind::Capability): key, account, model or content are refused, and
-/// another model may do better. One that is [retryable](crate::Error::is_retryable) may pass when
-/// tried again. Dropping the future gives the request up.
+/// another model may succeed. A [retryable](crate::Error::is_retryable) error may pass on a retry.
+/// Dropping the future cancels the request.
 #[async_trait]
 pub trait ChatModel: Send + Sync {
-    /// Who it is.
+    /// Returns the identity of the model.
     fn card(&self) -> &ModelCard;
 
-    /// What a call of that usage costs, in USD; `None` where no price is known.
+    /// Returns the cost of a call with that usage in USD; `None` if the price is unknown.
     fn cost(&self, usage: &Usage) -> Option<f64> {
         let _ = usage;
         None
     }
 
-    /// Answers. The pieces go to `deltas` as they come; where an error follows them, they are void.
+    /// Answers a request. The parts are streamed to `deltas`; if an error follows, they are void.
     async fn answer(&self, request: ChatRequest, deltas: Deltas<'_>) -> Result<Reply>;
 }
 
-/// A model made of a function that gives its answer in one piece: for a host's own, and for tests.
+/// Creates a model from a function that returns complete answers: for hosts and for tests.
 ///
 /// ```
 /// use ctx_core::{Message, ModelCard, Reply, Role, Tokens, model_fn};
@@ -197,27 +197,27 @@ where
     }
 }
 
-/// What a tool gave back.
+/// The output of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolOutput {
     /// Text and images.
     pub content: Vec<Block>,
-    /// Whether it failed. The model is told, and may try otherwise.
+    /// Whether the tool failed. The model sees this and can try something else.
     pub is_error: bool,
 }
 
 impl ToolOutput {
-    /// A text.
+    /// Creates a text output.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![Block::text(text)], is_error: false }
     }
 
-    /// A failure, in words for the model.
+    /// Creates a failed output with a message for the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self { content: vec![Block::text(text)], is_error: true }
     }
 
-    /// As the message that is stored.
+    /// Converts the output into the message that is stored.
     #[must_use]
     pub fn into_message(self, call: &ToolCall) -> Message {
         let result = crate::ToolResult {
@@ -230,15 +230,15 @@ impl ToolOutput {
     }
 }
 
-/// The tools of a turn.
+/// The tools available in a turn.
 #[async_trait]
 pub trait Toolbox: Send + Sync {
-    /// What there is. Every request tells the model of all of it, in this order: an order that
-    /// changes breaks the provider's cache.
+    /// Returns all tools. Every request lists all of them in this order: a different order breaks
+    /// the provider's cache.
     fn specs(&self) -> &[ToolSpec];
 
-    /// Runs a call. A name that is not among the specs, and arguments that make no sense, are
-    /// failures for the model to read.
+    /// Runs a call. An unknown tool name or invalid arguments are reported as a failed output that
+    /// the model can read.
     async fn run(&self, call: &ToolCall) -> ToolOutput;
 }
 

@@ -1,4 +1,4 @@
-//! One entry of a transcript, as the context view holds it.
+//! One entry of a transcript, as a context view holds it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -8,30 +8,30 @@ use crate::{Block, CallId, ContentHash, Counter, Message, Result, Role, Timestam
 /// The id of an entry. Formats without ids get ordinals of 8 hex digits.
 pub type EntryId = Arc<str>;
 
-/// Brings a message into memory when somebody needs it. Transcript readers implement this over a
-/// span of the file, so that a session of any size costs a few hundred bytes an entry.
+/// Loads a message on demand. Transcript readers implement this over a byte range of the file, so
+/// that an entry of a session of any size costs a few hundred bytes.
 pub trait LoadMessage: Send + Sync {
-    /// Reads and parses the message. It must give the same message every time.
+    /// Reads and parses the message. It must return the same message every time.
     fn load(&self) -> Result<Message>;
 }
 
-/// What the view needs to know of a message without holding it.
+/// What the view needs to know about a message without keeping it in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
-    /// Who speaks.
+pub struct MessageOutline {
+    /// The role of the message.
     pub role: Role,
-    /// Ids of the tool calls it makes.
+    /// The ids of its tool calls.
     pub calls: Box<[CallId]>,
-    /// Ids of the calls it answers.
+    /// The ids of the calls that its results answer.
     pub results: Box<[CallId]>,
-    /// Whether it holds something besides tool results.
+    /// Whether it holds anything besides tool results.
     pub has_content: bool,
-    /// Whether the model sees it at all.
+    /// Whether it is visible to the model.
     pub in_model_context: bool,
 }
 
-impl Facts {
-    /// The facts of a message.
+impl MessageOutline {
+    /// Outlines a message.
     #[must_use]
     pub fn of(message: &Message) -> Self {
         Self {
@@ -45,29 +45,29 @@ impl Facts {
 }
 
 enum Body {
-    Held(Arc<Message>),
+    InMemory(Arc<Message>),
     Lazy(Box<dyn LoadMessage>),
 }
 
-/// An entry: its id, its time, its message (held or read on demand), and what was computed of it
-/// once: facts, content hash, tokens per counter.
+/// An entry: its id, its time, its message (in memory or read on demand), and cached values:
+/// outline, content hash, tokens per counter.
 pub struct Entry {
     id: EntryId,
     timestamp: Option<Timestamp>,
     body: Body,
-    facts: OnceLock<Facts>,
+    outline: OnceLock<MessageOutline>,
     hash: OnceLock<ContentHash>,
     counts: Mutex<Vec<(Counter, Tokens)>>,
 }
 
 impl Entry {
-    /// An entry whose message is in memory.
-    pub fn held(id: impl Into<EntryId>, message: impl Into<Arc<Message>>) -> Self {
+    /// Creates an entry whose message is in memory.
+    pub fn in_memory(id: impl Into<EntryId>, message: impl Into<Arc<Message>>) -> Self {
         let message = message.into();
-        Self::new(id.into(), message.meta.timestamp, Body::Held(message))
+        Self::new(id.into(), message.meta.timestamp, Body::InMemory(message))
     }
 
-    /// An entry whose message is read on demand.
+    /// Creates an entry whose message is read on demand.
     pub fn lazy(
         id: impl Into<EntryId>,
         timestamp: Option<Timestamp>,
@@ -76,7 +76,7 @@ impl Entry {
         Self::new(id.into(), timestamp, Body::Lazy(loader))
     }
 
-    /// The same, where the hash of the message's content is known already. It is taken at its word.
+    /// Sets the content hash of the message, if it is known already. The hash is not verified.
     #[must_use]
     pub fn hashed(self, hash: ContentHash) -> Self {
         Self { hash: OnceLock::from(hash), ..self }
@@ -87,59 +87,59 @@ impl Entry {
             id,
             timestamp,
             body,
-            facts: OnceLock::new(),
+            outline: OnceLock::new(),
             hash: OnceLock::new(),
             counts: Mutex::new(Vec::new()),
         }
     }
 
-    /// The id.
+    /// Returns the id.
     #[must_use]
     pub fn id(&self) -> &EntryId {
         &self.id
     }
 
-    /// When it was written, where the transcript says so.
+    /// Returns the time at which it was written, if the transcript records it.
     #[must_use]
     pub fn timestamp(&self) -> Option<Timestamp> {
         self.timestamp
     }
 
-    /// Whether the message is in memory, and so free to look at.
+    /// Whether the message is in memory, so that access costs nothing.
     #[must_use]
-    pub fn is_held(&self) -> bool {
-        matches!(self.body, Body::Held(_))
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self.body, Body::InMemory(_))
     }
 
-    /// The message. A lazy entry reads it anew each time and keeps nothing.
+    /// Returns the message. A lazy entry reads it on every call and caches nothing.
     pub fn message(&self) -> Result<Arc<Message>> {
         match &self.body {
-            Body::Held(message) => Ok(message.clone()),
+            Body::InMemory(message) => Ok(message.clone()),
             Body::Lazy(loader) => loader.load().map(Arc::new),
         }
     }
 
-    /// The message's facts.
-    pub fn facts(&self) -> Result<&Facts> {
-        if let Some(facts) = self.facts.get() {
-            return Ok(facts);
+    /// Returns the outline of the message.
+    pub fn outline(&self) -> Result<&MessageOutline> {
+        if let Some(outline) = self.outline.get() {
+            return Ok(outline);
         }
-        let facts = Facts::of(&*self.message()?);
-        Ok(self.facts.get_or_init(|| facts))
+        let outline = MessageOutline::of(&*self.message()?);
+        Ok(self.outline.get_or_init(|| outline))
     }
 
-    /// The message's facts and tokens, reading a lazy message at most once for both.
-    pub fn measure(&self, counter: &Counter) -> Result<(&Facts, Tokens)> {
+    /// Returns the outline and tokens of the message. Reads a lazy message at most once.
+    pub fn measure(&self, counter: &Counter) -> Result<(&MessageOutline, Tokens)> {
         let known = self.known_count(counter);
-        if let (Some(facts), Some(tokens)) = (self.facts.get(), known) {
-            return Ok((facts, tokens));
+        if let (Some(outline), Some(tokens)) = (self.outline.get(), known) {
+            return Ok((outline, tokens));
         }
         let message = self.message()?;
         let tokens = known.unwrap_or_else(|| self.remember(counter, counter.message(&message)));
-        Ok((self.facts.get_or_init(|| Facts::of(&message)), tokens))
+        Ok((self.outline.get_or_init(|| MessageOutline::of(&message)), tokens))
     }
 
-    /// The message's tokens by `counter`.
+    /// Returns the message's tokens, counted with `counter`.
     pub fn tokens(&self, counter: &Counter) -> Result<Tokens> {
         match self.known_count(counter) {
             Some(tokens) => Ok(tokens),
@@ -147,7 +147,7 @@ impl Entry {
         }
     }
 
-    /// The hash of the message's content (role and blocks, not its metadata).
+    /// Returns the hash of the message's content (role and blocks, without metadata).
     pub fn hash(&self) -> Result<ContentHash> {
         if let Some(hash) = self.hash.get() {
             return Ok(*hash);

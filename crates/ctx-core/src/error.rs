@@ -1,56 +1,55 @@
-//! One error type for everything that can go wrong in a ctx crate.
+//! The error type of all ctx crates.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-/// Shorthand for results of this crate and of those above it.
+/// The result type of this crate and of the crates that use it.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of thing went wrong. Callers match on this, never on the text.
+/// The kind of an error. Callers match on this, never on the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The model's window is under the guard's minimum: another model must be taken.
+    /// The model's window is below the guard's minimum: another model is needed.
     WindowTooSmall,
     /// System prompt and tool schemas alone exceed the budget.
     SystemPromptTooLarge,
-    /// An argument, a flag or a config value makes no sense.
+    /// An argument, a flag or a config value is invalid.
     InvalidInput,
-    /// The config file holds an unknown key or a value of the wrong type.
+    /// The config file has an unknown key or a value of the wrong type.
     Config,
-    /// A file is of no known transcript format, or is empty.
+    /// A file is empty or not in a known transcript format.
     UnknownFormat,
-    /// A transcript, an index or an answer cannot be read as what it should be.
+    /// A transcript, an index or an answer is malformed.
     Corrupt,
-    /// Something asked for by name is not there.
+    /// A named item does not exist.
     NotFound,
-    /// Two things claim one name.
+    /// A name is already in use.
     Conflict,
     /// Another process holds the lock.
     Locked,
-    /// The operating system refused.
+    /// The operating system reported an error.
     Io,
     /// A model, an embedder or another remote service failed.
     Upstream,
     /// A model refused a prompt as too long for its window.
     Overflow,
-    /// A model cannot do what was asked, or may not be used: no such model, no right to it, a
-    /// feature it lacks. Another model may.
+    /// A model cannot serve the request, or may not be used: unknown model, missing permission, a
+    /// missing feature. Another model may work.
     Capability,
-    /// A session could not be made small enough for its model, though it was compacted as often as
-    /// it may be in one turn.
+    /// A session did not fit its model even after the maximum number of compactions in one turn.
     CompactionFailure,
-    /// What was asked took longer than it may.
+    /// The operation exceeded its deadline.
     Timeout,
-    /// An engine broke its contract.
+    /// An engine violated its contract.
     Contract,
-    /// The caller cancelled.
+    /// The caller cancelled the operation.
     Cancelled,
 }
 
 impl ErrorKind {
-    /// The stable name that other programs match on.
+    /// Returns the stable name that other programs match on.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -67,7 +66,7 @@ impl ErrorKind {
             Self::Upstream => "upstream",
             Self::Overflow => "overflow",
             Self::Capability => "capability",
-            // Spelt as the systems spell it whose hosts look for it.
+            // The spelling that hosts of the other systems match on.
             Self::CompactionFailure => "compaction_failure",
             Self::Timeout => "timeout",
             Self::Contract => "contract",
@@ -90,7 +89,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// A new error of `kind`.
+    /// Creates an error of `kind`.
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind,
@@ -104,28 +103,28 @@ impl Error {
         }
     }
 
-    /// Adds a named fact: a path, a line number, an id.
+    /// Adds a named value: a path, a line number, an id.
     #[must_use]
     pub fn with(mut self, key: &'static str, value: impl fmt::Display) -> Self {
         self.context.push((key, value.to_string()));
         self
     }
 
-    /// Adds what the reader can do next.
+    /// Adds a hint what to do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Marks the error as one that may pass when tried again.
+    /// Marks the error as retryable.
     #[must_use]
     pub fn retryable(mut self) -> Self {
         self.retry = true;
         self
     }
 
-    /// Marks the error as one that may pass when tried again after `wait`, as the other side said.
+    /// Marks the error as retryable after `wait`, as the server requested.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retry = true;
@@ -133,40 +132,40 @@ impl Error {
         self
     }
 
-    /// Marks the error of a call that was refused before any work was done for it.
+    /// Marks the error of a call that was refused before any work was done.
     #[must_use]
     pub fn unbilled(mut self) -> Self {
         self.billed = Some(false);
         self
     }
 
-    /// Marks the error of a call for which work was done, though nothing came of it.
+    /// Marks the error of a call that caused work but returned no result.
     #[must_use]
     pub fn billed(mut self) -> Self {
         self.billed = Some(true);
         self
     }
 
-    /// Keeps the underlying error.
+    /// Sets the underlying error.
     #[must_use]
     pub fn source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// What kind of thing went wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What the reader can do next, if the code that failed knows.
+    /// Returns the hint what to do next, if there is one.
     #[must_use]
     pub fn hint_text(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// The error and what to do next, for a line that holds both.
+    /// Returns the error and its hint as one line.
     #[must_use]
     pub fn told(&self) -> String {
         match &self.hint {
@@ -175,20 +174,20 @@ impl Error {
         }
     }
 
-    /// Whether trying again may help.
+    /// Whether a retry may succeed.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.retry
     }
 
-    /// How long the other side asks to wait before trying again.
+    /// Returns how long the server asks to wait before a retry.
     #[must_use]
     pub fn wait(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// Whether the other side may charge for the call that failed. Where nobody said so, a call
-    /// that could never be answered costs nothing, and any other what it was expected to cost.
+    /// Whether the server may charge for the failed call. If this is unset, a call that could never
+    /// succeed costs nothing, and any other call its expected cost.
     #[must_use]
     pub fn may_be_billed(&self) -> bool {
         use ErrorKind::{Capability, Config, InvalidInput, NotFound, Overflow};
@@ -197,7 +196,7 @@ impl Error {
         self.billed.unwrap_or(!is_refusal)
     }
 
-    /// The named facts, in the order they were added.
+    /// Returns the named values, in the order in which they were added.
     #[must_use]
     pub fn context(&self) -> &[(&'static str, String)] {
         &self.context

@@ -1,4 +1,4 @@
-//! How an engine fares that may fail apart from its host.
+//! The health of an engine that can fail independently of its host.
 
 use std::borrow::Cow;
 
@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// Whether an engine serves.
+/// The state of an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum EngineState {
-    /// It does, or will when it is first needed.
+    /// It is in use, or will be when it is first needed.
     #[default]
     Ok,
-    /// Another serves for it, until it is started again.
+    /// A fallback replaces it until it is restarted.
     Degraded,
-    /// Another serves for it, for good.
+    /// A fallback replaces it permanently.
     Failed,
 }
 
 impl EngineState {
-    /// As it stands in JSON.
+    /// Returns the name used in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -31,82 +31,82 @@ impl EngineState {
     }
 }
 
-/// What became of the lease on compaction.
+/// The state of the compaction lease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LeaseState {
-    /// The engine does not ask for it.
+    /// The engine does not request it.
     #[default]
     NotAsked,
     /// The configuration leaves compaction to the host.
     Refused,
     /// The engine compacts.
     Granted,
-    /// It was taken back in one session at least, where the default engine compacts now.
+    /// It was revoked in at least one session, where the default engine now compacts.
     Withdrawn,
 }
 
-/// What went wrong last.
+/// The last failure of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EngineFailure {
-    /// What the engine was asked.
+    /// The called method.
     pub verb: String,
     /// The failure's stable name: `deadline`, `unknownId` ...
     pub name: Cow<'static, str>,
-    /// For people.
+    /// A message for the user.
     pub message: String,
-    /// The time of the turn it happened in.
+    /// The time of the turn in which it happened.
     pub at: Timestamp,
 }
 
-/// How an engine fares.
+/// The health of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EngineHealth {
-    /// The id the config selects it by.
+    /// The id that selects the engine in the config.
     pub id: String,
-    /// How it is carried: `dylib` or `process`.
+    /// The transport: `dylib` or `process`.
     pub carrier: Cow<'static, str>,
-    /// Its version, as far as it is known.
+    /// The version, if known.
     pub version: String,
-    /// The hash of its file, where it has one.
+    /// The hash of its file, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// Whether it serves.
+    /// Its state.
     pub state: EngineState,
-    /// How often it failed since it was started.
+    /// The number of failures since the last start.
     pub strikes: u32,
-    /// Who compacts.
+    /// The state of the compaction lease.
     pub lease: LeaseState,
-    /// What went wrong last.
+    /// The last failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<EngineFailure>,
-    /// How often it was started again.
+    /// The number of restarts.
     pub restarts: u32,
-    /// How many requests and compactions it made.
+    /// The number of requests and compactions it answered.
     #[serde(default)]
     pub answered: u64,
-    /// How often it failed in all.
+    /// The total number of failures.
     #[serde(default)]
     pub failures: u64,
-    /// Whether anything it is asked for failed when it was last asked for it.
+    /// Whether the most recent call of any method failed.
     #[serde(default)]
     pub failing: bool,
-    /// Who serves where it does not; nobody where failures are errors.
+    /// The fallback that replaces it; `None` if failures are reported as errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<Cow<'static, str>>,
 }
 
-/// What the manifest of a request says of the engine that was to make it.
+/// The manifest's record of the external engine of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EngineNote {
-    /// The engine.
+    /// The id of the engine.
     pub id: String,
-    /// How it fares.
+    /// Its state.
     pub state: EngineState,
-    /// Why another one made this request, where one did.
+    /// Reason a fallback made this request, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -1,17 +1,17 @@
-//! Where a tool result passes when it is written.
+//! Hooks that run when a tool result is written.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{Message, TurnContext};
 
-/// Looks at a tool result before it is stored, and may replace it.
+/// Inspects a tool result before it is stored, and may replace it.
 pub trait ToolResultHook: Send + Sync {
-    /// The message to store instead, or `None` to store it as it is.
+    /// Returns the message to store instead, or `None` to store it unchanged.
     fn on_tool_result(&self, message: &Message, turn: &TurnContext) -> Option<Message>;
 }
 
-/// A hook, and the number it is removed by.
+/// A hook, and the number that identifies it for removal.
 type Numbered = (u64, Arc<dyn ToolResultHook>);
 
 /// The hooks of one session. Cheap to clone; clones share the list.
@@ -21,13 +21,13 @@ pub struct ToolHooks {
 }
 
 impl ToolHooks {
-    /// An empty list.
+    /// Creates an empty list.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a hook for as long as the returned value lives.
+    /// Adds a hook. It is removed when the returned value is dropped.
     #[must_use = "the hook is removed when this is dropped"]
     pub fn install(&self, hook: Arc<dyn ToolResultHook>) -> Installed {
         let mut hooks = self.lock();
@@ -36,20 +36,20 @@ impl ToolHooks {
         Installed { hooks: self.clone(), id }
     }
 
-    /// Passes a tool result through every hook, in the order of installation.
+    /// Passes a tool result through all hooks, in the order of installation.
     #[must_use]
     pub fn run(&self, message: Message, turn: &TurnContext) -> Message {
         let hooks: Vec<_> = self.lock().iter().map(|(_, hook)| hook.clone()).collect();
         hooks.iter().fold(message, |m, hook| hook.on_tool_result(&m, turn).unwrap_or(m))
     }
 
-    /// How many hooks are installed.
+    /// Returns the number of installed hooks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Whether none is installed.
+    /// Whether no hook is installed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,5 +1,6 @@
-//! JSON text that is carried, not understood.
+//! JSON text that is passed through without being parsed.
 
+use crate::text::Slice;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,27 +10,28 @@ use serde_json::value::RawValue;
 
 use crate::tokens::utf16_units;
 
-/// A JSON value kept as the text it came in, byte for byte.
+/// A JSON value kept as its original text, byte for byte.
 ///
-/// Number forms, key order and unknown fields survive, and nesting of any depth costs no stack.
+/// Number formats, key order and unknown fields are kept, and nesting of any depth uses no stack.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RawJson(Arc<str>);
 
 impl RawJson {
-    /// Takes JSON text as it is. The caller vouches that it is one JSON value.
+    /// Wraps JSON text without parsing it. The caller guarantees that it is one JSON value.
     #[must_use]
     pub fn from_text(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The length in UTF-16 units of what JavaScript's `JSON.stringify` would print for this value:
-    /// without white space between tokens, with only the escapes that are needed.
+    /// Returns the length in UTF-16 units of what JavaScript's `JSON.stringify` would print for
+    /// this value: without whitespace between tokens, and with only the necessary escapes. Numbers
+    /// are counted as written.
     #[must_use]
     pub fn stringified_chars(&self) -> u64 {
         stringified_chars(&self.0)
@@ -68,10 +70,10 @@ fn stringified_chars(json: &str) -> u64 {
     let mut in_string = false;
     while let Some(&b) = bytes.get(at) {
         if in_string {
-            // Nearly all of the text is inside strings, between escapes: it is counted in stretches.
-            let rest = bytes.get(at..).unwrap_or_default();
+            // Nearly all of the text is inside strings, between escapes: it is counted in runs.
+            let rest = bytes.slice(at..);
             let plain = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
-            units += utf16_units(rest.get(..plain).unwrap_or_default());
+            units += utf16_units(rest.slice(..plain));
             at += plain + 1;
             match rest.get(plain) {
                 Some(b'"') => {
@@ -79,7 +81,7 @@ fn stringified_chars(json: &str) -> u64 {
                     units += 1;
                 }
                 Some(_) => {
-                    let (length, printed) = escape(bytes.get(at..).unwrap_or_default());
+                    let (length, printed) = escape(bytes.slice(at..));
                     at += length;
                     units += printed;
                 }
@@ -100,8 +102,8 @@ fn stringified_chars(json: &str) -> u64 {
     units
 }
 
-/// For the text after a backslash: how many bytes the escape takes, and how many UTF-16 units
-/// `JSON.stringify` prints for the character it stands for.
+/// For the text after a backslash: the number of bytes in the escape, and the number of UTF-16
+/// units that `JSON.stringify` prints for the escaped character.
 fn escape(rest: &[u8]) -> (usize, u64) {
     match rest.first() {
         Some(b'u') => {

@@ -1,4 +1,4 @@
-//! Layers: the pieces an engine is made of.
+//! Layers, the components of an engine, and what they are called with.
 
 use std::any::Any;
 use std::fmt;
@@ -6,20 +6,30 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::{CompactRequest, CompactResult, ContextView, IdSource, Profile, Result, Timestamp};
+use crate::{
+    CompactResult, CompactionTrigger, ContextView, IdSource, Result, SequentialIds,
+    SummaryInstructions, SummaryModels, Timestamp, Tokens,
+};
 
-/// What a layer knows of the turn it is called in.
+/// The turn in which a layer runs.
 #[derive(Clone)]
 pub struct TurnContext {
     /// The time of the request.
     pub now: Timestamp,
     /// When this session's previous request was sent, and so when the provider's cache was last
-    /// touched. `None` before the first.
+    /// used. `None` before the first.
     pub last_request: Option<Timestamp>,
-    /// Where fresh ids come from.
+    /// The source of new ids.
     pub ids: Arc<dyn IdSource>,
-    /// Whose defaults are in force.
-    pub profile: Profile,
+}
+
+impl TurnContext {
+    /// Creates the first turn of a session at the given time, with sequential ids.
+    #[must_use]
+    pub fn at(now: Timestamp) -> Self {
+        let ids = Arc::new(SequentialIds::default());
+        Self { now, last_request: None, ids }
+    }
 }
 
 impl fmt::Debug for TurnContext {
@@ -27,27 +37,79 @@ impl fmt::Debug for TurnContext {
         f.debug_struct("TurnContext")
             .field("now", &self.now)
             .field("last_request", &self.last_request)
-            .field("profile", &self.profile)
             .finish_non_exhaustive()
     }
 }
 
-/// What [`Layer::prepare`] found, handed to [`Layer::apply`].
+/// Asks for a compaction of a session.
+#[derive(Debug)]
+pub struct CompactRequest {
+    /// The session.
+    pub session_id: String,
+    /// Its messages and the budget.
+    pub view: ContextView,
+    /// The turn.
+    pub turn: TurnContext,
+    /// The maximum size of the session afterwards; default: the engine's own target.
+    pub token_budget: Option<Tokens>,
+    /// Whether to compact even a small session.
+    pub force: bool,
+    /// The reason for the compaction.
+    pub trigger: CompactionTrigger,
+    /// The number of this attempt to make one request fit, from 1. Later attempts cut more.
+    pub attempt: u32,
+    /// The maximum number of attempts.
+    pub max_attempts: u32,
+    /// Models that replace the engine's own for this compaction.
+    pub models: Option<SummaryModels>,
+    /// What the user wants the summary to focus on. Untrusted input.
+    pub custom_instructions: Option<String>,
+    /// Instructions for the summary.
+    pub summary_instructions: SummaryInstructions,
+}
+
+impl CompactRequest {
+    /// Creates a request with the engine's own target, models and instructions, as the first of
+    /// three attempts.
+    #[must_use]
+    pub fn new(
+        session_id: impl Into<String>,
+        view: ContextView,
+        turn: TurnContext,
+        trigger: CompactionTrigger,
+    ) -> Self {
+        Self {
+            session_id: session_id.into(),
+            view,
+            turn,
+            token_budget: None,
+            force: false,
+            trigger,
+            attempt: 1,
+            max_attempts: 3,
+            models: None,
+            custom_instructions: None,
+            summary_instructions: SummaryInstructions::default(),
+        }
+    }
+}
+
+/// The result of [`Layer::prepare`], passed to [`Layer::apply`].
 pub type Prepared = Box<dyn Any + Send>;
 
-/// Work that must be awaited before a layer can be applied. It owns what it needs: no view is held
-/// across an await, because the future cannot borrow one.
+/// Work to await before a layer is applied. It owns its data: the future cannot borrow a view, so
+/// no view is held across an await.
 pub type Pending = Pin<Box<dyn Future<Output = Result<Prepared>> + Send>>;
 
-/// A compaction under way. Like [`Pending`] it owns what it needs.
+/// A compaction in progress. Like [`Pending`], it owns its data.
 pub type PendingCompaction = Pin<Box<dyn Future<Output = Result<CompactResult>> + Send>>;
 
-/// One layer of defence.
+/// One layer of an engine.
 ///
 /// # Notes
 ///
-/// `apply` is synchronous and pure but for its edits of the view: the same view, turn and prepared
-/// value give the same edits. A layer may not count on running alone, first or last.
+/// `apply` is synchronous and has no side effects except its edits: the same view, turn and
+/// prepared value give the same edits. A layer must not assume that it runs alone, first or last.
 ///
 /// # Example
 ///
@@ -72,10 +134,10 @@ pub type PendingCompaction = Pin<Box<dyn Future<Output = Result<CompactResult>> 
 /// }
 /// ```
 pub trait Layer: Send + Sync {
-    /// The layer's name, as it stands in the manifest.
+    /// Returns the layer's name, as the manifest shows it.
     fn id(&self) -> &'static str;
 
-    /// Looks at the view and returns what must be awaited (a search, a model call), or `None`.
+    /// Inspects the view and returns work to await (a search, a model call), or `None`.
     fn prepare(&self, view: &ContextView, turn: &TurnContext) -> Option<Pending> {
         let _ = (view, turn);
         None
@@ -89,13 +151,13 @@ pub trait Layer: Send + Sync {
         turn: &TurnContext,
     ) -> Result<()>;
 
-    /// Makes the session smaller for good, or `None` where the layer does not do such things.
+    /// Compacts the session permanently. Returns `None` if the layer does not compact.
     fn compact(&self, request: &CompactRequest) -> Option<PendingCompaction> {
         let _ = request;
         None
     }
 
-    /// What a person should be told of what it did, each thing once.
+    /// Returns the warnings for the user, each of them once.
     fn take_warnings(&self) -> Vec<String> {
         Vec::new()
     }

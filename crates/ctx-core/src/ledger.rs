@@ -1,50 +1,48 @@
-//! One answer to every question about size.
+//! The token budget of a session.
 
 use crate::{Counter, Error, ErrorKind, Message, Result, Tokens};
 
-/// The reserve is at most this share of the window, whatever the config says.
+/// The maximum share of the window that the reserve may take, whatever the config says.
 pub const RESERVE_MAX_SHARE: f64 = 0.25;
 
-/// What is kept verbatim by a compaction is at most this share of the budget.
+/// The maximum share of the budget that a compaction keeps verbatim.
 pub const KEEP_RECENT_MAX_SHARE: f64 = 0.40;
 
-/// System prompt and tool schemas must leave this much for messages, or the request is refused.
+/// The minimum left for messages beside system prompt and tool schemas; else a request is refused.
 pub const MIN_MESSAGE_TOKENS: Tokens = Tokens(256);
 
-/// How far the counter is off, learned from what the provider reported.
+/// A correction of the counter, learned from the usage that the provider reported.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
     factor: f64,
 }
 
 impl Calibration {
-    /// No correction.
-    pub const NONE: Self = Self { factor: 1.0 };
+    const NONE: Self = Self { factor: 1.0 };
 
-    /// The correction that turns `estimated` into `reported`, between 1/4 and 4. Where either is
-    /// zero there is nothing to learn.
-    #[must_use]
-    pub fn from_usage(reported: u64, estimated: u64) -> Self {
+    /// Returns the correction that turns `estimated` into `reported`, limited to 1/4 to 4. If
+    /// either is zero, returns no correction.
+    fn from_usage(reported: u64, estimated: u64) -> Self {
         if reported == 0 || estimated == 0 {
             return Self::NONE;
         }
         Self::by(reported as f64 / estimated as f64)
     }
 
-    /// A correction by `factor`, between 1/4 and 4.
+    /// Creates a correction by `factor`, limited to 1/4 to 4.
     #[must_use]
     pub fn by(factor: f64) -> Self {
         Self { factor: if factor.is_finite() { factor.clamp(0.25, 4.0) } else { 1.0 } }
     }
 
-    /// Reported tokens per estimated token.
+    /// Returns the ratio of reported to estimated tokens.
     #[must_use]
     pub fn factor(&self) -> f64 {
         self.factor
     }
 }
 
-/// Window, reserve, fixed parts, counter and calibration of one session.
+/// The window, reserve, fixed parts, counter and calibration of one session.
 #[derive(Clone, Debug)]
 pub struct TokenLedger {
     counter: Counter,
@@ -58,8 +56,8 @@ pub struct TokenLedger {
 }
 
 impl TokenLedger {
-    /// A ledger for a model window of `window` tokens with `reserve` of them kept free for the
-    /// answer. The reserve is capped at a quarter of the window.
+    /// Creates a ledger for a context window of `window` tokens, of which `reserve` are kept free
+    /// for the answer. The reserve is capped at a quarter of the window.
     #[must_use]
     pub fn new(counter: Counter, window: Tokens, reserve: Tokens) -> Self {
         let reserve = reserve.min(window.scale(RESERVE_MAX_SHARE));
@@ -89,8 +87,8 @@ impl TokenLedger {
         self
     }
 
-    /// Has a whole request measure at most `limit`, where it may measure more: what is kept free is a
-    /// quarter of the window at most then too.
+    /// Lowers the limit of a whole request to `limit`, if it is higher. The reserve is then still
+    /// at most a quarter of the window.
     #[must_use]
     pub fn with_limit(mut self, limit: Tokens) -> Self {
         if limit < self.limit() {
@@ -101,14 +99,14 @@ impl TokenLedger {
         self
     }
 
-    /// Sets the correction of all counts.
+    /// Sets the correction that applies to all counts.
     #[must_use]
     pub fn with_calibration(mut self, calibration: Calibration) -> Self {
         self.calibration = calibration;
         self
     }
 
-    /// Sets the size of what an engine adds to the system prompt.
+    /// Sets the size of the engine's addition to the system prompt.
     pub(crate) fn set_addition(&mut self, addition: Tokens) {
         self.addition = addition;
     }
@@ -118,75 +116,75 @@ impl TokenLedger {
         self.pending = pending;
     }
 
-    /// Corrects all counts of messages by what the provider reported for a prompt that was
-    /// estimated at `estimated` tokens.
+    /// Calibrates all message counts from the tokens that the provider reported for a prompt of
+    /// `estimated` tokens.
     pub fn calibrate(&mut self, reported: u64, estimated: u64) {
         self.calibration = Calibration::from_usage(reported, estimated);
     }
 
-    /// The counter.
+    /// Returns the counter.
     #[must_use]
     pub fn counter(&self) -> &Counter {
         &self.counter
     }
 
-    /// The model's window.
+    /// Returns the context window of the model.
     #[must_use]
     pub fn window(&self) -> Tokens {
         self.window
     }
 
-    /// What is kept free for the answer.
+    /// Returns the tokens kept free for the answer.
     #[must_use]
     pub fn reserve(&self) -> Tokens {
         self.reserve
     }
 
-    /// The system prompt, with what an engine adds to it.
+    /// Returns the size of the system prompt, including the engine's addition.
     #[must_use]
     pub fn system(&self) -> Tokens {
         self.system + self.addition
     }
 
-    /// The tool schemas.
+    /// Returns the size of the tool schemas.
     #[must_use]
     pub fn tools(&self) -> Tokens {
         self.tools
     }
 
-    /// Input that will be added after the view is finished.
+    /// Returns the size of input that will be added after the view is finished.
     #[must_use]
-    pub fn pending(&self) -> Tokens {
+    pub(crate) fn pending(&self) -> Tokens {
         self.pending
     }
 
-    /// The correction in force.
+    /// Returns the current correction.
     #[must_use]
     pub fn calibration(&self) -> Calibration {
         self.calibration
     }
 
-    /// What a whole request may measure: window minus reserve.
+    /// Returns the maximum size of a whole request: window minus reserve.
     #[must_use]
     pub fn limit(&self) -> Tokens {
         self.window - self.reserve
     }
 
-    /// What is in every request whatever its messages: system prompt, tool schemas, pending input.
+    /// Returns the size of the fixed parts of a request: system prompt, tool schemas, pending input.
     #[must_use]
     pub fn fixed(&self) -> Tokens {
         self.system() + self.tools + self.pending
     }
 
-    /// What the messages may measure, in counted (uncorrected) tokens.
+    /// Returns the maximum size of the messages, in counted (uncorrected) tokens.
     #[must_use]
     pub fn budget(&self) -> Tokens {
-        // Rounded up, so that the parts never make more than the limit together.
+        // Rounded up, so that the sum of the parts never exceeds the limit.
         let fixed = Tokens((f64::from(self.fixed().0) * self.calibration.factor).ceil() as u32);
         Tokens((f64::from((self.limit() - fixed).0) / self.calibration.factor) as u32)
     }
 
-    /// A counted size, corrected by the calibration.
+    /// Applies the calibration to a counted size.
     #[must_use]
     pub fn corrected(&self, counted: Tokens) -> Tokens {
         if self.calibration == Calibration::NONE {
@@ -196,19 +194,19 @@ impl TokenLedger {
         }
     }
 
-    /// How much of the recent history may stay verbatim when `wanted` is asked for.
+    /// Returns how much of the recent history may stay verbatim if `wanted` is requested.
     #[must_use]
     pub fn keep_recent(&self, wanted: Tokens) -> Tokens {
         wanted.min(self.budget().scale(KEEP_RECENT_MAX_SHARE))
     }
 
-    /// Tokens of a message, uncorrected.
+    /// Counts the tokens of a message, uncorrected.
     #[must_use]
     pub fn count(&self, message: &Message) -> Tokens {
         self.counter.message(message)
     }
 
-    /// Refuses a system prompt or pending input that leaves no room for messages.
+    /// Checks that system prompt and pending input leave enough budget for messages.
     pub fn check(&self) -> Result<()> {
         let leaves_room = |fixed| self.corrected(fixed) + MIN_MESSAGE_TOKENS <= self.limit();
         let error = if !leaves_room(self.system() + self.tools) {
@@ -216,7 +214,7 @@ impl TokenLedger {
                 ErrorKind::SystemPromptTooLarge,
                 "system prompt and tool schemas leave no room for messages",
             )
-            .hint("shorten the system prompt, offer fewer tools, or take a model with a larger window")
+            .hint("shorten the system prompt, offer fewer tools, or use a model with a larger context window")
         } else if !leaves_room(self.fixed()) {
             Error::new(ErrorKind::InvalidInput, "the pending input leaves no room for messages")
                 .hint("append the input as a message, which can be trimmed, or shorten it")

@@ -1,30 +1,30 @@
-//! What was done to a request, by whom, and why.
+//! The record of all edits to a request.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{EngineNote, EntryId, NodeState, Tokens};
+use crate::{EngineNote, EntryId, Tokens};
 
-/// What an edit did.
+/// The kind of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
-    /// The message does not go out.
+    /// The message is dropped.
     Drop,
-    /// The message goes out in another, shorter form.
+    /// The message is replaced by a shorter form.
     Replace,
-    /// A message was added that is in no transcript.
+    /// A message was inserted that is not in the transcript.
     Insert,
-    /// The message may not be dropped.
+    /// The message is pinned and cannot be dropped.
     Pin,
-    /// A tool result that came late goes out next to its call.
+    /// A late tool result is moved next to its call.
     Move,
 }
 
 impl Action {
-    /// The name, as it is written in JSON.
+    /// Returns the name used in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,21 +37,48 @@ impl Action {
     }
 }
 
+/// The form in which a node is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum NodeState {
+    /// As recorded.
+    Kept,
+    /// In a shorter form.
+    Replaced,
+    /// It is not sent.
+    Dropped,
+    /// It was inserted by a layer.
+    Inserted,
+}
+
+impl NodeState {
+    /// Returns a description of the state for users.
+    #[must_use]
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Replaced => "shortened",
+            Self::Dropped => "left out",
+            Self::Inserted => "added",
+        }
+    }
+}
+
 /// One edit of the view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Edit {
-    /// The entry edited.
+    /// The edited entry.
     pub entry: EntryId,
-    /// The layer that did it.
+    /// The layer that made the edit.
     pub layer: Cow<'static, str>,
-    /// What it did.
+    /// The kind of the edit.
     pub action: Action,
     /// Tokens before.
     pub before: Tokens,
     /// Tokens after.
     pub after: Tokens,
-    /// Why.
+    /// The reason.
     pub reason: Cow<'static, str>,
 }
 
@@ -70,44 +97,44 @@ pub struct Component {
 pub struct ManifestEntry {
     /// The entry.
     pub entry: EntryId,
-    /// Its role.
+    /// The role of its message.
     pub role: String,
-    /// In which form it goes out.
+    /// The form in which it is sent.
     pub state: NodeState,
-    /// Tokens of the source.
+    /// Tokens of the recorded message.
     pub before: Tokens,
-    /// Tokens that go out.
+    /// Tokens that are sent.
     pub tokens: Tokens,
     /// The layer that changed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<Cow<'static, str>>,
-    /// Why.
+    /// The reason for the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'static, str>>,
 }
 
-/// All of a request: its size by component, each entry with its fate, and what that does to the
+/// The contents of a request: its size by component, the state of each entry, and the effect on the
 /// cached prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
-    /// The model's window.
+    /// The context window of the model.
     pub window: Tokens,
-    /// What is kept free for the answer.
+    /// The tokens kept free for the answer.
     pub reserve: Tokens,
     /// Window minus reserve.
     pub limit: Tokens,
     /// Tokens of the whole request.
     pub tokens: Tokens,
-    /// Tokens at its beginning that are the same as in the request before.
+    /// Tokens at its beginning that are identical to the previous request.
     pub unchanged_prefix: Tokens,
-    /// Sizes by component, the order of the request.
+    /// Sizes by component, in the order of the request.
     pub components: Vec<Component>,
     /// Entries, in the order of the request.
     pub entries: Vec<ManifestEntry>,
-    /// Edits by layer.
+    /// The number of edits by layer.
     pub layers: BTreeMap<Cow<'static, str>, u32>,
-    /// The engine that was to make it, where that is not built in, and whether it did.
+    /// The external engine selected for this request, if any, and whether it made the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineNote>,
 }

@@ -1,4 +1,4 @@
-//! Sticky projections: a form once sent is sent again while its source is unchanged.
+//! Projections: a form that was sent is sent again as long as its source is unchanged.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -8,12 +8,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{EntryId, Message};
 
-/// The hash of a message's content: role and blocks, metadata left out. 128 bits of BLAKE3.
+/// The hash of a message's content: role and blocks, without metadata. 128 bits of BLAKE3.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentHash(u128);
 
 impl ContentHash {
-    /// The hash of a message.
+    /// Computes the hash of a message.
     #[must_use]
     pub fn of(message: &Message) -> Self {
         let mut hasher = Blake(blake3::Hasher::new());
@@ -25,8 +25,8 @@ impl ContentHash {
     }
 }
 
-/// Feeds `#[derive(Hash)]` into BLAKE3. Integers are written little-endian, so that a hash stored
-/// on one machine means the same on another.
+/// Feeds `#[derive(Hash)]` into BLAKE3. Integers are written little-endian, so that a stored hash
+/// is the same on all machines.
 struct Blake(blake3::Hasher);
 
 impl Hasher for Blake {
@@ -78,36 +78,36 @@ impl<'de> Deserialize<'de> for ContentHash {
     }
 }
 
-/// Which message a projection is of: its entry, and the content the entry had. When the content
-/// changes, the projection no longer holds.
+/// Identifies the message of a projection by its entry and its content, so two equal messages can
+/// have different forms. If the content changes, the projection no longer applies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProjectionKey {
     /// The entry.
     pub entry: EntryId,
-    /// The source message's content.
+    /// The content hash of the source message.
     pub hash: ContentHash,
 }
 
-/// The form in which a message goes out.
+/// The form in which a message is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Projected {
-    /// It does not go out at all.
+    /// It is dropped.
     Dropped,
-    /// It goes out as this.
+    /// It is replaced by this message.
     Replaced(Arc<Message>),
 }
 
-/// A message's form, and who gave it that form.
+/// A message's form, and the layer that made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Projection {
-    /// Which message.
+    /// The message.
     pub key: ProjectionKey,
     /// The layer that made the form.
     pub layer: String,
     /// The form.
     pub form: Projected,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }

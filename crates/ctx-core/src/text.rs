@@ -1,8 +1,64 @@
-//! Cutting text without breaking characters.
+//! Cutting text at character boundaries.
 
-use crate::{Chars, Counter, Tokens};
+use std::ops::{Bound, RangeBounds};
 
-/// The longest beginning of `text` of at most `max` UTF-16 units. A surrogate pair is not split.
+use crate::Chars;
+
+/// Slices by offsets that the caller has verified: found in the same text, or counted in it.
+///
+/// A wrong offset is a bug: it panics in debug builds, where tests and fuzzing detect it. Release
+/// builds use the nearest valid offset before it, so that no text is lost.
+pub trait Slice {
+    /// Returns the part between two offsets.
+    #[must_use]
+    fn slice(&self, range: impl RangeBounds<usize>) -> &Self;
+}
+
+impl Slice for str {
+    #[track_caller]
+    fn slice(&self, range: impl RangeBounds<usize>) -> &Self {
+        let (start, end) = offsets(&range, self.len());
+        match self.get(start..end) {
+            Some(part) => part,
+            None => {
+                debug_assert!(false, "{start}..{end} is no part of a text of {} bytes", self.len());
+                let head = head_bytes(self, end);
+                head.split_at(head_bytes(head, start).len()).1
+            }
+        }
+    }
+}
+
+impl<T> Slice for [T] {
+    #[track_caller]
+    fn slice(&self, range: impl RangeBounds<usize>) -> &Self {
+        let (start, end) = offsets(&range, self.len());
+        match self.get(start..end) {
+            Some(part) => part,
+            None => {
+                debug_assert!(false, "{start}..{end} is no part of {} items", self.len());
+                let (head, _) = self.split_at(end.min(self.len()));
+                head.split_at(start.min(head.len())).1
+            }
+        }
+    }
+}
+
+fn offsets(range: &impl RangeBounds<usize>, length: usize) -> (usize, usize) {
+    let start = match range.start_bound() {
+        Bound::Included(start) => *start,
+        Bound::Excluded(start) => start.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(end) => end.saturating_add(1),
+        Bound::Excluded(end) => *end,
+        Bound::Unbounded => length,
+    };
+    (start, end)
+}
+
+/// Returns the longest prefix of `text` of at most `max` UTF-16 units, without splitting a pair.
 #[must_use]
 pub fn head(text: &str, max: Chars) -> &str {
     if text.len() <= max.0 as usize {
@@ -18,7 +74,7 @@ pub fn head(text: &str, max: Chars) -> &str {
     text
 }
 
-/// The longest end of `text` of at most `max` UTF-16 units. A surrogate pair is not split.
+/// Returns the longest suffix of `text` of at most `max` UTF-16 units, without splitting a pair.
 #[must_use]
 pub fn tail(text: &str, max: Chars) -> &str {
     if text.len() <= max.0 as usize {
@@ -34,7 +90,20 @@ pub fn tail(text: &str, max: Chars) -> &str {
     text
 }
 
-/// The longest beginning of `text` of at most `max` bytes. A character is not split.
+/// Returns the first `max` characters of `text`.
+#[must_use]
+pub fn head_chars(text: &str, max: usize) -> &str {
+    text.char_indices().nth(max).map_or(text, |(end, _)| &text[..end])
+}
+
+/// Returns the first `max` characters of `text`, with `…` after them if more follow.
+#[must_use]
+pub fn clip(text: &str, max: usize) -> String {
+    let head = head_chars(text, max);
+    if head.len() < text.len() { format!("{head}…") } else { text.to_owned() }
+}
+
+/// Returns the longest prefix of `text` of at most `max` bytes. A character is not split.
 #[must_use]
 pub fn head_bytes(text: &str, max: usize) -> &str {
     let mut end = max.min(text.len());
@@ -44,53 +113,21 @@ pub fn head_bytes(text: &str, max: usize) -> &str {
     &text[..end]
 }
 
-/// Shortens `text` to at most `max` tokens by taking out its middle and putting `marker` there on
-/// a line of its own. Two thirds of what stays are from the beginning. Where not even the marker
-/// fits, the beginning alone is kept, and for zero tokens nothing. A text that fits comes back as
-/// it is.
+/// Returns the longest suffix of `text` of at most `max` bytes. A character is not split.
 #[must_use]
-pub fn without_middle(text: &str, marker: &str, max: Tokens, counter: &Counter) -> String {
-    without_middle_by(text, marker, max, counter, |first, last| (first, last))
-}
-
-/// The same between words: what stays is whole words, by [`word_end`] and [`word_start`].
-#[must_use]
-pub fn without_middle_words(text: &str, marker: &str, max: Tokens, counter: &Counter) -> String {
-    without_middle_by(text, marker, max, counter, |first, last| {
-        let from = word_start(text, text.len() - last.len());
-        (text[..word_end(text, first.len())].trim_end(), text[from..].trim_start())
-    })
-}
-
-fn without_middle_by<'t>(
-    text: &'t str,
-    marker: &str,
-    max: Tokens,
-    counter: &Counter,
-    trimmed: impl Fn(&'t str, &'t str) -> (&'t str, &'t str),
-) -> String {
-    if counter.text(text) <= max {
-        return text.to_owned();
+pub fn tail_bytes(text: &str, max: usize) -> &str {
+    let mut start = text.len().saturating_sub(max);
+    while !text.is_char_boundary(start) {
+        start += 1;
     }
-    let units = Chars::of(text).0;
-    let with_marker = |keep: u32| {
-        let first = keep / 3 * 2;
-        let (start, end) = trimmed(head(text, Chars(first)), tail(text, Chars(keep - first)));
-        format!("{start}\n{marker}\n{end}")
-    };
-    let cut = longest(units, |keep| counter.text(&with_marker(keep)) <= max);
-    if let Some(keep) = cut {
-        return with_marker(keep);
-    }
-    let bare = longest(units, |keep| counter.text(head(text, Chars(keep))) <= max);
-    trimmed(head(text, Chars(bare.unwrap_or(0))), "").0.to_owned()
+    &text[start..]
 }
 
-/// A longer run of characters is cut as if it were no word: a hash, a blob.
+/// A longer run of characters may be cut inside: it is a hash or a blob rather than a word.
 const LONGEST_WORD: usize = 64;
 
-/// The last place at or before byte `at` that is not inside a word. A word is what stands between
-/// blanks; an ideograph is one by itself.
+/// Returns the last offset at or before byte `at` that is not inside a word. Words are separated by
+/// blanks; an ideograph is a word of its own.
 #[must_use]
 pub fn word_end(text: &str, at: usize) -> usize {
     let at = head_bytes(text, at).len();
@@ -98,59 +135,45 @@ pub fn word_end(text: &str, at: usize) -> usize {
     if after.starts_with(is_in_word) { at - word_bytes(before.chars().rev()) } else { at }
 }
 
-/// The first place at or after byte `at` that is not inside a word.
+/// Returns the first offset at or after byte `at` that is not inside a word.
 #[must_use]
 pub fn word_start(text: &str, at: usize) -> usize {
-    let at = (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    let at = text.len() - tail_bytes(text, text.len().saturating_sub(at)).len();
     let (before, after) = text.split_at(at);
     if before.ends_with(is_in_word) { at + word_bytes(after.chars()) } else { at }
 }
 
-/// How long the word is that begins here; 0 for one that is too long.
+/// Returns the length in bytes of the word that begins here; 0 if the word is too long.
 fn word_bytes(chars: impl Iterator<Item = char>) -> usize {
     let word = chars.take_while(|c| is_in_word(*c)).take(LONGEST_WORD + 1);
     let (chars, bytes) = word.fold((0, 0), |(n, bytes), c| (n + 1, bytes + c.len_utf8()));
     if chars > LONGEST_WORD { 0 } else { bytes }
 }
 
-/// Whether a character is part of a word of several.
+/// Whether a character can be part of a longer word.
 fn is_in_word(c: char) -> bool {
     let is_ideograph =
         matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..);
     !c.is_whitespace() && !is_ideograph
 }
 
-/// The largest `n <= most` for which `fits` holds, if it holds for 0 and, once false, stays false.
-/// A vocabulary is only nearly monotonic; the answer always fits, and is then nearly the largest.
-/// The search gallops up from below, so that its cost follows the answer and not `most`.
-fn longest(most: u32, fits: impl Fn(u32) -> bool) -> Option<u32> {
-    if !fits(0) {
-        return None;
-    }
-    let mut good = 0u32;
-    let mut step = 64u32;
-    let mut bad = loop {
-        let next = good.saturating_add(step).min(most);
-        if !fits(next) {
-            break next;
-        }
-        if next == most {
-            return Some(most);
-        }
-        good = next;
-        step = step.saturating_mul(2);
-    };
-    while bad - good > 1 {
-        let middle = good + (bad - good) / 2;
-        if fits(middle) { good = middle } else { bad = middle }
-    }
-    Some(good)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CounterKind;
+
+    #[test]
+    fn a_part_by_right_offsets_is_that_part() {
+        assert_eq!("añb".slice(1..3), "ñ");
+        assert_eq!(["añb".slice(..), "añb".slice(3..=3), "añb".slice(4..)], ["añb", "b", ""]);
+        assert_eq!([1, 2, 3].slice(1..), [2, 3]);
+        assert!([0u8; 2].slice(2..).is_empty());
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "2..9 is no part of a text of 4 bytes"))]
+    fn a_part_by_wrong_offsets_is_a_bug_that_loses_nothing() {
+        assert_eq!("añb".slice(2..9), "ñb");
+    }
 
     #[test]
     fn ends_keep_whole_characters() {
@@ -160,6 +183,10 @@ mod tests {
         assert_eq!(tail("ab", Chars(9)), "ab");
         let heads = [0, 1, 4, 5, 6, 9].map(|bytes| head_bytes("a😀b", bytes));
         assert_eq!(heads, ["", "a", "a", "a😀", "a😀b", "a😀b"]);
+        let tails = [0, 1, 4, 5, 6, 9].map(|bytes| tail_bytes("a😀b", bytes));
+        assert_eq!(tails, ["", "b", "b", "😀b", "a😀b", "a😀b"]);
+        let clipped = [0, 2, 3].map(|chars| clip("a😀b", chars));
+        assert_eq!(clipped, ["…", "a😀…", "a😀b"]);
     }
 
     #[test]
@@ -176,28 +203,7 @@ mod tests {
                 );
             }
         }
-        let counter = Counter::new(CounterKind::Chars4);
-        let words: Vec<&str> = text.split_whitespace().collect();
-        for max in 3..20 {
-            let cut = without_middle_words(text, "[...]", Tokens(max), &counter);
-            assert!(counter.text(&cut) <= Tokens(max), "{max}: {cut}");
-            let kept = cut.split_whitespace().filter(|word| *word != "[...]" && word.is_ascii());
-            kept.for_each(|word| assert!(words.contains(&word), "{max}: {word}"));
-        }
         let blob = "x".repeat(300);
         assert_eq!((word_end(&blob, 100), word_start(&blob, 100)), (100, 100));
-    }
-
-    #[test]
-    fn the_middle_goes_and_the_result_fits() {
-        let counter = Counter::new(CounterKind::Chars4);
-        let text = "0123456789".repeat(100);
-        for max in [0, 1, 3, 10, 100, 249, 250] {
-            let cut = without_middle(&text, "[cut]", Tokens(max), &counter);
-            assert!(counter.text(&cut) <= Tokens(max), "{max}: {cut}");
-        }
-        let cut = without_middle(&text, "[cut]", Tokens(20), &counter);
-        assert!(cut.starts_with("01234") && cut.contains("\n[cut]\n") && cut.ends_with("789"));
-        assert_eq!(without_middle(&text, "[cut]", Tokens(250), &counter), text);
     }
 }

@@ -1,4 +1,4 @@
-//! Anthropic messages: `{"role", "content": string | blocks}`.
+//! Anthropic Messages: `{"role", "content": string | blocks}`.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,12 @@ use ctx_core::{Block, Image, Message, Meta, RawJson, Result, Role, Usage};
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Fresh, Object, arguments_object, array, value};
+use crate::json::{Object, ObjectWriter, arguments_object, array, value};
 use crate::openai_chat::names_a_field;
 use crate::shape::{as_user_text, block_text};
 
-/// Reads a message: one of a request, or a whole answer (`id`, `model`, `usage`, `stop_reason`).
-/// A user message of nothing but tool results gets [`Role::ToolResult`].
+/// Parses a message of a request, or a whole answer (`id`, `model`, `usage`, `stop_reason`). A user
+/// message that consists of tool results gets [`Role::ToolResult`].
 ///
 /// # Errors
 ///
@@ -20,7 +20,7 @@ pub fn parse(json: &str) -> Result<Message> {
     value(json).map(parse_raw)
 }
 
-/// Reads a message from a value that is known to be JSON.
+/// Parses a message from a valid JSON value.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
     let Some(object) = Object::of(raw) else { return block::no_message(raw) };
@@ -34,80 +34,83 @@ fn meta(object: &Object<'_>) -> Meta {
     Meta {
         model: object.owned("model"),
         response_id: object.owned("id"),
-        usage: object.object("usage").map(|u| usage(&u)),
+        usage: object.object("usage").map(|counts| usage(&counts, Usage::default())),
         stop_reason: object.owned("stop_reason"),
         ..Meta::default()
     }
 }
 
-fn usage(object: &Object<'_>) -> Usage {
-    let count = |key| object.count(key).unwrap_or_default();
+/// The counts of a `usage` object; missing fields keep their values from `before`. Tokens read from
+/// the cache are not part of the input count.
+pub(crate) fn usage(object: &Object<'_>, before: Usage) -> Usage {
+    let count = |key, before| object.count(key).unwrap_or(before);
     let hour = || object.object("cache_creation")?.count("ephemeral_1h_input_tokens");
     Usage {
-        input: count("input_tokens"),
-        output: count("output_tokens"),
-        cache_read: count("cache_read_input_tokens"),
-        cache_write: count("cache_creation_input_tokens"),
-        cache_write_hour: hour().unwrap_or_default(),
+        input: count("input_tokens", before.input),
+        output: count("output_tokens", before.output),
+        cache_read: count("cache_read_input_tokens", before.cache_read),
+        cache_write: count("cache_creation_input_tokens", before.cache_write),
+        cache_write_hour: hour().unwrap_or(before.cache_write_hour),
         total_tokens: None,
     }
 }
 
-/// The text of a request's `system`: a string or text blocks.
+/// The text of a request's `system` field: a string or text blocks.
 #[must_use]
 pub fn system_text(raw: &RawValue) -> String {
     Message::new(Role::System, block::content(Some(raw))).plain_text()
 }
 
-/// What stands before a history that was cut at an answer: the API wants the user to begin.
-pub const LEFT_OUT: &str = "[ctx] earlier messages of this conversation are left out";
+/// Inserted before a history that begins with an answer: the API requires a user message first.
+pub(crate) const DROPPED_PLACEHOLDER: &str =
+    "[ctx] earlier messages of this conversation are left out";
 
-/// A conversation as a request takes it.
+/// A conversation in the form of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
-    /// The text of the system messages at the beginning.
+pub struct RequestParts {
+    /// The text of the leading system messages.
     pub system: Option<String>,
-    /// The messages, user and assistant in turn.
+    /// The messages; user and assistant alternate.
     pub messages: Vec<RawJson>,
 }
 
-/// Writes a conversation. Neighbours of one role become one message; in a user message tool
-/// results stand first, as the API demands. System messages after the beginning become user text.
-/// Before an answer at the beginning stands [`LEFT_OUT`]. Thinking without a signature of this
-/// provider is left out: the API would refuse it.
+/// Writes a conversation. Adjacent messages of one role are merged; tool results come first in a
+/// user message, as the API requires. Later system messages become user text. A placeholder is
+/// inserted before a leading answer. Thinking without a signature of this provider is dropped, as
+/// the API would refuse it.
 #[must_use]
-pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Written {
+pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> RequestParts {
     let (system, turns) = turns(messages);
     let messages = turns.into_iter().map(|turn| turn.end(false)).collect();
-    Written { system, messages }
+    RequestParts { system, messages }
 }
 
-/// As [`write()`], with the last two messages of the user marked for the cache: the last is where
-/// the next request will read it, and the one before where the last request has written it. The API
-/// does not look far back for that by itself.
+/// Like [`write()`], with cache marks on the last two user messages: the next request reads the
+/// cache at the last one, and the previous request wrote it at the one before. The API itself does
+/// not search far back.
 #[must_use]
-pub fn write_marked<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Written {
+pub fn write_cached<'m>(messages: impl IntoIterator<Item = &'m Message>) -> RequestParts {
     let (system, turns) = turns(messages);
     let users = turns.iter().enumerate().rev().filter(|(_, turn)| turn.role == "user");
     let marked: Vec<_> = users.take(2).map(|(at, _)| at).collect();
     let turns = turns.into_iter().enumerate();
     let messages = turns.map(|(at, turn)| turn.end(marked.contains(&at))).collect();
-    Written { system, messages }
+    RequestParts { system, messages }
 }
 
-/// A system prompt as a block of a request; `marked`: all up to it is to be kept in the cache.
+/// Writes a system prompt as a block; `marked` adds a cache mark, which caches everything up to it.
 #[must_use]
 pub fn system(text: &str, marked: bool) -> String {
-    let block = Fresh::new().text("type", "text").text("text", text).end();
+    let block = ObjectWriter::new().text("type", "text").text("text", text).end();
     if marked { mark(&block) } else { block }
 }
 
-/// An object with a mark that all up to it is to be kept in the cache.
+/// Adds a cache mark to an object, which caches everything up to it.
 pub(crate) fn mark(object: &str) -> String {
     mark_as(object, r#"{"type":"ephemeral"}"#)
 }
 
-/// An object with that mark.
+/// Adds the given cache mark to an object.
 pub(crate) fn mark_as(object: &str, mark: &str) -> String {
     let Some(open) = object.trim_end().strip_suffix('}') else { return object.to_owned() };
     let comma = if open.trim_end().ends_with('{') { "" } else { "," };
@@ -128,13 +131,13 @@ fn turns<'m>(messages: impl IntoIterator<Item = &'m Message>) -> (Option<String>
         let blocks: Vec<_> = blocks.collect();
         match turns.last_mut().filter(|turn| turn.role == role) {
             Some(turn) => turn.blocks.extend(blocks),
-            // A message of which nothing can be said must not keep its neighbours apart.
+            // An empty message must not separate its neighbours.
             None if blocks.is_empty() => {}
             None => turns.push(Turn { role, blocks }),
         }
     }
     if turns.first().is_some_and(|turn| turn.role == "assistant") {
-        let blocks = text_json(LEFT_OUT).map(|json| (false, json)).into_iter().collect();
+        let blocks = text_json(DROPPED_PLACEHOLDER).map(|json| (false, json)).into_iter().collect();
         turns.insert(0, Turn { role: "user", blocks });
     }
     ((!system.is_empty()).then(|| system.join("\n\n")), turns)
@@ -152,12 +155,12 @@ impl Turn {
             *last = mark(last);
         }
         let content = array(self.blocks.iter().map(|(_, json)| json));
-        let json = Fresh::new().text("role", self.role).raw("content", content).end();
+        let json = ObjectWriter::new().text("role", self.role).raw("content", content).end();
         RawJson::from_text(json)
     }
 }
 
-/// Whether [`write()`] has a place for a block: not for thinking that this provider did not sign.
+/// Whether [`write()`] keeps a block. Thinking without this provider's signature is dropped.
 #[must_use]
 pub fn keeps(block: &Block) -> bool {
     match block {
@@ -171,17 +174,17 @@ fn is_result(block: &Block) -> bool {
 }
 
 fn text_json(text: &str) -> Option<String> {
-    (!text.trim().is_empty()).then(|| Fresh::new().text("type", "text").text("text", text).end())
+    (!text.trim().is_empty())
+        .then(|| ObjectWriter::new().text("type", "text").text("text", text).end())
 }
 
-/// One block, or `None` for what the API refuses: empty text, thinking that is not proved.
+/// Writes a block; `None` if the API refuses it: empty text, thinking without a valid signature.
 pub(crate) fn block_json(block: &Block) -> Option<String> {
     block_as(block, call_id)
 }
 
-/// One block with its ids as they are: beside calls and results of a history that is told as it
-/// came, they must be the same.
-pub(crate) fn told_block(block: &Block) -> Option<String> {
+/// Writes a block with unchanged ids, to match calls and results that are sent unchanged.
+pub(crate) fn block_with_ids(block: &Block) -> Option<String> {
     block_as(block, |id| Cow::Borrowed(id))
 }
 
@@ -189,7 +192,7 @@ fn block_as(block: &Block, call_id: impl Fn(&str) -> Cow<'_, str>) -> Option<Str
     match block {
         Block::Text { text } => text_json(text),
         Block::Thinking { thinking, signature: Some(signature) } if is_proof(signature) => Some(
-            Fresh::new()
+            ObjectWriter::new()
                 .text("type", "thinking")
                 .text("thinking", thinking)
                 .text("signature", signature)
@@ -197,7 +200,7 @@ fn block_as(block: &Block, call_id: impl Fn(&str) -> Cow<'_, str>) -> Option<Str
         ),
         Block::Thinking { .. } => None,
         Block::ToolCall(call) => Some(
-            Fresh::new()
+            ObjectWriter::new()
                 .text("type", "tool_use")
                 .text("id", &call_id(&call.id))
                 .text("name", &call.name)
@@ -206,7 +209,7 @@ fn block_as(block: &Block, call_id: impl Fn(&str) -> Cow<'_, str>) -> Option<Str
         ),
         Block::ToolResult(result) => {
             let content = array(result.content.iter().filter_map(inner_json));
-            let fresh = Fresh::new()
+            let fresh = ObjectWriter::new()
                 .text("type", "tool_result")
                 .text("tool_use_id", &call_id(&result.call_id))
                 .raw("content", content);
@@ -221,15 +224,15 @@ fn block_as(block: &Block, call_id: impl Fn(&str) -> Cow<'_, str>) -> Option<Str
     }
 }
 
-/// Whether a signature can be this provider's. Of those that others leave in its place, some name
-/// a field, some are a whole item as JSON, and OpenAI's begin as all its encrypted texts do; this
-/// one's are other opaque text.
+/// Whether a signature may be this provider's. Other providers use the field for a field name, for
+/// a whole item as JSON, or (OpenAI) for encrypted text with a fixed prefix. This provider's
+/// signatures are any other opaque text.
 fn is_proof(signature: &str) -> bool {
     let foreign = signature.starts_with('{') || signature.starts_with("gAAAA");
     !signature.is_empty() && !foreign && !names_a_field(signature)
 }
 
-/// A block inside a tool result: text, image, or carried.
+/// Writes a block inside a tool result: text, image, or opaque.
 pub(crate) fn inner_json(block: &Block) -> Option<String> {
     match block {
         Block::ToolResult(_) | Block::ToolCall(_) | Block::Thinking { .. } => {
@@ -241,17 +244,17 @@ pub(crate) fn inner_json(block: &Block) -> Option<String> {
 
 fn image_json(image: &Image) -> String {
     let source = if image.is_url {
-        Fresh::new().text("type", "url").text("url", &image.data)
+        ObjectWriter::new().text("type", "url").text("url", &image.data)
     } else {
-        Fresh::new()
+        ObjectWriter::new()
             .text("type", "base64")
             .text("media_type", &image.mime_type)
             .text("data", &image.data)
     };
-    Fresh::new().text("type", "image").raw("source", source.end()).end()
+    ObjectWriter::new().text("type", "image").raw("source", source.end()).end()
 }
 
-/// The API takes ids of letters, digits, `_` and `-` only; other providers' ids hold more.
+/// The API accepts ids of letters, digits, `_` and `-` only; other providers' ids have more.
 fn call_id(id: &str) -> Cow<'_, str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !id.is_empty() && id.chars().all(fits) {
@@ -312,10 +315,13 @@ mod tests {
         let one =
             |role: &str, content: String| format!(r#"{{"role":"{role}","content":[{content}]}}"#);
         let both = format!("{},{}", text("b"), text("c"));
-        let expected =
-            [one("user", text(LEFT_OUT)), one("assistant", text("a")), one("user", both)];
+        let expected = [
+            one("user", text(DROPPED_PLACEHOLDER)),
+            one("assistant", text("a")),
+            one("user", both),
+        ];
         assert_eq!(texts, expected);
-        assert_eq!(write(&[Message::text(Role::Assistant, "")]), Written::default());
+        assert_eq!(write(&[Message::text(Role::Assistant, "")]), RequestParts::default());
     }
 
     #[test]

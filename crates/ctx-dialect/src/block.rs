@@ -1,7 +1,7 @@
-//! One tolerant reader for the blocks of every dialect.
+//! A tolerant parser for the blocks of all dialects.
 //!
-//! Agents copy messages from one provider's shape into another's, so a block is recognised by what
-//! it is, not by the dialect it stands in: all four tool-call spellings are read everywhere.
+//! Agents copy messages from one provider's shape into another's, so a block is recognised by its
+//! content, not by the surrounding dialect: all four tool-call spellings are accepted everywhere.
 
 use std::borrow::Cow;
 
@@ -10,25 +10,25 @@ use serde_json::value::RawValue;
 
 use crate::json::{Object, elements, identifier, string, unwrap_arguments};
 
-/// A value that stands where a message should, carried as one.
+/// Wraps a value that is not a message in an opaque message.
 pub(crate) fn no_message(raw: &RawValue) -> Message {
     Message::new(Role::from_name("unknown"), vec![opaque(raw)])
 }
 
-/// Who speaks in a message of these blocks: providers that know no role for tools put results, and
-/// nothing else, into a message of the user.
+/// The role of a message with these blocks. Providers without a tool role put results, and nothing
+/// else, into a user message.
 pub(crate) fn speaker(role: Role, blocks: &[Block]) -> Role {
     let only_results =
         !blocks.is_empty() && blocks.iter().all(|b| matches!(b, Block::ToolResult(_)));
     if role == Role::User && only_results { Role::ToolResult } else { role }
 }
 
-/// Reads `content`: a string, an array of blocks, or a single block.
+/// Parses `content`: a string, an array of blocks, or a single block.
 pub(crate) fn content(raw: Option<&RawValue>) -> Vec<Block> {
     read(raw, block)
 }
 
-/// Reads the content of a tool result. Calls and results in there are carried, not nested.
+/// Parses the content of a tool result. Calls and results inside it become opaque blocks.
 pub(crate) fn result_content(raw: Option<&RawValue>) -> Vec<Block> {
     read(raw, |raw| match Object::of(raw) {
         Some(object) => simple(&object).unwrap_or_else(|| opaque(raw)),
@@ -44,7 +44,7 @@ fn read(raw: Option<&RawValue>, one: impl Fn(&RawValue) -> Block) -> Vec<Block> 
     }
 }
 
-/// Reads one block of any dialect.
+/// Parses one block of any dialect.
 pub(crate) fn block(raw: &RawValue) -> Block {
     let Some(object) = Object::of(raw) else { return leaf(raw) };
     call(&object)
@@ -147,7 +147,7 @@ fn call(object: &Object<'_>) -> Option<ToolCall> {
     }
 }
 
-/// Reads the fields of a call. `stringly`: the arguments are a JSON string that holds JSON.
+/// Parses the fields of a call. `stringly`: the arguments are JSON encoded as a string.
 pub(crate) fn call_of(object: &Object<'_>, spelling: CallSpelling, stringly: bool) -> ToolCall {
     let function = object.object("function");
     let inner = function.as_ref().unwrap_or(object);
@@ -157,7 +157,7 @@ pub(crate) fn call_of(object: &Object<'_>, spelling: CallSpelling, stringly: boo
     );
     let id = call_id(object, &["call_id", "id", "toolCallId", "toolUseId"]);
     let name = inner.owned("name").unwrap_or_default();
-    // Gemini's calls often have no id; the tool's name is what ties the answer to them.
+    // Gemini's calls often have no id; results then refer to the tool's name.
     let id = if id.is_empty() { name.as_str().into() } else { id };
     ToolCall { id, name, arguments, spelling }
 }
@@ -182,7 +182,7 @@ fn result(object: &Object<'_>) -> Option<ToolResult> {
     }
 }
 
-/// Reads the fields of a tool result.
+/// Parses the fields of a tool result.
 pub(crate) fn result_of(object: &Object<'_>) -> ToolResult {
     let keys = ["tool_use_id", "toolCallId", "toolUseId", "tool_call_id", "call_id", "id"];
     let name = object.owned("toolName").or_else(|| object.owned("name"));
@@ -197,7 +197,7 @@ pub(crate) fn result_of(object: &Object<'_>) -> ToolResult {
     }
 }
 
-/// Gemini wraps what a function gave back: `{"output": ..}`, or `{"error": ..}`.
+/// Unwraps Gemini's function responses: `{"output": ..}` or `{"error": ..}`.
 fn unwrap_response(raw: Option<&RawValue>) -> (Option<&RawValue>, bool) {
     let fields = raw.and_then(Object::of);
     let only = fields.as_ref().filter(|fields| fields.iter().count() == 1);

@@ -6,10 +6,10 @@ use ctx_core::{Block, CallId, Image, Message, RawJson, Result, Role, ToolResult}
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Fresh, Object, arguments_object, array, value};
+use crate::json::{Object, ObjectWriter, arguments_object, array, value};
 use crate::shape::{as_user_text, block_text, texts};
 
-/// Reads a content. One of nothing but function responses gets [`Role::ToolResult`].
+/// Parses a content. One that consists of function responses gets [`Role::ToolResult`].
 ///
 /// # Errors
 ///
@@ -18,7 +18,7 @@ pub fn parse(json: &str) -> Result<Message> {
     value(json).map(parse_raw)
 }
 
-/// Reads a content from a value that is known to be JSON.
+/// Parses a content from a valid JSON value.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
     let Some(object) = Object::of(raw) else { return block::no_message(raw) };
@@ -29,10 +29,10 @@ pub fn parse_raw(raw: &RawValue) -> Message {
     Message::new(role, blocks)
 }
 
-/// Without an id a call goes by the name of its function, and so does the response. Of several of
-/// one name in a content the second is `name#2`, on both sides.
+/// A call without an id uses the name of its function as id, and so does its response. If a content
+/// has several with the same name, the second becomes `name#2` on both sides.
 fn number(blocks: &mut [Block]) {
-    let (mut calls, mut responses) = (Again::default(), Again::default());
+    let (mut calls, mut responses) = (NameCounter::default(), NameCounter::default());
     for block in blocks {
         match block {
             Block::ToolCall(call) => calls.number(&call.name, &mut call.id),
@@ -45,11 +45,11 @@ fn number(blocks: &mut [Block]) {
     }
 }
 
-/// Counts what goes by its name.
+/// Counts repeated names.
 #[derive(Default)]
-struct Again(HashMap<CallId, usize>);
+struct NameCounter(HashMap<CallId, usize>);
 
-impl Again {
+impl NameCounter {
     fn number(&mut self, name: &str, id: &mut CallId) {
         if !name.is_empty() && **id == *name {
             let count = self.0.entry(CallId::clone(id)).or_insert(0);
@@ -61,15 +61,15 @@ impl Again {
     }
 }
 
-/// Whether an id was made of a name, and is none of the provider's.
-fn is_made(id: &str, name: &str) -> bool {
+/// Whether an id was derived from a name rather than assigned by the provider.
+fn is_derived(id: &str, name: &str) -> bool {
     let rest = id.strip_prefix(name).map(|rest| rest.strip_prefix('#').unwrap_or(rest));
     rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
         && !name.is_empty()
         && (id.len() == name.len() || id.as_bytes().get(name.len()) == Some(&b'#'))
 }
 
-/// As [`parse_raw`], with its results one after the other under these ids, as far as there is one.
+/// Like [`parse_raw`], but replaces the ids of the results, in order; `None` keeps the id.
 pub(crate) fn parse_under(raw: &RawValue, ids: &[Option<CallId>]) -> Message {
     let mut message = parse_raw(raw);
     let results = message.blocks.iter_mut().filter_map(|block| match block {
@@ -84,54 +84,54 @@ pub(crate) fn parse_under(raw: &RawValue, ids: &[Option<CallId>]) -> Message {
     message
 }
 
-/// A call or a response, by what ties them.
+/// The id and name of a call or a response.
 #[derive(Clone, Debug)]
-pub(crate) struct Named {
-    /// Of a call the one that it is known under, of a response the one it came with, if any.
+pub(crate) struct CallRef {
+    /// Of a call: the id assigned by [`parse_raw`]. Of a response: its own id, if any.
     pub(crate) id: CallId,
     pub(crate) name: String,
 }
 
-/// The calls of a content, as [`parse_raw`] knows them.
-pub(crate) fn calls(raw: &RawValue) -> Vec<Named> {
-    let mut again = Again::default();
-    let numbered = |Named { id, name }: Named| {
+/// The calls of a content, with the ids of [`parse_raw`].
+pub(crate) fn calls(raw: &RawValue) -> Vec<CallRef> {
+    let mut counter = NameCounter::default();
+    let numbered = |CallRef { id, name }: CallRef| {
         let mut id = if id.is_empty() { name.as_str().into() } else { id };
-        again.number(&name, &mut id);
-        Named { id, name }
+        counter.number(&name, &mut id);
+        CallRef { id, name }
     };
     named(raw, ["functionCall", "function_call"]).into_iter().map(numbered).collect()
 }
 
 /// The responses of a content.
-pub(crate) fn responses(raw: &RawValue) -> Vec<Named> {
+pub(crate) fn responses(raw: &RawValue) -> Vec<CallRef> {
     named(raw, ["functionResponse", "function_response"])
 }
 
-fn named(raw: &RawValue, keys: [&str; 2]) -> Vec<Named> {
+fn named(raw: &RawValue, keys: [&str; 2]) -> Vec<CallRef> {
     let parts = Object::of(raw).and_then(|o| o.array("parts").or_else(|| o.array("content")));
     let one = |part: &RawValue| {
         let part = Object::of(part)?;
         let object = keys.iter().find_map(|key| part.object(key))?;
         let id = block::call_id(&object, &["id"]);
-        Some(Named { id, name: object.owned("name").unwrap_or_default() })
+        Some(CallRef { id, name: object.owned("name").unwrap_or_default() })
     };
     parts.unwrap_or_default().into_iter().filter_map(one).collect()
 }
 
-/// A conversation as a request takes it.
+/// A conversation in the form of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
-    /// `systemInstruction`, if there is one.
+pub struct RequestParts {
+    /// `systemInstruction`, if any.
     pub system: Option<RawJson>,
-    /// The contents, user and model in turn.
+    /// The contents; user and model alternate.
     pub contents: Vec<RawJson>,
 }
 
-/// Writes a conversation. Neighbours of one role become one content; a response names the function
-/// it answers, found by the call's id. Thinking is left out.
+/// Writes a conversation. Adjacent messages of one role are merged. A response names its function,
+/// which is looked up by the call's id. Thinking is dropped.
 #[must_use]
-pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Written {
+pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> RequestParts {
     let mut names: HashMap<CallId, String> = HashMap::new();
     let mut system: Vec<String> = Vec::new();
     let mut turns: Vec<(&'static str, Vec<String>)> = Vec::new();
@@ -150,39 +150,41 @@ pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Written {
         }
     }
     let content = |(role, parts): (&str, Vec<String>)| {
-        let json = Fresh::new().text("role", role).raw("parts", array(parts)).end();
+        let json = ObjectWriter::new().text("role", role).raw("parts", array(parts)).end();
         RawJson::from_text(json)
     };
     let contents = turns.into_iter().filter(|(_, parts)| !parts.is_empty()).map(content).collect();
     let system = (!system.is_empty())
-        .then(|| RawJson::from_text(Fresh::new().raw("parts", array(system)).end()));
-    Written { system, contents }
+        .then(|| RawJson::from_text(ObjectWriter::new().raw("parts", array(system)).end()));
+    RequestParts { system, contents }
 }
 
 fn text_json(text: &str) -> String {
-    Fresh::new().text("text", text).end()
+    ObjectWriter::new().text("text", text).end()
 }
 
-/// A block as a part; `names` are the functions that were called.
+/// Writes a block as a part; `names` maps call ids to function names.
 pub(crate) fn part(block: &Block, names: &HashMap<CallId, String>) -> Option<String> {
     match block {
         Block::Thinking { .. } => None,
         Block::ToolCall(call) => {
-            let id = Some(&*call.id).filter(|id| !is_made(id, &call.name));
-            let inner = Fresh::new()
+            let id = Some(&*call.id).filter(|id| !is_derived(id, &call.name));
+            let inner = ObjectWriter::new()
                 .text_if("id", id)
                 .text("name", &call.name)
                 .raw("args", arguments_object(&call.arguments));
-            Some(Fresh::new().raw("functionCall", inner.end()).end())
+            Some(ObjectWriter::new().raw("functionCall", inner.end()).end())
         }
         Block::ToolResult(result) => {
             let name =
                 result.name.as_deref().or_else(|| Some(names.get(&result.call_id)?.as_str()));
             let name = name.unwrap_or(&result.call_id);
-            let id = Some(&*result.call_id).filter(|id| !is_made(id, name));
-            let inner =
-                Fresh::new().text_if("id", id).text("name", name).raw("response", response(result));
-            Some(Fresh::new().raw("functionResponse", inner.end()).end())
+            let id = Some(&*result.call_id).filter(|id| !is_derived(id, name));
+            let inner = ObjectWriter::new()
+                .text_if("id", id)
+                .text("name", name)
+                .raw("response", response(result));
+            Some(ObjectWriter::new().raw("functionResponse", inner.end()).end())
         }
         Block::Image(image) => Some(image_json(image)),
         Block::Text { text } if text.is_empty() => None,
@@ -190,20 +192,23 @@ pub(crate) fn part(block: &Block, names: &HashMap<CallId, String>) -> Option<Str
     }
 }
 
-/// What a function gave back, in the wrapping that says whether it failed.
+/// Wraps a function response in a field that says whether it failed.
 pub(crate) fn response(result: &ToolResult) -> String {
     let key = if result.is_error { "error" } else { "output" };
-    Fresh::new().text(key, &texts(&result.content)).end()
+    ObjectWriter::new().text(key, &texts(&result.content)).end()
 }
 
 fn image_json(image: &Image) -> String {
     if image.is_url {
-        let file =
-            Fresh::new().text("mimeType", &image.mime_type).text("fileUri", &image.data).end();
-        return Fresh::new().raw("fileData", file).end();
+        let file = ObjectWriter::new()
+            .text("mimeType", &image.mime_type)
+            .text("fileUri", &image.data)
+            .end();
+        return ObjectWriter::new().raw("fileData", file).end();
     }
-    let data = Fresh::new().text("mimeType", &image.mime_type).text("data", &image.data).end();
-    Fresh::new().raw("inlineData", data).end()
+    let data =
+        ObjectWriter::new().text("mimeType", &image.mime_type).text("data", &image.data).end();
+    ObjectWriter::new().raw("inlineData", data).end()
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Provider JSON (OpenAI chat and responses, Anthropic, Gemini, pi) to ctx messages and back.
+//! Converts provider JSON (OpenAI Chat and Responses, Anthropic, Gemini, pi) to ctx messages and
+//! back.
 //!
-//! One module a dialect, each with a `parse` and a `write`. Everything here is pure: text in,
-//! [`ctx_core::Message`] out, and the other way round. Parsing refuses nothing that can be
-//! carried: unknown blocks become [`ctx_core::Block::Opaque`], unknown roles
-//! [`ctx_core::Role::Other`]; only text that is no JSON is an error. Writing gives what the
-//! provider accepts, which may be less than what was read.
+//! Each dialect is a module with a `parse` and a `write` function. Everything is pure: text in,
+//! [`ctx_core::Message`] out, and the reverse. Parsing keeps what it does not know: unknown blocks
+//! become [`ctx_core::Block::Opaque`], unknown roles [`ctx_core::Role::Other`]; only invalid JSON
+//! is an error. Writing produces what the provider accepts, which may be less than was read.
 
 #![forbid(unsafe_code)]
 
@@ -20,5 +20,3 @@ pub mod ponybunny;
 mod shape;
 pub mod tools;
 pub mod wire;
-
-pub use shape::{as_user_text, split_results};

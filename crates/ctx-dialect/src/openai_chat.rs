@@ -1,4 +1,4 @@
-//! OpenAI chat completions messages, as many other providers speak them too.
+//! OpenAI Chat Completions messages, as also used by many other providers.
 
 use std::borrow::Cow;
 
@@ -6,22 +6,22 @@ use ctx_core::{Block, CallSpelling, Image, Message, Meta, RawJson, Result, Role,
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Fresh, Object, arguments_text, array, quote, value};
+use crate::json::{Object, ObjectWriter, arguments_text, array, quote, value};
 use crate::shape::{block_text, parts, results_after_calls, texts};
 
-/// Where compatible providers put the model's reasoning. The field's name is kept as the thinking
-/// block's signature: those who send it want it back under that name.
+/// The fields in which compatible providers return reasoning. The field name is stored as the
+/// thinking block's signature, because these providers expect reasoning back in the same field.
 pub(crate) const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
 
-/// What newer models call the system's role.
+/// The name of the system role for newer models.
 const DEVELOPER: &str = "developer";
 
-/// Whether a thinking block's signature is but the name of a field, and proves nothing.
+/// Whether a thinking block's signature is only a field name, not a real signature.
 pub(crate) fn names_a_field(signature: &str) -> bool {
     REASONING.contains(&signature)
 }
 
-/// Reads a message.
+/// Parses a message.
 ///
 /// # Errors
 ///
@@ -30,13 +30,13 @@ pub fn parse(json: &str) -> Result<Message> {
     value(json).map(parse_raw)
 }
 
-/// Reads a message from a value that is known to be JSON.
+/// Parses a message from a valid JSON value.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
     read(raw, tool_calls)
 }
 
-/// As [`parse_raw`], with the calls of a message as `calls` reads them.
+/// Like [`parse_raw`], but parses the calls with `calls`.
 pub(crate) fn read(raw: &RawValue, calls: fn(&Object<'_>) -> Vec<Block>) -> Message {
     let Some(object) = Object::of(raw) else { return block::no_message(raw) };
     let name = object.text("role").unwrap_or_else(|| "unknown".into());
@@ -79,17 +79,17 @@ pub(crate) fn tool_calls(object: &Object<'_>) -> Vec<Block> {
         Some(call) => Block::ToolCall(call_of(&call)),
         None => Block::Opaque { json: RawJson::from(raw) },
     };
-    told_calls(object).into_iter().map(one).collect()
+    call_values(object).into_iter().map(one).collect()
 }
 
-/// The list of a message's calls as it stands there.
-pub(crate) fn told_calls<'a>(object: &Object<'a>) -> Vec<&'a RawValue> {
+/// The raw calls of a message.
+pub(crate) fn call_values<'a>(object: &Object<'a>) -> Vec<&'a RawValue> {
     let calls = object.array("tool_calls").or_else(|| object.array("toolCalls"));
     calls.unwrap_or_default()
 }
 
 pub(crate) fn call_of(call: &Object<'_>) -> ctx_core::ToolCall {
-    // A custom tool's call holds its input as free text, which stays a JSON string.
+    // A custom tool's input is free text, which stays a JSON string.
     match call.object("custom") {
         Some(custom) => {
             let mut found = block::call_of(&custom, CallSpelling::default(), false);
@@ -118,9 +118,9 @@ fn usage(object: &Object<'_>) -> Usage {
     }
 }
 
-/// Writes a conversation. Each tool result is a message of its own, right after the calls, wherever
-/// it stood behind them; images in results follow as a user message, because `tool` messages hold
-/// text only.
+/// Writes a conversation. Each tool result becomes a message of its own, right after the calls,
+/// wherever it was. Images in results follow in a user message, because `tool` messages hold text
+/// only.
 #[must_use]
 pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec<RawJson> {
     let mut out = Vec::new();
@@ -139,8 +139,8 @@ pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec<RawJson
     out
 }
 
-/// Whether [`write()`] has a place for a block: thinking goes back only to those who named its field,
-/// and an answer holds no other provider's blocks.
+/// Whether [`write()`] can represent a block: thinking needs a field name, and an answer cannot
+/// hold other providers' blocks.
 #[must_use]
 pub fn keeps(role: &Role, block: &Block) -> bool {
     match block {
@@ -164,7 +164,7 @@ fn one(message: &Message) -> Option<String> {
         Role::Assistant => assistant(message),
         Role::ToolResult => {
             let result = message.tool_results().next()?;
-            let fresh = Fresh::new()
+            let fresh = ObjectWriter::new()
                 .text("role", "tool")
                 .text("tool_call_id", &result.call_id)
                 .text("content", &texts(&result.content));
@@ -183,8 +183,8 @@ fn one(message: &Message) -> Option<String> {
     }
 }
 
-fn speaker(role: &str, message: &Message) -> Fresh {
-    Fresh::new().text("role", role).text_if("name", message.meta.name.as_deref())
+fn speaker(role: &str, message: &Message) -> ObjectWriter {
+    ObjectWriter::new().text("role", role).text_if("name", message.meta.name.as_deref())
 }
 
 fn assistant(message: &Message) -> Option<String> {
@@ -201,7 +201,7 @@ fn assistant(message: &Message) -> Option<String> {
                     fresh = fresh.text(field, thinking);
                 }
             }
-            // Other providers' blocks mean nothing here, and an assistant message holds only text.
+            // Other providers' blocks are dropped; an assistant message holds only text.
             Block::Opaque { .. } => {}
             other => text.push(Cow::Owned(block_text(other))),
         }
@@ -219,14 +219,18 @@ fn assistant(message: &Message) -> Option<String> {
 }
 
 pub(crate) fn call_json(call: &ctx_core::ToolCall) -> String {
-    let function = Fresh::new()
+    let function = ObjectWriter::new()
         .text("name", &call.name)
         .text("arguments", &arguments_text(&call.arguments))
         .end();
-    Fresh::new().text("id", &call.id).text("type", "function").raw("function", function).end()
+    ObjectWriter::new()
+        .text("id", &call.id)
+        .text("type", "function")
+        .raw("function", function)
+        .end()
 }
 
-/// The content of a user message: a string if it is only text.
+/// The content of a user message; a string if it is only text.
 fn content(blocks: &[Block]) -> Option<String> {
     if blocks.is_empty() {
         return None;
@@ -237,19 +241,19 @@ fn content(blocks: &[Block]) -> Option<String> {
     Some(array(blocks.iter().map(part)))
 }
 
-/// A block as a part of a content.
+/// Writes a block as a content part.
 pub(crate) fn part(block: &Block) -> String {
     match block {
         Block::Image(image) => {
-            let url = Fresh::new().text("url", &image_url(image)).end();
-            Fresh::new().text("type", "image_url").raw("image_url", url).end()
+            let url = ObjectWriter::new().text("url", &image_url(image)).end();
+            ObjectWriter::new().text("type", "image_url").raw("image_url", url).end()
         }
         Block::Opaque { json } if is_part(json) => json.as_str().to_owned(),
-        block => Fresh::new().text("type", "text").text("text", &block_text(block)).end(),
+        block => ObjectWriter::new().text("type", "text").text("text", &block_text(block)).end(),
     }
 }
 
-/// Parts of a user message that the API knows and this crate does not take apart.
+/// Whether a value is a user message part that the API accepts but this crate does not parse.
 fn is_part(json: &RawJson) -> bool {
     Object::parse(json.as_str())
         .is_ok_and(|o| o.text("type").is_some_and(|t| t == "input_audio" || t == "file"))

@@ -4,15 +4,15 @@ use ctx_core::{Block, CallSpelling, Message, Meta, RawJson, Result, Role, ToolCa
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Fresh, Object, arguments_text, array, elements, value};
+use crate::json::{Object, ObjectWriter, arguments_text, array, elements, value};
 use crate::openai_chat::image_url;
 use crate::shape::{as_user_text, block_text, split_results, texts};
 
-/// Where the calls of tools with items of their own keep what they are called with.
+/// The fields for the arguments of tools with their own item types.
 pub(crate) const ARGUMENTS: [&str; 4] = ["action", "operation", "arguments", "actions"];
 
-/// Reads one item as a message of its own. One answer is several items: the reader of a
-/// transcript puts them together.
+/// Parses one item as a message. An answer consists of several items, which the transcript reader
+/// merges.
 ///
 /// # Errors
 ///
@@ -21,7 +21,7 @@ pub fn parse(json: &str) -> Result<Message> {
     value(json).map(parse_raw)
 }
 
-/// Reads one item from a value that is known to be JSON.
+/// Parses one item from a valid JSON value.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
     let Some(object) = Object::of(raw) else {
@@ -50,25 +50,22 @@ pub fn parse_raw(raw: &RawValue) -> Message {
     Message { role, blocks, meta }
 }
 
-/// Whether a call and its output are two items, tied by an id: what the provider runs itself it also
-/// answers itself.
+/// Whether a call and its output are separate items linked by an id. Tools run by the provider put
+/// both into one item.
 fn is_answered(object: &Object<'_>) -> bool {
     object.text("call_id").is_some_and(|id| !id.is_empty())
 }
 
-/// The call of a tool that has a kind of items of its own: `local_shell_call`, `computer_call`,
+/// The call of a tool with its own item type: `local_shell_call`, `computer_call`,
 /// `apply_patch_call`.
 fn named_call(kind: &str, object: &Object<'_>) -> ToolCall {
     let arguments = object.first(&ARGUMENTS);
-    ToolCall {
-        id: block::call_id(object, &["call_id"]),
-        name: object.owned("name").unwrap_or_else(|| kind.trim_end_matches("_call").to_owned()),
-        arguments: arguments.map_or_else(|| RawJson::from_text("{}"), RawJson::from),
-        spelling: CallSpelling::default(),
-    }
+    let name = object.owned("name").unwrap_or_else(|| kind.trim_end_matches("_call").to_owned());
+    let arguments = arguments.map_or_else(|| RawJson::from_text("{}"), RawJson::from);
+    ToolCall::new(block::call_id(object, &["call_id"]), name, arguments)
 }
 
-/// Who wrote an item.
+/// The role of an item.
 #[must_use]
 pub fn item_role(object: &Object<'_>) -> Role {
     match object.text("type").as_deref() {
@@ -80,7 +77,7 @@ pub fn item_role(object: &Object<'_>) -> Role {
     }
 }
 
-/// The readable part of the reasoning; the encrypted part is its signature.
+/// The readable part of the reasoning; the encrypted part becomes its signature.
 fn reasoning(object: &Object<'_>) -> Block {
     let parts = |key| Message::new(Role::Assistant, block::content(object.get(key))).plain_text();
     let full = Object::array(object, "content").map(|items| {
@@ -91,8 +88,8 @@ fn reasoning(object: &Object<'_>) -> Block {
     Block::Thinking { thinking, signature: object.owned("encrypted_content") }
 }
 
-/// Codex stores some outputs as JSON text `{"output": .., "metadata": {"exit_code": ..}}`.
-/// Tools with items of their own give back what is no text, and may be long: it is carried.
+/// Codex stores some outputs as JSON text `{"output": .., "metadata": {"exit_code": ..}}`. Output
+/// of tools with their own item types is not text and may be long, so it becomes opaque.
 fn result(object: &Object<'_>, raw: &RawValue) -> ctx_core::ToolResult {
     let mut result = block::result_of(object);
     if object.first(&["output", "content"]).is_none() {
@@ -107,7 +104,7 @@ fn result(object: &Object<'_>, raw: &RawValue) -> ctx_core::ToolResult {
     result
 }
 
-/// Writes a conversation as `input` items. Reasoning goes along only with its proof.
+/// Writes a conversation as `input` items. Reasoning is included only with its signature.
 #[must_use]
 pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec<RawJson> {
     let mut out = Vec::new();
@@ -130,7 +127,7 @@ fn items(message: &Message, out: &mut Vec<String>) {
     let flush = |content: &mut Vec<String>, out: &mut Vec<String>| {
         if !content.is_empty() {
             let parts = array(content.drain(..));
-            let fresh = Fresh::new().text("type", "message").text("role", role);
+            let fresh = ObjectWriter::new().text("type", "message").text("role", role);
             out.push(fresh.raw("content", parts).end());
         }
     };
@@ -155,18 +152,19 @@ fn items(message: &Message, out: &mut Vec<String>) {
     flush(&mut content, out);
 }
 
-/// A block as a part of a content.
+/// Writes a block as a content part.
 pub(crate) fn part(block: &Block, text_type: &str) -> String {
     match block {
-        Block::Image(image) if text_type == "input_text" => {
-            Fresh::new().text("type", "input_image").text("image_url", &image_url(image)).end()
-        }
-        block => Fresh::new().text("type", text_type).text("text", &block_text(block)).end(),
+        Block::Image(image) if text_type == "input_text" => ObjectWriter::new()
+            .text("type", "input_image")
+            .text("image_url", &image_url(image))
+            .end(),
+        block => ObjectWriter::new().text("type", text_type).text("text", &block_text(block)).end(),
     }
 }
 
 fn call_json(call: &ToolCall) -> String {
-    Fresh::new()
+    ObjectWriter::new()
         .text("type", "function_call")
         .text("call_id", &call.id)
         .text("name", &call.name)
@@ -175,7 +173,8 @@ fn call_json(call: &ToolCall) -> String {
 }
 
 fn result_json(result: &ctx_core::ToolResult) -> String {
-    let fresh = Fresh::new().text("type", "function_call_output").text("call_id", &result.call_id);
+    let fresh =
+        ObjectWriter::new().text("type", "function_call_output").text("call_id", &result.call_id);
     if result.content.iter().any(|b| matches!(b, Block::Image(_))) {
         let parts = array(result.content.iter().map(|block| part(block, "input_text")));
         return fresh.raw("output", parts).end();
@@ -183,8 +182,8 @@ fn result_json(result: &ctx_core::ToolResult) -> String {
     fresh.text("output", &texts(&result.content)).end()
 }
 
-/// The signature is the encrypted text, or, as pi keeps it, the whole item. `None` for an item that
-/// holds none: the API finds it by its id alone, and only where it was told to store it.
+/// The signature is the encrypted text, or, as stored by pi, the whole item. `None` for an item
+/// without encrypted text: the API could find it only by id, and only if it was stored.
 fn reasoning_json(thinking: &str, signature: &str) -> Option<String> {
     let item = Object::parse(signature).ok();
     let sealed = match &item {
@@ -195,13 +194,15 @@ fn reasoning_json(thinking: &str, signature: &str) -> Option<String> {
     let summary = match kept.filter(|raw| elements(raw).is_some()) {
         Some(summary) => summary.get().to_owned(),
         None if thinking.is_empty() => array::<&str>([]),
-        None => array([Fresh::new().text("type", "summary_text").text("text", thinking).end()]),
+        None => {
+            array([ObjectWriter::new().text("type", "summary_text").text("text", thinking).end()])
+        }
     };
-    let fresh = Fresh::new().text("type", "reasoning").raw("summary", summary);
+    let fresh = ObjectWriter::new().text("type", "reasoning").raw("summary", summary);
     Some(fresh.text("encrypted_content", &sealed).end())
 }
 
-/// Whether a carried value is an item of its own (a web search, for example), not a content part.
+/// Whether an opaque value is an item (a web search, for example), not a content part.
 fn is_item(json: &RawJson) -> bool {
     Object::parse(json.as_str()).is_ok_and(|o| {
         o.text("type")

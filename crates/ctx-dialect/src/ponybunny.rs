@@ -6,14 +6,14 @@ use std::borrow::Cow;
 use ctx_core::{Block, Message, RawJson, Result, Role};
 use serde_json::value::RawValue;
 
-use crate::json::{Fresh, Object, array, elements, value};
+use crate::json::{Object, ObjectWriter, array, elements, value};
 use crate::openai_chat;
 use crate::shape::{as_user_text, split_results, texts};
 
-/// Where a thinking block's text may be.
+/// The fields that may hold a thinking block's text.
 const THOUGHTS: [&str; 3] = ["content", "thinking", "text"];
 
-/// Reads a message.
+/// Parses a message.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub fn parse(json: &str) -> Result<Message> {
     value(json).map(parse_raw)
 }
 
-/// Reads a message from a value that is known to be JSON.
+/// Parses a message from a valid JSON value.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
     let mut message = openai_chat::parse_raw(raw);
@@ -35,8 +35,8 @@ pub fn parse_raw(raw: &RawValue) -> Message {
     message
 }
 
-/// An element of `thinkingBlocks`. PonyBunny's own have their text in `content`; those it took over
-/// from a provider, in the provider's field. What has no text is carried.
+/// An element of `thinkingBlocks`. PonyBunny's own blocks have their text in `content`; blocks
+/// copied from a provider, in the provider's field. Blocks without text become opaque.
 fn thought(raw: &RawValue) -> Block {
     let block = Object::of(raw);
     let text = match &block {
@@ -50,8 +50,8 @@ fn thought(raw: &RawValue) -> Block {
     }
 }
 
-/// Writes a message; one with several tool results becomes several. Summaries go to
-/// `compactedHistory`, see [`write_summary`].
+/// Writes a message; one with several tool results is split. Summaries go to `compactedHistory`,
+/// see [`write_summary`].
 #[must_use]
 pub fn write(message: &Message) -> Vec<String> {
     let Some(message) = as_user_text(message) else { return Vec::new() };
@@ -63,7 +63,7 @@ fn one(message: &Message) -> String {
         Role::ToolResult => "tool",
         role => role.name(),
     };
-    let mut fresh = Fresh::new().text("role", role);
+    let mut fresh = ObjectWriter::new().text("role", role);
     fresh = match message.tool_results().next() {
         Some(result) if message.role == Role::ToolResult => {
             let fresh = fresh
@@ -77,21 +77,21 @@ fn one(message: &Message) -> String {
     fresh.plain_if("timestamp", message.meta.timestamp.map(|t| t.0)).end()
 }
 
-fn beside_results(fresh: Fresh, message: &Message) -> Fresh {
+fn beside_results(fresh: ObjectWriter, message: &Message) -> ObjectWriter {
     let mut text: Vec<Block> = Vec::new();
     let mut thoughts = Vec::new();
     let mut calls = Vec::new();
     for block in &message.blocks {
         match block {
             Block::Thinking { thinking, signature } => thoughts.push(
-                Fresh::new()
+                ObjectWriter::new()
                     .text("type", "thinking")
                     .text("content", thinking)
                     .text_if("signature", signature.as_deref())
                     .end(),
             ),
             Block::ToolCall(call) => calls.push(
-                Fresh::new()
+                ObjectWriter::new()
                     .text("id", &call.id)
                     .text("name", &call.name)
                     .raw("arguments", call.arguments.as_str())
@@ -109,7 +109,7 @@ fn beside_results(fresh: Fresh, message: &Message) -> Fresh {
         fresh = fresh.raw("toolCalls", array(calls));
     }
     let Some(usage) = message.meta.usage else { return fresh };
-    let usage = Fresh::new()
+    let usage = ObjectWriter::new()
         .plain("input", usage.input)
         .plain("output", usage.output)
         .plain("cacheRead", usage.cache_read)
@@ -118,7 +118,7 @@ fn beside_results(fresh: Fresh, message: &Message) -> Fresh {
     fresh.raw("usage", usage.end())
 }
 
-/// Whether a carried block is some provider's thinking.
+/// Whether an opaque block is a provider's thinking.
 fn is_thought(json: &RawJson) -> bool {
     Object::parse(json.as_str())
         .is_ok_and(|o| o.text("type").is_some_and(|kind| kind.contains("thinking")))
@@ -126,11 +126,12 @@ fn is_thought(json: &RawJson) -> bool {
 
 /// Writes a summary as an element of `compactedHistory`.
 #[must_use]
-pub fn write_summary(message: &Message) -> String {
-    Fresh::new()
+pub fn write_summary(message: &Message, replaced: Option<usize>) -> String {
+    ObjectWriter::new()
         .text("role", "system")
         .text("content", &message.plain_text())
         .plain_if("compactedAt", message.meta.timestamp.map(|t| t.0))
+        .plain_if("originalMessageCount", replaced)
         .end()
 }
 

@@ -1,14 +1,14 @@
-//! Changes of shape that several dialects need.
+//! Message transformations shared by several dialects.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use ctx_core::{Block, CallId, Message, Role};
 
-/// A message as messages of at most one tool result each, results first, the rest after them.
-/// A message without results, or with nothing but one, comes back as it is.
+/// Splits a message into messages of at most one tool result each: results first, then the rest. A
+/// message without results, or with just one result, is returned unchanged.
 #[must_use]
-pub fn split_results(message: &Message) -> Vec<Cow<'_, Message>> {
+pub(crate) fn split_results(message: &Message) -> Vec<Cow<'_, Message>> {
     let results = message.tool_results().count();
     if results == 0 || (results == 1 && message.blocks.len() == 1) {
         let as_result = results == 1 && message.role != Role::ToolResult;
@@ -35,7 +35,7 @@ pub fn split_results(message: &Message) -> Vec<Cow<'_, Message>> {
     out
 }
 
-/// What a model sees of a message, in messages of at most one tool result each.
+/// The model-visible form of a message, split into messages of at most one tool result each.
 pub(crate) fn parts(message: &Message) -> Vec<Cow<'_, Message>> {
     match as_user_text(message) {
         None => Vec::new(),
@@ -47,8 +47,8 @@ pub(crate) fn parts(message: &Message) -> Vec<Cow<'_, Message>> {
     }
 }
 
-/// Puts each result right after the newest message before it that makes the call, results of one
-/// message in their order. A result of no call stays where it is.
+/// Moves each result right after the newest preceding message with its call; results of one message
+/// keep their order. A result without a call stays in place.
 pub(crate) fn results_after_calls(parts: Vec<Cow<'_, Message>>) -> Vec<Cow<'_, Message>> {
     let mut callers: HashMap<CallId, usize> = HashMap::new();
     let mut after: Vec<Vec<usize>> = vec![Vec::new(); parts.len()];
@@ -75,11 +75,11 @@ pub(crate) fn results_after_calls(parts: Vec<Cow<'_, Message>>) -> Vec<Cow<'_, M
     out
 }
 
-/// What a model sees of a message whose role no provider knows: commands, extension messages and
-/// summaries become user text, as in pi. Other roles come back as they are. `None` for a command
-/// its author kept from the model.
+/// Converts a message whose role no provider knows: commands, extension messages and summaries
+/// become user text, as in pi. Other roles are returned unchanged. `None` for a command that its
+/// author excluded from the context.
 #[must_use]
-pub fn as_user_text(message: &Message) -> Option<Cow<'_, Message>> {
+pub(crate) fn as_user_text(message: &Message) -> Option<Cow<'_, Message>> {
     if !message.in_model_context() {
         return None;
     }
@@ -116,7 +116,7 @@ pub fn as_user_text(message: &Message) -> Option<Cow<'_, Message>> {
     }
 }
 
-/// A block as plain text, for places that hold nothing else.
+/// A block as plain text, for places that hold only text.
 pub(crate) fn block_text(block: &Block) -> String {
     match block {
         Block::Text { text } => text.clone(),
@@ -133,12 +133,12 @@ pub(crate) fn block_text(block: &Block) -> String {
     }
 }
 
-/// The text of several blocks that are no results, one a line.
+/// The text of several blocks other than results, one per line.
 pub(crate) fn texts(blocks: &[Block]) -> String {
     let parts: Vec<_> = blocks
         .iter()
         .map(|block| match block {
-            // Results are not nested by any reader; this keeps the depth at two whoever built it.
+            // Parsers never nest results; this limits the depth to two in any case.
             Block::ToolResult(result) => format!("[result of {}]", result.call_id),
             block => block_text(block),
         })

@@ -1,31 +1,30 @@
-//! Tool schemas, which each provider wraps in its own way.
+//! Tool schemas in the format of each provider.
 
 use ctx_core::ToolSpec;
 use serde_json::value::RawValue;
 
 use crate::anthropic::mark;
-use crate::json::{Fresh, Object, array, elements};
+use crate::json::{Object, ObjectWriter, array, elements};
 
-/// Writes tools as OpenAI chat takes them.
+/// Writes tools for OpenAI Chat.
 #[must_use]
 pub fn for_openai_chat(specs: &[ToolSpec]) -> String {
     array(specs.iter().map(|spec| {
         let function = Tool::from(spec).fields("parameters").end();
-        Fresh::new().text("type", "function").raw("function", function).end()
+        ObjectWriter::new().text("type", "function").raw("function", function).end()
     }))
 }
 
-/// Writes tools as OpenAI's responses take them. That arguments must keep to the schema is not
-/// asked for: few schemas are of the kind that can be.
+/// Writes tools for OpenAI Responses. Strict mode is off, as few schemas are eligible.
 #[must_use]
 pub fn for_openai_responses(specs: &[ToolSpec]) -> String {
     array(specs.iter().map(|spec| {
-        let function = Fresh::new().text("type", "function");
+        let function = ObjectWriter::new().text("type", "function");
         function.with(&Tool::from(spec).fields("parameters")).plain("strict", false).end()
     }))
 }
 
-/// Writes tools as Anthropic takes them; `marked`: all up to the last is to be kept in the cache.
+/// Writes tools for Anthropic. `marked` adds a cache mark to the last tool.
 #[must_use]
 pub fn for_anthropic(specs: &[ToolSpec], marked: bool) -> String {
     let mut tools: Vec<_> =
@@ -36,17 +35,17 @@ pub fn for_anthropic(specs: &[ToolSpec], marked: bool) -> String {
     array(tools)
 }
 
-/// Writes a list of tools as OpenAI chat takes them. What is no function (a provider's own tool, a
-/// value that is no tool) comes back in the second list as it is.
+/// Converts a list of tools for OpenAI Chat. Entries other than functions (a provider's own tools,
+/// invalid values) are returned unchanged in the second list.
 #[must_use]
 pub fn to_openai(tools: &RawValue) -> (String, Vec<&str>) {
     convert(tools, |tool| {
         let function = tool.fields("parameters").end();
-        Fresh::new().text("type", "function").raw("function", function).end()
+        ObjectWriter::new().text("type", "function").raw("function", function).end()
     })
 }
 
-/// Writes a list of tools as Anthropic takes them; see [`to_openai`].
+/// Converts a list of tools for Anthropic; see [`to_openai`].
 #[must_use]
 pub fn to_anthropic(tools: &RawValue) -> (String, Vec<&str>) {
     convert(tools, |tool| tool.fields("input_schema").end())
@@ -93,8 +92,8 @@ impl<'a> Tool<'a> {
         })
     }
 
-    fn fields(&self, schema: &str) -> Fresh {
-        Fresh::new()
+    fn fields(&self, schema: &str) -> ObjectWriter {
+        ObjectWriter::new()
             .text("name", &self.name)
             .text_if("description", self.description.as_deref())
             .raw(schema, self.schema.map_or(r#"{"type":"object"}"#, RawValue::get))

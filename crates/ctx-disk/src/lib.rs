@@ -1,4 +1,4 @@
-//! Files the way ctx wants them: private, whole, one writer at a time, and with errors that name them.
+//! File access for ctx: private files, atomic writes, one writer at a time, errors with the path.
 
 #![forbid(unsafe_code)]
 
@@ -7,12 +7,13 @@ mod lock;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Result};
 
-pub use lock::{FileLock, set_patience, sidecar_of};
+pub use lock::{FileLock, set_default_timeout, sidecar_of};
 
-/// An I/O error on `path`, with what was attempted. The system's words are its source.
+/// Creates an I/O error for `path` with the attempted operation. The system's error is its source.
 pub fn io_error(doing: &'static str, path: &Path, error: io::Error) -> Error {
     let kind = match error.kind() {
         io::ErrorKind::NotFound => ErrorKind::NotFound,
@@ -27,25 +28,25 @@ pub fn io_error(doing: &'static str, path: &Path, error: io::Error) -> Error {
     }
 }
 
-/// What to do about an error of that kind.
+/// Returns a hint for an error of that kind.
 pub fn hint(kind: io::ErrorKind) -> Option<&'static str> {
     Some(match kind {
-        io::ErrorKind::NotFound => "check the spelling of the path, and whether it is still there",
+        io::ErrorKind::NotFound => "check the spelling of the path, and whether it still exists",
         io::ErrorKind::AlreadyExists => {
-            "something of that name is there already: move it away, or choose another name"
+            "the name is already in use: move the existing file away, or choose another name"
         }
         io::ErrorKind::NotADirectory => "a part of the path is a file, where a folder should be",
-        io::ErrorKind::IsADirectory => "the path is that of a folder; name a file",
+        io::ErrorKind::IsADirectory => "the path is a folder; specify a file",
         io::ErrorKind::PermissionDenied => {
             "check the owner and the permissions of the file and its folder"
         }
         io::ErrorKind::ReadOnlyFilesystem => {
-            "the file system cannot be written to: mount it writable, or choose another folder"
+            "the file system is read-only: mount it writable, or choose another folder"
         }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free some disk space; nothing that was stored before is lost"
+            "free some disk space; stored data is not lost"
         }
-        io::ErrorKind::InvalidInput => "name a regular file",
+        io::ErrorKind::InvalidInput => "specify a regular file",
         io::ErrorKind::FileTooLarge => {
             "the limit of file sizes is reached: raise it (`ulimit -f`), or choose another file \
              system; nothing that was stored before is lost"
@@ -54,8 +55,8 @@ pub fn hint(kind: io::ErrorKind) -> Option<&'static str> {
     })
 }
 
-/// Opens a file to read it. A named pipe is refused: to open one is to wait for whoever writes to it,
-/// maybe for ever. One that the caller's shell handed over, as `/dev/fd/63`, has somebody who writes.
+/// Opens a file for reading. A named pipe is refused, because opening one blocks until a writer
+/// comes. A pipe that the caller's shell passed, as `/dev/fd/63`, has a writer and is accepted.
 ///
 /// # Errors
 ///
@@ -67,11 +68,11 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     #[cfg(unix)]
     if !["/dev/fd/", "/dev/stdin", "/proc/"].iter().any(|handed| path.starts_with(handed)) {
         use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-        // It changes nothing for regular files.
+        // This has no effect on regular files.
         options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
         let file = options.open(path)?;
         if file.metadata()?.file_type().is_fifo() {
-            let what = "it is a named pipe, which is not waited for";
+            let what = "named pipes are not supported";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         return Ok(file);
@@ -79,7 +80,7 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     options.open(path)
 }
 
-/// All bytes of a file.
+/// Reads a file as bytes.
 ///
 /// # Errors
 ///
@@ -90,16 +91,16 @@ pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// All of a file of text.
+/// Reads a file as text.
 ///
 /// # Errors
 ///
-/// Those of [`open`], and [`io::ErrorKind::InvalidData`] for what is not UTF-8.
+/// Those of [`open`], and [`io::ErrorKind::InvalidData`] if the file is not UTF-8.
 pub fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
     String::from_utf8(read(path)?).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
 }
 
-/// Options that create files readable and writable by their owner alone.
+/// Returns options that create files readable and writable only by their owner.
 pub fn private() -> OpenOptions {
     let mut options = File::options();
     #[cfg(unix)]
@@ -107,8 +108,8 @@ pub fn private() -> OpenOptions {
     options
 }
 
-/// Creates a folder and its missing parents, each for their owner alone, and durably: a file
-/// synced later is not lost because the name of a folder above it was.
+/// Creates a folder and its missing parents, each accessible only by the owner, and syncs their
+/// names: a file synced later is not lost with the name of a folder above it.
 pub fn create_private_dir(path: &Path) -> Result<()> {
     create_dirs(path, sync_dir)
 }
@@ -121,7 +122,7 @@ fn create_dirs(path: &Path, sync: impl Fn(&Path) -> Result<()>) -> Result<()> {
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         match builder.create(dir) {
-            // Another process was faster. Whether it has synced the name already is not known.
+            // Another process created it first and may not have synced the name yet.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
             created => created.map_err(|e| io_error("cannot create the folder", dir, e))?,
         }
@@ -130,7 +131,22 @@ fn create_dirs(path: &Path, sync: impl Fn(&Path) -> Result<()>) -> Result<()> {
     Ok(())
 }
 
-/// The folder a file is in.
+/// Reads up to `most` bytes of a file that begin at `start`: fewer if it ends before. The cursor is
+/// behind them afterwards.
+pub fn read_at(mut file: &File, start: u64, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(start))?;
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether a file is empty or ends with a line break. The cursor is at its end afterwards.
+pub fn ends_line(file: &File) -> io::Result<bool> {
+    let length = file.metadata()?.len();
+    Ok(read_at(file, length.saturating_sub(1), 1)?.iter().all(|last| *last == b'\n'))
+}
+
+/// Returns the folder of a file.
 pub fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -138,14 +154,14 @@ pub fn parent(path: &Path) -> &Path {
     }
 }
 
-/// `path` with `suffix` added to its file name.
+/// Returns `path` with `suffix` appended to its file name.
 pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// Makes the names in a folder durable. Only Unix has and needs this.
+/// Syncs the names in a folder. Only Unix has and needs this.
 pub fn sync_dir(path: &Path) -> Result<()> {
     if cfg!(unix) {
         let sync = File::open(path).and_then(|dir| dir.sync_all());
@@ -154,42 +170,64 @@ pub fn sync_dir(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where [`replace`] writes.
+/// Returns the temporary path that [`replace`] writes to.
 pub fn temporary(path: &Path) -> PathBuf {
     beside(path, ".tmp")
 }
 
-/// Whether a file whose name is another's and `suffix` is one that [`replace`] or [`put`] was writing.
+/// Whether `suffix`, after another file's name, marks a temporary file of [`replace`] or [`write_atomic`].
 pub fn is_temporary(suffix: &str) -> bool {
     let id = suffix.strip_suffix(".tmp").map(|id| id.trim_start_matches('.'));
     id.is_some_and(|id| [0, 32].contains(&id.len()) && id.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Puts what `write` writes in the place of `path`: readers see the old file or the new one, also
-/// after a crash. The caller holds the lock that guards the file, so one temporary name is enough,
-/// and what a killed writer left there is overwritten.
+/// Replaces `path` atomically with what `write` writes: readers see the old file or the new one,
+/// also after a crash. The caller holds the lock that guards the file, so one temporary name is
+/// enough, and leftovers of a killed writer are overwritten.
 ///
 /// # Errors
 ///
-/// Where it cannot be written. The old file is as it was then, and nothing is left beside it.
+/// If it cannot be written. The old file is then unchanged, and no temporary file is left.
 pub fn replace(
     path: &Path,
     write: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>,
 ) -> Result<()> {
     let temporary = temporary(path);
-    // A file of that name may be readable by others.
+    // An existing file of that name may be readable by others.
     remove(&temporary, "cannot replace the file")?;
     write_through(path, &temporary, write)
 }
 
-/// As [`replace`], where no lock guards the file.
+/// Like [`replace`], for a file without a lock. Removes temporary files of writers that were killed
+/// more than an hour ago.
 ///
 /// # Errors
 ///
 /// Those of [`replace`].
-pub fn put(path: &Path, bytes: &[u8]) -> Result<()> {
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let temporary = beside(path, &format!(".{}.tmp", uuid::Uuid::new_v4().simple()));
-    write_through(path, &temporary, |out| out.write_all(bytes))
+    write_through(path, &temporary, |out| out.write_all(bytes))?;
+    // Best effort: the file is written, and the next call tries again.
+    let _ = remove_abandoned(path);
+    Ok(())
+}
+
+/// The age after which a temporary file is abandoned: no write takes that long.
+const ABANDONED: Duration = Duration::from_secs(3_600);
+
+fn remove_abandoned(path: &Path) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    for entry in std::fs::read_dir(parent(path))? {
+        let entry = entry?;
+        let beside = entry.file_name();
+        let suffix = beside.as_encoded_bytes().strip_prefix(name);
+        let suffix = suffix.and_then(|suffix| std::str::from_utf8(suffix).ok());
+        let written = entry.metadata()?.modified()?;
+        if suffix.is_some_and(is_temporary) && written.elapsed().is_ok_and(|age| age > ABANDONED) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn write_through(
@@ -213,11 +251,11 @@ fn write_through(
     sync_dir(parent(path))
 }
 
-/// Removes a file, and says whether it was there.
+/// Removes a file. Returns whether it existed.
 ///
 /// # Errors
 ///
-/// Where it is there and stays.
+/// If it exists and cannot be removed.
 pub fn remove(path: &Path, doing: &'static str) -> Result<bool> {
     match std::fs::remove_file(path) {
         Ok(()) => Ok(true),
@@ -226,12 +264,12 @@ pub fn remove(path: &Path, doing: &'static str) -> Result<bool> {
     }
 }
 
-/// Copies what stands behind `start`, a torn line, to a file beside it: `<file>.torn-<n>`, durably.
+/// Copies everything after `start`, a torn line, durably to a new file `<file>.torn-<n>`.
 ///
 /// # Errors
 ///
-/// Where that cannot be written. Nothing is left of it then.
-pub fn keep_aside(path: &Path, start: u64) -> Result<PathBuf> {
+/// If it cannot be written. No partial copy is left.
+pub fn copy_torn_tail(path: &Path, start: u64) -> Result<PathBuf> {
     let mut n = 1u32;
     let (aside, mut copy) = loop {
         let aside = beside(path, &format!(".torn-{n}"));
@@ -267,7 +305,7 @@ mod tests {
         let file = deep.join("f");
         std::fs::write(temporary(&file), "of a writer that was killed").unwrap();
         replace(&file, |out| out.write_all(b"one")).unwrap();
-        put(&file, b"two").unwrap();
+        write_atomic(&file, b"two").unwrap();
         assert_eq!(read(&file).unwrap(), b"two");
         assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 1);
         #[cfg(unix)]
@@ -276,6 +314,22 @@ mod tests {
             let mode = |p: &Path| std::fs::metadata(p).unwrap().permissions().mode() & 0o777;
             assert_eq!((mode(&deep), mode(&file)), (0o700, 0o600));
         }
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_goes_and_that_of_a_running_one_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let (old, new) = (format!("f.{:032x}.tmp", 7), format!("f.{:032x}.tmp", 8));
+        for name in [&old, &new, "f.kept.tmp", "g.tmp"] {
+            let file = File::create(at(name)).unwrap();
+            if *name != *new {
+                file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+            }
+        }
+        write_atomic(&at("f"), b"x").unwrap();
+        assert!(!at(&old).exists());
+        assert!(["f", &new, "f.kept.tmp", "g.tmp"].iter().all(|name| at(name).exists()));
     }
 
     #[test]
@@ -318,7 +372,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let taken = dir.path().join("folder");
         std::fs::create_dir(&taken).unwrap();
-        let error = put(&taken, b"x").unwrap_err();
+        let error = write_atomic(&taken, b"x").unwrap_err();
         assert!(error.to_string().contains("folder"), "{error}");
         std::fs::write(taken.join("f"), "old").unwrap();
         let full = |_: &mut io::BufWriter<File>| Err(io::ErrorKind::StorageFull.into());

@@ -1,4 +1,4 @@
-//! One writer at a time, across threads and processes.
+//! File locks: one writer at a time, across threads and processes.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -7,27 +7,27 @@ use std::time::{Duration, Instant};
 
 use ctx_core::{Error, ErrorKind, Result};
 
-/// The longest pause between two tries for a lock that another has.
+/// The maximum pause between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long a session is waited for that another writer has open, in milliseconds.
-static PATIENCE: AtomicU64 = AtomicU64::new(500);
+/// The time to wait for a session that another writer has open, in milliseconds.
+static DEFAULT_TIMEOUT_MS: AtomicU64 = AtomicU64::new(500);
 
-/// Sets how long this process waits for a session that another writer has open. Default: 0.5 s. To
-/// store a compaction takes milliseconds; who keeps a session open keeps it for longer.
-pub fn set_patience(patience: Duration) {
-    let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-    PATIENCE.store(millis, Ordering::Relaxed);
+/// Sets how long this process waits for a session that another writer has open. Default: 0.5 s.
+/// Storing a compaction takes milliseconds; a process that keeps a session open holds it longer.
+pub fn set_default_timeout(timeout: Duration) {
+    let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+    DEFAULT_TIMEOUT_MS.store(millis, Ordering::Relaxed);
 }
 
-/// How often the time that somebody waits begins anew where others write meanwhile.
+/// How often the time limit restarts while other writers make progress.
 const MOST_LIMITS: u32 = 20;
 
 /// An exclusive lock on a file, held on a sidecar `<file>.lock`.
 ///
-/// The lock is the operating system's, so it ends with its process, however that ends. It sits on
-/// a sidecar because the guarded file may be replaced, and a lock on the old file would then guard
-/// nothing. The sidecar is never removed: a second process might be waiting on it.
+/// It is a lock of the operating system, so it is released when its process ends, even by a crash.
+/// It is on a sidecar because the guarded file may be replaced, and a lock on the old file would
+/// then guard nothing. The sidecar is never removed: another process might be waiting on it.
 #[derive(Debug)]
 pub struct FileLock {
     sidecar: File,
@@ -35,31 +35,34 @@ pub struct FileLock {
 }
 
 impl FileLock {
-    /// Takes the lock, or fails with [`ErrorKind::Locked`] if another writer has it.
+    /// Takes the lock, or fails with [`ErrorKind::Locked`] if another writer holds it.
     ///
     /// # Errors
     ///
-    /// Those of [`within`](Self::within).
+    /// Those of [`with_timeout`](Self::with_timeout).
     pub fn try_exclusive(guarded: &Path) -> Result<Self> {
-        Self::within(guarded, Duration::ZERO)
+        Self::with_timeout(guarded, Duration::ZERO)
     }
 
-    /// Takes the lock, waiting as long as [`set_patience`] says.
+    /// Takes the lock, waiting up to the time set by [`set_default_timeout`].
     ///
     /// # Errors
     ///
-    /// Those of [`within`](Self::within).
-    pub fn soon(guarded: &Path) -> Result<Self> {
-        Self::within(guarded, Duration::from_millis(PATIENCE.load(Ordering::Relaxed)))
+    /// Those of [`with_timeout`](Self::with_timeout).
+    pub fn with_default_timeout(guarded: &Path) -> Result<Self> {
+        Self::with_timeout(
+            guarded,
+            Duration::from_millis(DEFAULT_TIMEOUT_MS.load(Ordering::Relaxed)),
+        )
     }
 
-    /// Takes the lock, waiting for at most `limit` while another writer has it, and then fails with
-    /// [`ErrorKind::Locked`]. Where many wait for a short write each, the limit begins anew with each
-    /// write that is seen, `MOST_LIMITS` times.
+    /// Takes the lock, waiting up to `limit` while another writer holds it, and then fails with
+    /// [`ErrorKind::Locked`]. If many writers each wait for a short write, the limit restarts after
+    /// every observed write, up to `MOST_LIMITS` times.
     ///
-    /// The system's locks know no limit, so this tries again after short pauses. It is meant for
-    /// locks that are held for milliseconds.
-    pub fn within(guarded: &Path, limit: Duration) -> Result<Self> {
+    /// System locks have no timeout, so this retries after short pauses. It is meant for locks that
+    /// are held for milliseconds.
+    pub fn with_timeout(guarded: &Path, limit: Duration) -> Result<Self> {
         let lock = Self::open(guarded)?;
         let stamp =
             || std::fs::metadata(guarded).ok().map(|found| (found.len(), found.modified().ok()));
@@ -103,7 +106,7 @@ impl FileLock {
         ))
     }
 
-    /// Takes the lock, waiting for as long as another process has it.
+    /// Takes the lock, waiting without a limit.
     pub fn exclusive(guarded: &Path) -> Result<Self> {
         let lock = Self::open(guarded)?;
         match lock.sidecar.lock() {
@@ -112,12 +115,12 @@ impl FileLock {
         }
     }
 
-    /// The sidecar itself; what it holds is its lock's business.
+    /// Returns the sidecar file; its content belongs to the lock's user.
     pub fn sidecar(&self) -> &File {
         &self.sidecar
     }
 
-    /// Where the sidecar is.
+    /// Returns the path of the sidecar.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -135,7 +138,7 @@ impl FileLock {
     }
 }
 
-/// The sidecar of a guarded file.
+/// Returns the sidecar path of a guarded file.
 pub fn sidecar_of(guarded: &Path) -> PathBuf {
     crate::beside(guarded, ".lock")
 }
@@ -164,12 +167,12 @@ mod tests {
         let held = FileLock::try_exclusive(&file).unwrap();
         let limit = Duration::from_millis(30);
         let begin = Instant::now();
-        let error = FileLock::within(&file, limit).unwrap_err();
+        let error = FileLock::with_timeout(&file, limit).unwrap_err();
         assert!(begin.elapsed() >= limit);
         assert_eq!(error.kind(), ErrorKind::Locked);
         assert!(error.to_string().contains("waited"), "{error}");
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| FileLock::within(&file, Duration::from_secs(60)));
+            let waiting = scope.spawn(|| FileLock::with_timeout(&file, Duration::from_secs(60)));
             drop(held);
             assert!(waiting.join().unwrap().is_ok());
         });

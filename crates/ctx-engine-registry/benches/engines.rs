@@ -1,20 +1,20 @@
-//! What it costs to ask an engine that is not built in.
+//! The cost of calling an engine that is not built in.
 //!
 //! ```sh
 //! cargo xtask plugins --release
 //! cargo bench -p ctx-engine-registry --features plugins
 //! ```
 //!
-//! `json` is what such a call cannot be much cheaper than where all messages go there and back: two
-//! `serde_json` encodes and two decodes of them, from and to the host's typed messages, 400 of
-//! together 885 KiB. `whole` is that call, from the view that is to be assembled to the view that was:
-//! the engine is told of all messages with their contents, answers with every message in full, and the
-//! answer is checked and carried out. `plan` is the first call of a session to one that answers with
-//! edits; `next` one more turn of a session that the engine knows; `open` loading, `hello`, and the
+//! `json` is a lower bound for a call that sends all messages in both directions: two `serde_json`
+//! encodes and two decodes, from and to the host's typed messages, 400 messages of 885 KiB in
+//! total. `whole` is that call, from the view before `assemble` to the view after it: the engine
+//! gets all messages with their contents, answers with every message in full, and the answer is
+//! checked and applied. `plan` is the first call of a session to an engine that answers with edits;
+//! `next` is one more turn of a session that the engine knows; `open` is loading, `hello`, and the
 //! first answer.
 //!
-//! At first `json` and `whole` are measured in turns, so that noise meets all of them, and their
-//! ratios are printed: of the medians, and of the least.
+//! At first `json` and `whole` are measured alternately, so that noise affects both equally, and
+//! their ratios are printed: of the medians, and of the minimums.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)] // Made by a macro; a bench fails by panicking.
 
@@ -24,14 +24,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use ctx_config::Config;
 use ctx_core::{
     AssembleRequest, ContextEngine, ContextView, Counter, EngineState, Entry, Message, RawJson,
-    Role, SequentialIds, Services, Timestamp, TokenLedger, Tokens, ToolCall, TurnContext,
+    Role, Services, Timestamp, TokenLedger, Tokens, ToolCall, TurnContext,
 };
 use ctx_engine_registry::find::Search;
-use ctx_engine_registry::{BuildContext, Config, Registry};
+use ctx_engine_registry::{BuildContext, Registry};
 
-/// A window in which everything fits: what is measured is the way there and back.
+/// A window in which everything fits: only the round trip is measured.
 const WINDOW: Tokens = Tokens(4_000_000);
 
 fn message(n: usize, bytes: usize) -> Message {
@@ -47,12 +48,11 @@ fn message(n: usize, bytes: usize) -> Message {
             Role::Assistant,
             vec![
                 ctx_core::Block::text(text),
-                ctx_core::Block::ToolCall(ToolCall {
-                    id: format!("call-{n}").as_str().into(),
-                    name: "read".into(),
-                    arguments: RawJson::from_text(r#"{"path":"src/lib.rs"}"#),
-                    spelling: Default::default(),
-                }),
+                ctx_core::Block::ToolCall(ToolCall::new(
+                    format!("call-{n}"),
+                    "read",
+                    RawJson::from_text(r#"{"path":"src/lib.rs"}"#),
+                )),
             ],
         ),
         2 => Message::tool_result(format!("call-{}", n - 1), text),
@@ -61,7 +61,7 @@ fn message(n: usize, bytes: usize) -> Message {
 }
 
 fn entries(messages: usize, bytes: usize) -> Vec<Arc<Entry>> {
-    let entry = |n| Arc::new(Entry::held(format!("{n:08x}"), message(n, bytes)));
+    let entry = |n| Arc::new(Entry::in_memory(format!("{n:08x}"), message(n, bytes)));
     (0..messages).map(entry).collect()
 }
 
@@ -82,7 +82,7 @@ fn plugins() -> Option<PathBuf> {
     plugins.join("chaos/chaos.toml").is_file().then_some(plugins)
 }
 
-/// An engine of `target/plugins`, in this process or in one of its own.
+/// An engine of `target/plugins`, in this process or in its own process.
 fn engine(plugins: &Path, id: &str, config: &str) -> Arc<dyn ContextEngine> {
     let trust = if id.ends_with("-process") { "process" } else { "in-process" };
     let config = Config::parse(&format!(
@@ -103,12 +103,7 @@ fn engine(plugins: &Path, id: &str, config: &str) -> Arc<dyn ContextEngine> {
 }
 
 fn assemble(engine: &dyn ContextEngine, session: &str, view: ContextView) -> ContextView {
-    let turn = TurnContext {
-        now: Timestamp(0),
-        last_request: None,
-        ids: Arc::new(SequentialIds::default()),
-        profile: Default::default(),
-    };
+    let turn = TurnContext::at(Timestamp(0));
     let request = AssembleRequest { session_id: session.to_owned(), view, turn };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let view = runtime.block_on(engine.assemble(request)).unwrap().into_view();
@@ -117,7 +112,7 @@ fn assemble(engine: &dyn ContextEngine, session: &str, view: ContextView) -> Con
     view
 }
 
-/// What a call is compared with.
+/// The baseline of the comparison.
 fn there_and_back(messages: &[Arc<Message>]) -> Vec<Message> {
     let there = serde_json::to_vec(black_box(messages)).unwrap();
     let read: Vec<Message> = serde_json::from_slice(&there).unwrap();
@@ -125,7 +120,7 @@ fn there_and_back(messages: &[Arc<Message>]) -> Vec<Message> {
     serde_json::from_slice(&back).unwrap()
 }
 
-/// The engines by turns. Each time the view is another one, so that they are told everything again.
+/// Measures the engines alternately. Each run uses a new view, so that all rows are sent again.
 fn print_ratios(messages: &[Arc<Message>], whole: &[Arc<dyn ContextEngine>], large: &[Arc<Entry>]) {
     fn time<T>(work: impl FnOnce() -> T) -> Duration {
         let start = Instant::now();
@@ -156,7 +151,7 @@ fn print_ratios(messages: &[Arc<Message>], whole: &[Arc<dyn ContextEngine>], lar
     }
 }
 
-/// Each call is of a session that the engine has not seen.
+/// Each call is for a session that the engine has not seen.
 fn first_call(c: &mut Criterion, name: &str, engine: &dyn ContextEngine, entries: &[Arc<Entry>]) {
     let mut session = 0;
     c.bench_function(name, |b| {
@@ -223,9 +218,9 @@ fn engines(c: &mut Criterion) {
     }
 }
 
-/// Two messages of talk from `n` on.
+/// Two messages of a conversation, starting at `n`.
 fn entries_from(n: usize) -> [Arc<Entry>; 2] {
-    [n, n + 3].map(|n| Arc::new(Entry::held(format!("{n:08x}"), message(n, 200))))
+    [n, n + 3].map(|n| Arc::new(Entry::in_memory(format!("{n:08x}"), message(n, 200))))
 }
 
 criterion_group!(benches, engines);

@@ -1,4 +1,4 @@
-//! The engine that is nothing but layers, in order.
+//! The engine that consists of layers, in order.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,14 +9,14 @@ use ctx_core::{
     EngineInfo, IngestRequest, IngestResult, Layer, Result, TurnContext,
 };
 
-/// Runs each layer over the view. It keeps nothing between turns: the view does.
+/// Runs each layer on the view. It has no state between turns: the view has.
 pub struct LayeredEngine {
     info: EngineInfo,
     layers: Vec<Box<dyn Layer>>,
 }
 
 impl LayeredEngine {
-    /// An engine of the given layers, run in the order given.
+    /// Creates an engine of the given layers, run in the given order.
     #[must_use]
     pub fn new(
         id: impl Into<Cow<'static, str>>,
@@ -32,13 +32,13 @@ impl LayeredEngine {
         Self { info, layers }
     }
 
-    /// The layers' ids, in order.
+    /// Returns the layers' ids, in order.
     pub fn layers(&self) -> impl Iterator<Item = &'static str> {
         self.layers.iter().map(|layer| layer.id())
     }
 }
 
-/// Has each layer look at the view, in order.
+/// Runs each layer on the view, in order.
 pub(crate) async fn run(
     layers: &[Box<dyn Layer>],
     view: &mut ContextView,
@@ -75,13 +75,13 @@ impl ContextEngine for LayeredEngine {
 
     async fn assemble(&self, mut request: AssembleRequest) -> Result<Assembled> {
         run(&self.layers, &mut request.view, &request.turn).await?;
-        // A layer may have put something beside the system prompt, in this request or before.
+        // A layer may have set a system prompt addition, in this request or before.
         let system_prompt_addition = request.view.system_addition().map(str::to_owned);
         Ok(Assembled { view: request.view, system_prompt_addition })
     }
 
-    /// The first layer that can compact does. What the others leave out of a request has no summary,
-    /// and is nothing to store.
+    /// Uses the first layer that can compact. What other layers drop from a request has no summary,
+    /// and is not stored.
     async fn compact(&self, request: CompactRequest) -> Result<CompactResult> {
         match self.layers.iter().find_map(|layer| layer.compact(&request)) {
             Some(pending) => pending.await,

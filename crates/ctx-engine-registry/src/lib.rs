@@ -1,41 +1,32 @@
-//! Slots, registration, configuration, and the engine that is made of layers.
+//! Slots, registration, and the engine that consists of layers.
 //!
-//! A crate that wants to be found submits a [`LayerRegistration`], an [`EngineRegistration`], a
-//! [`MemoryRegistration`] or a [`ConfigSection`] with `inventory`. [`Registry::collect`] gathers what is linked, refuses
-//! duplicates, and builds the engine that the config key `plugins.slots.contextEngine` names. The
-//! default, `legacy`, is nothing but the linked layers in their order: a [`LayeredEngine`].
+//! A crate registers itself by submitting a [`LayerRegistration`], an [`EngineRegistration`] or a
+//! [`MemoryRegistration`] with `inventory`. [`Registry::collect`] gathers what is linked, rejects
+//! duplicates, and builds the engine named by the config key `plugins.slots.contextEngine`. The
+//! default, `legacy`, consists of the linked layers in their order: a [`LayeredEngine`].
 
-#[cfg(feature = "plugins")]
-pub mod carrier;
-mod config;
 #[cfg(feature = "plugins")]
 pub mod find;
 #[cfg(feature = "plugins")]
 pub mod foreign;
-#[cfg(feature = "plugins")]
-mod installed;
 mod layered;
 #[cfg(feature = "plugins")]
 pub mod manifest;
 mod name;
-mod registration;
+mod plugins;
 mod registry;
 mod selection;
+mod settings;
 
-pub use config::{
-    AgentConfig, AgentList, CompactionBy, Config, ConfigSection, ContextTokens, ConversationModels,
-    Deadlines, EngineConfig, EngineSettings, ModelConfig, ModelCost, Models, OnFailure, Plugins,
-    PriceList, ProfileKey, ProviderConfig, Running, SecretText, Section, Slots, Trust, wrong_value,
-};
 pub use layered::LayeredEngine;
-pub use name::EngineName;
-pub use registration::{
-    BuildContext, BuildLayer, BuildMemory, EngineRegistration, LayerRegistration, MemoryContext,
-    MemoryRegistration, ModelWindow, Slot,
+pub use name::{DEFAULT_ENGINE, EngineName, Slot};
+pub use plugins::{CompactionBy, Deadlines, EngineConfig, OnFailure, Plugins, Slots, Trust};
+pub use registry::{
+    BuildContext, BuildLayer, BuildMemory, EngineEntry, EngineRegistration, EngineState,
+    LayerRegistration, MemoryContext, MemoryRegistration, ModelWindow, NO_MEMORY, Registry,
 };
-pub use registry::{DEFAULT_ENGINE, EngineEntry, EngineState, NO_MEMORY, Registry};
+pub use selection::{SelectFor, SelectedBy, Selection, named_engines, selected_engine};
+pub use settings::EngineSettings;
 
-pub use selection::{SelectFor, SelectedBy, Selection, engines_named, selected_engine};
-
-/// For the registration macros of dependents.
+/// For the registration macros of dependent crates.
 pub use inventory;

@@ -1,28 +1,62 @@
-//! What an engine may be called.
+//! The slots of plugins, and the names of engines.
 
 use std::fmt;
 
+use ctx_core::text::head_chars;
 use ctx_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-/// What a name is, for people.
+/// A place that one plugin at a time can fill.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Slot {
+    /// The engine that assembles requests: `plugins.slots.contextEngine`.
+    #[default]
+    ContextEngine,
+    /// Long-term memory: `plugins.slots.memory`.
+    Memory,
+}
+
+impl Slot {
+    /// Returns the key under `plugins.slots`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::ContextEngine => "contextEngine",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.key())
+    }
+}
+
+/// The engine used if the config names none.
+pub const DEFAULT_ENGINE: &str = "legacy";
+
+/// Describes a valid name, for people.
 pub(crate) const NAME_RULE: &str =
     "a name of a to z, 0 to 9, '-' and '_', beginning with a letter, of at most 64 characters";
 
 const MAX_CHARS: usize = 64;
 
 /// The id of an engine that is not built in. It is also the name of its manifest and of its folder,
-/// so it is one on every system: no path, no capitals.
+/// so it must be a valid file name on every system: no path, no capitals.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EngineName(String);
 
 impl EngineName {
-    /// A name.
+    /// Validates a name.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] for anything that cannot be the name of a file everywhere.
+    /// [`ErrorKind::InvalidInput`] for anything that is not a valid file name on every system.
     pub fn new(name: impl Into<String>) -> Result<Self> {
         let name = name.into();
         let allowed =
@@ -31,19 +65,19 @@ impl EngineName {
         if begins && name.len() <= MAX_CHARS && name.chars().all(allowed) && !is_device(&name) {
             return Ok(Self(name));
         }
-        let shown: String = name.chars().take(MAX_CHARS).collect();
-        Err(Error::new(ErrorKind::InvalidInput, format!("{shown:?} cannot be an engine's name"))
+        let shown = head_chars(&name, MAX_CHARS);
+        Err(Error::new(ErrorKind::InvalidInput, format!("invalid engine name {shown:?}"))
             .hint(format!("take {NAME_RULE}")))
     }
 
-    /// As text.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Windows opens these as devices, in whatever folder and with whatever ending.
+/// Windows opens these names as devices, in any folder and with any extension.
 fn is_device(name: &str) -> bool {
     let numbered = |stem: &str| {
         name.strip_prefix(stem).is_some_and(|n| n.len() == 1 && n.as_bytes()[0].is_ascii_digit())

@@ -1,38 +1,39 @@
-//! Which engine the configuration selects, and which of its keys did.
+//! Which engine the configuration selects, and by which key.
 
 use std::fmt;
 
 use ctx_core::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentList, Config, DEFAULT_ENGINE, Models, Plugins};
+use crate::{DEFAULT_ENGINE, Plugins};
+use ctx_config::{AgentList, Config, Models};
 
-/// What an engine is selected for.
+/// The session for which an engine is selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SelectFor<'a> {
-    /// An engine that the user names for this run: `--engine`.
+    /// The engine that the user names for this run: `--engine`.
     pub engine: Option<&'a str>,
-    /// The agent whose session it is.
+    /// The agent that owns the session.
     pub agent: Option<&'a str>,
-    /// The provider of the model, where more than one lists it.
+    /// The provider of the model, if several list it.
     pub provider: Option<&'a str>,
-    /// The model that is to see the context.
+    /// The model that receives the requests.
     pub model: Option<&'a str>,
 }
 
-/// The engine that was selected.
+/// The selected engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
     /// Its id.
     pub id: String,
-    /// Who named it.
+    /// What selected it.
     pub source: SelectedBy,
-    /// The key of the configuration that names it, where one does.
+    /// The key of the configuration that names it, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
-/// Who named an engine. The first of these that names one decides.
+/// What selected an engine, in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SelectedBy {
@@ -44,12 +45,12 @@ pub enum SelectedBy {
     Agent,
     /// `plugins.slots.contextEngine`.
     Global,
-    /// Nobody: the default engine.
+    /// None of these: the default engine.
     Default,
 }
 
 impl SelectedBy {
-    /// As it stands in JSON.
+    /// Returns its name in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -68,8 +69,8 @@ impl fmt::Display for SelectedBy {
     }
 }
 
-/// The engine for an agent and a model: what the user names for this run, else what the model's row
-/// says, else the agent's, else `plugins.slots.contextEngine`.
+/// Selects the engine for an agent and a model: the one named for this run, else by the model's
+/// row, else the agent's, else `plugins.slots.contextEngine`.
 ///
 /// # Errors
 ///
@@ -78,7 +79,8 @@ impl fmt::Display for SelectedBy {
 /// # Example
 ///
 /// ```
-/// use ctx_engine_registry::{Config, SelectFor, SelectedBy, selected_engine};
+/// use ctx_config::Config;
+/// use ctx_engine_registry::{SelectFor, SelectedBy, selected_engine};
 ///
 /// let config = Config::parse(
 ///     "{ plugins: { slots: { contextEngine: 'lossless' } },
@@ -121,12 +123,12 @@ pub fn selected_engine(config: &Config, wanted: SelectFor<'_>) -> Result<Selecti
     selected(DEFAULT_ENGINE, SelectedBy::Default, None)
 }
 
-/// Every engine that some key of the configuration selects, with what names it.
+/// Returns every engine that a key of the configuration selects, with that key.
 ///
 /// # Errors
 ///
 /// As [`selected_engine`].
-pub fn engines_named(config: &Config) -> Result<Vec<(String, String)>> {
+pub fn named_engines(config: &Config) -> Result<Vec<(String, String)>> {
     let global = config.section::<Plugins>()?.slots.context_engine;
     let mut named = vec![("plugins.slots.contextEngine".to_owned(), global)];
     let agents: AgentList = config.section()?;
@@ -190,7 +192,7 @@ mod tests {
 
     #[test]
     fn every_engine_that_is_named_is_listed_with_its_key() {
-        let named = engines_named(&Config::parse(ALL).unwrap()).unwrap();
+        let named = named_engines(&Config::parse(ALL).unwrap()).unwrap();
         let keys: Vec<_> = named.iter().map(|(key, id)| format!("{key}={id}")).collect();
         assert_eq!(
             keys,

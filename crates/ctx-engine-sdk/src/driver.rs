@@ -1,4 +1,4 @@
-//! Bytes in, bytes out: what stands between a carrier and an engine.
+//! Bytes in, bytes out: the layer between a transport and an engine.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,21 +8,21 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Engine;
-use crate::host::{Carry, Host};
+use crate::host::{Host, HostTransport};
 use crate::protocol::{
-    Answer, Assemble, Assembled, Bootstrap, CommitTurn, Committed, Compact, Done, Error, ErrorKind,
-    Head, Hello, Info, Ingest, Ingested, OfSession, PROTOCOL, Result, SubagentEnded, SubagentSpawn,
+    Answer, Assemble, Bootstrap, CommitTurn, Committed, Compact, Done, Error, ErrorKind, Head,
+    Hello, Info, Ingest, Ingested, PROTOCOL, Result, SessionParams, SubagentEnded, SubagentSpawn,
     verb,
 };
-use crate::sessions::Sessions;
+use crate::sessions::SessionCache;
 
-/// Drives one engine: reads calls, keeps sessions, guards against panics, writes answers.
+/// Drives one engine: reads calls, keeps sessions, catches panics, writes answers.
 #[derive(Debug)]
 pub struct Driver<E> {
     engine: Option<E>,
     info: Info,
     offered: Vec<String>,
-    sessions: Sessions,
+    sessions: SessionCache,
 }
 
 impl<E> Default for Driver<E> {
@@ -31,37 +31,38 @@ impl<E> Default for Driver<E> {
             engine: None,
             info: Info::default(),
             offered: Vec::new(),
-            sessions: Sessions::default(),
+            sessions: SessionCache::default(),
         }
     }
 }
 
 impl<E: Engine> Driver<E> {
-    /// Answers a call. Whatever the call or the engine does, there is an answer, but where the
-    /// program ends. `cancelled` is set from another thread when the answer is not needed any more.
+    /// Answers a call. Every call gets an answer, whatever the call contains or the engine does,
+    /// unless the process ends. `cancelled` is set by another thread once the answer is not
+    /// needed.
     pub fn answer(
         &mut self,
         call: &[u8],
-        carry: &mut dyn Carry,
+        transport: &mut dyn HostTransport,
         cancelled: &AtomicBool,
     ) -> Vec<u8> {
         match Head::read(call) {
-            Ok(head) => self.answer_to(head, call, carry, cancelled),
+            Ok(head) => self.answer_to(head, call, transport, cancelled),
             Err(error) => encode(0, Err::<Done, _>(error)),
         }
     }
 
-    /// As [`Driver::answer`], for a call whose head was read already.
+    /// As [`Driver::answer`], for a call whose head is already parsed.
     pub(crate) fn answer_to(
         &mut self,
         head: Head,
         call: &[u8],
-        carry: &mut dyn Carry,
+        transport: &mut dyn HostTransport,
         cancelled: &AtomicBool,
     ) -> Vec<u8> {
         cancelled.store(false, Ordering::Relaxed);
         let id = head.id;
-        let work = AssertUnwindSafe(|| self.work(head, call, carry, cancelled));
+        let work = AssertUnwindSafe(|| self.work(head, call, transport, cancelled));
         catch_unwind(work).unwrap_or_else(|panic| {
             encode(id, Err::<Done, _>(Error::new(ErrorKind::Panic, panic_text(&*panic))))
         })
@@ -71,7 +72,7 @@ impl<E: Engine> Driver<E> {
         &mut self,
         head: Head,
         call: &[u8],
-        carry: &mut dyn Carry,
+        transport: &mut dyn HostTransport,
         cancelled: &AtomicBool,
     ) -> Vec<u8> {
         let id = head.id;
@@ -80,94 +81,25 @@ impl<E: Engine> Driver<E> {
             return encode(id, Err::<Done, _>(error));
         };
         if verb == verb::HELLO {
-            return encode(id, self.hello(call, carry, cancelled));
+            return encode(id, self.hello(call, transport, cancelled));
         }
         let Some(engine) = &mut self.engine else {
             let error = Error::new(ErrorKind::BadRequest, format!("'{verb}' before 'hello'"));
             return encode(id, Err::<Done, _>(error));
         };
-        let host = &mut Host::new(carry, cancelled, &self.offered);
-        let sessions = &mut self.sessions;
-        match &*verb {
-            verb::BOOTSTRAP => encode(id, {
-                read(call).and_then(|request: Bootstrap| engine.bootstrap(&request, host))
-            }),
-            verb::INGEST => encode(id, {
-                read(call).and_then(|request: Ingest| {
-                    let session = sessions.of(&request.session_id);
-                    let is_new = session.ingest(&request.row);
-                    let ingested = is_new
-                        && engine.ingest(session, &request.row, request.is_heartbeat, host)?;
-                    Ok(Ingested { ingested })
-                })
-            }),
-            verb::ASSEMBLE => encode(id, {
-                read(call).and_then(|request: Assemble| -> Result<Assembled> {
-                    let session = sessions.of(&request.session_id);
-                    session.set(request.budget, request.turn);
-                    session.update(request.update)?;
-                    engine.assemble(session, host)
-                })
-            }),
-            verb::COMPACT => encode(id, {
-                read(call).and_then(|mut request: Compact| {
-                    let session = sessions.of(&request.session_id);
-                    session.set(request.budget, request.turn);
-                    session.update(std::mem::take(&mut request.update))?;
-                    engine.compact(session, &request, host)
-                })
-            }),
-            verb::COMMIT_TURN => encode(id, {
-                read(call).and_then(|request: CommitTurn| {
-                    let session = sessions.of(&request.session_id);
-                    let status = engine.commit_turn(session, &request.advancement_key, host)?;
-                    Ok(Committed { status })
-                })
-            }),
-            verb::AFTER_TURN => encode(id, {
-                read(call).and_then(|request: OfSession| {
-                    let session = sessions.of(&request.session_id);
-                    engine.after_turn(session, host).map(|()| Done {})
-                })
-            }),
-            verb::MAINTAIN => encode(id, {
-                read(call).and_then(|request: OfSession| {
-                    let session = sessions.of(&request.session_id);
-                    engine.maintain(session, host).map(|()| Done {})
-                })
-            }),
-            verb::PREPARE_SUBAGENT_SPAWN => encode(id, {
-                read(call).and_then(|spawn: SubagentSpawn| {
-                    engine.prepare_subagent_spawn(&spawn, host).map(|()| Done {})
-                })
-            }),
-            verb::ROLLBACK_SUBAGENT_SPAWN => encode(id, {
-                read(call).and_then(|spawn: SubagentSpawn| {
-                    engine.rollback_subagent_spawn(&spawn, host).map(|()| Done {})
-                })
-            }),
-            verb::ON_SUBAGENT_ENDED => encode(id, {
-                read(call).and_then(|ended: SubagentEnded| {
-                    engine.on_subagent_ended(&ended, host).map(|()| Done {})
-                })
-            }),
-            verb::DISPOSE => {
-                let done = read(call).and_then(|_: Done| engine.dispose(host).map(|()| Done {}));
-                self.engine = None;
-                self.sessions.clear();
-                encode(id, done)
-            }
-            _ => {
-                let error = Error::new(ErrorKind::Unsupported, format!("no verb '{verb}'"));
-                encode(id, Err::<Done, _>(error))
-            }
+        let host = &mut Host::new(transport, cancelled, &self.offered);
+        let answer = dispatch(engine, &mut self.sessions, &verb, (id, call), host);
+        if verb == verb::DISPOSE {
+            self.engine = None;
+            self.sessions.clear();
         }
+        answer
     }
 
     fn hello(
         &mut self,
         call: &[u8],
-        carry: &mut dyn Carry,
+        transport: &mut dyn HostTransport,
         cancelled: &AtomicBool,
     ) -> Result<Info> {
         let hello: Hello = read(call)?;
@@ -175,15 +107,16 @@ impl<E: Engine> Driver<E> {
             let theirs = &hello.protocol;
             return Err(Error::new(
                 ErrorKind::Protocol,
-                format!("the host speaks protocol {theirs}, this engine {PROTOCOL}"),
+                format!("the host uses protocol {theirs}, this engine {PROTOCOL}"),
             )
-            .hint("use an engine and a host of one major version of the protocol"));
+            .hint("use an engine and a host with the same major version of the protocol"));
         }
         self.sessions.clear();
         self.offered.clone_from(&hello.features);
-        let (engine, mut info) = E::hello(&hello, &mut Host::new(carry, cancelled, &self.offered))?;
+        let (engine, mut info) =
+            E::hello(&hello, &mut Host::new(transport, cancelled, &self.offered))?;
         info.protocol = PROTOCOL.into();
-        // The sessions are kept here.
+        // The driver keeps the sessions.
         info.contract.remembers = true;
         self.engine = Some(engine);
         self.info = info.clone();
@@ -191,11 +124,76 @@ impl<E: Engine> Driver<E> {
     }
 }
 
+/// Answers a call of any verb but `hello`.
+fn dispatch<E: Engine>(
+    engine: &mut E,
+    sessions: &mut SessionCache,
+    verb: &str,
+    call: (u64, &[u8]),
+    host: &mut Host<'_>,
+) -> Vec<u8> {
+    match verb {
+        verb::BOOTSTRAP => respond(call, |request: Bootstrap| engine.bootstrap(&request, host)),
+        verb::INGEST => respond(call, |request: Ingest| {
+            let session = sessions.of(&request.session_id);
+            let is_new = session.ingest(&request.row);
+            let ingested =
+                is_new && engine.ingest(session, &request.row, request.is_heartbeat, host)?;
+            Ok(Ingested { ingested })
+        }),
+        verb::ASSEMBLE => respond(call, |request: Assemble| {
+            let session = sessions.of(&request.session_id);
+            session.set(request.budget, request.turn);
+            session.update(request.update)?;
+            engine.assemble(session, host)
+        }),
+        verb::COMPACT => respond(call, |mut request: Compact| {
+            let session = sessions.of(&request.session_id);
+            session.set(request.budget, request.turn);
+            session.update(std::mem::take(&mut request.update))?;
+            engine.compact(session, &request, host)
+        }),
+        verb::COMMIT_TURN => respond(call, |request: CommitTurn| {
+            let session = sessions.of(&request.session_id);
+            let status = engine.commit_turn(session, &request.advancement_key, host)?;
+            Ok(Committed { status })
+        }),
+        verb::AFTER_TURN => respond(call, |request: SessionParams| {
+            engine.after_turn(sessions.of(&request.session_id), host).map(|()| Done {})
+        }),
+        verb::MAINTAIN => respond(call, |request: SessionParams| {
+            engine.maintain(sessions.of(&request.session_id), host).map(|()| Done {})
+        }),
+        verb::PREPARE_SUBAGENT_SPAWN => respond(call, |spawn: SubagentSpawn| {
+            engine.prepare_subagent_spawn(&spawn, host).map(|()| Done {})
+        }),
+        verb::ROLLBACK_SUBAGENT_SPAWN => respond(call, |spawn: SubagentSpawn| {
+            engine.rollback_subagent_spawn(&spawn, host).map(|()| Done {})
+        }),
+        verb::ON_SUBAGENT_ENDED => respond(call, |ended: SubagentEnded| {
+            engine.on_subagent_ended(&ended, host).map(|()| Done {})
+        }),
+        verb::DISPOSE => respond(call, |_: Done| engine.dispose(host).map(|()| Done {})),
+        _ => {
+            let error = Error::new(ErrorKind::Unsupported, format!("unknown verb '{verb}'"));
+            encode(call.0, Err::<Done, _>(error))
+        }
+    }
+}
+
+/// Answers the call with this id: parses its parameters and passes them to `work`.
+fn respond<P: DeserializeOwned, T: Serialize>(
+    (id, call): (u64, &[u8]),
+    work: impl FnOnce(P) -> Result<T>,
+) -> Vec<u8> {
+    encode(id, read(call).and_then(work))
+}
+
 fn major(version: &str) -> &str {
     version.split('.').next().unwrap_or_default()
 }
 
-/// The parameters of a call, in one pass over its bytes.
+/// Parses the parameters of a call, in one pass over its bytes.
 fn read<T: DeserializeOwned>(call: &[u8]) -> Result<T> {
     #[derive(Deserialize)]
     struct Call<T> {

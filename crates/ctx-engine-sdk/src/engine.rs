@@ -1,4 +1,4 @@
-//! What an engine is.
+//! The trait of a context engine.
 
 use crate::Session;
 use crate::host::Host;
@@ -7,33 +7,34 @@ use crate::protocol::{
     SubagentEnded, SubagentSpawn, TurnStatus,
 };
 
-/// A context engine. Only `hello` and `assemble` must be written; the rest has defaults that do
-/// nothing. Calls on one engine come one at a time.
+/// A context engine. Only `hello` and `assemble` are required; the other methods do nothing by
+/// default. Calls on one engine come one at a time.
 ///
-/// The crate keeps each [`Session`]: what the host tells of it is taken in before a method is called.
-/// An optional verb is only called if [`Info::verbs`] names it.
+/// The crate keeps each [`Session`] and applies the host's update before it calls a method. An
+/// optional verb is called only if [`Info::verbs`] names it.
 pub trait Engine: Send + Sized + 'static {
-    /// Comes to life. `hello.config` is what the user's configuration says to this engine.
+    /// Creates the engine. `hello.config` is the user's configuration for this engine.
     ///
     /// # Errors
     ///
-    /// If it cannot work so, for example because of the configuration. The host says why, and runs
-    /// another engine.
+    /// If the engine cannot run, for example because of its configuration. The host reports the
+    /// reason and uses another engine.
     fn hello(hello: &Hello, host: &mut Host<'_>) -> Result<(Self, Info)>;
 
-    /// A request is about to be made: what shall go out?
+    /// Decides which messages the next request contains.
     ///
     /// # Errors
     ///
-    /// The host then lets its default engine answer.
+    /// The host then uses its default engine for this request.
     fn assemble(&mut self, session: &Session, host: &mut Host<'_>) -> Result<Assembled>;
 
-    /// The session is to be made smaller for good. The host asks only an engine that has the lease
+    /// Compacts the session permanently. The host calls this only on an engine that has the lease
     /// on compaction.
     ///
     /// # Errors
     ///
-    /// The host then compacts its own way, as it does if this [declines](CompactResult::declined).
+    /// The host then compacts with its own method, as it does if this
+    /// [declines](CompactResult::declined).
     fn compact(
         &mut self,
         session: &Session,
@@ -44,8 +45,8 @@ pub trait Engine: Send + Sized + 'static {
         Ok(CompactResult::declined("the engine leaves compaction to its host"))
     }
 
-    /// A message was added to the session. It comes as a row of [`Session::rows`] with the next
-    /// request. Called once for each message, however often the host tells of it.
+    /// Called once for each message that is added to the session, however often the host reports
+    /// it. The message becomes a row of [`Session::rows`] with the next request.
     ///
     /// # Errors
     ///
@@ -61,7 +62,7 @@ pub trait Engine: Send + Sized + 'static {
         Ok(true)
     }
 
-    /// Optional. A session came up that has a history.
+    /// Optional. A session that has a history was opened.
     ///
     /// # Errors
     ///
@@ -71,7 +72,7 @@ pub trait Engine: Send + Sized + 'static {
         Ok(Bootstrapped::default())
     }
 
-    /// Optional. The turn's messages are stored for good. The same key again must change nothing.
+    /// Optional. The turn's messages were stored permanently. A repeated key must change nothing.
     ///
     /// # Errors
     ///
@@ -96,7 +97,7 @@ pub trait Engine: Send + Sized + 'static {
         Ok(())
     }
 
-    /// Optional. There is time for housekeeping.
+    /// Optional. Called at a time that suits maintenance.
     ///
     /// # Errors
     ///

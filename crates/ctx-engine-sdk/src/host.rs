@@ -10,19 +10,19 @@ use crate::protocol::{
     LogLevel, LogLine, Reply, Result, StoredValue, Value, service,
 };
 
-/// Carries the bytes of a host call to the host, and those of its reply back.
-pub trait Carry {
-    /// Asks and waits for the reply.
+/// Transports the bytes of a host call to the host, and the bytes of the reply back.
+pub trait HostTransport {
+    /// Sends a host call and waits for the reply.
     ///
     /// # Errors
     ///
     /// If the host cannot be reached.
-    fn carry(&mut self, host_call: &[u8]) -> Result<Vec<u8>>;
+    fn call(&mut self, host_call: &[u8]) -> Result<Vec<u8>>;
 }
 
-/// What an engine may ask of its host while it works on a call.
+/// The services that an engine can call while it works on a call.
 pub struct Host<'a> {
-    carry: &'a mut dyn Carry,
+    transport: &'a mut dyn HostTransport,
     cancelled: &'a AtomicBool,
     offered: &'a [String],
     calls: u64,
@@ -36,15 +36,15 @@ impl std::fmt::Debug for Host<'_> {
 
 impl<'a> Host<'a> {
     pub(crate) fn new(
-        carry: &'a mut dyn Carry,
+        transport: &'a mut dyn HostTransport,
         cancelled: &'a AtomicBool,
         offered: &'a [String],
     ) -> Self {
-        Self { carry, cancelled, offered, calls: 0 }
+        Self { transport, cancelled, offered, calls: 0 }
     }
 
-    /// Whether the host does not need the answer any more. Long work should look now and then, and
-    /// end with [`ErrorKind::Cancelled`].
+    /// Whether the host no longer needs the answer. Long work should check this from time to time,
+    /// and return [`ErrorKind::Cancelled`].
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
@@ -56,16 +56,16 @@ impl<'a> Host<'a> {
         self.offered.iter().any(|offered| offered == service)
     }
 
-    /// Asks the host's summary model.
+    /// Calls the host's summary model.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`] where the host has no model; what the model may give.
+    /// [`ErrorKind::Unsupported`] if the host has no model; otherwise the errors of the model.
     pub fn complete(&mut self, request: &Complete) -> Result<Completion> {
         self.ask(service::COMPLETE, request)
     }
 
-    /// What texts measure, in tokens.
+    /// Returns the number of tokens of each text.
     ///
     /// # Errors
     ///
@@ -75,11 +75,11 @@ impl<'a> Host<'a> {
         Ok(counts.tokens)
     }
 
-    /// A stored value; `null` where there is none.
+    /// Returns a stored value; `null` if there is none.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`] where the host stores nothing.
+    /// [`ErrorKind::Unsupported`] if the host has no store.
     pub fn get(&mut self, key: &str) -> Result<serde_json::Value> {
         let value: Value = self.ask(service::GET, &Key { key: key.to_owned() })?;
         Ok(value.value)
@@ -95,7 +95,7 @@ impl<'a> Host<'a> {
         Ok(())
     }
 
-    /// The keys that begin with `prefix`, sorted.
+    /// Returns the keys that begin with `prefix`, sorted.
     ///
     /// # Errors
     ///
@@ -105,10 +105,10 @@ impl<'a> Host<'a> {
         Ok(keys.keys)
     }
 
-    /// Logs a line, if the host keeps a log.
+    /// Writes a line to the host's log, if it has one.
     pub fn log(&mut self, level: LogLevel, message: impl Into<String>) {
         let line = LogLine { level, message: message.into() };
-        // Who cannot log can still work.
+        // Logging is best effort.
         let _: Result<Done> = self.ask(service::LOG, &line);
     }
 
@@ -121,12 +121,12 @@ impl<'a> Host<'a> {
         }
         self.calls += 1;
         let call = HostCall { id: self.calls, host: service.to_owned(), params };
-        let reply = self.carry.carry(&serde_json::to_vec(&call)?)?;
+        let reply = self.transport.call(&serde_json::to_vec(&call)?)?;
         let reply: Reply<T> = serde_json::from_slice(&reply)?;
         match (reply.reply, reply.error) {
             (Some(reply), _) => Ok(reply),
             (None, Some(error)) => Err(error),
-            (None, None) => Err(Error::failed(format!("the host replied nothing to {service}"))),
+            (None, None) => Err(Error::failed(format!("empty reply of the host to {service}"))),
         }
     }
 }

@@ -1,17 +1,18 @@
-//! What the author of a context engine depends on.
+//! The crate that the author of a context engine depends on.
 //!
-//! A context engine decides what of a session a model sees. It fills the slot
-//! `plugins.slots.contextEngine`, as a dynamic library or as a process, built from the same source:
+//! A context engine decides which messages of a session a model sees. It is selected by
+//! `plugins.slots.contextEngine`, and runs as a dynamic library or as a process, built from the
+//! same source:
 //!
 //! ```
 //! use ctx_engine_sdk::{Assembled, Engine, Hello, Host, Info, Plan, Result, Session};
 //!
-//! /// Keeps as many of the newest messages as fit into half of the room.
+//! /// Keeps as many of the newest messages as fit into half of the budget.
 //! struct HalfFull;
 //!
 //! impl Engine for HalfFull {
 //!     fn hello(_: &Hello, _: &mut Host<'_>) -> Result<(Self, Info)> {
-//!         // Sizes are enough for this engine: without contents, calls are small.
+//!         // This engine needs sizes only: without contents, calls are small.
 //!         Ok((Self, Info::new("half-full", "0.1.0").without_contents()))
 //!     }
 //!
@@ -32,13 +33,13 @@
 //! # }
 //! ```
 //!
-//! An engine gets its messages as [`Row`]s: id, role, tokens, group, and the message itself if it
-//! wants to read it. It answers with a [`Plan`] of edits. The host counts tokens, keeps tool calls
-//! and their results together, keeps what must stay, and makes sure that the request fits: an
-//! engine needs no tokenizer and no parser of messages, and it cannot break a session.
+//! An engine gets its messages as [`Row`]s: id, role, tokens, group, and on request the message
+//! itself. It answers with a [`Plan`] of edits. The host counts tokens, keeps tool calls and their
+//! results together, keeps the rows that must stay, and ensures that the request fits: an engine
+//! needs no tokenizer and no message parser, and it cannot break a session.
 //!
-//! The crate depends on `serde` and `serde_json` alone. In other languages, see [`protocol`] for the
-//! JSON that goes over a pipe, and `include/ctx_engine.h` for a library in C.
+//! The crate depends only on `serde` and `serde_json`. For other languages, see [`protocol`] for
+//! the JSON that is sent over a pipe, and `include/ctx_engine.h` for a library in C.
 
 pub mod abi;
 mod driver;
@@ -51,10 +52,10 @@ mod sessions;
 
 pub use driver::Driver;
 pub use engine::Engine;
-pub use host::{Carry, Host};
+pub use host::{Host, HostTransport};
 pub use protocol::{
     Assembled, Bootstrap, Bootstrapped, Budget, Compact, CompactResult, Compacted, Complete,
-    Completion, Error, ErrorKind, Hello, Info, Insertion, LogLevel, Message, Outgoing, Plan,
+    Completion, Error, ErrorKind, Hello, Info, Insertion, LogLevel, Message, OutgoingMessage, Plan,
     Replacement, Result, Row, SubagentEnded, SubagentSpawn, Turn, TurnStatus,
 };
 pub use serve::{serve, serve_on};

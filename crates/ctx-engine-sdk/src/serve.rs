@@ -1,4 +1,4 @@
-//! An engine as a process: one JSON object a line, on stdin and stdout.
+//! An engine as a process: one JSON object per line, on stdin and stdout.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
@@ -9,14 +9,14 @@ use std::thread;
 
 use crate::Engine;
 use crate::driver::Driver;
-use crate::host::Carry;
+use crate::host::HostTransport;
 use crate::protocol::{Error, Head, Result};
 
-/// As much as a pipe holds, unless somebody made it larger.
+/// The default capacity of a pipe.
 const READ_AHEAD: usize = 1 << 16;
 
-/// Serves an engine on stdin and stdout until stdin ends. To be called from `main`. Nothing else
-/// may be printed to stdout; stderr is free, and the host keeps its last lines.
+/// Serves an engine on stdin and stdout until stdin ends. Call it from `main`. Nothing else may be
+/// printed to stdout; stderr is free, and the host keeps its last lines.
 ///
 /// # Errors
 ///
@@ -34,39 +34,39 @@ pub fn serve_on<E: Engine>(
     input: impl BufRead + Send + 'static,
     mut output: impl Write,
 ) -> io::Result<()> {
-    let signals = Arc::new(Signals::default());
+    let state = Arc::new(CallState::default());
     let (sender, lines) = channel();
-    let reader = Reader { input, lines: sender, signals: signals.clone() };
-    // It ends with its pipe. Nobody waits for it: while stdin is open it may be reading.
+    let reader = Reader { input, lines: sender, state: state.clone() };
+    // It ends with its pipe. It is not joined: while stdin is open it may be blocked in a read.
     thread::Builder::new().name("ctx-engine-input".into()).spawn(move || reader.run())?;
     let mut driver = Driver::<E>::default();
     let mut pipe = Pipe { lines, waiting: VecDeque::new(), output: &mut output };
     while let Some((head, call)) = pipe.next_call() {
-        signals.working_on.store(head.id, Ordering::SeqCst);
-        let answer = driver.answer_to(head, &call, &mut pipe, &signals.cancelled);
-        signals.working_on.store(0, Ordering::SeqCst);
+        state.working_on.store(head.id, Ordering::SeqCst);
+        let answer = driver.answer_to(head, &call, &mut pipe, &state.cancelled);
+        state.working_on.store(0, Ordering::SeqCst);
         pipe.write(answer)?;
     }
     Ok(())
 }
 
-/// What the reading thread tells the working one.
+/// State shared by the reading and the working thread.
 #[derive(Default)]
-struct Signals {
-    /// The call at work.
+struct CallState {
+    /// The id of the running call.
     working_on: AtomicU64,
     cancelled: AtomicBool,
 }
 
-enum Line {
+enum InputLine {
     Call(Head, Vec<u8>),
     Reply(Vec<u8>),
 }
 
 struct Reader<R> {
     input: R,
-    lines: Sender<Line>,
-    signals: Arc<Signals>,
+    lines: Sender<InputLine>,
+    state: Arc<CallState>,
 }
 
 impl<R: BufRead> Reader<R> {
@@ -82,15 +82,17 @@ impl<R: BufRead> Reader<R> {
             }
             let sent = match Head::read(&line) {
                 Ok(Head { cancel: Some(call), .. }) => {
-                    if self.signals.working_on.load(Ordering::SeqCst) == call {
-                        self.signals.cancelled.store(true, Ordering::Relaxed);
+                    if self.state.working_on.load(Ordering::SeqCst) == call {
+                        self.state.cancelled.store(true, Ordering::Relaxed);
                     }
                     Ok(())
                 }
-                Ok(head @ Head { verb: Some(_), .. }) => self.lines.send(Line::Call(head, line)),
-                Ok(_) => self.lines.send(Line::Reply(line)),
-                // Without a verb it is answered by an error that says so.
-                Err(_) => self.lines.send(Line::Call(Head::default(), line)),
+                Ok(head @ Head { verb: Some(_), .. }) => {
+                    self.lines.send(InputLine::Call(head, line))
+                }
+                Ok(_) => self.lines.send(InputLine::Reply(line)),
+                // A call without a verb is answered with an error that says so.
+                Err(_) => self.lines.send(InputLine::Call(Head::default(), line)),
             };
             if sent.is_err() {
                 return;
@@ -100,22 +102,22 @@ impl<R: BufRead> Reader<R> {
 }
 
 struct Pipe<'a, W> {
-    lines: Receiver<Line>,
-    /// Calls that came while another was at work.
+    lines: Receiver<InputLine>,
+    /// Calls that arrived while another was running.
     waiting: VecDeque<(Head, Vec<u8>)>,
     output: &'a mut W,
 }
 
 impl<W: Write> Pipe<'_, W> {
-    /// Waits for a call. A reply that nobody waits for is passed over.
+    /// Waits for a call. Skips replies that no host call waits for.
     fn next_call(&mut self) -> Option<(Head, Vec<u8>)> {
         if let Some(call) = self.waiting.pop_front() {
             return Some(call);
         }
         loop {
             match self.lines.recv() {
-                Ok(Line::Call(head, call)) => return Some((head, call)),
-                Ok(Line::Reply(_)) => {}
+                Ok(InputLine::Call(head, call)) => return Some((head, call)),
+                Ok(InputLine::Reply(_)) => {}
                 Err(_) => return None,
             }
         }
@@ -128,15 +130,15 @@ impl<W: Write> Pipe<'_, W> {
     }
 }
 
-impl<W: Write> Carry for Pipe<'_, W> {
-    fn carry(&mut self, host_call: &[u8]) -> Result<Vec<u8>> {
-        let lost = |_| Error::failed("the host does not listen any more");
+impl<W: Write> HostTransport for Pipe<'_, W> {
+    fn call(&mut self, host_call: &[u8]) -> Result<Vec<u8>> {
+        let lost = |_| Error::failed("the host closed the pipe");
         self.write(host_call.to_vec()).map_err(lost)?;
         loop {
             match self.lines.recv() {
-                Ok(Line::Reply(reply)) => return Ok(reply),
-                Ok(Line::Call(head, call)) => self.waiting.push_back((head, call)),
-                Err(_) => return Err(Error::failed("the host does not listen any more")),
+                Ok(InputLine::Reply(reply)) => return Ok(reply),
+                Ok(InputLine::Call(head, call)) => self.waiting.push_back((head, call)),
+                Err(_) => return Err(Error::failed("the host closed the pipe")),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What the engine remembers of a session.
+//! The engine's copy of a session.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,12 +6,12 @@ use serde_json::value::RawValue;
 
 use crate::protocol::{Budget, Error, ErrorKind, Result, Row, Turn, Update};
 
-/// A session as an engine sees it: the rows that would go out, oldest first, and the room there is.
+/// A session as an engine sees it: the rows of the next request, oldest first, and the budget.
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     id: String,
     rows: Vec<Row>,
-    /// Messages that were ingested, by id, until they come as a row.
+    /// Messages that were ingested, by id, until an update contains them as rows.
     ingested: HashMap<String, Option<Box<RawValue>>>,
     budget: Budget,
     turn: Turn,
@@ -22,38 +22,38 @@ impl Session {
         Self { id: id.to_owned(), ..Self::default() }
     }
 
-    /// Its id.
+    /// Returns the session id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The rows, oldest first.
+    /// Returns the rows, oldest first.
     #[must_use]
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// The room there is. All zero before the first request.
+    /// Returns the budget. All zero before the first request.
     #[must_use]
     pub fn budget(&self) -> Budget {
         self.budget
     }
 
-    /// When this call was made.
+    /// Returns the time of this call.
     #[must_use]
     pub fn turn(&self) -> Turn {
         self.turn
     }
 
-    /// What all rows measure, in tokens.
+    /// Returns the tokens of all rows.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.rows.iter().map(|row| row.tokens).fold(0, u64::saturating_add)
     }
 
-    /// The rows by group: a tool call and its results together, everything else alone; in the order
-    /// of their first rows.
+    /// Returns the rows by group: a tool call and its results together, every other row alone; in
+    /// the order of their first rows.
     #[must_use]
     pub fn groups(&self) -> Vec<Vec<&Row>> {
         let mut places: HashMap<u64, usize> = HashMap::new();
@@ -73,7 +73,7 @@ impl Session {
         self.turn = turn;
     }
 
-    /// Takes note of a message. Gives `false` if it is known.
+    /// Records a message. Returns `false` if it is already known.
     pub(crate) fn ingest(&mut self, row: &Row) -> bool {
         if self.ingested.contains_key(&row.id) || self.rows.iter().rev().any(|r| r.id == row.id) {
             return false;
@@ -82,10 +82,10 @@ impl Session {
         true
     }
 
-    /// Takes in what is new.
+    /// Applies an update.
     pub(crate) fn update(&mut self, update: Update) -> Result<()> {
         if update.reset {
-            // A host that sends everything again leaves out the messages it has sent before.
+            // A host that sends all rows again omits messages that it has already sent.
             for row in self.rows.drain(..) {
                 self.ingested.entry(row.id).or_insert(row.message);
             }
@@ -113,7 +113,7 @@ impl Session {
             let (known, told) = (self.rows.len(), update.rows);
             return Err(Error::new(
                 ErrorKind::OutOfStep,
-                format!("{known} rows are known of the session, and {told} are meant"),
+                format!("the session has {known} rows, but the update expects {told}"),
             ));
         }
         if update.reset {

@@ -1,23 +1,23 @@
-//! The sessions of a process that may live for months.
+//! The sessions of a process that may run for months.
 
 use std::collections::HashMap;
 
 use crate::Session;
 
-/// So many sessions are mirrored; one more, and that which was not asked about for longest goes. A
-/// host that counts on an engine to remember must count on less: ctx on half of it.
-const MOST: usize = 512;
+/// Maximum number of sessions kept; beyond it the least recently used is removed. A host that
+/// relies on the engine's memory must assume fewer: ctx assumes half of it.
+const MAX_SESSIONS: usize = 512;
 
 #[derive(Debug, Default)]
-pub(crate) struct Sessions {
+pub(crate) struct SessionCache {
     by_id: HashMap<String, (u64, Session)>,
     calls: u64,
 }
 
-impl Sessions {
-    /// The session of that id, empty where it is new.
+impl SessionCache {
+    /// Returns the session with this id, a new empty one if it is unknown.
     pub(crate) fn of(&mut self, id: &str) -> &mut Session {
-        if self.by_id.len() >= MOST && !self.by_id.contains_key(id) {
+        if self.by_id.len() >= MAX_SESSIONS && !self.by_id.contains_key(id) {
             let oldest = self.by_id.iter().min_by_key(|(_, (call, _))| *call);
             if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
                 self.by_id.remove(&oldest);
@@ -42,13 +42,13 @@ mod tests {
 
     #[test]
     fn of_too_many_sessions_the_one_that_was_not_asked_about_for_longest_goes() {
-        let mut sessions = Sessions::default();
-        for n in 0..MOST {
+        let mut sessions = SessionCache::default();
+        for n in 0..MAX_SESSIONS {
             sessions.of(&n.to_string()).ingest(&Row::default());
         }
         sessions.of("0");
         sessions.of("one more");
-        assert_eq!(sessions.by_id.len(), MOST);
+        assert_eq!(sessions.by_id.len(), MAX_SESSIONS);
         let mut is_new = |id: &str| sessions.of(id).ingest(&Row::default());
         assert!(!is_new("0") && is_new("1"));
     }

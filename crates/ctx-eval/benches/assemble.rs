@@ -1,18 +1,19 @@
-//! What a request costs: a session assembled through all layers from cold counts, one more turn on
-//! a view that lives, and whole replays of growing length.
+//! Measures the cost of a request: a session assembled through all layers from cold counts, one
+//! more turn on an existing view, and whole replays of growing length.
 
 use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use ctx_config::Config;
 use ctx_core::{
-    AssembleRequest, ContextEngine, ContextView, Counter, Entry, Message, SequentialIds, Services,
-    Timestamp, TokenLedger, Tokens, TurnContext,
+    AssembleRequest, ContextEngine, ContextView, Counter, Entry, Message, Services, Timestamp,
+    TokenLedger, Tokens, TurnContext,
 };
-use ctx_engine_registry::{BuildContext, Config, Registry};
-use ctx_eval::{SessionReport, Setup, replay};
-use ctx_session::LineItem;
-use ctx_session::compactions::ReplayItem;
+use ctx_engine_registry::{BuildContext, Registry};
+use ctx_eval::{ReplaySetup, SessionReport, replay};
+use ctx_session::BranchMessage;
+use ctx_session::compactions::ReplayMessage;
 use ctx_testkit::{Sample, entries};
 
 const WINDOW: Tokens = Tokens(128_000);
@@ -25,19 +26,14 @@ fn engine(config: &Config) -> Arc<dyn ContextEngine> {
     registry.build_engine(None, &context).expect("the default engine builds")
 }
 
-/// All layers on, pruning by age included.
+/// All layers on, including pruning by age.
 fn all_layers() -> Config {
     let text = "{ agents: { defaults: { contextPruning: { mode: 'turn-age' } } } }";
     Config::parse(text).expect("the keys are known")
 }
 
 fn turn() -> TurnContext {
-    TurnContext {
-        now: Timestamp(1_767_700_000_000),
-        last_request: None,
-        ids: Arc::new(SequentialIds::default()),
-        profile: Default::default(),
-    }
+    TurnContext::at(Timestamp(1_767_700_000_000))
 }
 
 fn ledger() -> TokenLedger {
@@ -89,15 +85,15 @@ fn replays(criterion: &mut Criterion) {
     group.sample_size(10);
     for messages in [25_000, 50_000, 100_000] {
         let sample = Sample { messages, tokens: messages * 50, ..Sample::default() };
-        let line: Vec<ReplayItem> = entries(sample.messages())
+        let line: Vec<ReplayMessage> = entries(sample.messages())
             .into_iter()
             .map(|entry| {
-                let facts = entry.facts().expect("a held message can be read");
+                let facts = entry.outline().expect("a held message can be read");
                 let request = facts.role == ctx_core::Role::Assistant;
-                ReplayItem { item: LineItem { entry, request }, compactions: Vec::new() }
+                ReplayMessage { item: BranchMessage { entry, request }, compactions: Vec::new() }
             })
             .collect();
-        let setup = Setup {
+        let setup = ReplaySetup {
             baseline: Default::default(),
             ledger: ledger(),
             engine: engine(&Config::default()),

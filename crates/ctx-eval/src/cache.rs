@@ -4,23 +4,24 @@ use std::time::Duration;
 
 use ctx_core::{Timestamp, Tokens, Usage};
 
-/// A cached prefix lives this long after it was last used (Anthropic's default).
-pub const CACHE_TTL: Duration = Duration::from_secs(5 * 60);
+/// The lifetime of a cached prefix after its last use (Anthropic's default).
+pub(crate) const CACHE_TTL: Duration = Duration::from_secs(5 * 60);
 
-/// Shorter prefixes are neither kept nor found.
-pub const CACHE_MIN_TOKENS: Tokens = Tokens(1_024);
+/// Shorter prefixes are neither stored nor found.
+pub(crate) const CACHE_MIN_TOKENS: Tokens = Tokens(1_024);
 
-/// Remembers when the previous request was, and so whether its prefix is still cached.
+/// Remembers the time of the previous request, to know whether its prefix is still cached.
 #[derive(Clone, Debug, Default)]
-pub struct PromptCache {
+pub(crate) struct PromptCache {
     last: Option<Timestamp>,
     used: bool,
 }
 
 impl PromptCache {
-    /// A request at `now` that shares `prefix` tokens with the one before: how many of them are
-    /// read from the cache. Where the transcript has no times, the cache is taken to be warm.
-    pub fn request(&mut self, prefix: Tokens, now: Option<Timestamp>) -> Tokens {
+    /// Records a request at `now` that shares `prefix` tokens with the previous one, and returns
+    /// how many of them are read from the cache. If the transcript has no times, the cache counts
+    /// as warm.
+    pub(crate) fn request(&mut self, prefix: Tokens, now: Option<Timestamp>) -> Tokens {
         let warm = match (self.last, now) {
             (Some(last), Some(now)) => {
                 u128::try_from(now.0.saturating_sub(last.0)).unwrap_or(0) <= CACHE_TTL.as_millis()
@@ -35,8 +36,8 @@ impl PromptCache {
     }
 }
 
-/// What a provider would report for a prompt of which `cached` tokens were in its cache: the rest is
-/// written to it, unless the prompt is too short to be kept.
+/// Returns the usage that a provider would report for a prompt with `cached` cached tokens. The
+/// rest is written to the cache, unless the prompt is too short for it.
 pub(crate) fn usage(prompt: Tokens, cached: Tokens, output: u64) -> Usage {
     let fresh = (prompt - cached).get();
     let (input, cache_write) = if prompt < CACHE_MIN_TOKENS { (fresh, 0) } else { (0, fresh) };

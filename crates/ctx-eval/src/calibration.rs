@@ -1,37 +1,39 @@
-//! How the counter's sizes of a session become the provider's.
+//! Calibrates the counter's sizes of a session to the provider's.
 
-use ctx_core::{Calibration, Entry, MIN_MESSAGE_TOKENS, Result, TokenLedger, Tokens};
+use std::collections::HashMap;
+
+use ctx_core::{Calibration, Entry, EntryId, MIN_MESSAGE_TOKENS, Result, TokenLedger, Tokens};
 use ctx_model::Prices;
-use ctx_session::compactions::{CompactedBy, StoredCompaction};
-use ctx_session::{LineItem, Transcript};
+use ctx_session::compactions::{CompactionAuthor, StoredCompaction};
+use ctx_session::{BranchMessage, Transcript};
 use serde::Serialize;
 
-use crate::Recorded;
+use crate::RecordedUsage;
 
-/// The constant is left out of a window where it leaves less than this share of the limit to
+/// The constant is not applied in a window where it leaves less than this share of the limit to
 /// messages.
 const LEAST_ROOM: f64 = 0.25;
 
-/// Requests whose residual is so many times the median are not fitted: the client sent something
-/// else there than the transcript holds.
+/// Requests whose residual exceeds this many times the median are not fitted: the client sent
+/// something that is not in the transcript.
 const OUTLIER: f64 = 4.0;
 
-/// The factor is fitted only where the largest request is so many times the smallest.
+/// The factor is fitted only if the largest request is at least this many times the smallest.
 const LEAST_SPREAD: f64 = 1.5;
 
-/// Where the median error is larger, what was reported is not the size of these messages: a
+/// If the median error is larger, the reported figures are not the size of these messages: a
 /// gateway's placeholder, or the figures of another session.
 const WORST_ERROR: f64 = 0.5;
 
-/// The contexts after compactions may hold this many times the messages of the session together.
-/// Where each compaction keeps a little, they hold each message about twice.
+/// The contexts after compactions may together hold this many times the messages of the session. If
+/// each compaction keeps little, they hold each message about twice.
 const CONTEXTS: usize = 8;
 
-/// The provider's size of a request, as a linear function of what the counter makes of its
-/// messages: `constant + factor * counted`.
+/// The provider's size of a request, as a linear function of the counted size of its messages:
+/// `constant + factor * counted`.
 ///
-/// The constant is what every request carries and the transcript does not hold, system prompt and
-/// tool schemas first of all. The factor is how far the counter is off.
+/// The constant is what every request contains beyond the transcript, mainly the system prompt and
+/// tool schemas. The factor corrects the counter's error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionCalibration {
@@ -39,37 +41,72 @@ pub struct SessionCalibration {
     pub constant: u64,
     /// Reported tokens per counted token, between 1/4 and 4.
     pub factor: f64,
-    /// Requests that it was fitted to.
+    /// The number of requests it was fitted to.
     pub requests: usize,
-    /// Median of the absolute relative errors that are left, over these requests.
+    /// The median of the remaining absolute relative errors over these requests.
     pub median_error: f64,
-    /// Whether requests of a simulation carry the constant: not where it leaves the messages too
-    /// little room in the window that is simulated.
+    /// Whether simulated requests include the constant. They do not if it leaves the messages too
+    /// little space in the simulated window.
     pub constant_applied: bool,
 }
 
-/// What a session is measured by: what the provider reported of it, and what follows from that for
-/// the sizes that are counted.
+/// What the provider reported of a session, and the calibration derived from it.
 #[derive(Clone, Debug, Default)]
 pub struct Baseline {
     /// What the provider reported.
-    pub recorded: Recorded,
-    /// How counted sizes become the provider's; `None` where it reported nothing
-    /// that fits them.
+    pub recorded: RecordedUsage,
+    /// The calibration of counted sizes; `None` if no reported figures match them.
     pub calibration: Option<SessionCalibration>,
-    /// Times the agent itself compacted the history.
-    pub compactions: usize,
+    /// The compactions that the agent itself made.
+    pub compactions: Vec<RecordedCompaction>,
+}
+
+/// A compaction that the agent itself made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedCompaction {
+    /// Its entry.
+    pub id: EntryId,
+    /// The request before which it happened, as an index into `requests`; null if none followed.
+    pub request: Option<usize>,
+    /// Who made it.
+    pub by: CompactionAuthor,
+    /// Tokens of the context before; null if not recorded.
+    pub tokens_before: Option<Tokens>,
+    /// Tokens of the context after; null if not recorded.
+    pub tokens_after: Option<Tokens>,
+}
+
+/// Returns the request of `line` that follows each compaction, as an index; `None` if none does.
+#[must_use]
+pub fn requests_after<'a>(
+    transcript: &Transcript,
+    line: impl IntoIterator<Item = &'a BranchMessage>,
+    compactions: &[StoredCompaction],
+) -> Vec<Option<usize>> {
+    let path = transcript.path(None).unwrap_or_default();
+    let places: HashMap<usize, usize> =
+        path.into_iter().enumerate().map(|(place, index)| (index, place)).collect();
+    let place = |id: &str| places.get(&transcript.index_of(id)?).copied();
+    let requests = line.into_iter().filter(|item| item.request);
+    let requests: Vec<usize> = requests.filter_map(|item| place(item.entry.id())).collect();
+    let after = |compaction: &StoredCompaction| {
+        let place = place(&compaction.id)?;
+        let before = requests.partition_point(|&request| request < place);
+        (before < requests.len()).then_some(before)
+    };
+    compactions.iter().map(after).collect()
 }
 
 impl Baseline {
-    /// Reads a session through once. It is counted by the counter of `ledger`, and measured against
-    /// its limit.
+    /// Reads a session once, counts it with the counter of `ledger`, and compares it with its
+    /// limit.
     ///
     /// # Errors
     ///
-    /// What reading the transcript may give.
+    /// Those of reading the transcript.
     pub fn of(transcript: &Transcript, ledger: &TokenLedger) -> Result<Self> {
-        let recorded = Recorded::of(transcript)?;
+        let recorded = RecordedUsage::of(transcript)?;
         let line = transcript.main_line()?;
         let fitted = SessionCalibration::fit(transcript, &line, &recorded, |entry| {
             let (facts, tokens) = entry.measure(ledger.counter())?;
@@ -80,18 +117,28 @@ impl Baseline {
             ..fitted
         });
         let list = transcript.compaction_list(None)?;
-        let compactions = list.iter().filter(|c| !c.undone && is_own(transcript, c)).count();
+        let requests = requests_after(transcript, &line, &list);
+        let own = list.into_iter().zip(requests);
+        let own = own.filter(|(stored, _)| !stored.undone && is_own(transcript, stored));
+        let compactions = own.map(|(stored, request)| RecordedCompaction {
+            id: stored.id,
+            request,
+            by: stored.by,
+            tokens_before: stored.tokens_before,
+            tokens_after: stored.tokens_after,
+        });
+        let compactions = compactions.collect();
         Ok(Self { recorded, calibration, compactions })
     }
 
-    /// Returns the prices of simulated requests: what they write to the cache is kept as long as
-    /// what was recorded.
+    /// Returns the prices of simulated requests: their cache writes are kept as long as the
+    /// recorded ones.
     #[must_use]
     pub fn prices(&self, prices: Option<Prices>) -> Option<Prices> {
         prices.map(|prices| prices.with_hour_writes(self.recorded.hour_writes()))
     }
 
-    /// Returns the ledger, corrected where the provider reported something.
+    /// Returns the ledger, corrected if there is a calibration.
     #[must_use]
     pub fn corrected(&self, ledger: TokenLedger) -> TokenLedger {
         match &self.calibration {
@@ -101,27 +148,27 @@ impl Baseline {
     }
 }
 
-/// Whether the agent that wrote the session made this compaction. What ctx added to another
-/// program's session changed none of the recorded requests.
+/// Whether the agent that wrote the session made this compaction. A compaction that ctx added to
+/// another program's session changed none of the recorded requests.
 fn is_own(transcript: &Transcript, compaction: &StoredCompaction) -> bool {
-    compaction.by != CompactedBy::Ctx || transcript.is_ours()
+    compaction.by != CompactionAuthor::Ctx || transcript.is_ctx_session()
 }
 
-/// A request: the counted size of its messages, and what the provider reported.
+/// A request: the counted size of its messages, and the reported size.
 type Sample = (f64, f64);
 
 impl SessionCalibration {
-    /// Fits a session: the requests of `line`, sized with the agent's own compactions, against what
-    /// was reported of them. `None` where nothing was reported, or nothing that fits the messages.
-    /// `size` gives the tokens of an entry, zero for one that no model sees.
+    /// Fits a session: the requests of `line`, sized with the agent's own compactions, against
+    /// their reported sizes. Returns `None` if no reported figures match the messages. `size`
+    /// returns the tokens of an entry, zero for one that the model does not see.
     ///
     /// # Errors
     ///
-    /// What reading the transcript or `size` may give.
+    /// Those of reading the transcript, and those of `size`.
     pub fn fit(
         transcript: &Transcript,
-        line: &[LineItem],
-        recorded: &Recorded,
+        line: &[BranchMessage],
+        recorded: &RecordedUsage,
         mut size: impl FnMut(&Entry) -> Result<Tokens>,
     ) -> Result<Option<Self>> {
         let cuts = cuts(transcript, line.len(), &mut size)?;
@@ -133,7 +180,7 @@ impl SessionCalibration {
         Ok(Self::of(&samples.collect::<Vec<_>>()))
     }
 
-    /// Least squares of the relative errors, once more without outliers.
+    /// Least squares of the relative errors, repeated without outliers.
     fn of(samples: &[Sample]) -> Option<Self> {
         let (constant, factor) = linear(samples)?;
         let error = |(counted, reported): &Sample, (constant, factor): (f64, f64)| {
@@ -165,7 +212,7 @@ impl SessionCalibration {
     #[must_use]
     pub fn apply(&self, ledger: TokenLedger) -> TokenLedger {
         let fixed = match self.constant_applied {
-            // The ledger corrects its fixed part by the factor as well.
+            // The ledger multiplies its fixed part by the factor as well.
             true => Tokens((self.constant as f64 / self.factor).round() as u32),
             false => ledger.fixed(),
         };
@@ -183,8 +230,8 @@ impl SessionCalibration {
     }
 }
 
-/// `constant` and `factor` of least squares, weighted so that relative errors count; neither is
-/// negative. `None` without samples.
+/// Returns `constant` and `factor` by least squares of the relative errors; neither is negative.
+/// Returns `None` without samples.
 fn linear(samples: &[Sample]) -> Option<(f64, f64)> {
     let sums = samples.iter().map(|&(x, y)| (1.0 / (y * y), x, y));
     let (mut w, mut wx, mut wy, mut wxx, mut wxy) = (0.0, 0.0, 0.0, 0.0, 0.0);
@@ -213,7 +260,7 @@ fn linear(samples: &[Sample]) -> Option<(f64, f64)> {
     Some((0.0, Calibration::by(wxy / wxx).factor()))
 }
 
-/// The middle value, or the mean of the two in the middle.
+/// Returns the middle value, or the mean of the two in the middle.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let upper = *values.get(values.len() / 2)?;
@@ -221,11 +268,11 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     Some(f64::midpoint(lower, upper))
 }
 
-/// A compaction on the branch: its place among the entries, and the size of the context after it.
+/// A compaction on the branch: its index among the entries, and the size of the context after it.
 pub(crate) type Cut = (usize, Tokens);
 
-/// The agent's own compactions on the way to the leaf, oldest first. In a damaged file each may keep
-/// everything; then the first ones have to do.
+/// Returns the agent's own compactions on the path to the leaf, oldest first. In a damaged file
+/// each may keep everything; then only the first ones are returned.
 fn cuts(
     transcript: &Transcript,
     messages: usize,
@@ -249,11 +296,11 @@ fn cuts(
     Ok(cuts)
 }
 
-/// Walks a session with the agent's own compactions: for each request its tokens, and those of its
-/// beginning that was in the request before.
+/// Walks a session with the agent's own compactions. Returns for each request its tokens, and the
+/// tokens of its beginning that it shares with the previous request.
 pub(crate) fn walk(
     transcript: &Transcript,
-    line: &[LineItem],
+    line: &[BranchMessage],
     cuts: &[Cut],
     fixed: Tokens,
     size: &mut impl FnMut(&Entry) -> Result<Tokens>,
@@ -310,7 +357,7 @@ mod tests {
         assert_eq!((one.constant, one.factor), (30_000, 1.0));
         let two = fit(&[(1_000.0, 31_000.0), (1_100.0, 35_000.0)]).unwrap();
         assert_eq!(two.factor, 1.0);
-        // Less reported than counted: there is no negative prompt.
+        // Less reported than counted: the constant cannot be negative.
         let less = fit(&[(1_000.0, 500.0)]).unwrap();
         assert_eq!((less.constant, less.factor), (0, 0.5));
         let nothing = fit(&[(0.0, 700.0)]).unwrap();

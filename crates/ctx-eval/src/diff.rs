@@ -1,46 +1,46 @@
-//! What a compaction took out of the model's sight, and where it is now.
+//! What a compaction removed from the context, and what became of it.
 
 use std::sync::Arc;
 
 use ctx_core::{Counter, Entry, EntryId, Result};
-use ctx_layers::compaction::{Said, Survival, survivals};
+use ctx_layers::compaction::{CitedMessage, TracedFact, trace_facts};
 use ctx_session::Transcript;
 use ctx_session::compactions::StoredCompaction;
 use serde::Serialize;
 
-use crate::begins;
+use crate::preview;
 
-/// A compaction against the messages that it stands for.
+/// A compaction compared with the messages it replaces.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Diff {
+pub struct CompactionDiff {
     /// The compaction.
     pub compaction: EntryId,
     /// Its summary.
     pub summary: String,
     /// The messages that left the context, oldest first.
-    pub removed: Vec<Removed>,
-    /// What stood in them, most important first, and where it is now.
-    pub facts: Vec<Survival>,
+    pub removed: Vec<RemovedMessage>,
+    /// The facts in them, most important first, and where each is now.
+    pub facts: Vec<TracedFact>,
 }
 
 /// A message that left the context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Removed {
+pub struct RemovedMessage {
     /// Its entry.
     pub entry: EntryId,
-    /// Who speaks.
+    /// Its role.
     pub role: String,
     /// Its tokens.
     pub tokens: u64,
-    /// How it begins.
+    /// Its beginning.
     pub begins: String,
 }
 
-impl Diff {
-    /// The diff of a compaction with this summary, which stands for the `covered` messages, while
-    /// the `kept` ones stay.
+impl CompactionDiff {
+    /// Returns the diff of a compaction with this summary, which replaces the `covered` messages
+    /// and keeps the `kept` ones.
     #[must_use]
     pub fn new(
         compaction: EntryId,
@@ -49,24 +49,24 @@ impl Diff {
         kept: &[Arc<Entry>],
         counter: &Counter,
     ) -> Self {
-        let facts = survivals(&said(covered), &said(kept), &summary);
+        let facts = trace_facts(&said(covered), &said(kept), &summary);
         let removed = covered.iter().filter_map(|entry| {
             let message = entry.message().ok().filter(|message| message.in_model_context())?;
-            Some(Removed {
+            Some(RemovedMessage {
                 entry: entry.id().clone(),
                 role: message.role.name().to_owned(),
                 tokens: counter.message(&message).get(),
-                begins: begins(&message),
+                begins: preview(&message),
             })
         });
         Self { compaction, summary, removed: removed.collect(), facts }
     }
 
-    /// The diff of a compaction that is stored with a transcript.
+    /// Returns the diff of a compaction stored with a transcript.
     ///
     /// # Errors
     ///
-    /// Where the transcript has no such compaction, and what reading it may give.
+    /// If the transcript has no such compaction, and those of reading it.
     pub fn of_stored(
         transcript: &Transcript,
         compaction: &StoredCompaction,
@@ -79,19 +79,19 @@ impl Diff {
     }
 }
 
-/// The messages that were kept when the compaction was made.
+/// Returns the messages that the compaction kept.
 fn kept(transcript: &Transcript, compaction: &StoredCompaction) -> Result<Vec<Arc<Entry>>> {
-    let line = transcript.line_to(Some(&compaction.id))?;
+    let line = transcript.messages_to(Some(&compaction.id))?;
     let first = compaction.first_kept_entry_id.as_ref();
     let from = line.iter().position(|item| Some(item.entry.id()) == first);
     let kept = from.map(|from| &line[from..]).unwrap_or_default();
     Ok(kept.iter().map(|item| item.entry.clone()).collect())
 }
 
-fn said(entries: &[Arc<Entry>]) -> Vec<Said> {
+fn said(entries: &[Arc<Entry>]) -> Vec<CitedMessage> {
     let said = entries.iter().filter_map(|entry| {
         let message = entry.message().ok().filter(|message| message.in_model_context())?;
-        Some(Said { id: entry.id().clone(), message, pinned: false })
+        Some(CitedMessage { id: entry.id().clone(), message, pinned: false })
     });
     said.collect()
 }

@@ -1,39 +1,36 @@
-//! Replay of recorded transcripts: what each model request would have carried, what an engine
-//! would have left out, and what both would have cost. And how well memory finds what it is asked
-//! for, over labelled conversations.
+//! Replays recorded transcripts: what each model request would have contained, what an engine would
+//! have dropped, and what both would have cost. Also measures how well memory retrieves answers,
+//! over labelled conversations.
 
 #![forbid(unsafe_code)]
 
-mod begins;
 mod cache;
 mod calibration;
 mod diff;
+mod edited_messages;
 pub mod eval;
-mod forms;
-pub mod frame;
-pub mod html;
+mod layer_tally;
 mod manifest;
+mod preview;
 pub mod recall;
-mod recorded;
+mod recorded_usage;
 mod replay;
 mod report;
 mod status;
-mod tally;
 
-// A replay tries the engines of this build, so the layers must be linked.
+// A replay uses the engines of this build, so the layers must be linked.
 use ctx_layers as _;
 
-pub use begins::begins;
-pub use cache::{CACHE_MIN_TOKENS, CACHE_TTL, PromptCache};
-pub use calibration::{Baseline, SessionCalibration};
-pub use diff::{Diff, Removed};
+pub use calibration::{Baseline, RecordedCompaction, SessionCalibration, requests_after};
+pub use diff::{CompactionDiff, RemovedMessage};
 pub use manifest::{manifest_at, request_ends};
-pub use recorded::{Recorded, RecordedTotals};
-pub use replay::{Setup, replay};
+pub use preview::preview;
+pub use recorded_usage::{RecordedTotals, RecordedUsage};
+pub use replay::{ReplaySetup, replay};
 pub use report::{
-    CompactionReport, Form, LayerTotals, ReplayReport, RequestDetail, RequestReport, SessionReport,
-    Totals,
+    CompactionReport, EditedMessage, LayerTotals, ReplayReport, ReplayTotals, RequestDetail,
+    RequestReport, SessionReport,
 };
 pub use status::{
-    ContextReport, ModelName, Reported, StatusReport, StatusSetup, TokenSource, status,
+    ContextReport, ModelName, ReportedSize, StatusReport, StatusSetup, TokenSource, status,
 };

@@ -1,59 +1,60 @@
-//! The manifest of any request of a replay, from the edits that were made up to it.
+//! The manifest of any request of a replay, reconstructed from the edits made up to it.
 
 use std::collections::HashMap;
 
 use ctx_core::{Action, Counter, Edit, EntryId, ManifestEntry, NodeState, Result, Tokens};
-use ctx_session::compactions::ReplayItem;
+use ctx_session::compactions::ReplayMessage;
 
-use crate::{Form, RequestDetail};
+use crate::{EditedMessage, RequestDetail};
 
-/// Where the messages of each request of a line end: request `at` carries those before place
-/// `ends[at]`.
+/// Returns where the messages of each request of a line end: request `at` contains those before
+/// index `ends[at]`.
 #[must_use]
-pub fn request_ends(line: &[ReplayItem]) -> Vec<usize> {
+pub fn request_ends(line: &[ReplayMessage]) -> Vec<usize> {
     let requests = line.iter().enumerate().filter(|(_, item)| item.item.request);
     requests.map(|(place, _)| place).collect()
 }
 
-/// Every message of request `at`, the first of which is 0, with what became of it: those of the
-/// transcript in its order, and each that was added before the message that it goes before. `line` is
-/// what was replayed, up to the request; `details` are those of the replay.
+/// Returns every message of request `at` (counted from 0) with its state: those of the transcript
+/// in order, and each inserted one before its successor. `line` holds the replayed messages up to
+/// the request; `details` are those of the replay.
 ///
-/// The replay keeps edits only, so this takes time with their number and that of the messages.
+/// The replay only stores edits, so this takes time in proportion to the number of edits and
+/// messages.
 ///
 /// # Errors
 ///
-/// What reading a message may give.
+/// Those of reading a message.
 pub fn manifest_at(
-    line: &[ReplayItem],
+    line: &[ReplayMessage],
     details: &[RequestDetail],
     counter: &Counter,
     at: usize,
 ) -> Result<Vec<ManifestEntry>> {
-    let mut fates = Fates::of(line, counter)?;
+    let mut states = MessageStates::of(line, counter)?;
     for detail in details.iter().take(at.saturating_add(1)) {
-        let forms: HashMap<&EntryId, &Form> =
+        let forms: HashMap<&EntryId, &EditedMessage> =
             detail.forms.iter().map(|form| (&form.entry, form)).collect();
         for edit in &detail.edits {
-            fates.take(edit, forms.get(&edit.entry).copied());
+            states.take(edit, forms.get(&edit.entry).copied());
         }
     }
-    Ok(fates.in_order(line.len()))
+    Ok(states.in_order(line.len()))
 }
 
-/// What became of each message so far.
-struct Fates {
+/// The state of each message so far.
+struct MessageStates {
     entries: Vec<ManifestEntry>,
     index: HashMap<EntryId, usize>,
-    /// Of those that were added, in which order: what each goes before.
+    /// For each inserted message, in the order of insertion: the message after it.
     added: Vec<Option<EntryId>>,
 }
 
-impl Fates {
-    fn of(line: &[ReplayItem], counter: &Counter) -> Result<Self> {
+impl MessageStates {
+    fn of(line: &[ReplayMessage], counter: &Counter) -> Result<Self> {
         let mut entries = Vec::with_capacity(line.len());
         let mut index = HashMap::with_capacity(line.len());
-        for ReplayItem { item, .. } in line {
+        for ReplayMessage { item, .. } in line {
             let (facts, tokens) = item.entry.measure(counter)?;
             index.insert(item.entry.id().clone(), entries.len());
             entries.push(ManifestEntry {
@@ -69,7 +70,7 @@ impl Fates {
         Ok(Self { entries, index, added: Vec::new() })
     }
 
-    fn take(&mut self, edit: &Edit, form: Option<&Form>) {
+    fn take(&mut self, edit: &Edit, form: Option<&EditedMessage>) {
         let at = match (edit.action, self.index.get(&edit.entry)) {
             (Action::Pin | Action::Move, _) => return,
             (Action::Insert, None) => self.add(edit, form),
@@ -80,7 +81,7 @@ impl Fates {
         entry.state = match edit.action {
             Action::Drop => NodeState::Dropped,
             Action::Insert => NodeState::Inserted,
-            // What was added stays so in another form too.
+            // An inserted message stays inserted in another form too.
             _ if entry.state == NodeState::Inserted => NodeState::Inserted,
             _ => NodeState::Replaced,
         };
@@ -89,7 +90,7 @@ impl Fates {
         entry.reason = Some(edit.reason.clone());
     }
 
-    fn add(&mut self, edit: &Edit, form: Option<&Form>) -> usize {
+    fn add(&mut self, edit: &Edit, form: Option<&EditedMessage>) -> usize {
         let at = self.entries.len();
         self.index.insert(edit.entry.clone(), at);
         self.added.push(form.and_then(|form| form.before.clone()));
@@ -105,7 +106,8 @@ impl Fates {
         at
     }
 
-    /// The entries with those that were added, which stand behind the `said` ones, at their places.
+    /// Returns the entries, with inserted ones, which are stored after the first `said`, moved to
+    /// their positions.
     fn in_order(mut self, said: usize) -> Vec<ManifestEntry> {
         let added = self.entries.split_off(said);
         if added.is_empty() {

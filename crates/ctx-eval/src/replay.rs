@@ -1,41 +1,42 @@
-//! Walking a transcript request by request.
+//! Replays a transcript request by request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ctx_config::Profile;
 use ctx_core::{
-    Action, AssembleRequest, Compacted, ContextEngine, ContextView, Entry, EntryId, Finished,
-    Profile, Result, SequentialIds, Timestamp, TokenLedger, Tokens, TurnContext,
+    Action, AssembleRequest, Compacted, ContextEngine, ContextView, Edit, Entry, EntryId, Finished,
+    Result, SequentialIds, Timestamp, TokenLedger, Tokens, TurnContext,
 };
 use ctx_memory::Recall;
 use ctx_model::Prices;
-use ctx_session::compactions::ReplayItem;
+use ctx_session::compactions::ReplayMessage;
 
-use crate::cache::usage;
-use crate::forms::Forms;
-use crate::tally::Tally;
+use crate::cache::{PromptCache, usage};
+use crate::edited_messages::EditedMessages;
+use crate::layer_tally::LayerTally;
 use crate::{
-    Baseline, CompactionReport, PromptCache, ReplayReport, RequestDetail, RequestReport,
-    SessionReport, Totals,
+    Baseline, CompactionReport, ReplayReport, ReplayTotals, RequestDetail, RequestReport,
+    SessionReport,
 };
 
-/// Layers whose edits count as a compaction: they replace or leave out history for good.
+/// Layers whose edits count as a compaction: they replace or drop history for good.
 const COMPACTION_LAYERS: [&str; 2] = ["compaction", "hard-prune"];
 
 const STORED: &str = "the session was compacted here";
 
-/// What a replay runs with.
+/// The settings of a replay.
 #[derive(Clone)]
-pub struct Setup {
-    /// Window, reserve, counter; system prompt and tool schemas where the transcript has them.
+pub struct ReplaySetup {
+    /// Window, reserve, counter; system prompt and tool schemas if the transcript has them.
     pub ledger: TokenLedger,
-    /// What the provider reported of the session, by which the ledger is corrected.
+    /// What the provider reported of the session, which corrects the ledger.
     pub baseline: Baseline,
-    /// The engine under trial.
+    /// The engine to evaluate.
     pub engine: Arc<dyn ContextEngine>,
     /// The profile.
     pub profile: Profile,
-    /// The model whose prices are taken, and the prices.
+    /// The model whose prices are used, and the prices.
     pub model: Option<String>,
     /// See `model`.
     pub prices: Option<Prices>,
@@ -43,9 +44,9 @@ pub struct Setup {
     pub details: bool,
 }
 
-impl std::fmt::Debug for Setup {
+impl std::fmt::Debug for ReplaySetup {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Setup")
+        f.debug_struct("ReplaySetup")
             .field("ledger", &self.ledger)
             .field("engine", self.engine.info())
             .field("profile", &self.profile)
@@ -54,22 +55,22 @@ impl std::fmt::Debug for Setup {
     }
 }
 
-/// Replays the messages of a transcript's main line. Before each message marked as a request the
-/// engine assembles the view, the view is finished, and what would have been sent is measured.
-/// Compactions that ctx stored take effect where they were made. `progress` hears how many messages
-/// are done.
+/// Replays the messages of a transcript's main line. Before each message marked as a request, the
+/// engine assembles the view, the view is finished, and the request it would have sent is measured.
+/// Compactions that ctx stored take effect where they were made. `progress` receives the number of
+/// finished messages.
 ///
 /// # Errors
 ///
-/// What the engine or reading a message may give. Nothing is sent anywhere.
+/// Those of the engine and of reading a message. Nothing is sent anywhere.
 pub async fn replay(
-    line: &[ReplayItem],
+    line: &[ReplayMessage],
     session: SessionReport,
-    setup: &Setup,
+    setup: &ReplaySetup,
     mut progress: impl FnMut(usize),
 ) -> Result<ReplayReport> {
-    let mut run = Run::new(line.len(), session, setup);
-    for (done, ReplayItem { item, compactions }) in line.iter().enumerate() {
+    let mut run = ReplayRun::new(line.len(), session, setup);
+    for (done, ReplayMessage { item, compactions }) in line.iter().enumerate() {
         for (id, compacted) in compactions {
             run.take_stored(&item.entry, id, compacted);
         }
@@ -83,32 +84,32 @@ pub async fn replay(
 }
 
 /// The state of a replay between two messages.
-struct Run<'a> {
-    setup: &'a Setup,
-    /// What simulated requests cost.
+struct ReplayRun<'a> {
+    setup: &'a ReplaySetup,
+    /// The prices of simulated requests.
     prices: Option<Prices>,
     ledger: TokenLedger,
     session: SessionReport,
     view: Option<ContextView>,
-    raw: Raw,
+    raw: FullHistory,
     sent_cache: PromptCache,
     ids: Arc<SequentialIds>,
     last_request: Option<Timestamp>,
     compactions: Vec<CompactionReport>,
     requests: Vec<RequestReport>,
     details: Vec<RequestDetail>,
-    forms: Forms,
-    tally: Tally,
-    totals: Totals,
+    forms: EditedMessages,
+    tally: LayerTally,
+    totals: ReplayTotals,
     served: Served,
 }
 
-/// Who made the requests.
+/// Which engine assembled the requests.
 #[derive(Default)]
 struct Served {
-    /// Requests that another engine made than the one that was selected.
+    /// Requests that an engine other than the selected one assembled.
     by_others: usize,
-    /// Why it made the first of them.
+    /// Why it assembled the first of them.
     why: Option<String>,
 }
 
@@ -123,24 +124,27 @@ impl Served {
 
 /// The full history: the same session with nothing ever dropped. Sizes are uncorrected.
 #[derive(Default)]
-struct Raw {
+struct FullHistory {
     total: Tokens,
     previous: Tokens,
     cache: PromptCache,
 }
 
-impl<'a> Run<'a> {
-    fn new(messages: usize, session: SessionReport, setup: &'a Setup) -> Self {
+impl<'a> ReplayRun<'a> {
+    fn new(messages: usize, session: SessionReport, setup: &'a ReplaySetup) -> Self {
         let priced = setup.prices.map(|_| 0.0);
-        let totals =
-            Totals { cost_without_usd: priced, cost_with_usd: priced, ..Totals::default() };
+        let totals = ReplayTotals {
+            cost_without_usd: priced,
+            cost_with_usd: priced,
+            ..ReplayTotals::default()
+        };
         let ledger = setup.baseline.corrected(setup.ledger.clone());
         Self {
             setup,
             session,
             prices: setup.baseline.prices(setup.prices),
             view: Some(ContextView::new(ledger.clone())),
-            raw: Raw { total: ledger.fixed(), ..Raw::default() },
+            raw: FullHistory { total: ledger.fixed(), ..FullHistory::default() },
             ledger,
             sent_cache: PromptCache::default(),
             ids: Arc::default(),
@@ -148,8 +152,8 @@ impl<'a> Run<'a> {
             compactions: Vec::new(),
             requests: Vec::with_capacity(messages / 2),
             details: Vec::new(),
-            forms: Forms::default(),
-            tally: Tally::default(),
+            forms: EditedMessages::default(),
+            tally: LayerTally::default(),
             totals,
             served: Served::default(),
         }
@@ -173,7 +177,6 @@ impl<'a> Run<'a> {
             now: now.or(self.last_request).unwrap_or_default(),
             last_request: self.last_request,
             ids: self.ids.clone(),
-            profile: self.setup.profile,
         };
         let request = AssembleRequest { session_id: self.session.path.clone(), view, turn };
         let mut view = self.setup.engine.assemble(request).await?.into_view();
@@ -189,8 +192,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Puts a stored compaction into the view. One that does not fit it, because this engine left
-    /// out what it keeps, says nothing here.
+    /// Applies a stored compaction to the view. One that does not fit, because this engine dropped
+    /// what it keeps, is ignored.
     fn take_stored(&mut self, next: &Entry, id: &EntryId, compacted: &Compacted) {
         let Some(view) = &mut self.view else { return };
         if view.compact(compacted.clone(), id.clone(), COMPACTION_LAYERS[0], STORED).is_ok() {
@@ -278,17 +281,21 @@ impl<'a> Run<'a> {
             actions,
         });
         if self.setup.details {
-            let mut components = view.components();
-            for component in &mut components {
-                component.tokens = self.ledger.corrected(component.tokens);
-            }
-            let forms = self.forms.of(&finished.edits, view);
-            self.details.push(RequestDetail { edits, components, forms });
+            self.add_detail(edits, finished, view);
         }
         Ok(())
     }
 
-    /// Adds what both requests cost to the totals, and returns the cost with ctx.
+    fn add_detail(&mut self, edits: Vec<Edit>, finished: &Finished, view: &ContextView) {
+        let mut components = view.components();
+        for component in &mut components {
+            component.tokens = self.ledger.corrected(component.tokens);
+        }
+        let forms = self.forms.of(&finished.edits, view);
+        self.details.push(RequestDetail { edits, components, forms });
+    }
+
+    /// Adds the cost of both requests to the totals, and returns the cost with ctx.
     fn charge(
         &mut self,
         answer: &Entry,
@@ -314,7 +321,7 @@ impl<'a> Run<'a> {
         }
         let (ledger, baseline) = (&self.ledger, &self.setup.baseline);
         let model = (self.setup.model.as_deref(), self.setup.prices);
-        let recorded = baseline.recorded.totals(ledger.limit(), baseline.compactions, model);
+        let recorded = baseline.recorded.totals(ledger.limit(), baseline.compactions.len(), model);
         self.totals.recorded_tokens = recorded.map(|recorded| recorded.tokens);
         self.totals.cost_recorded_usd = recorded.and_then(|recorded| recorded.cost_usd);
         let layers = self.tally.totals();
@@ -334,9 +341,10 @@ impl<'a> Run<'a> {
             acted: layers.keys().cloned().collect(),
             layers,
             profile: self.setup.profile,
-            counter: ledger.counter().kind().name().to_owned(),
+            counter: ledger.counter().kind.name().to_owned(),
             model: self.setup.model.clone(),
             recorded,
+            recorded_compactions: baseline.compactions.clone(),
             calibration: baseline.calibration,
             compactions: self.compactions,
             requests: self.requests,

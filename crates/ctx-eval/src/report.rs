@@ -1,21 +1,22 @@
-//! What a replay found. The field names are part of the command line's contract.
+//! The report of a replay. The field names are part of the command line's contract.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use ctx_core::{Component, Edit, EntryId, Message, Profile, Result, Timestamp, Tokens};
+use ctx_config::Profile;
+use ctx_core::{Component, Edit, EntryId, Message, Result, Timestamp, Tokens};
 use ctx_layers::compaction::{Details, Receipt};
 use ctx_session::Transcript;
 use serde::Serialize;
 
-use crate::{RecordedTotals, SessionCalibration};
+use crate::{RecordedCompaction, RecordedTotals, SessionCalibration};
 
 /// The transcript that was replayed.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionReport {
-    /// Where it was read from.
+    /// The path it was read from.
     pub path: String,
     /// The format: `pi`, `claude-code`, `codex`, `ponybunny`, `openai`, `anthropic`.
     pub format: String,
@@ -27,16 +28,16 @@ pub struct SessionReport {
     pub tool_results: usize,
     /// The size of the file.
     pub bytes: u64,
-    /// Lines that could not be read whole.
+    /// Lines that could not be read completely.
     pub bad_lines: u64,
 }
 
 impl SessionReport {
-    /// What is told of a transcript that was read from `path`.
+    /// Returns the report of a transcript that was read from `path`.
     ///
     /// # Errors
     ///
-    /// Where the transcript cannot be read.
+    /// If the transcript cannot be read.
     pub fn of(path: &Path, transcript: &Transcript) -> Result<Self> {
         let stats = transcript.stats()?;
         Ok(Self {
@@ -51,35 +52,34 @@ impl SessionReport {
     }
 }
 
-/// One model request: the context that stood before one answer of the transcript.
+/// One model request: the context before one answer of the transcript.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestReport {
     /// The answer that marks the request.
     pub entry_id: EntryId,
-    /// When, in milliseconds since the epoch; null where the transcript has no times.
+    /// The time, in milliseconds since the epoch; null if the transcript has no times.
     pub timestamp: Option<Timestamp>,
-    /// Prompt tokens that the provider reported of it; null where it reported none.
+    /// Prompt tokens that the provider reported; null if it reported none.
     pub recorded_tokens: Option<u64>,
-    /// Tokens of the full history, nothing ever dropped, system prompt and tool schemas included.
+    /// Tokens of the full history, nothing ever dropped, including system prompt and tool schemas.
     pub raw_tokens: Tokens,
     /// Tokens that ctx would have sent, counted and corrected the same way.
     pub sent_tokens: Tokens,
     /// How many of the sent tokens the provider's cache would have held.
     pub cached_tokens: Tokens,
-    /// Tokens at its beginning that are the same as in the request before.
+    /// Tokens at its beginning that are the same as in the previous request.
     pub unchanged_prefix: Tokens,
-    /// Whether `sentTokens` is inside window minus reserve.
+    /// Whether `sentTokens` is within window minus reserve.
     pub fits: bool,
-    /// What the request would have cost, in USD; null where the model has no price.
+    /// What the request would have cost, in USD; null if the model has no price.
     pub cost_usd: Option<f64>,
-    /// Tokens of what the long-term memory brought in for this request. What it brought in for
-    /// earlier ones may be there still.
+    /// Tokens that long-term memory recalled for this request. Those recalled for earlier requests
+    /// may still be in it.
     pub recalled_tokens: Tokens,
-    /// Messages that it left out for this request, because others have more to do with what is
-    /// asked.
+    /// Messages that it trimmed for this request, because others are more relevant to the question.
     pub trimmed_messages: u32,
-    /// Edits made for this request, by layer. Earlier edits stay in force.
+    /// Edits made for this request, by layer. Earlier edits stay in effect.
     pub actions: BTreeMap<String, u32>,
 }
 
@@ -91,37 +91,37 @@ pub struct RequestDetail {
     pub edits: Vec<Edit>,
     /// The request's size by component.
     pub components: Vec<Component>,
-    /// What messages were made into for this request, as long as there is room to keep that.
+    /// The forms of messages inserted or replaced for this request, up to a total limit.
     #[serde(skip)]
-    pub forms: Vec<Form>,
+    pub forms: Vec<EditedMessage>,
 }
 
-/// A message that this request added, or that it gave another form.
+/// A message that this request inserted, or that it gave another form.
 #[derive(Clone, Debug)]
-pub struct Form {
+pub struct EditedMessage {
     /// Its entry.
     pub entry: EntryId,
-    /// Who speaks.
+    /// Its role.
     pub role: String,
-    /// Of one that was added: the next message of the transcript that goes out after it.
+    /// For an inserted message: the next message of the transcript that is sent after it.
     pub before: Option<EntryId>,
-    /// The message as it goes out; absent where that was too much to keep.
+    /// The message as sent; absent beyond the limit of what is kept.
     pub message: Option<Arc<Message>>,
 }
 
-/// What one layer did in the whole replay. Messages are counted, not edits: one that was shortened
-/// three times is one message shortened.
+/// What one layer did in the whole replay. Messages are counted, not edits: a message that was
+/// truncated three times counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerTotals {
-    /// Messages it left out.
+    /// Messages it dropped.
     pub dropped: u32,
-    /// Messages it sent in another form, those that it left out later included.
+    /// Messages it sent in another form, including those that it dropped later.
     pub replaced: u32,
-    /// Messages it added.
+    /// Messages it inserted.
     pub inserted: u32,
-    /// Tokens it took out of the context, net of what it added. Each counts once, not for every
-    /// later request that is smaller for it.
+    /// Tokens it removed from the context, net of what it added. Each counts once, not for every
+    /// later request that is smaller because of it.
     pub tokens_removed: i64,
 }
 
@@ -129,28 +129,28 @@ pub struct LayerTotals {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionReport {
-    /// The request before which it happened: its place among `requests`, the first of which is 0.
+    /// The request before which it happened, as an index into `requests`.
     pub request: usize,
-    /// The message that came next: the answer that marks the request, as a rule.
+    /// The next message: usually the answer that marks the request.
     pub entry_id: EntryId,
-    /// The entry that it is stored as; null where the replay made it.
+    /// The entry it is stored as; null if the replay made it.
     pub id: Option<EntryId>,
     /// Whether it was stored with the session, and not made by the replay.
     pub stored: bool,
-    /// The first entry that was kept as it is.
+    /// The first entry that was kept unchanged.
     pub first_kept_entry_id: EntryId,
     /// Tokens of the request before.
     pub tokens_before: Tokens,
-    /// Tokens of the request after; null where the engine does not say.
+    /// Tokens of the request after; null if the engine does not report it.
     pub tokens_after: Option<Tokens>,
     /// The summary.
     pub summary: String,
-    /// What the engine has to say about it; of ctx's own compactions `receipt` is a [`Receipt`].
+    /// The engine's details; for ctx's own compactions, `receipt` is a [`Receipt`].
     pub details: Option<serde_json::Value>,
 }
 
 impl CompactionReport {
-    /// The receipt, where ctx itself compacted.
+    /// Returns the receipt, if ctx itself compacted.
     #[must_use]
     pub fn receipt(&self) -> Option<Receipt> {
         Some(Details::from_json(self.details.as_ref()?)?.receipt)
@@ -160,17 +160,17 @@ impl CompactionReport {
 /// Sums over all requests.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Totals {
-    /// How many requests there were.
+pub struct ReplayTotals {
+    /// The number of requests.
     pub requests: usize,
     /// Sum of the raw tokens.
     pub raw_tokens: u64,
     /// Sum of the sent tokens.
     pub sent_tokens: u64,
-    /// Prompt tokens that the provider reported, over all requests of the session, those of
-    /// abandoned branches included; null where it reported none.
+    /// Prompt tokens that the provider reported, over all requests of the session, including those
+    /// of abandoned branches; null if it reported none.
     pub recorded_tokens: Option<u64>,
-    /// What they cost at today's prices, in USD; null where there are none, or a price is not known.
+    /// Their cost at today's prices, in USD; null if there are none, or a price is not known.
     pub cost_recorded_usd: Option<f64>,
     /// Requests that would not have fitted with the full history.
     pub overflows_without: usize,
@@ -178,19 +178,19 @@ pub struct Totals {
     pub overflows_with: usize,
     /// Requests before which history was compacted.
     pub compactions: usize,
-    /// Requests for which the long-term memory brought something in.
+    /// Requests for which long-term memory recalled something.
     pub recalls: usize,
-    /// Sum of what it brought in.
+    /// Sum of the recalled tokens.
     pub recalled_tokens: u64,
-    /// Messages that it left out.
+    /// Messages that it trimmed.
     pub trimmed_messages: u64,
-    /// Calls that were made of models that write summaries.
+    /// Calls of models that write summaries.
     pub summary_calls: usize,
-    /// What they cost, in USD; null where a price is not known.
+    /// Their cost, in USD; null if a price is not known.
     pub summary_cost_usd: Option<f64>,
-    /// Cost of the full history, in USD; null where the model has no price.
+    /// Cost of the full history, in USD; null if the model has no price.
     pub cost_without_usd: Option<f64>,
-    /// Cost with ctx, in USD, summary calls included; null where the model has no price.
+    /// Cost with ctx, in USD, including summary calls; null if the model has no price.
     pub cost_with_usd: Option<f64>,
     /// Share of the sent tokens that the provider's cache would have held, 0 to 1.
     pub prefix_reuse: f64,
@@ -204,21 +204,21 @@ pub struct ReplayReport {
     pub session: SessionReport,
     /// The model's window.
     pub window: Tokens,
-    /// What is kept free of it for the answer.
+    /// The part of it that is kept free for the answer.
     pub reserve: Tokens,
-    /// The engine that was selected.
+    /// The selected engine.
     pub engine: String,
-    /// Requests that it made.
+    /// Requests that it assembled.
     pub engine_answered: usize,
-    /// How often it failed, whatever it was asked for.
+    /// The number of its failures, for any operation.
     pub engine_failures: u64,
-    /// The engine that made the others; null where there are none.
+    /// The fallback engine that assembled the others; null if there are none.
     pub stand_in: Option<String>,
-    /// Why it made the first of them.
+    /// Why it assembled the first of them.
     pub stand_in_reason: Option<String>,
-    /// What a person should be told of the engine: empty until the host has taken it there.
+    /// Warnings about the engine for the user. Empty until the host adds them.
     pub warnings: Vec<String>,
-    /// The layers that did something.
+    /// The layers that made edits.
     pub acted: BTreeSet<String>,
     /// What each of them did.
     pub layers: BTreeMap<String, LayerTotals>,
@@ -226,19 +226,21 @@ pub struct ReplayReport {
     pub profile: Profile,
     /// The counter.
     pub counter: String,
-    /// The model whose prices were taken.
+    /// The model whose prices were used.
     pub model: Option<String>,
-    /// What the provider reported, over all requests of the session; null where it reported none.
+    /// What the provider reported, over all requests of the session; null if it reported nothing.
     pub recorded: Option<RecordedTotals>,
-    /// How counted sizes were corrected by that; null where there was nothing to correct them by.
+    /// The compactions in the session that the agent made, in order.
+    pub recorded_compactions: Vec<RecordedCompaction>,
+    /// How counted sizes were corrected by that; null if they were not.
     pub calibration: Option<SessionCalibration>,
     /// The compactions, in order.
     pub compactions: Vec<CompactionReport>,
     /// The requests, in order.
     pub requests: Vec<RequestReport>,
-    /// Details of the requests, in the same order; empty unless asked for.
+    /// Details of the requests, in the same order; empty unless requested.
     #[serde(skip)]
     pub details: Vec<RequestDetail>,
     /// The sums.
-    pub totals: Totals,
+    pub totals: ReplayTotals,
 }

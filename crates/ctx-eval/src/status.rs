@@ -1,26 +1,26 @@
-//! What a session holds, and how full its context is.
+//! The status of a session: its contents, and how full its context is.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
+use ctx_config::Profile;
 use ctx_core::{
-    ContextView, EngineState, Entry, EntryId, Error, Message, Profile, Result, Role, TokenLedger,
-    Tokens,
+    ContextView, EngineState, Entry, EntryId, Message, Result, Role, TokenLedger, Tokens, Usage,
 };
 use ctx_session::Transcript;
-use ctx_session::engine_health::EngineTrouble;
+use ctx_session::engine_health::FailedEngine;
 use serde::Serialize;
 
-use crate::{Recorded, SessionCalibration, SessionReport};
+use crate::{RecordedUsage, SessionCalibration, SessionReport};
 
-/// What a status is measured against.
+/// The settings of a status.
 #[derive(Clone, Debug)]
 pub struct StatusSetup {
-    /// Window, reserve, counter; system prompt and tool schemas where the transcript has them.
+    /// Window, reserve, counter; system prompt and tool schemas if the transcript has them.
     pub ledger: TokenLedger,
     /// Where the window comes from.
     pub source: String,
-    /// Where a recorded size says it: that size, and the catalogue's window.
+    /// If a recorded size determines the window: that size, and the catalogue's window.
     pub proof: Option<(Tokens, Tokens)>,
     /// Whether the guard warns of it.
     pub should_warn: bool,
@@ -28,15 +28,15 @@ pub struct StatusSetup {
     pub should_block: bool,
     /// The profile.
     pub profile: Profile,
-    /// The engine that is selected.
+    /// The selected engine.
     pub engine: String,
     /// What selects it: `flag`, `model`, `agent`, `global` or `default`.
     pub engine_source: String,
-    /// What went wrong when it was last asked.
-    pub engine_trouble: Option<EngineTrouble>,
+    /// The engine's last failure.
+    pub engine_trouble: Option<FailedEngine>,
 }
 
-/// The context as the next request would carry it, before any layer.
+/// The context of the next request, before any layer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextReport {
@@ -44,25 +44,25 @@ pub struct ContextReport {
     pub messages: usize,
     /// Messages by role.
     pub roles: BTreeMap<String, usize>,
-    /// Tokens of the last request, system prompt and tools included: the provider's figure where
-    /// there is one. Where there is none, of the request that would go out now.
+    /// Tokens of the last request, including system prompt and tools: the provider's figure if
+    /// there is one, else those of the request that would be sent now.
     pub tokens: Tokens,
     /// Where `tokens` comes from.
     pub source: TokenSource,
-    /// Tokens added since that request: its answer, and what followed. The answer is the
-    /// provider's figure, the rest is estimated.
+    /// Tokens added since that request: its answer, and what followed. The answer is the provider's
+    /// figure, the rest is estimated.
     pub pending_tokens: Tokens,
-    /// What a request may measure: window minus reserve.
+    /// The maximum size of a request: window minus reserve.
     pub limit: Tokens,
-    /// Tokens of the messages by the counter, uncorrected, in the forms in which they go out: those
-    /// that a compaction or an earlier request shortened are shorter.
+    /// Tokens of the messages by the counter, uncorrected, in the forms in which they are sent:
+    /// smaller for messages that a compaction or an earlier request truncated.
     pub counted_tokens: Tokens,
     /// The compaction the context starts with.
     pub compaction: Option<String>,
 }
 
 impl ContextReport {
-    /// The next request: the last one, and what was added since.
+    /// Returns the size of the next request: the last one, and what was added since.
     #[must_use]
     pub fn next_request(&self) -> Tokens {
         self.tokens + self.pending_tokens
@@ -73,11 +73,11 @@ impl ContextReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TokenSource {
-    /// The provider reported it.
+    /// Reported by the provider.
     Provider,
     /// Counted, and corrected by what the provider reported of this session.
     Calibrated,
-    /// Counted: the transcript holds no report.
+    /// Counted: the transcript has no reported figures.
     #[default]
     Estimated,
 }
@@ -92,14 +92,14 @@ impl fmt::Display for TokenSource {
     }
 }
 
-/// What the provider last said about the session's size.
+/// The session's size as last reported by the provider.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Reported {
+pub struct ReportedSize {
     /// Its count of the last answer's prompt and text, plus an estimate of what followed.
     pub tokens: u64,
-    /// Reported tokens per counted token, of the request the report belongs to; see `calibration`
-    /// of the report for what is used. `None` where the session was compacted since.
+    /// Reported tokens per counted token, of the reported request; see `calibration` of the report
+    /// for what is used. `None` if the session was compacted since.
     pub calibration: Option<f64>,
 }
 
@@ -123,41 +123,42 @@ pub struct StatusReport {
     pub name: Option<String>,
     /// The entry that the next one will follow.
     pub leaf: Option<String>,
-    /// Tips of branches.
+    /// The number of branch tips.
     pub branches: usize,
     /// Labelled entries: id to label.
     pub labels: BTreeMap<String, String>,
     /// Compactions on the branch.
     pub compactions: usize,
-    /// The thinking level in force.
+    /// The current thinking level.
     pub thinking_level: String,
-    /// The model in force.
+    /// The current model.
     pub model: Option<ModelName>,
     /// The context.
     pub context: ContextReport,
     /// Tokens of all messages in the file, on all branches.
     pub all_messages_tokens: u64,
     /// What the provider reported.
-    pub reported: Option<Reported>,
-    /// How counted sizes of this session become the provider's; null where it reported nothing.
+    pub reported: Option<ReportedSize>,
+    /// How counted sizes of this session are corrected to the provider's; null if it reported
+    /// nothing.
     pub calibration: Option<SessionCalibration>,
     /// The profile.
     pub profile: Profile,
-    /// The engine that is selected.
+    /// The selected engine.
     pub engine: String,
     /// What selects it: `flag`, `model`, `agent`, `global` or `default`.
     pub engine_source: String,
-    /// Whether it worked when it was last asked: `ok`, or `degraded`.
+    /// Whether it worked when last used: `ok`, or `degraded`.
     pub engine_state: EngineState,
-    /// What went wrong, where it did not.
-    pub engine_trouble: Option<EngineTrouble>,
+    /// Its last failure, if it is degraded.
+    pub engine_trouble: Option<FailedEngine>,
     /// The counter.
     pub counter: String,
     /// The model's window.
     pub window: Tokens,
     /// Where the window comes from: `model`, `modelsConfig`, `agentContextTokens`, `default`;
-    /// `recordedCompaction`, where the agent compacted by itself in a smaller window than the
-    /// catalogue's; `recordedRequest`, where a larger prompt was answered.
+    /// `recordedCompaction` if the agent compacted by itself in a smaller window than the
+    /// catalogue's; `recordedRequest` if a larger prompt was answered.
     pub source: String,
     /// The size at which the agent compacted by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,26 +166,26 @@ pub struct StatusReport {
     /// The size of the prompt that was answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered_prompt: Option<Tokens>,
-    /// The model's window in the catalogue, where that is not what counts.
+    /// The model's window in the catalogue, if another one is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catalogued_window: Option<Tokens>,
     /// Whether the window guard warns.
     pub should_warn: bool,
     /// Whether the window guard refuses.
     pub should_block: bool,
-    /// What is kept free of the window.
+    /// The part of the window that is kept free.
     pub reserve: Tokens,
     /// Window minus reserve.
     pub limit: Tokens,
-    /// Tokens of the system prompt, where the transcript has it.
+    /// Tokens of the system prompt, if the transcript has it.
     pub system: Tokens,
-    /// Tokens of the tool schemas, where the transcript has them.
+    /// Tokens of the tool schemas, if the transcript has them.
     pub tools: Tokens,
     /// The whole request over the limit, 0 to 1 and beyond.
     pub used_share: f64,
     /// Whether the request is over the limit.
     pub should_compact: bool,
-    /// Damage found in the file, and what was made of it.
+    /// Damage found in the file, and how it was handled.
     pub problems: Vec<String>,
 }
 
@@ -192,88 +193,50 @@ pub struct StatusReport {
 ///
 /// # Errors
 ///
-/// What reading the transcript may give.
+/// Those of reading the transcript.
 pub fn status(
     transcript: &Transcript,
     session: SessionReport,
     setup: &StatusSetup,
 ) -> Result<StatusReport> {
     let ledger = &setup.ledger;
-    let mut all_tokens = 0;
-    let mut by_id = HashMap::new();
-    for entry in transcript.all_messages() {
-        let measured = Measured::of(&*entry.message()?, ledger);
-        all_tokens += measured.tokens.get();
-        by_id.insert(entry.id().clone(), measured);
-    }
-    // An entry in memory is not what the file holds: an edit or a summary made it.
-    let measured = |entry: &Entry| match by_id.get(entry.id()).filter(|_| !entry.is_held()) {
-        Some(measured) => Ok(measured.clone()),
-        None => Ok::<_, Error>(Measured::of(&*entry.message()?, ledger)),
-    };
-    let recorded = Recorded::of(transcript)?;
+    let sizes = MessageSizes::of(transcript, ledger)?;
+    let recorded = RecordedUsage::of(transcript)?;
     let line = transcript.main_line()?;
     let calibration = SessionCalibration::fit(transcript, &line, &recorded, |entry| {
-        let Measured { tokens, is_seen, .. } = measured(entry)?;
+        let Measured { tokens, is_seen, .. } = sizes.get(entry)?;
         Ok(if is_seen { tokens } else { Tokens::ZERO })
     })?;
     let context = transcript.context(None)?;
-    let mut report = ContextReport {
-        compaction: context.compaction.as_ref().map(ToString::to_string),
-        limit: ledger.limit(),
-        ..ContextReport::default()
-    };
     let before = before_compaction(transcript, context.compaction.as_ref())?;
-    let mut last = None;
-    let mut reported: Option<Reported> = None;
+    let mut sums = ContextSums::default();
     for entry in &context.entries {
-        let Measured { role, tokens, failed, .. } = measured(entry)?;
         let usage = recorded.usage(entry.id());
-        let is_current = !before.contains(entry.id());
-        if let Some(usage) = usage.filter(|_| is_current) {
-            last = Some((usage, report.counted_tokens, tokens));
-        }
-        match usage.filter(|_| !failed) {
-            Some(usage) => {
-                let counted = f64::from((report.counted_tokens + tokens).0.max(1));
-                let calibration = is_current.then(|| usage.total() as f64 / counted);
-                reported = Some(Reported { tokens: usage.total(), calibration });
-            }
-            None => {
-                if let Some(reported) = &mut reported {
-                    reported.tokens += tokens.get();
-                }
-            }
-        }
-        report.messages += 1;
-        *report.roles.entry(role.name().to_owned()).or_default() += 1;
-        report.counted_tokens += tokens;
+        sums.add(&sizes.get(entry)?, usage, !before.contains(entry.id()));
     }
-    let counted = report.counted_tokens;
-    let sent = transcript.sent_forms(None)?;
-    if !sent.is_empty() {
-        // What was sent in a shorter form goes out in that form again.
+    let sent = transcript.projections(None)?;
+    let sent_tokens = if sent.is_empty() {
+        sums.counted
+    } else {
+        // A projection that was sent is sent again.
         let mut view = ContextView::new(ledger.clone()).with_projections(sent);
         for entry in &context.entries {
             view.append(entry.clone())?;
         }
-        report.counted_tokens = view.total();
-    }
-    let limit = ledger.limit();
-    let corrected = |tokens: Tokens| tokens.scale(calibration.map_or(1.0, |fit| fit.factor));
-    (report.tokens, report.source) = match (last, &calibration) {
-        (Some((usage, ..)), _) => (reported_tokens(usage.prompt()), TokenSource::Provider),
-        (None, Some(fit)) => {
-            let ledger = fit.apply(ledger.clone());
-            let whole = ledger.corrected(report.counted_tokens + ledger.fixed());
-            (whole, TokenSource::Calibrated)
-        }
-        (None, None) => (report.counted_tokens + ledger.fixed(), TokenSource::Estimated),
+        view.total()
     };
-    if let Some((usage, before, answer)) = last {
-        let answered = usage.answer().map_or_else(|| corrected(answer), reported_tokens);
-        report.pending_tokens = answered + corrected(counted - before - answer);
-    }
+    let limit = ledger.limit();
+    let (tokens, source) = sums.last_request(sent_tokens, ledger, calibration.as_ref());
+    let report = ContextReport {
+        tokens,
+        source,
+        pending_tokens: sums.pending(calibration.as_ref()),
+        limit,
+        counted_tokens: sent_tokens,
+        compaction: context.compaction.as_ref().map(ToString::to_string),
+        messages: context.entries.len(),
+        roles: sums.roles,
+    };
     let used = report.next_request();
     let (auto_compacted_at, answered_prompt) = match setup.proof {
         Some((size, window)) if size > window => (None, Some(size)),
@@ -287,8 +250,8 @@ pub fn status(
         compactions: transcript.compactions()?,
         thinking_level: context.thinking_level,
         model: context.model.map(|(provider, model_id)| ModelName { provider, model_id }),
-        all_messages_tokens: all_tokens,
-        reported,
+        all_messages_tokens: sizes.total,
+        reported: sums.reported,
         calibration,
         profile: setup.profile,
         engine: setup.engine.clone(),
@@ -298,7 +261,7 @@ pub fn status(
             None => EngineState::Ok,
         },
         engine_trouble: setup.engine_trouble.clone(),
-        counter: ledger.counter().kind().name().to_owned(),
+        counter: ledger.counter().kind.name().to_owned(),
         window: ledger.window(),
         source: setup.source.clone(),
         auto_compacted_at,
@@ -318,24 +281,109 @@ pub fn status(
     })
 }
 
-/// The messages that were there when the compaction was made. What providers reported with them is
-/// the size of requests that carried more than is left.
+/// Returns the messages before the compaction. The sizes that providers reported with them are of
+/// requests that contained more than is left.
 fn before_compaction(
     transcript: &Transcript,
     compaction: Option<&EntryId>,
 ) -> Result<HashSet<EntryId>> {
     let Some(compaction) = compaction else { return Ok(HashSet::new()) };
-    let line = transcript.line_to(Some(compaction))?;
+    let line = transcript.messages_to(Some(compaction))?;
     Ok(line.iter().map(|item| item.entry.id().clone()).collect())
 }
 
-/// What a status needs of one message.
+/// The measurements of all messages of a transcript.
+struct MessageSizes<'a> {
+    ledger: &'a TokenLedger,
+    by_id: HashMap<EntryId, Measured>,
+    total: u64,
+}
+
+impl<'a> MessageSizes<'a> {
+    fn of(transcript: &Transcript, ledger: &'a TokenLedger) -> Result<Self> {
+        let mut sizes = Self { ledger, by_id: HashMap::new(), total: 0 };
+        for entry in transcript.all_messages() {
+            let measured = Measured::of(&*entry.message()?, ledger);
+            sizes.total += measured.tokens.get();
+            sizes.by_id.insert(entry.id().clone(), measured);
+        }
+        Ok(sizes)
+    }
+
+    fn get(&self, entry: &Entry) -> Result<Measured> {
+        // An entry in memory differs from the file: an edit or a summary made it.
+        match self.by_id.get(entry.id()).filter(|_| !entry.is_in_memory()) {
+            Some(measured) => Ok(measured.clone()),
+            None => Ok(Measured::of(&*entry.message()?, self.ledger)),
+        }
+    }
+}
+
+/// The sums over the messages of the context.
+#[derive(Default)]
+struct ContextSums {
+    roles: BTreeMap<String, usize>,
+    counted: Tokens,
+    /// The last usage since the compaction, the counted tokens before its answer, and the answer's.
+    last: Option<(Usage, Tokens, Tokens)>,
+    reported: Option<ReportedSize>,
+}
+
+impl ContextSums {
+    /// Adds the next message. `is_current` is false for one from before the compaction.
+    fn add(&mut self, message: &Measured, usage: Option<Usage>, is_current: bool) {
+        if let Some(usage) = usage.filter(|_| is_current) {
+            self.last = Some((usage, self.counted, message.tokens));
+        }
+        match usage.filter(|_| !message.failed) {
+            Some(usage) => {
+                let counted = f64::from((self.counted + message.tokens).0.max(1));
+                let calibration = is_current.then(|| usage.total() as f64 / counted);
+                self.reported = Some(ReportedSize { tokens: usage.total(), calibration });
+            }
+            None => {
+                if let Some(reported) = &mut self.reported {
+                    reported.tokens += message.tokens.get();
+                }
+            }
+        }
+        *self.roles.entry(message.role.name().to_owned()).or_default() += 1;
+        self.counted += message.tokens;
+    }
+
+    /// Returns the size of the last request, or else of the one that would be sent now.
+    fn last_request(
+        &self,
+        sent: Tokens,
+        ledger: &TokenLedger,
+        calibration: Option<&SessionCalibration>,
+    ) -> (Tokens, TokenSource) {
+        match (&self.last, calibration) {
+            (Some((usage, ..)), _) => (reported_tokens(usage.prompt()), TokenSource::Provider),
+            (None, Some(fit)) => {
+                let ledger = fit.apply(ledger.clone());
+                (ledger.corrected(sent + ledger.fixed()), TokenSource::Calibrated)
+            }
+            (None, None) => (sent + ledger.fixed(), TokenSource::Estimated),
+        }
+    }
+
+    /// Returns the tokens since the last request: its answer, and what followed.
+    fn pending(&self, calibration: Option<&SessionCalibration>) -> Tokens {
+        let Some((usage, before, answer)) = self.last else { return Tokens::ZERO };
+        let corrected = |tokens: Tokens| tokens.scale(calibration.map_or(1.0, |fit| fit.factor));
+        let answered = usage.answer().map_or_else(|| corrected(answer), reported_tokens);
+        answered + corrected(self.counted - before - answer)
+    }
+}
+
+/// The measurements of one message for a status.
 #[derive(Clone)]
 struct Measured {
     role: Role,
     tokens: Tokens,
     is_seen: bool,
-    /// Whether it is an answer that broke off.
+    /// Whether it is an answer that was interrupted.
     failed: bool,
 }
 
@@ -350,7 +398,7 @@ impl Measured {
     }
 }
 
-/// A plausible report fits.
+/// Saturates: a plausible figure fits.
 fn reported_tokens(tokens: u64) -> Tokens {
     Tokens(u32::try_from(tokens).unwrap_or(u32::MAX))
 }

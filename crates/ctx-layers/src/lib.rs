@@ -1,25 +1,25 @@
-//! Names each layer crate once, a feature each: linking this crate fills the registry.
+//! Links every layer crate, one Cargo feature per layer, so that each registers itself.
 //!
-//! `inventory` finds only what is linked, and a crate that no code names is not.
+//! `inventory` only finds crates that are linked, and a crate that no code names is not linked.
 
 #![forbid(unsafe_code)]
 
-/// Layer 3, for those who compact or audit by themselves.
+/// Layer 3, for direct use of compaction and audit.
 #[cfg(feature = "compaction")]
 pub use ctx_compaction as compaction;
-/// Long-term memory, for those who archive and search by themselves.
+/// Long-term memory, for direct use of archive and search.
 #[cfg(feature = "memory")]
 pub use ctx_memory as memory;
 #[cfg(feature = "pruning")]
 use ctx_pruning as _;
-/// Layer 2, for those who bound a result when it is written.
+/// Layer 2, for bounding a result when it is written.
 #[cfg(feature = "tool-guard")]
 pub use ctx_tool_guard as tool_guard;
-/// Layer 1, for those who settle a window by themselves.
+/// Layer 1, for resolving a context window.
 #[cfg(feature = "window-guard")]
 pub use ctx_window_guard as window_guard;
 
-/// The layers that are linked, by the names they have in manifests and in their order.
+/// The linked layers, by the names they have in manifests, in the order they run.
 pub const LINKED: &[&str] = &[
     #[cfg(feature = "window-guard")]
     "window-guard",

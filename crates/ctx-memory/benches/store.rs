@@ -1,10 +1,10 @@
-//! How long a store takes to find, to take in and to open, and how large its index is.
+//! Measures how long a store takes to search, add and open, and how large its index is.
 //!
-//! `CTX_BENCH_SEGMENTS` is how many segments there are, 20,000 if it is not set. Vectors lie around
-//! topics, as those of a model do. `CTX_BENCH_STORE` names a folder where a store is kept for the next
-//! run: to make one of a million takes a while.
+//! `CTX_BENCH_SEGMENTS` sets the number of segments, 20,000 by default. Vectors are clustered
+//! around topics, like those of a model. `CTX_BENCH_STORE` names a folder where the store is kept
+//! for the next run, because filling a store of a million segments takes a while.
 
-mod said;
+mod conversation;
 
 use std::hint::black_box;
 use std::io::Write;
@@ -16,17 +16,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use criterion::{Criterion, criterion_group, criterion_main};
 use ctx_core::{Embedder, Result, Timer, Timestamp};
-use ctx_memory::archive::Limits;
-use ctx_memory::{HashEmbedder, Memory, Query, SearchSettings, Settings, VectorModel, Vectors};
+use ctx_memory::archive::ArchiveLimits;
+use ctx_memory::{
+    HashEmbedder, Memory, MemorySettings, Query, SearchSettings, VectorModel, Vectors,
+};
 
-use crate::said::{Numbers, questions, segment};
+use crate::conversation::{Numbers, questions, segment};
 
-/// With more segments than these, what adding takes is not measured: it is the same.
+/// Above this number of segments, adding is not measured: its duration stays the same.
 const MANY: usize = 100_000;
 const TOPICS: u64 = 2_000;
 const DIMENSIONS: usize = 384;
 
-/// A vector near the centre of a topic.
+/// Returns a vector near the centre of a topic.
 fn vector(n: u64) -> Vec<f32> {
     let mut topic = Numbers(n % TOPICS + 1);
     let mut own = Numbers(n + 1_000_003);
@@ -54,7 +56,7 @@ impl Embedder for Topics {
     }
 }
 
-/// No deadline ever passes.
+/// A deadline that never passes.
 struct Forever;
 
 #[async_trait]
@@ -68,9 +70,9 @@ impl Timer for Forever {
     }
 }
 
-fn settings(vectors: Vectors, weight: f32) -> Settings {
-    let mut settings = Settings::default();
-    settings.limits = Limits { max_segments: usize::MAX, eviction_days: 0 };
+fn settings(vectors: Vectors, weight: f32) -> MemorySettings {
+    let mut settings = MemorySettings::default();
+    settings.limits = ArchiveLimits { max_segments: usize::MAX, eviction_days: 0 };
     settings.vectors = vectors;
     settings.search = SearchSettings {
         hash_weight: weight,
@@ -81,9 +83,9 @@ fn settings(vectors: Vectors, weight: f32) -> Settings {
     settings
 }
 
-/// Fills a store, with its index on disk and its vectors made.
-fn filled(folder: &Path, settings: Settings, count: usize) -> Memory {
-    let memory = Memory::open(folder, "main", settings);
+/// Fills a store, writes its index to disk and computes its vectors.
+fn filled(folder: &Path, settings: MemorySettings, count: usize) -> Memory {
+    let memory = Memory::open(folder, settings);
     let known = memory.stats().expect("it can be read").segments;
     let count = if known < count { count } else { 0 };
     for from in (0..count).step_by(1_000) {
@@ -96,7 +98,7 @@ fn filled(folder: &Path, settings: Settings, count: usize) -> Memory {
     memory
 }
 
-/// The memory of this process, as Linux tells it: now, and the most it was.
+/// Returns the current and the peak memory of this process, as reported by Linux.
 fn resident() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let lines =
@@ -153,13 +155,13 @@ fn store(c: &mut Criterion) {
     drop(memory);
     c.bench_function(&format!("open and search, {count}"), |b| {
         b.iter(|| {
-            let memory = Memory::open(&folder, "main", settings(Vectors::None, 0.0));
+            let memory = Memory::open(&folder, settings(Vectors::None, 0.0));
             black_box(ask(&memory, None))
         });
     });
     c.bench_function(&format!("open and search with vectors, {count}"), |b| {
         b.iter(|| {
-            let memory = Memory::open(&folder, "main", settings(model.clone(), 0.5));
+            let memory = Memory::open(&folder, settings(model.clone(), 0.5));
             black_box(ask(&memory, Some(&vectors[0])))
         });
     });

@@ -1,22 +1,23 @@
-//! How long recall takes in a turn: a view of 1,000 messages, an archive of 20,000 segments, the block.
+//! Measures recall per turn: a view of 1,000 messages, an archive of 20,000 segments, and the
+//! block.
 //!
-//! Each turn says something new, so each asks memory, and the view is full, so every now and then one
-//! trims. `CTX_BENCH_SEGMENTS` and `CTX_BENCH_TURNS` say otherwise.
+//! Each turn adds new text, so each turn searches memory. The view is full, so some turns also
+//! trim. `CTX_BENCH_SEGMENTS` and `CTX_BENCH_TURNS` override the sizes.
 
-mod said;
+mod conversation;
 
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ctx_core::{
-    ContextView, Counter, Entry, Layer, Message, Profile, Role, SequentialIds, Timestamp,
-    TokenLedger, Tokens, TurnContext,
+    ContextView, Counter, Entry, Layer, Message, Role, SequentialIds, Timestamp, TokenLedger,
+    Tokens, TurnContext,
 };
-use ctx_memory::archive::{Limits, SegmentMaker};
-use ctx_memory::{Config, Memory, Recall, SessionMemory, Settings};
+use ctx_memory::archive::{ArchiveLimits, SegmentMaker};
+use ctx_memory::{Config, Memory, MemorySettings, Recall, SessionMemory};
 
-use crate::said::{Numbers, questions, segment, spelled};
+use crate::conversation::{Numbers, questions, segment, spelled};
 
 const MESSAGES: usize = 1_000;
 
@@ -25,14 +26,14 @@ fn number(name: &str, default: usize) -> usize {
 }
 
 fn say(view: &mut ContextView, role: Role, n: usize, text: &str) {
-    let entry = Entry::held(format!("e{n}"), Message::text(role, text));
+    let entry = Entry::in_memory(format!("e{n}"), Message::text(role, text));
     view.append(Arc::new(entry)).expect("a message");
 }
 
 fn filled(folder: &std::path::Path, count: usize) -> Memory {
-    let mut settings = Settings::default();
-    settings.limits = Limits { max_segments: usize::MAX, eviction_days: 0 };
-    let memory = Memory::open(folder, "main", settings);
+    let mut settings = MemorySettings::default();
+    settings.limits = ArchiveLimits { max_segments: usize::MAX, eviction_days: 0 };
+    let memory = Memory::open(folder, settings);
     for from in (0..count).step_by(1_000) {
         let segments: Vec<_> = (from..count.min(from + 1_000)).map(segment).collect();
         memory.add(&segments).expect("it can be written");
@@ -42,7 +43,7 @@ fn filled(folder: &std::path::Path, count: usize) -> Memory {
     memory
 }
 
-/// What is asked: something that was said, and words of its own.
+/// Returns a question made of an archived text and of words of its own.
 fn asked(n: usize, questions: &[String]) -> String {
     let mut numbers = Numbers(n as u64 + 5);
     let own = spelled(numbers.word());
@@ -72,12 +73,8 @@ fn main() {
     let (mut times, mut trimming, mut blocks) = (Vec::new(), Vec::new(), 0);
     for n in 0..turns {
         say(&mut view, Role::User, said, &asked(n, &questions));
-        let turn = TurnContext {
-            now: Timestamp(1_900_000_000_000),
-            last_request: None,
-            ids: ids.clone(),
-            profile: Profile::default(),
-        };
+        let turn =
+            TurnContext { ids: ids.clone(), ..TurnContext::at(Timestamp(1_900_000_000_000)) };
         let edits = view.edits().len();
         let started = Instant::now();
         let prepared = layer

@@ -1,13 +1,14 @@
-//! What the archive and redaction cost: `cargo run --release -p ctx-memory --example archive_cost`.
+//! Measures archiving and redaction: `cargo run --release -p ctx-memory --example archive_cost`.
 
-// An example prints, and may give up.
+// An example may print and panic.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::time::Instant;
 
 use ctx_core::{Counter, CounterKind, Message, Role, Timestamp};
-use ctx_memory::archive::{Limits, SegmentMaker, Segments};
-use ctx_memory::{Redactor, SegmentId};
+use ctx_memory::SegmentId;
+use ctx_memory::archive::{ArchiveLimits, SegmentMaker, Segments};
+use ctx_redact::Redactor;
 
 const SEGMENTS: usize = 20_000;
 const NOW: Timestamp = Timestamp(1_770_000_000_000);
@@ -15,7 +16,7 @@ const NOW: Timestamp = Timestamp(1_770_000_000_000);
 fn main() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("segments.jsonl");
-    let limits = Limits { max_segments: SEGMENTS, eviction_days: 0 };
+    let limits = ArchiveLimits { max_segments: SEGMENTS, eviction_days: 0 };
     let maker = SegmentMaker::new("main", "s", Counter::new(CounterKind::Chars3));
     let said = |nth: usize| {
         let text = format!(

@@ -1,5 +1,6 @@
-//! What `autoRecallMinScore` lets through: of queries that an archive can answer, and of those that it
-//! cannot. `bench/retrieval/auto_recall.py` makes them of labelled conversations.
+//! Measures what `autoRecallMinScore` lets through, for queries that an archive can answer and for
+//! queries that it cannot. `bench/retrieval/auto_recall.py` makes the queries from labelled
+//! conversations.
 //!
 //! ```text
 //! python3 bench/retrieval/auto_recall.py > queries.json
@@ -12,7 +13,7 @@ use std::io::Write;
 
 use ctx_core::{Counter, MemoryStore, RecallRequest, Role, Timestamp};
 use ctx_memory::archive::SegmentMaker;
-use ctx_memory::{Memory, Metadata, Segment, SegmentId, SessionMemory, Settings};
+use ctx_memory::{Memory, MemorySettings, Metadata, Segment, SegmentId, SessionMemory};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -34,7 +35,7 @@ struct Asked {
     kind: String,
     archive: String,
     text: String,
-    /// Turns from here on are in the window.
+    /// Turns from this index on are in the window.
     upto: Option<usize>,
     #[serde(default)]
     evidence: Vec<usize>,
@@ -107,9 +108,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn archive(turns: &[Turn]) -> Result<SessionMemory, Box<dyn Error>> {
-    let mut settings = Settings::default();
+    let mut settings = MemorySettings::default();
     settings.limits.max_segments = usize::MAX;
-    let memory = Memory::in_memory("main", settings);
+    let memory = Memory::in_memory(settings);
     for (n, turn) in turns.iter().enumerate() {
         let segment = Segment {
             id: SegmentId::of("s", &turn.role, &format!("{n} {}", turn.text)),

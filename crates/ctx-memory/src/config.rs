@@ -2,18 +2,18 @@
 
 use std::path::Path;
 
-use ctx_core::{Error, ErrorKind, Profile, Result, Tokens};
+use ctx_core::{Error, ErrorKind, Result, Tokens};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::SearchSettings;
-use crate::facts::Cap;
+use crate::facts::DailyBudget;
 
 /// No model has longer vectors.
 const MOST_DIMENSIONS: f64 = 65_536.0;
 
-/// What makes vectors of texts.
+/// What computes vectors of texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmbeddingModel {
@@ -22,17 +22,17 @@ pub enum EmbeddingModel {
     Hash,
     /// A BERT-type model from a folder on this machine.
     Transformer,
-    /// A server's `/embeddings`.
+    /// A server's `/embeddings` endpoint.
     Http,
 }
 
-/// Where a recall block stands in the request.
+/// Where a recall block is inserted in the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// Right before the newest user message. What was sent before stays as it was, earlier blocks
-    /// too, so the provider's cached prefix holds; earlier blocks go all at once, when there is a
-    /// need.
+    /// Right before the newest user message. Everything before it stays unchanged, earlier blocks
+    /// included, so the provider's cached prefix holds. Earlier blocks are removed all at once,
+    /// when needed.
     #[default]
     BeforeNewest,
     /// After system prompt and summary, one block at a time (OpenClaw's memory extension). Each new
@@ -44,8 +44,8 @@ pub enum Placement {
 ///
 /// # Notes
 ///
-/// Off by default. Names and numbers are those of OpenClaw's memory extension; what it does not have
-/// is under `recall` and `search`.
+/// Off by default. Names and numbers are those of OpenClaw's memory extension; settings it does not
+/// have are under `recall` and `search`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Config {
@@ -53,99 +53,82 @@ pub struct Config {
     pub enabled: bool,
     /// The longest recall block, in tokens; at most a tenth of the window. Default: 4000.
     pub hard_cap_tokens: u32,
-    /// What makes vectors. Default: `hash`.
+    /// What computes vectors. Default: `hash`.
     pub embedding_model: EmbeddingModel,
     /// For `transformer`: the folder with `config.json`, `tokenizer.json` and `model.safetensors`.
     /// For `http`: the model, as `provider/name` of `models.providers`. Default: none.
     pub embedding_source: Option<String>,
-    /// For `http`: how many numbers a vector of the model has, where ctx does not know it by name.
+    /// For `http`: the number of dimensions of the model's vectors, if ctx does not know the model.
     /// Default: none.
     #[schemars(range(min = 1, max = 65536))]
     pub embedding_dimensions: Option<u32>,
     /// Whether secrets are masked before anything is written. Default: true.
     pub redaction: bool,
-    /// Whether facts are taken out of what is compacted. Default: true.
+    /// Whether facts are extracted from compacted messages. Default: true.
     pub knowledge_extraction: bool,
-    /// What models may cost that look for facts. Without a model for summaries, rules find them.
-    pub knowledge_budget: Cap,
-    /// Passages that score less do not come back: 0 to 1. Default: 0.7.
+    /// The daily limit for models that extract facts. Without a model for summaries, rules find
+    /// them.
+    pub knowledge_budget: DailyBudget,
+    /// Passages with a lower score are not recalled: 0 to 1. Default: 0.7.
     #[schemars(range(min = 0, max = 1))]
-    pub auto_recall_min_score: f32,
-    /// This many segments at most; the oldest go. Default: 1000000; 20000 in profile `memory-context`.
+    pub auto_recall_min_score: f64,
+    /// The maximum number of segments; the oldest are evicted. Default: 1000000; 20000 in profile
+    /// `memory-context`.
     pub max_segments: u32,
-    /// Whether one session may recall what was said in another of the same agent. Default: false.
+    /// Whether a session may recall text from another session of the same agent. Default: false.
     pub cross_session: bool,
-    /// Segments that have been in the archive for more than this many days go; 0 keeps them.
-    /// Default: 0; 90 in profile `memory-context`.
+    /// Segments that have been in the archive for more than this many days are evicted; 0 keeps
+    /// them. Default: 0; 90 in profile `memory-context`.
     pub eviction_days: u32,
-    /// Whether `ctx mcp` archives the sessions of the other agents on this machine (Claude Code, Codex,
-    /// pi, OpenClaw and others) for its tools. They are read, never written. Default: true.
+    /// Whether `ctx mcp` archives the sessions of the other agents on this machine (Claude Code,
+    /// Codex, pi, OpenClaw and others) for its tools. They are read, never written. Default: true.
     pub archive_sessions: bool,
-    /// Projects whose sessions `ctx mcp` does not archive: folders, each with all that is below it.
-    /// `*` stands for a part of a name, `**` for any folders, `~` for the user's own. Default: none.
+    /// Projects whose sessions `ctx mcp` does not archive: folders, including everything below
+    /// them. `*` matches a part of a name, `**` any folders, `~` the user's home. Default: none.
     pub exclude_projects: Vec<String>,
-    /// Trimming and the block.
+    /// Trimming and the recall block.
     pub recall: RecallSettings,
-    /// How scores are made and mixed.
+    /// How scores are computed and combined.
     pub search: SearchSettings,
 }
 
-/// Trimming and the block.
+/// Trimming and the recall block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct RecallSettings {
-    /// Where the block stands. Default: `before-newest`; `after-summary` in profile
+    /// Where the block is inserted. Default: `before-newest`; `after-summary` in profile
     /// `memory-context`.
     pub placement: Placement,
     /// A request over the limit is trimmed down to this share of it, so that the next ones can grow
     /// before the cached prefix breaks again. Default: 0.7; 1 in profile `memory-context`.
     #[schemars(range(min = 0.1, max = 1))]
     pub trim_to: f64,
-    /// This many of the last messages are never trimmed. Default: 6 (OpenClaw).
+    /// The number of last messages that are never trimmed. Default: 6 (OpenClaw).
     pub keep_recent: u32,
-    /// At most this many passages come back. Default: 20.
+    /// The maximum number of recalled passages. Default: 20.
     pub passages: u32,
-    /// At most this many facts come back. Default: 10 (OpenClaw).
+    /// The maximum number of recalled facts. Default: 10 (OpenClaw).
     pub facts: u32,
 }
 
 impl Config {
-    /// The defaults of a profile.
+    /// Returns the longest block for a window: `hardCapTokens`, or a tenth of the window if that is
+    /// less.
     #[must_use]
-    pub fn for_profile(profile: Profile) -> Self {
-        let is_theirs = profile == Profile::MemoryContext;
-        let recall = match is_theirs {
-            true => RecallSettings {
-                placement: Placement::AfterSummary,
-                trim_to: 1.0,
-                ..RecallSettings::default()
-            },
-            false => RecallSettings::default(),
-        };
-        let search = SearchSettings::for_profile(profile);
-        let own = Self { enabled: is_theirs, recall, search, ..Self::default() };
-        match is_theirs {
-            true => Self { max_segments: 20_000, eviction_days: 90, ..own },
-            false => own,
-        }
-    }
-
-    /// The longest block in a window: `hardCapTokens`, or a tenth of the window.
-    #[must_use]
-    pub fn hard_cap(&self, window: Tokens) -> Tokens {
+    pub(crate) fn hard_cap(&self, window: Tokens) -> Tokens {
         Tokens(self.hard_cap_tokens.min(window.0 / 10))
     }
 
-    /// What [`exclude_projects`](Self::exclude_projects) matches.
+    /// Returns the matcher for [`exclude_projects`](Self::exclude_projects).
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Config`], with the pattern.
-    pub fn excluded(&self) -> Result<Excluded> {
+    pub fn excluded(&self) -> Result<ExcludedProjects> {
         let home = std::env::home_dir().unwrap_or_default();
         let mut set = GlobSetBuilder::new();
         for pattern in &self.exclude_projects {
-            // What is below a project belongs to it.
+            // A pattern also covers everything below the project.
             let named = pattern.trim_end_matches("/**").trim_end_matches('/');
             let full = match named.strip_prefix('~') {
                 Some(rest) if rest.is_empty() || rest.starts_with('/') => {
@@ -157,10 +140,10 @@ impl Config {
             let mut glob = GlobBuilder::new(&full);
             set.add(glob.literal_separator(true).build().map_err(|e| not_a_pattern(pattern, &e))?);
         }
-        set.build().map(Excluded).map_err(|e| not_a_pattern("", &e))
+        set.build().map(ExcludedProjects).map_err(|e| not_a_pattern("", &e))
     }
 
-    /// Refuses values that make no sense.
+    /// Rejects invalid values.
     ///
     /// # Errors
     ///
@@ -177,7 +160,7 @@ impl Config {
                 .with("value", value)
                 .hint("`ctx config schema` lists the keys with their defaults"))
         };
-        within("autoRecallMinScore", self.auto_recall_min_score.into(), 0.0, 1.0)?;
+        within("autoRecallMinScore", self.auto_recall_min_score, 0.0, 1.0)?;
         within("recall.trimTo", self.recall.trim_to, 0.1, 1.0)?;
         within("maxSegments", self.max_segments.into(), 1.0, f64::from(u32::MAX))?;
         within("knowledgeBudget.usdPerDay", self.knowledge_budget.usd_per_day, 0.0, f64::MAX)?;
@@ -202,10 +185,10 @@ impl Config {
 
 /// Projects whose sessions are not archived.
 #[derive(Clone, Debug, Default)]
-pub struct Excluded(GlobSet);
+pub struct ExcludedProjects(GlobSet);
 
-impl Excluded {
-    /// Whether a project is among them, or below one.
+impl ExcludedProjects {
+    /// Whether a project matches, or is below one that does.
     #[must_use]
     pub fn has(&self, project: &Path) -> bool {
         !self.0.is_empty() && project.ancestors().any(|folder| self.0.is_match(folder))
@@ -213,18 +196,15 @@ impl Excluded {
 }
 
 fn not_a_folder(pattern: &str) -> Error {
-    Error::new(ErrorKind::Config, format!("a pattern that no folder can have: '{pattern}'"))
+    Error::new(ErrorKind::Config, format!("invalid folder pattern '{pattern}'"))
         .with("key", "agents.defaults.memoryContext.excludeProjects")
         .hint("begin it with `/`, `~/` or `**/`")
 }
 
 fn not_a_pattern(pattern: &str, error: &globset::Error) -> Error {
-    Error::new(
-        ErrorKind::Config,
-        format!("not a pattern of folders: '{pattern}': {}", error.kind()),
-    )
-    .with("key", "agents.defaults.memoryContext.excludeProjects")
-    .hint("`*` stands for a part of a name, `**` for any folders")
+    Error::new(ErrorKind::Config, format!("invalid folder pattern '{pattern}': {}", error.kind()))
+        .with("key", "agents.defaults.memoryContext.excludeProjects")
+        .hint("`*` matches a part of a name, `**` any folders")
 }
 
 impl Default for Config {
@@ -237,7 +217,7 @@ impl Default for Config {
             embedding_dimensions: None,
             redaction: true,
             knowledge_extraction: true,
-            knowledge_budget: Cap::default(),
+            knowledge_budget: DailyBudget::default(),
             auto_recall_min_score: 0.7,
             max_segments: 1_000_000,
             cross_session: false,
@@ -291,7 +271,7 @@ mod tests {
         let wrong = Config { exclude_projects: vec!["/a/[".into()], ..Config::default() };
         let error = wrong.check().unwrap_err().to_string();
         assert!(error.contains("'/a/['") && error.contains("excludeProjects"), "{error}");
-        // These would keep nothing out.
+        // These would exclude nothing.
         for pattern in ["", "  ", "src/cli", "$HOME/src", "~nobody/src", "./a"] {
             let wrong = Config { exclude_projects: vec![pattern.into()], ..Config::default() };
             let error = wrong.check().unwrap_err();

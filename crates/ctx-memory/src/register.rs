@@ -1,61 +1,50 @@
-//! Makes the layers and the engine known to the registry.
+//! Registers the layers and the engine.
 
 use std::sync::Arc;
 
-use ctx_core::{ContextEngine, Layer, MemoryStore, Profile, Result};
+use ctx_config::{ConfigSection, Profile, Section};
+use ctx_core::{ContextEngine, Error, ErrorKind, Layer, MemoryStore, Result};
 use ctx_engine_registry::{
-    BuildContext, ConfigSection, EngineRegistration, LayerRegistration, LayeredEngine,
-    MemoryRegistration, NO_MEMORY, Plugins, Section, Slot,
+    BuildContext, EngineRegistration, LayerRegistration, LayeredEngine, MemoryRegistration,
+    NO_MEMORY, Plugins, Slot,
 };
 use serde_json::json;
 
 use crate::workspace::{self, WorkspaceLayer};
 use crate::{Archive, Config, Recall};
 
-/// What switches it on.
+/// The key that enables memory.
 const ENABLED: &str = "agents.defaults.memoryContext.enabled";
 
 /// The engine whose layers trim, archive and recall, whatever the profile.
-pub const ENGINE: &str = "memory-context";
+const ENGINE: &str = "memory-context";
 
 impl Section for Config {
     const PATH: &'static str = "agents.defaults.memoryContext";
-    fn for_profile(profile: Profile) -> Self {
-        Config::for_profile(profile)
-    }
     fn check(&self) -> Result<()> {
         Config::check(self)
     }
 }
 
-impl Section for workspace::Folder {
+impl Section for workspace::WorkspaceFolder {
     const PATH: &'static str = "agents.defaults.workspace";
-    fn for_profile(_: Profile) -> Self {
-        Self(None)
-    }
     fn check(&self) -> Result<()> {
-        workspace::Folder::check(self)
+        workspace::WorkspaceFolder::check(self)
     }
 }
 
-impl Section for workspace::Access {
+impl Section for workspace::WorkspaceAccess {
     const PATH: &'static str = "agents.defaults.workspaceAccess";
-    fn for_profile(_: Profile) -> Self {
-        Self::default()
-    }
 }
 
 impl Section for workspace::Config {
     const PATH: &'static str = "agents.defaults.workspaceContext";
-    fn for_profile(profile: Profile) -> Self {
-        workspace::Config::for_profile(profile)
-    }
     fn check(&self) -> Result<()> {
         workspace::Config::check(self)
     }
 }
 
-/// The section and the memory, where both are there.
+/// Returns the configuration and the memory, if both are present and enabled.
 fn enabled(context: &BuildContext<'_>) -> Result<Option<(Config, Arc<dyn MemoryStore>)>> {
     let config = Config::in_force(context.config)?;
     let memory = context.services.memory.clone().filter(|_| config.enabled);
@@ -73,7 +62,7 @@ fn build_archive(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
 }
 
 fn build_workspace(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
-    let folder: workspace::Folder = context.config.section()?;
+    let folder: workspace::WorkspaceFolder = context.config.section()?;
     let config: workspace::Config = context.config.section()?;
     let services = context.services;
     let search = services.workspace.clone().filter(|_| folder.0.is_some());
@@ -82,13 +71,13 @@ fn build_workspace(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>>
 }
 
 impl Config {
-    /// The section in force: `plugins.slots.memory` switches memory on, unless the section says
-    /// otherwise, or off.
+    /// Returns the effective section: `plugins.slots.memory` switches memory on or off, unless the
+    /// section says otherwise.
     ///
     /// # Errors
     ///
-    /// As [`ctx_engine_registry::Config::section`].
-    pub fn in_force(config: &ctx_engine_registry::Config) -> Result<Self> {
+    /// As [`ctx_config::Config::section`].
+    pub(crate) fn in_force(config: &ctx_config::Config) -> Result<Self> {
         let mut section: Self = config.section()?;
         match config.section::<Plugins>()?.slots.memory.as_deref() {
             Some(NO_MEMORY) => section.enabled = false,
@@ -98,13 +87,13 @@ impl Config {
         Ok(section)
     }
 
-    /// The section in force for an engine: for [`ENGINE`] that of the profile `memory-context`,
-    /// switched on.
+    /// Returns the effective section for an engine: for `memory-context` that of the profile of this
+    /// name, switched on.
     ///
     /// # Errors
     ///
-    /// As [`ctx_engine_registry::Config::section`].
-    pub fn for_engine(config: &ctx_engine_registry::Config, engine: &str) -> Result<Self> {
+    /// As [`ctx_config::Config::section`].
+    pub fn for_engine(config: &ctx_config::Config, engine: &str) -> Result<Self> {
         match engine {
             ENGINE => Self::in_force(&switched_on(config)?),
             _ => Self::in_force(config),
@@ -112,9 +101,14 @@ impl Config {
     }
 }
 
-fn switched_on(config: &ctx_engine_registry::Config) -> Result<ctx_engine_registry::Config> {
+fn switched_on(config: &ctx_config::Config) -> Result<ctx_config::Config> {
     let on = json!({ "agents": { "defaults": { "memoryContext": { "enabled": true } } } });
-    config.clone().with_profile(Profile::MemoryContext).overlaid(on)
+    let profile = Profile::find(ENGINE).ok_or_else(|| {
+        Error::new(ErrorKind::Config, "the engine has no profile of its name")
+            .with("engine", ENGINE)
+            .hint("restore the file of that profile in ctx-config")
+    })?;
+    config.clone().with_profile(profile).overlaid(on)
 }
 
 fn build_engine(context: &BuildContext<'_>) -> Result<Arc<dyn ContextEngine>> {
@@ -123,25 +117,25 @@ fn build_engine(context: &BuildContext<'_>) -> Result<Arc<dyn ContextEngine>> {
     Ok(Arc::new(LayeredEngine::new(ENGINE, "Memory engine", layers)))
 }
 
-ctx_engine_registry::inventory::submit! { ConfigSection::of::<Config>(env!("CARGO_PKG_NAME")) }
+ctx_config::inventory::submit! { ConfigSection::of::<Config>(env!("CARGO_PKG_NAME")) }
 ctx_engine_registry::inventory::submit! {
     LayerRegistration {
         id: Recall::ID,
         source: env!("CARGO_PKG_NAME"),
         order: 400,
-        about: "trims what matters least to what is asked, and recalls what matters; off by default",
+        about: "trims messages least relevant to the question, and recalls relevant ones; off by default",
         build: build_recall,
     }
 }
-ctx_engine_registry::inventory::submit! { ConfigSection::of::<workspace::Folder>(env!("CARGO_PKG_NAME")) }
-ctx_engine_registry::inventory::submit! { ConfigSection::of::<workspace::Access>(env!("CARGO_PKG_NAME")) }
-ctx_engine_registry::inventory::submit! { ConfigSection::of::<workspace::Config>(env!("CARGO_PKG_NAME")) }
+ctx_config::inventory::submit! { ConfigSection::of::<workspace::WorkspaceFolder>(env!("CARGO_PKG_NAME")) }
+ctx_config::inventory::submit! { ConfigSection::of::<workspace::WorkspaceAccess>(env!("CARGO_PKG_NAME")) }
+ctx_config::inventory::submit! { ConfigSection::of::<workspace::Config>(env!("CARGO_PKG_NAME")) }
 ctx_engine_registry::inventory::submit! {
     LayerRegistration {
         id: WorkspaceLayer::ID,
         source: env!("CARGO_PKG_NAME"),
         order: 410,
-        about: "brings in files of the workspace that a message asks for; off by default",
+        about: "includes workspace files that a message asks for; off by default",
         build: build_workspace,
     }
 }
@@ -150,7 +144,7 @@ ctx_engine_registry::inventory::submit! {
         id: Archive::ID,
         source: env!("CARGO_PKG_NAME"),
         order: 600,
-        about: "archives what leaves the window; off by default",
+        about: "archives messages that leave the window; off by default",
         build: build_archive,
     }
 }

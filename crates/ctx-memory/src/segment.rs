@@ -1,4 +1,4 @@
-//! What the archive holds: messages, one by one.
+//! Segments: the messages in the archive.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use uuid::Uuid;
 pub struct SegmentId(pub Uuid);
 
 impl SegmentId {
-    /// The id of what was said in a session by a role.
+    /// Returns the id of a message with this session, role and content.
     #[must_use]
     pub fn of(session: &str, role: &Role, content: &str) -> Self {
         let mut hash = Sha256::new();
-        // A length before each part, so that no part can borrow from its neighbour.
+        // Each part is prefixed by its length, so that parts cannot run into each other.
         for part in [session, role.name(), content] {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
@@ -34,39 +34,39 @@ impl fmt::Display for SegmentId {
     }
 }
 
-/// A message in the archive, as a line of `segments.jsonl`. Secrets are taken out before one is made.
+/// A message in the archive, as a line of `segments.jsonl`. Its text is already redacted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Segment {
-    /// What makes it this one.
+    /// Its id.
     pub id: SegmentId,
-    /// Whose memory it is in.
+    /// The agent that owns the memory.
     pub agent_id: String,
-    /// The session it was said in.
+    /// The session it belongs to.
     pub session_id: String,
-    /// When it was said.
+    /// The message's time.
     pub timestamp: Timestamp,
-    /// When it was archived, where that was more than a day later: from then on its age counts.
+    /// When it was archived, if more than a day after `timestamp`; its age counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived_at: Option<Timestamp>,
-    /// Who said it.
+    /// The message's role.
     pub role: Role,
-    /// The speaker's name, where there are names.
+    /// The speaker's name, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The text.
     pub content: String,
     /// Its size in tokens, by the counter of the profile.
     pub tokens: u32,
-    /// What it is about.
+    /// Its tags.
     #[serde(default)]
     pub metadata: Metadata,
-    /// The entry of the transcript it comes from.
+    /// The transcript entry it comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_id: Option<String>,
 }
 
-/// What a segment is about, found by rules.
+/// The tags of a segment, found by rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Metadata {

@@ -1,63 +1,62 @@
-//! Smart trim: what goes first when the window is nearly full is what matters least to what is
-//! being asked.
+//! Smart trim: when the window is nearly full, drops the messages least relevant to the current
+//! question first.
 
 use std::collections::HashMap;
 
 use ctx_core::Tokens;
 
-/// Messages that fit the query at least this well, measured by the best, go by their age alone.
+/// Messages with at least this share of the best score are relevant, and are trimmed by age only.
 const RELEVANT: f32 = 0.5;
 
-/// What a trim has to know of one message.
+/// The input of a trim for one message.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TrimRow {
+pub(crate) struct TrimRow {
     /// Its tokens.
-    pub tokens: Tokens,
-    /// Messages of one group, a tool call and its results, go together.
-    pub group: u32,
-    /// Whether it stays whatever happens.
-    pub protected: bool,
-    /// How well it fits the query; 0 where it does not at all.
-    pub score: f32,
+    pub(crate) tokens: Tokens,
+    /// Messages of one group, a tool call and its results, are trimmed together.
+    pub(crate) group: u32,
+    /// Whether it must not be trimmed.
+    pub(crate) protected: bool,
+    /// Its relevance to the query; 0 if it does not match.
+    pub(crate) score: f32,
 }
 
-/// Why a message goes.
+/// Why a message is trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TrimReason {
-    /// It has little to do with what is being asked.
+pub(crate) enum TrimReason {
+    /// It has little to do with the current question.
     Relevance,
     /// It is old, and the request was still too large.
     Age,
 }
 
-/// Which messages go so that `over` tokens are freed: for each its position, and why. `None` stands
-/// for a message that is gone already.
+/// Returns the positions of the messages to trim so that `over` tokens are freed, each with a
+/// reason. `None` is a message that was already dropped.
 ///
-/// Three steps (OpenClaw's memory extension): protected messages stay, with all of their group; then
-/// the groups that fit the query worst go, the oldest of equals first; then, where even those that
-/// fit it well must go, the oldest. A group fits as well as the best of its messages.
-#[must_use]
-pub fn plan_trim(rows: &[Option<TrimRow>], over: Tokens) -> Vec<(usize, TrimReason)> {
+/// The order is that of OpenClaw's memory extension. Protected messages stay, with their group.
+/// Then the least relevant groups are trimmed, the oldest of equals first. If that is not enough,
+/// relevant groups are trimmed, oldest first. A group is as relevant as its best message.
+pub(crate) fn plan_trim(rows: &[Option<TrimRow>], over: Tokens) -> Vec<(usize, TrimReason)> {
     if over == Tokens::ZERO {
         return Vec::new();
     }
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<TrimGroup> = Vec::new();
     let mut places: HashMap<u32, usize> = HashMap::new();
     for (at, row) in rows.iter().enumerate() {
         let Some(row) = row else { continue };
         let place = *places.entry(row.group).or_insert_with(|| {
-            groups.push(Group::default());
+            groups.push(TrimGroup::default());
             groups.len() - 1
         });
         groups[place].take(at, row);
     }
     groups.retain(|group| !group.protected);
     let best = groups.iter().map(|group| group.score).fold(0.0, f32::max);
-    let reason = |group: &Group| match best > 0.0 && group.score >= RELEVANT * best {
+    let reason = |group: &TrimGroup| match best > 0.0 && group.score >= RELEVANT * best {
         true => TrimReason::Age,
         false => TrimReason::Relevance,
     };
-    // The sort is stable: groups of one kind that fit equally well stay in the order of age.
+    // The sort is stable: groups with the same reason and score stay in the order of age.
     groups.sort_by(|a, b| match (reason(a), reason(b)) {
         (TrimReason::Relevance, TrimReason::Relevance) => a.score.total_cmp(&b.score),
         (TrimReason::Age, TrimReason::Age) => std::cmp::Ordering::Equal,
@@ -77,16 +76,16 @@ pub fn plan_trim(rows: &[Option<TrimRow>], over: Tokens) -> Vec<(usize, TrimReas
     plan
 }
 
-/// A tool call and its results, or a message by itself.
+/// A tool call and its results, or a single message.
 #[derive(Debug, Default)]
-struct Group {
+struct TrimGroup {
     members: Vec<usize>,
     tokens: Tokens,
     protected: bool,
     score: f32,
 }
 
-impl Group {
+impl TrimGroup {
     fn take(&mut self, at: usize, row: &TrimRow) {
         self.members.push(at);
         self.tokens += row.tokens;

@@ -1,20 +1,20 @@
-//! The models ctx knows, and how one of them is found by name.
+//! The model catalogue and its lookup by name.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use ctx_core::{Error, ErrorKind, Profile, Result};
+use ctx_core::{Error, ErrorKind, Result};
 
 use crate::name::{normal, readings};
 use crate::{Model, Vintage};
 
-/// How alike two names must be for one to be offered in place of the other (Jaro-Winkler).
+/// Minimum similarity of a suggested name (Jaro-Winkler).
 const ALIKE: f64 = 0.8;
 
-/// How many names are offered.
+/// Maximum number of suggested names.
 const OFFERED: usize = 3;
 
-/// A list of models, with an index over the ways their names are written.
+/// A list of models, with an index over the spellings of their names.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     models: Vec<Model>,
@@ -33,9 +33,9 @@ impl Catalogue {
         &EMBEDDED
     }
 
-    /// A catalogue from a JSON array of models. A row with a window of zero, with a price that is
-    /// negative or no number, or with an id that is taken within its vintage is refused.
-    pub fn from_json(json: &str) -> Result<Self> {
+    /// Reads a catalogue from a JSON array of models. A row is refused if its window is zero, a
+    /// price is negative or not a number, or its id is already used within its vintage.
+    fn from_json(json: &str) -> Result<Self> {
         let models: Vec<Model> = serde_json::from_str(json).map_err(|error| {
             Error::new(ErrorKind::Corrupt, "the model catalogue cannot be read")
                 .with("line", error.line())
@@ -47,9 +47,9 @@ impl Catalogue {
             let fault = if model.window.0 == 0 {
                 "a model's window is zero"
             } else if !model.prices.is_valid() {
-                "a model's prices are not all numbers of zero or more"
+                "a model has a price that is not a non-negative number"
             } else if !ids.insert((model.vintage, normal(&model.id))) {
-                "two models have one id"
+                "duplicate model id"
             } else {
                 continue;
             };
@@ -68,52 +68,42 @@ impl Catalogue {
         &self.models
     }
 
-    /// The model of that name, today's row before the seed's.
+    /// Returns the model of that name; a `Today` row takes precedence over a `Seed` row.
     ///
-    /// Case does not matter, nor dots for dashes, nor who serves the model (`openrouter/...`,
-    /// `us.anthropic....`), nor a date or `-latest` at the end; but where the catalogue has a row
-    /// for just that date, it is the one.
+    /// The lookup ignores case, dots versus dashes, the serving provider (`openrouter/...`,
+    /// `us.anthropic....`), and a trailing date or `-latest`; but a row for exactly that date takes
+    /// precedence.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Model> {
         self.look_up(name, [&self.today, &self.seed])
     }
 
-    /// As [`find`](Self::find), but under [`Profile::Ponybunny`], whose seed defines the seed
-    /// rows, these come first.
+    /// Like [`find`](Self::find), but the rows of a vintage take precedence. Seed prices are those
+    /// of January 2026, without cache prices.
     #[must_use]
-    pub fn find_for_profile(&self, name: &str, profile: Profile) -> Option<&Model> {
-        match profile {
-            Profile::Ponybunny => self.priced(name, Vintage::Seed),
-            _ => self.find(name),
-        }
-    }
-
-    /// As [`find`](Self::find), for the prices of a vintage: the seed's are of January 2026 and know
-    /// no cache. A model that the vintage lacks has the other's.
-    #[must_use]
-    pub fn priced(&self, name: &str, vintage: Vintage) -> Option<&Model> {
+    pub fn find_in(&self, name: &str, vintage: Vintage) -> Option<&Model> {
         match vintage {
             Vintage::Today => self.find(name),
             Vintage::Seed => self.look_up(name, [&self.seed, &self.today]),
         }
     }
 
-    /// As [`find_for_profile`](Self::find_for_profile), with an error that offers similar names.
-    pub fn get(&self, name: &str, profile: Profile) -> Result<&Model> {
-        self.find_for_profile(name, profile).ok_or_else(|| {
-            let error = Error::new(ErrorKind::NotFound, "no such model in the catalogue")
-                .with("model", name.chars().take(100).collect::<String>());
+    /// Like [`find_in`](Self::find_in), but the error suggests similar names.
+    pub fn get(&self, name: &str, vintage: Vintage) -> Result<&Model> {
+        self.find_in(name, vintage).ok_or_else(|| {
+            let error = Error::new(ErrorKind::NotFound, "unknown model")
+                .with("model", ctx_core::text::head_chars(name, 100));
             match self.nearest(name).as_slice() {
-                [] => error.hint("name a known model, or give the window by hand"),
+                [] => error.hint("use a known model, or set the window explicitly"),
                 near => error.hint(format!("did you mean {}?", near.join(", "))),
             }
         })
     }
 
-    /// Ids of the models whose names are most like `name`, the best first; three at most, none if
-    /// nothing is like it.
+    /// Returns up to three ids of the models whose names are most similar to `name`, best first;
+    /// empty if none is similar.
     #[must_use]
-    pub fn nearest(&self, name: &str) -> Vec<&str> {
+    pub(crate) fn nearest(&self, name: &str) -> Vec<&str> {
         let wanted = normal(name);
         if wanted.is_empty() {
             return Vec::new();
@@ -124,7 +114,7 @@ impl Catalogue {
             .map(|model| (likeness(&wanted, &normal(&model.id)), model.id.as_str()))
             .filter(|(score, _)| *score >= ALIKE)
             .collect();
-        // A stable sort: among equals the file's order stands, newest first within a provider.
+        // A stable sort keeps the file's order among equals: newest first within a provider.
         scored.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut offered: Vec<&str> = Vec::with_capacity(OFFERED);
         for (_, id) in scored {
@@ -135,7 +125,7 @@ impl Catalogue {
         offered
     }
 
-    /// The strictest reading that any index knows wins; of two indexes the first.
+    /// Tries the strictest reading first; for each reading, the first index takes precedence.
     fn look_up(&self, name: &str, indexes: [&HashMap<String, usize>; 2]) -> Option<&Model> {
         let normal = normal(name);
         let readings = readings(&normal);
@@ -146,8 +136,8 @@ impl Catalogue {
     }
 }
 
-/// Every reading of every id, alias and name of a vintage. What a row is called outright goes
-/// before what another row might be called.
+/// Indexes every reading of every id, alias and name of a vintage. Exact names take precedence over
+/// loose readings of other rows.
 fn index(models: &[Model], vintage: Vintage) -> HashMap<String, usize> {
     let mut index = HashMap::new();
     let mut loose = Vec::new();
@@ -164,7 +154,7 @@ fn index(models: &[Model], vintage: Vintage) -> HashMap<String, usize> {
     index
 }
 
-/// 0 to 1; a name that holds the wanted word is as good as one with a slip of the pen.
+/// Similarity from 0 to 1. A name that contains the wanted word scores as high as one with a typo.
 fn likeness(wanted: &str, id: &str) -> f64 {
     let alike = strsim::jaro_winkler(wanted, id);
     if wanted.len() >= 3 && id.contains(wanted) { alike.max(0.9) } else { alike }
@@ -214,12 +204,8 @@ mod tests {
             assert!(!model.source.is_empty() && model.date.len() == 10, "{}", model.id);
             assert!(model.max_output.is_none_or(|t| t <= model.window), "{}", model.id);
             assert!(model.usable.is_none_or(|t| t < model.window), "{}", model.id);
-            let profile = match model.vintage {
-                Vintage::Seed => Profile::Ponybunny,
-                Vintage::Today => Profile::Openclaw,
-            };
             for name in [&model.id, &model.name].into_iter().chain(&model.aliases) {
-                let found = catalogue.find_for_profile(name, profile).unwrap();
+                let found = catalogue.find_in(name, model.vintage).unwrap();
                 assert_eq!((&found.id, found.vintage), (&model.id, model.vintage), "{name}");
             }
         }
@@ -290,13 +276,12 @@ mod tests {
     }
 
     #[test]
-    fn the_profile_decides_between_vintages() {
+    fn the_vintage_decides_between_rows() {
         let catalogue = Catalogue::embedded();
-        let price = |profile| {
-            catalogue.find_for_profile("claude-opus-4-5-20251101", profile).unwrap().prices.input
-        };
-        assert_eq!((price(Profile::Ponybunny), price(Profile::Openclaw)), (15.0, 5.0));
-        let new = catalogue.find_for_profile("claude-opus-5", Profile::Ponybunny).unwrap();
+        let price =
+            |vintage| catalogue.find_in("claude-opus-4-5-20251101", vintage).unwrap().prices.input;
+        assert_eq!((price(Vintage::Seed), price(Vintage::Today)), (15.0, 5.0));
+        let new = catalogue.find_in("claude-opus-5", Vintage::Seed).unwrap();
         assert_eq!(new.vintage, Vintage::Today);
         assert_eq!(catalogue.find("gemini-2.0-flash").unwrap().window, Tokens(1_000_000));
     }
@@ -308,7 +293,7 @@ mod tests {
         assert!(catalogue.nearest("opus").iter().all(|id| id.contains("opus")));
         assert_eq!(catalogue.nearest("opus").len(), 3);
         assert!(catalogue.nearest("zzzz").is_empty());
-        let error = catalogue.get("gpt5-mini", Profile::Openclaw).unwrap_err();
+        let error = catalogue.get("gpt5-mini", Vintage::Today).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.hint_text().unwrap().contains("gpt-5-mini"), "{error:?}");
     }
@@ -324,9 +309,9 @@ mod tests {
         let refused = |json: String| Catalogue::from_json(&json).unwrap_err().to_string();
         let good = row(1000, "1");
         assert!(Catalogue::from_json(&format!("[{good}]")).is_ok());
-        assert!(refused(format!("[{good},{good}]")).contains("two models have one id (model: m)"));
+        assert!(refused(format!("[{good},{good}]")).contains("duplicate model id (model: m)"));
         assert!(refused(format!("[{}]", row(0, "1"))).contains("window is zero"));
-        assert!(refused(format!("[{}]", row(1, "-1"))).contains("prices"));
+        assert!(refused(format!("[{}]", row(1, "-1"))).contains("price"));
         assert!(refused("[".to_owned()).contains("cannot be read"));
     }
 }

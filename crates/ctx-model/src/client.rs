@@ -1,4 +1,4 @@
-//! Bytes out, a stream of bytes back: what chat, embeddings and the proxy are built on.
+//! The HTTP client under chat, embeddings and the proxy: sends bytes, streams bytes back.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -12,19 +12,19 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::endpoint::{is_loopback, shown};
 
-/// How often a request is sent on to another path of the same server.
+/// Maximum number of redirects, all within the same server.
 const REDIRECTS: usize = 3;
 
-/// How long a server may take.
+/// Timeouts of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// To be reached. Default: 10 s.
+    /// To connect. Default: 10 s.
     pub connect: Duration,
-    /// To begin its answer. Default: 120 s, because a local model reads a long prompt slowly.
+    /// Until the answer begins. Default: 120 s, because a local model reads a long prompt slowly.
     pub first_byte: Duration,
-    /// Between two pieces of the answer. Default: 120 s, because some models think in silence.
+    /// Between two chunks of the answer. Default: 120 s, because some models think silently.
     pub idle: Duration,
-    /// For all of it. Default: 300 s, as long as a compaction may take.
+    /// For the whole request. Default: 300 s, the time limit of a compaction.
     pub whole: Duration,
 }
 
@@ -40,7 +40,7 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// For a conversation: an answer may take an hour in all, as long as it goes on.
+    /// Timeouts for a conversation: an answer may take up to an hour as long as data keeps coming.
     #[must_use]
     pub fn conversation() -> Self {
         Self { whole: Duration::from_secs(3_600), ..Self::default() }
@@ -52,9 +52,9 @@ impl Timeouts {
 pub struct Request {
     /// Usually `POST`.
     pub method: Method,
-    /// Where to.
+    /// The URL.
     pub url: Url,
-    /// Values that are secret must be marked as sensitive.
+    /// Secret values must be marked as sensitive.
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
@@ -71,7 +71,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// What came back, whatever its status.
+/// A response with any status.
 #[derive(Debug)]
 pub struct Response {
     /// The status.
@@ -82,7 +82,7 @@ pub struct Response {
     pub body: Body,
 }
 
-/// A body that is read piece by piece, each within its time.
+/// A body that is read chunk by chunk, each with a timeout.
 pub struct Body {
     inner: reqwest::Response,
     idle: Duration,
@@ -96,11 +96,11 @@ impl fmt::Debug for Body {
     }
 }
 
-/// Sends requests. One client serves all providers; its connections are kept and shared.
+/// Sends requests. One client serves all providers and pools their connections.
 ///
-/// A redirect is followed only to the same server, and only if it keeps method and body; so a key
-/// never goes to another host. Requests to this machine never pass a proxy; others use the one of
-/// the environment (`HTTPS_PROXY`, `NO_PROXY`).
+/// Redirects are followed only within the same server, and only if they keep method and body, so a
+/// key never reaches another host. Requests to this machine bypass proxies; other requests use the
+/// proxy from the environment (`HTTPS_PROXY`, `NO_PROXY`).
 ///
 /// Its calls need a tokio runtime with time and I/O enabled.
 #[derive(Debug, Default)]
@@ -112,30 +112,30 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client with these timeouts. Nothing is opened yet.
+    /// Creates a client with these timeouts. Opens no connection yet.
     #[must_use]
     pub fn new(timeouts: Timeouts) -> Self {
         Self { timeouts, ..Self::default() }
     }
 
-    /// The same for requests of others: it adds no `user-agent` to those that have none.
+    /// Forwards requests of other clients: adds no `user-agent` to requests without one.
     #[must_use]
     pub fn anonymous(self) -> Self {
         Self { is_anonymous: true, ..self }
     }
 
-    /// Its timeouts.
+    /// The timeouts.
     #[must_use]
     pub fn timeouts(&self) -> Timeouts {
         self.timeouts
     }
 
-    /// Sends a request and waits for the beginning of the answer.
+    /// Sends a request and waits until the response begins.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Timeout`] and, where the server is not reached, [`ErrorKind::Upstream`]; both
-    /// may pass. A refusal of the server is no error here: see [`Response::status`].
+    /// [`ErrorKind::Timeout`], or [`ErrorKind::Upstream`] if the server is not reached; both may be
+    /// transient. An HTTP error status is not an error here: see [`Response::status`].
     pub async fn send(&self, request: Request) -> Result<Response> {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(Error::new(ErrorKind::Contract, "a model was called outside of a runtime")
@@ -153,11 +153,11 @@ impl Client {
             .send();
         let first = after(began, self.timeouts.first_byte).min(deadline);
         let response = match timeout_at(first, sent).await {
-            Err(_) => return Err(late("to begin its answer", first - began).with("server", server)),
+            Err(_) => return Err(late("to start its answer", first - began).with("server", server)),
             Ok(Err(error)) => return Err(unreached(error, self.timeouts.connect, &server)),
             Ok(Ok(response)) => response,
         };
-        // Another status of the family, such as 304, sends nobody anywhere.
+        // Other 3xx statuses, such as 304, are not redirects.
         if matches!(response.status().as_u16(), 301..=303 | 307 | 308) {
             return Err(redirected(&response, &server));
         }
@@ -204,17 +204,17 @@ impl Client {
 }
 
 impl Body {
-    /// The next piece; `None` at the end.
+    /// Returns the next chunk; `None` at the end.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Timeout`], or [`ErrorKind::Upstream`] if the connection breaks; both may pass.
+    /// [`ErrorKind::Timeout`], or [`ErrorKind::Upstream`] if the connection breaks; retryable.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
         let idle = after(Instant::now(), self.idle);
         let until = idle.min(self.deadline);
         match timeout_at(until, self.inner.chunk()).await {
             Err(_) if idle < self.deadline => {
-                Err(late("between two pieces of its answer", self.idle))
+                Err(late("between two chunks of its answer", self.idle))
             }
             Err(_) => Err(late("for its whole answer", self.whole)),
             Ok(Err(error)) => Err(Error::new(ErrorKind::Upstream, "the connection broke off")
@@ -225,16 +225,16 @@ impl Body {
         }
     }
 
-    /// Waits this long between two pieces from now on.
-    pub fn set_idle(&mut self, idle: Duration) {
+    /// Sets the timeout between two chunks from now on.
+    pub(crate) fn set_idle(&mut self, idle: Duration) {
         self.idle = idle;
     }
 
-    /// All of it, or its first `limit` bytes. What follows is not read.
+    /// Reads the whole body, or its first `limit` bytes; the rest is not read.
     ///
     /// # Errors
     ///
-    /// As [`chunk`](Self::chunk).
+    /// See [`chunk`](Self::chunk).
     pub async fn read_up_to(&mut self, limit: usize) -> Result<Vec<u8>> {
         let mut all = Vec::new();
         while let Some(chunk) = self.chunk().await? {
@@ -248,17 +248,16 @@ impl Body {
     }
 }
 
-/// `wait` after `start`, or as late as can be told.
+/// `wait` after `start`, or the latest representable instant.
 fn after(start: Instant, wait: Duration) -> Instant {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
     start.checked_add(wait.min(YEAR)).unwrap_or(start)
 }
 
-/// TLS needs a provider of cryptography, which is one for the whole process. A host that has
-/// chosen one keeps it.
+/// TLS needs a process-wide crypto provider. One installed by the host is kept.
 fn use_ring() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // It fails if another thread was faster, and then there is one.
+        // Fails if another thread installed one first, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
 }
@@ -273,7 +272,6 @@ fn within_server(attempt: redirect::Attempt<'_>) -> redirect::Action {
     }
 }
 
-/// Host and port.
 fn server(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port_or_known_default() {
@@ -292,10 +290,13 @@ fn late(what: &str, waited: Duration) -> Error {
 fn unreached(error: reqwest::Error, connect: Duration, server: &str) -> Error {
     let error = error.without_url();
     if error.is_connect() && error.is_timeout() {
-        return late("to be reached", connect).with("server", server).unbilled().source(error);
+        return late("to accept the connection", connect)
+            .with("server", server)
+            .unbilled()
+            .source(error);
     }
     if error.is_builder() {
-        return Error::new(ErrorKind::InvalidInput, "a request cannot be sent as it is")
+        return Error::new(ErrorKind::InvalidInput, "invalid request")
             .with("server", server)
             .hint("check the base URL and the headers of the provider")
             .source(error);
@@ -313,11 +314,11 @@ fn unreached(error: reqwest::Error, connect: Duration, server: &str) -> Error {
         .retryable()
         .hint(hint)
         .source(error);
-    // Who was sent the prompt may have answered it, and bill it.
+    // A server that received the prompt may have processed it, and may bill it.
     if is_reached { failed } else { failed.unbilled() }
 }
 
-/// What lies at the bottom: `connection refused` says more than `error sending request`.
+/// The root cause: `connection refused` is clearer than `error sending request`.
 fn root_cause(error: &reqwest::Error) -> String {
     let mut deepest: &dyn std::error::Error = error;
     while let Some(source) = deepest.source() {
@@ -326,15 +327,14 @@ fn root_cause(error: &reqwest::Error) -> String {
     deepest.to_string()
 }
 
-/// What is wrong with the head of an answer, if anything is: who passed it on would say what is not true.
+/// Returns what is malformed in the head of a response: forwarding it would misreport the body.
 fn broken(response: &reqwest::Response) -> Option<&'static str> {
     let says = |name| response.headers().contains_key(name);
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        return Some("the server changes to another protocol, which nobody asked for");
+        return Some("the server switched to another protocol without a request to");
     }
-    (says(CONTENT_LENGTH) && says(TRANSFER_ENCODING)).then_some(
-        "the answer says in two ways where it ends, by content-length and transfer-encoding",
-    )
+    (says(CONTENT_LENGTH) && says(TRANSFER_ENCODING))
+        .then_some("the answer has both content-length and transfer-encoding")
 }
 
 fn redirected(response: &reqwest::Response, from: &str) -> Error {
@@ -345,22 +345,18 @@ fn redirected(response: &reqwest::Response, from: &str) -> Error {
         .as_ref()
         .is_some_and(|to| to.scheme() == response.url().scheme() && self::server(to) == from);
     let what = match (is_here, keeps_body(status)) {
-        (true, true) => {
-            "the server sends the request from one of its paths to the next without end"
-        }
-        (true, false) => {
-            "the server sends the request to another path, where it would arrive empty"
-        }
-        (false, _) => "the server sends the request elsewhere, where no key goes",
+        (true, true) => "too many redirects",
+        (true, false) => "the server redirects to another path, which would drop the request body",
+        (false, _) => "the server redirects to another host, which must not receive the key",
     };
     let error = Error::new(ErrorKind::Upstream, what)
         .unbilled()
         .with("server", from)
         .with("status", status.as_u16());
     match to {
-        Some(to) => {
-            error.with("to", shown(&to)).hint("set the provider's base URL to where its API is")
-        }
+        Some(to) => error
+            .with("to", shown(&to))
+            .hint("set the provider's base URL to the location of its API"),
         None => error.hint("check the provider's base URL"),
     }
 }

@@ -1,4 +1,4 @@
-//! From `provider/model` and a configuration to a model that can be called.
+//! Creates callable models from `provider/model` and a configuration.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,34 +8,33 @@ use ctx_core::{Error, ErrorKind, Result, Summarizer, Tokens};
 use reqwest::Url;
 
 use crate::endpoint::shown;
-use crate::known::{self, Known};
+use crate::known_providers::{self, KnownProvider};
 use crate::{
     Api, Catalogue, Client, EmbedApi, Endpoint, HttpEmbedder, HttpModel, KeyRef, ModelFacts, Prices,
 };
 
-/// The window of a model of which nothing is known: the least that the guard lets pass.
+/// The assumed window of an unknown model: the minimum that the guard accepts.
 const UNKNOWN_WINDOW: Tokens = Tokens(16_000);
 
-/// A provider as a configuration describes it. What is left out comes from the built-in provider of
-/// that id, if there is one.
+/// A configured provider. Unset fields default to the built-in provider with that id, if any.
 #[derive(Clone, Default)]
 pub struct Provider {
     /// The name before the slash.
     pub id: String,
-    /// Where its API is.
+    /// The base URL of its API.
     pub base_url: Option<String>,
-    /// What it speaks: a name of [`Api`].
+    /// Its API: a name of [`Api`].
     pub api: Option<String>,
-    /// Where its key comes from.
+    /// The source of its key.
     pub api_key: Option<KeyRef>,
-    /// Headers to send besides.
+    /// Additional headers.
     pub headers: Vec<(String, KeyRef)>,
     /// Its models.
     pub models: Vec<ProviderModel>,
 }
 
 impl fmt::Debug for Provider {
-    /// A base URL may hold a password.
+    /// A base URL may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let base_url = self.base_url.as_deref().map(|url| match Url::parse(url) {
             Ok(url) => shown(&url),
@@ -52,38 +51,37 @@ impl fmt::Debug for Provider {
     }
 }
 
-/// A model of a provider as a configuration describes it. What is left out comes from the
-/// catalogue.
+/// A configured model of a provider. Unset fields default to the catalogue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProviderModel {
-    /// What the provider calls it.
+    /// The provider's id of the model.
     pub id: String,
-    /// Its window.
+    /// The context window.
     pub context_window: Option<u32>,
-    /// How much of its window to use.
+    /// The part of the window to use.
     pub context_tokens: Option<u32>,
-    /// Its longest answer.
+    /// The longest answer.
     pub max_tokens: Option<u32>,
-    /// What its tokens cost.
+    /// Prices of its tokens.
     pub prices: Option<Prices>,
     /// Whether it thinks before it answers.
     pub reasoning: Option<bool>,
 }
 
-/// Makes a model from its name: `provider/model`; or a bare id, which is looked for among the
-/// configured models, then in the catalogue, whose maker is then asked.
+/// Creates a model from its name: `provider/model`, or a bare id. A bare id is looked up among the
+/// configured models, then in the catalogue, which determines the provider.
 ///
-/// Where the configuration gives no base URL, `OPENAI_BASE_URL` and `ANTHROPIC_BASE_URL` move these
-/// two providers to a server of one's own; and where it gives no key, it is that of the variable
-/// that the provider's own SDK reads, such as `OPENAI_API_KEY`.
+/// If the configuration has no base URL, `OPENAI_BASE_URL` and `ANTHROPIC_BASE_URL` override the
+/// servers of these two providers. If it has no key, the key comes from the variable that the
+/// provider's own SDK reads, such as `OPENAI_API_KEY`.
 ///
-/// Without a window in configuration and catalogue it is taken to be 16,000 tokens, and
-/// [`ModelFacts::window_is_assumed`] says so.
+/// If neither configuration nor catalogue has a window, 16,000 tokens are assumed and
+/// [`ModelFacts::window_is_assumed`] is set.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::NotFound`] for a name of no provider, [`ErrorKind::Capability`] for a missing key
-/// (the hint names the variable), [`ErrorKind::InvalidInput`] for settings that make no sense.
+/// [`ErrorKind::NotFound`] for an unknown provider, [`ErrorKind::Capability`] for a missing key
+/// (the hint names the variable), [`ErrorKind::InvalidInput`] for invalid settings.
 ///
 /// # Example
 ///
@@ -104,9 +102,9 @@ pub fn connect(name: &str, providers: &[Provider], client: &Arc<Client>) -> Resu
     Ok(HttpModel::new(facts, endpoint, client.clone()))
 }
 
-/// As [`connect`], for a model and its fallbacks. Those that cannot be had are left out, and come
-/// back as errors. A bare name that only the provider of the model before it may know is looked for
-/// there. For a conversation the client should give answers the time of
+/// Like [`connect`], for a model and its fallbacks. Models that cannot be created are skipped and
+/// returned as errors. A bare name that is not found elsewhere belongs to the provider of the
+/// preceding model. For conversations, use a client with
 /// [`Timeouts::conversation`](crate::Timeouts::conversation).
 #[must_use]
 pub fn connect_models(
@@ -135,13 +133,12 @@ pub fn connect_models(
     (chain, missing)
 }
 
-/// Makes a model for vectors from its name, `provider/model`. The number of dimensions may be left
-/// out for models that are known by name; where it is given and OpenAI's models can cut their
-/// vectors to it, they are asked to.
+/// Creates an embedding model from its name, `provider/model`. `dimensions` may be omitted for
+/// models known by name. If it is set, OpenAI models that can shorten their vectors are asked to.
 ///
 /// # Errors
 ///
-/// As [`connect`].
+/// See [`connect`].
 pub fn connect_embedder(
     name: &str,
     dimensions: Option<usize>,
@@ -149,11 +146,11 @@ pub fn connect_embedder(
     client: &Arc<Client>,
 ) -> Result<HttpEmbedder> {
     let found = find(name, providers)?;
-    let native = known::dimensions(&found.model);
+    let native = known_providers::dimensions(&found.model);
     let Some(wanted) = dimensions.or(native) else {
         return Err(Error::new(
             ErrorKind::InvalidInput,
-            "the length of this model's vectors is not known",
+            "the number of dimensions of this model is unknown",
         )
         .with("model", name)
         .hint("give the number of dimensions"));
@@ -165,36 +162,35 @@ pub fn connect_embedder(
     };
     let endpoint = found.endpoint()?;
     if endpoint.api() == Api::AnthropicMessages {
-        return Err(Error::new(ErrorKind::Capability, "this provider makes no vectors")
+        return Err(Error::new(ErrorKind::Capability, "this provider has no embeddings")
             .with("provider", &found.provider)
-            .hint("take a provider with OpenAI's embeddings, or Ollama"));
+            .hint("use a provider with OpenAI's embeddings, or Ollama"));
     }
     let embedder =
         HttpEmbedder::new(&found.provider, &found.model, wanted, api, endpoint, client.clone())?;
     let can_cut = found.model.starts_with("text-embedding-3");
-    Ok(if can_cut && native != Some(wanted) { embedder.asking_for_dimensions() } else { embedder })
+    Ok(if can_cut && native != Some(wanted) { embedder.with_dimensions() } else { embedder })
 }
 
-/// A provider and a model, found by name.
-struct Found<'a> {
+struct ConfiguredModel<'a> {
     provider: String,
     model: String,
     configured: Option<&'a Provider>,
-    known: Option<&'static Known>,
+    known: Option<&'static KnownProvider>,
 }
 
-fn find<'a>(name: &str, providers: &'a [Provider]) -> Result<Found<'a>> {
+fn find<'a>(name: &str, providers: &'a [Provider]) -> Result<ConfiguredModel<'a>> {
     let configured = |id: &str| providers.iter().find(|p| p.id.eq_ignore_ascii_case(id));
-    let found = |provider: &str, model: &str| Found {
+    let found = |provider: &str, model: &str| ConfiguredModel {
         provider: configured(provider).map_or(provider, |p| p.id.as_str()).to_owned(),
         model: model.to_owned(),
         configured: configured(provider),
-        known: known::provider(provider),
+        known: known_providers::provider(provider),
     };
     let name = name.trim();
     if let Some((provider, model)) = name.split_once('/')
         && !model.is_empty()
-        && (configured(provider).is_some() || known::provider(provider).is_some())
+        && (configured(provider).is_some() || known_providers::provider(provider).is_some())
     {
         return Ok(found(provider, model));
     }
@@ -203,23 +199,26 @@ fn find<'a>(name: &str, providers: &'a [Provider]) -> Result<Found<'a>> {
     }
     let row = Catalogue::embedded().find(name).filter(|_| !name.contains('/'));
     if let Some(row) = row
-        && (configured(&row.provider).is_some() || known::provider(&row.provider).is_some())
+        && (configured(&row.provider).is_some()
+            || known_providers::provider(&row.provider).is_some())
     {
         return Ok(found(&row.provider, name));
     }
     let mut names: Vec<&str> = providers.iter().map(|p| p.id.as_str()).collect();
-    names.extend(known::PROVIDERS.iter().map(|p| p.id).filter(|id| configured(id).is_none()));
+    names.extend(
+        known_providers::PROVIDERS.iter().map(|p| p.id).filter(|id| configured(id).is_none()),
+    );
     let near = Catalogue::embedded().nearest(name);
     let near = match near.first() {
         Some(near) => format!("; did you mean {near}?"),
         None => String::new(),
     };
-    Err(Error::new(ErrorKind::NotFound, "no provider has this model")
-        .with("model", name.chars().take(100).collect::<String>())
-        .hint(format!("name it as provider/model; providers: {}{near}", names.join(", "))))
+    Err(Error::new(ErrorKind::NotFound, "unknown model")
+        .with("model", ctx_core::text::head_chars(name, 100))
+        .hint(format!("give it as provider/model; providers: {}{near}", names.join(", "))))
 }
 
-impl Found<'_> {
+impl ConfiguredModel<'_> {
     fn endpoint(&self) -> Result<Endpoint> {
         let named = |e: Error| e.with("provider", &self.provider);
         let set = self.configured.and_then(|p| p.base_url.clone()).or_else(|| {
@@ -233,7 +232,7 @@ impl Found<'_> {
         };
         let api = match self.configured.and_then(|p| p.api.as_deref()) {
             Some(name) => name.parse().map_err(named)?,
-            // What is compatible with OpenAI is so with its chat completions first of all.
+            // OpenAI-compatible servers support at least Chat Completions.
             None if set.is_some() && self.known.is_none_or(|k| k.id == "openai") => {
                 Api::OpenAiCompletions
             }
@@ -248,7 +247,7 @@ impl Found<'_> {
         let usual = self.known.and_then(|k| k.key).map(|name| KeyRef::Env(name.to_owned()));
         match (key, usual) {
             (Some(key), _) => endpoint = endpoint.with_key(key),
-            // A gateway of one's own, or one that headers open, may want no key.
+            // A custom gateway, or one authenticated by headers, may need no key.
             (None, Some(usual)) if set.is_some() => {
                 if usual.resolve().is_ok() {
                     endpoint = endpoint.with_key(usual);
@@ -257,7 +256,7 @@ impl Found<'_> {
             (None, Some(usual)) => endpoint = endpoint.with_key(usual),
             (None, None) => {}
         }
-        // A key that is missing is better known before the work than after.
+        // Detect a missing key now rather than during the work.
         endpoint.headers().map_err(named)?;
         Ok(endpoint)
     }
@@ -267,7 +266,7 @@ impl Found<'_> {
         let set = self
             .configured
             .and_then(|p| p.models.iter().find(|m| m.id.eq_ignore_ascii_case(&self.model)));
-        // A local server runs a model of its own size, whatever cloud model has that name.
+        // A local server sets its own window, even if a cloud model has the same name.
         let row = Catalogue::embedded().find(&self.model).filter(|_| !is_ollama);
         let window = set.and_then(|m| m.context_window).map(Tokens).or(row.map(|r| r.window));
         let used = set.and_then(|m| m.context_tokens).map(Tokens);
@@ -278,9 +277,11 @@ impl Found<'_> {
         let is_maker = row.is_some_and(|r| r.provider.eq_ignore_ascii_case(&self.provider));
         ModelFacts {
             name: format!("{}/{}", self.provider, self.model),
-            // `Claude-Opus-4.5` is a name people use; its maker knows the model by its id.
+            // `Claude-Opus-4.5` is a common spelling; the provider only knows the id.
             id: match row {
-                Some(row) if is_maker && known::same_name(&row.id, &self.model) => row.id.clone(),
+                Some(row) if is_maker && known_providers::same_name(&row.id, &self.model) => {
+                    row.id.clone()
+                }
                 _ => self.model.clone(),
             },
             window: used.map_or(window, |used| used.min(window)),
@@ -290,7 +291,9 @@ impl Found<'_> {
                 .map(Tokens)
                 .or(row.and_then(|r| r.max_output)),
             prices: set.and_then(|m| m.prices).filter(Prices::is_valid).or(listed),
-            reasoning: set.and_then(|m| m.reasoning).unwrap_or_else(|| known::thinks(&self.model)),
+            reasoning: set
+                .and_then(|m| m.reasoning)
+                .unwrap_or_else(|| known_providers::thinks(&self.model)),
             truncates: is_ollama,
         }
     }

@@ -1,4 +1,4 @@
-//! Models that turn texts into vectors.
+//! Embedding models.
 
 use std::sync::Arc;
 
@@ -8,33 +8,33 @@ use ctx_core::{Embedder, Error, ErrorKind, Result};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::failure::{Asked, LONGEST_BODY};
+use crate::failure::{ErrorContext, LONGEST_BODY};
 use crate::provider_error;
 use crate::{Client, Endpoint, Request};
 
-/// How many texts go into one request, and how many bytes of text. OpenAI takes 2,048 texts and
-/// 300,000 tokens; a local server is slow long before that.
+/// Maximum texts and text bytes per request. OpenAI accepts 2,048 texts and 300,000 tokens; a local
+/// server is slow long before that.
 const BATCH_TEXTS: usize = 64;
 const BATCH_BYTES: usize = 256 * 1024;
 
-/// How many bytes a number of a vector takes in JSON, with room.
+/// Maximum bytes of one vector element in JSON, with a margin.
 const BYTES_PER_NUMBER: usize = 40;
 
-/// What to do about a server whose answers are not those of the API it should speak.
+/// The hint for a server whose answers do not match the API.
 const NOT_COMPATIBLE: &str =
-    "check that the base URL is that of an embedding API and the model one for vectors";
+    "check that the base URL is that of an embedding API and the model an embedding model";
 
-/// How the vectors are asked for.
+/// The embedding APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EmbedApi {
-    /// `embeddings` beside OpenAI's chat.
+    /// OpenAI's `embeddings`.
     OpenAi,
-    /// Ollama's own `/api/embed`, which says when a text is too long instead of shortening it.
+    /// Ollama's own `/api/embed`, which reports a text that is too long instead of truncating it.
     Ollama,
 }
 
-/// A model that makes vectors, at an endpoint.
+/// An embedding model at an endpoint.
 #[derive(Debug)]
 pub struct HttpEmbedder {
     name: String,
@@ -48,11 +48,11 @@ pub struct HttpEmbedder {
 }
 
 impl HttpEmbedder {
-    /// The model `model` of `provider`, whose vectors have `dimensions` numbers each.
+    /// The model `model` of `provider`, with vectors of `dimensions` elements.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] if vectors without numbers are asked for.
+    /// [`ErrorKind::InvalidInput`] if `dimensions` is zero.
     pub fn new(
         provider: &str,
         model: &str,
@@ -63,12 +63,15 @@ impl HttpEmbedder {
     ) -> Result<Self> {
         let provider_model = format!("{provider}/{model}");
         if dimensions == 0 {
-            return Err(Error::new(ErrorKind::InvalidInput, "vectors need at least one dimension")
-                .with("model", provider_model)
-                .hint("give the number of dimensions the model's vectors have"));
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                "vectors must have at least one dimension",
+            )
+            .with("model", provider_model)
+            .hint("give the number of dimensions the model's vectors have"));
         }
         Ok(Self {
-            // Vectors of one model that were cut to different lengths do not compare.
+            // Vectors of one model that were shortened to different lengths cannot be compared.
             name: format!("{provider_model}#{dimensions}"),
             provider_model,
             model: model.to_owned(),
@@ -80,17 +83,20 @@ impl HttpEmbedder {
         })
     }
 
-    /// Asks the model for vectors of just that length, which only some can.
+    /// Requests vectors of exactly that length, which only some models support.
     #[must_use]
-    pub fn asking_for_dimensions(mut self) -> Self {
+    pub(crate) fn with_dimensions(mut self) -> Self {
         self.ask_dimensions = true;
         self
     }
 
     async fn embed_batch(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
         let (headers, secrets) = self.endpoint.headers()?;
-        let asked =
-            Asked { name: &self.provider_model, key: self.endpoint.key(), secrets: &secrets };
+        let context = ErrorContext {
+            name: &self.provider_model,
+            key: self.endpoint.key(),
+            secrets: &secrets,
+        };
         let mut body = json!({ "model": self.model, "input": texts });
         if self.ask_dimensions {
             body["dimensions"] = self.dimensions.into();
@@ -111,28 +117,28 @@ impl HttpEmbedder {
         let mut response = self.client.send(request).await.map_err(named)?;
         if !response.status.is_success() {
             let text = response.body.read_up_to(LONGEST_BODY).await.unwrap_or_default();
-            let said = provider_error::read(&String::from_utf8_lossy(&text));
-            return Err(asked.failure(response.status.as_u16(), &response.headers, &said));
+            let error_text = provider_error::read(&String::from_utf8_lossy(&text));
+            return Err(context.failure(response.status.as_u16(), &response.headers, &error_text));
         }
         let most = texts.len().saturating_mul(self.dimensions).saturating_mul(BYTES_PER_NUMBER);
         let limit = most.saturating_add(LONGEST_BODY);
         let bytes = response.body.read_up_to(limit).await.map_err(named)?;
         let answer: Value = serde_json::from_slice(&bytes).map_err(|e| {
-            Error::new(ErrorKind::Upstream, "an answer with vectors cannot be read")
+            Error::new(ErrorKind::Upstream, "invalid answer of the embedding API")
                 .with("model", &self.provider_model)
                 .with("bytes", bytes.len())
                 .retryable()
-                .hint("try again; if it stays so, check the base URL and the dimensions")
+                .hint("try again; if it persists, check the base URL and the dimensions")
                 .source(e)
         })?;
-        if crate::chat::reading::is_error(&answer) {
-            let said = provider_error::read_value(&answer);
-            return Err(asked.failure(said.status(), &Default::default(), &said));
+        if crate::chat::answer_reader::is_error(&answer) {
+            let error_text = provider_error::read_value(&answer);
+            return Err(context.failure(error_text.status(), &Default::default(), &error_text));
         }
         self.vectors(&answer, texts.len())
     }
 
-    /// The vectors in the order of the texts.
+    /// Returns the vectors in the order of the texts.
     fn vectors(&self, answer: &Value, count: usize) -> Result<Vec<Vec<f32>>> {
         let wrong = |what: &'static str| {
             Error::new(ErrorKind::Corrupt, what)
@@ -145,7 +151,7 @@ impl HttpEmbedder {
         };
         let items = items
             .as_array()
-            .ok_or_else(|| wrong("an answer holds no vectors").hint("check the base URL"))?;
+            .ok_or_else(|| wrong("the answer has no vectors").hint("check the base URL"))?;
         let mut vectors: Vec<Option<Vec<f32>>> = vec![None; count];
         for (at, item) in items.iter().enumerate() {
             let (index, numbers) = match self.api {
@@ -160,14 +166,15 @@ impl HttpEmbedder {
                     *place = Some(self.vector(numbers).map_err(|e| e.with("text", index))?);
                 }
                 _ => {
-                    return Err(wrong("an answer holds a vector for no text, or two for one")
-                        .hint(NOT_COMPATIBLE));
+                    return Err(
+                        wrong("the answer has a surplus or duplicate vector").hint(NOT_COMPATIBLE)
+                    );
                 }
             }
         }
         let vectors: Option<Vec<_>> = vectors.into_iter().collect();
         vectors.ok_or_else(|| {
-            wrong("an answer lacks the vectors of some texts")
+            wrong("the answer lacks vectors for some texts")
                 .with("vectors", items.len())
                 .hint(NOT_COMPATIBLE)
         })
@@ -179,7 +186,7 @@ impl HttpEmbedder {
             Error::new(ErrorKind::Corrupt, what).with("model", &self.provider_model)
         };
         if all.len() != self.dimensions {
-            return Err(wrong("a vector has another length than the model's")
+            return Err(wrong("a vector has an unexpected number of dimensions")
                 .with("dimensions", all.len())
                 .with("expected", self.dimensions)
                 .hint(format!("set the number of dimensions of this model to {}", all.len())));
@@ -187,7 +194,9 @@ impl HttpEmbedder {
         all.iter()
             .map(|number| number.as_f64().map(|n| n as f32).filter(|n| n.is_finite()))
             .collect::<Option<Vec<f32>>>()
-            .ok_or_else(|| wrong("a vector holds what is no number").hint(NOT_COMPATIBLE))
+            .ok_or_else(|| {
+                wrong("a vector contains a value that is not a number").hint(NOT_COMPATIBLE)
+            })
     }
 }
 
@@ -204,7 +213,7 @@ impl Embedder for HttpEmbedder {
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
         let mut vectors = Vec::with_capacity(texts.len());
         for batch in batches(texts) {
-            // Providers refuse an empty text, and with it the whole batch.
+            // Providers refuse a whole batch if one text is empty.
             let batch: Vec<&str> =
                 batch.iter().map(|t| if t.is_empty() { " " } else { t.as_str() }).collect();
             vectors.extend(self.embed_batch(&batch).await?);
@@ -213,7 +222,7 @@ impl Embedder for HttpEmbedder {
     }
 }
 
-/// Stretches of texts that fit one request each; a text that is too long alone goes alone.
+/// Splits texts into batches of one request each; an oversized text is a batch of its own.
 fn batches(texts: &[String]) -> impl Iterator<Item = &[String]> {
     let mut rest = texts;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Where a provider's API is, and what it speaks.
+//! The location and the API of a provider.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,24 +10,24 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, Header
 
 use crate::{KeyRef, Secret};
 
-/// The version of Anthropic's API this crate is written for.
+/// The version of Anthropic's API that this crate implements.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// A family of APIs for chat.
+/// A family of chat APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Api {
-    /// OpenAI chat completions, and what is compatible with them: Ollama, vLLM, llama.cpp, LM
-    /// Studio, OpenRouter and most others.
+    /// OpenAI Chat Completions and compatible servers: Ollama, vLLM, llama.cpp, LM Studio,
+    /// OpenRouter and most others.
     OpenAiCompletions,
-    /// OpenAI responses.
+    /// OpenAI Responses.
     OpenAiResponses,
-    /// Anthropic messages.
+    /// Anthropic Messages.
     AnthropicMessages,
 }
 
 impl Api {
-    /// All families, in the order they are named in.
+    /// All families, in display order.
     pub const ALL: [Self; 3] =
         [Self::OpenAiCompletions, Self::OpenAiResponses, Self::AnthropicMessages];
 
@@ -62,8 +62,8 @@ impl FromStr for Api {
 
     fn from_str(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|api| api.name() == name).ok_or_else(|| {
-            let error = Error::new(ErrorKind::InvalidInput, "this API family is not spoken by ctx")
-                .with("api", name.chars().take(100).collect::<String>());
+            let error = Error::new(ErrorKind::InvalidInput, "unsupported API family")
+                .with("api", ctx_core::text::head_chars(name, 100));
             error.hint(match name {
                 "google-generative-ai" => {
                     "use Google's OpenAI-compatible endpoint: api \"openai-completions\", baseUrl \
@@ -76,7 +76,7 @@ impl FromStr for Api {
     }
 }
 
-/// Where an API is, what it speaks and how to show who asks.
+/// The location, the API and the credentials of a provider.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     base_url: BaseUrl,
@@ -85,7 +85,7 @@ pub struct Endpoint {
     key: Option<KeyRef>,
 }
 
-/// A URL whose user info and query, where keys may stand, are not shown.
+/// A URL whose user info and query are hidden, as they may contain keys.
 #[derive(Clone)]
 struct BaseUrl(Url);
 
@@ -96,21 +96,21 @@ impl fmt::Debug for BaseUrl {
 }
 
 impl Endpoint {
-    /// An endpoint at a base URL, without a key. With or without the version, and also where the
-    /// whole address of a request is given: `https://api.anthropic.com`,
-    /// `http://127.0.0.1:11434/v1`, `https://api.openai.com/v1/chat/completions`.
+    /// Creates an endpoint without a key from a base URL. The version is optional, and the full URL
+    /// of a request is accepted: `https://api.anthropic.com`, `http://127.0.0.1:11434/v1`,
+    /// `https://api.openai.com/v1/chat/completions`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] if it is no URL of a web server.
+    /// [`ErrorKind::InvalidInput`] if it is not an HTTP URL.
     pub fn new(base_url: &str, api: Api) -> Result<Self> {
         let wrong = |what: String| {
             Error::new(ErrorKind::InvalidInput, what)
                 .hint("give a base URL such as https://api.openai.com/v1 or http://127.0.0.1:11434")
         };
-        // The text may hold a password, so it is not repeated.
+        // The text may contain a password, so the error does not repeat it.
         let url = Url::parse(base_url.trim())
-            .map_err(|e| wrong(format!("the base URL of a provider cannot be read: {e}")))?;
+            .map_err(|e| wrong(format!("invalid base URL of a provider: {e}")))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
             return Err(wrong(format!(
                 "a base URL begins with http:// or https://, not {}:",
@@ -120,65 +120,58 @@ impl Endpoint {
         Ok(Self { base_url: BaseUrl(url), api, headers: Vec::new(), key: None })
     }
 
-    /// With a key.
+    /// Sets the key.
     #[must_use]
     pub fn with_key(mut self, key: KeyRef) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// With one more header. It replaces what this crate would send under that name.
+    /// Adds a header. It replaces a header of this crate with the same name.
     #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: KeyRef) -> Self {
         self.headers.push((name.into(), value));
         self
     }
 
-    /// What it speaks.
+    /// The API.
     #[must_use]
     pub fn api(&self) -> Api {
         self.api
     }
 
-    /// Where the key comes from.
+    /// The source of the key.
     #[must_use]
     pub fn key(&self) -> Option<&KeyRef> {
         self.key.as_ref()
     }
 
-    /// The host, and its port where it is not the usual one.
+    /// The host, with the port if it is not the default.
     #[must_use]
     pub fn host(&self) -> String {
         let host = self.base_url.0.host_str().unwrap_or_default();
         self.base_url.0.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
-    /// Whether it is on this machine.
-    #[must_use]
-    pub fn is_loopback(&self) -> bool {
-        is_loopback(&self.base_url.0)
-    }
-
-    /// The address for chat.
+    /// The URL for chat.
     #[must_use]
     pub fn chat_url(&self) -> Url {
         self.url(self.api.path())
     }
 
-    /// The address of another service beside it, such as `embeddings` or `models`.
+    /// The URL of another service of the same API, such as `embeddings` or `models`.
     #[must_use]
     pub fn url(&self, service: &str) -> Url {
         let path = self.base_url.0.path().trim_end_matches('/');
         let path = path.strip_suffix(self.api.path()).unwrap_or(path).trim_end_matches('/');
-        // Anthropic's base URLs come without a version by custom, and those of servers on a bare
-        // host are written so as well.
+        // Anthropic's base URLs customarily have no version, and neither do those of bare hosts.
         let versioned =
             path.ends_with("/v1") || (self.api != Api::AnthropicMessages && !path.is_empty());
         let version = if versioned { "" } else { "/v1" };
         self.at(&format!("{path}{version}/{service}"))
     }
 
-    /// The address at a path of the host, whatever the base URL's path is.
+    /// The URL of a path on the host, ignoring the base URL's path.
     #[must_use]
     pub fn at(&self, path: &str) -> Url {
         let mut url = self.base_url.0.clone();
@@ -186,12 +179,12 @@ impl Endpoint {
         url
     }
 
-    /// What every request carries: who asks, and what it speaks. Values are marked as sensitive.
-    /// Beside it all that is secret, what the URL holds included.
+    /// Returns the headers of every request: credentials and API version. Values are marked as
+    /// sensitive. Also returns all secrets, including those in the URL.
     ///
     /// # Errors
     ///
-    /// As [`KeyRef::resolve`]; [`ErrorKind::InvalidInput`] if a header cannot be sent.
+    /// See [`KeyRef::resolve`]; [`ErrorKind::InvalidInput`] if a header value is invalid.
     pub fn headers(&self) -> Result<(HeaderMap, Vec<Secret>)> {
         let mut headers = HeaderMap::new();
         let mut secrets = secrets_of(&self.base_url.0);
@@ -230,13 +223,12 @@ fn sensitive(text: &str) -> Option<HeaderValue> {
 }
 
 fn unsendable(what: &str, key: &KeyRef) -> Error {
-    Error::new(ErrorKind::InvalidInput, format!("the {what} holds what no header can carry"))
+    Error::new(ErrorKind::InvalidInput, format!("the {what} is not a valid header value"))
         .with("from", key)
         .hint("it must be one line of visible ASCII")
 }
 
-/// What a URL shows of who asks: user, password and keys in the query, as they are written and as
-/// they are meant.
+/// The credentials in a URL (user, password, keys in the query), both raw and decoded.
 fn secrets_of(url: &Url) -> Vec<Secret> {
     let meant = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let is_open = |name: &str| name.contains("version") || name == "model";
@@ -251,10 +243,10 @@ fn secrets_of(url: &Url) -> Vec<Secret> {
         .collect()
 }
 
-/// A URL without what may be secret in it.
+/// A URL without the parts that may be secret.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
-    // These fail on URLs without a host only, which hold no user either.
+    // These fail only for URLs without a host, which have no user either.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_query(None);
@@ -325,7 +317,7 @@ mod tests {
             ("https://127.0.0.1.example.org", false),
         ] {
             let endpoint = Endpoint::new(base, Api::OpenAiCompletions).unwrap();
-            assert_eq!(endpoint.is_loopback(), local, "{base}");
+            assert_eq!(is_loopback(&endpoint.base_url.0), local, "{base}");
         }
     }
 

@@ -1,7 +1,8 @@
-//! From a provider's refusal to an [`Error`]: what it means, whether to try again, and when.
+//! Converts a provider's refusal to an [`Error`]: its meaning, whether to retry, and when.
 
 use std::time::{Duration, SystemTime};
 
+use ctx_core::text::clip;
 use ctx_core::{Error, ErrorKind};
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
@@ -9,16 +10,16 @@ use crate::overflow::{Overflow, overflow_of};
 use crate::provider_error::ErrorText;
 use crate::{KeyRef, Secret};
 
-/// No error body is read further. Those of providers have a few hundred bytes.
+/// Maximum bytes read of an error body. Those of providers have a few hundred.
 pub(crate) const LONGEST_BODY: usize = 64 * 1024;
 
-/// How much of the provider's words goes into an error.
+/// Maximum characters of the provider's message in an error.
 const SHOWN_CHARS: usize = 400;
 
-/// Longer waits than this are no better than giving up.
+/// Maximum delay; a longer one amounts to giving up.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Words of an account that is empty: waiting does not help.
+/// Words of an exhausted quota: waiting does not help.
 const QUOTA: [&str; 6] = [
     "insufficient_quota",
     "current quota",
@@ -28,7 +29,7 @@ const QUOTA: [&str; 6] = [
     "credit balance is too low",
 ];
 
-/// Words of a model that is not there, where the status is that of a bad request.
+/// Words of an unknown model, for providers that answer 400.
 const NO_MODEL: [&str; 6] = [
     "model_not_found",
     "model not found",
@@ -38,29 +39,35 @@ const NO_MODEL: [&str; 6] = [
     "model does not exist",
 ];
 
-/// Who was asked, for the words of an error. The secrets are taken out of all that is said.
+/// The model and its credentials, for error messages. The secrets are removed from all messages.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct ErrorContext<'a> {
     /// `provider/model`.
     pub(crate) name: &'a str,
     pub(crate) key: Option<&'a KeyRef>,
     pub(crate) secrets: &'a [Secret],
 }
 
-impl Asked<'_> {
-    /// The error of a refused request, or, with empty headers, of an error inside a stream.
-    pub(crate) fn failure(&self, status: u16, headers: &HeaderMap, said: &ErrorText) -> Error {
-        let overflow = overflow_of(status, said).or_else(|| too_much_at_once(status, said));
-        let wait = retry_after(headers, SystemTime::now()).or_else(|| said.wait());
+impl ErrorContext<'_> {
+    /// Returns the error of a refused request, or, with empty headers, of an error inside a stream.
+    pub(crate) fn failure(
+        &self,
+        status: u16,
+        headers: &HeaderMap,
+        error_text: &ErrorText,
+    ) -> Error {
+        let overflow =
+            overflow_of(status, error_text).or_else(|| too_much_at_once(status, error_text));
+        let wait = retry_after(headers, SystemTime::now()).or_else(|| error_text.wait());
         let wait = wait.map(|wait| wait.min(LONGEST_WAIT));
         let error = match overflow {
             Some(found) => self.overflow(&found),
-            None => self.refused(status, said, wait),
+            None => self.refused(status, error_text, wait),
         };
         let error = error.with("model", self.name);
         let error = if status >= 400 { error.with("status", status) } else { error };
         let error = if (400..500).contains(&status) { error.unbilled() } else { error };
-        let error = match said.message() {
+        let error = match error_text.message() {
             Some(message) => error.with("provider says", self.shown(message)),
             None => error,
         };
@@ -70,16 +77,16 @@ impl Asked<'_> {
         }
     }
 
-    /// The prompt is too long.
+    /// Returns the error of a prompt that is too long.
     pub(crate) fn overflow(&self, found: &Overflow) -> Error {
         let (what, hint) = match found.pattern {
             PER_MINUTE => (
-                "one request is over the account's tokens per minute",
-                "send less at once, take another model, or raise the limit at the provider",
+                "the request exceeds the account's tokens per minute",
+                "send less at once, use another model, or raise the limit at the provider",
             ),
             _ => (
                 "the prompt is too long for the model",
-                "send less, or take a model with a larger window",
+                "send less, or use a model with a larger window",
             ),
         };
         let mut error = Error::new(ErrorKind::Overflow, what);
@@ -92,32 +99,32 @@ impl Asked<'_> {
         error.with("recognised by", found.pattern).hint(hint)
     }
 
-    fn refused(&self, status: u16, said: &ErrorText, wait: Option<Duration>) -> Error {
+    fn refused(&self, status: u16, error_text: &ErrorText, wait: Option<Duration>) -> Error {
         let capability = |what: &'static str| Error::new(ErrorKind::Capability, what);
         let upstream = |what: &'static str| Error::new(ErrorKind::Upstream, what);
         let retry = |error: Error| match wait {
             Some(wait) => error.retry_after(wait),
             None => error.retryable(),
         };
-        let empty_account = status == 402 || said.says(&QUOTA);
+        let empty_account = status == 402 || error_text.says(&QUOTA);
         match status {
-            _ if empty_account => capability("the account at the provider is empty")
-                .hint("add credit at the provider, or take another model"),
-            401 | 403 => capability("the provider does not accept the key").hint(self.check_key()),
-            404 => capability("the provider knows no such model or address")
+            _ if empty_account => capability("no credit left at the provider")
+                .hint("add credit at the provider, or use another model"),
+            401 | 403 => capability("the provider rejected the key").hint(self.check_key()),
+            404 => capability("model or URL unknown to the provider")
                 .hint("check the model's name and the provider's base URL"),
-            400 | 422 if said.says(&NO_MODEL) => {
-                capability("the provider knows no such model").hint("check the model's name")
+            400 | 422 if error_text.says(&NO_MODEL) => {
+                capability("model unknown to the provider").hint("check the model's name")
             }
             413 | 429 => {
                 retry(upstream("the provider's rate limit is reached")).hint("try again later")
             }
             408 | 409 | 425 => retry(upstream("the provider was not ready")).hint("try again"),
             501 => capability("the provider does not offer this")
-                .hint("check the api of the provider: it must be what the server speaks"),
+                .hint("check the api of the provider: it must match the server"),
             500..=599 => retry(upstream("the provider failed")).hint("try again later"),
             _ => upstream("the provider refused the request")
-                .hint("see what the provider says, and check its api in ctx.json5"),
+                .hint("see the provider's message, and check its api in ctx.json5"),
         }
     }
 
@@ -127,7 +134,7 @@ impl Asked<'_> {
             Some(key) => format!("check the key in {key}"),
             None => {
                 let provider = self.name.split('/').next().unwrap_or_default();
-                let known = crate::known::provider(provider).and_then(|known| known.key);
+                let known = crate::known_providers::provider(provider).and_then(|known| known.key);
                 let export = known.map(|name| format!("export {name}, or ")).unwrap_or_default();
                 format!(
                     "no key was sent: {export}set models.providers.{provider}.apiKey in ctx.json5"
@@ -136,28 +143,23 @@ impl Asked<'_> {
         }
     }
 
-    /// A provider's words, without secrets and control characters, and not too many.
+    /// A provider's message, shortened, without secrets and control characters.
     pub(crate) fn shown(&self, text: &str) -> String {
         let text = self.secrets.iter().fold(text.to_owned(), |text, secret| secret.hide_in(text));
-        let mut shown: String =
-            text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN_CHARS).collect();
-        if text.chars().nth(SHOWN_CHARS).is_some() {
-            shown.push('…');
-        }
-        shown
+        clip(&text, SHOWN_CHARS).replace(char::is_control, " ")
     }
 }
 
-/// What recognises a request that is larger than the account's tokens per minute.
+/// The pattern name of a request that exceeds the account's tokens per minute.
 const PER_MINUTE: &str = "per-minute";
 
-/// A single request that is larger than what the account may send in a minute: `Limit 6000,
-/// Requested 14368`. No wait makes it pass, but less text does, so it is a prompt that is too long.
-fn too_much_at_once(status: u16, said: &ErrorText) -> Option<Overflow> {
-    if !matches!(status, 413 | 429) || said.says(&QUOTA) {
+/// A single request that exceeds the account's limit per minute: `Limit 6000, Requested 14368`.
+/// Waiting does not help, but a shorter prompt does, so it is an overflow.
+fn too_much_at_once(status: u16, error_text: &ErrorText) -> Option<Overflow> {
+    if !matches!(status, 413 | 429) || error_text.says(&QUOTA) {
         return None;
     }
-    said.texts().find_map(|text| {
+    error_text.texts().find_map(|text| {
         let text = text.to_lowercase();
         let number_after = |word: &str| -> Option<u64> {
             let rest = text.split_once(word)?.1.trim_start();
@@ -175,7 +177,7 @@ fn too_much_at_once(status: u16, said: &ErrorText) -> Option<Overflow> {
     })
 }
 
-/// How long the server asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
+/// The delay the server asks for: `retry-after-ms`, or `retry-after` in seconds or as a date.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
@@ -189,7 +191,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
             let date = jiff::fmt::rfc2822::parse(text).ok()?;
             Some(SystemTime::from(date.timestamp()))
         };
-        // The server's own clock, where it says what it shows.
+        // Uses the server's clock if it sends its date.
         let now = text(DATE.as_str()).and_then(date).unwrap_or(now);
         Some(date(after)?.duration_since(now).unwrap_or_default())
     })

@@ -1,4 +1,4 @@
-//! API keys: where they come from, and that nobody prints them.
+//! API keys: their sources, and their protection from being printed.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,34 +6,34 @@ use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind, Result};
 
-/// A key file is a line; what is larger is some other file.
+/// A key file has one line; a larger file is not a key file.
 const LARGEST_FILE: u64 = 64 * 1024;
 
-/// Secrets shorter than this are not looked for in texts: each hit would tell more than it hides.
+/// Shorter secrets are not redacted in texts: each hit would reveal more than it hides.
 const SHORTEST_HIDDEN: usize = 6;
 
-/// What stands in a text where a secret stood.
+/// The replacement for a secret in a text.
 const HIDDEN: &str = "[redacted]";
 
-/// A text that nobody prints. Its `Debug` and `Display` show neither it nor its length.
+/// A secret text. Its `Debug` and `Display` show neither the text nor its length.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Takes a text as a secret.
+    /// Creates a secret.
     pub fn new(text: impl AsRef<str>) -> Self {
         Self(text.as_ref().into())
     }
 
-    /// The text itself, for the header it goes into.
+    /// The text itself, for a request header.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// `text` without the secret: a provider's error may repeat the key it refuses.
+    /// Redacts the secret in `text`: a provider's error may repeat the key it refuses.
     #[must_use]
-    pub fn hide_in(&self, text: String) -> String {
+    pub(crate) fn hide_in(&self, text: String) -> String {
         if self.0.len() < SHORTEST_HIDDEN || !text.contains(&*self.0) {
             return text;
         }
@@ -53,7 +53,7 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Where a key, or the value of a header, comes from.
+/// The source of a key or of a header value.
 ///
 /// # Example
 ///
@@ -70,19 +70,19 @@ impl fmt::Display for Secret {
 pub enum KeyRef {
     /// An environment variable.
     Env(String),
-    /// The first line of a file, read again for each request.
+    /// The first line of a file, read for each request.
     File(PathBuf),
     /// The value itself.
     Literal(Secret),
 }
 
 impl KeyRef {
-    /// Reads a reference: `env:NAME`, `$NAME` or `${NAME}`; `file:PATH`, where `~/` is the home
-    /// folder; else it is the value itself.
+    /// Parses a reference: `env:NAME`, `$NAME` or `${NAME}`; `file:PATH`, where `~/` is the home
+    /// folder; anything else is the value itself.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] if it is empty or names no variable or file.
+    /// [`ErrorKind::InvalidInput`] if it is empty or lacks the name of the variable or file.
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         let wrong = |what: &'static str| {
@@ -91,40 +91,40 @@ impl KeyRef {
             )
         };
         if text.is_empty() {
-            return Err(wrong("an API key is empty"));
+            return Err(wrong("empty API key"));
         }
         let braced = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
         let variable = text.strip_prefix("env:").or(braced).or_else(|| text.strip_prefix('$'));
         if let Some(name) = variable {
-            // What was meant as a variable may be a key with a dollar in front: it is not repeated.
+            // This may be a key that starts with a dollar sign, so the error omits it.
             return if is_variable(name) {
                 Ok(Self::Env(name.to_owned()))
             } else {
-                Err(wrong("an API key names no environment variable"))
+                Err(wrong("missing name of the environment variable of an API key"))
             };
         }
         match text.strip_prefix("file:") {
-            Some("") => Err(wrong("an API key names no file")),
+            Some("") => Err(wrong("missing path of an API key file")),
             Some(path) => Ok(Self::File(PathBuf::from(path))),
             None => Ok(Self::Literal(Secret::new(text))),
         }
     }
 
-    /// The key.
+    /// Returns the key.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Capability`] if it is not there; the hint names the variable or the file.
+    /// [`ErrorKind::Capability`] if it is missing; the hint names the variable or the file.
     pub fn resolve(&self) -> Result<Secret> {
         self.resolve_with(|name| std::env::var(name).ok())
     }
 
-    /// As [`resolve`](Self::resolve), with another environment.
+    /// Like [`resolve`](Self::resolve), with a custom environment.
     ///
     /// # Errors
     ///
-    /// As [`resolve`](Self::resolve).
-    pub fn resolve_with(&self, environment: impl Fn(&str) -> Option<String>) -> Result<Secret> {
+    /// See [`resolve`](Self::resolve).
+    fn resolve_with(&self, environment: impl Fn(&str) -> Option<String>) -> Result<Secret> {
         let key = match self {
             Self::Env(name) => environment(name).ok_or_else(|| self.missing())?,
             Self::File(path) => self.read(path)?,
@@ -137,7 +137,7 @@ impl KeyRef {
     }
 
     fn missing(&self) -> Error {
-        let error = Error::new(ErrorKind::Capability, "an API key is missing").with("key", self);
+        let error = Error::new(ErrorKind::Capability, "missing API key").with("key", self);
         match self {
             Self::Env(name) => error.hint(format!(
                 "set the environment variable {name}, or apiKey of the provider in ctx.json5"
@@ -150,7 +150,7 @@ impl KeyRef {
     fn read(&self, path: &Path) -> Result<String> {
         let at_home = path.strip_prefix("~").ok().zip(std::env::home_dir());
         let path = at_home.map_or_else(|| path.to_owned(), |(rest, home)| home.join(rest));
-        // A pipe would be waited for, and a folder cannot be read.
+        // Opening a pipe would block, and a folder cannot be read.
         let size =
             std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
         match size {
@@ -159,7 +159,7 @@ impl KeyRef {
                 Err(Error::new(ErrorKind::InvalidInput, "a key file is too large to hold a key")
                     .with("path", path.display())
                     .with("bytes", size)
-                    .hint("name a file whose first line is the key"))
+                    .hint("use a file whose first line is the key"))
             }
             Some(_) => {
                 let text = ctx_disk::read_to_string(&path).map_err(|e| {
@@ -179,7 +179,7 @@ fn is_variable(name: &str) -> bool {
     !name.is_empty() && name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Says where the key comes from, never what it is.
+/// Shows the source of the key, never the key.
 impl fmt::Display for KeyRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

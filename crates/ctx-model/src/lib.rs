@@ -1,7 +1,7 @@
-//! Models: what is known of them, and how they are called over HTTP.
+//! Model facts, and HTTP clients for models.
 //!
-//! The [`Catalogue`] is a data file inside the crate, windows and prices, every row with its source
-//! and date. It is found by whatever name a transcript or a config file uses:
+//! The [`Catalogue`] is a data file embedded in the crate: windows and prices, each row with its
+//! source and date. Lookup accepts the names that transcripts and config files use:
 //!
 //! ```
 //! use ctx_core::{Tokens, Usage};
@@ -13,12 +13,12 @@
 //! assert_eq!(model.prices.cost(&usage).to_string(), "$5.00");
 //! ```
 //!
-//! With the feature `http` (default) there is, from the bottom up: [`Client`], which sends bytes and
-//! gives a stream of bytes; [`Endpoint`], where an API is and what it speaks; [`HttpModel`], which
-//! converses ([`ctx_core::ChatModel`]) and summarises ([`ctx_core::Summarizer`]), and
-//! [`HttpEmbedder`], a [`ctx_core::Embedder`]; and [`connect`], which makes them from a name and a
-//! configuration. [`overflow`] recognises, across providers, that a prompt was too long. Keys are
-//! given by reference ([`KeyRef`]) and never printed.
+//! The feature `http` (default) adds, from the bottom up: [`Client`], which sends requests and
+//! streams responses; [`Endpoint`], the location and API of a provider; [`HttpModel`], a
+//! [`ctx_core::ChatModel`] and [`ctx_core::Summarizer`]; [`HttpEmbedder`], a
+//! [`ctx_core::Embedder`]; and [`connect`], which creates models from a name and a configuration.
+//! [`overflow`] recognises errors about prompts that are too long, across providers. Keys are given
+//! by reference ([`KeyRef`]) and never printed.
 
 #![forbid(unsafe_code)]
 
@@ -41,7 +41,7 @@ mod failure;
 #[cfg(feature = "http")]
 mod key;
 #[cfg(feature = "http")]
-mod known;
+mod known_providers;
 #[cfg(feature = "http")]
 mod overflow;
 #[cfg(feature = "http")]
@@ -56,7 +56,7 @@ pub use model::{Model, Prices, Usd, Vintage};
 
 #[cfg(feature = "http")]
 pub use {
-    chat::{Answer, HttpModel, ModelFacts, Stop},
+    chat::{HttpModel, ModelFacts, Stop, TextAnswer},
     client::{Body, Client, Request, Response, Timeouts},
     connect::{Provider, ProviderModel, connect, connect_embedder, connect_models},
     embed::{EmbedApi, HttpEmbedder},
@@ -64,6 +64,5 @@ pub use {
     key::{KeyRef, Secret},
     overflow::{Overflow, overflow, silent_overflow},
     reqwest::{Method, StatusCode, Url, header},
-    sse::{SseEvent, SseParser},
     timer::TokioTimer,
 };

@@ -1,4 +1,4 @@
-//! One row of the catalogue.
+//! A row of the catalogue.
 
 use std::fmt;
 use std::iter::Sum;
@@ -39,44 +39,44 @@ impl fmt::Display for Usd {
     }
 }
 
-/// What tokens cost, in US dollars per million.
+/// Token prices in US dollars per million.
 ///
-/// A cache price that is absent means that the provider does not bill such tokens apart: they cost
-/// what fresh input costs. OpenAI, for one, charges nothing extra for filling its cache, but the
-/// tokens that fill it are ordinary input.
+/// A missing cache price means that the provider does not bill such tokens separately: they cost as
+/// much as fresh input. OpenAI, for example, charges nothing extra for cache writes; the tokens
+/// written are billed as ordinary input.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Prices {
-    /// Prompt tokens that touch no cache.
+    /// Prompt tokens neither read from nor written to the cache.
     pub input: f64,
-    /// Tokens of the answer, reasoning included.
+    /// Answer tokens, including reasoning.
     pub output: f64,
     /// Prompt tokens read from the cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<f64>,
-    /// Prompt tokens written to the cache, kept for the provider's shortest time.
+    /// Prompt tokens written to the cache with the provider's shortest lifetime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
 }
 
-/// Anthropic's price of a token that is kept for an hour, in those of a fresh one
+/// Anthropic's price of a one-hour cache write, as a multiple of the input price
 /// (<https://docs.claude.com/en/docs/build-with-claude/prompt-caching>).
 const HOUR_WRITE: f64 = 2.0;
 
 impl Prices {
-    /// The price of a million tokens read from the cache.
+    /// The price per million tokens read from the cache.
     #[must_use]
     pub fn cache_read(&self) -> f64 {
         self.cache_read.unwrap_or(self.input)
     }
 
-    /// The price of a million tokens written to the cache.
+    /// The price per million tokens written to the cache.
     #[must_use]
     pub fn cache_write(&self) -> f64 {
         self.cache_write.unwrap_or(self.input)
     }
 
-    /// These prices, where that share of what is written to the cache is kept for an hour.
+    /// Adjusts the prices for that share of one-hour cache writes.
     #[must_use]
     pub fn with_hour_writes(self, share: f64) -> Self {
         if share <= 0.0 {
@@ -86,7 +86,7 @@ impl Prices {
         Self { cache_write: Some(mixed), ..self }
     }
 
-    /// What a request with this usage costs.
+    /// The cost of a request with this usage.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> Usd {
         let hour = usage.cache_write_hour.min(usage.cache_write);
@@ -100,26 +100,26 @@ impl Prices {
         Usd(parts.into_iter().map(|(tokens, price)| tokens as f64 * price).sum::<f64>() / 1e6)
     }
 
-    /// Whether every price is a number, and none negative.
+    /// Whether every price is a non-negative number.
     #[must_use]
-    pub fn is_valid(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         [self.input, self.output, self.cache_read(), self.cache_write()]
             .into_iter()
             .all(|price| price.is_finite() && price >= 0.0)
     }
 }
 
-/// Which of two generations of facts a row belongs to.
+/// The two generations of facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Vintage {
-    /// The row's numbers are those of the documents ctx was built from. They stay as they are.
+    /// The row's numbers come from the documents ctx was built from, and never change.
     Seed,
     /// The row follows the provider's price list.
     Today,
 }
 
-/// A model: its window and its prices, and who says so.
+/// A model: its window, its prices, and their source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Model {
@@ -127,26 +127,26 @@ pub struct Model {
     pub id: String,
     /// The name people use.
     pub name: String,
-    /// Who makes it, not who serves it.
+    /// Who makes the model, not who serves it.
     pub provider: String,
     /// Other ids for the same model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// The context window: prompt and answer together.
     pub window: Tokens,
-    /// How much of the window works well in practice, where the source says so.
+    /// The part of the window that works well in practice, if the source states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usable: Option<Tokens>,
     /// The longest answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<Tokens>,
-    /// What its tokens cost. Where a provider raises prices for long prompts, these are the lower.
+    /// Token prices. If long prompts cost more, these are the lower prices.
     pub prices: Prices,
-    /// Where the numbers come from.
+    /// The source of the numbers.
     pub source: String,
-    /// When the source said so, as `YYYY-MM-DD`.
+    /// The date of the source, as `YYYY-MM-DD`.
     pub date: String,
-    /// Which generation of facts this is.
+    /// The generation of facts.
     pub vintage: Vintage,
 }
 

@@ -1,12 +1,12 @@
-//! The many ways to write one model's name.
+//! Normalises the many spellings of a model name.
 //!
 //! `claude-opus-4-5`, `Claude Opus 4.5`, `anthropic/claude-opus-4.5`, `claude-opus-4-5@20251101`
-//! and `us.anthropic.claude-opus-4-5-20251101-v1:0` are one model to the person who pays for it.
+//! and `us.anthropic.claude-opus-4-5-20251101-v1:0` all denote the same model.
 
-/// Names longer than this are nobody's model; looking at more of them only costs time.
+/// Maximum length of a name, which bounds the work.
 const LONGEST: usize = 128;
 
-/// Cloud providers put a region and a vendor before the name, parted by dots.
+/// Cloud providers prefix the name with a region and a vendor, separated by dots.
 const DOTTED_PREFIXES: [&str; 14] = [
     "us.",
     "eu.",
@@ -24,22 +24,21 @@ const DOTTED_PREFIXES: [&str; 14] = [
     "zai.",
 ];
 
-/// The form in which names are compared: lower case, without who serves it, dots and blanks as
-/// dashes.
+/// The form used to compare names: lower case, without the provider, dots and spaces as dashes.
 pub(crate) fn normal(name: &str) -> String {
     let name = name.trim();
     let name = name.rsplit('/').next().unwrap_or(name);
     let lower: String = name.chars().take(LONGEST).flat_map(char::to_lowercase).collect();
     let mut rest = lower.as_str();
-    // A region and a vendor at most.
+    // At most a region and a vendor.
     for _ in 0..2 {
         rest = DOTTED_PREFIXES.iter().find_map(|p| rest.strip_prefix(p)).unwrap_or(rest);
     }
     rest.chars().map(|c| if matches!(c, '.' | '_' | ' ') { '-' } else { c }).collect()
 }
 
-/// Ever looser readings of a normal name, the strictest first: as it is; without a variant
-/// (`:batch`, `[1m]`), a version date and a word such as `latest`.
+/// Increasingly loose readings of a normalised name: unchanged; without a variant (`:batch`,
+/// `[1m]`), a version date and a word such as `latest`.
 pub(crate) fn readings(normal: &str) -> Vec<&str> {
     let mut all = vec![normal];
     let mut rest = normal;
@@ -57,7 +56,7 @@ pub(crate) fn readings(normal: &str) -> Vec<&str> {
     all
 }
 
-/// Takes `-20251101`, `@20251101` or `-2025-11-01` off the end.
+/// Strips a trailing `-20251101`, `@20251101` or `-2025-11-01`.
 fn strip_date(name: &str) -> Option<&str> {
     let digits = |s: &str, n: usize| s.len() == n && s.bytes().all(|b| b.is_ascii_digit());
     let (head, last) = name.rsplit_once(['-', '@'])?;
@@ -69,12 +68,12 @@ fn strip_date(name: &str) -> Option<&str> {
     (digits(last, 2) && digits(month, 2) && digits(year, 4)).then_some(head)
 }
 
-/// Takes a word off the end that says how finished the model is.
+/// Strips a trailing release stage.
 fn strip_stage(name: &str) -> Option<&str> {
     ["-latest", "-preview", "-exp"].iter().find_map(|stage| name.strip_suffix(stage))
 }
 
-/// Takes a version such as `-2512` (year and month) or `-0905` (month and day) off the end.
+/// Strips a trailing version such as `-2512` (year and month) or `-0905` (month and day).
 fn strip_month(name: &str) -> Option<&str> {
     let (head, last) = name.rsplit_once('-')?;
     (last.len() == 4 && last.bytes().all(|b| b.is_ascii_digit())).then_some(head)

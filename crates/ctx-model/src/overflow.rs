@@ -1,8 +1,8 @@
-//! Prompts that were too long for the model, as each provider says so.
+//! Recognises errors about prompts that are too long, across providers.
 //!
-//! The wordings are data: `data/overflow.json`, every row with its source. A row matches by a
-//! pattern over the error's texts, by a code or by the status alone; the first that matches names
-//! the provider, and the numbers come from the first that has them.
+//! The patterns are data: `data/overflow.json`, each row with its source. A row matches by a
+//! pattern over the error's texts, by a code or by the status alone. The first match determines the
+//! provider; the numbers come from the first row that has them.
 
 use std::sync::LazyLock;
 
@@ -13,28 +13,28 @@ use serde_json::Value;
 
 use crate::provider_error::{self, ErrorText};
 
-/// Statuses that speak of the key, the account or the pace, whatever their text says.
+/// Statuses about the key, the account or rate limits, whatever the text.
 const NEVER: [u16; 4] = [401, 402, 403, 429];
 
 /// A prompt that was too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow {
-    /// Tokens of the request, with the answer's share where the provider counts it in.
+    /// Tokens of the request, including the answer if the provider counts it.
     pub used: Option<u64>,
-    /// Tokens of the prompt alone, where the provider says them apart from the answer's share or
-    /// does not count that.
+    /// Tokens of the prompt alone, if the provider reports them separately or does not count the
+    /// answer.
     pub prompt: Option<u64>,
-    /// Tokens the model takes.
+    /// The model's token limit.
     pub limit: Option<u64>,
-    /// The row of the table that recognised it, for example `anthropic-prompt`.
+    /// The id of the matching row, for example `anthropic-prompt`.
     pub pattern: &'static str,
-    /// Who words it so.
+    /// The provider that uses this wording.
     pub provider: &'static str,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RowText {
+struct OverflowRowText {
     id: String,
     provider: String,
     pattern: Option<String>,
@@ -46,7 +46,7 @@ struct RowText {
     no_body: bool,
     used_field: Option<String>,
     limit_field: Option<String>,
-    /// Whether what was used is the sum with the answer's share.
+    /// Whether the used tokens include the answer.
     #[serde(default)]
     with_answer: bool,
     source: String,
@@ -54,50 +54,54 @@ struct RowText {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct TableText {
-    overflow: Vec<RowText>,
-    not_overflow: Vec<RowText>,
+struct OverflowTableText {
+    overflow: Vec<OverflowRowText>,
+    not_overflow: Vec<OverflowRowText>,
 }
 
-struct Row {
-    text: RowText,
+struct OverflowRow {
+    text: OverflowRowText,
     pattern: Option<Regex>,
 }
 
-struct Table {
-    overflow: Vec<Row>,
-    not_overflow: Vec<Row>,
+struct OverflowTable {
+    overflow: Vec<OverflowRow>,
+    not_overflow: Vec<OverflowRow>,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
+static TABLE: LazyLock<OverflowTable> = LazyLock::new(|| {
     table(include_str!("../data/overflow.json"))
         .expect("the embedded table is the one the tests of this crate read")
 });
 
-fn table(json: &str) -> Result<Table, Box<dyn std::error::Error>> {
-    let text: TableText = serde_json::from_str(json)?;
-    let rows = |rows: Vec<RowText>| -> Result<Vec<Row>, Box<dyn std::error::Error>> {
-        rows.into_iter()
-            .map(|text| {
-                if text.source.is_empty() {
-                    return Err(format!("{}: no source", text.id).into());
-                }
-                let build = |p: &str| {
-                    RegexBuilder::new(p).case_insensitive(true).dot_matches_new_line(true).build()
-                };
-                let pattern = text.pattern.as_deref().map(build).transpose()?;
-                Ok(Row { text, pattern })
-            })
-            .collect()
-    };
-    Ok(Table { overflow: rows(text.overflow)?, not_overflow: rows(text.not_overflow)? })
+fn table(json: &str) -> Result<OverflowTable, Box<dyn std::error::Error>> {
+    let text: OverflowTableText = serde_json::from_str(json)?;
+    let rows =
+        |rows: Vec<OverflowRowText>| -> Result<Vec<OverflowRow>, Box<dyn std::error::Error>> {
+            rows.into_iter()
+                .map(|text| {
+                    if text.source.is_empty() {
+                        return Err(format!("{}: no source", text.id).into());
+                    }
+                    let build = |p: &str| {
+                        RegexBuilder::new(p)
+                            .case_insensitive(true)
+                            .dot_matches_new_line(true)
+                            .build()
+                    };
+                    let pattern = text.pattern.as_deref().map(build).transpose()?;
+                    Ok(OverflowRow { text, pattern })
+                })
+                .collect()
+        };
+    Ok(OverflowTable { overflow: rows(text.overflow)?, not_overflow: rows(text.not_overflow)? })
 }
 
-/// Whether an error says that the prompt was too long, from the answer's status and body. For an
-/// error inside a stream, which has no status of its own, give 0.
+/// Whether the status and body of an error response say that the prompt was too long. For an error
+/// inside a stream, which has no status of its own, pass 0.
 ///
-/// What only sounds like it is not one: limits of pace (`tokens per minute`), quotas, and limits on
-/// the length of the answer.
+/// Similar errors do not count: rate limits (`tokens per minute`), quotas, and limits on the length
+/// of the answer.
 ///
 /// # Example
 ///
@@ -119,8 +123,9 @@ pub(crate) fn overflow_of(status: u16, error: &ErrorText) -> Option<Overflow> {
     if NEVER.contains(&status) {
         return None;
     }
-    let said =
-        |row: &Row| row.pattern.as_ref().is_some_and(|p| error.texts().any(|t| p.is_match(t)));
+    let said = |row: &OverflowRow| {
+        row.pattern.as_ref().is_some_and(|p| error.texts().any(|t| p.is_match(t)))
+    };
     if TABLE.not_overflow.iter().any(said) {
         return None;
     }
@@ -144,9 +149,8 @@ pub(crate) fn overflow_of(status: u16, error: &ErrorText) -> Option<Overflow> {
     found
 }
 
-/// Whether an answer that came without an error shows that the prompt did not fit: some providers
-/// (z.ai) take what is too long and say nothing, and some (Xiaomi) fill the window and answer
-/// nothing.
+/// Whether a successful answer shows that the prompt did not fit: some providers (z.ai) silently
+/// accept a prompt that is too long, and some (Xiaomi) fill the window and answer nothing.
 #[must_use]
 pub fn silent_overflow(usage: &Usage, window: u64, answer_is_empty: bool) -> Option<Overflow> {
     let used = usage.prompt();
@@ -160,7 +164,7 @@ pub fn silent_overflow(usage: &Usage, window: u64, answer_is_empty: bool) -> Opt
     })
 }
 
-/// The numbers of an error, as far as they are given.
+/// The numbers of an error, if present.
 #[derive(Clone, Copy, Debug, Default)]
 struct Numbers {
     used: Option<u64>,
@@ -168,7 +172,7 @@ struct Numbers {
     limit: Option<u64>,
 }
 
-impl Row {
+impl OverflowRow {
     /// `None` if the row does not match.
     fn read(&self, status: u16, error: &ErrorText) -> Option<Numbers> {
         let row = &self.text;
@@ -206,7 +210,7 @@ impl Row {
     }
 }
 
-/// A number of a JSON object, also where it is written as a string.
+/// A number in a JSON object, also if written as a string.
 pub(crate) fn as_number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
 }
@@ -215,7 +219,7 @@ pub(crate) fn as_number(value: &Value) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Each row of the table is there because of an error somebody got.
+    /// Each row of the table has a real error that it matches.
     #[test]
     fn every_row_recognises_a_real_error() {
         let bodies: Vec<Value> =

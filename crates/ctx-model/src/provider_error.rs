@@ -1,4 +1,4 @@
-//! What a provider's error body says, whatever its shape.
+//! Extracts the texts and codes from provider error bodies of any shape.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::overflow::as_number;
 
-/// Keys whose values are words of the provider. Others may repeat the request, which may itself
-/// speak of prompts that are too long.
+/// Keys whose values are messages of the provider. Other keys may repeat the request, which may
+/// itself mention prompts that are too long.
 const WORDS: [&str; 12] = [
     "message",
     "error",
@@ -27,18 +27,18 @@ const WORDS: [&str; 12] = [
 /// Keys whose values are codes.
 const CODES: [&str; 6] = ["code", "type", "status", "errorType", "error_type", "error_code"];
 
-/// Keys that lead to more of the same.
+/// Keys of nested errors.
 const INNER: [&str; 8] =
     ["error", "errors", "detail", "details", "metadata", "response", "base_resp", "fault"];
 
-/// How deep an error is looked into, JSON inside of texts included.
+/// Maximum nesting depth, including JSON inside texts.
 const DEPTH: usize = 6;
 
-/// How many texts, and how much of each, are looked at.
+/// Maximum number of texts, and of characters per text.
 const TEXTS: usize = 32;
 const TEXT_CHARS: usize = 4_096;
 
-/// The words, codes and numbers of an error body.
+/// The texts, codes and numbers of an error body.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ErrorText {
     texts: Vec<String>,
@@ -46,10 +46,10 @@ pub(crate) struct ErrorText {
     numbers: HashMap<String, u64>,
 }
 
-/// How much of a page for people is a message.
+/// Maximum characters of a message taken from an HTML page.
 const PAGE_CHARS: usize = 120;
 
-/// Reads a body; one that is no JSON is one text, and a page of HTML what it says in short.
+/// Parses a body. A body that is not JSON becomes one text; an HTML page is abbreviated.
 pub(crate) fn read(body: &str) -> ErrorText {
     let mut error = ErrorText::default();
     match serde_json::from_str::<Value>(body) {
@@ -59,7 +59,7 @@ pub(crate) fn read(body: &str) -> ErrorText {
     error
 }
 
-/// What a page of HTML says: its title, else the beginning of its text.
+/// The message of an HTML page: its title, else the beginning of its text.
 fn page(body: &str) -> Option<String> {
     let lower = body.trim_start().to_ascii_lowercase();
     if !lower.starts_with("<!doctype") && !lower.starts_with("<html") && !lower.starts_with("<head")
@@ -75,7 +75,7 @@ fn page(body: &str) -> Option<String> {
     for c in title.unwrap_or(body).chars() {
         match c {
             '<' => is_tag = true,
-            // What stood on both sides of a tag are two words.
+            // Text on the two sides of a tag is separate words.
             '>' if is_tag => {
                 is_tag = false;
                 text.push(' ');
@@ -87,12 +87,12 @@ fn page(body: &str) -> Option<String> {
     let words: Vec<_> = text.split_whitespace().collect();
     let said: String = words.join(" ").chars().take(PAGE_CHARS).collect();
     Some(match said.is_empty() {
-        true => "a page of HTML".to_owned(),
-        false => format!("a page of HTML: {said}"),
+        true => "an HTML page".to_owned(),
+        false => format!("an HTML page: {said}"),
     })
 }
 
-/// Reads a value.
+/// Parses a value.
 pub(crate) fn read_value(value: &Value) -> ErrorText {
     let mut error = ErrorText::default();
     error.take(value, DEPTH);
@@ -100,12 +100,12 @@ pub(crate) fn read_value(value: &Value) -> ErrorText {
 }
 
 impl ErrorText {
-    /// What the provider says, the outermost first, then its codes.
+    /// The texts, outermost first, then the codes.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.texts.iter().chain(&self.codes).map(String::as_str)
     }
 
-    /// What to show to a person.
+    /// The message to show to a user.
     pub(crate) fn message(&self) -> Option<&str> {
         self.texts.first().or_else(|| self.codes.first()).map(String::as_str)
     }
@@ -122,7 +122,7 @@ impl ErrorText {
         self.numbers.get(key).copied()
     }
 
-    /// Whether any text or code holds one of the words, which are lower case.
+    /// Whether any text or code contains one of the words, given in lower case.
     pub(crate) fn says(&self, words: &[&str]) -> bool {
         self.texts().any(|text| {
             let text = text.to_lowercase();
@@ -130,8 +130,8 @@ impl ErrorText {
         })
     }
 
-    /// The status this error would have had, were it not inside a stream: a code that is one, or
-    /// what the type stands for.
+    /// The HTTP status equivalent to an error inside a stream: a numeric code, or the status that
+    /// the error type corresponds to.
     pub(crate) fn status(&self) -> u16 {
         let number = self
             .codes
@@ -162,7 +162,7 @@ impl ErrorText {
         })
     }
 
-    /// How long the text asks to wait, which inside a stream nothing else can say: `Please try
+    /// The delay stated in the text; errors inside a stream have no header for it: `Please try
     /// again in 4.77s`, `in 1m30s`, `in 250ms`.
     pub(crate) fn wait(&self) -> Option<Duration> {
         self.texts().find_map(|text| {
@@ -183,7 +183,7 @@ impl ErrorText {
         let Some(depth) = depth.checked_sub(1) else { return };
         match value {
             Value::String(text) => self.take_text(text, depth),
-            // The texts are counted, and nothing is taken once there are enough.
+            // The number of texts is limited, so no more than that many items are needed.
             Value::Array(items) => items.iter().take(TEXTS).for_each(|item| self.take(item, depth)),
             Value::Object(object) => {
                 for key in WORDS {
@@ -216,7 +216,7 @@ impl ErrorText {
         }
     }
 
-    /// Proxies put the error they got, as JSON, into the text of their own.
+    /// Proxies embed the upstream error as JSON in their own text.
     fn take_text(&mut self, text: &str, depth: usize) {
         if self.texts.len() >= TEXTS {
             return;
@@ -231,7 +231,7 @@ impl ErrorText {
 fn wait_at_start(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut seconds = None;
-    // Hours, minutes, seconds and milliseconds at most.
+    // At most hours, minutes, seconds and milliseconds.
     for _ in 0..4 {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let Ok(number) = rest[..digits].parse::<f64>() else { break };

@@ -1,38 +1,23 @@
-//! Server-sent events, from bytes that come in pieces of any size.
+//! Parses server-sent events from byte chunks of any size.
 
 use ctx_core::{Error, ErrorKind, Result};
 
-/// The longest event. Providers send tokens one by one; a larger one is no event of theirs.
+/// Maximum event size. Providers send tokens one by one; a larger event is invalid.
 const LONGEST: usize = 16 * 1024 * 1024;
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SseEvent {
-    /// Its type; empty where the stream gives none.
-    pub event: String,
-    /// Its data, lines joined by line breaks.
-    pub data: String,
+pub(crate) struct SseEvent {
+    /// The event type; empty if the stream gives none.
+    pub(crate) event: String,
+    /// The data lines, joined by line breaks.
+    pub(crate) data: String,
 }
 
-/// Reads a stream of server-sent events. Lines may end in LF, CR or CRLF; an event may be cut
+/// Parses a stream of server-sent events. Lines may end in LF, CR or CRLF; an event may be split
 /// anywhere, also inside a character. Comments, ids and retry times are skipped.
-///
-/// # Example
-///
-/// ```
-/// use ctx_model::SseParser;
-///
-/// let mut parser = SseParser::default();
-/// let mut data = Vec::new();
-/// for piece in [&b"data: {\"a\""[..], b":1}\r", b"\n\r\n: comment\n\ndata: [DONE]"] {
-///     data.extend(parser.push(piece)?.into_iter().map(|event| event.data));
-/// }
-/// data.extend(parser.finish().map(|event| event.data));
-/// assert_eq!(data, ["{\"a\":1}", "[DONE]"]);
-/// # Ok::<(), ctx_core::Error>(())
-/// ```
 #[derive(Debug, Default)]
-pub struct SseParser {
+pub(crate) struct SseParser {
     line: Vec<u8>,
     after_cr: bool,
     begun: bool,
@@ -41,12 +26,12 @@ pub struct SseParser {
 }
 
 impl SseParser {
-    /// Takes the next bytes and gives the events they complete.
+    /// Adds the next bytes and returns the events they complete.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Upstream`] if an event is longer than any provider's.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>> {
+    /// [`ErrorKind::Upstream`] if an event is too long.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>> {
         let mut events = Vec::new();
         let mut rest = bytes;
         if self.after_cr && !rest.is_empty() {
@@ -72,8 +57,8 @@ impl SseParser {
         Ok(events)
     }
 
-    /// The event at the end of a stream that does not close it with an empty line.
-    pub fn finish(&mut self) -> Option<SseEvent> {
+    /// Returns the event at the end of a stream without a closing empty line.
+    pub(crate) fn finish(&mut self) -> Option<SseEvent> {
         let last = self.end_line();
         last.or_else(|| self.end_event())
     }
@@ -82,7 +67,7 @@ impl SseParser {
         if self.line.len() + self.data.as_ref().map_or(0, String::len) <= LONGEST {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Upstream, "an event of the answer has no end")
+        Err(Error::new(ErrorKind::Upstream, "an event of the answer is too long")
             .with("bytes", LONGEST)
             .hint("check that the base URL is that of a model provider"))
     }
@@ -111,7 +96,7 @@ impl SseParser {
                 }
                 None => self.data = Some(value.into_owned()),
             },
-            // A comment, which keeps the connection open, or a field that is of no use here.
+            // A keep-alive comment, or a field that is not used here.
             _ => {}
         }
         None
@@ -160,7 +145,7 @@ mod tests {
             let expected: Vec<_> =
                 expected.iter().map(|(e, d)| ((*e).to_owned(), (*d).to_owned())).collect();
             assert_eq!(all(&[stream.as_bytes()]), expected, "{stream:?}");
-            // The same byte by byte, and cut in two at each place.
+            // The same byte by byte, and split in two at each position.
             let bytes: Vec<&[u8]> = stream.as_bytes().chunks(1).collect();
             assert_eq!(all(&bytes), expected, "byte by byte: {stream:?}");
             for at in 0..=stream.len() {
@@ -168,6 +153,13 @@ mod tests {
                 assert_eq!(all(&[a, b]), expected, "{at}: {stream:?}");
             }
         }
+    }
+
+    #[test]
+    fn an_event_may_be_split_anywhere() {
+        let pieces = [&b"data: {\"a\""[..], b":1}\r", b"\n\r\n: comment\n\ndata: [DONE]"];
+        let data: Vec<_> = all(&pieces).into_iter().map(|(_, data)| data).collect();
+        assert_eq!(data, ["{\"a\":1}", "[DONE]"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The clock of the running program.
+//! The real-time clock.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use async_trait::async_trait;
 use ctx_core::Timer;
 use tokio::time::Instant;
 
-/// Time as tokio measures it: the real one, or that of a test which has paused it. Its `sleep`
-/// needs a tokio runtime with time enabled.
+/// Time as measured by tokio: real time, or that of a test with paused time. `sleep` needs a tokio
+/// runtime with time enabled.
 #[derive(Clone, Copy, Debug)]
 pub struct TokioTimer {
     began: Instant,
 }
 
 impl TokioTimer {
-    /// A clock that begins now.
+    /// Creates a clock that starts now.
     #[must_use]
     pub fn new() -> Self {
         Self { began: Instant::now() }

@@ -3,22 +3,23 @@
 use std::fmt;
 use std::time::Duration;
 
-use ctx_core::{Chars, Error, ErrorKind, Profile, Result};
+use ctx_core::{Chars, Error, ErrorKind, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Ttl;
 
-/// When tool results are stale, and what is done with them.
+/// When tool results are stale, and how they are pruned.
 ///
 /// # Notes
 ///
-/// Ratios are of the whole request (system prompt, tools and all) to the model's window, by the
-/// counter in force, corrected by what the provider reported. Characters are UTF-16 units.
+/// Ratios are the size of the whole request (system prompt and tools included) divided by the
+/// model's context window, measured with the counter in force and corrected by the usage the
+/// provider reported. Characters are UTF-16 units.
 ///
-/// Whatever the mode, these stay as they are: everything before the first user message, everything
-/// from the `keepLastAssistants`-th last assistant message on, pinned messages, the newest user
-/// message, and the tool call in progress.
+/// These are never pruned, in any mode: everything before the first user message, everything from
+/// the `keepLastAssistants`-th last assistant message on, pinned messages, the newest user message,
+/// and the tool call in progress.
 ///
 /// # Example
 ///
@@ -34,37 +35,36 @@ use crate::Ttl;
 pub struct Config {
     /// What makes a result stale. Default: `off`.
     pub mode: Mode,
-    /// For `cache-ttl`: how long after the last request the provider's cache is taken to be gone.
-    /// `"5m"`, `"1h"`, `"90s"`; a bare number is minutes. 0 never prunes; a year is the most.
-    /// Default: 5m (OpenClaw).
+    /// For `cache-ttl`: the time after the last request at which the provider's cache counts as
+    /// expired. `"5m"`, `"1h"`, `"90s"`; a bare number is minutes. 0 never prunes; the maximum is a
+    /// year. Default: 5m (OpenClaw).
     pub ttl: Ttl,
-    /// For `turn-age`: results from before this many of the last user messages are stale.
-    /// Default: 3.
+    /// For `turn-age`: results older than this many user messages are stale. Default: 3.
     pub turns: u32,
-    /// For `turn-age`: wait until a stale result is this many turns older still, then prune all
-    /// stale ones at once, so that the provider's cached prefix breaks once in so many turns.
+    /// For `turn-age`: waits until a stale result is this many turns older still, then prunes all
+    /// stale results at once, so that the provider's cached prefix changes only once per batch.
     /// Default: 3.
     pub batch_turns: u32,
-    /// This many of the last assistant messages, and all after the first of them, are left alone.
-    /// With fewer in the session nothing is pruned. Default: 3 (OpenClaw).
+    /// The last assistant messages that are protected, this many, with everything after the first
+    /// of them. A session with fewer is not pruned. Default: 3 (OpenClaw).
     pub keep_last_assistants: u32,
-    /// Below this share of the window nothing is done. Default: 0.3 (OpenClaw).
-    /// Not more than `hardClearRatio`.
+    /// Below this share of the context window nothing is pruned. Default: 0.3 (OpenClaw). At most
+    /// `hardClearRatio`.
     #[schemars(range(min = 0, max = 1))]
     pub soft_trim_ratio: f64,
     /// From this share of the window on, the oldest stale results are cleared until the request is
-    /// below it; a single result that alone exceeds it is cleared at once. Default: 0.5 (OpenClaw).
+    /// below it. A single result above it is cleared at once. Default: 0.5 (OpenClaw).
     #[schemars(range(min = 0, max = 1))]
     pub hard_clear_ratio: f64,
-    /// Results are cleared for the sake of the total only when the stale ones still hold this many
+    /// To reduce the total, results are cleared only while the stale ones still hold this many
     /// characters. Default: 50000 (OpenClaw).
     #[schemars(with = "u32")]
     pub min_prunable_tool_chars: Chars,
-    /// Showing both ends of a result.
+    /// Trimming a result to its beginning and end.
     pub soft_trim: SoftTrim,
-    /// Showing only that there was a result.
+    /// Replacing a result with a placeholder.
     pub hard_clear: HardClear,
-    /// Whose results may be pruned.
+    /// The tools whose results may be pruned.
     pub tools: Tools,
 }
 
@@ -72,50 +72,50 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Nothing does.
+    /// Nothing: pruning is off.
     #[default]
     Off,
-    /// The provider's cache has expired: the last request is `ttl` ago, so that changing the prefix
-    /// costs nothing. A session whose requests follow each other faster is never pruned.
+    /// Expiry of the provider's cache: the last request is `ttl` ago, so changing the prefix costs
+    /// nothing. A session with shorter gaps between its requests is never pruned.
     CacheTtl,
-    /// It is `turns` user messages old, whatever the time.
+    /// Age in turns: the result is `turns` user messages old, however much time has passed.
     TurnAge,
 }
 
-/// Showing both ends of a result. Images in it are replaced by a notice.
+/// Trimming a result to its beginning and end. Images in it are replaced by a notice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SoftTrim {
-    /// Results with at most this many characters stay whole. Default: 4000. Taken as at least
-    /// `headChars + tailChars + 128`, the most that a trimmed result measures.
+    /// Results of at most this many characters are not trimmed. Default: 4000. Raised to at least
+    /// `headChars + tailChars + 128`, the maximum size of a trimmed result.
     #[schemars(with = "u32")]
     pub max_chars: Chars,
-    /// Characters shown of the beginning. Default: 1500.
+    /// Characters kept from the beginning. Default: 1500.
     #[schemars(with = "u32")]
     pub head_chars: Chars,
-    /// Characters shown of the end. Default: 1500.
+    /// Characters kept from the end. Default: 1500.
     #[schemars(with = "u32")]
     pub tail_chars: Chars,
 }
 
-/// Showing only that there was a result.
+/// Replacing a result with a placeholder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct HardClear {
-    /// Whether it is done. Default: true.
+    /// Whether results are cleared. Default: true.
     pub enabled: bool,
-    /// What stands in place of a cleared result. Default: `[Old tool result content cleared]`.
+    /// The text that replaces a cleared result. Default: `[Old tool result content cleared]`.
     pub placeholder: String,
 }
 
-/// Whose results may be pruned: patterns of tool names with `*`, `?`, `[...]` and `{a,b}`, upper or
-/// lower case. A tool that `deny` names is never pruned; where `allow` names any, only those are.
+/// The tools whose results may be pruned: case-insensitive patterns of names with `*`, `?`, `[...]`
+/// and `{a,b}`. `deny` wins over `allow`; a non-empty `allow` excludes all other tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Tools {
-    /// Only these, if any. Default: none, which means all.
+    /// Tools whose results may be pruned. Default: empty, which means all.
     pub allow: Vec<String>,
-    /// Never these. Default: none.
+    /// Tools whose results are never pruned. Default: empty.
     pub deny: Vec<String>,
 }
 
@@ -149,11 +149,11 @@ impl Default for Config {
     }
 }
 
-/// No provider's cache lives as long, and no cache is waited for longer.
+/// The maximum TTL; no provider keeps a cache this long.
 const LONGEST_TTL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Config {
-    /// Refuses values that make no sense, alone or together.
+    /// Rejects values that are invalid alone or in combination.
     pub(crate) fn check(&self) -> Result<()> {
         let wrong = |key: &str, value: &dyn fmt::Display, expected: &str, hint: &str| {
             let key = format!("agents.defaults.contextPruning.{key}");
@@ -168,25 +168,19 @@ impl Config {
             }
         }
         if soft > hard {
-            let expected = format!("no more than hardClearRatio, which is {hard}");
+            let expected = format!("at most hardClearRatio, which is {hard}");
             let hint = "results are trimmed before they are cleared; set both";
             return wrong("softTrimRatio", &soft, &expected, hint);
         }
         if self.ttl.duration() > LONGEST_TTL {
             let hint = "set mode to off to prune nothing";
-            return wrong("ttl", &self.ttl, "a duration of a year at most", hint);
+            return wrong("ttl", &self.ttl, "a duration of at most a year", hint);
         }
         if self.hard_clear.placeholder.trim().is_empty() {
             let hint = "set hardClear.enabled to false to clear nothing";
             return wrong("hardClear.placeholder", &"empty", "some text", hint);
         }
         Ok(())
-    }
-
-    /// The values of a profile's system: off in all of them, as in the systems themselves.
-    #[must_use]
-    pub fn for_profile(_: Profile) -> Self {
-        Self::default()
     }
 }
 
@@ -211,8 +205,10 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "register")]
     #[test]
     fn it_is_off_under_every_profile() {
-        assert!(Profile::ALL.iter().all(|p| Config::for_profile(*p).mode == Mode::Off));
+        let mode = |p| ctx_config::Config::for_profile(p).section::<Config>().unwrap().mode;
+        assert!(ctx_config::Profile::all().all(|p| mode(p) == Mode::Off));
     }
 }

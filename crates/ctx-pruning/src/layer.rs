@@ -1,22 +1,18 @@
-//! Pruning as a layer.
+//! The pruning layer.
 
-use ctx_core::{
-    Block, ContextView, Layer, Message, Prepared, Result, Tokens, ToolResult, TurnContext,
-};
+use ctx_core::{ContextView, Layer, Message, Prepared, Result, Tokens, ToolResult, TurnContext};
 
 use crate::result::{cleared, is_surely_short, most_chars, soft_trimmed, tokens_of};
-use crate::scope::{
-    Candidate, admitted_results, before_last_assistants, before_last_turns, candidates,
-};
+use crate::scope::{PrunableMessage, before_last_assistants, before_last_turns, prunable_messages};
 use crate::tools::ToolFilter;
 use crate::{Config, Mode};
 
-/// In `turn-age`, clearing goes on to this share of `hardClearRatio`: there is no expired cache to
-/// wait for, and stopping right below the ratio would clear one more result on every turn.
+/// In `turn-age`, clearing continues down to this share of `hardClearRatio`. Stopping right below
+/// the ratio would clear one more result, and change the cached prefix, on every turn.
 const TURN_AGE_LOW_WATER: f64 = 0.8;
 
 const TRIMMED: &str = "stale tool result, both ends kept";
-const CLEARED: &str = "stale tool result, cleared because the request is too full";
+const CLEARED: &str = "stale tool result, cleared because the request exceeds hardClearRatio";
 const CLEARED_ALONE: &str = "stale tool result, too large on its own";
 
 /// Trims stale tool results.
@@ -24,26 +20,27 @@ const CLEARED_ALONE: &str = "stale tool result, too large on its own";
 /// # What
 ///
 /// When results are stale (see [`Mode`]) and the request takes at least `softTrimRatio` of the
-/// window:
+/// context window:
 ///
 /// 1. a stale result that alone exceeds `hardClearRatio` of the window is cleared at once;
-/// 2. the others, where longer than `softTrim.maxChars`, are shown by both ends, images by a notice;
+/// 2. other results longer than `softTrim.maxChars` are trimmed to both ends, and their images are
+///    replaced by a notice;
 /// 3. if the request still takes `hardClearRatio` of the window, and the stale results still hold
 ///    `minPrunableToolChars`, they are cleared, oldest first, until it is below.
 ///
 /// # Notes
 ///
-/// Nothing is written to the transcript. The view is sticky, so what was trimmed stays trimmed, and
-/// a second run changes nothing.
+/// Nothing is written to the transcript. The view is sticky: a trimmed result stays trimmed, and a
+/// second run changes nothing.
 ///
-/// *`cache-ttl` and busy sessions.* A session whose requests follow each other faster than the TTL
-/// is never pruned: its cache is alive, and each change of the prefix would be paid for. Users of
-/// OpenClaw found that their busiest sessions are then the dearest (openclaw#58284).
+/// *`cache-ttl` and busy sessions.* A session whose requests are less than the TTL apart is never
+/// pruned: its cache is alive, and every change of the prefix would cost money. Users of OpenClaw
+/// found that this makes their busiest sessions the most expensive (openclaw#58284).
 ///
-/// *`turn-age` and the cache.* It prunes whatever the time, in batches. A round begins when a result
-/// that trimming would change is `turns + batchTurns` turns old, and then takes all that are `turns`
-/// turns old; so the prefix changes once in `batchTurns` turns. Clearing for the sake of the total
-/// goes on to four fifths of `hardClearRatio`, for the same reason.
+/// *`turn-age` and the cache.* This mode ignores time and prunes in batches. A batch starts when a
+/// result that trimming would change is `turns + batchTurns` turns old, and includes all results
+/// that are `turns` turns old, so the prefix changes once in `batchTurns` turns. For the same
+/// reason, clearing to reduce the total continues down to four fifths of `hardClearRatio`.
 ///
 /// # Default
 ///
@@ -59,7 +56,7 @@ const CLEARED_ALONE: &str = "stale tool result, too large on its own";
 /// # Ok::<(), ctx_core::Error>(())
 /// ```
 ///
-/// A placeholder may not be empty, as providers refuse empty blocks:
+/// The placeholder must not be empty, as providers reject empty blocks:
 ///
 /// ```
 /// use ctx_pruning::{Config, HardClear, Pruning};
@@ -77,25 +74,24 @@ impl Pruning {
     /// The layer's name.
     pub const ID: &'static str = "pruning";
 
-    /// A layer with the given settings.
+    /// Creates a layer with the given settings.
     ///
     /// # Errors
     ///
-    /// [`ctx_core::ErrorKind::Config`] for a tool pattern that cannot be read, a ratio that is no
-    /// number from 0 to 1, a `softTrimRatio` above `hardClearRatio`, a time to live of more than a
-    /// year, or an empty placeholder.
+    /// [`ctx_core::ErrorKind::Config`] for an invalid tool pattern, a ratio outside 0 to 1, a
+    /// `softTrimRatio` above `hardClearRatio`, a TTL of more than a year, or an empty placeholder.
     pub fn new(config: Config) -> Result<Self> {
         config.check()?;
         Ok(Self { filter: ToolFilter::new(&config.tools)?, config })
     }
 
-    /// The settings.
+    /// Returns the settings.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Where what is stale ends, or `None` if nothing is due to be looked at.
+    /// Returns the end of the stale messages, or `None` if no pruning is due.
     fn stale_before(&self, view: &ContextView, turn: &TurnContext) -> Option<usize> {
         if share_used(view) < self.config.soft_trim_ratio {
             return None;
@@ -115,16 +111,16 @@ impl Pruning {
         }
     }
 
-    /// Trims, or clears those that are too large alone.
+    /// Trims stale results, and clears those that alone exceed the ratio.
     fn trim(&self, view: &mut ContextView, end: usize) -> Result<()> {
         let counter = *view.ledger().counter();
         let alone = self.alone(view);
-        let stale = candidates(view, end, &self.filter, |node| {
+        let stale = prunable_messages(view, end, &self.filter, |node| {
             self.may_clear_alone(node.tokens(), alone)
                 || !is_surely_short(node.tokens(), &self.config.soft_trim, &counter)
         })?;
         let Config { mode, turns, batch_turns, .. } = self.config;
-        // Before this position a change is overdue, and begins a round.
+        // A change before this position is overdue and starts a batch.
         let overdue = match mode {
             Mode::TurnAge => {
                 before_last_turns(view, turns.saturating_add(batch_turns)).unwrap_or(0)
@@ -141,7 +137,7 @@ impl Pruning {
         Ok(())
     }
 
-    /// The size beyond which a single result is cleared at once.
+    /// Returns the size above which a single result is cleared at once.
     fn alone(&self, view: &ContextView) -> Tokens {
         view.ledger().window().scale(self.config.hard_clear_ratio)
     }
@@ -150,7 +146,7 @@ impl Pruning {
         self.config.hard_clear.enabled && tokens > alone
     }
 
-    fn trim_one(&self, view: &mut ContextView, candidate: &Candidate) -> Result<bool> {
+    fn trim_one(&self, view: &mut ContextView, candidate: &PrunableMessage) -> Result<bool> {
         let counter = *view.ledger().counter();
         let alone = self.alone(view);
         let node = view.node(candidate.at);
@@ -165,11 +161,11 @@ impl Pruning {
                 soft_trimmed(result, &self.config.soft_trim)
             }
         };
-        let form = rewritten(&*node.message()?, candidate, change);
+        let form = candidate.rewritten(&*node.message()?, change);
         self.show(view, candidate.at, form, reason)
     }
 
-    /// Clears the oldest until the request is below the ratio.
+    /// Clears the oldest results until the request is below the ratio.
     fn clear(&self, view: &mut ContextView, end: usize) -> Result<()> {
         let Config { hard_clear, hard_clear_ratio, mode, .. } = &self.config;
         if !hard_clear.enabled
@@ -178,7 +174,7 @@ impl Pruning {
         {
             return Ok(());
         }
-        let stale = candidates(view, end, &self.filter, |_| true)?;
+        let stale = prunable_messages(view, end, &self.filter, |_| true)?;
         if !self.is_worth_clearing(view, &stale)? {
             return Ok(());
         }
@@ -188,13 +184,13 @@ impl Pruning {
                 break;
             }
             let message = view.node(candidate.at).message()?;
-            let form = rewritten(&message, candidate, |r| cleared(r, &hard_clear.placeholder));
+            let form = candidate.rewritten(&message, |r| cleared(r, &hard_clear.placeholder));
             self.show(view, candidate.at, form, CLEARED)?;
         }
         Ok(())
     }
 
-    /// Whether the messages before `end` cannot hold enough characters, by their tokens alone.
+    /// Whether the token counts alone prove that the messages before `end` hold too few characters.
     fn is_surely_not_worth_clearing(&self, view: &ContextView, end: usize) -> bool {
         let counter = view.ledger().counter();
         let live = view.nodes().iter().take(end).filter(|n| n.is_live() && !n.results().is_empty());
@@ -202,7 +198,7 @@ impl Pruning {
         most < u64::from(self.config.min_prunable_tool_chars.0)
     }
 
-    fn is_worth_clearing(&self, view: &ContextView, stale: &[Candidate]) -> Result<bool> {
+    fn is_worth_clearing(&self, view: &ContextView, stale: &[PrunableMessage]) -> Result<bool> {
         let least = u64::from(self.config.min_prunable_tool_chars.0);
         let mut chars = 0u64;
         for candidate in stale {
@@ -210,13 +206,12 @@ impl Pruning {
                 break;
             }
             let message = view.node(candidate.at).message()?;
-            chars +=
-                admitted_results(candidate, &message.blocks).map(ToolResult::chars).sum::<u64>();
+            chars += candidate.admitted(&message).map(ToolResult::chars).sum::<u64>();
         }
         Ok(chars >= least)
     }
 
-    /// Shows a form if it is there and smaller. Says whether it did.
+    /// Shows a replacement if there is one and it is smaller. Returns whether it did.
     fn show(
         &self,
         view: &mut ContextView,
@@ -245,33 +240,7 @@ impl Layer for Pruning {
     }
 }
 
-/// The share of the window that the request takes.
+/// Returns the share of the context window that the request takes.
 fn share_used(view: &ContextView) -> f64 {
     f64::from(view.used().0) / f64::from(view.ledger().window().max(Tokens(1)).0)
-}
-
-/// The message with other content for those admitted results for which `change` gives some; `None`
-/// where it gives none.
-fn rewritten(
-    message: &Message,
-    candidate: &Candidate,
-    change: impl FnMut(&ToolResult) -> Option<Vec<Block>>,
-) -> Option<Message> {
-    let mut contents: Vec<Option<Vec<Block>>> =
-        admitted_results(candidate, &message.blocks).map(change).collect();
-    if contents.iter().all(Option::is_none) {
-        return None;
-    }
-    let mut form = message.clone();
-    let results = form.blocks.iter_mut().filter_map(|b| match b {
-        Block::ToolResult(result) => Some(result),
-        _ => None,
-    });
-    let admitted = results.enumerate().filter(|(index, _)| candidate.admits(*index));
-    for ((_, result), content) in admitted.zip(contents.drain(..)) {
-        if let Some(content) = content {
-            result.content = content;
-        }
-    }
-    Some(form)
 }

@@ -1,9 +1,9 @@
 //! Layer 4: trims stale tool results, per request, in memory.
 //!
-//! Old tool output is most of what a long session sends again and again. [`Pruning`] shows both
-//! ends of a stale result, or only that there was one; the transcript keeps all of it. It is off
-//! until the configuration names a [`Mode`]: the model is told less than the session holds, and
-//! where that matters (an audit, a look back for exact text) it should not be.
+//! Old tool output is most of what a long session sends repeatedly. [`Pruning`] trims a stale
+//! result to its two ends, or replaces it with a placeholder; the transcript keeps all of it. It is
+//! off until the configuration names a [`Mode`]: the model sees less than the session holds, so
+//! leave it off where the model needs old output verbatim, as in an audit.
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,6 @@ mod ttl;
 
 pub use config::{Config, HardClear, Mode, SoftTrim, Tools};
 pub use layer::Pruning;
-pub use result::IMAGE_REMOVED_NOTICE;
 pub use ttl::Ttl;
 
 #[cfg(feature = "register")]

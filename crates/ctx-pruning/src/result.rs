@@ -1,4 +1,4 @@
-//! What is shown of one stale result.
+//! Replacements for one stale result.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use ctx_core::{Block, Chars, Counter, IMAGE_TOKENS, Message, Role, Tokens, ToolR
 
 use crate::SoftTrim;
 
-/// Stands for an image of a trimmed result.
-pub const IMAGE_REMOVED_NOTICE: &str = "[image removed during context pruning]";
+/// Replaces an image of a trimmed result.
+const IMAGE_REMOVED_NOTICE: &str = "[image removed during context pruning]";
 
-/// More than what a trimmed result holds besides its two ends: the notice, with three numbers of
-/// ten digits, and line breaks.
+/// An upper bound on what a trimmed result holds besides its two ends: the notice, with three
+/// numbers of ten digits, and line breaks.
 const NOTICE_ROOM: u32 = 128;
 
-/// The content of a result shown by its two ends and without images; `None` if it is short.
+/// Trims the content of a result to its two ends and removes images; `None` if it is short.
 pub(crate) fn soft_trimmed(result: &ToolResult, settings: &SoftTrim) -> Option<Vec<Block>> {
     let (first, last) = (settings.head_chars, settings.tail_chars);
     let ends = first.0.saturating_add(last.0).saturating_add(NOTICE_ROOM);
@@ -40,30 +40,30 @@ pub(crate) fn soft_trimmed(result: &ToolResult, settings: &SoftTrim) -> Option<V
     Some(content)
 }
 
-/// Whether a message of so many tokens can hold no result that soft trimming changes.
+/// Whether a message of `tokens` tokens is too small to hold a result that soft trimming changes.
 pub(crate) fn is_surely_short(tokens: Tokens, settings: &SoftTrim, counter: &Counter) -> bool {
     counter.most_chars(tokens) <= settings.max_chars && tokens < Tokens(IMAGE_TOKENS)
 }
 
-/// The most characters that a message of so many tokens can hold. An image is worth four characters
-/// a token, whatever the counter makes of text.
+/// Returns the maximum number of characters in a message of `tokens` tokens. An image counts four
+/// characters per token, whatever the counter's ratio for text is.
 pub(crate) fn most_chars(tokens: Tokens, counter: &Counter) -> u64 {
     u64::from(counter.most_chars(tokens).0).max(tokens.get() * 4)
 }
 
-/// The content of a cleared result; `None` if it is cleared already.
+/// Returns the content of a cleared result; `None` if it is already cleared.
 pub(crate) fn cleared(result: &ToolResult, placeholder: &str) -> Option<Vec<Block>> {
     let content = vec![Block::text(placeholder)];
     (result.content != content).then_some(content)
 }
 
-/// The tokens of a result.
+/// Returns the tokens of a result.
 pub(crate) fn tokens_of(result: &ToolResult, counter: &Counter) -> Tokens {
     let alone = Block::ToolResult(result.clone());
     counter.message(&Message::new(Role::ToolResult, vec![alone]))
 }
 
-/// All text of a result, with a notice for each image, joined by line breaks.
+/// Returns all text of a result, with a notice for each image, joined by line breaks.
 fn text_of(result: &ToolResult) -> Cow<'_, str> {
     if !result.content.iter().any(|b| matches!(b, Block::Image(_))) {
         return result.plain_text();

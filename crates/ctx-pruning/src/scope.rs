@@ -2,33 +2,52 @@
 
 use std::collections::HashMap;
 
-use ctx_core::{Block, CallId, ContextView, Node, Result, Role, ToolResult};
+use ctx_core::{Block, CallId, ContextView, Message, Node, Result, Role, ToolResult};
 
 use crate::tools::ToolFilter;
 
 /// A message with stale results that may be pruned.
 #[derive(Debug)]
-pub(crate) struct Candidate {
-    /// Its position.
+pub(crate) struct PrunableMessage {
+    /// The message's position.
     pub(crate) at: usize,
-    /// Which of its results may be pruned; `None` for all.
+    /// For each of its results, whether it may be pruned; `None` if all may.
     admitted: Option<Vec<bool>>,
 }
 
-impl Candidate {
-    /// Whether its result number `index` may be pruned.
-    pub(crate) fn admits(&self, index: usize) -> bool {
+impl PrunableMessage {
+    /// Whether its `index`-th result may be pruned.
+    fn admits(&self, index: usize) -> bool {
         self.admitted.as_ref().is_none_or(|a| a.get(index).copied().unwrap_or(false))
+    }
+
+    /// Returns its results that may be pruned. `message` is that message.
+    pub(crate) fn admitted<'a>(
+        &'a self,
+        message: &'a Message,
+    ) -> impl Iterator<Item = &'a ToolResult> {
+        let results = message.tool_results().enumerate();
+        results.filter(|(index, _)| self.admits(*index)).map(|(_, result)| result)
+    }
+
+    /// Returns the message with new content for the results that may be pruned and that `change`
+    /// replaces; `None` if it replaces none.
+    pub(crate) fn rewritten(
+        &self,
+        message: &Message,
+        mut change: impl FnMut(&ToolResult) -> Option<Vec<Block>>,
+    ) -> Option<Message> {
+        message.with_results(|index, result| self.admits(index).then(|| change(result)).flatten())
     }
 }
 
-/// The end of what may be pruned: the position of the `keep`-th last assistant message, or `None`
-/// where there are fewer.
+/// Returns the end of the prunable messages: the position of the `keep`-th last assistant message,
+/// or `None` if there are fewer.
 pub(crate) fn before_last_assistants(view: &ContextView, keep: u32) -> Option<usize> {
     nth_last(view, keep, |view, at| view.node(at).role() == &Role::Assistant)
 }
 
-/// The position of the `turns`-th last user message, or `None` where there are fewer.
+/// Returns the position of the `turns`-th last user message, or `None` if there are fewer.
 pub(crate) fn before_last_turns(view: &ContextView, turns: u32) -> Option<usize> {
     nth_last(view, turns, |view, at| view.node(at).is_user())
 }
@@ -41,17 +60,17 @@ fn nth_last(view: &ContextView, n: u32, is: impl Fn(&ContextView, usize) -> bool
         .nth(usize::try_from(skip).ok()?)
 }
 
-/// All messages before `end` whose results may be pruned and that `matter`, oldest first. What comes
-/// before the first user message is what the session was set up with, and is left alone.
+/// Returns all messages before `end` that `matter` and whose results may be pruned, oldest first.
+/// Messages before the first user message are the session's setup and are never pruned.
 ///
-/// `matter` goes by what is known of a message without reading it, so that a turn reads no more than
-/// it may change.
-pub(crate) fn candidates(
+/// `matter` uses only what is known of a message without reading it, so that a turn reads no more
+/// messages than it may change.
+pub(crate) fn prunable_messages(
     view: &ContextView,
     end: usize,
     filter: &ToolFilter,
     matter: impl Fn(&Node) -> bool,
-) -> Result<Vec<Candidate>> {
+) -> Result<Vec<PrunableMessage>> {
     let start = view.nodes().iter().position(|n| n.is_live() && n.is_user()).unwrap_or(end);
     let mut callers = Callers { view, end, places: None };
     let mut found = Vec::new();
@@ -61,7 +80,7 @@ pub(crate) fn candidates(
             continue;
         }
         if filter.admits_all() {
-            found.push(Candidate { at, admitted: None });
+            found.push(PrunableMessage { at, admitted: None });
             continue;
         }
         let mut admitted = Vec::with_capacity(node.results().len());
@@ -73,22 +92,22 @@ pub(crate) fn candidates(
             admitted.push(admits);
         }
         if admitted.contains(&true) {
-            found.push(Candidate { at, admitted: Some(admitted) });
+            found.push(PrunableMessage { at, admitted: Some(admitted) });
         }
     }
     Ok(found)
 }
 
-/// Who made a call, for results that do not name their tool.
+/// Finds the tool of a call, for results that do not name it.
 struct Callers<'v> {
     view: &'v ContextView,
     end: usize,
-    /// Call to the position of the message that makes it; made when it is first needed.
+    /// The position of each call's message; built on first use.
     places: Option<HashMap<&'v CallId, usize>>,
 }
 
 impl<'v> Callers<'v> {
-    /// The tool that a call runs, where the call is there.
+    /// Returns the tool that a call runs, if the call is found.
     fn tool(&mut self, id: &CallId) -> Result<Option<String>> {
         let (view, end) = (self.view, self.end);
         let places = self.places.get_or_insert_with(|| {
@@ -99,16 +118,4 @@ impl<'v> Callers<'v> {
         let message = view.node(at).message()?;
         Ok(message.tool_calls().find(|c| c.id == *id).map(|c| c.name.clone()))
     }
-}
-
-/// The results of a candidate that may be pruned.
-pub(crate) fn admitted_results<'a>(
-    candidate: &'a Candidate,
-    blocks: &'a [Block],
-) -> impl Iterator<Item = &'a ToolResult> {
-    let results = blocks.iter().filter_map(|b| match b {
-        Block::ToolResult(result) => Some(result),
-        _ => None,
-    });
-    results.enumerate().filter(|(index, _)| candidate.admits(*index)).map(|(_, result)| result)
 }

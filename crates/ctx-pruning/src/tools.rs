@@ -1,11 +1,11 @@
-//! Whose results may be pruned.
+//! Which tools' results may be pruned.
 
 use ctx_core::{Error, ErrorKind, Result};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::Tools;
 
-/// Compiled patterns.
+/// Compiled tool patterns.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolFilter {
     allow: GlobSet,
@@ -17,12 +17,12 @@ impl ToolFilter {
         Ok(Self { allow: compile("allow", &tools.allow)?, deny: compile("deny", &tools.deny)? })
     }
 
-    /// Whether every tool's results may be pruned, so that nobody needs to ask for names.
+    /// Whether every tool's results may be pruned, so that names need not be looked up.
     pub(crate) fn admits_all(&self) -> bool {
         self.allow.is_empty() && self.deny.is_empty()
     }
 
-    /// Whether results of a tool may be pruned. One without a known name is in no list.
+    /// Whether results of a tool may be pruned. An unknown tool matches no pattern.
     pub(crate) fn admits(&self, tool: Option<&str>) -> bool {
         let tool = tool.unwrap_or_default();
         !self.deny.is_match(tool) && (self.allow.is_empty() || self.allow.is_match(tool))
@@ -31,12 +31,9 @@ impl ToolFilter {
 
 fn compile(list: &'static str, patterns: &[String]) -> Result<GlobSet> {
     let wrong = |pattern: &str, e: globset::Error| {
-        Error::new(
-            ErrorKind::Config,
-            format!("'{pattern}' is no pattern of tool names: {}", e.kind()),
-        )
-        .with("key", format!("agents.defaults.contextPruning.tools.{list}"))
-        .hint("`*` stands for any text, `?` for one character")
+        Error::new(ErrorKind::Config, format!("invalid tool pattern '{pattern}': {}", e.kind()))
+            .with("key", format!("agents.defaults.contextPruning.tools.{list}"))
+            .hint("`*` matches any text, `?` one character")
     };
     let mut set = GlobSetBuilder::new();
     for pattern in patterns.iter().map(|p| p.trim()).filter(|p| !p.is_empty()) {

@@ -1,6 +1,6 @@
-//! What the runtime costs beside the model: a turn in a long session, and many sessions at once.
+//! The cost of the runtime without the model: a turn in a long session, and many concurrent sessions.
 //!
-//! Each part runs in a process of its own, so that the memory of one is not the memory of another:
+//! Each part runs in its own process, so that their memory is measured separately:
 //! `cargo bench -p ctx-runtime --bench turns` runs both, `-- long` and `-- many` one of them.
 //! `CTX_BENCH_DIR` is the folder whose disk is measured; the system's temporary one by default.
 
@@ -12,29 +12,29 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use ctx_config::Config;
 use ctx_core::{
     Block, ChatModel, ChatRequest, ChatStop, Deltas, Message, ModelCard, NoTools, RawJson, Reply,
     Result, Role, Timestamp, Tokens, ToolCall, ToolOutput, ToolSpec, Toolbox,
 };
-use ctx_engine_registry::Config;
-use ctx_runtime::{Builder, Deaf, Runtime};
+use ctx_runtime::{Builder, NoListener, Runtime};
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::log::{Durability, LogOptions, NewSession, SessionLog};
 use ctx_session::paths::Home;
 use ctx_session::store::{SessionEntry, SessionStore};
 use tokio::task::JoinSet;
 
-/// The tokens that the long session holds.
+/// Number of tokens of the long session.
 const LONG: u32 = 200_000;
-/// How many of its turns are measured.
+/// Number of its turns that are measured.
 const TURNS: usize = 500;
 const SESSIONS: usize = 1_000;
 const MESSAGES: usize = 200;
-/// How many turns are made over all sessions, and how many of them at once.
+/// Number of turns over all sessions, and of concurrent turns.
 const SHARED_TURNS: usize = 6_000;
 const AT_ONCE: usize = 64;
 
-/// Answers at once, and calls a tool first where there is one.
+/// Answers at once, and calls a tool first if there is one.
 struct AtOnce(ModelCard);
 
 impl AtOnce {
@@ -61,12 +61,11 @@ impl ChatModel for AtOnce {
         let n = request.messages.len();
         let (block, stop) = match newest == Some(Role::User) && !request.tools.is_empty() {
             true => {
-                let call = ToolCall {
-                    id: format!("call_{n}").into(),
-                    name: "read".into(),
-                    arguments: RawJson::from_text(format!("{{\"path\":\"src/file{n}.rs\"}}")),
-                    spelling: Default::default(),
-                };
+                let call = ToolCall::new(
+                    format!("call_{n}"),
+                    "read",
+                    RawJson::from_text(format!("{{\"path\":\"src/file{n}.rs\"}}")),
+                );
                 (Block::ToolCall(call), ChatStop::ToolUse)
             }
             false => {
@@ -106,7 +105,7 @@ impl Toolbox for Reads {
     }
 }
 
-/// About so many tokens of words, and others for each `n`.
+/// Returns words of about this number of tokens, different for each `n`.
 fn prose(n: usize, tokens: usize) -> String {
     const WORDS: [&str; 8] =
         ["window", "ledger", "compacts", "the vault", "budget", "request", "is measured", "turn"];
@@ -127,7 +126,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 fn builder(home: &Path, window: u32) -> Builder {
-    // No more than 500 sessions are kept otherwise.
+    // By default, no more than 500 sessions are kept.
     let config = format!("{{ session: {{ maintenance: {{ maxEntries: {} }} }} }}", 2 * SESSIONS);
     let config = Config::parse(&config).expect("a configuration");
     let builder = Runtime::builder(Home::at(home), config);
@@ -138,14 +137,14 @@ fn runtime(home: &Path, window: u32) -> Runtime {
     builder(home, window).build().expect("a runtime")
 }
 
-/// The median and what only one in a hundred exceeds.
+/// Formats the median and the 99th percentile.
 fn percentiles(times: &mut [Duration]) -> String {
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
     format!("p50 {:.2} ms, p99 {:.2} ms, most {:.2} ms", at(0.5), at(0.99), at(1.0))
 }
 
-/// The memory of this process, as Linux tells it: now, and the most it was.
+/// Formats the memory of this process as reported by Linux: current and peak.
 fn resident() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let lines = status.lines().filter(|l| l.starts_with("VmRSS") || l.starts_with("VmHWM"));
@@ -168,7 +167,7 @@ async fn long() {
     while held < LONG {
         let text = prose(said, 120);
         said += 1;
-        let outcome = runtime.turn(&key, text, &tools, &mut Deaf).await.expect("a turn");
+        let outcome = runtime.turn(&key, text, &tools, &mut NoListener).await.expect("a turn");
         held = outcome.manifest.expect("of the last request").tokens.get() as u32;
     }
     println!("a session of {held} tokens, {} messages, legacy engine", said * 4);
@@ -176,13 +175,13 @@ async fn long() {
         ("without tools", &NoTools as &dyn Toolbox),
         ("with one tool call", &tools as &dyn Toolbox),
     ] {
-        // Other tools are another setting: what that costs once is not what a turn costs.
-        runtime.turn(&key, "first", tools, &mut Deaf).await.expect("a turn");
+        // Changed tools are resolved once; that is not part of a turn's cost.
+        runtime.turn(&key, "first", tools, &mut NoListener).await.expect("a turn");
         let mut times = Vec::with_capacity(TURNS);
         for n in 0..TURNS {
             let text = prose(n, 30);
             let began = Instant::now();
-            runtime.turn(&key, text, tools, &mut Deaf).await.expect("a turn");
+            runtime.turn(&key, text, tools, &mut NoListener).await.expect("a turn");
             times.push(began.elapsed());
         }
         println!("  a turn {what}: {}", percentiles(&mut times));
@@ -194,7 +193,7 @@ async fn long() {
     );
     runtime.close(&key).await.expect("it is closed");
     let began = Instant::now();
-    runtime.turn(&key, "again", &tools, &mut Deaf).await.expect("a turn");
+    runtime.turn(&key, "again", &tools, &mut NoListener).await.expect("a turn");
     println!("  the first turn after the session was closed: {:.1?}", began.elapsed());
     println!("  {}", resident());
 }
@@ -213,12 +212,12 @@ fn nth(n: usize) -> SessionKey {
     format!("agent:main:chat-{n}").parse().expect("a key")
 }
 
-/// Sessions of yesterday begin anew; these are of today.
+/// Sessions of yesterday would be reset; these are of today.
 fn now() -> Timestamp {
     ctx_session::clock::now()
 }
 
-/// Sessions as they stand on disk.
+/// Writes the sessions to disk.
 fn written(home: &Home) {
     let store = SessionStore::at(home.sessions_file(&FileId::main()));
     let entry = |n: usize| SessionEntry::new(format!("session-{n}"), now());
@@ -248,8 +247,8 @@ fn written(home: &Home) {
     }
 }
 
-/// A thousand sessions of 200 messages, open in one process; two files each, so that 4,096 must be
-/// allowed for all to stay open.
+/// A thousand sessions of 200 messages, open in one process; two files each, so the open file limit
+/// must be 4,096 for all to stay open.
 async fn many() {
     let dir = folder();
     let home = Home::at(dir.path());
@@ -267,7 +266,7 @@ async fn many() {
     println!("  each, waiting included: {}", percentiles(&mut times));
     println!("  {}", resident());
     drop(runtime);
-    // As it is where few files may be open: most turns open their session first, and close another.
+    // As with a low open file limit: most turns open their session first, and close another.
     let builder = builder(dir.path(), 200_000).open_sessions(SESSIONS / 4);
     let runtime = builder.build().expect("a runtime");
     let order = (0..SHARED_TURNS / 4).map(|n| n * 7_919 % SESSIONS).collect();
@@ -277,7 +276,7 @@ async fn many() {
     println!("  with {} of them open at most: {rate:.0} turns/s; {}", SESSIONS / 4, resident());
 }
 
-/// Makes turns in the sessions named, so many at once.
+/// Runs turns in these sessions, a fixed number at once.
 async fn turns(runtime: &Runtime, sessions: Vec<usize>) -> Vec<Duration> {
     let mut tasks = JoinSet::new();
     for worker in 0..AT_ONCE {
@@ -287,7 +286,7 @@ async fn turns(runtime: &Runtime, sessions: Vec<usize>) -> Vec<Duration> {
             for n in mine.into_iter().skip(worker).step_by(AT_ONCE) {
                 let began = Instant::now();
                 let text = prose(n, 30);
-                runtime.turn(&nth(n), text, &NoTools, &mut Deaf).await.expect("a turn");
+                runtime.turn(&nth(n), text, &NoTools, &mut NoListener).await.expect("a turn");
                 times.push(began.elapsed());
             }
             times

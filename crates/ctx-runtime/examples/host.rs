@@ -1,12 +1,12 @@
-//! A host with a model of its own: `cargo run -p ctx-runtime --example host`, then type.
+//! A host with its own model: `cargo run -p ctx-runtime --example host`, then type.
 
 #![allow(clippy::print_stdout)] // It is a program that answers.
 
 use std::sync::Arc;
 
+use ctx_config::Config;
 use ctx_core::{Message, ModelCard, NoTools, Reply, Result, Role, Tokens, model_fn};
-use ctx_engine_registry::Config;
-use ctx_runtime::{Deaf, Runtime};
+use ctx_runtime::{NoListener, Runtime};
 use ctx_session::{key::SessionKey, paths::Home};
 
 #[tokio::main(flavor = "current_thread")]
@@ -20,7 +20,7 @@ async fn main() -> Result<()> {
         Runtime::builder(Home::from_env()?, Config::default()).model(Arc::new(parrot)).build()?;
     let key: SessionKey = "agent:parrot:main".parse()?;
     for line in std::io::stdin().lines().map_while(|line| line.ok()) {
-        let turn = runtime.turn(&key, line, &NoTools, &mut Deaf).await?;
+        let turn = runtime.turn(&key, line, &NoTools, &mut NoListener).await?;
         println!("{}", turn.answer.unwrap_or_default());
     }
     runtime.close(&key).await

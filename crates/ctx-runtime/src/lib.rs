@@ -1,51 +1,45 @@
-//! The outer loop: a host hands over a user's message and gets an answer back.
+//! The outer loop: a host passes in a user's message and gets an answer back.
 //!
-//! [`Runtime`] does it: it holds the sessions of a home, runs turns in their [lanes], assembles each
-//! request through the engine of the slot, asks the models of a chain, runs tools, recovers from
-//! requests that are too long, compacts, and keeps everything in the session's file.
+//! [`Runtime`] holds the sessions of a home and runs turns in their [lanes]. It assembles each
+//! request through the selected engine, calls the models of a chain, runs tools, recovers from
+//! context overflows, compacts, and stores everything in the session's file.
 //!
-//! A host that runs its own loop begins with [`Wanted`], which says what a session is to be run with
-//! and becomes a [`Resolved`] window, counter and engine, from the configuration and the catalogue.
-//! Over that engine [`EngineWatch`] remembers for other programs how it fared.
+//! A host with its own loop starts with [`SessionSpec`], which describes how a session is run. The
+//! configuration and the catalogue turn it into a [`Resolved`] window, counter and engine.
+//! [`EngineHealthRecorder`] records the health of that engine for other programs.
 
 #![forbid(unsafe_code)]
 
-mod archiver;
-mod chain;
-pub mod cited;
-mod embedder;
+mod engine_health;
+mod files;
 pub mod forget;
+mod host;
 pub mod lanes;
 pub mod lifecycle;
 pub mod lookup;
+pub mod maintenance;
 mod memory;
-mod remembering;
+mod models;
 mod runtime;
 mod session;
-mod setup;
-mod sharing;
+mod spec;
 mod stores;
-mod subagents;
+mod sync;
 mod turn;
-mod watch;
 pub mod words;
-mod workspace;
-mod writers;
 
-pub use archiver::{ArchiveProgress, Archiver};
-pub use chain::Chain;
-pub use embedder::{http_embedder, vector_model};
-pub use memory::{AgentMemory, MemoryAt, memory_session};
-pub use remembering::Remembering;
-pub use runtime::{
-    Builder, Clock, Deaf, Event, Fill, Input, LONGEST_WAIT, LayerAction, Lifecycle, Listener,
-    Lived, Notice, NoticeKind, OneSession, Runtime, SILENCE, TurnOutcome, WorkspaceAccess,
+pub use ctx_layers::memory::workspace::WorkspaceAccess;
+pub use engine_health::{EngineHealthRecorder, engine_trouble};
+pub use host::{
+    Event, Input, LayerAction, Listener, NoListener, Notice, NoticeKind, TurnOutcome, WindowFill,
 };
-pub use setup::{Asked, Resolved, Wanted, WindowProof};
-pub use sharing::Memories;
+pub use memory::{
+    AgentMemory, MemoryLocation, MemoryWorker, SharedMemories, memory_session, workspace_model,
+};
+pub use models::{
+    ModelChain, SummaryModelChain, configured_summary_model, summary_models, vector_model,
+};
+pub use runtime::{Builder, ContextMode, Runtime, SpawnRequest, SubagentOutcome};
+pub use spec::{ModelSource, Resolved, SessionSpec, WindowProof};
 pub use stores::Stores;
-pub use subagents::{ContextMode, SpawnRequest, SubagentConfig, SubagentOutcome};
-pub use turn::COMMANDS;
-pub use watch::{EngineWatch, engine_trouble};
-pub use workspace::{workspace_model, workspace_search};
-pub use writers::{Writers, configured_writer, summary_models};
+pub use turn::{BranchMove, COMMANDS, branch_ends};

@@ -1,53 +1,54 @@
-//! Where what a session keeps goes, and the services that an engine is given.
+//! Where a session stores its data, and the services of an engine.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ctx_core::{BlobStore, MemoryStore, Result, Services, Store, SummaryModels, WorkspaceSearch};
-use ctx_session::blobs::{FileBlobs, MemoryBlobs};
+use ctx_session::blobs::{FileBlobs, NoBlobs};
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
-use ctx_session::values::{FileStore, PassingStore};
+use ctx_session::values::{FileStore, TransientStore};
 
-use crate::{Memories, MemoryAt, Resolved, workspace_search};
+use crate::memory::{MemoryLocation, SharedMemories, workspace_search};
+use crate::spec::Resolved;
 
-/// Where what a session keeps goes.
+/// Where a session stores its data.
 #[derive(Clone)]
 pub struct Stores {
-    /// What its engine keeps.
+    /// The values of its engine.
     pub values: Arc<dyn Store>,
     /// Large texts.
     pub blobs: Arc<dyn BlobStore>,
-    /// What is remembered of it.
-    pub memory: MemoryAt,
-    /// The folder with indexes of workspaces; without it none is searched.
+    /// Its memory.
+    pub memory: MemoryLocation,
+    /// The folder with the indexes of workspaces; without it none is searched.
     pub workspaces: Option<PathBuf>,
 }
 
 impl Stores {
-    /// In the folders of an agent.
+    /// Stores in the folders of an agent.
     #[must_use]
     pub fn of(home: &Home, agent: &FileId) -> Self {
         Self {
             values: Arc::new(FileStore::at(home.store_dir(agent))),
             blobs: Arc::new(FileBlobs::at(home.tool_results_dir(agent))),
-            memory: MemoryAt::Folder(home.memory_dir(agent)),
+            memory: MemoryLocation::Folder(home.memory_dir(agent)),
             workspaces: Some(home.workspaces_dir(agent)),
         }
     }
 
-    /// Nothing is there before, nothing stays, and no workspace is searched.
+    /// Empty stores that keep nothing, without workspace search.
     #[must_use]
-    pub fn passing() -> Self {
+    pub fn discarding() -> Self {
         Self {
-            values: Arc::<PassingStore>::default(),
-            blobs: Arc::<MemoryBlobs>::default(),
-            memory: MemoryAt::Nowhere,
+            values: Arc::<TransientStore>::default(),
+            blobs: Arc::<NoBlobs>::default(),
+            memory: MemoryLocation::InProcess,
             workspaces: None,
         }
     }
 
-    /// The services over these, with what was opened already.
+    /// Returns the services over these stores, with memory and workspace already opened.
     #[must_use]
     pub fn services(
         self,
@@ -67,16 +68,16 @@ impl Stores {
 }
 
 impl Resolved {
-    /// Opens memory and workspace of a session: what its engine is built with. `memories` are those of
-    /// the process. What a person should be told goes to `warn`. It may load a model and read files:
-    /// not for a thread that others wait for.
+    /// Opens memory and workspace of a session: the services its engine is built with. `memories`
+    /// are those of the process. Warnings for the user go to `warn`. It may load a model and read
+    /// files: run it on a blocking thread.
     ///
     /// # Errors
     ///
     /// Those of [`Resolved::memory`].
     pub fn services(
         &self,
-        memories: &Memories,
+        memories: &SharedMemories,
         stores: Stores,
         names: (&str, &str),
         models: Option<SummaryModels>,

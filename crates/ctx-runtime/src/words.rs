@@ -1,12 +1,12 @@
-//! Foreign text, made fit for people to read.
+//! Makes foreign text safe to print.
 
-/// A text from elsewhere on one line: whatever could move the cursor, colour the screen or turn the
-/// reading direction is spelled out.
+/// Returns foreign text on one line, with control characters (cursor, colour, text direction)
+/// escaped.
 #[must_use]
-pub fn harmless(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_harmful(c) || c.is_ascii_control() {
+        if needs_escape(c) || c.is_ascii_control() {
             out.extend(c.escape_default());
         } else {
             out.push(c);
@@ -15,45 +15,45 @@ pub fn harmless(text: &str) -> String {
     out
 }
 
-/// A text of several lines, each of them [`harmless`].
+/// Returns a text of several lines, each of them [`escaped`].
 #[must_use]
-pub fn harmless_lines(text: &str) -> String {
+pub fn escaped_lines(text: &str) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A piece of a longer text, in which nothing moves the cursor but ends of lines: all of them stay.
+/// Returns a part of a longer text with control characters escaped, except line breaks.
 #[must_use]
-pub fn harmless_piece(text: &str) -> String {
+pub fn escaped_piece(text: &str) -> String {
     let lines = text.split('\n').map(|text| line(text.trim_end_matches('\r')));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 fn line(text: &str) -> String {
-    harmless(&text.replace('\t', "    "))
+    escaped(&text.replace('\t', "    "))
 }
 
-/// [`harmless`], and its middle left out where it is longer than `most` characters.
+/// As [`escaped`], with its middle cut out if it is longer than `most` characters.
 #[must_use]
 pub fn shortened(text: &str, most: usize) -> String {
-    let harmless = harmless(text);
-    let length = harmless.chars().count();
+    let escaped = escaped(text);
+    let length = escaped.chars().count();
     if length <= most {
-        return harmless;
+        return escaped;
     }
-    let head: String = harmless.chars().take(most / 2).collect();
-    let tail: String = harmless.chars().skip(length - most / 2).collect();
+    let head: String = escaped.chars().take(most / 2).collect();
+    let tail: String = escaped.chars().skip(length - most / 2).collect();
     format!("{head}…{tail}")
 }
 
-/// Control characters beyond ASCII, and marks that turn the reading direction.
+/// Whether a character is a control character beyond ASCII or changes the text direction.
 #[must_use]
-pub fn is_harmful(c: char) -> bool {
+pub fn needs_escape(c: char) -> bool {
     matches!(c,
         '\u{7F}'..='\u{9F}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}'
         | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 #[must_use]
 pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn pieces_keep_their_lines_and_nothing_else_that_terminals_obey() {
-        assert_eq!(harmless_piece("a\n\tb \r\n\u{1b}[2J"), "a\n    b \n\\u{1b}[2J");
-        assert_eq!(harmless_piece("\n"), "\n");
+        assert_eq!(escaped_piece("a\n\tb \r\n\u{1b}[2J"), "a\n    b \n\\u{1b}[2J");
+        assert_eq!(escaped_piece("\n"), "\n");
     }
 }

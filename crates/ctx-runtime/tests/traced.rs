@@ -1,15 +1,15 @@
-//! What is logged of a turn, and counted. Alone in its process: who listens to logs does so for all
-//! threads.
+//! Logs and metrics of a turn. In its own process, as a log subscriber applies to all threads.
 
 #![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use ctx_config::Config;
 use ctx_core::{Error, ErrorKind, ToolOutput};
-use ctx_engine_registry::Config;
-use ctx_runtime::{Deaf, Runtime};
+use ctx_runtime::{NoListener, Runtime};
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::paths::Home;
 use ctx_testkit::chat::{ScriptedChat, ScriptedTools, Step, shared};
@@ -17,10 +17,10 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event as Logged, Metadata, Subscriber};
 
-/// The name of a span, or what an event is about, and the fields.
+/// The name of a span or event, and its fields.
 type Seen = (String, BTreeMap<String, String>);
 
-/// Keeps the names and fields of spans and events.
+/// Collects the names and fields of spans and events.
 #[derive(Clone, Default)]
 struct Collected {
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -84,7 +84,7 @@ impl Subscriber for Collected {
     fn exit(&self, _: &Id) {}
 }
 
-/// A tool that reads a file of so many tokens, another one each time.
+/// Returns a tool that reads files with this number of tokens, each time a different one.
 fn reader(tokens: usize) -> ScriptedTools {
     ScriptedTools::default().with("read", move |call| {
         let lines = (0..tokens / 8).map(|n| format!("line {n} of a long file here\n"));
@@ -113,7 +113,7 @@ async fn every_phase_has_its_span_and_a_compaction_tells_what_it_did() {
     let runtime = runtime.model(first).fallback(fallback).build().unwrap();
     let say = async |text: String, tokens: usize| {
         let key = SessionKey::main(FileId::main());
-        runtime.turn(&key, text, &reader(tokens), &mut Deaf).await.unwrap()
+        runtime.turn(&key, text, &reader(tokens), &mut NoListener).await.unwrap()
     };
     for n in 0..12 {
         model.then(Step::call("read", format!("{{\"file\":{n}}}")));
@@ -168,4 +168,46 @@ async fn every_phase_has_its_span_and_a_compaction_tells_what_it_did() {
     assert!(number("compression_ratio") < 1.0);
     let counted = collected.of("ctx::layers");
     assert!(counted.iter().any(|fields| fields["monotonic_counter.layer_actions"] == "1"));
+    compacts_and_maintains_in_the_background(&collected).await;
+}
+
+/// A compaction that runs after a turn logs its beginning and its end as well, and maintenance in
+/// the mode `warn` logs what it would do.
+async fn compacts_and_maintains_in_the_background(collected: &Collected) {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = Home::at(dir.path()).sessions_dir(&FileId::main());
+    std::fs::create_dir_all(&sessions).unwrap();
+    let old = r#"{"agent:main:old":{"sessionId":"old","updatedAt":1}}"#;
+    std::fs::write(sessions.join("sessions.json"), old).unwrap();
+    let answer = "one line of a long answer\n".repeat(250);
+    let model = ScriptedChat::new("script/a", 32_000).always(move |_| Step::text(&answer));
+    let (_, model) = shared(model);
+    let config = Config::parse("{ session: { maintenance: { mode: 'warn' } } }").unwrap();
+    let runtime = Runtime::builder(Home::at(dir.path()), config);
+    let runtime = runtime.model(model).background(true).build().unwrap();
+    let key = SessionKey::main(FileId::main());
+    let counts = || {
+        let count = |message| collected.logged(message).len();
+        (count("compaction triggered"), count("compaction completed"))
+    };
+    let before = counts();
+    for n in 0..40 {
+        if counts().1 > before.1 {
+            break;
+        }
+        let mut listener = NoListener;
+        runtime.turn(&key, format!("message {n}"), &reader(1), &mut listener).await.unwrap();
+    }
+    runtime.close(&key).await.unwrap();
+    let after = counts();
+    assert!(after.1 > before.1, "it was compacted");
+    assert_eq!(after.0 - before.0, after.1 - before.1);
+
+    runtime.end_maintenance(Duration::from_secs(60)).await;
+    let seen = collected.seen.lock().unwrap();
+    let is_old = |fields: &BTreeMap<String, String>| {
+        let has = |key: &str, value: &str| fields.get(key).is_some_and(|it| it.contains(value));
+        has("dry_run", "true") && has("key", "agent:main:old")
+    };
+    assert!(seen.iter().any(|(_, fields)| is_old(fields)), "{seen:#?}");
 }

@@ -1,10 +1,10 @@
-//! What the proxy adds to a request: time to the first byte with and without it, in turns; the time
-//! for a history that has to be cut; the memory that very many requests take; what requests whose bodies
-//! do not come do to others; what very many tool calls cost.
+//! Benchmarks of the proxy: time to the first byte with and without it, alternating; the time for a
+//! history that must be cut; memory over very many requests; the effect of requests with stalled
+//! bodies on others; the cost of very many tool calls.
 //!
-//! `cargo bench -p ctx-server --bench proxy`; parts of it by name: `-- pass`, `-- cut`, `-- memory`,
-//! `-- stalled`, `-- calls`.
-//! Everything runs in this process on loopback: the provider, the proxy and its clients.
+//! `cargo bench -p ctx-server --bench proxy`; single benchmarks by name: `-- pass`, `-- cut`, `--
+//! memory`, `-- stalled`, `-- calls`. Everything runs in this process on loopback: the provider,
+//! the proxy and its clients.
 
 #![allow(clippy::print_stdout, reason = "a benchmark says what it measured")]
 
@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
+use ctx_config::Config;
 use ctx_core::Tokens;
-use ctx_engine_registry::Config;
 use ctx_model::header::{HeaderMap, HeaderValue};
 use ctx_model::{Client, Method, Request, Url};
 use ctx_server::Host;
 use ctx_server::http::{Metrics, Server, Shutdown};
 use ctx_server::proxy::{Proxy, Settings, Upstreams, UpstreamsConfig};
-use ctx_server::trace::{Limits, Trace};
+use ctx_server::trace::{Trace, TraceLimits};
 use ctx_session::paths::Home;
 use ctx_testkit::provider::Fast;
 use serde_json::json;
@@ -57,7 +57,7 @@ fn main() {
     });
 }
 
-/// A proxy on a runtime of its own, as if it were a process.
+/// A proxy on its own runtime, as if in its own process.
 struct Proxied {
     url: String,
     upstream: Fast,
@@ -82,7 +82,8 @@ impl Proxied {
             agent: None,
             warn: Box::new(|_| {}),
         };
-        let trace = Trace::at(home.path().join("traces"), Limits::default()).expect("a folder");
+        let trace =
+            Trace::at(home.path().join("traces"), TraceLimits::default()).expect("a folder");
         let proxy = Proxy::new(settings, Arc::new(trace), Metrics::default()).expect("a folder");
         let (shutdown, (tell, told)) = (Shutdown::default(), std::sync::mpsc::channel());
         let (routes, stop) = (proxy.router(), shutdown.clone());
@@ -110,7 +111,7 @@ impl Drop for Proxied {
     }
 }
 
-/// A conversation of about so many bytes, told apart by its number.
+/// A conversation of about `bytes` bytes, unique by its number.
 fn body(number: usize, messages: usize, bytes: usize) -> String {
     let mut all = vec![json!({ "role": "system", "content": "Be brief." })];
     for n in 0..messages {
@@ -123,7 +124,7 @@ fn body(number: usize, messages: usize, bytes: usize) -> String {
     json!({ "model": "m", "messages": all, "stream": true }).to_string()
 }
 
-/// Asks, and gives the time until the first byte of the answer's body was there.
+/// Sends a request and returns the time until the first byte of the response body.
 async fn ask(client: &Client, url: &Url, body: &str) -> Duration {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_static("application/json"));
@@ -143,21 +144,21 @@ fn at(base: &str) -> Url {
     Url::parse(&format!("{base}/v1/chat/completions")).expect("a URL")
 }
 
-/// The value that so many of a hundred are not above, in milliseconds.
+/// A percentile in milliseconds.
 fn percentile(times: &mut [Duration], of_a_hundred: usize) -> f64 {
     times.sort_unstable();
     let last = times.len().saturating_sub(1);
     times.get(last * of_a_hundred / 100).map_or(0.0, |time| time.as_secs_f64() * 1_000.0)
 }
 
-/// A fixed number of requests a second from many clients, with and without the proxy in turns.
+/// A fixed rate of requests from many clients, alternating with and without the proxy.
 async fn pass() {
     let proxied = Proxied::start(200_000);
     let bodies: Vec<String> = (0..CLIENTS).map(|number| body(number, 40, 100_000)).collect();
     let bodies = Arc::new(bodies);
     let clients: Arc<Vec<Client>> = Arc::new((0..CLIENTS).map(|_| Client::default()).collect());
     let ways = [at(&proxied.upstream.url()), at(&proxied.url)];
-    // Connections are open and conversations known before anything is measured.
+    // Warm up connections and conversations before measuring.
     for url in &ways {
         for number in 0..CLIENTS {
             ask(&clients[number], url, &bodies[number]).await;
@@ -171,7 +172,7 @@ async fn pass() {
                 .map(|who| {
                     let (clients, bodies, url) = (clients.clone(), bodies.clone(), url.clone());
                     tokio::spawn(async move {
-                        // Each asks in its own turn, and one thing at a time.
+                        // The clients are spread over time; each sends one request at a time.
                         let pause = Duration::from_secs(CLIENTS as u64) / PER_SECOND as u32;
                         let begin = Instant::now() + pause * who as u32 / CLIENTS as u32;
                         let mut ticks = interval_at(begin.into(), pause);
@@ -209,7 +210,7 @@ async fn pass() {
     println!("CPU ms a request, clients and provider included: {without:.2}, {with:.2}");
 }
 
-/// The history of a coding agent, of 200,000 tokens.
+/// A coding agent's history of 200,000 tokens.
 fn long(number: usize) -> Vec<serde_json::Value> {
     let mut all: Vec<serde_json::Value> = Vec::new();
     for n in 0..400 {
@@ -227,7 +228,7 @@ fn long(number: usize) -> Vec<serde_json::Value> {
     all
 }
 
-/// A history of 200,000 tokens that has to be cut: first, and again as it grows.
+/// A history of 200,000 tokens that must be cut, and cut again as it grows.
 async fn cut() {
     const TURNS: usize = 30;
     const OTHERS: usize = 30;
@@ -286,7 +287,7 @@ async fn cut() {
     println!("prepared in (p50): {:.2} ms", own.get(own.len() / 2).copied().unwrap_or_default());
 }
 
-/// As many requests as it takes to see whether memory grows.
+/// Enough requests to see whether memory grows.
 async fn memory() {
     let proxied = Proxied::start(200_000);
     let url = at(&proxied.url);
@@ -302,7 +303,7 @@ async fn memory() {
             let url = url.clone();
             running.push(tokio::spawn(async move {
                 let client = Client::default();
-                // Every hundredth request begins another conversation.
+                // Every hundredth request starts another conversation.
                 for n in 0..MANY / 10 / CLIENTS {
                     let which = (part * CLIENTS + number) * 100 + n / 100;
                     ask(&client, &url, &body(which, 20, 20_000)).await;
@@ -321,7 +322,7 @@ async fn memory() {
     );
 }
 
-/// Time to the first byte while other requests have said all but their bodies.
+/// Time to the first byte while other requests withhold their bodies.
 async fn stalled() {
     const STALLED: usize = 64;
     const ASKED: usize = 50;

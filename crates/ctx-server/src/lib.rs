@@ -1,18 +1,17 @@
 //! ctx for programs that are not written in Rust.
 //!
-//! [`rpc`] speaks JSON-RPC over standard input and output: a host in any language drives any engine.
-//! [`proxy`] stands between an agent and its provider: any program that has a base URL to set. [`http`]
-//! is what it listens with, [`trace`] what it remembers of requests. [`mcp`] offers tools to any client:
-//! what was said, what is known, how full a context is.
+//! [`rpc`] serves JSON-RPC over standard input and output: a host in any language can use any
+//! engine. [`proxy`] sits between an agent and its provider: for any program with a configurable
+//! base URL. [`http`] is its HTTP server, [`trace`] its record of requests. [`mcp`] offers tools to
+//! any MCP client: search in sessions, memory, and the status of a context.
 
 #![forbid(unsafe_code)]
 
 mod hosted;
 pub mod http;
-pub mod inspect;
 mod lines;
 pub mod mcp;
-mod private;
+mod private_files;
 pub mod proxy;
 pub mod rpc;
 mod status;

@@ -1,4 +1,4 @@
-//! What a session holds and how full its context is.
+//! The content of a session and how full its context is.
 
 use std::path::Path;
 
@@ -6,18 +6,18 @@ use ctx_core::Result;
 use ctx_eval::{SessionReport, StatusReport, StatusSetup};
 use ctx_runtime::Resolved;
 use ctx_session::Transcript;
-use ctx_session::engine_health::EngineTrouble;
+use ctx_session::engine_health::FailedEngine;
 
-/// The status of a transcript under what it would be run with.
+/// Returns the status of a transcript with the settings it would be run with.
 ///
 /// # Errors
 ///
-/// Where the transcript cannot be read.
+/// If the transcript cannot be read.
 pub fn status(
     path: &Path,
     transcript: &Transcript,
     resolved: &Resolved,
-    trouble: Option<EngineTrouble>,
+    trouble: Option<FailedEngine>,
 ) -> Result<StatusReport> {
     let setup = StatusSetup {
         engine_trouble: trouble,

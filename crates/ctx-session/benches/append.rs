@@ -1,7 +1,7 @@
-//! Durable append: beside the bare calls, and shared by many sessions.
+//! Durable append: compared to the bare system calls, and shared by many sessions.
 //!
-//! The two sides of a comparison alternate within one measurement, so that a disk that gets busy
-//! slows both; the ratio of their medians is printed at the end of each.
+//! The two sides of a comparison alternate within one measurement, so that a busy disk slows both;
+//! the ratio of their medians is printed at the end of each.
 
 #![allow(clippy::print_stdout)] // The ratios are this program's output.
 
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ctx_core::{RawJson, Timestamp};
-use ctx_session::group_commit::GroupCommit;
 use ctx_session::key::FileId;
+use ctx_session::log::group_commit::GroupCommit;
 use ctx_session::log::{Durability, LogOptions, NewEntry, NewSession, SessionLog};
 use ctx_session::paths::Home;
 
@@ -43,7 +43,7 @@ fn session(path: &Path, group: Option<&Arc<GroupCommit>>) -> SessionLog {
     SessionLog::create(path, &new, options).expect("a new session")
 }
 
-/// What each side of a pair took, in seconds per entry.
+/// The times of both sides, in seconds per entry.
 #[derive(Default)]
 struct Pairs(Mutex<Vec<(f64, f64)>>);
 
@@ -85,7 +85,7 @@ fn beside_the_bare_calls(c: &mut Criterion) {
     let mut n = 0u64;
     let mut pair = || {
         let mut times = [Duration::ZERO; 2];
-        // Who goes first alternates too: the second of two syncs often finds a warmer disk.
+        // The order alternates too: the second of two syncs often finds a warmer disk.
         n += 1;
         for side in [n % 2, (n + 1) % 2] {
             let start = Instant::now();

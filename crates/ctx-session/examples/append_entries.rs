@@ -1,9 +1,9 @@
 //! Times appending to a session, for `bench/peers`.
 //!
-//! `append_entries none|data|bare FILE ENTRIES` copies the pi session FILE into one of ours beside
-//! it and appends that many user messages of 200 characters: `none` leaves the disk to the system,
-//! `data` makes each entry durable before the next, `bare` writes the same bytes with nothing but
-//! `write` and `fdatasync`. Prints microseconds an entry.
+//! `append_entries none|data|bare FILE ENTRIES` copies the pi session FILE to a ctx session beside
+//! it and appends that number of user messages of 200 characters: `none` never syncs, `data` makes
+//! each entry durable before the next, `bare` writes the same bytes with only `write` and
+//! `fdatasync`. Prints microseconds per entry.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// A copy of the session with our mark in its header, so that it may be appended to.
+/// Copies the session with ctx's mark in its header, so that ctx may append to it.
 fn ours(file: &Path) -> Outcome<PathBuf> {
     let text = fs::read_to_string(file)?;
     let (header, entries) = text.split_once('\n').unwrap_or((&text, ""));

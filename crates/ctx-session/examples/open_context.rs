@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cpu_time::ProcessTime;
-use ctx_core::{Counter, Profile, Result, Tokens};
+use ctx_core::{Counter, Result, Tokens};
 use ctx_session::Transcript;
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn open(file: &Path) -> Result<u64> {
 }
 
 fn count(file: &Path) -> Result<u64> {
-    let counter = Counter::for_profile(Profile::Pi);
+    let counter = Counter { free_user_images: true, ..Counter::default() };
     let context = Transcript::open(file)?.context(None)?;
     let tokens: Result<Tokens> = context.entries.iter().map(|e| e.tokens(&counter)).sum();
     Ok(tokens?.get())

@@ -1,8 +1,6 @@
-//! Large texts that left the context: tool output kept in files, with expiry.
+//! Large texts that left the context: tool output stored in files that expire.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use ctx_core::{BlobStore, Error, ErrorKind, Result, Timestamp};
@@ -13,36 +11,30 @@ use crate::key::FileId;
 /// Blobs as `<name>.txt` in one folder, usually
 /// [`Home::tool_results_dir`](crate::paths::Home::tool_results_dir).
 ///
-/// A blob is on disk when `put` returns: what leaves the context must not be lost. Expiry goes by
-/// the files' modification times and touches nothing but `.txt` files.
+/// A blob is on disk when `put` returns: what leaves the context must not be lost. Expiry uses the
+/// files' modification times and affects only `.txt` files.
 #[derive(Clone, Debug)]
 pub struct FileBlobs {
     dir: PathBuf,
 }
 
 impl FileBlobs {
-    /// Blobs in `dir`, which is created with the first of them.
+    /// Creates a store in `dir`. The folder is created with the first blob.
     pub fn at(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into() }
     }
 
-    /// The folder.
-    #[must_use]
-    pub fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    /// The text of a blob.
+    /// Returns the text of a blob.
     pub fn get(&self, name: &str) -> Result<String> {
         let path = self.path(name)?;
         disk::read_to_string(&path).map_err(|e| disk::io_error("cannot read the blob", &path, e))
     }
 
-    /// The names of all blobs.
+    /// Returns the names of all blobs.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] if the folder is there and cannot be listed.
+    /// [`ErrorKind::Io`] if the folder exists and cannot be listed.
     pub fn names(&self) -> Result<Vec<String>> {
         let failed = |e| disk::io_error("cannot list the blobs", &self.dir, e);
         let listing = match std::fs::read_dir(&self.dir) {
@@ -60,11 +52,11 @@ impl FileBlobs {
         Ok(names)
     }
 
-    /// Takes a blob away, durably. Says whether it was there.
+    /// Removes a blob durably. Returns whether it existed.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] for what is no name, [`ErrorKind::Io`].
+    /// [`ErrorKind::InvalidInput`] for an invalid name, [`ErrorKind::Io`].
     pub fn remove(&self, name: &str) -> Result<bool> {
         let path = self.path(name)?;
         let was_there = disk::remove(&path, "cannot remove the blob")?;
@@ -84,7 +76,7 @@ impl BlobStore for FileBlobs {
     fn put(&self, name: &str, text: &str) -> Result<String> {
         let path = self.path(name)?;
         disk::create_private_dir(&self.dir)?;
-        disk::put(&path, text.as_bytes())?;
+        disk::write_atomic(&path, text.as_bytes())?;
         Ok(path.to_string_lossy().into_owned())
     }
 
@@ -102,7 +94,7 @@ impl BlobStore for FileBlobs {
             if path.extension().is_none_or(|e| e != "txt") {
                 continue;
             }
-            // A blob that another process removed meanwhile is no failure.
+            // A blob that another process has just removed is not an error.
             let old = std::fs::symlink_metadata(&path)
                 .and_then(|m| Ok(m.is_file() && m.modified()? < before))
                 .unwrap_or(false);
@@ -119,39 +111,15 @@ fn system_time(at: Timestamp) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(since)
 }
 
-/// Blobs in memory, for replays and tests. They never expire: a replay has no time of its own.
+/// Stores no blobs: replays and dry runs only need their paths.
 #[derive(Debug, Default)]
-pub struct MemoryBlobs {
-    blobs: Mutex<BTreeMap<String, String>>,
-}
+pub struct NoBlobs;
 
-impl MemoryBlobs {
-    /// The text of a blob.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<String> {
-        self.blobs.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
-    }
-
-    /// How many blobs there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.blobs.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-impl BlobStore for MemoryBlobs {
-    fn put(&self, name: &str, text: &str) -> Result<String> {
+impl BlobStore for NoBlobs {
+    fn put(&self, name: &str, _text: &str) -> Result<String> {
         if name.is_empty() {
-            return Err(Error::new(ErrorKind::InvalidInput, "a blob needs a name"));
+            return Err(Error::new(ErrorKind::InvalidInput, "missing blob name"));
         }
-        let mut blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
-        blobs.insert(name.to_owned(), text.to_owned());
         Ok(format!("tool-results/{name}.txt"))
     }
 
@@ -172,9 +140,9 @@ mod tests {
         let path = blobs.put("old", "one").unwrap();
         blobs.put("new", "two").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one");
-        std::fs::write(blobs.dir().join("notes.md"), "mine").unwrap();
+        std::fs::write(blobs.dir.join("notes.md"), "mine").unwrap();
         let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
-        for file in [Path::new(&path), &blobs.dir().join("notes.md")] {
+        for file in [std::path::Path::new(&path), &blobs.dir.join("notes.md")] {
             std::fs::File::options()
                 .write(true)
                 .open(file)
@@ -186,7 +154,7 @@ mod tests {
         assert_eq!(blobs.expire(Timestamp(1_000_001)).unwrap(), 1);
         assert_eq!(blobs.get("old").unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(blobs.get("new").unwrap(), "two");
-        assert!(blobs.dir().join("notes.md").exists());
+        assert!(blobs.dir.join("notes.md").exists());
     }
 
     #[test]

@@ -1,13 +1,10 @@
-//! The time, for whoever has nobody to take it from.
+//! The system time, for callers without a clock of their own.
 
 use std::time::SystemTime;
 
 use ctx_core::Timestamp;
 
-/// Where the time comes from.
-pub type Clock = fn() -> Timestamp;
-
-/// The system's time. A clock that stands before 1970 says 1970.
+/// Returns the system time. A time before 1970 is reported as 1970.
 #[must_use]
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -1,137 +1,133 @@
-//! What is remembered of engines that failed, from one program to the next.
+//! Engine failures, remembered across processes.
 //!
-//! An engine is started anew by each program, so what went wrong in one is forgotten in the next.
-//! This file is for people to look at, not for programs to decide by: an engine that is named in it
-//! is asked like any other.
+//! Every process starts engines again, so a failure in one process is not known in the next. This
+//! file informs the user and does not affect decisions: an engine listed in it is used like any
+//! other.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind as IoKind, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ctx_core::{EngineFailure, EngineHealth, Error, ErrorKind, LeaseState, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::disk;
 use crate::disk::FileLock;
+use crate::newer::newer;
 use crate::paths::Home;
 
-/// The version of the file.
+/// The version of the file format.
 const VERSION: u32 = 1;
 
-/// No file of ours is larger, in bytes.
+/// The maximum size of the file in bytes.
 const MAX_BYTES: u64 = 256 * 1024;
 
-/// Of more engines, those that failed longest ago are forgotten.
+/// The maximum number of engines; the oldest failures are removed.
 const MAX_ENGINES: usize = 64;
 
-/// Longer reasons and versions are cut, in characters.
+/// The maximum length of reasons and versions, in characters.
 const MAX_CHARS: usize = 400;
 
-/// An engine that failed when it was last asked.
+/// An engine whose last call failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct EngineTrouble {
-    /// Its version, as far as that was known.
+pub struct FailedEngine {
+    /// Its version, if known.
     pub version: String,
-    /// The hash of its file. Another file is another engine, and not in trouble.
+    /// The hash of its file. A different file is a different engine without failures.
     #[serde(default)]
     pub sha256: Option<String>,
-    /// How it was carried.
+    /// The transport.
     pub carrier: String,
-    /// How often it failed since it last did what it was asked, in all programs.
+    /// The number of failures since its last success, over all processes.
     pub strikes: u64,
-    /// Who compacted.
+    /// The state of the compaction lease.
     pub lease: LeaseState,
-    /// What went wrong last.
+    /// The last failure.
     pub last_error: EngineFailure,
-    /// Who served in its place; nobody where failures are errors.
+    /// The fallback that replaced it; `None` if failures are reported as errors.
     pub served_by: Option<String>,
-    /// When it was noted, by the clock of the host. The turn may be of a recorded session.
+    /// When the failure was recorded, by the host's clock. The turn may be of a recorded session.
     pub at: Timestamp,
 }
 
-/// The engines that failed when they were last asked, by id.
-pub type EngineTroubles = BTreeMap<String, EngineTrouble>;
+/// The engines whose last call failed, by id.
+pub type FailedEngines = BTreeMap<String, FailedEngine>;
 
-/// The file, as it is written.
+/// The content of the file.
 #[derive(Serialize, Deserialize)]
-struct Remembered {
+struct HealthDocument {
     version: u32,
-    engines: EngineTroubles,
+    engines: FailedEngines,
 }
 
-/// What of the file tells whether it is to be read at all.
+/// The part of the file that is read first, to check the version.
 #[derive(Deserialize)]
-struct Versioned {
+struct HealthVersion {
     version: u32,
 }
 
-/// `engines/health.json`: the engines that failed when they were last asked.
+/// `engines/health.json`: the engines whose last call failed.
 #[derive(Clone, Debug)]
 pub struct EngineHealthFile {
     path: PathBuf,
 }
 
 impl EngineHealthFile {
-    /// The file of that home. It need not be there.
+    /// Returns the file of a home. It may not exist.
     #[must_use]
     pub fn of(home: &Home) -> Self {
         Self { path: home.engine_health_file() }
     }
 
-    /// Where it is.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Reads it. One that is not there names nobody.
+    /// Reads the file. A missing file lists no engines.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Corrupt`] if it is torn or none of ours, [`ErrorKind::UnknownFormat`] if a newer
-    /// ctx wrote it, [`ErrorKind::Io`] if it cannot be read. No reason to give up any work.
-    pub fn read(&self) -> Result<EngineTroubles> {
-        let failed = |e| disk::io_error("cannot read what is remembered of engines", &self.path, e);
+    /// [`ErrorKind::Corrupt`] if it is torn or not a ctx file, [`ErrorKind::UnknownFormat`] if a newer
+    /// ctx wrote it, [`ErrorKind::Io`] if it cannot be read. Callers should carry on without it.
+    pub fn read(&self) -> Result<FailedEngines> {
+        let failed = |e| disk::io_error("cannot read the engine health file", &self.path, e);
         let metadata = match std::fs::metadata(&self.path) {
             Ok(metadata) => metadata,
-            Err(e) if e.kind() == IoKind::NotFound => return Ok(EngineTroubles::new()),
+            Err(e) if e.kind() == IoKind::NotFound => return Ok(FailedEngines::new()),
             Err(e) => return Err(failed(e)),
         };
         if !metadata.is_file() {
-            return Err(self.wrong(ErrorKind::Io, "what should be a file of ctx is none"));
+            return Err(self.wrong(ErrorKind::Io, "the engine health file is not a regular file"));
         }
         let mut bytes = Vec::new();
         let file = disk::open(&self.path).map_err(failed)?;
         file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
         let ours = (bytes.len() as u64 <= MAX_BYTES).then_some(bytes);
-        let version = |bytes: &Vec<u8>| serde_json::from_slice::<Versioned>(bytes).ok();
+        let version = |bytes: &Vec<u8>| serde_json::from_slice::<HealthVersion>(bytes).ok();
         match ours.as_ref().and_then(version) {
-            Some(Versioned { version }) if version > VERSION => {
-                let what = "what is remembered of engines was written by a newer ctx";
-                Err(self.wrong(ErrorKind::UnknownFormat, what))
+            Some(HealthVersion { version }) if version > VERSION => {
+                Err(newer("engine health file", version, VERSION)
+                    .with("path", self.path.display())
+                    .hint("update ctx, or remove the file: it only lists failed engines"))
             }
             _ => ours
-                .and_then(|bytes| serde_json::from_slice::<Remembered>(&bytes).ok())
+                .and_then(|bytes| serde_json::from_slice::<HealthDocument>(&bytes).ok())
                 .map(|remembered| remembered.engines)
                 .ok_or_else(|| {
-                    let what = "what is remembered of engines is damaged";
+                    let what = "the engine health file is damaged";
                     self.wrong(ErrorKind::Corrupt, what)
                 }),
         }
     }
 
-    /// Remembers that an engine failed `times` more.
+    /// Records `times` more failures of an engine.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written, another program holds it for long, or a newer ctx wrote it.
-    /// One that is damaged is replaced.
+    /// If the file cannot be written, another process holds it for long, or a newer ctx wrote it. A
+    /// damaged file is replaced.
     pub fn failed(&self, health: &EngineHealth, times: u64, at: Timestamp) -> Result<()> {
         let Some(error) = &health.last_error else { return Ok(()) };
         self.change(|engines| {
             let before = engines.get(&health.id).filter(|known| known.is_of(&health.sha256));
-            let trouble = EngineTrouble {
+            let trouble = FailedEngine {
                 version: cut(&health.version),
                 sha256: health.sha256.clone(),
                 carrier: health.carrier.to_string(),
@@ -150,12 +146,12 @@ impl EngineHealthFile {
         })
     }
 
-    /// Forgets what went wrong with an engine: it works, or is gone. Where nothing is remembered of
-    /// it, nothing is written.
+    /// Removes the failures of an engine that works again or no longer exists. Writes nothing if none
+    /// are recorded.
     ///
     /// # Errors
     ///
-    /// As [`EngineHealthFile::failed`]. One that is damaged says nothing of any engine and stays.
+    /// Those of [`EngineHealthFile::failed`]. A damaged file lists no engines and is left unchanged.
     pub fn forget(&self, id: &str) -> Result<()> {
         match self.read() {
             Ok(engines) if engines.contains_key(id) => self.change(|engines| {
@@ -167,19 +163,18 @@ impl EngineHealthFile {
         }
     }
 
-    fn change(&self, edit: impl FnOnce(&mut EngineTroubles)) -> Result<()> {
+    fn change(&self, edit: impl FnOnce(&mut FailedEngines)) -> Result<()> {
         disk::create_private_dir(disk::parent(&self.path))?;
-        let _lock = FileLock::soon(&self.path)?;
+        let _lock = FileLock::with_default_timeout(&self.path)?;
         let mut engines = match self.read() {
             Ok(engines) => engines,
-            Err(error) if error.kind() == ErrorKind::Corrupt => EngineTroubles::new(),
+            Err(error) if error.kind() == ErrorKind::Corrupt => FailedEngines::new(),
             Err(error) => return Err(error),
         };
         edit(&mut engines);
-        let bytes = serde_json::to_vec_pretty(&Remembered { version: VERSION, engines });
+        let bytes = serde_json::to_vec_pretty(&HealthDocument { version: VERSION, engines });
         let bytes = bytes.map_err(|e| {
-            self.wrong(ErrorKind::Io, "what is to be remembered of engines cannot be written")
-                .source(e)
+            self.wrong(ErrorKind::Io, "cannot write the engine health file").source(e)
         })?;
         disk::replace(&self.path, |out| out.write_all(&bytes))
     }
@@ -187,12 +182,12 @@ impl EngineHealthFile {
     fn wrong(&self, kind: ErrorKind, what: &'static str) -> Error {
         Error::new(kind, what)
             .with("path", self.path.display())
-            .hint("remove it: it only says which engines failed, and is written anew")
+            .hint("remove it: it only lists failed engines, and is rebuilt")
     }
 }
 
-impl EngineTrouble {
-    /// Whether it is of the engine whose file has that hash.
+impl FailedEngine {
+    /// Whether it belongs to the engine file with that hash.
     #[must_use]
     pub fn is_of(&self, sha256: &Option<String>) -> bool {
         self.sha256 == *sha256
@@ -243,7 +238,7 @@ mod tests {
     fn failures_add_up_until_the_engine_works_or_is_another() {
         let (file, _dir) = file();
         file.forget("demo").unwrap();
-        assert!(!file.path().exists(), "nothing is written where nothing is to be said");
+        assert!(!file.path.exists(), "nothing is written where nothing is to be said");
         file.failed(&health("demo", "aa"), 2, Timestamp(10)).unwrap();
         file.failed(&health("demo", "aa"), 1, Timestamp(20)).unwrap();
         file.failed(&health("other", "cc"), 1, Timestamp(20)).unwrap();
@@ -261,7 +256,7 @@ mod tests {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            let mode = file.path().metadata().unwrap().permissions().mode();
+            let mode = file.path.metadata().unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
     }
@@ -270,11 +265,11 @@ mod tests {
     fn a_file_that_is_damaged_is_an_error_to_read_and_replaced_by_what_is_new() {
         let (file, _dir) = file();
         file.failed(&health("demo", "aa"), 1, Timestamp(1)).unwrap();
-        let whole = std::fs::read(file.path()).unwrap();
+        let whole = std::fs::read(&file.path).unwrap();
         let huge = vec![b' '; MAX_BYTES as usize + 1];
         for damaged in [&whole[..whole.len() / 2], b"", b"null", b"{\"version\":1}", b"\xff", &huge]
         {
-            std::fs::write(file.path(), damaged).unwrap();
+            std::fs::write(&file.path, damaged).unwrap();
             let error = file.read().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corrupt);
             assert!(error.hint_text().is_some() && error.to_string().contains("health.json"));
@@ -287,9 +282,9 @@ mod tests {
     #[test]
     fn what_a_newer_program_wrote_stays_as_it_is() {
         let (file, _dir) = file();
-        std::fs::create_dir_all(file.path().parent().unwrap()).unwrap();
+        std::fs::create_dir_all(file.path.parent().unwrap()).unwrap();
         let newer = r#"{"version":2,"who":"knows"}"#;
-        std::fs::write(file.path(), newer).unwrap();
+        std::fs::write(&file.path, newer).unwrap();
         for refused in [
             file.read().map(drop),
             file.failed(&health("demo", "aa"), 1, Timestamp(1)),
@@ -297,9 +292,9 @@ mod tests {
         ] {
             assert_eq!(refused.unwrap_err().kind(), ErrorKind::UnknownFormat);
         }
-        assert_eq!(std::fs::read_to_string(file.path()).unwrap(), newer);
-        std::fs::remove_file(file.path()).unwrap();
-        std::fs::create_dir(file.path()).unwrap();
+        assert_eq!(std::fs::read_to_string(&file.path).unwrap(), newer);
+        std::fs::remove_file(&file.path).unwrap();
+        std::fs::create_dir(&file.path).unwrap();
         assert_eq!(file.read().unwrap_err().kind(), ErrorKind::Io, "a folder is no file");
         assert!(file.failed(&health("demo", "aa"), 1, Timestamp(1)).is_err());
     }
@@ -329,6 +324,6 @@ mod tests {
         let engines = file.read().unwrap();
         assert_eq!(engines.len(), MAX_ENGINES);
         assert!(engines.contains_key("more-0") && !engines.contains_key("engine-0"));
-        assert!(file.path().metadata().unwrap().len() < MAX_BYTES);
+        assert!(file.path.metadata().unwrap().len() < MAX_BYTES);
     }
 }

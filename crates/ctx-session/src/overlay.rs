@@ -1,92 +1,57 @@
-//! What ctx adds to a transcript that is not its own.
+//! ctx's additions to transcripts of other programs.
 //!
-//! The transcript stays untouched; its compactions, projections and undo are entries of a second
-//! file, the overlay, at `$CTX_HOME/overlays/<hash>.jsonl`. The hash is of the transcript's full
-//! path and the beginning of its first line, so another transcript at the same place gets an
-//! overlay of its own, and one that grows keeps the one it has.
+//! The transcript is not changed; its compactions, projections and undos are entries of a second
+//! file, the overlay, at `$CTX_HOME/overlays/<hash>.jsonl`. The hash covers the transcript's full
+//! path and the beginning of its first line, so another transcript at the same path gets its own
+//! overlay, and a transcript that grows keeps its overlay.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ctx_core::{
-    EntryId, Error, ErrorKind, IdSource, Projection, ProjectionStore, RawJson, Result, Timestamp,
-};
-use serde::{Deserialize, Serialize};
+use ctx_core::{EntryId, ErrorKind, IdSource, Projection, ProjectionStore, Result, Timestamp};
 
-use crate::Transcript;
-use crate::clock::{self, Clock};
-use crate::disk;
-use crate::log::{Body, LogFile, NewEntry, RandomIds, one_line};
-use crate::opencode_db;
-use crate::paths::{Home, of_home};
-use crate::projections::{PROJECTIONS_TYPE, in_force, projections_entry, read_kept};
+use crate::formats::{in_database, is_transcript};
+use crate::log::{LogFile, RandomIds};
+use crate::newer::is_newer;
+use crate::paths::{Home, with_home_hint};
+use crate::read::{ProblemKind, Problems};
+use crate::schema::{Body, NewEntry, check_overlay_header, overlay_header_line, projections_entry};
+use crate::transcript::{Transcript, in_force, read_projections};
+use crate::{clock, disk};
 
-/// How much of the first line tells transcripts apart. Formats that are one line as a whole grow
-/// at its end; their beginning stays.
+/// How much of the first line identifies a transcript. Formats that are a single line grow at its
+/// end; their beginning stays.
 const HEADER_BYTES: u64 = 1024;
 
-const VERSION: u64 = 1;
-
-#[derive(Serialize, Deserialize)]
-struct Header {
-    #[serde(rename = "type")]
-    kind: String,
-    version: u64,
-    source: String,
-}
-
-/// An entry of an overlay.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OverlayEntry {
-    /// Its id; never one of the transcript's.
-    pub id: EntryId,
-    /// The entry it follows, usually one of the transcript's.
-    pub parent: Option<EntryId>,
-    /// Its type, for example `compaction`.
-    pub kind: String,
-    /// The whole line.
-    pub line: RawJson,
-}
-
-/// All that an overlay holds but its projections.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OverlayContents {
-    /// The entries, oldest first.
-    pub entries: Vec<OverlayEntry>,
-    /// How many lines could not be read and were passed over.
-    pub bad_lines: usize,
-}
-
-/// The overlay of one transcript. Reading one that does not exist yet finds it empty; the first
-/// entry creates it.
+/// The overlay of one transcript. An overlay that does not exist yet is empty; the first entry
+/// creates it.
 ///
-/// Entries are those of a session file ([`NewEntry`]), each naming its parent, so that a reader can
-/// hang them into the transcript's tree. Their ids are whole UUIDs, which no transcript's ordinals
-/// and short ids collide with.
+/// Its entries are those of a session file ([`NewEntry`]). Each names its parent, so that a reader
+/// can add it to the transcript's tree. Their ids are full UUIDs, which never collide with a
+/// transcript's ordinals and short ids.
 ///
-/// From its first write until it is [released](Overlay::release), or dropped, an overlay is the only
-/// one that may write: [`store_compaction`](crate::compactions::store_compaction) of the same
-/// transcript gets [`ErrorKind::Locked`] meanwhile. Who keeps one open stores compactions through it:
+/// From its first write until it is [released](Overlay::release) or dropped, an overlay is the only
+/// writer: [`store_compaction`](crate::compactions::store_compaction) of the same transcript gets
+/// [`ErrorKind::Locked`] meanwhile. The holder stores compactions through it:
 /// [`Overlay::store_compaction`], [`Overlay::undo_compaction`].
 #[derive(Debug)]
 pub struct Overlay {
     path: PathBuf,
     source: PathBuf,
-    clock: Clock,
     writer: Mutex<Option<LogFile>>,
-    /// Held from reading what is there until what follows from it is written.
+    /// Held from reading the current state until the decision based on it is written.
     deciding: Mutex<()>,
 }
 
 impl Overlay {
-    /// The overlay of the transcript at `source`, which must exist.
+    /// Returns the overlay of the transcript at `source`, which must exist.
     pub fn of(home: &Home, source: &Path) -> Result<Self> {
         let failed = |e| disk::io_error("cannot read the transcript", source, e);
         let mut beginning = Vec::new();
-        let full = match opencode_db::parts(source) {
-            // Its path names it: it has no beginning that stays as it is.
-            Some((database, id)) => std::fs::canonicalize(database).map_err(failed)?.join(id),
+        let full = match in_database(source) {
+            // A database has no constant beginning, so its path identifies it.
+            Some((_, database, id)) => std::fs::canonicalize(database).map_err(failed)?.join(id),
             None => {
                 let full = std::fs::canonicalize(source).map_err(failed)?;
                 BufReader::new(disk::open(&full).map_err(failed)?.take(HEADER_BYTES))
@@ -101,81 +66,23 @@ impl Overlay {
         hasher.update(beginning.trim_ascii_end());
         let name = hasher.finalize().to_hex();
         let path = home.overlays_dir().join(format!("{}.jsonl", &name[..32]));
-        Ok(Self {
-            path,
-            source: full,
-            clock: clock::now,
-            writer: Mutex::new(None),
-            deciding: Mutex::new(()),
-        })
+        Ok(Self { path, source: full, writer: Mutex::new(None), deciding: Mutex::new(()) })
     }
 
-    /// Takes the times of saved projections from `clock`.
-    #[must_use]
-    pub fn with_clock(mut self, clock: Clock) -> Self {
-        self.clock = clock;
-        self
-    }
-
-    /// Where the overlay is, or will be.
+    /// Returns the path of the overlay, whether it exists or not.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The transcript's full path.
+    /// Returns the transcript's full path.
     #[must_use]
-    pub fn source(&self) -> &Path {
+    pub(crate) fn source(&self) -> &Path {
         &self.source
     }
 
-    /// Reads the entries. Damaged lines are counted and passed over.
-    pub fn read(&self) -> Result<OverlayContents> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Head {
-            #[serde(rename = "type")]
-            kind: String,
-            id: EntryId,
-            #[serde(default)]
-            parent_id: Option<EntryId>,
-            #[serde(default)]
-            custom_type: Option<String>,
-        }
-        let failed = |e| disk::io_error("cannot read the overlay", &self.path, e);
-        let mut contents = OverlayContents::default();
-        let mut reader = match disk::open(&self.path) {
-            Ok(file) => BufReader::new(file),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(contents),
-            Err(e) => return Err(failed(e)),
-        };
-        let mut line = Vec::new();
-        let mut first = true;
-        while {
-            line.clear();
-            reader.read_until(b'\n', &mut line).map_err(failed)? > 0
-        } {
-            if std::mem::take(&mut first) && check_header(&line).is_ok() {
-                continue;
-            }
-            let text = std::str::from_utf8(line.trim_ascii()).unwrap_or_default();
-            match serde_json::from_str::<Head>(text) {
-                Ok(head) if head.custom_type.as_deref() == Some(PROJECTIONS_TYPE) => {}
-                Ok(head) => contents.entries.push(OverlayEntry {
-                    id: head.id,
-                    parent: head.parent_id,
-                    kind: head.kind,
-                    line: RawJson::from_text(text),
-                }),
-                Err(_) if line.trim_ascii().is_empty() => {}
-                Err(_) => contents.bad_lines += 1,
-            }
-        }
-        Ok(contents)
-    }
-
-    /// Appends an entry as a child of `parent` and returns its id. It is on disk when this
-    /// returns. While an overlay has a writer, others get [`ErrorKind::Locked`].
+    /// Appends an entry as a child of `parent` and returns its id. It is on disk when this returns.
+    /// While an overlay has a writer, others get [`ErrorKind::Locked`].
     pub fn append(
         &self,
         entry: &NewEntry,
@@ -194,12 +101,12 @@ impl Overlay {
         self.write(entry, Some(parent), now, true)
     }
 
-    /// Keeps other threads from storing what would rest on the same state.
+    /// Prevents other threads from storing a decision based on the same state.
     pub(crate) fn decide(&self) -> MutexGuard<'_, ()> {
         self.deciding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins writing, so that no other process does. Creates the overlay if there is none.
+    /// Takes the write lock against other processes. Creates the overlay if it does not exist.
     pub(crate) fn lock(&self) -> Result<()> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if writer.is_none() {
@@ -208,13 +115,13 @@ impl Overlay {
         Ok(())
     }
 
-    /// Writes to a file that was opened already.
+    /// Uses a file that is already open for writing.
     #[cfg(test)]
     pub(crate) fn with_writer(self, file: LogFile) -> Self {
         Self { writer: Mutex::new(Some(file)), ..self }
     }
 
-    /// Ends writing, so that another process may.
+    /// Releases the write lock.
     pub fn release(&self) -> Result<()> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         writer.take().map_or(Ok(()), |mut file| file.close())
@@ -238,68 +145,125 @@ impl Overlay {
         let before = file.len();
         file.append(&line)?;
         if durable && let Err(e) = file.commit() {
-            file.take_back_to(before)?;
+            file.truncate_to(before)?;
             return Err(e);
         }
         Ok(id)
     }
 
     fn open_file(&self) -> Result<LogFile> {
-        let header = Header {
-            kind: "overlay".into(),
-            version: VERSION,
-            source: self.source.to_string_lossy().into_owned(),
-        };
-        let mut line = Vec::new();
-        one_line(&header, &mut line)?;
+        let line = overlay_header_line(&self.source)?;
         match LogFile::create(&self.path, &line) {
             Err(e) if e.kind() == ErrorKind::Conflict => {}
-            created => return created.map_err(of_home),
+            created => return created.map_err(with_home_hint),
         }
-        let accept =
-            |first: &[u8]| check_header(first).map_err(|e| e.with("path", self.path.display()));
-        LogFile::open(&self.path, accept).map_err(of_home)
+        let accept = |first: &[u8]| {
+            check_overlay_header(first).map_err(|e| e.with("path", self.path.display()))
+        };
+        LogFile::open(&self.path, accept).map_err(with_home_hint)
     }
 }
 
-pub(crate) fn check_header(line: &[u8]) -> Result<()> {
-    match serde_json::from_slice::<Header>(line) {
-        Ok(header) if header.kind == "overlay" && header.version == VERSION => Ok(()),
-        Ok(header) if header.kind == "overlay" => {
-            Err(Error::new(ErrorKind::UnknownFormat, "the overlay has another version")
-                .with("version", header.version)
-                .with("supported", VERSION)
-                .hint(
-                    "use a ctx that knows this version, or move the file away to begin a new \
-                     overlay; the transcript is not affected",
-                ))
+/// Opens a transcript with its overlay: compactions and their undos. An overlay that cannot be read
+/// is a `Problem`, because the transcript is readable without it.
+///
+/// # Errors
+///
+/// Those of [`Transcript::open`]; [`ErrorKind::UnknownFormat`] if a newer ctx wrote the overlay: it
+/// may list messages that were forgotten.
+pub fn open(home: &Home, path: &Path) -> Result<Transcript> {
+    let mut transcript = Transcript::open(path)?;
+    // Finding an overlay requires the beginning of the file, and a pipe can be read only once.
+    if !is_transcript(path) {
+        return Ok(transcript);
+    }
+    let overlay = Overlay::of(home, path)?;
+    if let Err(error) = transcript.add_overlay_entries(overlay.path()) {
+        if is_newer(&error) {
+            return Err(error);
         }
-        _ => Err(Error::new(ErrorKind::Corrupt, "the overlay's first line is damaged")
-            .hint("move the file away to begin a new overlay; the transcript is not affected")),
+        let mut problems = Problems::default();
+        let text = format!("the overlay is ignored: {error}");
+        problems.note(0, ProblemKind::DamagedOverlay, text);
+        transcript.problems.extend(problems.finish().0);
+    }
+    Ok(transcript)
+}
+
+impl Transcript {
+    /// Adds the entries of an overlay to the tree: compactions and their undos. A missing overlay
+    /// adds nothing; a second overlay is ignored.
+    ///
+    /// Entries that are damaged or refer to missing entries are skipped and reported as
+    /// `Problem`(crate::Problem)s.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] if the overlay exists and cannot be read.
+    pub(crate) fn with_overlay(mut self, overlay: &Overlay) -> Result<Self> {
+        self.add_overlay_entries(overlay.path())?;
+        Ok(self)
     }
 }
 
 impl ProjectionStore for Overlay {
     fn load(&self) -> Result<Vec<Projection>> {
-        match read_kept(&self.path) {
+        match read_projections(&self.path) {
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
             kept => in_force(kept?, || Transcript::open(&self.source)?.with_overlay(self)),
         }
     }
 
-    /// A projection lost in a power cut costs a cached prefix; that is not worth a sync a turn.
+    /// A projection lost in a power cut costs a cached prefix, which does not justify a sync per turn.
     fn save(&self, projections: &[Projection]) -> Result<()> {
         let Some(entry) = projections_entry(projections)? else { return Ok(()) };
-        self.write(&entry, None, (self.clock)(), false).map(drop)
+        self.write(&entry, None, clock::now(), false).map(drop)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use ctx_core::Projected;
+    use serde::Deserialize;
 
     use super::*;
     use crate::projections::tests::sample;
+    use crate::schema::PROJECTIONS_TYPE;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct OverlayEntry {
+        id: EntryId,
+        #[serde(rename = "parentId")]
+        parent: Option<EntryId>,
+        #[serde(rename = "type")]
+        kind: String,
+        #[serde(skip)]
+        line: String,
+    }
+
+    #[derive(Debug, Default, PartialEq)]
+    struct OverlayContents {
+        entries: Vec<OverlayEntry>,
+        bad_lines: usize,
+    }
+
+    impl Overlay {
+        /// Reads the entries without the projections.
+        fn read(&self) -> std::io::Result<OverlayContents> {
+            let mut contents = OverlayContents::default();
+            let text = match disk::read_to_string(&self.path) {
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(contents),
+                text => text?,
+            };
+            for line in text.lines().skip(1).filter(|line| !line.contains(PROJECTIONS_TYPE)) {
+                match serde_json::from_str::<OverlayEntry>(line) {
+                    Ok(entry) => contents.entries.push(OverlayEntry { line: line.into(), ..entry }),
+                    Err(_) => contents.bad_lines += 1,
+                }
+            }
+            Ok(contents)
+        }
+    }
 
     fn setup() -> (tempfile::TempDir, Home, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
@@ -341,7 +305,7 @@ mod tests {
         assert_eq!((kinds, contents.bad_lines), (vec!["compaction", "custom"], 0));
         assert_eq!(contents.entries[0].parent, Some(leaf));
         let undo = &contents.entries[1];
-        assert!(undo.line.as_str().contains(&format!(r#""data":{{"targetId":"{id}"}}"#)));
+        assert!(undo.line.contains(&format!(r#""data":{{"targetId":"{id}"}}"#)));
         assert_eq!(undo.parent, Some(id));
         assert_eq!(again.load().unwrap(), saved);
         assert_eq!(std::fs::read(&source).unwrap(), before);

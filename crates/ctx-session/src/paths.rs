@@ -1,4 +1,4 @@
-//! Where everything is kept, below one folder.
+//! The paths of all files, below one folder.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -6,11 +6,11 @@ use std::path::{Component, Path, PathBuf};
 use ctx_core::{Error, ErrorKind, Result};
 
 use crate::key::{FileId, SessionKey};
-use crate::store::SessionEntry;
+use crate::store::{SessionEntry, SessionStore};
 
-/// The folder everything is kept in: `$CTX_HOME`, by default `~/.ctx`.
+/// The home folder of ctx: `$CTX_HOME`, by default `~/.ctx`.
 ///
-/// The names in it are made of [`FileId`]s only, so no agent, session or thread can reach outside.
+/// Names in it consist only of [`FileId`]s, so no agent, session or thread can reach outside.
 /// Nothing is created until something is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
@@ -18,24 +18,24 @@ pub struct Home {
 }
 
 impl Home {
-    /// A home at `root`.
+    /// Returns the home at `root`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// The home the environment names: `$CTX_HOME`, else `.ctx` in the user's own folder.
+    /// Returns the home from the environment: `$CTX_HOME`, otherwise `.ctx` in the user's home folder.
     pub fn from_env() -> Result<Self> {
         if let Some(root) = std::env::var_os("CTX_HOME").filter(|root| !root.is_empty()) {
             return Ok(Self::at(root));
         }
         match std::env::home_dir() {
             Some(home) if !home.as_os_str().is_empty() => Ok(Self::at(home.join(".ctx"))),
-            _ => Err(Error::new(ErrorKind::NotFound, "there is no home folder to keep files in")
+            _ => Err(Error::new(ErrorKind::NotFound, "missing home folder")
                 .hint("set CTX_HOME to a folder that ctx may write to")),
         }
     }
 
-    /// The folder itself.
+    /// Returns the folder itself.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
@@ -53,17 +53,17 @@ impl Home {
         self.root.join("agents").join(agent.as_str())
     }
 
-    /// The agents that have a folder, by name. A folder whose name is no agent id is none of ours;
-    /// a home without any has no agents.
+    /// Returns the agents that have a folder, by name. A folder whose name is not an agent id is
+    /// ignored; a missing folder means no agents.
     ///
     /// # Errors
     ///
-    /// A folder that cannot be listed.
+    /// If a folder cannot be listed.
     pub fn agents(&self) -> Result<Vec<FileId>> {
         let folder = self.root.join("agents");
         let failed = |error: io::Error| {
             let failed = Error::new(ErrorKind::Io, "the agents' folder cannot be listed");
-            of_home(failed.with("path", folder.display()).source(error))
+            with_home_hint(failed.with("path", folder.display()).source(error))
         };
         let listing = match std::fs::read_dir(&folder) {
             Ok(listing) => listing,
@@ -93,19 +93,18 @@ impl Home {
 
     /// `agents/<agent>/sessions/<session>.jsonl`.
     #[must_use]
-    pub fn session_file(&self, agent: &FileId, session: &FileId) -> PathBuf {
+    pub(crate) fn session_file(&self, agent: &FileId, session: &FileId) -> PathBuf {
         self.sessions_dir(agent).join(format!("{session}.jsonl"))
     }
 
     /// `agents/<agent>/sessions/<session>-topic-<thread>.jsonl`.
-    #[must_use]
-    pub fn topic_file(&self, agent: &FileId, session: &FileId, thread: &FileId) -> PathBuf {
+    fn topic_file(&self, agent: &FileId, session: &FileId, thread: &FileId) -> PathBuf {
         self.sessions_dir(agent).join(format!("{session}-topic-{thread}.jsonl"))
     }
 
-    /// The transcript of a stored session. `sessionFile` wins where it is set: an absolute path is
-    /// taken as it is, a relative one is looked for in the sessions folder and may not leave it.
-    /// Keys that name no agent belong to the agent `main`.
+    /// Returns the transcript of a stored session. `sessionFile` takes precedence if it is set: an
+    /// absolute path is used as it is, a relative one is resolved in the sessions folder and must
+    /// not leave it. Keys without an agent belong to the agent `main`.
     pub fn transcript(&self, key: &SessionKey, entry: &SessionEntry) -> Result<PathBuf> {
         let main = FileId::main();
         let agent = key.agent().unwrap_or(&main);
@@ -133,28 +132,51 @@ impl Home {
         })
     }
 
+    /// Returns the agent of this home in whose sessions folder a transcript is.
+    #[must_use]
+    pub fn agent_of(&self, transcript: &Path) -> Option<FileId> {
+        let path = transcript.canonicalize().ok()?;
+        let agents = self.root.canonicalize().ok()?.join("agents");
+        let mut parts = path.strip_prefix(agents).ok()?.components();
+        let agent = parts.next()?.as_os_str().to_str()?.parse().ok()?;
+        (parts.next()?.as_os_str() == "sessions").then_some(agent)
+    }
+
+    /// Returns what the store of `agent` records of the session with that transcript.
+    #[must_use]
+    pub fn stored_session(&self, agent: &FileId, transcript: &Path) -> Option<SessionEntry> {
+        let name = transcript.file_name()?;
+        let path = transcript.canonicalize().ok()?;
+        let is_path = |of: PathBuf| {
+            of.file_name() == Some(name) && of.canonicalize().is_ok_and(|of| of == path)
+        };
+        let stored = SessionStore::at(self.sessions_file(agent)).load().ok()?;
+        let mut sessions = stored.iter();
+        let found = sessions.find(|(key, entry)| self.transcript(key, entry).is_ok_and(is_path));
+        found.map(|(_, entry)| entry.clone())
+    }
+
     /// `agents/<agent>/tool-results`.
     #[must_use]
     pub fn tool_results_dir(&self, agent: &FileId) -> PathBuf {
         self.agent_dir(agent).join("tool-results")
     }
 
-    /// `agents/<agent>/memory/context`: what the agent's long-term memory keeps.
+    /// `agents/<agent>/memory/context`: the agent's long-term memory.
     #[must_use]
     pub fn memory_dir(&self, agent: &FileId) -> PathBuf {
         self.agent_dir(agent).join("memory").join("context")
     }
 
-    /// Where what engines keep of an agent's sessions is, a folder for each engine below
-    /// `engines`.
+    /// Returns the folder of the values that engines store for an agent's sessions. It has one
+    /// folder per engine below `engines`.
     #[must_use]
     pub fn store_dir(&self, agent: &FileId) -> PathBuf {
         self.agent_dir(agent).join("store")
     }
 
-    /// What is remembered of engines that failed. The folder also holds the engines themselves.
-    #[must_use]
-    pub fn engine_health_file(&self) -> PathBuf {
+    /// Returns the file that records failed engines. Its folder also holds the engines themselves.
+    pub(crate) fn engine_health_file(&self) -> PathBuf {
         self.root.join("engines").join("health.json")
     }
 
@@ -164,30 +186,30 @@ impl Home {
         self.agent_dir(agent).join("workspaces")
     }
 
-    /// `overlays`: what ctx adds to files that are not its own.
+    /// `overlays`: ctx's additions to files of other programs.
     #[must_use]
     pub fn overlays_dir(&self) -> PathBuf {
         self.root.join("overlays")
     }
 
     /// `journals`: entries that are durable there before their session files are. See
-    /// [`GroupCommit`](crate::group_commit::GroupCommit).
+    /// [`GroupCommit`](crate::log::group_commit::GroupCommit).
     #[must_use]
     pub fn journals_dir(&self) -> PathBuf {
         self.root.join("journals")
     }
 }
 
-/// An error of a file in the home folder, with the way to another home where that may help: not
-/// where the disk is full, or where it is no matter of the place.
+/// Adds a hint about choosing another home to an error in the home folder, where that may help: not
+/// if the disk is full or the error does not depend on the location.
 #[must_use]
-pub fn of_home(error: Error) -> Error {
+pub fn with_home_hint(error: Error) -> Error {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     let cause = std::error::Error::source(&error);
     match cause.and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind) {
         None | Some(StorageFull | QuotaExceeded | FileTooLarge) => error,
         Some(_) => error.hint(
-            "this is in the folder of ctx: make it one that you may write to, or set CTX_HOME to \
+            "this is in the home folder of ctx: make it writable, or set CTX_HOME to \
              another",
         ),
     }

@@ -1,12 +1,12 @@
-//! Sessions that are over: their files are put aside under another name, whole.
+//! Retired sessions: their files are renamed, not changed.
 //!
 //! ```text
 //! <id>.jsonl               -->  <id>.jsonl.deleted.2026-02-01T10-00-00.000Z
 //! <id>.jsonl.archived-1    -->  <id>.jsonl.deleted.2026-02-01T10-00-00.000Z.archived-1
 //! ```
 //!
-//! That is the name OpenClaw gives them. Nothing is removed, and nobody can be writing: who puts a
-//! session aside has its lock.
+//! OpenClaw uses the same names. Nothing is removed, and no other process can be writing, because
+//! the caller holds the session's lock.
 
 use std::path::{Path, PathBuf};
 
@@ -16,30 +16,30 @@ use crate::disk;
 use crate::disk::{FileLock, sidecar_of};
 use crate::log::{LogOptions, SessionLog};
 
-/// What stands between a session's file name and the time at which it was put aside. The second one is
+/// The mark between a session's file name and the time at which it was retired. The second one is
 /// OpenClaw's, for sessions that were reset.
 const MARKS: [&str; 2] = [".jsonl.deleted.", ".jsonl.reset."];
 
 const LOCK: &str = ".lock";
 
-/// A session that is about to be put aside. Nobody else can open it meanwhile.
+/// A session that is about to be retired. No other process can open it meanwhile.
 #[derive(Debug)]
-pub struct Retiring {
+pub struct RetiringSession {
     log: SessionLog,
     path: PathBuf,
 }
 
-impl Retiring {
-    /// Takes the lock of the session at `path`. What a crashed process left of it in a journal is put
-    /// in place first.
+impl RetiringSession {
+    /// Takes the lock of the session at `path`. First replays the journal of a crashed process, if
+    /// it has a claim on the session.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Locked`], at once, if it is open; [`ErrorKind::InvalidInput`] and
-    /// [`ErrorKind::UnknownFormat`] if it is no session of ours; [`ErrorKind::NotFound`],
+    /// [`ErrorKind::UnknownFormat`] if it is not a ctx session; [`ErrorKind::NotFound`],
     /// [`ErrorKind::Io`].
     pub fn begin(path: &Path) -> Result<Self> {
-        // A lock that is asked for leaves a file, also where there is no session to guard.
+        // Taking a lock creates a file, even without a session.
         if let Err(error) = std::fs::metadata(path) {
             return Err(disk::io_error("cannot find the session", path, error));
         }
@@ -48,28 +48,28 @@ impl Retiring {
         Ok(Self { log, path: path.to_owned() })
     }
 
-    /// The session's id.
+    /// Returns the session's id.
     #[must_use]
     pub fn session_id(&self) -> &str {
         self.log.session_id()
     }
 
-    /// The session, and what it was before it was rewritten, newest first.
+    /// Returns the session and its archived files from before rewrites, newest first.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
-        crate::erase::files_of(&self.path)
+        crate::erase::session_files(&self.path)
     }
 
-    /// Gives the session its new name, which says when that was, and what is beside it too. The new
-    /// name of the session itself.
+    /// Renames the session, with the time in its new name, and the files beside it. Returns the new
+    /// path of the session.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] if it cannot be renamed; it stays where it was.
+    /// [`ErrorKind::Io`] if it cannot be renamed; it keeps its name.
     pub fn finish(mut self, now: Timestamp) -> Result<PathBuf> {
         self.log.commit()?;
         let to = free_name(&self.path, now)?;
-        // Those first: a session that was moved without them would not find them again.
+        // These first: if the session were moved without them, it would not find them again.
         for beside in beside(&self.path) {
             if let Some(suffix) = suffix_of(&beside, &self.path).filter(|suffix| *suffix != LOCK) {
                 rename(&beside, &disk::beside(&to, suffix))?;
@@ -77,13 +77,13 @@ impl Retiring {
         }
         rename(&self.path, &to)?;
         disk::sync_dir(disk::parent(&to))?;
-        // Nobody makes a session under that id again, so who waits for the lock finds none.
+        // No session is created under that id again, so a process that waits for the lock finds none.
         let _ = std::fs::remove_file(sidecar_of(&self.path));
         Ok(to)
     }
 }
 
-/// Whether anybody has the session open. Nothing is written to find that out.
+/// Whether any process has the session open. Nothing is written to check this.
 #[must_use]
 pub fn is_open(path: &Path) -> bool {
     if !sidecar_of(path).is_file() {
@@ -92,7 +92,7 @@ pub fn is_open(path: &Path) -> bool {
     FileLock::try_exclusive(path).is_err_and(|error| error.kind() == ErrorKind::Locked)
 }
 
-/// When a file was put aside, if its name says that it was: `None` for sessions, and for all else.
+/// Returns when a file was retired, according to its name: `None` for sessions and all other files.
 #[must_use]
 pub fn retired_at(path: &Path) -> Option<Timestamp> {
     let name = path.file_name()?.to_str()?;
@@ -102,16 +102,16 @@ pub fn retired_at(path: &Path) -> Option<Timestamp> {
     Some(Timestamp(at.as_millisecond()))
 }
 
-/// Removes a session that was put aside, with what is beside it. How many bytes that freed.
+/// Removes a retired session and the files beside it. Returns the number of bytes freed.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidInput`] for a file that was not put aside, [`ErrorKind::Io`].
+/// [`ErrorKind::InvalidInput`] for a file that was not retired, [`ErrorKind::Io`].
 pub fn remove_retired(path: &Path) -> Result<u64> {
     if retired_at(path).is_none() {
-        return Err(Error::new(ErrorKind::InvalidInput, "the session was not put aside")
+        return Err(Error::new(ErrorKind::InvalidInput, "the session was not retired")
             .with("path", path.display())
-            .hint("only what was put aside before is removed"));
+            .hint("only retired sessions can be removed"));
     }
     let mut freed = 0;
     for file in beside(path).into_iter().chain([path.to_owned()]) {
@@ -124,20 +124,20 @@ pub fn remove_retired(path: &Path) -> Result<u64> {
     Ok(freed)
 }
 
-/// Removes a session of ours in which nothing was said yet, for whoever began it.
+/// Removes a ctx session without any messages, for the caller that created it.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Locked`] if it is open, and as [`Retiring::begin`]; [`ErrorKind::Io`].
+/// [`ErrorKind::Locked`] if it is open, and those of [`RetiringSession::begin`]; [`ErrorKind::Io`].
 pub fn discard(path: &Path) -> Result<()> {
-    let retiring = Retiring::begin(path)?;
+    let retiring = RetiringSession::begin(path)?;
     std::fs::remove_file(path).map_err(|e| disk::io_error("cannot remove the session", path, e))?;
     drop(retiring);
     let _ = std::fs::remove_file(sidecar_of(path));
     Ok(())
 }
 
-/// What stands beside a session under its name: its earlier forms, its torn lines, its lock.
+/// Returns the files beside a session that belong to it: its archives, its torn lines, its lock.
 fn beside(path: &Path) -> Vec<PathBuf> {
     let Ok(folder) = std::fs::read_dir(disk::parent(path)) else { return Vec::new() };
     let mut found: Vec<_> = folder.flatten().map(|file| file.path()).collect();
@@ -160,7 +160,7 @@ fn free_name(path: &Path, now: Timestamp) -> Result<PathBuf> {
             Error::new(ErrorKind::InvalidInput, "the time is out of range")
                 .with("milliseconds", at.0)
                 .source(error)
-                .hint("set the clock of the machine")
+                .hint("correct the system clock")
         })?;
         let name =
             disk::beside(path, &format!(".deleted.{}", time.strftime("%Y-%m-%dT%H-%M-%S%.3fZ")));
@@ -172,14 +172,15 @@ fn free_name(path: &Path, now: Timestamp) -> Result<PathBuf> {
 }
 
 fn rename(from: &Path, to: &Path) -> Result<()> {
-    std::fs::rename(from, to).map_err(|e| disk::io_error("cannot put the session aside", from, e))
+    std::fs::rename(from, to)
+        .map_err(|e| disk::io_error("cannot rename the session to retire it", from, e))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::key::FileId;
-    use crate::log::NewSession;
+    use crate::schema::NewSession;
 
     fn session(dir: &Path, id: &str) -> (PathBuf, SessionLog) {
         let path = dir.join(format!("{id}.jsonl"));
@@ -211,7 +212,7 @@ mod tests {
         drop(log);
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(dir.path().join("a.jsonl.archived-1"), "older").unwrap();
-        let retiring = Retiring::begin(&path).unwrap();
+        let retiring = RetiringSession::begin(&path).unwrap();
         assert_eq!((retiring.session_id(), retiring.files().len()), ("a", 2));
         assert!(is_open(&path));
         let to = retiring.finish(NOW).unwrap();
@@ -227,14 +228,14 @@ mod tests {
     fn what_is_open_or_not_ours_stays_where_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let (path, log) = session(dir.path(), "a");
-        assert_eq!(Retiring::begin(&path).unwrap_err().kind(), ErrorKind::Locked);
+        assert_eq!(RetiringSession::begin(&path).unwrap_err().kind(), ErrorKind::Locked);
         assert!(is_open(&path) && path.exists());
         drop(log);
         assert!(!is_open(&path));
         let foreign = dir.path().join("b.jsonl");
         std::fs::write(&foreign, "{\"type\":\"session\",\"version\":3,\"id\":\"b\"}\n").unwrap();
-        assert_eq!(Retiring::begin(&foreign).unwrap_err().kind(), ErrorKind::InvalidInput);
-        let gone = Retiring::begin(&dir.path().join("c.jsonl")).unwrap_err();
+        assert_eq!(RetiringSession::begin(&foreign).unwrap_err().kind(), ErrorKind::InvalidInput);
+        let gone = RetiringSession::begin(&dir.path().join("c.jsonl")).unwrap_err();
         assert_eq!(gone.kind(), ErrorKind::NotFound);
         assert!(!dir.path().join("c.jsonl.lock").exists());
         assert_eq!(remove_retired(&path).unwrap_err().kind(), ErrorKind::InvalidInput);

@@ -1,5 +1,5 @@
-//! A fake model provider to try things by hand: `ctx compact --model` without a key, a client on a
-//! bad day, an agent with and without ctx in front of it.
+//! A fake model provider for manual tests: `ctx compact --model` without a key, a client against
+//! provider failures, an agent with and without ctx in front of it.
 //!
 //! ```text
 //! cargo run -p ctx-testkit --features provider --example provider -- \
@@ -7,11 +7,11 @@
 //!     [--strict] [--log FILE.jsonl] [--idle SECONDS]
 //! ```
 //!
-//! It listens on loopback only, prints its URL (the port goes into `--port-file` too), and stops when
-//! nothing was asked for ten minutes. Without a script every answer is a summary of the prompt. What a
-//! script holds is documented at `ctx_testkit::provider::Scenario`. `--log` writes a line for each
-//! request when it has come to its end: what was asked, how long it was, what was cached, whether it
-//! was refused and why, and the body.
+//! It listens on loopback only, prints its URL (the port is also written to `--port-file`), and
+//! stops after ten minutes without a request. Without a script every answer is a summary of the
+//! prompt. The format of a script is documented at `ctx_testkit::provider::Scenario`. `--log`
+//! writes a line for each finished request: API, length, cached tokens, whether it was refused and
+//! why, and the body.
 
 #![allow(clippy::print_stdout)] // The URL is what this program has to say.
 
@@ -59,13 +59,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let file = Mutex::new(file);
         builder = builder.observe(move |request| {
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-            // A log that cannot be written shall not stop who is being served.
+            // A log that cannot be written must not fail the request.
             let _ = writeln!(file, "{}", line(request));
         });
     }
     let provider = builder.start()?;
     if let Some(path) = port_file {
-        // Whoever waits for the file shall find all of it.
+        // Readers that wait for the file must find it complete.
         let unfinished = format!("{path}.part");
         std::fs::write(&unfinished, provider.address().port().to_string())?;
         std::fs::rename(&unfinished, &path)?;
@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A request as a line of the log.
+/// Returns a request as a line of the log.
 fn line(request: &Request) -> Value {
     let roles: Vec<_> = request.prompt.said.iter().map(|(role, _)| role.as_str()).collect();
     json!({
@@ -101,7 +101,7 @@ fn line(request: &Request) -> Value {
     })
 }
 
-/// The headers, but for what opens doors.
+/// Returns the headers without credentials.
 fn headers(request: &Request) -> Value {
     let is_key = |name: &str| {
         matches!(name, "authorization" | "x-api-key" | "api-key" | "x-goog-api-key" | "cookie")

@@ -1,6 +1,6 @@
-//! A model to converse with that says what it is told to, and tools that give what they are told to.
+//! A chat model that gives scripted answers, and tools that give scripted results.
 //!
-//! Nothing goes over a network, and nothing waits.
+//! It uses no network and never waits.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,27 +14,27 @@ use ctx_core::{
     Usage,
 };
 
-/// Answers a request as it likes.
+/// Computes the answer to a request.
 type Act = Box<dyn FnOnce(&ChatRequest) -> Result<Reply> + Send>;
 
-/// Says what is done with a request.
+/// Computes the step for a request.
 type Always = Box<dyn Fn(&ChatRequest) -> Step + Send + Sync>;
 
 /// What a [`ScriptedChat`] does with one request.
 pub enum Step {
-    /// It answers with a text.
+    /// Answers with a text.
     Text(String),
-    /// It answers with a text that comes in these pieces.
+    /// Answers with a text, streamed in these pieces.
     Pieces(Vec<String>),
-    /// It calls tools: name and arguments of each.
+    /// Calls tools: name and arguments of each.
     Calls(Vec<(String, String)>),
-    /// It fails.
+    /// Fails.
     Fail(Error),
-    /// It says this much, and then nothing more.
+    /// Streams this text and then stalls.
     Hang(String),
-    /// It says this much, and then the connection is gone.
+    /// Streams this text and then loses the connection.
     Break(String),
-    /// It does what it likes.
+    /// Runs a closure.
     Do(Act),
 }
 
@@ -56,8 +56,8 @@ impl Step {
     }
 }
 
-/// A model that follows a script. At the end of it every request is answered with its number, or
-/// with what [`always`](Self::always) says.
+/// A model that follows a script. After the end of the script it answers every request with the
+/// request's number, or as set by [`always`](Self::always).
 pub struct ScriptedChat {
     card: ModelCard,
     steps: Mutex<VecDeque<Step>>,
@@ -68,7 +68,7 @@ pub struct ScriptedChat {
 }
 
 impl ScriptedChat {
-    /// A model of that name and window.
+    /// A model with this name and window.
     pub fn new(name: impl Into<String>, window: u32) -> Self {
         let name = name.into();
         let (provider, id) = name.split_once('/').unwrap_or(("script", &name));
@@ -90,49 +90,49 @@ impl ScriptedChat {
         }
     }
 
-    /// What it does with the next requests.
+    /// Adds steps for the next requests.
     #[must_use]
     pub fn with(self, steps: impl IntoIterator<Item = Step>) -> Self {
         locked(&self.steps).extend(steps);
         self
     }
 
-    /// What it does at the end of its script.
+    /// Sets the behaviour after the end of the script.
     #[must_use]
     pub fn always(mut self, step: impl Fn(&ChatRequest) -> Step + Send + Sync + 'static) -> Self {
         self.always = Some(Box::new(step));
         self
     }
 
-    /// Lets others go first, once before it does anything and once before it is done, so that a
-    /// caller can be interrupted in between.
+    /// Makes it yield once before it starts and once before it finishes, so that a caller can be
+    /// interrupted in between.
     #[must_use]
     pub fn hesitant(mut self) -> Self {
         self.hesitant = true;
         self
     }
 
-    /// More of what it does with the next requests.
+    /// Adds a step for the next request.
     pub fn then(&self, step: Step) {
         locked(&self.steps).push_back(step);
     }
 
-    /// Takes the next step out of the script. Whether there was one.
+    /// Removes the next step of the script. Returns whether there was one.
     pub fn forget_next(&self) -> bool {
         locked(&self.steps).pop_front().is_some()
     }
 
-    /// The requests so far.
+    /// Returns the requests so far.
     pub fn requests(&self) -> Vec<ChatRequest> {
         locked(&self.requests).clone()
     }
 
-    /// How many there were.
+    /// Returns the number of requests so far.
     pub fn asked(&self) -> usize {
         locked(&self.requests).len()
     }
 
-    /// What a request measures.
+    /// Returns the tokens of a request.
     #[must_use]
     pub fn measure(request: &ChatRequest) -> Tokens {
         let counter = Counter::default();
@@ -190,12 +190,11 @@ impl ChatModel for ScriptedChat {
                 for (name, arguments) in calls {
                     deltas(Delta::Call(&name));
                     let id = self.calls.fetch_add(1, Ordering::Relaxed);
-                    blocks.push(Block::ToolCall(ToolCall {
-                        id: format!("call_{id}").into(),
+                    blocks.push(Block::ToolCall(ToolCall::new(
+                        format!("call_{id}"),
                         name,
-                        arguments: RawJson::from_text(arguments),
-                        spelling: Default::default(),
-                    }));
+                        RawJson::from_text(arguments),
+                    )));
                 }
                 pause(self.hesitant).await;
                 Ok(self.reply(blocks, prompt))
@@ -216,7 +215,7 @@ impl ChatModel for ScriptedChat {
 
 type Run = Box<dyn Fn(&ToolCall) -> ToolOutput + Send + Sync>;
 
-/// Tools that are closures.
+/// Tools implemented as closures.
 #[derive(Default)]
 pub struct ScriptedTools {
     specs: Vec<ToolSpec>,
@@ -226,7 +225,7 @@ pub struct ScriptedTools {
 }
 
 impl ScriptedTools {
-    /// One more tool.
+    /// Adds a tool.
     #[must_use]
     pub fn with(
         mut self,
@@ -242,14 +241,14 @@ impl ScriptedTools {
         self
     }
 
-    /// Lets others go first, once before a tool runs and once before its result is there.
+    /// Makes it yield once before a tool runs and once before its result is returned.
     #[must_use]
     pub fn hesitant(mut self) -> Self {
         self.hesitant = true;
         self
     }
 
-    /// The calls that were run.
+    /// Returns the calls that were run.
     pub fn ran(&self) -> Vec<ToolCall> {
         locked(&self.ran).clone()
     }
@@ -273,7 +272,7 @@ impl Toolbox for ScriptedTools {
     }
 }
 
-/// Lets others go first, once.
+/// Yields once.
 async fn pause(wanted: bool) {
     let mut waited = !wanted;
     std::future::poll_fn(|context| {
@@ -286,7 +285,7 @@ async fn pause(wanted: bool) {
     .await;
 }
 
-/// A scripted model as a trait object, and as itself to look at later.
+/// Returns a scripted model both as itself, for inspection, and as a trait object.
 pub fn shared(model: ScriptedChat) -> (Arc<ScriptedChat>, Arc<dyn ChatModel>) {
     let model = Arc::new(model);
     (model.clone(), model)

@@ -1,9 +1,9 @@
-//! Transcripts made to measure, models that do as they are told and a fake model provider, for tests
-//! and benchmarks: ours and those of engine authors.
+//! Generated transcripts, scripted models and a fake model provider, for the tests and benchmarks
+//! of this project and of engine authors.
 //!
 //! All transcripts are deterministic: the same arguments give the same messages. The provider is
-//! behind the feature `provider`, because it brings an HTTP server; the suite that context engines
-//! are held against is behind `conformance`.
+//! behind the feature `provider`, because it brings an HTTP server; the conformance suite for
+//! context engines is behind `conformance`.
 
 #![forbid(unsafe_code)]
 

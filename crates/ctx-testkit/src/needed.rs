@@ -1,19 +1,20 @@
-//! Tests that need something of the machine, and tests that take as long as they are let.
+//! Tests with requirements on the machine, and slow tests.
 
 use std::io::Write;
 
-/// Says that a test is skipped, past the capture of the test harness. In CI (`$CI`) nothing is.
+/// Reports a skipped test, bypassing the output capture of the test harness. In CI (`$CI`) skipping
+/// is an error.
 ///
 /// # Panics
 ///
 /// In CI.
 pub fn skipped(why: &str) {
     assert!(std::env::var_os("CI").is_none(), "a test in CI cannot be skipped: {why}");
-    // Of a harness that does not listen nothing is lost.
+    // If stderr is closed, the message is lost.
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
-/// How many cases a slow test goes through: all of them where `$CTX_TEST_CASES` is `all`, else a tenth.
+/// Returns the number of cases of a slow test: `all` if `$CTX_TEST_CASES` is `all`, else a tenth.
 #[must_use]
 pub fn cases(all: u32) -> u32 {
     match std::env::var("CTX_TEST_CASES").is_ok_and(|cases| cases == "all") {

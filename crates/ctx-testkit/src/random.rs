@@ -1,9 +1,9 @@
-//! Numbers that look random.
+//! Pseudo-random numbers.
 
 use std::ops::RangeInclusive;
 
-/// Numbers that look random and are the same for the same seed, on every machine, for ever:
-/// SplitMix64 (Steele, Lea and Flood, 2014).
+/// Pseudo-random numbers that are the same for the same seed, on every machine and in every
+/// version: SplitMix64 (Steele, Lea and Flood, 2014).
 ///
 /// ```
 /// use ctx_testkit::Random;
@@ -16,13 +16,13 @@ use std::ops::RangeInclusive;
 pub struct Random(u64);
 
 impl Random {
-    /// Those of a seed.
+    /// Creates a generator from a seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next of them.
+    /// Returns the next number.
     #[expect(clippy::should_implement_trait, reason = "they never end: there is no Option")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -32,30 +32,30 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number in that range. What little the remainder favours small numbers does no harm here.
+    /// Returns a number in that range. The small bias of the remainder does not matter here.
     pub fn within(&mut self, range: RangeInclusive<usize>) -> usize {
         let (low, high) = (*range.start() as u64, *range.end() as u64);
         let span = high.saturating_sub(low).saturating_add(1);
         (low + self.next() % span) as usize
     }
 
-    /// A number less than `n`; 0 where there is none.
+    /// Returns a number less than `n`; 0 if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         self.within(0..=n.saturating_sub(1))
     }
 
-    /// True once in so many times.
+    /// Returns true once in `times` calls, on average.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.within(1..=times.max(1)) == 1
     }
 
-    /// One of them; the default of its type where there are none.
+    /// Returns a random element; the default value if there are none.
     pub fn pick<T: Copy + Default>(&mut self, of: &[T]) -> T {
         let last = of.len().saturating_sub(1);
         of.get(self.within(0..=last)).copied().unwrap_or_default()
     }
 
-    /// The place of one of them, chosen by weight.
+    /// Returns the index of a random element, chosen by weight.
     pub fn weighted(&mut self, weights: &[usize]) -> usize {
         let sum: usize = weights.iter().sum();
         let mut left = self.within(0..=sum.saturating_sub(1));
@@ -68,7 +68,7 @@ impl Random {
         0
     }
 
-    /// Puts them in another order.
+    /// Shuffles the elements.
     pub fn shuffle<T>(&mut self, all: &mut [T]) {
         for at in (1..all.len()).rev() {
             all.swap(at, self.within(0..=at));

@@ -1,11 +1,11 @@
-//! Recorded sessions, where they are at hand.
+//! Recorded sessions, if they are available.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A file or folder of recorded sessions, under `$CTX_DATA` or else under `../shared/data` beside
-/// the workspace: they are too large to be part of it. `None` if it is not there, which a test that
-/// is skipped for it has said then.
+/// Returns the path of a file or folder of recorded sessions, under `$CTX_DATA` or else under
+/// `../shared/data` beside the workspace: they are too large to be part of it. If it does not
+/// exist, reports that the test is skipped and returns `None`.
 ///
 /// ```
 /// let Some(file) = ctx_testkit::recorded("pi/golden.json") else { return };
@@ -21,7 +21,7 @@ pub fn recorded(path: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    // Nor are they part of CI.
+    // They are not part of CI either.
     let _ = writeln!(std::io::stderr(), "skipped: {} is not there (set CTX_DATA)", path.display());
     None
 }

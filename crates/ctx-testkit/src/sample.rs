@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use ctx_core::{Block, Entry, Message, RawJson, Role, Timestamp, ToolCall};
 
-/// How a made session looks: a question now and then, calls with results in between, an answer at
-/// the end of each turn.
+/// The shape of a generated session: occasional questions, calls with results in between, an answer
+/// at the end of each turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Messages in all.
+    /// Number of messages.
     pub messages: usize,
-    /// Tokens in all, by characters over four; most are in tool results.
+    /// Number of tokens, as characters divided by four; most are in tool results.
     pub tokens: usize,
-    /// Calls between a question and its answer.
+    /// Number of calls between a question and its answer.
     pub calls_per_turn: usize,
 }
 
@@ -23,7 +23,7 @@ impl Default for Sample {
 }
 
 impl Sample {
-    /// The messages, oldest first, a minute of session time for each ten.
+    /// Returns the messages, oldest first, with one minute of session time per ten messages.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         let per_turn = self.calls_per_turn * 2 + 2;
@@ -44,13 +44,13 @@ impl Sample {
     }
 }
 
-/// The messages as entries with ordinals for ids.
+/// Returns the messages as entries whose ids are ordinals.
 #[must_use]
 pub fn entries(messages: Vec<Message>) -> Vec<Arc<Entry>> {
     messages
         .into_iter()
         .enumerate()
-        .map(|(n, message)| Arc::new(Entry::held(format!("{n:08x}"), message)))
+        .map(|(n, message)| Arc::new(Entry::in_memory(format!("{n:08x}"), message)))
         .collect()
 }
 
@@ -59,15 +59,14 @@ fn id(n: usize) -> String {
 }
 
 fn call(n: usize) -> Block {
-    Block::ToolCall(ToolCall {
-        id: id(n).into(),
-        name: "read".to_owned(),
-        arguments: RawJson::from_text(format!(r#"{{"path":"src/part_{n}.rs"}}"#)),
-        spelling: Default::default(),
-    })
+    Block::ToolCall(ToolCall::new(
+        id(n),
+        "read",
+        RawJson::from_text(format!(r#"{{"path":"src/part_{n}.rs"}}"#)),
+    ))
 }
 
-/// Lines that look like source code, no two sessions' parts alike.
+/// Returns lines that look like source code, different in every part.
 fn filler(n: usize, chars: usize) -> String {
     let mut text = String::with_capacity(chars + 80);
     let mut line = 0;

@@ -1,13 +1,13 @@
-//! What a model answers that does as it is told: a summary made of the prompt's own lines, so that an audit of it finds what
-//! it should find, and nothing made up.
+//! The answer of a model that follows its instructions: a summary made of the prompt's own lines,
+//! so that an audit finds everything it should find, and no unsupported claims.
 
 use std::collections::HashSet;
 
 use ctx_core::{Chars, text};
 
-/// Characters of one line of the summary.
+/// Maximum characters of a line of the summary.
 const LINE_CHARS: u32 = 240;
-/// Characters of the summary, unless the request allows less.
+/// Maximum characters of the summary, unless the request allows less.
 const MAX_CHARS: usize = 16_000;
 
 const HEADINGS: [&str; 6] = [
@@ -19,7 +19,7 @@ const HEADINGS: [&str; 6] = [
     "## Critical Context",
 ];
 
-/// Words by which a line finds its section; the first row that has one of them wins.
+/// Words that assign a line to a section; the first matching row wins.
 const WORDS: [(usize, &[&str]); 5] = [
     (1, &["must", "never", "always", "don't", "do not", "不要", "必须", "务必", "禁止", "别"]),
     (3, &["decided", "decision", "because", "instead of", "chose", "决定", "因为", "改用"]),
@@ -27,13 +27,13 @@ const WORDS: [(usize, &[&str]); 5] = [
     (2, &["done", "fixed", "added", "created", "finished", "完成", "修复"]),
     (0, &["please", "i want", "we need", "can you", "let's", "请", "我想", "帮我"]),
 ];
-/// Where lines go that hold something exact.
+/// The section for lines with exact values.
 const EXACT: usize = 5;
-/// Where lines go where none is more than the others.
+/// The section for lines if no line matches a section.
 const DONE: usize = 2;
 
-/// A summary of a prompt in at most so many characters, in six sections, that says nothing but what
-/// stands in the prompt and cites its sources. Where not all finds room, the newest lines win.
+/// Returns a summary of a prompt in at most `max` characters, in six sections, that contains only
+/// lines of the prompt and cites its sources. If not everything fits, the newest lines win.
 #[must_use]
 pub fn faithful_summary(prompt: &str, max: Chars) -> String {
     let most = (max.0 as usize).min(MAX_CHARS);
@@ -42,7 +42,7 @@ pub fn faithful_summary(prompt: &str, max: Chars) -> String {
     let mut sections: [Vec<String>; 6] = Default::default();
     let mut seen = HashSet::new();
     let material = material(prompt);
-    // Where no line belongs anywhere, all of them tell what was done.
+    // If no line belongs to a section, all lines go to `DONE`.
     let otherwise = match material.iter().any(|(line, _)| section_of(line).is_some()) {
         true => None,
         false => Some(DONE),
@@ -70,9 +70,9 @@ pub fn faithful_summary(prompt: &str, max: Chars) -> String {
     text::head(summary.trim_end(), most).to_owned()
 }
 
-/// The lines to be summarised, without marks in front, each with the entry it is from if the prompt
-/// says so. Where parts of the prompt stand between tags (`<conversation>`), the rest is
-/// instructions and is left alone.
+/// Returns the lines to summarise, without leading markers, each with its entry if the prompt names
+/// one. If parts of the prompt are enclosed in tags (`<conversation>`), the rest is instructions
+/// and is ignored.
 fn material(prompt: &str) -> Vec<(&str, Option<&str>)> {
     let mut inside = Vec::new();
     let mut outside = Vec::new();
@@ -99,7 +99,7 @@ fn is_name(tag: &str) -> bool {
     !tag.is_empty() && tag.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
-/// A line without the `[e:ID]` at its beginning or end, and the id.
+/// Splits off the `[e:ID]` at the beginning or end of a line; returns the line and the id.
 fn citation(line: &str) -> (&str, Option<&str>) {
     let trimmed = line.trim();
     if let Some((id, rest)) = trimmed.strip_prefix("[e:").and_then(|rest| rest.split_once(']')) {
@@ -109,12 +109,12 @@ fn citation(line: &str) -> (&str, Option<&str>) {
     last.map_or((line, None), |(rest, id)| (rest, Some(id)))
 }
 
-/// Whether a line says anything; a heading of an earlier summary does not.
+/// Whether a line has content; headings of an earlier summary have none.
 fn is_news(line: &str) -> bool {
     !line.is_empty() && !HEADINGS.iter().any(|heading| heading.ends_with(line))
 }
 
-/// The section in which a line belongs; none if nothing would be lost with it.
+/// Returns the section of a line; `None` if it is not important.
 fn section_of(line: &str) -> Option<usize> {
     if !is_news(line) {
         return None;
@@ -124,7 +124,7 @@ fn section_of(line: &str) -> Option<usize> {
     named.map(|row| row.0).or_else(|| is_exact(line).then_some(EXACT))
 }
 
-/// Whether a line holds a path, a URL, a number or quoted code.
+/// Whether a line contains a path, a URL, a number or quoted code.
 fn is_exact(line: &str) -> bool {
     line.contains('`') || line.contains('/') || line.chars().any(|c| c.is_ascii_digit())
 }

@@ -1,4 +1,4 @@
-//! A clock that jumps.
+//! A clock that skips waiting times.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ctx_core::Timer;
 
-/// A clock that stands still while there is anything to do and jumps to the next sleeper when there
-/// is not. Five minutes of deadline take no time, and every run is the same.
+/// A clock that stands still while there is work and jumps to the next sleeper otherwise. A
+/// deadline of five minutes takes no time, and every run is the same.
 ///
-/// Its sleepers are woken by [`run`](Self::run) only.
+/// Its sleepers are woken only by [`run`](Self::run).
 ///
 /// # Example
 ///
@@ -33,17 +33,17 @@ pub struct VirtualTimer(Arc<Mutex<Clock>>);
 #[derive(Debug, Default)]
 struct Clock {
     now: Duration,
-    /// Sleeps begun so far: two that end at once wake in the order they began.
+    /// Number of sleeps started: two that end at the same time wake in the order they started.
     begun: u64,
     sleepers: BTreeMap<(Duration, u64), Waker>,
 }
 
 impl VirtualTimer {
-    /// Runs a future to its end, letting time pass whenever it waits.
+    /// Runs a future to its end, advancing the time whenever it waits.
     ///
     /// # Panics
     ///
-    /// When the future waits for something other than this clock: it would wait for ever.
+    /// If the future waits for anything but this clock: it would wait for ever.
     pub fn run<F: Future>(&self, future: F) -> F::Output {
         let woken = Arc::new(Flag::default());
         let waker = Waker::from(woken.clone());
@@ -59,7 +59,7 @@ impl VirtualTimer {
         }
     }
 
-    /// Lets time pass until the next sleeper is due. Whether there was one.
+    /// Advances the time to the next sleeper. Returns whether there was one.
     fn jump(&self) -> bool {
         let mut clock = self.clock();
         let Some(((until, _), waker)) = clock.sleepers.pop_first() else { return false };
@@ -108,7 +108,7 @@ impl Future for Sleep {
 }
 
 impl Drop for Sleep {
-    /// A sleep that was given up must not make time pass.
+    /// A dropped sleep must not advance the time.
     fn drop(&mut self) {
         self.timer.clock().sleepers.remove(&self.key);
     }

@@ -1,23 +1,22 @@
-//! The cap over all results together.
+//! The cap on the total of all results.
 
 use ctx_core::{Block, Chars, ContextView, Node, Result, Tokens, ToolResult};
 
-use crate::layer::rewrite;
 use crate::notice::{AGGREGATE_ELISION_NOTICE, preserved_line};
-use crate::single::Bounded;
+use crate::replacement::{Replacement, rewrite};
 
-/// Once over the cap, results go until this share of it is left, or less where that would soon be full
-/// again.
+/// Above the cap, results are elided until this share of it is left, or less if that would soon be
+/// full again.
 const LOW_WATER: f64 = 0.75;
 
-/// So many more results of the usual size are to come before the next are elided: each time the provider's
-/// cached prefix breaks. Three, less what notices take. A quarter of the cap is left in any case.
+/// How many more results of the usual size must fit after eliding, because each elision changes the
+/// provider's cached prefix. Three, less the notices. A quarter of the cap is always left.
 const SLACK: f64 = 2.9;
 const LEAST_LEFT: f64 = 0.25;
 
-const REASON: &str = "all tool results together took too much";
+const REASON: &str = "all tool results together exceed their cap";
 
-/// Elides the oldest results when all of them take more than `cap`.
+/// Elides the oldest results when the total exceeds `cap`.
 pub(crate) fn elide(view: &mut ContextView, cap: Tokens) -> Result<()> {
     if view.result_total() <= cap {
         return Ok(());
@@ -46,13 +45,13 @@ pub(crate) fn elide(view: &mut ContextView, cap: Tokens) -> Result<()> {
     Ok(())
 }
 
-/// The notice, and where the whole text is if the result says so. `None` where that is not shorter.
-fn elided(result: &ToolResult) -> Option<Bounded> {
+/// Returns the notice, with the path of the whole text if known; `None` if it is not shorter.
+fn elided(result: &ToolResult) -> Option<Replacement> {
     let text = result.plain_text();
     let mut notice = AGGREGATE_ELISION_NOTICE.to_owned();
     if let Some(line) = preserved_line(&text) {
         notice = format!("{notice}\n{line}");
     }
     (u64::from(Chars::of(&notice).0) < result.chars())
-        .then(|| Bounded { content: vec![Block::text(notice)], reason: REASON.into() })
+        .then(|| Replacement { content: vec![Block::text(notice)], reason: REASON.into() })
 }

@@ -1,4 +1,4 @@
-//! The guard on the way into the transcript.
+//! The guard as a hook that runs before a result is written to the transcript.
 
 use std::sync::Arc;
 
@@ -6,28 +6,30 @@ use ctx_core::{
     Installed, Message, TokenLedger, ToolHooks, ToolResult, ToolResultHook, TurnContext,
 };
 
-use crate::layer::rewritten;
-use crate::single::{Standing, bound};
-use crate::{Limits, ToolGuard};
+use crate::replacement::rewritten;
+use crate::single::{CallStatus, bound};
+use crate::{ResultLimits, ToolGuard};
 
 struct WriteGuard {
     guard: ToolGuard,
-    limits: Limits,
+    limits: ResultLimits,
     ledger: TokenLedger,
 }
 
 impl ToolGuard {
-    /// Bounds each tool result before it is stored, for as long as the returned value lives: a run.
+    /// Bounds each tool result before it is stored, for as long as the returned value lives: one
+    /// run.
     ///
     /// # Notes
     ///
-    /// What this cuts is not in the transcript either. With a blob store, the whole text goes there
-    /// first and the stored message says where; if that fails, the result is stored whole, and is
-    /// cut only on its way to the model. Without a blob store only the cut text remains.
+    /// The transcript does not keep what this truncates. With a blob store, the whole text goes
+    /// there first and the stored message says where. If that fails, the result is stored whole and
+    /// truncated only on its way to the model. Without a blob store only the truncated text
+    /// remains.
     ///
-    /// Window and counter are those of the ledger at this moment. Only the caps for one result
-    /// apply: age and sums are the layer's. What is being written is in progress: it is cut, and
-    /// never replaced by a placeholder.
+    /// Window and counter are those of the ledger at the time of the call. Only the caps for one
+    /// result apply; the caps by age and by total belong to the layer. A result being written is in
+    /// progress: it is truncated, never replaced by a placeholder.
     ///
     /// # Example
     ///
@@ -44,7 +46,7 @@ impl ToolGuard {
     /// ```
     #[must_use = "the guard is removed when this is dropped"]
     pub fn install(&self, hooks: &ToolHooks, ledger: &TokenLedger) -> Installed {
-        let limits = Limits::new(self.config(), ledger.window());
+        let limits = ResultLimits::new(self.config(), ledger.window());
         hooks.install(Arc::new(WriteGuard { guard: self.clone(), limits, ledger: ledger.clone() }))
     }
 }
@@ -59,8 +61,8 @@ impl ToolResultHook for WriteGuard {
                 is_lost = put.is_err();
                 put.ok()
             };
-            let standing = Standing::InProgress;
-            bound(result, &self.limits, counter, standing, preserve).filter(|_| !is_lost)
+            let status = CallStatus::InProgress;
+            bound(result, &self.limits, counter, status, preserve).filter(|_| !is_lost)
         };
         rewritten(message, change).map(|(form, _)| form)
     }

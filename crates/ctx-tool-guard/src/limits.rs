@@ -1,44 +1,44 @@
-//! The caps that follow from a configuration and a window.
+//! The caps derived from a configuration and a context window.
 
 use ctx_core::{Chars, Tokens};
 
 use crate::Config;
 
-/// No cap is smaller, so that each notice fits under it by any counter.
+/// The minimum of every cap, so that each notice fits under it with any counter.
 pub(crate) const MIN_CHARS: Chars = Chars(256);
 const MIN_TOKENS: Tokens = Tokens(256);
 
-/// The caps for one window. An absent one does not bind.
+/// The caps for one context window. `None` means no cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// What one result may measure.
-    pub single: Option<Single>,
-    /// A result larger than this is replaced unseen, unless its call is in progress.
+pub struct ResultLimits {
+    /// The cap on one result.
+    pub single: Option<ResultLimit>,
+    /// A result larger than this is replaced by a placeholder, unless its call is in progress.
     pub preemptive: Option<Tokens>,
-    /// What all results together may measure.
+    /// The cap on all results together.
     pub aggregate: Option<Tokens>,
 }
 
-/// What one result may measure, notice included. Both bind: OpenClaw's cap counts characters, and
-/// tokens keep a text that is denser than it assumes inside its share.
+/// The cap on one result, notice included. Both limits apply: OpenClaw's cap counts characters, and
+/// the token cap keeps a text that is denser than it assumes within its share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Single {
+pub struct ResultLimit {
     /// In characters.
     pub chars: Chars,
     /// In tokens.
     pub tokens: Tokens,
 }
 
-impl Limits {
-    /// The caps of `config` for a window.
+impl ResultLimits {
+    /// Returns the caps of `config` for a window.
     ///
     /// # Example
     ///
     /// ```
     /// use ctx_core::{Chars, Tokens};
-    /// use ctx_tool_guard::{Config, Limits};
+    /// use ctx_tool_guard::{Config, ResultLimits};
     ///
-    /// let limits = Limits::new(&Config::default(), Tokens(200_000));
+    /// let limits = ResultLimits::new(&Config::default(), Tokens(200_000));
     /// assert_eq!(limits.single.map(|s| s.chars), Some(Chars(64_000)));
     /// assert_eq!(limits.aggregate, Some(Tokens(100_000)));
     /// ```
@@ -48,7 +48,7 @@ impl Limits {
         let single = share(config.max_context_share).map(|tokens| {
             let most = config.max_result_chars.unwrap_or_else(|| most_chars(window));
             let chars = Chars(tokens.0.saturating_mul(4)).min(most).max(MIN_CHARS);
-            Single { chars, tokens }
+            ResultLimit { chars, tokens }
         });
         let four = single.map_or(Tokens::ZERO, |s| s.chars_as_tokens(4));
         Self {
@@ -59,24 +59,24 @@ impl Limits {
     }
 }
 
-impl Limits {
-    /// The cap for a result in progress that takes more than `most`, where one of the past would be
-    /// replaced unseen: that for any single result, and never more than `most`.
-    pub(crate) fn single_within(&self, most: Tokens) -> Single {
+impl ResultLimits {
+    /// Returns the cap for a result in progress that takes more than `most`, where a past one would
+    /// be replaced: the cap for any single result, and at most `most`.
+    pub(crate) fn limit_within(&self, most: Tokens) -> ResultLimit {
         match self.single {
-            Some(cap) => Single { tokens: cap.tokens.min(most), ..cap },
-            None => Single { chars: Chars(u32::MAX), tokens: most },
+            Some(cap) => ResultLimit { tokens: cap.tokens.min(most), ..cap },
+            None => ResultLimit { chars: Chars(u32::MAX), tokens: most },
         }
     }
 }
 
-impl Single {
+impl ResultLimit {
     fn chars_as_tokens(self, times: u32) -> Tokens {
         Tokens(self.chars.0.div_ceil(4).saturating_mul(times))
     }
 }
 
-/// OpenClaw's live cap by size of the window.
+/// Returns OpenClaw's live cap for a window of the given size.
 fn most_chars(window: Tokens) -> Chars {
     Chars(match window.0 {
         200_000.. => 64_000,
@@ -87,12 +87,10 @@ fn most_chars(window: Tokens) -> Chars {
 
 #[cfg(test)]
 mod tests {
-    use ctx_core::Profile;
-
     use super::*;
 
     fn caps(window: u32) -> (u32, u32, u32) {
-        let limits = Limits::new(&Config::default(), Tokens(window));
+        let limits = ResultLimits::new(&Config::default(), Tokens(window));
         (limits.single.unwrap().chars.0, limits.preemptive.unwrap().0, limits.aggregate.unwrap().0)
     }
 
@@ -109,9 +107,15 @@ mod tests {
 
     #[test]
     fn a_share_of_nothing_is_no_cap() {
-        let limits = Limits::new(&Config::for_profile(Profile::Copaw), Tokens(131_072));
-        assert_eq!(limits, Limits { single: None, preemptive: None, aggregate: None });
+        let no_share = Config {
+            max_context_share: 0.0,
+            preemptive_share: 0.0,
+            aggregate_share: 0.0,
+            ..Config::default()
+        };
+        let limits = ResultLimits::new(&no_share, Tokens(131_072));
+        assert_eq!(limits, ResultLimits { single: None, preemptive: None, aggregate: None });
         let nonsense = Config { max_context_share: f64::NAN, ..Config::default() };
-        assert_eq!(Limits::new(&nonsense, Tokens(16_000)).single, None);
+        assert_eq!(ResultLimits::new(&nonsense, Tokens(16_000)).single, None);
     }
 }

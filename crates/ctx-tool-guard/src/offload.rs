@@ -5,21 +5,20 @@ use std::borrow::Cow;
 use ctx_core::{BlobStore, Block, Chars, ContextView, Result, Timestamp, ToolResult, TurnContext};
 
 use crate::Offload;
-use crate::cut::{Shown, chars_only, cut};
-use crate::layer::rewrite;
+use crate::cut::{KeptParts, chars_only, cut};
 use crate::limits::MIN_CHARS;
 use crate::notice::{CONTEXT_LIMIT_TRUNCATION_NOTICE, preserved_at, preserved_line};
-use crate::single::Bounded;
+use crate::replacement::{Replacement, rewrite};
 
-/// A text that ends in a path may be longer than the threshold by no more than a path can be.
+/// A text that ends in a path may exceed the threshold by at most this length of a path.
 const LONGEST_PATH: u32 = 4_096;
 
 const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
 
 /// Moves results that are no longer among the newest to files.
 ///
-/// Whatever left the newest ones before this turn was dealt with then, so the walk from the end
-/// stops behind as many results as are new, and a turn costs no more than it brought.
+/// Earlier results were moved on earlier turns. The walk from the end therefore passes the newest
+/// ones and then only as many results as are new, so that a turn costs no more than it added.
 pub(crate) fn offload(
     view: &mut ContextView,
     settings: &Offload,
@@ -62,13 +61,13 @@ pub(crate) fn offload(
     }
     if let Some(blobs) = blobs.filter(|_| written > 0) {
         let age = i64::from(settings.retention_days).saturating_mul(MILLIS_PER_DAY);
-        // Old files that stay for a while longer do no harm, and are tried again next time.
+        // Old files do no harm if removal fails; it is retried next time.
         let _ = blobs.expire(Timestamp(turn.now.0.saturating_sub(age)));
     }
     Ok(())
 }
 
-/// A result in full, and where it can be put.
+/// A result in full, and where it can be stored.
 struct FileOf<'a> {
     result: &'a ToolResult,
     blobs: Option<&'a dyn BlobStore>,
@@ -79,16 +78,18 @@ impl FileOf<'_> {
     /// Writes the file. Returns its path, or why there is none.
     fn write(&self) -> Result<String, Cow<'static, str>> {
         let Some(blobs) = self.blobs else {
-            return Err("older than the newest results; cut, and not written: no blob store".into());
+            return Err(
+                "not among the newest results; truncated, and not written: no blob store".into()
+            );
         };
-        blobs
-            .put(&self.turn.ids.next_id(), &self.result.plain_text())
-            .map_err(|e| format!("older than the newest results; cut, and not written: {e}").into())
+        blobs.put(&self.turn.ids.next_id(), &self.result.plain_text()).map_err(|e| {
+            format!("not among the newest results; truncated, and not written: {e}").into()
+        })
     }
 }
 
-/// The content of a result whose text is longer than the threshold. Images stay.
-fn shorten(result: &ToolResult, threshold: Chars, file: &FileOf<'_>) -> Option<Bounded> {
+/// Returns the truncated content of a result whose text exceeds the threshold. Images stay.
+fn shorten(result: &ToolResult, threshold: Chars, file: &FileOf<'_>) -> Option<Replacement> {
     let text = result.plain_text();
     let length = Chars::of(&text);
     let moved_before =
@@ -99,13 +100,13 @@ fn shorten(result: &ToolResult, threshold: Chars, file: &FileOf<'_>) -> Option<B
     let (suffix, reason) = match file.write() {
         Ok(path) => (
             format!("{CONTEXT_LIMIT_TRUNCATION_NOTICE}\n{}", preserved_at(&path)),
-            format!("older than the newest results; moved to {path}").into(),
+            format!("not among the newest results; moved to {path}").into(),
         ),
         Err(why) => (CONTEXT_LIMIT_TRUNCATION_NOTICE.to_owned(), why),
     };
     let counter = ctx_core::Counter::default();
-    let shown = cut(&text, chars_only(threshold), Shown::Beginning, &suffix, &counter);
+    let shown = cut(&text, chars_only(threshold), KeptParts::Beginning, &suffix, &counter);
     let mut content = vec![Block::text(shown)];
     content.extend(result.content.iter().filter(|b| !matches!(b, Block::Text { .. })).cloned());
-    Some(Bounded { content, reason })
+    Some(Replacement { content, reason })
 }

@@ -1,7 +1,8 @@
-//! Makes the guard known to the registry.
+//! Registers the guard.
 
-use ctx_core::{Layer, Profile, Result};
-use ctx_engine_registry::{BuildContext, ConfigSection, LayerRegistration, Running, Section};
+use ctx_config::{ConfigSection, RunningConfig, Section};
+use ctx_core::{Layer, Result};
+use ctx_engine_registry::{BuildContext, LayerRegistration};
 
 use crate::{Config, ToolGuard};
 
@@ -12,25 +13,19 @@ const OWN_KEEP_N: &str = "agents.defaults.toolGuard.offload.keepN";
 
 impl Section for Config {
     const PATH: &'static str = "agents.defaults.toolGuard";
-    fn for_profile(profile: Profile) -> Self {
-        Config::for_profile(profile)
-    }
 }
 
 impl Config {
-    /// The section in force. CoPaw's keys of `agents.running` count under `copaw`, or where set by
-    /// hand, unless the section sets its own.
+    /// Resolves the section. CoPaw's keys of `agents.running` apply where the profile or the
+    /// user sets them, unless the user sets the section's own.
     ///
     /// # Errors
     ///
-    /// As [`ctx_engine_registry::Config::section`].
-    pub fn resolve(config: &ctx_engine_registry::Config) -> Result<Self> {
+    /// As [`ctx_config::Config::section`].
+    pub fn resolve(config: &ctx_config::Config) -> Result<Self> {
         let mut section: Self = config.section()?;
-        let running: Running = config.section()?;
-        let counts = |theirs, own| {
-            (config.profile() == Profile::Copaw || config.is_explicit(theirs))
-                && !config.is_explicit(own)
-        };
+        let running: RunningConfig = config.section()?;
+        let counts = |theirs, own| config.is_set(theirs) && !config.is_explicit(own);
         if counts(ENABLED, OWN_ENABLED) {
             section.offload.enabled = running.enable_tool_result_compact;
         }
@@ -46,7 +41,7 @@ fn build(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
     Ok(Some(Box::new(ToolGuard::new(config).with_services(context.services))))
 }
 
-ctx_engine_registry::inventory::submit! { ConfigSection::of::<Config>(env!("CARGO_PKG_NAME")) }
+ctx_config::inventory::submit! { ConfigSection::of::<Config>(env!("CARGO_PKG_NAME")) }
 ctx_engine_registry::inventory::submit! {
     LayerRegistration {
         id: ToolGuard::ID,
@@ -64,7 +59,7 @@ mod tests {
     #[test]
     fn copaws_keys_switch_the_offload() {
         let offload = |text| {
-            let config = ctx_engine_registry::Config::parse(text).unwrap();
+            let config = ctx_config::Config::parse(text).unwrap();
             let offload = Config::resolve(&config).unwrap().offload;
             (offload.enabled, offload.keep_n)
         };
@@ -82,7 +77,7 @@ mod tests {
     fn the_section_is_read_and_checked() {
         let parse = |keys: &str| {
             let text = format!("{{ agents: {{ defaults: {{ toolGuard: {{ {keys} }} }} }} }}");
-            ctx_engine_registry::Config::parse(&text).and_then(|c| Config::resolve(&c))
+            ctx_config::Config::parse(&text).and_then(|c| Config::resolve(&c))
         };
         let config = parse("maxResultChars: 8000, offload: { thresholdChars: 500 }").unwrap();
         assert_eq!(config.max_result_chars, Some(ctx_core::Chars(8_000)));

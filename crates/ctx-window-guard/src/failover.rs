@@ -1,4 +1,4 @@
-//! The refusal.
+//! The error for a window that is too small.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use ctx_core::{Error, ErrorKind, Tokens};
 
 use crate::ContextWindowSource;
 
-/// The model's window is too small: nothing was sent, and another model must be taken.
+/// The model's context window is too small: nothing was sent, and another model must be used.
 ///
-/// It turns into a [`ctx_core::Error`] of kind [`ErrorKind::WindowTooSmall`] with the facts
-/// `window`, `source` and `minimum`, the last being the smallest window that would do.
+/// It converts to a [`ctx_core::Error`] of kind [`ErrorKind::WindowTooSmall`] with the facts
+/// `window`, `source` and `minimum` (the smallest accepted window).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailoverError {
-    /// The window refused.
+    /// The rejected window.
     pub window: Tokens,
-    /// The smallest window that would do.
+    /// The smallest accepted window.
     pub minimum: Tokens,
-    /// Who said how large the window is.
+    /// Where the window size comes from.
     pub source: ContextWindowSource,
 }
 

@@ -1,9 +1,9 @@
-//! Layer 1: is this model's window big enough?
+//! Layer 1: checks that the model's context window is large enough.
 //!
-//! A model whose window is too small fails late and expensively: it takes the request, answers with
-//! an overflow error, and compaction cannot help it. The guard settles the question before any
-//! work: [`resolve`] finds out how large the window is and who says so, [`Window::check`] refuses
-//! one that is too small with a [`FailoverError`], on which the outer loop takes another model.
+//! A model whose window is too small fails late and expensively: it accepts the request, answers
+//! with an overflow error, and compaction cannot help it. The guard checks before any work.
+//! [`resolve`] determines the size of the window and its source; [`Window::check`] rejects one that
+//! is too small with a [`FailoverError`], on which the outer loop takes another model.
 //! [`WindowGuard`] does the same as a layer.
 
 #![forbid(unsafe_code)]
@@ -14,12 +14,10 @@ mod layer;
 mod source;
 mod window;
 
-pub use config::{
-    CONTEXT_WINDOW_HARD_MIN_TOKENS, CONTEXT_WINDOW_WARN_BELOW_TOKENS, Config, Order, Rule,
-};
+pub use config::{Config, MinimumRule, SourceOrder};
 pub use failover::FailoverError;
 pub use layer::WindowGuard;
-pub use source::{Candidates, ContextWindowSource};
+pub use source::{ContextWindowSource, WindowSizes};
 pub use window::{Window, resolve};
 
 #[cfg(feature = "register")]

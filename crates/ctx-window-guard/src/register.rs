@@ -1,66 +1,46 @@
-//! Makes the guard known to the registry, and reads its statements from the configuration.
+//! Registers the guard, and reads window sizes from the configuration.
 
-use ctx_core::{Layer, Profile, Result, Tokens};
-use ctx_engine_registry::{
-    BuildContext, ConfigSection, ContextTokens, LayerRegistration, ModelConfig, Models, Running,
-    Section, wrong_value,
+use ctx_config::{
+    ConfigSection, ContextTokens, ModelConfig, Models, RunningConfig, Section, invalid_value,
 };
+use ctx_core::{Layer, Result, Tokens};
+use ctx_engine_registry::{BuildContext, LayerRegistration};
 
-use crate::{Candidates, Config, ContextWindowSource, Rule, WindowGuard};
+use crate::{Config, ContextWindowSource, MinimumRule, WindowGuard, WindowSizes};
 
 const MAX_INPUT_LENGTH: &str = "agents.running.max_input_length";
 
 impl Section for Config {
     const PATH: &'static str = "agents.defaults.windowGuard";
-    fn for_profile(profile: Profile) -> Self {
-        Config::for_profile(profile)
-    }
     fn check(&self) -> Result<()> {
         let (least, warn) = (self.hard_min_tokens, self.warn_below_tokens);
-        if self.rule == Rule::Fixed && least > warn {
-            let expected = format!("no more than warnBelowTokens, which is {warn}");
-            return Err(wrong_value::<Self>("hardMinTokens", least, &expected)
+        if self.rule == MinimumRule::Fixed && least > warn {
+            let expected = format!("at most warnBelowTokens, which is {warn}");
+            return Err(invalid_value::<Self>("hardMinTokens", least, &expected)
                 .hint(format!("set warnBelowTokens to {least} or more as well")));
         }
         Ok(())
     }
 }
 
-impl Config {
-    /// The section in force. Under `copaw` the default window is `agents.running.max_input_length`.
+impl WindowSizes {
+    /// Returns the configured window sizes of a model, found as [`Models::find`] does. Add the size
+    /// from the model's metadata with [`WindowSizes::model`].
+    ///
+    /// An explicit `agents.running.max_input_length` counts as the agent's setting.
     ///
     /// # Errors
     ///
-    /// As [`ctx_engine_registry::Config::section`].
-    pub fn resolve(config: &ctx_engine_registry::Config) -> Result<Self> {
-        let mut section: Self = config.section()?;
-        if config.profile() == Profile::Copaw
-            && !config.is_explicit("agents.defaults.windowGuard.defaultTokens")
-        {
-            section.default_tokens = Tokens(config.section::<Running>()?.max_input_length);
-        }
-        Ok(section)
-    }
-}
-
-impl Candidates {
-    /// What the configuration says about a model, found as [`Models::find`] does. Add what the
-    /// model's metadata says by [`Candidates::model`].
-    ///
-    /// An `agents.running.max_input_length` set by hand counts as the agent's word.
-    ///
-    /// # Errors
-    ///
-    /// As [`ctx_engine_registry::Config::section`].
+    /// As [`ctx_config::Config::section`].
     pub fn from_config(
-        config: &ctx_engine_registry::Config,
+        config: &ctx_config::Config,
         provider: Option<&str>,
         model: &str,
     ) -> Result<Self> {
         let models: Models = config.section()?;
         let listed = models.find(provider, model);
         let running = match config.is_explicit(MAX_INPUT_LENGTH) {
-            true => Some(config.section::<Running>()?.max_input_length),
+            true => Some(config.section::<RunningConfig>()?.max_input_length),
             false => None,
         };
         let agent = config.section::<ContextTokens>()?.0.or(running);
@@ -72,14 +52,14 @@ impl Candidates {
     }
 }
 
-/// The smaller of a model's two limits that are set and not zero.
+/// Returns the smaller of a model's two limits, ignoring unset and zero ones.
 fn smaller_limit(model: &ModelConfig) -> Option<u32> {
     let stated = [model.context_window, model.context_tokens];
     stated.into_iter().flatten().filter(|&tokens| tokens > 0).min()
 }
 
 fn build(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
-    let config = Config::resolve(context.config)?;
+    let config: Config = context.config.section()?;
     let source = ContextWindowSource::from_name(context.window.source).unwrap_or_default();
     let guard = WindowGuard::new(config).with_source(source);
     Ok(Some(Box::new(match context.window.native {
@@ -88,7 +68,7 @@ fn build(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
     })))
 }
 
-ctx_engine_registry::inventory::submit! { ConfigSection::of::<Config>(env!("CARGO_PKG_NAME")) }
+ctx_config::inventory::submit! { ConfigSection::of::<Config>(env!("CARGO_PKG_NAME")) }
 ctx_engine_registry::inventory::submit! {
     LayerRegistration {
         id: WindowGuard::ID,
@@ -106,18 +86,18 @@ mod tests {
 
     #[test]
     fn the_configuration_states_windows() {
-        let config = ctx_engine_registry::Config::parse(
+        let config = ctx_config::Config::parse(
             r#"{ models: { providers: { local: { models: [
                 { id: "m", contextWindow: 64000, contextTokens: 40000 } ] } } },
                 agents: { defaults: { contextTokens: 24000 } } }"#,
         )
         .unwrap();
-        let said = Candidates::from_config(&config, Some("local"), "m").unwrap();
-        assert_eq!(said.models_config, Some(Tokens(40_000)));
-        assert_eq!(said.agent_context_tokens, Some(Tokens(24_000)));
-        let qualified = Candidates::from_config(&config, None, "local/m").unwrap();
-        assert_eq!(qualified, said);
-        let other = Candidates::from_config(&config, Some("other"), "m").unwrap();
+        let sizes = WindowSizes::from_config(&config, Some("local"), "m").unwrap();
+        assert_eq!(sizes.models_config, Some(Tokens(40_000)));
+        assert_eq!(sizes.agent_context_tokens, Some(Tokens(24_000)));
+        let qualified = WindowSizes::from_config(&config, None, "local/m").unwrap();
+        assert_eq!(qualified, sizes);
+        let other = WindowSizes::from_config(&config, Some("other"), "m").unwrap();
         assert_eq!(other.models_config, None);
     }
 
@@ -125,12 +105,12 @@ mod tests {
     fn a_minimum_that_makes_no_sense_is_refused() {
         let parse = |keys: &str| {
             let text = format!("{{ agents: {{ defaults: {{ windowGuard: {{ {keys} }} }} }} }}");
-            ctx_engine_registry::Config::parse(&text)
+            ctx_config::Config::parse(&text)
         };
         for (keys, words) in [
             ("hardMinTokens: 0", "hardMinTokens': expected a whole number from 1"),
             ("defaultTokens: 0", "defaultTokens"),
-            ("hardMinTokens: 64000", "no more than warnBelowTokens, which is 32000 (value: 64000)"),
+            ("hardMinTokens: 64000", "at most warnBelowTokens, which is 32000 (value: 64000)"),
             ("hardMinTokens: 9000, warnBelowTokens: 8000", "hardMinTokens"),
             ("rule: 'fixd'", "rule': expected fixed or proportional"),
             ("order: 5", "order': expected agentFirst or modelFirst"),
@@ -145,10 +125,10 @@ mod tests {
 
     #[test]
     fn copaw_takes_max_input_length() {
-        let parse = |text| ctx_engine_registry::Config::parse(text).unwrap();
-        let window = |config: &ctx_engine_registry::Config| {
-            let said = Candidates::from_config(config, None, "m").unwrap();
-            let window = resolve(&said, &Config::resolve(config).unwrap());
+        let parse = |text| ctx_config::Config::parse(text).unwrap();
+        let window = |config: &ctx_config::Config| {
+            let sizes = WindowSizes::from_config(config, None, "m").unwrap();
+            let window = resolve(&sizes, &config.section().unwrap());
             (window.tokens.0, window.source.name())
         };
         assert_eq!(window(&parse(r#"{ profile: "copaw" }"#)), (131_072, "default"));

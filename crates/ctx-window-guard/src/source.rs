@@ -1,11 +1,11 @@
-//! Who says how large the window is.
+//! Sources of the window size.
 
 use std::fmt;
 
 use ctx_core::Tokens;
 use serde::{Deserialize, Serialize};
 
-/// Where the size of a window comes from.
+/// Where the size of a context window comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ContextWindowSource {
@@ -15,13 +15,13 @@ pub enum ContextWindowSource {
     ModelsConfig,
     /// `agents.defaults.contextTokens`.
     AgentContextTokens,
-    /// Nobody: the default.
+    /// The default, if no other source gives a size.
     #[default]
     Default,
 }
 
 impl ContextWindowSource {
-    /// The source of that name.
+    /// Returns the source with the given name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Model, Self::ModelsConfig, Self::AgentContextTokens, Self::Default]
@@ -29,7 +29,7 @@ impl ContextWindowSource {
             .find(|source| source.name() == name)
     }
 
-    /// The name, as it stands in messages and JSON.
+    /// Returns the name used in messages and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -47,9 +47,9 @@ impl fmt::Display for ContextWindowSource {
     }
 }
 
-/// What each source says about the window. Zero counts as silence.
+/// The window size from each source. Zero counts as unset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Candidates {
+pub struct WindowSizes {
     /// The model's own metadata: its native window.
     pub model: Option<Tokens>,
     /// `models.providers.<provider>.models[]`.
@@ -58,22 +58,21 @@ pub struct Candidates {
     pub agent_context_tokens: Option<Tokens>,
 }
 
-impl Candidates {
-    /// Nobody says anything.
+impl WindowSizes {
+    /// Creates a value without any size.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// What `source` says, if anything.
-    #[must_use]
-    pub fn of(&self, source: ContextWindowSource) -> Option<Tokens> {
-        let said = match source {
+    /// Returns the size from `source`, if set.
+    pub(crate) fn of(&self, source: ContextWindowSource) -> Option<Tokens> {
+        let size = match source {
             ContextWindowSource::Model => self.model,
             ContextWindowSource::ModelsConfig => self.models_config,
             ContextWindowSource::AgentContextTokens => self.agent_context_tokens,
             ContextWindowSource::Default => None,
         };
-        said.filter(|tokens| *tokens > Tokens::ZERO)
+        size.filter(|tokens| *tokens > Tokens::ZERO)
     }
 }

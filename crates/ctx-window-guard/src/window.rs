@@ -1,72 +1,73 @@
-//! Resolving a window, and judging it.
+//! Resolves a context window and checks its size.
 
 use ctx_core::Tokens;
 use serde::Serialize;
 
-use crate::{Candidates, Config, ContextWindowSource, FailoverError};
+use crate::{Config, ContextWindowSource, FailoverError, WindowSizes};
 
-/// A window: how large, who says so, and whether it is large enough.
+/// A context window: its size, its source, and whether it is large enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Window {
     /// Its size.
     pub tokens: Tokens,
-    /// Who says so.
+    /// Where the size comes from.
     pub source: ContextWindowSource,
-    /// It is small: go on, and say so.
+    /// It is small: continue, with a warning.
     pub should_warn: bool,
     /// It is too small: take another model.
     pub should_block: bool,
-    /// The smallest window that is not refused.
+    /// The smallest accepted window.
     #[serde(skip)]
     pub minimum: Tokens,
-    /// The smallest window that is not warned of.
+    /// The smallest window that causes no warning.
     #[serde(skip)]
     pub warn_below: Tokens,
 }
 
-/// Finds the window and judges it.
+/// Resolves the window and checks it.
 ///
 /// # Notes
 ///
-/// Nothing is checked against the model's real window: an `agents.defaults.contextTokens` that
-/// promises more than the model has is taken at its word, as in the systems this comes from.
+/// The size is not compared with the model's real window: an `agents.defaults.contextTokens` larger
+/// than the model's window is accepted, as in the systems this comes from.
 ///
 /// # Example
 ///
 /// ```
-/// use ctx_core::{Profile, Tokens};
-/// use ctx_window_guard::{Candidates, Config, ContextWindowSource, resolve};
+/// use ctx_core::Tokens;
+/// use ctx_window_guard::{Config, ContextWindowSource, SourceOrder, WindowSizes, resolve};
 ///
-/// let said = Candidates {
+/// let sizes = WindowSizes {
 ///     model: Some(Tokens(200_000)),
 ///     agent_context_tokens: Some(Tokens(32_000)),
-///     ..Candidates::none()
+///     ..WindowSizes::none()
 /// };
-/// let window = resolve(&said, &Config::for_profile(Profile::Openclaw));
+/// let window = resolve(&sizes, &Config::default());
 /// assert_eq!(window.tokens, Tokens(32_000));
 /// assert_eq!(window.source, ContextWindowSource::AgentContextTokens);
 /// assert!(window.check().is_ok());
 ///
-/// let window = resolve(&said, &Config::for_profile(Profile::Ponybunny));
+/// let config = Config { order: SourceOrder::ModelFirst, ..Config::default() };
+/// let window = resolve(&sizes, &config);
 /// assert_eq!((window.tokens, window.source.name()), (Tokens(200_000), "model"));
 /// ```
 #[must_use]
-pub fn resolve(candidates: &Candidates, config: &Config) -> Window {
-    let said = config
+pub fn resolve(sizes: &WindowSizes, config: &Config) -> Window {
+    let found = config
         .order
         .sources()
         .into_iter()
-        .find_map(|source| candidates.of(source).map(|tokens| (tokens, source)));
-    let (tokens, source) = said.unwrap_or((config.default_tokens, ContextWindowSource::Default));
-    Window::judge(tokens, source, candidates.of(ContextWindowSource::Model), config)
+        .find_map(|source| sizes.of(source).map(|tokens| (tokens, source)));
+    let (tokens, source) = found.unwrap_or((config.default_tokens, ContextWindowSource::Default));
+    Window::new(tokens, source, sizes.of(ContextWindowSource::Model), config)
 }
 
 impl Window {
-    /// Judges a window whose size is already settled. `native` is the model's own window, where it
-    /// is known; only the proportional rule looks at it.
+    /// Checks a window of known size. `native` is the model's own window, if known; only the
+    /// proportional rule uses it.
     #[must_use]
-    pub fn judge(
+    pub fn new(
         tokens: Tokens,
         source: ContextWindowSource,
         native: Option<Tokens>,
@@ -84,7 +85,7 @@ impl Window {
         }
     }
 
-    /// Refuses a window that is too small.
+    /// Rejects a window that is too small.
     ///
     /// # Errors
     ///
@@ -96,7 +97,7 @@ impl Window {
         Err(FailoverError { window: self.tokens, minimum: self.minimum, source: self.source })
     }
 
-    /// What to log about a small window, if it is one.
+    /// Returns the log warning for a small window.
     #[must_use]
     pub fn warning(&self, provider: &str, model: &str) -> Option<String> {
         let Self { tokens, source, warn_below, .. } = self;
@@ -109,57 +110,60 @@ impl Window {
     }
 }
 
+#[cfg(feature = "register")]
 #[cfg(test)]
 mod tests {
-    use ctx_core::Profile;
-
     use super::*;
-    use crate::Rule;
+    use crate::MinimumRule;
 
-    fn all(model: u32, models_config: u32, agent: u32) -> Candidates {
-        Candidates {
+    fn all(model: u32, models_config: u32, agent: u32) -> WindowSizes {
+        WindowSizes {
             model: Some(Tokens(model)),
             models_config: Some(Tokens(models_config)),
             agent_context_tokens: Some(Tokens(agent)),
         }
     }
 
-    fn found(profile: Profile, candidates: Candidates) -> (u32, &'static str) {
-        let window = resolve(&candidates, &Config::for_profile(profile));
+    fn found(profile: &str, sizes: WindowSizes) -> (u32, &'static str) {
+        let config = ctx_config::Config::for_profile(profile.parse().unwrap());
+        let window = resolve(&sizes, &config.section().unwrap());
         (window.tokens.0, window.source.name())
     }
 
     fn alone(tokens: u32, config: &Config) -> Window {
-        resolve(&Candidates { model: Some(Tokens(tokens)), ..Candidates::none() }, config)
+        resolve(&WindowSizes { model: Some(Tokens(tokens)), ..WindowSizes::none() }, config)
     }
 
     #[test]
     fn the_agent_comes_first_but_for_ponybunny() {
-        for profile in Profile::ALL.into_iter().filter(|p| *p != Profile::Ponybunny) {
+        for profile in ["openclaw", "copaw", "memory-context", "pi"] {
             assert_eq!(found(profile, all(3, 2, 1)), (1, "agentContextTokens"));
             assert_eq!(found(profile, all(3, 2, 0)), (2, "modelsConfig"));
             assert_eq!(found(profile, all(3, 0, 0)), (3, "model"));
         }
-        assert_eq!(found(Profile::Ponybunny, all(3, 2, 1)), (3, "model"));
-        assert_eq!(found(Profile::Ponybunny, all(0, 2, 1)), (2, "modelsConfig"));
-        assert_eq!(found(Profile::Ponybunny, all(0, 0, 1)), (1, "agentContextTokens"));
+        assert_eq!(found("ponybunny", all(3, 2, 1)), (3, "model"));
+        assert_eq!(found("ponybunny", all(0, 2, 1)), (2, "modelsConfig"));
+        assert_eq!(found("ponybunny", all(0, 0, 1)), (1, "agentContextTokens"));
     }
 
     #[test]
     fn defaults_are_those_of_the_profile() {
-        let defaults = Profile::ALL.map(|p| found(p, Candidates::none()));
-        assert_eq!(
-            defaults.map(|(tokens, _)| tokens),
-            [200_000, 80_000, 131_072, 200_000, 200_000]
-        );
-        assert!(defaults.iter().all(|(_, source)| *source == "default"));
+        for (name, tokens) in [
+            ("openclaw", 200_000),
+            ("ponybunny", 80_000),
+            ("copaw", 131_072),
+            ("memory-context", 200_000),
+            ("pi", 200_000),
+        ] {
+            assert_eq!(found(name, WindowSizes::none()), (tokens, "default"), "{name}");
+        }
     }
 
     #[test]
     fn the_fixed_rule_refuses_under_16000_and_warns_under_32000() {
         let verdicts = [0, 1, 15_999, 16_000, 31_999, 32_000].map(|tokens| {
             let window =
-                Window::judge(Tokens(tokens), ContextWindowSource::Model, None, &Config::default());
+                Window::new(Tokens(tokens), ContextWindowSource::Model, None, &Config::default());
             (window.should_warn, window.should_block)
         });
         let (blocked, warned, fine) = ((true, true), (true, false), (false, false));
@@ -168,10 +172,10 @@ mod tests {
 
     #[test]
     fn the_proportional_rule_never_refuses_a_deliberate_cap_above_4000() {
-        let config = Config { rule: Rule::Proportional, ..Config::default() };
+        let config = Config { rule: MinimumRule::Proportional, ..Config::default() };
         let capped = |agent| {
-            let said = all(1_000_000, 0, agent);
-            let window = resolve(&said, &config);
+            let sizes = all(1_000_000, 0, agent);
+            let window = resolve(&sizes, &config);
             (window.should_warn, window.should_block, window.minimum.0)
         };
         assert_eq!(capped(3_999), (true, true, 4_000));

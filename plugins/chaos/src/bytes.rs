@@ -1,16 +1,16 @@
-//! Faults of the bytes it answers with.
+//! Faults in the bytes of answers.
 
 use ctx_engine_sdk::protocol::{Call, Head, Hello, verb};
 use serde_json::Value;
 
 use crate::fault::{Fault, Mischief, Orders};
 
-/// Looks at the calls, and spoils answers.
+/// Inspects calls, and corrupts answers.
 #[derive(Debug, Default)]
 pub(crate) struct Spoiler(Mischief);
 
 impl Spoiler {
-    /// Another answer, if the fault is one of bytes and strikes at this call.
+    /// Returns a corrupted answer, if the fault concerns bytes and is due at this call.
     pub(crate) fn spoil(&mut self, call: &[u8], answer: &[u8]) -> Option<Vec<u8>> {
         let Head { id, verb: Some(called), .. } = Head::read(call).ok()? else { return None };
         if called == verb::HELLO {

@@ -1,4 +1,4 @@
-//! Faults of an engine that answers, if only it can.
+//! Faults of the engine itself.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use ctx_engine_sdk::protocol::verb;
 use ctx_engine_sdk::{
     Assembled, Bootstrap, Bootstrapped, Compact, CompactResult, Compacted, Engine, Error,
-    ErrorKind, Hello, Host, Info, Insertion, Outgoing, Plan, Result, Row, Session, SubagentEnded,
-    SubagentSpawn, TurnStatus,
+    ErrorKind, Hello, Host, Info, Insertion, OutgoingMessage, Plan, Result, Row, Session,
+    SubagentEnded, SubagentSpawn, TurnStatus,
 };
 use serde_json::value::RawValue;
 
@@ -21,7 +21,8 @@ const NO_SUCH_ROW: &str = "no-such-row";
 pub struct Chaos(Mischief);
 
 impl Chaos {
-    /// Does what goes wrong at any verb, or gives the fault to the verb it belongs to.
+    /// Commits a fault that is possible at any verb, or returns the fault for the verb it belongs
+    /// to.
     fn at(&mut self, verb: &str, host: &Host<'_>) -> Result<Option<Fault>> {
         match self.0.strikes(verb) {
             Some(fault) => commit(fault, &self.0.orders, host),
@@ -106,14 +107,14 @@ impl Engine for Chaos {
     }
 }
 
-/// Everything as it is, in full.
+/// Keeps everything, as a full list of messages.
 fn whole(session: &Session) -> Assembled {
-    let as_it_is = |row: &Row| Outgoing { id: row.id.clone(), message: row.message.clone() };
+    let as_it_is = |row: &Row| OutgoingMessage { id: row.id.clone(), message: row.message.clone() };
     let messages = Some(session.rows().iter().map(as_it_is).collect());
     Assembled { messages, ..Assembled::default() }
 }
 
-/// What can go wrong at any verb. Other faults are given back.
+/// Commits a fault that is possible at any verb. Returns any other fault.
 #[allow(clippy::exit, clippy::panic)] // they are what was ordered
 fn commit(fault: Fault, orders: &Orders, host: &Host<'_>) -> Result<Option<Fault>> {
     match fault {
@@ -134,12 +135,12 @@ fn commit(fault: Fault, orders: &Orders, host: &Host<'_>) -> Result<Option<Fault
             }
         }
         Fault::Leak => {
-            // Seen by nobody, an allocation could be optimised away.
+            // An unused allocation could be optimised away.
             std::hint::black_box(vec![1u8; orders.bytes].leak());
         }
         Fault::StdoutNoise => {
             let mut stdout = std::io::stdout();
-            // A host that closed the pipe hears no noise.
+            // The host may have closed the pipe.
             let _ = stdout.write_all(b"chaos: noise\n").and_then(|()| stdout.flush());
         }
         Fault::Forget => {
@@ -150,12 +151,12 @@ fn commit(fault: Fault, orders: &Orders, host: &Host<'_>) -> Result<Option<Fault
     Ok(None)
 }
 
-/// An answer to `assemble` that breaks a rule.
+/// Returns an answer to `assemble` that breaks a rule.
 fn wrong(fault: Fault, session: &Session, orders: &Orders) -> Assembled {
     let rows = session.rows();
     let ids = |those: &dyn Fn(&Row) -> bool| -> Vec<String> {
         let ids: Vec<_> = rows.iter().filter(|row| those(row)).map(|row| row.id.clone()).collect();
-        // Where there is none, an answer that is wrong all the same.
+        // Without such a row, the answer must still be wrong.
         if ids.is_empty() { vec![NO_SUCH_ROW.into()] } else { ids }
     };
     let dropping = |drop: Vec<String>| Assembled::from(Plan { drop, ..Plan::default() });
@@ -176,8 +177,10 @@ fn wrong(fault: Fault, session: &Session, orders: &Orders) -> Assembled {
         },
         Fault::BadMessage => {
             let bad = || RawValue::from_string(r#"{"role":7,"blocks":"none"}"#.into()).ok();
-            let messages =
-                rows.iter().map(|row| Outgoing { id: row.id.clone(), message: bad() }).collect();
+            let messages = rows
+                .iter()
+                .map(|row| OutgoingMessage { id: row.id.clone(), message: bad() })
+                .collect();
             Assembled { messages: Some(messages), ..Assembled::default() }
         }
         Fault::TooBig => {

@@ -1,4 +1,4 @@
-//! The faults, and when one strikes.
+//! The faults, and the call at which one occurs.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use ctx_engine_sdk::protocol::verb;
 use ctx_engine_sdk::{Error, Result};
 use serde::Deserialize;
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
@@ -14,7 +14,7 @@ pub enum Fault {
     Panic,
     /// Ends the program with a signal.
     Abort,
-    /// Touches memory that is not there.
+    /// Accesses unmapped memory.
     Segfault,
     /// Ends the program.
     Exit,
@@ -22,42 +22,42 @@ pub enum Fault {
     Hang,
     /// Answers after [`Orders::ms`], or soon after a cancel.
     Slow,
-    /// Keeps [`Orders::bytes`] more with each call.
+    /// Leaks [`Orders::bytes`] with each call.
     Leak,
-    /// Says that what it answers measures one token.
+    /// Reports an estimate of one token.
     LieAboutTokens,
     /// Drops system messages.
     DropSystemPrompt,
-    /// Drops what must stay.
+    /// Drops rows that must stay.
     DropPinned,
     /// Drops a tool call and keeps its results.
     SplitPair,
     /// Answers with [`Orders::bytes`].
     HugeAnswer,
-    /// Answers with bytes that are no JSON.
+    /// Answers with bytes that are not JSON.
     Garbage,
     /// Never answers `hello`.
     NeverHello,
-    /// Answers another call.
+    /// Answers with the id of another call.
     WrongId,
     /// Drops a row that does not exist.
     UnknownRow,
-    /// Answers with a message that is none.
+    /// Answers with an invalid message.
     BadMessage,
-    /// Adds twice of what fits.
+    /// Inserts twice as much as fits.
     TooBig,
-    /// Says that it compacted, and keeps everything.
+    /// Reports a compaction, but keeps everything.
     CompactNothing,
     /// Compacts up to an entry that does not exist.
     CompactUnknownEntry,
-    /// Knows nothing of the session, whatever it is told.
+    /// Has forgotten the session, whatever it was sent.
     Forget,
-    /// Prints to stdout, where only answers belong.
+    /// Prints to stdout, which is reserved for answers.
     StdoutNoise,
 }
 
 impl Fault {
-    /// The verb it strikes at where the orders name none.
+    /// The default verb of the fault.
     fn verb(self) -> &'static str {
         match self {
             Self::NeverHello => verb::HELLO,
@@ -71,18 +71,18 @@ impl Fault {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Orders {
-    /// What goes wrong; nothing where absent.
+    /// The fault; none if absent.
     pub fault: Option<Fault>,
-    /// The verb at which it does. Default: `assemble`, or where the fault belongs.
+    /// The verb at which it occurs. Default: `assemble`, or the verb the fault belongs to.
     pub at: Option<String>,
-    /// How many calls of that verb go well first. Default 0.
+    /// Number of successful calls of that verb before it. Default 0.
     pub after: u64,
     /// For [`Fault::HugeAnswer`] and [`Fault::Leak`]. Default 100 MB.
     pub bytes: usize,
     /// For [`Fault::Slow`]. Default 2000.
     pub ms: u64,
-    /// Whether it answers with all messages in full where nothing goes wrong, for measuring what that
-    /// costs. Default: no.
+    /// Whether to answer with all messages in full if no fault occurs, to measure the cost.
+    /// Default: no.
     pub whole: bool,
 }
 
@@ -93,11 +93,11 @@ impl Default for Orders {
 }
 
 impl Orders {
-    /// Reads a configuration.
+    /// Parses a configuration.
     ///
     /// # Errors
     ///
-    /// If it is none.
+    /// If it is invalid.
     pub fn read(json: &serde_json::Value) -> Result<Self> {
         if json.is_null() {
             return Ok(Self::default());
@@ -106,7 +106,7 @@ impl Orders {
             .map_err(|error| Error::failed(format!("the configuration of chaos: {error}")))?;
         match &orders.at {
             Some(at) if !verb::ALL.contains(&at.as_str()) => {
-                Err(Error::failed(format!("'at': there is no verb '{at}'"))
+                Err(Error::failed(format!("'at': unknown verb '{at}'"))
                     .hint(format!("one of {}", verb::ALL.join(", "))))
             }
             _ => Ok(orders),
@@ -114,7 +114,7 @@ impl Orders {
     }
 }
 
-/// Counts calls, and says when the fault strikes.
+/// Counts calls, and decides when the fault occurs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mischief {
     pub(crate) orders: Orders,
@@ -126,7 +126,7 @@ impl Mischief {
         Self { orders, calls: HashMap::new() }
     }
 
-    /// The fault, if it strikes at this call.
+    /// Returns the fault, if it is due at this call.
     pub(crate) fn strikes(&mut self, verb: &str) -> Option<Fault> {
         let fault = self.orders.fault?;
         if verb != self.orders.at.as_deref().unwrap_or(fault.verb()) {

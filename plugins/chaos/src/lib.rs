@@ -1,13 +1,13 @@
-//! An engine that misbehaves on command, to test hosts with.
+//! An engine that misbehaves on request, for testing hosts.
 //!
-//! Without a fault it keeps all messages and leaves compaction to its host. What it can be told is in
-//! [`Fault`].
+//! Without a fault it keeps all messages and leaves compaction to its host. [`Fault`] lists the
+//! faults.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | fault | the faults, and when one strikes |
-//! | engine | faults of an engine that answers |
-//! | bytes | faults of the bytes it answers with |
+//! | fault | the faults, and when one occurs |
+//! | engine | faults of the engine itself |
+//! | bytes | faults in the bytes of answers |
 //! | library | both behind the C ABI |
 //! | process | both behind a pipe |
 

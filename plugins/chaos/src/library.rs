@@ -1,5 +1,5 @@
-//! The engine behind the C ABI. The SDK's table does the work; this one comes between it and the
-//! host to spoil bytes, which an engine of the SDK cannot do.
+//! The engine behind the C ABI. It wraps the SDK's table and corrupts bytes, which an engine of the
+//! SDK cannot do.
 
 #![allow(unsafe_code)] // a table of the C ABI, and a fault that Rust would not commit by itself
 
@@ -26,7 +26,7 @@ struct Instance {
     spoiler: Mutex<Spoiler>,
 }
 
-/// The entry of this library: see `ctx_engine.h`.
+/// The entry point of this library: see `ctx_engine.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ctx_engine_v1() -> *const EngineTable {
     &raw const TABLE
@@ -35,11 +35,11 @@ pub extern "C" fn ctx_engine_v1() -> *const EngineTable {
 unsafe extern "C" fn create(host: *const HostTable, engine: *mut *mut c_void) -> i32 {
     let (Some(create), false) = (INNER.create, engine.is_null()) else { return MISUSED };
     let mut inner = std::ptr::null_mut();
-    // SAFETY: the host's table is passed on as it came.
+    // SAFETY: the host's table is passed on unchanged.
     let status = unsafe { create(host, &raw mut inner) };
     if status == OK {
         let instance = Instance { inner, spoiler: Mutex::default() };
-        // SAFETY: checked not to be null, and the host lends it for this call.
+        // SAFETY: checked not to be null, and valid for this call.
         unsafe { *engine = Box::into_raw(Box::new(instance)).cast() };
     }
     status
@@ -50,15 +50,15 @@ unsafe extern "C" fn call(engine: *mut c_void, call: Bytes, answer: *mut Buffer)
     else {
         return MISUSED;
     };
-    // SAFETY: `create` made it, and the host has not destroyed it.
+    // SAFETY: `create` returned it, and the host has not destroyed it.
     let instance = unsafe { &*engine.cast::<Instance>() };
-    // SAFETY: passed on as it came.
+    // SAFETY: the arguments are passed on unchanged.
     let status = unsafe { inner_call(instance.inner, call, answer) };
     let Ok(mut spoiler) = instance.spoiler.lock() else { return status };
     if status != OK {
         return status;
     }
-    // SAFETY: the call succeeded, so its bytes are there and the answer was written.
+    // SAFETY: the call succeeded, so its bytes are valid and the answer was written.
     let (asked, answered) = unsafe {
         let answered = *answer;
         (lent(call.data, call.len), lent(answered.data, answered.len))
@@ -66,7 +66,8 @@ unsafe extern "C" fn call(engine: *mut c_void, call: Bytes, answer: *mut Buffer)
     if let Some(spoiled) = spoiler.spoil(asked, answered) {
         let mut spoiled = std::mem::ManuallyDrop::new(spoiled);
         let (data, len, capacity) = (spoiled.as_mut_ptr(), spoiled.len(), spoiled.capacity());
-        // SAFETY: the answer is the inner table's, whose `release` frees vectors: this one too.
+        // SAFETY: the answer belongs to the inner table, whose `release` frees vectors: this one
+        // too.
         unsafe {
             release(*answer);
             *answer = Buffer { data, len, capacity };
@@ -77,32 +78,32 @@ unsafe extern "C" fn call(engine: *mut c_void, call: Bytes, answer: *mut Buffer)
 
 unsafe extern "C" fn cancel(engine: *mut c_void) {
     if let (Some(cancel), false) = (INNER.cancel, engine.is_null()) {
-        // SAFETY: `create` made it, and the inner table allows this at any time.
+        // SAFETY: `create` returned it, and the inner table allows this at any time.
         unsafe { cancel((*engine.cast::<Instance>()).inner) };
     }
 }
 
 unsafe extern "C" fn destroy(engine: *mut c_void) {
     if let (Some(destroy), false) = (INNER.destroy, engine.is_null()) {
-        // SAFETY: `create` made both, and the host gives them back.
+        // SAFETY: `create` returned both, and the host gives up ownership.
         unsafe { destroy(Box::from_raw(engine.cast::<Instance>()).inner) };
     }
 }
 
 /// # Safety
 ///
-/// The bytes must be there for the lifetime.
+/// The bytes must be valid for the lifetime `'b`.
 unsafe fn lent<'b>(data: *const u8, len: usize) -> &'b [u8] {
     if len == 0 {
         return &[];
     }
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts(data, len) }
 }
 
-/// Writes where nothing is.
+/// Writes to unmapped memory.
 pub(crate) fn segfault() {
-    // SAFETY: there is none; the first page is never mapped, and the program ends here. It is what a
-    // host has to survive.
+    // SAFETY: not safe; the first page is never mapped, so the program ends here. Hosts must
+    // survive this.
     unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) };
 }

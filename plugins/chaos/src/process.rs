@@ -1,10 +1,10 @@
-//! The engine behind a pipe: its own loop, because the SDK's would not send what is no answer.
+//! The engine behind a pipe: with its own loop, because the SDK's would not send invalid answers.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::sync::atomic::AtomicBool;
 
 use ctx_engine_sdk::protocol::Head;
-use ctx_engine_sdk::{Carry, Driver, Error, Result};
+use ctx_engine_sdk::{Driver, Error, HostTransport, Result};
 
 use crate::bytes::Spoiler;
 use crate::engine::Chaos;
@@ -27,7 +27,7 @@ pub fn serve_on(input: impl BufRead, output: impl Write) -> io::Result<()> {
     let mut pipe = Pipe { input, output };
     let (mut driver, mut spoiler) = (Driver::<Chaos>::default(), Spoiler::default());
     while let Some(line) = pipe.read()? {
-        // A cancel comes too late here: the call was answered before it was read.
+        // A cancel comes too late here: its call is already answered.
         if Head::read(&line).is_ok_and(|head| head.verb.is_none()) {
             continue;
         }
@@ -56,8 +56,8 @@ impl<R: BufRead, W: Write> Pipe<R, W> {
     }
 }
 
-impl<R: BufRead, W: Write> Carry for Pipe<R, W> {
-    fn carry(&mut self, _: &[u8]) -> Result<Vec<u8>> {
+impl<R: BufRead, W: Write> HostTransport for Pipe<R, W> {
+    fn call(&mut self, _: &[u8]) -> Result<Vec<u8>> {
         Err(Error::failed("chaos asks its host for nothing"))
     }
 }

@@ -1,9 +1,9 @@
-//! Each fault does what it is there for, and nothing goes wrong without one.
+//! Each fault has its effect, and without a fault everything works.
 
 use chaos::serve_on;
 use serde_json::{Value, json};
 
-/// What stands on the pipe after these calls, line by line.
+/// Returns the output on the pipe after these calls, line by line.
 fn lines(config: &Value, calls: &[Value]) -> Vec<Vec<u8>> {
     let hello = json!({"id": 1, "verb": "hello",
         "params": {"protocol": "1.0", "config": config}});
@@ -37,7 +37,7 @@ fn call(id: u64, verb: &str) -> Value {
         "update": {"reset": true, "rows": rows.len(), "added": rows}}})
 }
 
-/// The answer to one `assemble` with a fault.
+/// Returns the answer to one `assemble` with a fault.
 fn assembled(fault: &str) -> Value {
     answers(&json!({"fault": fault, "bytes": 5_000, "ms": 1}), &[call(2, "assemble")])[1].clone()
 }

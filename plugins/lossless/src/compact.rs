@@ -1,4 +1,4 @@
-//! The whole tree as one summary, in the place of the session's history.
+//! Compaction: the whole tree as one summary that replaces the session's history.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::fold::{Fold, Rest};
 use crate::tree::{Tree, is_summary};
 use crate::write::Writer;
 
-/// Folds what is before the fresh tail into the root of the tree.
+/// Folds everything before the fresh tail into the root of the tree.
 pub(crate) fn compact(
     tree: &mut Tree,
     session: &Session,
@@ -29,7 +29,7 @@ pub(crate) fn compact(
     if !is_urgent && before <= most {
         return Ok(CompactResult::nothing(format!("{before} tokens are within {most}")));
     }
-    // Later attempts keep half of what the one before kept.
+    // Each further attempt keeps half of the previous one.
     let deeper = request.attempt.saturating_sub(1).min(16);
     let most = most.min(before);
     let mut sizes = sizes;
@@ -68,7 +68,8 @@ pub(crate) fn compact(
     Ok(compacted.into())
 }
 
-/// Nothing to do is fine where somebody only asked. Where something must be done, the host does it.
+/// Declines an urgent compaction, so that the host makes it; otherwise reports that nothing had to
+/// be done.
 fn declined(is_urgent: bool, reason: &str) -> CompactResult {
     match is_urgent {
         true => CompactResult::declined(reason),
@@ -81,8 +82,8 @@ fn stays(row: &Row) -> bool {
     row.keep && !is_summary(row)
 }
 
-/// The row to keep from on: between groups, with a tail that fits into `tail` if there is such a
-/// place, else with the shortest one.
+/// Returns the first row to keep: between groups, with a tail that fits `tail` if there is such a
+/// position, else with the shortest tail.
 fn cut(rows: &[Row], tail: u64) -> Option<usize> {
     let mut last = HashMap::new();
     for (at, row) in rows.iter().enumerate() {
@@ -91,7 +92,7 @@ fn cut(rows: &[Row], tail: u64) -> Option<usize> {
     let mut left: u64 = rows.iter().map(|row| row.tokens).sum();
     let (mut reaches, mut found) = (0, None);
     for (at, row) in rows.iter().enumerate() {
-        // Nothing before this row reaches beyond it.
+        // No group before this row extends beyond it.
         let is_between = at > 0 && reaches < at;
         if is_between && !row.inserted && row.role != "system" && !is_summary(row) {
             found = Some(at);

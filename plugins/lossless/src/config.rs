@@ -1,27 +1,26 @@
-//! What a user may set, and the sizes that follow from it.
+//! The configuration, and the sizes derived from it.
 
 use ctx_engine_sdk::{Error, Result};
 use serde::Deserialize;
 
-/// The least a summary needs: its first line and something to say.
+/// Minimum size of a summary: its first line and some content.
 const LEAST_SUMMARY: u64 = 160;
 
 /// `plugins.engines.lossless.config`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Config {
-    /// The share of the room that the newest messages fill, which are never folded. Default 0.3.
+    /// The share of the budget kept for the newest messages, which are never folded. Default 0.3.
     pub(crate) fresh_tail: f64,
-    /// The share of the room from which on is folded. Default 0.75.
+    /// The share of the budget at which folding starts. Default 0.75.
     pub(crate) threshold: f64,
-    /// The share of the room that summaries may take together. Default 0.25.
+    /// The maximum share of the budget for all summaries. Default 0.25.
     pub(crate) summaries: f64,
-    /// How many tokens of messages a leaf stands for; fewer where the room is small. Default 8000.
+    /// Number of tokens of messages that a leaf covers; fewer if the budget is small. Default 8000.
     pub(crate) leaf_tokens: u64,
-    /// How many summaries of a level may stand side by side, and how many are folded into one.
-    /// Default 4.
+    /// Maximum number of adjacent summaries of a level, and the number folded into one. Default 4.
     pub(crate) fanout: usize,
-    /// How often the host's model is asked in one call at most. Beyond that, and without a model,
+    /// Maximum number of calls of the host's model during one call. Beyond it, and without a model,
     /// summaries are excerpts. Default 4.
     pub(crate) model_calls: usize,
 }
@@ -40,7 +39,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads what the user's configuration says.
+    /// Parses the user's configuration.
     pub(crate) fn read(json: &serde_json::Value) -> Result<Self> {
         if json.is_null() {
             return Ok(Self::default());
@@ -67,12 +66,12 @@ impl Config {
             );
         }
         if self.fanout < 2 {
-            return refuse("'fanout' must be at least 2", "leave it out for 4");
+            return refuse("'fanout' must be at least 2", "omit it for the default 4");
         }
         Ok(())
     }
 
-    /// The sizes for a room of so many tokens.
+    /// Returns the sizes for a budget of `room` tokens.
     pub(crate) fn sizes(&self, room: u64) -> Sizes {
         let summary = (room / 64).clamp(LEAST_SUMMARY, 1_000);
         Sizes {
@@ -90,23 +89,23 @@ impl Config {
 /// Sizes in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    /// All there is.
+    /// The whole budget.
     pub(crate) room: u64,
-    /// From here on is folded.
+    /// Folding starts here.
     pub(crate) threshold: u64,
-    /// What is never folded.
+    /// The part that is never folded.
     pub(crate) tail: u64,
     /// All summaries together.
     pub(crate) summaries: u64,
     /// One summary.
     pub(crate) summary: u64,
-    /// What a leaf stands for.
+    /// The messages covered by a leaf.
     pub(crate) leaf: u64,
     /// The summary of a compaction.
     pub(crate) root: u64,
 }
 
-/// A share of a number of tokens.
+/// Returns a share of a number of tokens.
 pub(crate) fn part(tokens: u64, share: f64) -> u64 {
     (tokens as f64 * share) as u64
 }

@@ -16,7 +16,7 @@ use crate::store;
 use crate::tree::{Parked, Tree};
 use crate::write::Writer;
 
-/// What a subagent is told of the session that started it, in bytes.
+/// Maximum size of the parent's summary that a subagent gets, in bytes.
 const INHERITED: usize = 6_000;
 
 const VERBS: [&str; 5] = [
@@ -52,7 +52,7 @@ impl Engine for Lossless {
     }
 
     fn bootstrap(&mut self, request: &Bootstrap, host: &mut Host<'_>) -> Result<Bootstrapped> {
-        // What was folded before is read; the rest comes as rows.
+        // Load what was folded before; the rest comes as rows.
         self.trees.remove(&request.session_id);
         let tree = self.tree(&request.session_id, host)?;
         Ok(Bootstrapped { bootstrapped: true, imported_messages: tree.messages(), reason: None })
@@ -66,9 +66,9 @@ impl Engine for Lossless {
         let mut fold = Fold::of(tree, session.rows());
         let mut writer = Writer::new(session.id(), host, config.model_calls, None);
         let result = fold_what_is_over(tree, &mut fold, &config, &sizes, &mut writer);
-        // Also what was done before a cancel needs not be done again.
+        // Also keep the work done before a cancel.
         tree.top = fold.top();
-        if let Ok(Room::None) = result {
+        if let Ok(Capacity::None) = result {
             let first = session.rows().iter().find(|row| row.keep && row.role != "system");
             let before = first.map(|row| row.id.clone()).unwrap_or_default();
             tree.parked = Some(Parked { before, top: tree.top.clone() });
@@ -76,7 +76,7 @@ impl Engine for Lossless {
         if (&tree.top, &tree.parked) != (&known.0, &known.1) {
             store::save_head(session.id(), tree, host)?;
         }
-        if result? == Room::None {
+        if result? == Capacity::None {
             return Ok(what_must_stay(session));
         }
         let inherited = usize::try_from(sizes.room / 8 * 3).unwrap_or(usize::MAX);
@@ -117,7 +117,7 @@ impl Engine for Lossless {
         }
         let saved = store::save_head(session.id(), tree, host);
         if saved.is_err() {
-            // The host will commit the turn again, and it is to be stored then.
+            // The host will commit the turn again, and it must be stored then.
             tree.committed.pop_back();
         }
         saved.map(|()| TurnStatus::Committed)
@@ -170,15 +170,15 @@ impl Engine for Lossless {
     }
 }
 
-/// Whether what goes out fits.
+/// Whether the messages fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Room {
+enum Capacity {
     Enough,
     None,
 }
 
-/// Nothing but the rows that must stay, which the host trims if they do not fit. The summaries of
-/// the others are in the tree, and go out again when there is room for them.
+/// Keeps only the rows that must stay, which the host trims if they do not fit. The summaries of
+/// the other rows remain in the tree, and are used again once they fit.
 fn what_must_stay(session: &Session) -> Assembled {
     let (stay, go): (Vec<_>, Vec<_>) = session.rows().iter().partition(|row| row.keep);
     let plan = Plan::drop(go.iter().map(|row| row.id.as_str()));
@@ -188,29 +188,29 @@ fn what_must_stay(session: &Session) -> Assembled {
     }
 }
 
-/// Folds if more than the threshold would go out.
+/// Folds if the messages exceed the threshold.
 fn fold_what_is_over(
     tree: &mut Tree,
     fold: &mut Fold<'_>,
     config: &Config,
     sizes: &Sizes,
     writer: &mut Writer<'_, '_>,
-) -> Result<Room> {
+) -> Result<Capacity> {
     let fanout = config.fanout;
     fold.merge_levels(tree, sizes, fanout, writer)?;
     if fold.tokens(tree) <= sizes.threshold {
-        return Ok(Room::Enough);
+        return Ok(Capacity::Enough);
     }
     let until = fold.tail(sizes.tail);
     fold.fold(tree, until, Rest::Stays, sizes, fanout, writer)?;
     fold.merge_until(tree, sizes.summaries, sizes, fanout, writer)?;
     if fold.tokens(tree) <= sizes.room {
-        return Ok(Room::Enough);
+        return Ok(Capacity::Enough);
     }
-    // The tail alone is too large: it is folded as well, but for what must stay.
+    // The tail alone is too large: fold it as well, except the rows that must stay.
     fold.fold(tree, usize::MAX, Rest::Leaf, sizes, fanout, writer)?;
     let over = fold.tokens(tree).saturating_sub(sizes.room);
     let left = fold.summaries(tree).saturating_sub(over);
     fold.merge_until(tree, left, sizes, fanout, writer)?;
-    Ok(if fold.tokens(tree) > sizes.room { Room::None } else { Room::Enough })
+    Ok(if fold.tokens(tree) > sizes.room { Capacity::None } else { Capacity::Enough })
 }

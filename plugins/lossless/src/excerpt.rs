@@ -1,17 +1,17 @@
-//! A summary without a model: the lines that say most, each with its source.
+//! A summary without a model: the most important lines, each with its source.
 
 use std::collections::HashSet;
 
 use crate::said::{Said, clean_line, clip, floor};
 
-/// What a line is about, the most important first, with the share of the room that its kind has
-/// before the others get what is left over.
+/// The kinds of lines, the most important first, with the share of the space that each kind gets
+/// before the remaining space is distributed.
 const KINDS: [(&str, usize); 6] =
     [("user", 35), ("summary", 25), ("error", 15), ("decided", 15), ("file", 5), ("said", 5)];
 
 const LINE: usize = 220;
 
-/// Words by which an assistant says what it settled on.
+/// Words that mark an assistant's decision.
 const DECIDING: [&str; 10] = [
     "decided",
     "because",
@@ -25,18 +25,18 @@ const DECIDING: [&str; 10] = [
     "turned out",
 ];
 
-/// Words of failures.
+/// Words that mark a failure.
 const FAILING: [&str; 7] =
     ["error", "failed", "panicked", "exception", "fatal", "not found", "denied"];
 
-/// What messages say, in `bytes` at most.
+/// Summarises messages, in at most `bytes`.
 pub(crate) fn of_messages(said: &[Said], bytes: usize) -> String {
     let mut seen = HashSet::new();
     let mut lines = Vec::new();
     for message in said {
         let mut add = |kind: &str, text: &str| {
             let text = clip(&clean_line(text), LINE);
-            // Agents read a file again and again; once is enough to know of it.
+            // Agents read a file repeatedly; list it once.
             if !text.is_empty() && seen.insert(text.clone()) {
                 lines.push(format!("- {kind}: {text} [e:{}]", message.cited));
             }
@@ -58,7 +58,7 @@ pub(crate) fn of_messages(said: &[Said], bytes: usize) -> String {
                     None => {}
                 }
             }
-            // A summary of somebody else's: all of its lines.
+            // A summary of another origin: all of its lines.
             _ => message.text.lines().for_each(|line| add("summary", line)),
         }
         for (tool, file) in &message.calls {
@@ -70,7 +70,7 @@ pub(crate) fn of_messages(said: &[Said], bytes: usize) -> String {
     pick(&lines, bytes)
 }
 
-/// What summaries say, in `bytes` at most.
+/// Summarises summaries, in at most `bytes`.
 pub(crate) fn of_summaries(bodies: &[&str], bytes: usize) -> String {
     let mut seen = HashSet::new();
     let lines: Vec<String> = bodies
@@ -82,8 +82,8 @@ pub(crate) fn of_summaries(bodies: &[&str], bytes: usize) -> String {
     pick(&lines, bytes)
 }
 
-/// The lines that fit, in their order. First every kind has its share, then what is left goes to the
-/// most important. Of a kind, the newest lines are taken first.
+/// Returns the lines that fit, in their order. First every kind gets its share, then the most
+/// important kinds get the rest. Within a kind, the newest lines are taken first.
 fn pick(lines: &[String], bytes: usize) -> String {
     let mut taken = vec![false; lines.len()];
     let mut left = bytes;

@@ -1,4 +1,4 @@
-//! Which rows become leaves, which summaries become one, and the plan that says so.
+//! Folding rows into leaves and summaries into one, and the resulting plan.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,29 +8,29 @@ use crate::config::Sizes;
 use crate::tree::{Node, Placed, Standing, Tree, is_summary};
 use crate::write::{Writer, parent_id};
 
-/// What becomes of rows that are too few for a leaf.
+/// What to do with rows that are too few for a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
-    /// They stay until there are more of them.
+    /// Keep them until there are more.
     Stays,
-    /// They become a leaf, if that makes them smaller.
+    /// Make them a leaf, if that is smaller.
     Leaf,
-    /// They become a leaf, and so do the session's own summaries: nothing before the cut stays.
+    /// Make them a leaf, and the session's own summaries too: nothing before the cut stays.
     Folded,
 }
 
-/// A fold under way: the rows, and the summaries among them.
+/// A fold in progress: the rows, and the summaries among them.
 pub(crate) struct Fold<'r> {
     rows: &'r [Row],
     placed: Vec<Placed>,
-    /// Rows that a summary stands for.
+    /// Rows covered by a summary.
     covered: Vec<bool>,
-    /// Rows that shall not go out.
+    /// Rows to drop.
     dropped: Vec<bool>,
 }
 
 impl<'r> Fold<'r> {
-    /// What there is.
+    /// Starts from the current rows.
     pub(crate) fn of(tree: &mut Tree, rows: &'r [Row]) -> Self {
         let placed = tree.settle(rows);
         let nothing = vec![false; rows.len()];
@@ -54,7 +54,7 @@ impl<'r> Fold<'r> {
         fold
     }
 
-    /// What goes out, in tokens.
+    /// Returns the tokens of the request.
     pub(crate) fn tokens(&self, tree: &Tree) -> u64 {
         let rows = self.rows.iter().zip(&self.dropped).filter(|(_, dropped)| !**dropped);
         let rows: u64 = rows.map(|(row, _)| row.tokens).fold(0, u64::saturating_add);
@@ -62,13 +62,13 @@ impl<'r> Fold<'r> {
         rows.saturating_add(new.map(|placed| tokens_of(tree, &placed.id)).sum())
     }
 
-    /// What the summaries measure that this engine can fold further.
+    /// Returns the tokens of the summaries that this engine can fold further.
     pub(crate) fn summaries(&self, tree: &Tree) -> u64 {
         let free = self.placed.iter().filter(|placed| placed.standing != Standing::Compacted);
         free.map(|placed| tokens_of(tree, &placed.id)).sum()
     }
 
-    /// Where the newest rows begin that measure `tokens` together; at least one.
+    /// Returns the start of the newest rows that have `tokens` together; at least one row.
     pub(crate) fn tail(&self, tokens: u64) -> usize {
         let mut left = tokens;
         let mut at = self.rows.len();
@@ -81,7 +81,7 @@ impl<'r> Fold<'r> {
         at.min(self.rows.len().saturating_sub(1))
     }
 
-    /// Folds the whole groups before `until` into leaves, and leaves into higher summaries.
+    /// Folds the complete groups before `until` into leaves, and leaves into higher summaries.
     pub(crate) fn fold(
         &mut self,
         tree: &mut Tree,
@@ -91,7 +91,7 @@ impl<'r> Fold<'r> {
         fanout: usize,
         writer: &mut Writer<'_, '_>,
     ) -> Result<()> {
-        // How many rows of each group are still to come; none of a group that cannot be folded.
+        // Number of rows of each group still to come; `None` for a group that cannot be folded.
         let mut open: HashMap<u64, Option<usize>> = HashMap::new();
         for (at, row) in self.rows.iter().enumerate() {
             let may = at < until && !self.covered[at] && self.may_fold(at, rest);
@@ -99,7 +99,7 @@ impl<'r> Fold<'r> {
             *count = count.filter(|_| may).map(|count| count + 1);
         }
         let (mut leaf, mut tokens) = (Vec::new(), 0u64);
-        // Groups of which a part is in the leaf.
+        // Groups of which only a part is in the leaf so far.
         let mut begun = HashSet::new();
         for at in 0..until.min(self.rows.len()) {
             let row = &self.rows[at];
@@ -125,7 +125,7 @@ impl<'r> Fold<'r> {
         Ok(())
     }
 
-    /// Folds the oldest summaries until all together measure `tokens` at most.
+    /// Folds the oldest summaries until all together have at most `tokens`.
     pub(crate) fn merge_until(
         &mut self,
         tree: &mut Tree,
@@ -145,7 +145,7 @@ impl<'r> Fold<'r> {
         }
     }
 
-    /// Folds all summaries before row `cut` into one, and gives its id.
+    /// Folds all summaries before row `cut` into one, and returns its id.
     pub(crate) fn merge_all(
         &mut self,
         tree: &mut Tree,
@@ -159,7 +159,7 @@ impl<'r> Fold<'r> {
             if count < 2 {
                 break;
             }
-            // Level by level, so that each summary is read once a level.
+            // Level by level, so that each summary is read once per level.
             let tokens = if count <= fanout { sizes.root } else { sizes.summary };
             for run in 0..count.div_ceil(fanout) {
                 let size = fanout.min(count - run * fanout);
@@ -172,12 +172,12 @@ impl<'r> Fold<'r> {
         Ok(root.filter(|root| root.standing != Standing::Compacted).map(|root| root.id.clone()))
     }
 
-    /// The summaries of the top, as they stand now.
+    /// Returns the current top-level summaries.
     pub(crate) fn top(&self) -> Vec<String> {
         self.placed.iter().map(|placed| placed.id.clone()).collect()
     }
 
-    /// What the host is told.
+    /// Returns the plan for the host.
     pub(crate) fn plan(&self, tree: &Tree) -> Plan {
         let mut plan = Plan::default();
         let mut before = vec![None; self.rows.len() + 1];
@@ -238,7 +238,7 @@ impl<'r> Fold<'r> {
         Ok(())
     }
 
-    /// Where more than `fanout` of a level stand side by side, the oldest of them become one.
+    /// Folds the oldest summaries of a level if more than `fanout` of it are adjacent.
     pub(crate) fn merge_levels(
         &mut self,
         tree: &mut Tree,
@@ -256,7 +256,7 @@ impl<'r> Fold<'r> {
             let run = self.placed[start..].iter().take_while(|p| level(p) == first).count();
             if first.is_some() && run > fanout {
                 self.merge(tree, start, fanout, sizes.summary, writer)?;
-                // The new one may be one too many of its own level.
+                // The new one may exceed the limit of its own level.
                 start = 0;
             } else {
                 start += run;
@@ -277,7 +277,7 @@ impl<'r> Fold<'r> {
         let merged = first..first + count;
         let children: Vec<&Node> =
             self.placed[merged.clone()].iter().filter_map(|p| tree.nodes.get(&p.id)).collect();
-        // It is there already if the host did not take the answer that held it.
+        // It exists already if the host rejected the answer that contained it.
         let known = tree.nodes.get(&parent_id(&children));
         let node = match known {
             Some(known) => known.clone(),
@@ -295,7 +295,7 @@ impl<'r> Fold<'r> {
         Ok(())
     }
 
-    /// Drops what summaries stand for, whole groups only.
+    /// Drops the rows covered by summaries, whole groups only.
     fn drop_covered(&mut self) {
         let mut whole: HashMap<u64, bool> = HashMap::new();
         for (row, covered) in self.rows.iter().zip(&self.covered) {

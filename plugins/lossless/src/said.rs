@@ -1,31 +1,31 @@
-//! A message as a summary is made of it.
+//! The content of a message, as the input of a summary.
 
 use ctx_engine_sdk::Row;
 use ctx_engine_sdk::protocol::Block;
 
-/// How much of a message is looked at, in bytes: of longer ones, beginning and end.
+/// The part of a message that is read, in bytes: of longer ones, beginning and end.
 const LOOKED_AT: usize = 16 * 1024;
 
-/// Arguments of tools that name a file.
+/// Tool arguments that name a file.
 const FILE_ARGUMENTS: [&str; 5] = ["path", "file_path", "filePath", "file", "filename"];
 
-/// What one message says.
+/// The content of one message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
-    /// The entry, as it is cited.
+    /// The entry, in citation form.
     pub(crate) cited: String,
-    /// Who speaks.
+    /// The role.
     pub(crate) role: String,
     /// The text.
     pub(crate) text: String,
-    /// Tools that were called, with the file where there is one.
+    /// Called tools, with the file if there is one.
     pub(crate) calls: Vec<(String, Option<String>)>,
     /// Whether a tool failed.
     pub(crate) failed: bool,
 }
 
 impl Said {
-    /// Reads a row. What cannot be read says nothing.
+    /// Reads a row. A row that cannot be read is empty.
     pub(crate) fn of(row: &Row) -> Self {
         let mut said =
             Self { cited: cite(&row.id), role: clean_line(&row.role), ..Self::default() };
@@ -46,15 +46,15 @@ impl Said {
     }
 }
 
-/// An id as it is cited. Random UUIDs by their first eight digits, which name an entry as well; in
-/// other ids the beginning may be the same for many.
+/// Returns an id in citation form. Random UUIDs are cut to their first eight digits, which are
+/// still unique; other ids may share their beginning.
 pub(crate) fn cite(id: &str) -> String {
     let is_random = id.len() == 36 && id.as_bytes().get(14) == Some(&b'4');
     let id = if is_random { id.get(..8).unwrap_or(id) } else { id };
     id.chars().filter(|c| !c.is_control() && !c.is_whitespace() && !"[]".contains(*c)).collect()
 }
 
-/// All that is between `[e:` and `]`, with where it begins and ends.
+/// Returns the texts between `[e:` and `]`, each with its start and end.
 pub(crate) fn citations(text: &str) -> Vec<(usize, usize, &str)> {
     let mut found = Vec::new();
     let mut from = 0;
@@ -70,7 +70,7 @@ pub(crate) fn citations(text: &str) -> Vec<(usize, usize, &str)> {
     found
 }
 
-/// One line, without control characters and double spaces.
+/// Returns one line, without control characters and double spaces.
 pub(crate) fn clean_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len().min(512));
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
@@ -85,7 +85,7 @@ pub(crate) fn clean_line(text: &str) -> String {
     line
 }
 
-/// The beginning of a text, `bytes` long at most.
+/// Returns the beginning of a text, at most `bytes` long.
 pub(crate) fn clip(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
@@ -94,7 +94,7 @@ pub(crate) fn clip(text: &str, bytes: usize) -> String {
     format!("{}…", &text[..end])
 }
 
-/// Beginning and end of a text that is longer than `bytes`.
+/// Returns the beginning and end of a text that is longer than `bytes`.
 pub(crate) fn ends(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
@@ -104,7 +104,7 @@ pub(crate) fn ends(text: &str, bytes: usize) -> String {
     format!("{}\n…\n{}", &text[..head], &text[tail..])
 }
 
-/// The last place up to `at` that is between two characters.
+/// Returns the last character boundary up to `at`.
 pub(crate) fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {

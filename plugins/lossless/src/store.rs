@@ -1,7 +1,7 @@
 //! The tree in the host's store: a key for each summary, written once, and one for the session.
 //!
-//! Summaries are written before the head that names them. Who is killed in between finds the old
-//! head, folds again, and writes the same ids.
+//! Summaries are written before the head that names them. A process that is killed in between finds
+//! the old head, folds again, and writes the same ids.
 
 use std::collections::VecDeque;
 
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::tree::{Node, Parked, Tree};
 
-/// What is stored of a session beside its summaries.
+/// The stored state of a session, apart from its summaries.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Head {
+struct StoreHeader {
     top: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parked: Option<Parked>,
@@ -23,19 +23,19 @@ struct Head {
     origin: Option<String>,
 }
 
-/// Reads a session's tree. Without a store, or with nothing in it, it is empty.
+/// Loads a session's tree. Empty without a store or stored values.
 pub(crate) fn load(session: &str, host: &mut Host<'_>) -> Result<Tree> {
     let mut tree = Tree::default();
     if !host.offers(service::GET) {
         return Ok(tree);
     }
-    let Some(head) = read::<Head>(&head_key(session), host)? else { return Ok(tree) };
+    let Some(head) = read::<StoreHeader>(&head_key(session), host)? else { return Ok(tree) };
     let mut open = head.top.clone();
     while let Some(id) = open.pop() {
         if tree.nodes.contains_key(&id) {
             continue;
         }
-        // One that is missing is not on the way to anything; the rows below it are folded again.
+        // A missing summary is ignored; the rows below it are folded again.
         if let Some(node) = read::<Node>(&node_key(session, &id), host)? {
             open.extend(node.children.iter().cloned());
             tree.nodes.insert(id, node);
@@ -54,10 +54,10 @@ pub(crate) fn save_node(session: &str, node: &Node, host: &mut Host<'_>) -> Resu
     Ok(())
 }
 
-/// Writes what names the summaries.
+/// Writes the head, which names the summaries.
 pub(crate) fn save_head(session: &str, tree: &Tree, host: &mut Host<'_>) -> Result<()> {
     if host.offers(service::PUT) {
-        let head = Head {
+        let head = StoreHeader {
             top: tree.top.clone(),
             parked: tree.parked.clone(),
             committed: tree.committed.clone(),
@@ -68,7 +68,7 @@ pub(crate) fn save_head(session: &str, tree: &Tree, host: &mut Host<'_>) -> Resu
     Ok(())
 }
 
-/// Forgets a session. Its summaries stay, named by nobody.
+/// Removes a session's head. Its summaries stay, unreferenced.
 pub(crate) fn forget(session: &str, host: &mut Host<'_>) -> Result<()> {
     if host.offers(service::PUT) {
         host.put(&head_key(session), serde_json::Value::Null)?;
@@ -76,7 +76,7 @@ pub(crate) fn forget(session: &str, host: &mut Host<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What cannot be read is as good as missing, but worth a line of the log.
+/// Reads a value. One that cannot be read is treated as missing, and logged.
 fn read<T: for<'de> Deserialize<'de>>(key: &str, host: &mut Host<'_>) -> Result<Option<T>> {
     let value = host.get(key)?;
     if value.is_null() {

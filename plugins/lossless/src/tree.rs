@@ -1,4 +1,4 @@
-//! Summaries, what they stand for, and which of them stand among the rows.
+//! Summaries, what they cover, and their positions among the rows.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -7,46 +7,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::said::citations;
 
-/// How the ids of summaries begin, also as rows.
+/// Prefix of the ids of summaries, also as rows.
 pub(crate) const PREFIX: &str = "lossless:";
 
-/// How the text of a summary begins.
+/// Prefix of the text of a summary.
 pub(crate) const OPENING: &str = "[Summary ";
 
-/// How many committed turns are remembered.
+/// Maximum number of committed turns kept.
 const COMMITTED: usize = 256;
 
-/// A summary. It never changes.
+/// A summary. Immutable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Node {
-    /// Made of what it stands for, so that the same fold has the same id.
+    /// Derived from what it covers, so that the same fold has the same id.
     pub(crate) id: String,
     /// 0 for a leaf.
     pub(crate) level: u32,
-    /// The entries a leaf stands for, oldest first.
+    /// The entries a leaf covers, oldest first.
     pub(crate) entries: Vec<String>,
-    /// The summaries that others are made of, oldest first.
+    /// The summaries that a higher summary is made of, oldest first.
     pub(crate) children: Vec<String>,
-    /// How many messages it stands for.
+    /// Number of messages it covers.
     pub(crate) messages: usize,
-    /// The first entry it stands for, as it is cited.
+    /// The first entry it covers, in citation form.
     pub(crate) first: String,
     /// The last one.
     pub(crate) last: String,
-    /// What its text measures.
+    /// The tokens of its text.
     pub(crate) tokens: u64,
-    /// Its text, as it goes out.
+    /// Its text in requests.
     pub(crate) text: String,
 }
 
 impl Node {
-    /// The text without its first line.
+    /// Returns the text without its first line.
     pub(crate) fn body(&self) -> &str {
         self.text.split_once('\n').map_or("", |(_, body)| body)
     }
 
-    /// What a row says of itself whose summary is not in the store.
+    /// Creates a node from a row whose summary is not in the store.
     fn adopted(row: &Row) -> Self {
         let text = row.text();
         let cited = citations(&text);
@@ -58,34 +58,34 @@ impl Node {
     }
 }
 
-/// Where a summary of the top stands.
+/// The position of a top-level summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Placed {
     /// The summary.
     pub(crate) id: String,
-    /// The row it is, or the first of the rows it stands for.
+    /// Its row, or the first of the rows it covers.
     pub(crate) at: usize,
-    /// How it is there.
+    /// How it is present.
     pub(crate) standing: Standing,
 }
 
-/// How a summary is there.
+/// How a summary is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// As a row of its own.
+    /// As its own row.
     Row,
-    /// Not yet: what it stands for is.
+    /// Not inserted yet: the rows it covers are present.
     Originals,
-    /// Inside of the session's own summary, after a compaction.
+    /// Inside the session's own summary, after a compaction.
     Compacted,
 }
 
-/// Summaries that had no room beside what must stay. They are not among the rows, and nothing they
-/// stand for is; yet the branch is theirs, as long as the row is there that they stood before.
+/// Summaries that did not fit next to the rows that must stay. Neither they nor what they cover is
+/// among the rows, but they still belong to the branch as long as the row after them exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Parked {
-    /// The row.
+    /// The row after them.
     pub(crate) before: String,
     /// The summaries.
     pub(crate) top: Vec<String>,
@@ -96,18 +96,18 @@ pub(crate) struct Parked {
 pub(crate) struct Tree {
     /// By id.
     pub(crate) nodes: HashMap<String, Node>,
-    /// Those that no other stands for, oldest first.
+    /// Those not covered by another summary, oldest first.
     pub(crate) top: Vec<String>,
-    /// Those that wait for room.
+    /// Those that did not fit.
     pub(crate) parked: Option<Parked>,
     /// The newest keys of committed turns.
     pub(crate) committed: VecDeque<String>,
-    /// What the session that started this one said, where it is a subagent's.
+    /// The content of the parent session, if this is a subagent's session.
     pub(crate) origin: Option<String>,
 }
 
 impl Tree {
-    /// Takes note of a committed turn. `false` if it is known.
+    /// Records a committed turn. Returns `false` if it is already known.
     pub(crate) fn commit(&mut self, key: &str) -> bool {
         if self.committed.iter().any(|known| known == key) {
             return false;
@@ -119,11 +119,11 @@ impl Tree {
         true
     }
 
-    /// Finds the top among the rows, oldest first.
+    /// Finds the top-level summaries among the rows, oldest first.
     ///
-    /// A host may tell of all rows again, of a branch that leaves the session somewhere, or of a
-    /// session that was compacted meanwhile. A summary of which only a part is there is taken apart
-    /// into those it is made of; one of which nothing is there is none of this branch.
+    /// A host may send all rows again, rows of a branch of the session, or rows of a session that
+    /// was compacted meanwhile. A summary that is only partly present is replaced by the summaries
+    /// it is made of; one that is not present at all does not belong to this branch.
     pub(crate) fn settle(&mut self, rows: &[Row]) -> Vec<Placed> {
         let index: HashMap<&str, usize> =
             rows.iter().enumerate().map(|(at, row)| (row.id.as_str(), at)).collect();
@@ -154,7 +154,7 @@ impl Tree {
                 (_, None) => {}
             }
         }
-        // What a store has lost is still there as a row.
+        // A summary missing in the store may still be present as a row.
         for (at, row) in rows.iter().enumerate() {
             if row.inserted && row.id.starts_with(PREFIX) && seen.insert(row.id.clone()) {
                 self.nodes.entry(row.id.clone()).or_insert_with(|| Node::adopted(row));
@@ -166,7 +166,7 @@ impl Tree {
         placed
     }
 
-    /// The leaves that wait for room, and the row they stood before.
+    /// Returns the leaves that did not fit, and the row after them.
     fn parked(&self, index: &HashMap<&str, usize>) -> Option<(usize, HashSet<String>)> {
         let parked = self.parked.as_ref()?;
         let at = *index.get(parked.before.as_str())?;
@@ -174,7 +174,7 @@ impl Tree {
         Some((at, leaves.map(|leaf| leaf.id.clone()).collect()))
     }
 
-    /// The first of all originals of a summary, if all are there.
+    /// Returns the position of the first entry a summary covers, if all its entries are present.
     fn originals(&self, id: &str, at: impl Fn(&str) -> Option<usize>) -> Option<usize> {
         self.leaves(id)?.into_iter().try_fold(None, |first: Option<usize>, leaf| {
             leaf.entries.iter().try_fold(first, |first, entry| {
@@ -184,11 +184,11 @@ impl Tree {
         })?
     }
 
-    /// The leaves below a summary, or itself; `None` if one is not known or names no entries.
+    /// Returns the leaves below a summary, or itself; `None` if one is unknown or has no entries.
     pub(crate) fn leaves(&self, id: &str) -> Option<Vec<&Node>> {
         let mut leaves = Vec::new();
         let mut open = vec![id];
-        // A damaged store may hold a circle.
+        // A damaged store may contain a cycle.
         let mut steps = self.nodes.len() + 1;
         while let Some(id) = open.pop() {
             steps = steps.checked_sub(1)?;
@@ -202,13 +202,13 @@ impl Tree {
         Some(leaves)
     }
 
-    /// How many messages the top stands for.
+    /// Returns the number of messages that the top covers.
     pub(crate) fn messages(&self) -> usize {
         self.top.iter().filter_map(|id| self.nodes.get(id)).map(|node| node.messages).sum()
     }
 }
 
-/// The summaries that went into summaries of the session, by id, with the row they are in.
+/// Returns the summaries contained in summaries of the session, by id, with their row.
 fn compacted(rows: &[Row]) -> HashMap<String, usize> {
     let mut found = HashMap::new();
     for (at, row) in rows.iter().enumerate() {
@@ -225,7 +225,7 @@ fn compacted(rows: &[Row]) -> HashMap<String, usize> {
     found
 }
 
-/// Whether a row stands for history.
+/// Whether a row is a summary of history.
 pub(crate) fn is_summary(row: &Row) -> bool {
     !matches!(row.role.as_str(), "system" | "user" | "assistant" | "toolResult")
 }

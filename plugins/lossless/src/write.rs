@@ -1,4 +1,4 @@
-//! The text of a summary: what it stands for, and what was said.
+//! The text of a summary: what it covers, and its content.
 
 use ctx_engine_sdk::{Error, ErrorKind, Host, Result, Row};
 
@@ -15,7 +15,8 @@ pub(crate) struct Writer<'w, 'h> {
 }
 
 impl<'w, 'h> Writer<'w, 'h> {
-    /// One that asks the model so many times at most, and passes on a wish of the user's.
+    /// Creates a writer that calls the model at most `calls` times, and passes on the user's
+    /// instructions.
     pub(crate) fn new(
         session: &'w str,
         host: &'w mut Host<'h>,
@@ -25,7 +26,7 @@ impl<'w, 'h> Writer<'w, 'h> {
         Self { session, host, calls, wish }
     }
 
-    /// Stops where the host needs no answer any more.
+    /// Fails if the host no longer needs the answer.
     pub(crate) fn go_on(&self) -> Result<()> {
         if self.host.is_cancelled() {
             return Err(Error::new(ErrorKind::Cancelled, "cancelled while folding"));
@@ -33,7 +34,7 @@ impl<'w, 'h> Writer<'w, 'h> {
         Ok(())
     }
 
-    /// A leaf of rows, which measures about `tokens`. The last `spare` questions to the model are
+    /// Writes a leaf of rows, of about `tokens`. The last `spare` calls of the model are reserved
     /// for others.
     pub(crate) fn leaf(&mut self, rows: &[&Row], tokens: u64, spare: usize) -> Result<Node> {
         let said: Vec<Said> = rows.iter().map(|row| Said::of(row)).collect();
@@ -55,7 +56,7 @@ impl<'w, 'h> Writer<'w, 'h> {
         self.finish(node, head, &body)
     }
 
-    /// One summary of several.
+    /// Writes one summary of several.
     pub(crate) fn parent(&mut self, children: &[&Node], tokens: u64) -> Result<Node> {
         let node = Node {
             id: parent_id(children),
@@ -92,14 +93,15 @@ impl<'w, 'h> Writer<'w, 'h> {
         }
         let counted = self.host.count(vec![node.text.clone()]).ok();
         let counted = counted.and_then(|counts| counts.first().copied());
-        // Three bytes a token is on the safe side, and a message takes a little more than its text.
+        // Three bytes per token is a safe estimate, and a message takes a little more than its
+        // text.
         node.tokens = counted.unwrap_or(node.text.len() as u64 / 3) + 8;
         store::save_node(self.session, &node, self.host)?;
         Ok(node)
     }
 }
 
-/// The id of a summary of several.
+/// Returns the id of a summary of several.
 pub(crate) fn parent_id(children: &[&Node]) -> String {
     let ids: Vec<String> = children.iter().map(|child| child.id.clone()).collect();
     id_of(parent_level(children), &ids)
@@ -129,8 +131,8 @@ fn room(tokens: u64, head: &str) -> usize {
     bytes.saturating_sub(head.len() + 1)
 }
 
-/// FNV-1a over what a summary stands for: enough to tell the summaries of one session apart, and the
-/// same on every machine.
+/// Returns an FNV-1a hash of what a summary covers: enough to distinguish the summaries of one
+/// session, and the same on every machine.
 fn id_of(level: u32, parts: &[String]) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for part in parts {

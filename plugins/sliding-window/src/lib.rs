@@ -1,8 +1,8 @@
-//! Keeps the newest messages: the smallest engine that is of use.
+//! Keeps the newest messages: the smallest useful engine.
 //!
-//! When the session has outgrown its room (`above`, default 1.0 of it), it is cut down to the newest
-//! whole groups that fit into `share` (default 0.5). Until then the cut stays where it is, so that
-//! requests begin with the same messages and the provider's prompt cache holds.
+//! When the session exceeds its budget (`above`, default 1.0 of it), it is cut down to the newest
+//! whole groups that fit `share` (default 0.5). Until then the cut does not move, so that requests
+//! begin with the same messages and the provider's prompt cache holds.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use ctx_engine_sdk::{Assembled, Engine, Error, Hello, Host, Info, Plan, Result, 
 pub struct SlidingWindow {
     share: f64,
     above: f64,
-    /// The first row kept, by session: a host may tell of the rows before it again.
+    /// The first row kept, by session: a host may send the rows before it again.
     cuts: HashMap<String, String>,
 }
 
@@ -30,13 +30,13 @@ impl Engine for SlidingWindow {
         let room = session.budget().messages as f64;
         let known = self.cuts.get(session.id());
         let mut cut = known.and_then(|id| rows.iter().position(|r| r.id == *id)).unwrap_or(0);
-        // What must stay goes out wherever the cut is.
+        // Rows that must stay are kept wherever the cut is.
         let pinned: u64 = rows.iter().take(cut).filter(|row| row.keep).map(|row| row.tokens).sum();
         let kept: u64 = rows.iter().skip(cut).map(|row| row.tokens).sum();
         if (pinned + kept) as f64 > room * self.above {
             cut = newest(rows, (room * self.share) as u64);
             if cut == rows.len() {
-                // The newest group alone is larger than the share: at least that one, if it fits.
+                // The newest group alone exceeds the share: keep at least that one, if it fits.
                 cut = newest(rows, room as u64);
             }
             if let Some(row) = rows.get(cut) {
@@ -47,7 +47,7 @@ impl Engine for SlidingWindow {
     }
 }
 
-/// Where to cut so that what is left fits, and no group is cut in two.
+/// Returns where to cut so that the rest fits, without splitting a group.
 fn newest(rows: &[Row], room: u64) -> usize {
     let mut firsts = HashMap::new();
     for (at, row) in rows.iter().enumerate() {
@@ -64,7 +64,7 @@ fn newest(rows: &[Row], room: u64) -> usize {
         if firsts.get(&row.group) == Some(&at) {
             open.remove(&row.group);
         }
-        // Between groups is where a cut may be.
+        // A cut is allowed only between groups.
         if open.is_empty() {
             cut = at;
         }
@@ -76,7 +76,7 @@ fn number(hello: &Hello, key: &str, default: f64) -> Result<f64> {
     let number = hello.config.get(key).map_or(Some(default), |value| value.as_f64());
     number.filter(|number| *number > 0.0 && *number <= 1.0).ok_or_else(|| {
         Error::failed(format!("'{key}' must be a number above 0 and up to 1"))
-            .hint(format!("leave it out for {default}"))
+            .hint(format!("omit it for the default {default}"))
     })
 }
 

@@ -1,15 +1,15 @@
-//! The engine behind its driver, as a host drives it.
+//! The engine behind its driver, used as by a host.
 
 use std::sync::atomic::AtomicBool;
 
-use ctx_engine_sdk::{Carry, Driver, Error, Result};
+use ctx_engine_sdk::{Driver, Error, HostTransport, Result};
 use serde_json::{Value, json};
 use sliding_window::SlidingWindow;
 
 struct NoServices;
 
-impl Carry for NoServices {
-    fn carry(&mut self, _: &[u8]) -> Result<Vec<u8>> {
+impl HostTransport for NoServices {
+    fn call(&mut self, _: &[u8]) -> Result<Vec<u8>> {
         Err(Error::failed("this engine asks for nothing"))
     }
 }
@@ -31,7 +31,7 @@ impl Driven {
         serde_json::from_slice(&answer).expect("JSON")
     }
 
-    /// How many rows are kept of all these, told anew.
+    /// Sends all rows again, and returns the number of rows kept.
     fn kept(&mut self, rows: &[Value], budget: u64) -> usize {
         let update = json!({"reset": true, "added": rows, "rows": rows.len()});
         let params = json!({"sessionId": "s", "update": update, "budget": {"messages": budget}});
@@ -56,13 +56,14 @@ fn a_session_that_does_not_fit_is_cut_to_the_share_and_then_left_alone() {
     let mut driven = Driven::up(&json!({}));
     let groups: Vec<u64> = (0..40).collect();
     let kept: Vec<usize> = (10..20).map(|n| driven.kept(&rows(&groups[..n], 10), 100)).collect();
-    // Ten fit; the eleventh cuts to five, and there is no other cut before ten stand there again.
+    // Ten fit; the eleventh cuts to five, and the next cut comes only after ten rows are reached
+    // again.
     assert_eq!(kept, [10, 5, 6, 7, 8, 9, 10, 5, 6, 7]);
 }
 
 #[test]
 fn no_group_is_cut_in_two_however_its_rows_stand() {
-    // Calls 2 and 3 are open at once: only before both or behind both may be cut.
+    // Calls 2 and 3 overlap: the cut must be before or after both.
     let all = rows(&[0, 1, 2, 3, 2, 3, 4, 5], 10);
     for (budget, kept) in [(70, 2), (79, 2), (60, 2), (20, 1), (10, 1), (9, 0)] {
         assert_eq!(Driven::up(&json!({})).kept(&all, budget), kept, "{budget}");
@@ -75,7 +76,7 @@ fn no_group_is_cut_in_two_however_its_rows_stand() {
 fn what_must_stay_takes_its_part_of_the_room() {
     let mut all = rows(&(0..12).collect::<Vec<_>>(), 10);
     all[0]["keep"] = json!(true);
-    // Fifty, of which the pinned one takes ten.
+    // Fifty, of which the pinned row takes ten.
     assert_eq!(Driven::up(&json!({})).kept(&all, 100), 4);
 }
 
@@ -92,6 +93,6 @@ fn a_share_that_is_none_is_refused_with_what_to_do() {
         let params = json!({"protocol": "1.0", "config": {"share": share}});
         let answer = driven.ask("hello", &params);
         assert!(answer["error"]["message"].as_str().unwrap().contains("'share'"), "{answer}");
-        assert_eq!(answer["error"]["hint"], "leave it out for 0.5");
+        assert_eq!(answer["error"]["hint"], "omit it for the default 0.5");
     }
 }

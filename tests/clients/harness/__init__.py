@@ -1,1 +1,1 @@
-"""Runs real clients against a fake provider, with and without ctx, and judges what it received."""
+"""Runs real clients against a fake provider, with and without ctx, and checks the received requests."""

@@ -14,7 +14,7 @@ SKIPPED = 77
 
 
 def missing(name):
-    """What must be installed for that client, as npm or pip name it."""
+    """Returns the npm or pip packages that the client needs."""
     if name == "sdk":
         return [] if PYTHON.exists() else list(sdk.NEEDS)
     if name in libraries.ALL:

@@ -1,4 +1,4 @@
-"""The clients that talk to a proxy: what each needs, its settings, and how a turn is held."""
+"""The clients behind the proxy: requirements, settings, and how to run a turn."""
 
 import json
 import sqlite3
@@ -9,7 +9,7 @@ CLAUDE = MODULES / "@anthropic-ai/claude-code-linux-x64/claude"
 
 
 class Client:
-    """A command line agent that is asked, turn by turn, to read a big file."""
+    """A command line agent that reads a big file in each turn."""
 
     name = ""
     needs = ()
@@ -21,14 +21,14 @@ class Client:
     is_right = True  # its own prompts are such as a provider takes
 
     def settings(self, room, base):
-        """Writes its configuration, and answers its environment."""
+        """Writes its configuration, and returns its environment."""
         raise NotImplementedError
 
     def command(self, turn):
         raise NotImplementedError
 
     def kept(self, room):
-        """Each thing that must hold of the sessions it keeps, and whether it does."""
+        """Returns the checks of its stored sessions, and whether each passes."""
         return []
 
 
@@ -94,7 +94,7 @@ class Gemini(Client):
 
 
 class Qwen(Client):
-    """Its tools alone are 9,700 tokens, and it asks for answers of more than the window."""
+    """Its tools alone take 9,700 tokens, and its answer limit exceeds the window."""
 
     name = "qwen"
     needs = ("@qwen-code/qwen-code@0.24.4",)
@@ -153,7 +153,7 @@ class OpenCode(Client):
 
     def command(self, turn):
         go_on = ["--continue"] if turn > 1 else []
-        # What npm puts into .bin works only after an install script, which is not run.
+        # The file in npm's .bin works only after an install script, which is not run.
         command = [MODULES / "opencode-linux-x64/bin/opencode", "run", "--title", "t", "--format", "json"]
         return [*command, *go_on, f"BIGREAD {turn}"]
 
@@ -174,7 +174,7 @@ class OpenCode(Client):
 
 
 class Claude(Client):
-    """Proprietary: only where somebody has installed it, never by this harness."""
+    """Proprietary: used only if it is installed, never installed by this harness."""
 
     name = "claude"
     needs = ()

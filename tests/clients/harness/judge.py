@@ -1,17 +1,17 @@
-"""What a run showed, from what the provider received."""
+"""Checks a run by the requests that the provider received."""
 
 import json
 import re
 from dataclasses import dataclass, field
 
-# Words that nobody but ctx writes.
+# Texts that only ctx writes.
 MARKS = re.compile(
     r"\[tool result elided: aggregate tool-result budget"
     r"|\[Old tool result content cleared\]"
     r"|\[truncated: output exceeded context limit\]"
     r"|\[e:[0-9a-f]{8}"
 )
-# A summary begins the prompt anew; between two of them most of it is read from the cache.
+# A summary changes the beginning of the prompt; between two summaries most of it is cached.
 CACHED_AT_LEAST = 0.5
 
 
@@ -30,11 +30,11 @@ class Run:
         return sum(ok for ok, _ in self.turns)
 
     def refused(self):
-        """Prompts that were too long."""
+        """Returns the prompts refused as too long."""
         return [r for r in self.requests if (r["refusal"] or "").startswith("too long")]
 
     def invalid(self):
-        """Prompts that no provider takes: calls without results, roles in the wrong order."""
+        """Returns the prompts in an invalid format: calls without results, roles in the wrong order."""
         refused = self.refused()
         return [r for r in self.requests if r["refusal"] and r not in refused]
 
@@ -59,7 +59,7 @@ class Run:
 
 
 def judge(client, alone, through):
-    """Each thing that must hold, and whether it does."""
+    """Returns the checks, and whether each passes."""
     refused = alone.refused()
     yield "without ctx: prompts are refused", bool(refused)
     if client.fails_alone:
@@ -70,7 +70,7 @@ def judge(client, alone, through):
     invalid = [r["refusal"] for r in through.invalid()]
     yield f"every prompt is one that a provider takes {invalid[:2]}", not invalid
     yield "ctx had a part in it", bool(through.marked())
-    # The client of the last turn has at least as much to send as the one that was refused first.
+    # The last turn has at least as much to send as the first refused one.
     first = min((r["tokens"] for r in refused), default=0)
     late = [r["tokens"] for r in through.requests[-2:] if not r["refusal"]]
     yield f"fewer tokens than the client sent ({late} of {first})", bool(late) and max(late) < first
@@ -88,7 +88,7 @@ def complaints(run):
 
 
 def row(name, alone, through):
-    """A line of the table."""
+    """Returns a row of the table."""
     both = lambda value: f"{value(alone) if alone else '-'} / {value(through)}"
     return [
         name,

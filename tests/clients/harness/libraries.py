@@ -1,4 +1,4 @@
-"""Libraries for agents: a program of a few lines on each, which holds eight turns."""
+"""Agent libraries: a short program for each, which runs eight turns."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from .clients import Client
 from .judge import Run, judge, row
 from .room import HERE, MODULES, NODE, PYTHON, Room, reading
 
-# Its script, and what it needs of pip or of npm.
+# Its script, and its pip or npm packages.
 ALL = {
     "anthropic-runner": ("anthropic_runner.py", ["anthropic==2.12.0"]),
     "anthropic-runner-js": ("anthropic_runner.mjs", ["@anthropic-ai/sdk@1.12.0"]),

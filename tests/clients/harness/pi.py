@@ -1,4 +1,4 @@
-"""pi with our extension, and without."""
+"""pi with and without the extension of ctx."""
 
 import json
 
@@ -61,7 +61,7 @@ def settings(room, upstream, window, compacts, reserve):
 
 
 def compacted():
-    """pi's own threshold is passed long before ctx would cut anything: ctx writes the summary."""
+    """pi's own threshold is reached long before ctx would edit anything: ctx writes the summary."""
     run = held("compaction", 40_000, compacts=True, extended=True, reserve=31_000)
     if run.well() != Pi.turns:
         yield f"turns with compactions: {[why for ok, why in run.turns if not ok]}"

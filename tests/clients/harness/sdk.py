@@ -1,5 +1,5 @@
-"""The official SDKs of OpenAI and Anthropic: what they make of ctx must be what they make of the
-provider, and a conversation that grows must go on."""
+"""The official SDKs of OpenAI and Anthropic: they must behave with ctx as with the provider itself, and a
+growing conversation must continue."""
 
 import json
 
@@ -9,7 +9,7 @@ from .room import HERE, PYTHON, Room
 NEEDS = ("openai==3.52.0", "anthropic==2.12.0")
 
 
-# Words of a prompt, and what becomes of it. What fits none is answered by a summary.
+# Words of a prompt, and its answer. Other prompts are answered by a summary.
 CALL = {"name": "weather", "arguments": {"city": "Paris"}}
 STEPS = [
     {"when": {"newest": "FAIL 401"}, "reply": {"error": {"kind": "unauthorized"}}},

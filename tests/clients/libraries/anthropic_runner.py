@@ -1,4 +1,4 @@
-"""The tool runner of Anthropic's SDK, which continues message threads unless told otherwise."""
+"""The tool runner of Anthropic's SDK, which continues message threads by default."""
 
 import anthropic
 from turns import BASE, BIG, MODEL, hold

@@ -1,4 +1,4 @@
-// Eight turns of one conversation, each of which reads a big file by a tool; see turns.py.
+// Eight turns of one conversation, each reading a big file with a tool; see turns.py.
 
 import { createRequire } from "node:module";
 
@@ -9,7 +9,7 @@ export const BIG = Array.from(
   (_, n) => `line ${n} of the big file lorem ipsum dolor sit amet\n`,
 ).join("");
 
-// Packages lie where the harness installed them, which is not beside these files.
+// Packages are in the harness's folder, not next to these files.
 const require = createRequire(`${process.argv[3]}/`);
 export const load = (name) => import(require.resolve(name));
 

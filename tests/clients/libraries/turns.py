@@ -1,4 +1,4 @@
-"""Eight turns of one conversation, each of which reads a big file by a tool.
+"""Eight turns of one conversation, each reading a big file with a tool.
 
     python NAME.py BASE_URL
 

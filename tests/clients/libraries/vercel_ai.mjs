@@ -12,7 +12,7 @@ let history = [];
 await hold(async (words) => {
   const messages = [...history, { role: "user", content: words }];
   const given = { model, messages, tools: { read_file }, stopWhen: stepCountIs(4), maxRetries: 0 };
-  // What OpenAI stores is referred to, not sent: ctx can do nothing for that.
+  // Messages stored by OpenAI are referenced, not sent: ctx cannot edit them.
   const store = { openai: { store: false } };
   const result = await generateText({ ...given, providerOptions: store });
   history = [...messages, ...result.responseMessages];

@@ -1,4 +1,7 @@
-//! A home folder with invented sessions of Claude Code, Codex and pi: the same each time.
+//! A home folder with invented sessions of Claude Code, Codex and pi, always the same.
+
+mod clock;
+mod random;
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -7,14 +10,14 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 
-use crate::sample::clock::Clock;
-use crate::sample::random::Random;
+use clock::Clock;
+use random::Random;
 
-/// When the newest session ended, and how long before it the next one.
+/// When the newest session ended, and the interval between sessions.
 const NEWEST: u64 = 1_790_000_000_000;
 const APART: u64 = 7_200_000;
 
-/// The lines of a session: how it begins, and a turn.
+/// The lines of a session: its beginning, and a turn.
 const CLAUDE_CODE: &str = include_str!("claude-code.jsonl");
 const CODEX: &str = include_str!("codex.jsonl");
 const PI: &str = include_str!("pi.jsonl");
@@ -93,14 +96,14 @@ fn session(home: &Path, n: u64, size: u64, random: &mut Random) -> Result<()> {
     Ok(())
 }
 
-/// A line with values in their places.
+/// Returns a line with its placeholders filled.
 fn filled(line: &str, values: &[(&str, &String)]) -> String {
     values
         .iter()
         .fold(line.to_owned(), |line, (name, value)| line.replace(&format!("@{name}@"), value))
 }
 
-/// About so many words and numbers.
+/// Returns about `count` words and numbers.
 fn text(random: &mut Random, count: u64) -> String {
     let words: Vec<&str> = include_str!("words.txt").split_whitespace().collect();
     let word = |n: u64| {

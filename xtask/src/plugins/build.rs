@@ -1,4 +1,4 @@
-//! Has each plugin made by the tool of its language.
+//! Builds each plugin with the tool of its language.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use cargo_metadata::{Message, TargetKind};
 
 use super::{Language, Plugin};
 
-/// A file that was built, and the engine that it is.
+/// A built file, and its engine.
 #[derive(Debug)]
 pub(super) struct Built {
     /// The id of the engine: that of the plugin, with `-process` for the process of a Rust one.
     pub(super) name: String,
     pub(super) about: String,
     pub(super) carrier: Carrier,
-    /// What the file is to be called beside its manifest.
+    /// The name of the file beside its manifest.
     pub(super) file_name: String,
     pub(super) bytes: Vec<u8>,
 }
@@ -29,10 +29,10 @@ pub(super) enum Carrier {
     Script(&'static str),
 }
 
-/// Builds them all; a Rust plugin becomes two files.
+/// Builds all plugins; a Rust plugin becomes two files.
 pub(super) fn build(plugins: &[Plugin], release: bool) -> Result<Vec<Built>> {
     let of = |language| plugins.iter().filter(move |plugin| plugin.language == language);
-    // What may lack its compiler first: it takes a second to say so.
+    // C first: a missing compiler shows within a second.
     let mut built = of(Language::C).map(c).collect::<Result<Vec<_>>>()?;
     built.extend(rust(&of(Language::Rust).copied().collect::<Vec<_>>(), release)?);
     for plugin in of(Language::Python) {
@@ -88,7 +88,7 @@ fn rust(plugins: &[Plugin], release: bool) -> Result<Vec<Built>> {
             built.push(Built::read(plugin, Carrier::Process, &path.into())?);
         }
     }
-    ensure!(built.len() == 2 * plugins.len(), "cargo did not say where it put all of the plugins");
+    ensure!(built.len() == 2 * plugins.len(), "cargo did not report the files of all plugins");
     Ok(built)
 }
 

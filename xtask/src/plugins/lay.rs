@@ -1,4 +1,4 @@
-//! Lays a built engine and its manifest into a folder.
+//! Writes a built engine and its manifest into a folder.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use ctx_engine_registry::{EngineName, Slot};
 
 use super::build::{Built, Carrier};
 
-/// Writes `folder/NAME/` anew: the file, and `NAME.toml`.
+/// Replaces `folder/NAME/`: the file, and `NAME.toml`.
 pub(super) fn lay(folder: &Path, built: &Built) -> Result<()> {
     let folder = folder.join(&built.name);
     if folder.exists() {
@@ -51,14 +51,14 @@ fn manifest(built: &Built) -> Result<Manifest> {
     })
 }
 
-/// A new file every time: a host may have the old one loaded.
+/// Always creates a new file: a host may have the old one loaded.
 fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     set_mode(path, mode)
 }
 
-/// Nobody else may write to an engine: hosts refuse one that others could change, whatever the mask
-/// of who built it.
+/// Only the owner may write to an engine, whatever the umask: hosts reject an engine that others
+/// could change.
 fn set_mode(path: &Path, mode: u32) -> Result<()> {
     #[cfg(unix)]
     {

@@ -1,5 +1,5 @@
-//! Builds the engines in `plugins/`, and lays each into a folder of its own with its manifest, ready
-//! for `CTX_ENGINE_PATH`.
+//! Builds the engines in `plugins/`, and puts each with its manifest into its own folder, ready for
+//! `CTX_ENGINE_PATH`.
 
 mod build;
 mod lay;
@@ -19,7 +19,7 @@ struct Plugin {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Language {
-    /// A package of the workspace: a library, and a process of the same source.
+    /// A package of the workspace: a library, and a process from the same source.
     Rust,
     /// `engine.c`: a library.
     C,
@@ -99,14 +99,14 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
     Ok(())
 }
 
-/// Where cargo puts what it builds.
+/// Returns cargo's target folder.
 fn target() -> Result<PathBuf> {
     let manifest = crate::root().join("Cargo.toml");
     let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec()?;
     Ok(metadata.target_directory.into_std_path_buf())
 }
 
-/// The folder goes to stdout, alone: `export CTX_ENGINE_PATH=$(cargo xtask plugins)`.
+/// Prints only the folder to stdout: `export CTX_ENGINE_PATH=$(cargo xtask plugins)`.
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore says what it did")]
 fn tell(folder: &Path, names: &str) {
     eprintln!("built {names}; for ctx to find them, set CTX_ENGINE_PATH to:");

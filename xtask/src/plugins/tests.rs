@@ -2,13 +2,13 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use ctx_engine_registry::find::{EngineFile, Found, Search};
+use ctx_engine_registry::find::{EngineFile, FoundEngine, Search};
 use serde_json::{Value, json};
 
 use super::*;
 
-/// Builds one plugin that needs no cargo, and has the registry find it.
-fn laid(name: &str, folder: &Path) -> Found {
+/// Builds one plugin that does not need cargo, and finds it with the registry.
+fn laid(name: &str, folder: &Path) -> FoundEngine {
     let wanted = Wanted { only: Some(name.into()), ..Wanted::default() };
     for file in build::build(&wanted.plugins().expect("it is there"), false).expect("it builds") {
         lay::lay(folder, &file).expect("it is laid");
@@ -16,7 +16,7 @@ fn laid(name: &str, folder: &Path) -> Found {
     Search::default().with_list(folder.as_os_str()).find(name).expect("it passes every check")
 }
 
-/// Whether a program is there. CI has to have it.
+/// Whether a program is installed. It must be in CI.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn has(program: &str) -> bool {
     let is_there = Command::new(program).arg("--version").output().is_ok();
@@ -52,8 +52,8 @@ fn hello() -> String {
     call(1, "hello", &json!({"protocol": "1.0", "isNew": {"verb": "dance", "id": [7]}}))
 }
 
-/// The plugin in C, loaded by a host in C.
-fn call_library(found: &Found, folder: &Path, calls: &[String]) -> Vec<Value> {
+/// Calls the plugin in C from a host in C.
+fn call_library(found: &FoundEngine, folder: &Path, calls: &[String]) -> Vec<Value> {
     let EngineFile::Library(library) = &found.file else { panic!("a library") };
     let host = folder.join("call");
     let built = Command::new("cc")

@@ -1,21 +1,21 @@
-//! What can be asked of `ctx chat`.
+//! The arguments of `ctx chat`.
 
 use clap::{Args, ValueEnum};
-use ctx_core::Profile;
+use ctx_config::Profile;
 
 use super::names;
 
-/// Talks with a model in a session that lasts: each message and answer is on disk, old history becomes
-/// a summary when the window fills, and what was said comes back when it is asked for. At a terminal it
-/// is a conversation: /help lists its commands, Ctrl-C stops an answer, Ctrl-D ends it. The tools work
+/// Talks with a model in a persistent session: each message and answer is on disk, old history is
+/// summarised when the window fills, and relevant messages are recalled. At a terminal it is a
+/// conversation: /help lists its commands, Ctrl-C stops an answer, Ctrl-D ends it. The tools work
 /// in the folder it is started in.
 #[derive(Debug, Args)]
 pub(crate) struct Chat {
-    /// The session: its key, or a name for one of your own; begun where there is none
+    /// The session: its key, or a name of your choice; created if it does not exist
     #[arg(long, short, value_name = "KEY", default_value = "main")]
     pub(crate) session: String,
-    /// The model, as provider/name; given again, one that answers when those before it cannot
-    /// [default: agents.defaults.model, else one that there is a key for]
+    /// The model, as provider/model; repeat it to add fallbacks [default: agents.defaults.model,
+    /// else one that there is a key for]
     #[arg(long = "model", short, value_name = "PROVIDER/NAME", conflicts_with = "demo")]
     pub(crate) models: Vec<String>,
     /// The model's window in tokens; 32k and 1M are understood [default: the model's]
@@ -24,21 +24,21 @@ pub(crate) struct Chat {
     /// The engine [default: the configured one, else legacy]
     #[arg(long, short, value_name = "ID", value_parser = names::engines())]
     pub(crate) engine: Option<String>,
-    /// Whose defaults [default: from the config]
+    /// The profile that sets the defaults [default: from the config]
     #[arg(long, value_name = "P", value_parser = names::profiles())]
     pub(crate) profile: Option<Profile>,
-    /// Say this, print the answer alone, and end; - reads it from standard input
+    /// Send this message, print only the answer, and exit; - reads it from standard input
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
     /// The tools the model may use; at a terminal it asks before it writes or runs anything, with
-    /// --prompt those that are named here are used without asking [default: all; with --prompt, read]
+    /// --prompt the named tools run without asking [default: all; with --prompt, read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) tools: Option<Vec<Tool>>,
-    /// Say what happens on the way: tool calls, compactions
+    /// Show tool calls and compactions
     #[arg(long)]
     pub(crate) verbose: bool,
-    /// Talk to a built-in model that follows rules: no key, no server; it has a configuration of its
-    /// own, over which --config is laid
+    /// Talk to a built-in model that follows rules: no key, no server; its own configuration is
+    /// used, with --config on top
     #[arg(long)]
     pub(crate) demo: bool,
     /// With --prompt: print JSON
@@ -48,7 +48,7 @@ pub(crate) struct Chat {
 
 #[derive(Debug, Args)]
 pub(crate) struct CommandHost {
-    /// What bash is to run
+    /// The command for bash
     #[arg(allow_hyphen_values = true)]
     pub(crate) command: String,
 }
@@ -59,6 +59,6 @@ pub(crate) enum Tool {
     Read,
     Write,
     Bash,
-    /// No tools at all
+    /// No tools
     None,
 }

@@ -1,4 +1,4 @@
-//! What can be asked of `ctx compact`.
+//! The arguments of `ctx compact`.
 
 use std::path::PathBuf;
 
@@ -15,32 +15,32 @@ pub(crate) struct Compact {
     pub(crate) fit: Fit,
     #[command(flatten)]
     pub(crate) summaries: Summaries,
-    /// What the summary shall dwell on
+    /// What the summary should focus on
     #[arg(long, short, value_name = "TEXT", visible_alias = "focus")]
     pub(crate) instructions: Option<String>,
     /// What the summary does with identifiers [default: agents.defaults.compaction.identifierPolicy]
     #[arg(long, value_name = "POLICY")]
     pub(crate) identifiers: Option<Identifiers>,
-    /// What the session may measure afterwards, in tokens; 32k is understood
+    /// The target size of the session in tokens; 32k is understood
     #[arg(long, value_name = "N")]
     pub(crate) target: Option<String>,
-    /// Compact history that could stay too: even if the session is small
+    /// Compact even a session that is small enough
     #[arg(long)]
     pub(crate) force: bool,
     /// Show what would be done, and store nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Then write the session anew as the summary and what is kept, with the old file archived
-    /// beside it; for sessions of ctx, and not to be undone
+    /// Then rewrite the session as the summary and the kept messages, with the old file archived
+    /// beside it; for sessions of ctx, and cannot be undone
     #[arg(long, conflicts_with_all = ["dry_run", "undo"])]
     pub(crate) rewrite: bool,
-    /// Take the newest compaction back: the context is again what it was
+    /// Undo the newest compaction: restores the previous context
     #[arg(long, conflicts_with_all = [
         "dry_run", "force", "instructions", "identifiers", "target", "window", "engine", "agent",
         "profile", "counter", "model", "summary_model",
     ])]
     pub(crate) undo: bool,
-    /// The compaction to take back, or `ctx.undo` entry to take back an undo [default: the newest]
+    /// The compaction to undo, or a `ctx.undo` entry to revert that undo [default: the newest]
     #[arg(long, value_name = "ID", requires = "undo")]
     pub(crate) compaction: Option<String>,
     /// Print JSON

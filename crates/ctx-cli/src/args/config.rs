@@ -1,32 +1,32 @@
-//! What can be asked of the configuration.
+//! The arguments of `ctx config`.
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use ctx_core::Profile;
+use ctx_config::Profile;
 
 use super::names;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
-    /// Print every key in force, defaults included
+    /// Print every effective key, defaults included
     Show {
-        /// Show a profile's defaults under the file's keys
+        /// Show a profile's defaults, overridden by the file's keys
         #[arg(long, short, value_name = "P", value_parser = names::profiles())]
         profile: Option<Profile>,
-        /// Print JSON (the output is JSON either way; this is for scripts that pass it everywhere)
+        /// Print JSON (the output is always JSON; for scripts that pass this flag everywhere)
         #[arg(long)]
         json: bool,
     },
     /// Print the JSON Schema of the configuration
     Schema {
-        /// Print JSON (the output is JSON either way)
+        /// Print JSON (the output is always JSON)
         #[arg(long)]
         json: bool,
     },
     /// Check a configuration file
     Check {
-        /// The file [default: the one in force]
+        /// The file [default: the active one]
         file: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]

@@ -1,4 +1,4 @@
-//! What can be asked of `ctx engines`.
+//! The arguments of `ctx engines`.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub(crate) struct Engines {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show every place where engines were looked for, and what was passed over and why
+    /// Show every place that was searched for engines, and what was skipped and why
     #[arg(long)]
     pub(crate) trace: bool,
 }
@@ -25,7 +25,7 @@ pub(crate) enum EnginesCommand {
     Add(AddEngine),
     /// Remove an engine that was installed by `ctx engines add`
     Remove(RemoveEngine),
-    /// Hold an engine against the conformance suite; the exit code is 1 if a case fails
+    /// Run the conformance suite on an engine; the exit code is 1 if a case fails
     Check(CheckEngine),
 }
 
@@ -33,13 +33,13 @@ pub(crate) enum EnginesCommand {
 pub(crate) struct AddEngine {
     /// A library, a program, a script, or a folder with a manifest
     pub(crate) path: PathBuf,
-    /// Its id, as it says it in its `hello` [default: as its file is named]
+    /// Its id, as in its `hello` [default: its file name]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Where a library is to run; only printed as configuration, which is yours to write
+    /// Where a library runs; only printed as configuration for you to add
     #[arg(long, value_name = "WHERE", default_value = "process")]
     pub(crate) trust: TrustIn,
-    /// Ask nothing
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
     /// Replace an installed engine of that name
@@ -54,7 +54,7 @@ pub(crate) struct AddEngine {
 pub(crate) struct RemoveEngine {
     /// Its id
     pub(crate) name: String,
-    /// Ask nothing
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
     /// Print JSON
@@ -64,16 +64,16 @@ pub(crate) struct RemoveEngine {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckEngine {
-    /// An engine by its id, or a library, a program, a script, or a folder with a manifest
+    /// The id of an engine, or a library, a program, a script, or a folder with a manifest
     #[arg(value_name = "PATH|NAME")]
     pub(crate) engine: PathBuf,
-    /// How much is asked of it: core, which a minimal engine can pass, or full
+    /// How much is tested: core, which a minimal engine can pass, or full
     #[arg(long, value_name = "LEVEL", default_value = "core")]
     pub(crate) level: CheckLevel,
-    /// Its id, as it says it in its `hello`, where a file is given [default: as its file is named]
+    /// Its id, as in its `hello`, if a file is given [default: its file name]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Where a library runs; in-process, a crash of it ends the check
+    /// Where a library runs; in-process, its crash ends the check
     #[arg(long, value_name = "WHERE", default_value = "process")]
     pub(crate) trust: TrustIn,
     /// Print JSON
@@ -81,7 +81,7 @@ pub(crate) struct CheckEngine {
     pub(crate) json: bool,
 }
 
-/// How much is asked of an engine.
+/// How much of an engine is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CheckLevel {
     Core,
@@ -97,7 +97,7 @@ impl From<CheckLevel> for Level {
     }
 }
 
-/// Where a library is to run.
+/// Where a library runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TrustIn {
     Process,

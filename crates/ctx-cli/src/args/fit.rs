@@ -1,7 +1,8 @@
-//! What commands have in common.
+//! Arguments that several commands share.
 
 use clap::Args;
-use ctx_core::{CounterKind, Profile};
+use ctx_config::Profile;
+use ctx_core::CounterKind;
 
 use super::names;
 
@@ -14,22 +15,22 @@ pub(crate) struct Fit {
     /// The engine [default: the configured one, else legacy]
     #[arg(long, short, value_name = "ID", value_parser = names::engines())]
     pub(crate) engine: Option<String>,
-    /// The agent, which may have an engine of its own [default: the one whose session it is]
+    /// The agent, which may have its own engine [default: the one of the session]
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
-    /// Whose defaults [default: from the config]
+    /// The profile that sets the defaults [default: from the config]
     #[arg(long, short, value_name = "P", value_parser = names::profiles())]
     pub(crate) profile: Option<Profile>,
     /// How tokens are counted [default: the profile's]
     #[arg(long, short, value_name = "C", value_parser = names::counters())]
     pub(crate) counter: Option<CounterKind>,
-    /// The model, for its window and prices; where a command writes summaries and models.providers
-    /// has it, it writes them too [default: the one in the transcript]
+    /// The model, for its window and prices; it also writes summaries, if the command needs any and
+    /// models.providers has it [default: the one in the transcript]
     #[arg(long, short, value_name = "NAME", value_parser = names::models(), hide_possible_values = true)]
     pub(crate) model: Option<String>,
 }
 
-/// Who writes summaries, where a command has some written.
+/// Which model writes summaries, if a command needs any.
 #[derive(Debug, Args)]
 pub(crate) struct Summaries {
     /// The model that writes summaries, as provider/model, or `none` for the extractive summariser

@@ -1,14 +1,14 @@
-//! What `ctx --help` says: the commands in groups.
+//! The output of `ctx --help`: the commands in groups.
 
 use std::fmt::Write as _;
 
 use clap::{Command, CommandFactory};
 
 use super::{Cli, STYLES};
+use crate::format::wrapped;
 use crate::table::terminal_columns;
-use crate::words::wrapped;
 
-/// Every command that is listed, by what it is wanted for.
+/// Every listed command, by purpose.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["sessions", "status", "replay", "inspect"]),
     ("Keep an agent inside its window", &["serve", "mcp", "chat", "rpc"]),
@@ -20,16 +20,16 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Compare and configure", &["eval", "engines", "config", "completions"]),
 ];
 
-/// How wide text is set at most.
+/// Maximum width of text.
 const TEXT_COLUMNS: usize = 100;
 
-/// The command line, with its list of commands in groups.
+/// Returns the command line, with its list of commands in groups.
 pub(crate) fn command() -> Command {
     let command = Cli::command();
     let columns = terminal_columns().unwrap_or(TEXT_COLUMNS).min(TEXT_COLUMNS);
     let template = format!(
         "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{}\
-         `ctx help COMMAND` says more of one.\n\n{1}Options:{1:#}\n{{options}}",
+         See `ctx help COMMAND` for details.\n\n{1}Options:{1:#}\n{{options}}",
         groups(&command, columns),
         STYLES.get_header(),
     );
@@ -72,5 +72,15 @@ mod tests {
             assert!(text.lines().all(|line| line.chars().count() <= columns), "{columns}: {text}");
         }
         assert!(self::command().render_help().to_string().contains("Start here:\n  sessions"));
+    }
+
+    /// `UPDATE_EXPECT=1 cargo test -p ctx-cli --bin ctx` writes the page.
+    #[test]
+    fn the_page_of_commands_is_current() {
+        let options =
+            clap_markdown::MarkdownOptions::new().title("Commands".to_owned()).show_footer(false);
+        let page = clap_markdown::help_markdown_command_custom(&Cli::command(), &options);
+        let lines = page.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+        expect_test::expect_file!["../../../../docs/cli.md"].assert_eq(&format!("{lines}\n"));
     }
 }

@@ -1,4 +1,4 @@
-//! What can be asked of `ctx inspect`.
+//! The arguments of `ctx inspect`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,27 +7,27 @@ use clap::Args;
 
 use super::Fit;
 
-/// Serves a page that shows what each request of a session would carry, what was left out of it, by
-/// which layer and why, the compactions with what they kept, and what memory finds. A session is
-/// replayed when it is opened, as `ctx replay` does; no model is asked. The page is for this machine
-/// alone, and follows a session that goes on. Ctrl-C ends it.
+/// Serves a page that shows what each request of a session would carry, what was dropped, by which
+/// layer and why, the compactions with what they kept, and what memory finds. A session is replayed
+/// when it is opened, as `ctx replay` does; no model is called. The page is available on this
+/// machine only, and follows an active session. Ctrl-C ends it.
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
-    /// A transcript, a session's key, id or a beginning of that, or folders and several transcripts, which
-    /// alone are listed then [default: the sessions of all agents]
+    /// A transcript, a session's key, id or a prefix of that, or folders and several transcripts,
+    /// to list only these [default: the sessions of all agents]
     #[arg(value_name = "SESSION")]
     pub(crate) sessions: Vec<PathBuf>,
-    /// Where to listen, on this machine
+    /// The address to listen on, on this machine
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8789")]
     pub(crate) listen: SocketAddr,
-    /// The port to listen on; 0 takes one that is free [default: that of --listen]
+    /// The port to listen on; 0 picks a free one [default: that of --listen]
     #[arg(long, value_name = "PORT")]
     pub(crate) port: Option<u16>,
-    /// Open the page in the browser: $BROWSER, else the one of the system
+    /// Open the page in the browser: $BROWSER, else the system's
     #[arg(long)]
     pub(crate) open: bool,
-    /// Lets the page take compactions back, for who enters this token there; without one it only
-    /// reads [default: $CTX_SERVER_TOKEN]
+    /// A token that allows undoing compactions on the page; without one the page is read-only
+    /// [default: $CTX_SERVER_TOKEN]
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What can be asked of `ctx memory` and `ctx recall`.
+//! The arguments of `ctx memory` and `ctx recall`.
 
 use std::path::PathBuf;
 
@@ -13,23 +13,23 @@ pub(crate) struct Memory {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemoryCommand {
-    /// Archive the messages of transcripts, and the facts in them; what is there already stays once
+    /// Archive the messages of transcripts and their facts; archived messages are not stored twice
     Ingest(Ingest),
-    /// Say how much a memory holds
+    /// Show how much a memory holds
     Stats(InMemory),
-    /// Search what was said
+    /// Search archived messages
     Search(SearchMemory),
-    /// List what is known, or what of it fits a question
+    /// List the known facts, or those that match a question
     Facts(Facts),
-    /// Erase what was said: from the transcript's view, the archive, and all that was drawn from it
+    /// Erase messages: from the transcript's view, the archive, and all data derived from them
     Forget(ForgetArgs),
-    /// Make the index anew from the archive
+    /// Rebuild the index from the archive
     Rebuild(InMemory),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct InMemory {
-    /// Whose memory
+    /// The agent whose memory is used
     #[arg(long, value_name = "ID", default_value = "main")]
     pub(crate) agent: String,
     /// Print JSON
@@ -50,15 +50,16 @@ pub(crate) struct Ingest {
 #[derive(Debug, Args)]
 pub(crate) struct SearchMemory {
     /// The words
-    pub(crate) query: String,
-    /// Only what was said in this session: its key, its id, or the path of its transcript [default: all
+    #[arg(required = true)]
+    pub(crate) query: Vec<String>,
+    /// Only messages of this session: its key, its id, or the path of its transcript [default: all
     /// sessions of the agent]
     #[arg(long, value_name = "KEY")]
     pub(crate) session: Option<String>,
     /// At most this many hits
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = at_least_one())]
     pub(crate) limit: usize,
-    /// Show what each score is made of
+    /// Show the components of each score
     #[arg(long)]
     pub(crate) explain: bool,
     #[command(flatten)]
@@ -69,10 +70,10 @@ pub(crate) struct SearchMemory {
 pub(crate) struct Facts {
     /// The question [default: list them all, newest first]
     pub(crate) query: Option<String>,
-    /// Those that no longer hold as well
+    /// Include facts that no longer hold
     #[arg(long)]
     pub(crate) all: bool,
-    /// Only what was said in this session: its key, its id, or the path of its transcript
+    /// Only facts of this session: its key, its id, or the path of its transcript
     #[arg(long, value_name = "KEY")]
     pub(crate) session: Option<String>,
     /// At most this many
@@ -82,37 +83,37 @@ pub(crate) struct Facts {
     pub(crate) of: InMemory,
 }
 
-/// Says first what would go, and asks. Sessions of ctx are written anew without it; a file of another
-/// program is not written: ctx reads it there no more, and names the file.
+/// Shows first what would be erased, and asks. Sessions of ctx are rewritten without it; files of
+/// other programs are not written: ctx ignores the erased messages there, and lists the files.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).multiple(true).args([
     "entries", "session", "matching", "project",
 ])))]
 pub(crate) struct ForgetArgs {
-    /// Transcripts to look into besides those under $CTX_HOME and those ctx keeps something beside
+    /// Transcripts to search besides those under $CTX_HOME and those with an overlay of ctx
     #[arg(value_name = "TRANSCRIPT")]
     pub(crate) files: Vec<PathBuf>,
-    /// A message, by the id of its entry or a beginning that no other has; may be given several times
+    /// A message, by the id of its entry or an unambiguous prefix of it; may be given several times
     #[arg(long = "entry", value_name = "ID")]
     pub(crate) entries: Vec<String>,
-    /// All of a session, by its key, its id or its path; with --entry or --matching, only in it
+    /// A whole session, by its key, its id or its path; limits --entry and --matching to it
     #[arg(long, value_name = "KEY")]
     pub(crate) session: Option<String>,
-    /// Every message that holds this text, whatever the case of its letters
+    /// Every message that contains this text, ignoring case
     #[arg(long, value_name = "TEXT")]
     pub(crate) matching: Option<String>,
-    /// What was archived of the sessions of other agents in this folder or below it; they are not archived
-    /// again
+    /// What was archived of other agents' sessions in this folder and its subfolders; they are not
+    /// archived again
     #[arg(long, value_name = "DIR", conflicts_with_all = ["files", "entries", "session", "matching"])]
     pub(crate) project: Option<PathBuf>,
-    /// Show what would go, and erase nothing
+    /// Show what would be erased, and erase nothing
     #[arg(long, conflicts_with = "yes")]
     pub(crate) dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// Only from this agent's memory and sessions, and from what ctx keeps beside the files of other
-    /// programs: those are of no agent [default: every agent's]
+    /// Only from this agent's memory and sessions, and from the overlays of other programs' files,
+    /// which belong to no agent [default: every agent's]
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
     /// Print JSON
@@ -122,22 +123,23 @@ pub(crate) struct ForgetArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RecallArgs {
-    /// What is being asked
-    pub(crate) query: String,
+    /// The question
+    #[arg(required = true)]
+    pub(crate) query: Vec<String>,
     /// The session that asks: its key, its id, or the path of its transcript
     #[arg(long, value_name = "KEY", required_unless_present = "all_sessions")]
     pub(crate) session: Option<String>,
-    /// Recall what was said in any session of the agent [default: memoryContext.crossSession]
+    /// Recall from all sessions of the agent [default: memoryContext.crossSession]
     #[arg(long)]
     pub(crate) all_sessions: bool,
-    /// The longest block, in tokens; 2k is understood [default: memoryContext.hardCapTokens]
+    /// The maximum size of the block, in tokens; 2k is understood [default: memoryContext.hardCapTokens]
     #[arg(long, value_name = "N")]
     pub(crate) budget: Option<String>,
     #[command(flatten)]
     pub(crate) of: InMemory,
 }
 
-/// A number of answers: of none, nothing would be said.
+/// A number of answers, at least one.
 fn at_least_one() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..)
 }

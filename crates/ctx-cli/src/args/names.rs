@@ -1,15 +1,17 @@
-//! Names that a shell completes and that help lists. Whether another is known is for the command to say.
+//! Names for shell completion and help. The command itself rejects unknown names.
 
 use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
-use ctx_core::{CounterKind, Profile};
+use ctx_config::Profile;
+use ctx_core::CounterKind;
 use ctx_engine_registry::{Registry, Slot};
 use ctx_eval::eval::PRESETS;
 use ctx_model::Catalogue;
+use ctx_session::Format;
 
-/// A text, and names that it may be.
+/// A text, with suggested names.
 #[derive(Clone)]
 pub(super) struct Names(fn() -> Vec<&'static str>);
 
@@ -31,15 +33,14 @@ impl TypedValueParser for Names {
 }
 
 pub(super) fn profiles() -> impl TypedValueParser<Value = Profile> {
-    Names(|| Profile::ALL.iter().map(|profile| profile.name()).collect())
-        .try_map(|name| name.parse())
+    Names(|| Profile::all().map(Profile::name).collect()).try_map(|name| name.parse())
 }
 
 pub(super) fn counters() -> impl TypedValueParser<Value = CounterKind> {
     Names(|| CounterKind::ALL.iter().map(|kind| kind.name()).collect()).try_map(|name| name.parse())
 }
 
-/// Engines that are built in; others may be installed.
+/// Built-in engines; others may be installed.
 pub(super) fn engines() -> Names {
     Names(|| {
         Registry::collect()
@@ -61,5 +62,5 @@ pub(super) fn presets() -> Names {
 
 /// Formats that can be written.
 pub(super) fn formats() -> Names {
-    Names(|| vec!["ctx", "pi", "openai", "anthropic", "ponybunny"])
+    Names(|| Format::targets().collect())
 }

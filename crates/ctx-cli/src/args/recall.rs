@@ -1,40 +1,40 @@
-//! What can be asked of `ctx eval recall`.
+//! The arguments of `ctx eval recall`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 use ctx_core::{Error, ErrorKind};
-use ctx_eval::recall::Form;
+use ctx_eval::recall::DatasetFormat;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalCommand {
-    /// Measure how well memory finds what answers a question, over labelled conversations
+    /// Measure how well memory finds the answers to questions, over labelled conversations
     Recall(EvalRecall),
 }
 
-/// Indexes each conversation one turn a segment, asks its questions, and says how many of the turns
-/// that answer them come among the first.
+/// Indexes each conversation with one segment per turn, asks its questions, and reports how many of
+/// the turns that answer them are among the first results.
 ///
-/// `locomo` is a JSON file with a conversation or a list of them: `conversation` with `session_N` (turns
-/// with `dia_id`, `speaker`, `text`) and `session_N_date_time`, and `qa` with `question`, `evidence` and
-/// `category`. `beam` is a folder with `chat.json` and `probing_questions.json`, or a folder of such
-/// folders. Conversations of your own will do in either form.
+/// `locomo` is a JSON file with a conversation or a list of them: `conversation` with `session_N`
+/// (turns with `dia_id`, `speaker`, `text`) and `session_N_date_time`, and `qa` with `question`,
+/// `evidence` and `category`. `beam` is a folder with `chat.json` and `probing_questions.json`, or
+/// a folder of such folders. Your own conversations can use either format.
 #[derive(Debug, Args)]
 pub(crate) struct EvalRecall {
     /// The file or folder
     pub(crate) path: PathBuf,
-    /// The form of the labelled conversations: locomo, beam
+    /// The format of the labelled conversations: locomo, beam
     #[arg(long, value_name = "FORM")]
-    pub(crate) dataset: Form,
-    /// What makes vectors: hash, transformer:DIR (a folder with config.json, tokenizer.json and
+    pub(crate) dataset: DatasetFormat,
+    /// The embedding model: hash, transformer:DIR (a folder with config.json, tokenizer.json and
     /// model.safetensors), or http (the server of agents.defaults.memoryContext.embeddingSource)
     #[arg(long, value_name = "WHAT", default_value = "hash")]
     pub(crate) embedder: EmbedWith,
-    /// The share of the vectors in the score, 0 to 1 [default: 0.5, for hashes 0.3]
+    /// The weight of the vectors in the score, 0 to 1 [default: 0.5, for hashes 0.3]
     #[arg(long, value_name = "SHARE")]
     pub(crate) weight: Option<f32>,
-    /// A file that keeps vectors for the next run
+    /// A file that stores vectors for the next run
     #[arg(long, value_name = "FILE")]
     pub(crate) cache: Option<PathBuf>,
     /// Print JSON
@@ -42,7 +42,7 @@ pub(crate) struct EvalRecall {
     pub(crate) json: bool,
 }
 
-/// What makes vectors.
+/// The embedding model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EmbedWith {
     Hash,
@@ -60,9 +60,9 @@ impl FromStr for EmbedWith {
             }
             None if text == "hash" => Ok(Self::Hash),
             None if text == "http" => Ok(Self::Http),
-            _ => Err(Error::new(ErrorKind::InvalidInput, "nothing that makes vectors")
+            _ => Err(Error::new(ErrorKind::InvalidInput, "unknown embedder")
                 .with("value", text)
-                .hint("hash, transformer:DIR and http are known")),
+                .hint("use hash, transformer:DIR or http")),
         }
     }
 }

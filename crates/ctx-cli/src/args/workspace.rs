@@ -1,15 +1,16 @@
-//! What can be asked of a workspace.
+//! The arguments of `ctx index` and `ctx context`.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use ctx_core::{CounterKind, Profile};
+use ctx_config::Profile;
+use ctx_core::CounterKind;
 
 use super::names;
 
-/// Cuts the files into chunks and indexes their words. Files that .gitignore names, hidden, binary
-/// and large ones are left out; a second run reads only what changed. The index is kept under
-/// $CTX_HOME, and the folder itself is not touched.
+/// Cuts the files into chunks and indexes their words. Hidden, binary and large files and those in
+/// .gitignore are skipped; a second run reads only changed files. The index is kept under
+/// $CTX_HOME, and the folder itself is not changed.
 #[derive(Debug, Args)]
 pub(crate) struct Index {
     /// The folder [default: agents.defaults.workspace, else the current one]
@@ -24,19 +25,20 @@ pub(crate) struct Index {
     pub(crate) json: bool,
 }
 
-/// Brings the index of the folder up to date first.
+/// Updates the index of the folder first.
 #[derive(Debug, Args)]
 pub(crate) struct Context {
-    /// The question; /context, /remember or /recall may stand in front of it
-    pub(crate) question: String,
+    /// The question; /context, /remember or /recall may precede it
+    #[arg(required = true)]
+    pub(crate) question: Vec<String>,
     /// The folder [default: agents.defaults.workspace, else the current one]
     #[arg(long, short, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// The longest block in tokens; 4k is understood
-    /// [default: agents.defaults.workspaceContext.budgetTokens]
+    /// The maximum size of the block in tokens; 4k is understood [default:
+    /// agents.defaults.workspaceContext.budgetTokens]
     #[arg(long, value_name = "N")]
     pub(crate) budget: Option<String>,
-    /// At most so many snippets [default: agents.defaults.workspaceContext.limit]
+    /// The maximum number of snippets [default: agents.defaults.workspaceContext.limit]
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u32>,
     #[command(flatten)]
@@ -46,13 +48,13 @@ pub(crate) struct Context {
     pub(crate) json: bool,
 }
 
-/// Whose index it is, and how it is made.
+/// The agent of the index, and how it is built.
 #[derive(Debug, Args)]
 pub(crate) struct IndexOf {
-    /// The agent whose index it is
+    /// The agent of the index
     #[arg(long, value_name = "ID", default_value = "main")]
     pub(crate) agent: String,
-    /// Whose defaults [default: from the config]
+    /// The profile that sets the defaults [default: from the config]
     #[arg(long, short, value_name = "P", value_parser = names::profiles())]
     pub(crate) profile: Option<Profile>,
     /// How tokens are counted [default: the profile's]

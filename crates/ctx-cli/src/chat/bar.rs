@@ -1,16 +1,16 @@
-//! A bar that shows how full the window is, less what is kept for the answer.
+//! A bar that shows how full the window is, without the reserve for the answer.
 
-use ctx_runtime::Fill;
+use ctx_runtime::WindowFill;
 
-use crate::words::thousands;
+use crate::format::thousands;
 
-/// How wide it is.
+/// Its width.
 const CELLS: u64 = 20;
 
 /// `▕███░░░▏ 34 % of 16,000`
-pub(super) fn bar(fill: &Fill) -> String {
+pub(super) fn bar(fill: &WindowFill) -> String {
     let (used, limit) = (fill.used.get(), fill.limit.get().max(1));
-    // What is there at all is seen, and only what is full looks so.
+    // Any use is visible, and only a full window looks full.
     let full = match (used * CELLS / limit).min(CELLS) {
         0 if used > 0 => 1,
         cells => cells,
@@ -28,7 +28,7 @@ mod tests {
     #[test]
     fn the_bar_fills_with_the_window() {
         let shown = |used, window| {
-            bar(&Fill { used: Tokens(used), limit: Tokens(window), window: Tokens(window) })
+            bar(&WindowFill { used: Tokens(used), limit: Tokens(window), window: Tokens(window) })
         };
         assert_eq!(shown(0, 16_000), "▕░░░░░░░░░░░░░░░░░░░░▏ 0 % of 16,000");
         assert_eq!(shown(10, 16_000), "▕█░░░░░░░░░░░░░░░░░░░▏ 0 % of 16,000");

@@ -1,4 +1,4 @@
-//! Lines from a person: edited, pasted, remembered.
+//! Reads lines from the user, with editing, pasting and history.
 
 use std::path::{Path, PathBuf};
 
@@ -7,32 +7,32 @@ use rustyline::error::ReadlineError;
 use rustyline::history::{FileHistory, History as _, MemHistory};
 use rustyline::{Cmd, Config, Editor, KeyCode, KeyEvent, Modifiers};
 
-/// How many lines are remembered.
+/// Maximum number of lines in the history.
 const REMEMBERED: usize = 1_000;
 
-/// What came of asking for a line.
+/// The result of reading a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Line {
-    Said(String),
+pub(super) enum Entered {
+    Text(String),
     /// Ctrl-C.
     Interrupted,
     /// Ctrl-D, or the end of the input.
-    Over,
+    End,
 }
 
-/// Takes lines, and remembers them in a file.
+/// Reads lines, and stores them in a history file.
 ///
-/// One editor takes them all: it has read more than a line where several came at once, and what it
-/// holds is said next.
-pub(super) struct Lines {
+/// One editor reads them all: when several lines arrive at once it reads ahead, and returns the
+/// rest next.
+pub(super) struct LineEditor {
     editor: Editor<(), FileHistory>,
     file: PathBuf,
-    /// Why they are not remembered, once that is so.
+    /// Why the history is not stored, once that fails.
     trouble: Option<String>,
 }
 
-impl Lines {
-    /// Pasted text comes as one message, whatever lines it has. Alt-Enter begins another line.
+impl LineEditor {
+    /// Opens the editor. Pasted text is one message, whatever its lines. Alt-Enter adds a line.
     pub(super) fn open(file: &Path) -> anyhow::Result<Self> {
         let config = Config::builder().max_history_size(REMEMBERED).map_err(of_terminal)?.build();
         let mut history = FileHistory::with_config(&config);
@@ -40,19 +40,19 @@ impl Lines {
         if let Err(error) = history.load(file)
             && file.exists()
         {
-            trouble = Some(format!("what was typed before is not there: {error}"));
+            trouble = Some(format!("cannot read the input history: {error}"));
         }
         let mut editor = Editor::with_history(config, history).map_err(of_terminal)?;
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
         Ok(Self { editor, file: file.to_owned(), trouble })
     }
 
-    /// The next line: what was typed or pasted since the last comes first, in its order.
-    pub(super) fn next(&mut self, prompt: &str) -> anyhow::Result<Line> {
+    /// Returns the next line. Text typed or pasted since the last one comes first, in order.
+    pub(super) fn next(&mut self, prompt: &str) -> anyhow::Result<Entered> {
         taken(self.editor.readline(prompt))
     }
 
-    /// Has a line offered again, also in the next run.
+    /// Adds a line to the history, also for later runs.
     pub(super) fn remember(&mut self, line: &str) {
         let history = self.editor.history_mut();
         let stored = match history.add(line) {
@@ -67,23 +67,23 @@ impl Lines {
             Err(error) => Err(error),
         };
         if let Err(error) = stored {
-            self.trouble = Some(format!("what is typed is not remembered: {error}"));
+            self.trouble = Some(format!("cannot save the input history: {error}"));
         }
     }
 
-    /// What a person should be told, once.
+    /// Returns a warning for the user, once.
     pub(super) fn take_trouble(&mut self) -> Option<String> {
         self.trouble.take()
     }
 }
 
-/// Drops what was typed and not read yet. Whether that was a line, or more.
+/// Discards typed input that was not read yet. Returns whether it held at least one line.
 #[cfg(unix)]
 pub(super) fn drop_typed() -> bool {
     use rustix::termios::{QueueSelector, tcflush};
     let stdin = std::io::stdin();
     let had_lines = rustix::io::ioctl_fionread(&stdin).is_ok_and(|bytes| bytes > 0);
-    // Where it cannot be dropped there is no terminal, and nobody to ask.
+    // On failure there cannot be a user at a terminal to ask.
     let _ = tcflush(&stdin, QueueSelector::IFlush);
     had_lines
 }
@@ -93,24 +93,24 @@ pub(super) fn drop_typed() -> bool {
     false
 }
 
-/// Asks a question whose answer nobody wants to see again. What the editor of messages holds answers
-/// none: this is another.
-pub(super) fn ask(prompt: &str) -> anyhow::Result<Line> {
+/// Asks a question whose answer is not added to the history. Input buffered in the message editor
+/// is not used as the answer.
+pub(super) fn ask(prompt: &str) -> anyhow::Result<Entered> {
     let mut editor: Editor<(), MemHistory> =
         Editor::with_history(Config::default(), MemHistory::new()).map_err(of_terminal)?;
     taken(editor.readline(prompt))
 }
 
-fn taken(line: rustyline::Result<String>) -> anyhow::Result<Line> {
+fn taken(line: rustyline::Result<String>) -> anyhow::Result<Entered> {
     match line {
-        Ok(line) => Ok(Line::Said(line)),
-        Err(ReadlineError::Interrupted) => Ok(Line::Interrupted),
-        Err(ReadlineError::Eof) => Ok(Line::Over),
+        Ok(line) => Ok(Entered::Text(line)),
+        Err(ReadlineError::Interrupted) => Ok(Entered::Interrupted),
+        Err(ReadlineError::Eof) => Ok(Entered::End),
         Err(error) => Err(of_terminal(error)),
     }
 }
 
 fn of_terminal(error: ReadlineError) -> anyhow::Error {
-    let said = Error::new(ErrorKind::Io, "the terminal cannot be read");
+    let said = Error::new(ErrorKind::Io, "cannot read from the terminal");
     said.source(error).hint("--prompt TEXT needs no terminal").into()
 }

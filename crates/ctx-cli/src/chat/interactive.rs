@@ -1,4 +1,4 @@
-//! A conversation: at a terminal, or of lines that come from elsewhere.
+//! A conversation at a terminal, or with lines from a pipe.
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -8,24 +8,24 @@ use ctx_runtime::{COMMANDS, Input, TurnOutcome};
 use ctx_session::paths::Home;
 
 use super::bar::bar;
-use super::edit::{Line, Lines};
-use super::said::{HERE, Place, Said};
-use super::show::{Show, Shown};
+use super::edit::{Entered, LineEditor};
+use super::input::{HERE, Mode, ParsedLine};
+use super::show::{Detail, Show};
 use super::{Interrupt, Talk};
-use crate::ending;
 use crate::failure;
+use crate::format::{escaped, escaped_piece};
 use crate::out::{BOLD, Cell, DIM, Out, table};
-use crate::words::{harmless, harmless_piece};
+use crate::shutdown;
 
-/// What came of a message.
+/// The result of a message.
 enum Turned {
     Answered(Box<TurnOutcome>),
     /// Ctrl-C.
     Stopped,
 }
 
-/// Talks until there is nothing more to say. Where nobody is at a terminal but messages come from a pipe,
-/// Ctrl-C ends the program, and its exit code is that of the first message that failed.
+/// Runs the conversation to its end. If messages come from a pipe, Ctrl-C ends the program, and the
+/// exit code is that of the first failed message.
 pub(crate) fn run(
     talk: &Talk<'_>,
     home: &Home,
@@ -33,13 +33,13 @@ pub(crate) fn run(
     out: &Out,
 ) -> anyhow::Result<ExitCode> {
     let is_watched = io::stdin().is_terminal();
-    let mut lines = Lines::open(&home.root().join("chat-history"))?;
+    let mut lines = LineEditor::open(&home.root().join("chat-history"))?;
     if is_watched {
-        // After the editor is there, which takes Ctrl-C for itself otherwise.
+        // After the editor was created, which would take Ctrl-C over otherwise.
         let stop = interrupt.clone();
-        ending::on_interrupt(move || stop.trigger());
+        shutdown::on_interrupt(move || stop.trigger());
     }
-    let (model, key) = (harmless(talk.model), harmless(&talk.key.to_string()));
+    let (model, key) = (escaped(talk.model), escaped(&talk.key.to_string()));
     out.aside(format!("{model}, session {key}; /help lists the commands, Ctrl-D ends"));
     let waiting = super::waiting_runtime()?;
     let mut failed = None;
@@ -48,28 +48,28 @@ pub(crate) fn run(
             out.warn(trouble);
         }
         let said = match lines.next("> ")? {
-            Line::Said(said) => said,
-            Line::Interrupted => {
+            Entered::Text(said) => said,
+            Entered::Interrupted => {
                 out.aside("Ctrl-D ends the conversation");
                 continue;
             }
-            Line::Over => break,
+            Entered::End => break,
         };
-        // From here on, Ctrl-C is meant for what was said.
+        // From here on, Ctrl-C applies to this message.
         let stopped = interrupt.wait();
-        let meant = Said::of(&said, Place::Terminal);
-        if !matches!(meant, Ok(Said::Nothing)) {
+        let meant = ParsedLine::of(&said, Mode::Terminal);
+        if !matches!(meant, Ok(ParsedLine::Nothing)) {
             lines.remember(&said);
         }
         let turned = match meant {
-            Ok(Said::Nothing) => continue,
-            Ok(Said::Quit) => break,
-            Ok(Said::Help) => {
+            Ok(ParsedLine::Nothing) => continue,
+            Ok(ParsedLine::Quit) => break,
+            Ok(ParsedLine::Help) => {
                 help(out)?;
                 continue;
             }
-            Ok(Said::Message { input, asks_model }) => {
-                let show = Show::new(out, Shown::Everything, talk.verbose, talk.sign);
+            Ok(ParsedLine::Message { input, asks_model }) => {
+                let show = Show::new(out, Detail::Everything, talk.verbose, talk.sign);
                 let show = show.waiting_if(asks_model);
                 waiting.block_on(turn(talk, *input, show, stopped, out))
             }
@@ -77,7 +77,7 @@ pub(crate) fn run(
         };
         match turned {
             Ok(Turned::Answered(outcome)) => end_of_turn(&outcome, out),
-            Ok(Turned::Stopped) => out.note("stopped; what was stored so far stays"),
+            Ok(Turned::Stopped) => out.note("stopped; what was stored so far is kept"),
             Err(error) => {
                 out.error(&error);
                 failed.get_or_insert(failure::code(&error));
@@ -88,14 +88,14 @@ pub(crate) fn run(
         if let Err(error) = talk.runtime.close(talk.key).await {
             out.warn(format!("the session was not closed: {error}"));
         }
-        // It had all the time there was.
+        // It already had all the time of the conversation.
         talk.runtime.end_maintenance(Duration::ZERO).await;
     });
     Ok(failed.filter(|_| !is_watched).unwrap_or(ExitCode::SUCCESS))
 }
 
-/// One message. Where Ctrl-C comes first, the turn is dropped: what it had stored stays, and what it
-/// left open is mended when the session is next used.
+/// Runs one message. Ctrl-C drops the turn: what it stored remains, and what it left open is
+/// repaired when the session is next used.
 async fn turn(
     talk: &Talk<'_>,
     input: Input,
@@ -104,7 +104,7 @@ async fn turn(
     out: &Out,
 ) -> anyhow::Result<Turned> {
     let outcome = tokio::select! {
-        // Who wants it to stop wants nothing more of it.
+        // Ctrl-C takes precedence over the result.
         biased;
         () = stopped => None,
         outcome = talk.runtime.turn(talk.key, input, talk.tools, &mut show) => Some(outcome),
@@ -113,7 +113,7 @@ async fn turn(
     let Some(outcome) = outcome else { return Ok(Turned::Stopped) };
     let outcome = outcome.map_err(|error| talk.told(error))?;
     if let Some(answer) = outcome.answer.as_deref().filter(|_| !was_shown) {
-        out.line(harmless_piece(answer.trim_end()))?;
+        out.line(escaped_piece(answer.trim_end()))?;
     }
     Ok(Turned::Answered(Box::new(outcome)))
 }
@@ -130,7 +130,7 @@ fn help(out: &Out) -> std::io::Result<()> {
         .chain(&HERE)
         .map(|(usage, about)| vec![Cell::styled(*usage, BOLD), Cell::styled(*about, DIM)]);
     out.line(table(&[], rows.collect(), 0))?;
-    let more = "//x says /x to the model; Ctrl-C stops an answer or a tool; Alt-Enter begins \
+    let more = "//x sends /x to the model; Ctrl-C stops an answer or a tool; Alt-Enter begins \
                 another line";
     out.line(format!("{DIM}{more}{DIM:#}"))
 }

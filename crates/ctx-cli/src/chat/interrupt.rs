@@ -1,31 +1,31 @@
-//! Ctrl-C: it stops an answer, not the program.
+//! Ctrl-C: stops an answer, not the program.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Tells that somebody wants what is going on to stop.
+/// Signals that the current work should stop.
 #[derive(Clone)]
 pub(crate) struct Interrupt {
     count: Arc<watch::Sender<u64>>,
 }
 
 impl Interrupt {
-    /// Nobody wants anything to stop so far.
+    /// Creates it without a signal.
     pub(crate) fn new() -> Self {
         Self { count: Arc::new(watch::Sender::new(0)) }
     }
 
-    /// Stops what is going on.
+    /// Stops the current work.
     pub(crate) fn trigger(&self) {
         self.count.send_modify(|count| *count += 1);
     }
 
-    /// Waits for what is wanted from now on: what stopped something else is over.
+    /// Waits for the next signal. Earlier ones applied to other work.
     pub(crate) fn wait(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut count = self.count.subscribe();
         async move {
-            // The sender is held by whoever is waited for.
+            // The object waited for holds the sender.
             if count.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }

@@ -1,16 +1,16 @@
-//! A conversation at a terminal, or one message of it for a script.
+//! A conversation at a terminal, or one message for a script.
 
 mod bar;
+mod confirm;
 mod demo;
 mod edit;
+mod input;
 mod interactive;
 mod interrupt;
 mod models;
 mod once;
-mod person;
-mod said;
 mod show;
-mod sign;
+mod spinner;
 mod tools;
 
 use ctx_core::{Error, ErrorKind};
@@ -20,23 +20,23 @@ use ctx_session::key::SessionKey;
 use crate::failure::misuse;
 use crate::setup;
 
+pub(crate) use confirm::Person;
 pub(crate) use demo::Demo;
 pub(crate) use interactive::run as interactive;
 pub(crate) use interrupt::Interrupt;
 pub(crate) use models::{Models, connect};
 pub(crate) use once::run as once;
-pub(crate) use person::Person;
-pub(crate) use sign::Sign;
+pub(crate) use spinner::Sign;
 pub(crate) use tools::{Nobody, Permits, Tools};
 
-/// What a conversation is held with.
+/// What a conversation is run with.
 pub(crate) struct Talk<'a> {
     pub(crate) runtime: &'a Runtime,
     pub(crate) key: &'a SessionKey,
     pub(crate) tools: &'a Tools,
-    /// The model that answers first.
+    /// The primary model.
     pub(crate) model: &'a str,
-    /// What is shown while a person waits.
+    /// The progress indicator.
     pub(crate) sign: &'a Sign,
     pub(crate) verbose: bool,
     /// Whether the window was given on the command line.
@@ -44,10 +44,12 @@ pub(crate) struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    /// An error of a turn, as one of the arguments where it is that.
+    /// Returns an error of a turn, as an argument error if it is one.
     fn told(&self, error: Error) -> anyhow::Error {
         match error.kind() {
             ErrorKind::WindowTooSmall if self.has_window => misuse(error),
+            // A newer ctx can continue the session.
+            ErrorKind::UnknownFormat if ctx_session::is_newer(&error) => error.into(),
             ErrorKind::UnknownFormat | ErrorKind::Corrupt | ErrorKind::InvalidInput => {
                 with_way_out(error).into()
             }
@@ -56,7 +58,7 @@ impl Talk<'_> {
     }
 }
 
-/// The error of a transcript that cannot be gone on with, with what to do about that here.
+/// Adds a hint to the error of a transcript that cannot be continued.
 fn with_way_out(error: Error) -> Error {
     let is_transcript = |path: &&str| path.ends_with(".jsonl");
     let path = error.context().iter().find(|(key, _)| *key == "path");
@@ -70,8 +72,8 @@ fn with_way_out(error: Error) -> Error {
     ))
 }
 
-/// Threads that go on working while another waits for a person. Who ends waits for none of them: what
-/// is still done then is maintenance, which goes on another time.
+/// Threads that keep working while another one waits for the user. Exiting does not wait for them:
+/// only maintenance is left then, and a later run continues it.
 struct Threads(Option<tokio::runtime::Runtime>);
 
 impl Threads {

@@ -1,47 +1,47 @@
-//! Which models a conversation is held with.
+//! Selects the models of a conversation.
 
 use std::sync::Arc;
 
+use ctx_config::Config;
 use ctx_core::{ChatModel, Error, ErrorKind};
-use ctx_engine_registry::Config;
-use ctx_runtime::Chain;
+use ctx_runtime::ModelChain;
 
 use crate::args::Chat;
 use crate::failure::misuse;
 use crate::models::window_is_assumed;
 use crate::out::Out;
 
-/// Models that are taken where nobody names one, and the variables with their keys.
+/// Default models, and the variables with their keys.
 const USUAL: [(&str, &str); 2] =
     [("ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5"), ("OPENAI_API_KEY", "openai/gpt-5.4")];
 
-/// Says how to have a model, in one line.
+/// A one-line hint on how to set up a model.
 const HOW: &str = "export ANTHROPIC_API_KEY or OPENAI_API_KEY; or OPENAI_BASE_URL for a server of \
                    your own, with --model openai/NAME; or try `ctx chat --demo`, which needs neither";
 
-/// The same where a server of one's own is known.
+/// The same, if a custom server is configured.
 const NAME_IT: &str = "name a model of the server at OPENAI_BASE_URL: --model openai/NAME";
 
-/// The models, the one that answers first first.
+/// The models, the primary one first.
 pub(crate) type Models = Vec<Arc<dyn ChatModel>>;
 
-/// Connects the models that are asked for, or configured, or that there is a key for. What is missing
-/// or assumed is said.
+/// Connects the models that are requested, or configured, or that there is a key for. Missing
+/// models and assumptions are reported.
 pub(crate) fn connect(args: &Chat, config: &Config, out: &Out) -> anyhow::Result<Models> {
-    let chain = match Chain::connect(config, &args.models) {
+    let chain = match ModelChain::connect(config, &args.models) {
         Ok(None) => {
             let usual = usual(|name| std::env::var(name).ok());
             let Some(name) = usual else {
-                let error = Error::new(ErrorKind::NotFound, "there is no model to talk to");
+                let error = Error::new(ErrorKind::NotFound, "no model available");
                 let has_server = std::env::var("OPENAI_BASE_URL").is_ok_and(|url| !url.is_empty());
                 return Err(error.hint(if has_server { NAME_IT } else { HOW }).into());
             };
-            Chain::connect(config, &[name.to_owned()])
+            ModelChain::connect(config, &[name.to_owned()])
         }
         chain => chain,
     };
     let chain = chain.map_err(|error| match error.kind() {
-        // Its own hint names the variable that lacks.
+        // Its own hint names the missing variable.
         ErrorKind::Capability => {
             let own = error.hint_text().map(|own| format!("{own}; ")).unwrap_or_default();
             error.hint(format!("{own}or try `ctx chat --demo`, which needs no key")).into()
@@ -51,7 +51,7 @@ pub(crate) fn connect(args: &Chat, config: &Config, out: &Out) -> anyhow::Result
     })?;
     let Some(chain) = chain else { return Ok(Vec::new()) };
     for error in chain.missing {
-        out.warn(format!("a model is left out: {error}"));
+        out.warn(format!("model skipped: {error}"));
     }
     if args.window.is_none() {
         for facts in &chain.assumed {
@@ -61,7 +61,7 @@ pub(crate) fn connect(args: &Chat, config: &Config, out: &Out) -> anyhow::Result
     Ok(chain.models)
 }
 
-/// The model that there is a key for. A server of one's own at OpenAI's place has models of its own.
+/// Returns the model that there is a key for. A custom server in place of OpenAI has its own models.
 fn usual(variable: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
     let is_set = |name: &str| variable(name).is_some_and(|value| !value.trim().is_empty());
     let usable = |(key, _): &&(&str, &'static str)| {

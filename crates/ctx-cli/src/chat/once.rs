@@ -1,4 +1,4 @@
-//! One message for a script: the answer alone on stdout.
+//! One message for a script: only the answer on stdout.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::process::ExitCode;
@@ -9,17 +9,17 @@ use ctx_runtime::TurnOutcome;
 use serde::Serialize;
 
 use super::Talk;
-use super::said::{Place, Said};
-use super::show::{Show, Shown};
+use super::input::{Mode, ParsedLine};
+use super::show::{Detail, Show};
 use crate::args::Chat;
 use crate::failure::misuse;
+use crate::format::escaped_piece;
 use crate::out::Out;
-use crate::words::harmless_piece;
 
-/// A longer message is none that a model reads.
+/// Maximum length of a message: no model reads more.
 const LONGEST: u64 = 64 << 20;
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answered<'a> {
@@ -31,7 +31,7 @@ struct Answered<'a> {
     tokens: Option<u64>,
     window: Option<u64>,
     usage: Used,
-    notices: Vec<Told<'a>>,
+    notices: Vec<TurnReport<'a>>,
 }
 
 #[derive(Serialize)]
@@ -44,7 +44,7 @@ struct Used {
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct TurnReport<'a> {
     kind: &'static str,
     words: &'a str,
 }
@@ -56,22 +56,24 @@ impl From<Usage> for Used {
     }
 }
 
-/// How long the end of the program waits for the maintenance that may follow a turn.
+/// How long the program waits at its end for the maintenance after a turn.
 const MAINTENANCE: Duration = Duration::from_secs(2);
 
-/// Says `prompt` and prints what is answered, as soon as it is there.
+/// Sends `prompt` and prints the answer as soon as it is complete.
 pub(crate) fn run(talk: &Talk<'_>, args: &Chat, out: &Out) -> anyhow::Result<ExitCode> {
     let message = message(args.prompt.as_deref().unwrap_or_default())?;
-    let input = match Said::of(&message, Place::Script).map_err(misuse)? {
-        Said::Message { input, .. } => input,
-        // A script says neither: that is an error already.
-        Said::Nothing | Said::Help | Said::Quit => return Err(misuse(no_message())),
+    let input = match ParsedLine::of(&message, Mode::Script).map_err(misuse)? {
+        ParsedLine::Message { input, .. } => input,
+        // Not possible in a script: rejected earlier.
+        ParsedLine::Nothing | ParsedLine::Help | ParsedLine::Quit => {
+            return Err(misuse(no_message()));
+        }
     };
     super::waiting_runtime()?.block_on(async {
-        let mut show = Show::new(out, Shown::Notices, talk.verbose, talk.sign);
+        let mut show = Show::new(out, Detail::Notices, talk.verbose, talk.sign);
         let outcome = talk.runtime.turn(talk.key, *input, talk.tools, &mut show).await;
         show.end()?;
-        // The answer is paid for and stored: what goes wrong from here on does not take it away.
+        // The answer is paid for and stored: later errors must not hide it.
         let printed = match &outcome {
             Ok(outcome) if args.json => out.json(&answered(talk, outcome)),
             Ok(outcome) => print(outcome.answer.as_deref()).map_err(Into::into),
@@ -87,7 +89,7 @@ pub(crate) fn run(talk: &Talk<'_>, args: &Chat, out: &Out) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// The message, which a single dash has read from standard input.
+/// Returns the message; a single dash reads it from standard input.
 fn message(prompt: &str) -> anyhow::Result<String> {
     let mut text = prompt.to_owned();
     if prompt == "-" {
@@ -100,7 +102,9 @@ fn message(prompt: &str) -> anyhow::Result<String> {
         };
         if read.map_err(cannot)? as u64 > LONGEST {
             let error = Error::new(ErrorKind::InvalidInput, "the message is longer than 64 MB");
-            return Err(error.hint("name a file in it, which the model can read in parts").into());
+            return Err(error
+                .hint("put the text in a file and name the file in the message")
+                .into());
         }
     }
     match text.trim().is_empty() {
@@ -110,24 +114,26 @@ fn message(prompt: &str) -> anyhow::Result<String> {
 }
 
 fn no_message() -> Error {
-    Error::new(ErrorKind::InvalidInput, "there is no message")
-        .hint("give one with --prompt TEXT, or --prompt - and standard input")
+    Error::new(ErrorKind::InvalidInput, "missing message")
+        .hint("give one with --prompt TEXT, or with --prompt - on standard input")
 }
 
-/// The answer as it is; on a terminal, without what that obeys.
+/// Prints the answer unchanged; on a terminal, without control characters.
 fn print(answer: Option<&str>) -> io::Result<()> {
     let Some(answer) = answer else { return Ok(()) };
     let mut out = io::stdout().lock();
     match out.is_terminal() {
-        true => writeln!(out, "{}", harmless_piece(answer.trim_end()))?,
+        true => writeln!(out, "{}", escaped_piece(answer.trim_end()))?,
         false => writeln!(out, "{}", answer.trim_end())?,
     }
     out.flush()
 }
 
 fn answered<'a>(talk: &Talk<'_>, outcome: &'a TurnOutcome) -> Answered<'a> {
-    let told =
-        |notice: &'a ctx_runtime::Notice| Told { kind: notice.kind.name(), words: &notice.words };
+    let told = |notice: &'a ctx_runtime::Notice| TurnReport {
+        kind: notice.kind.name(),
+        words: &notice.text,
+    };
     Answered {
         session: talk.key.to_string(),
         answer: outcome.answer.as_deref(),

@@ -1,4 +1,4 @@
-//! What is seen of a turn while it goes on.
+//! Shows a turn while it runs.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -9,33 +9,33 @@ use ctx_runtime::{Event, Listener, Notice, NoticeKind};
 use serde_json::Value;
 
 use super::Sign;
+use crate::format::{counted, escaped, escaped_piece, shortened, thousands};
 use crate::out::{Out, terminal_columns};
-use crate::words::{counted, harmless, harmless_piece, shortened, thousands};
 use crate::wrap::Wrap;
 
-/// What is shown while nothing else is.
+/// The default progress text.
 const WAITING: &str = "waiting for the model";
 
-/// How much of a tool call is shown.
+/// Maximum length of a displayed tool call.
 const CALL_CHARS: usize = 120;
 
 /// What is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
-    /// The answer as it comes, and tool calls.
+pub(super) enum Detail {
+    /// The answer as it arrives, and tool calls.
     Everything,
-    /// What a person should be told; the answer is printed when it is whole.
+    /// Notices only; the answer is printed once it is complete.
     Notices,
 }
 
 /// Shows a turn: the answer on stdout, everything else on stderr.
 pub(super) struct Show<'a> {
     out: &'a Out,
-    shown: Shown,
+    shown: Detail,
     verbose: bool,
-    /// Whether the answer's last line has no end yet.
+    /// Whether the answer's last line is incomplete.
     is_open: bool,
-    /// Whether anything of an answer was shown.
+    /// Whether any of an answer was shown.
     has_said: bool,
     trigger: Option<CompactionTrigger>,
     sign: Sign,
@@ -44,7 +44,7 @@ pub(super) struct Show<'a> {
 }
 
 impl<'a> Show<'a> {
-    pub(super) fn new(out: &'a Out, shown: Shown, verbose: bool, sign: &Sign) -> Self {
+    pub(super) fn new(out: &'a Out, shown: Detail, verbose: bool, sign: &Sign) -> Self {
         Self {
             out,
             shown,
@@ -58,7 +58,7 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// The same, where the model is asked first: a command may be obeyed without.
+    /// Shows that the model is waited for, if it is called: a command may not need it.
     pub(super) fn waiting_if(mut self, asks_model: bool) -> Self {
         if asks_model {
             self.wait(WAITING);
@@ -66,11 +66,11 @@ impl<'a> Show<'a> {
         self
     }
 
-    /// The turn is over. Whether anything of an answer was shown.
+    /// Ends the turn. Returns whether any of an answer was shown.
     ///
     /// # Errors
     ///
-    /// That the answer could not be written.
+    /// If the answer could not be written.
     pub(super) fn end(mut self) -> io::Result<bool> {
         self.close();
         match self.failed {
@@ -81,12 +81,12 @@ impl<'a> Show<'a> {
 
     fn wait(&mut self, what: impl Into<Cow<'static, str>>) {
         self.close();
-        if self.shown == Shown::Everything {
+        if self.shown == Detail::Everything {
             self.sign.show(self.out.waiting(what));
         }
     }
 
-    /// Makes room for a line of something else.
+    /// Ends the current line before other output.
     fn close(&mut self) {
         self.sign.clear();
         if std::mem::take(&mut self.is_open) {
@@ -104,11 +104,11 @@ impl<'a> Show<'a> {
     }
 
     fn say(&mut self, text: &str) {
-        if self.shown == Shown::Notices {
+        if self.shown == Detail::Notices {
             return;
         }
         self.sign.clear();
-        let text = harmless_piece(text);
+        let text = escaped_piece(text);
         let printed = self.wrap.push(&text);
         self.print(&printed);
         self.is_open = !text.ends_with('\n');
@@ -119,9 +119,9 @@ impl<'a> Show<'a> {
         self.close();
         match notice.kind {
             NoticeKind::Retry | NoticeKind::Session | NoticeKind::Window => {
-                self.out.note(&notice.words);
+                self.out.note(&notice.text);
             }
-            _ => self.out.warn(&notice.words),
+            _ => self.out.warn(&notice.text),
         }
     }
 
@@ -145,15 +145,15 @@ impl Listener for Show<'_> {
             Event::Text(text) => self.say(text),
             Event::Restarted => {
                 self.close();
-                // What was shown counts for nothing; what follows is the answer.
+                // The text shown so far is discarded; what follows is the answer.
                 if std::mem::take(&mut self.has_said) {
-                    self.out.aside("(the answer begins anew)");
+                    self.out.aside("(the answer is restarted)");
                 }
                 self.wait(WAITING);
             }
             Event::ToolBegan(call) => {
                 self.close();
-                if self.verbose || self.shown == Shown::Everything {
+                if self.verbose || self.shown == Detail::Everything {
                     self.out.aside(format!("· {}", described(call)));
                 }
                 self.wait(running(&call.name));
@@ -184,12 +184,12 @@ impl Listener for Show<'_> {
     }
 }
 
-/// What is shown while a tool runs.
+/// The progress text while a tool runs.
 fn running(name: &str) -> String {
     format!("running {} (Ctrl-C stops it)", shortened(name, CALL_CHARS))
 }
 
-/// The words of a tool's result.
+/// Returns the text of a tool's result.
 fn plain(output: &ToolOutput) -> String {
     let texts = output.content.iter().filter_map(|block| match block {
         ctx_core::Block::Text { text } => Some(text.as_str()),
@@ -198,14 +198,14 @@ fn plain(output: &ToolOutput) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// A call on one line: the tool, and what it is about.
+/// Formats a call on one line: the tool, and its subject.
 fn described(call: &ToolCall) -> String {
     let arguments: Option<Value> = serde_json::from_str(call.arguments.as_str()).ok();
     let about = arguments.as_ref().and_then(|arguments| {
         ["command", "path"].iter().find_map(|key| arguments.get(key)?.as_str())
     });
     let about = about.unwrap_or_else(|| call.arguments.as_str());
-    format!("{} {}", harmless(&call.name), shortened(about, CALL_CHARS))
+    format!("{} {}", escaped(&call.name), shortened(about, CALL_CHARS))
 }
 
 #[cfg(test)]
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn what_is_waited_for_is_named_and_a_command_waits_for_no_model() {
         let (out, sign) = (Out::silent(), Sign::default());
-        let show = || Show::new(&out, Shown::Everything, false, &sign);
+        let show = || Show::new(&out, Detail::Everything, false, &sign);
         let command = show().waiting_if(false);
         assert_eq!(sign.words(), None);
         drop(command);
@@ -233,12 +233,7 @@ mod tests {
     }
 
     fn call(arguments: &str) -> ToolCall {
-        ToolCall {
-            id: "1".into(),
-            name: "bash".into(),
-            arguments: RawJson::from_text(arguments),
-            spelling: Default::default(),
-        }
+        ToolCall::new("1", "bash", RawJson::from_text(arguments))
     }
 
     #[test]

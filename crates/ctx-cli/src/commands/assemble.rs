@@ -17,21 +17,21 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::args::{Assemble, Global, Shape};
+use crate::engine_health::Fared;
+use crate::entry_ids::{ID_CHARS, ShortIds, find_entry};
 use crate::failure::misuse;
-use crate::faring::Fared;
-use crate::keeping::{Keeping, Left, archive};
-use crate::named::{ID_CHARS, ShortIds, find_entry};
+use crate::format::{counted, shortened, thousands};
 use crate::out::{BOLD, Cell, DIM, Out, Table};
 use crate::receipt;
 use crate::setup;
-use crate::words::{counted, shortened, thousands};
+use crate::stores::{Keeping, Left, archive};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Assembled {
     #[serde(flatten)]
     fared: Fared,
-    /// To be added to the system prompt; counted in the manifest.
+    /// To append to the system prompt; counted in the manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     system_prompt_addition: Option<String>,
     messages: Box<RawValue>,
@@ -41,8 +41,9 @@ struct Assembled {
 pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result<ExitCode> {
     let is_stdin = setup::is_stdin(&args.session);
     if is_stdin && args.record {
-        let error = Error::new(ErrorKind::InvalidInput, "standard input has no place for forms");
-        return Err(misuse(error.hint("write the transcript to a file, or leave --record out")));
+        let error =
+            Error::new(ErrorKind::InvalidInput, "--record does not work with standard input");
+        return Err(misuse(error.hint("write the transcript to a file, or omit --record")));
     }
     let transcript = setup::open(&args.session, out)?;
     let home = Home::from_env()?;
@@ -54,14 +55,14 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
         Some(id) => Some(find_entry(&transcript, id)?),
         None => transcript.leaf().cloned(),
     };
-    let sent = transcript.sent_forms(leaf.as_ref())?;
+    let sent = transcript.projections(leaf.as_ref())?;
     let mut view = ctx_core::ContextView::new(fitted.ledger).with_projections(sent);
     let last = entries.iter().rev().find_map(|e| e.timestamp());
     for entry in &entries {
         view.append(entry.clone())?;
     }
     let now = clock::now();
-    let turn = TurnContext { now, last_request: last, ids, profile: fitted.profile };
+    let turn = TurnContext { now, last_request: last, ids };
     let session_id = transcript.header().id.clone().unwrap_or_default();
     let request = AssembleRequest { session_id, view, turn };
     let assembled = setup::block_on(fitted.engine.assemble(request));
@@ -76,7 +77,7 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
         }
     }
     if args.record {
-        let left = view.left_out().iter().filter(|node| node.source_tokens() > Tokens::ZERO);
+        let left = view.dropped().iter().filter(|node| node.source_tokens() > Tokens::ZERO);
         let left: Vec<_> = left.map(|node| node.entry().clone()).collect();
         let why = if compactions.is_empty() { Left::Request } else { Left::Compaction };
         archive(fitted.memory.as_deref(), &left, why, out);
@@ -86,7 +87,7 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
         }
     }
     if args.record && !forms.is_empty() {
-        let kept = ctx_session::keep_sent_forms(&home, &args.session, &forms)?;
+        let kept = ctx_session::save_projections(&home, &args.session, &forms)?;
         out.note(format!("{} kept in {}", counted(forms.len(), "form"), kept.display()));
     }
     let manifest = view.manifest();
@@ -103,8 +104,8 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where what leaves the context goes, and its names. Only a request that is to be remembered
-/// writes files, but for the index of a workspace: its messages say where the whole texts are.
+/// Returns where dropped texts are stored, and the source of their names. Only a request with
+/// `--record` writes files (except a workspace index), as its messages refer to the full texts.
 fn keeping(args: &Assemble, transcript: &Transcript, home: &Home) -> (Keeping, Arc<dyn IdSource>) {
     let keeping = Keeping::values(&args.fit, &args.session, transcript, args.record)
         .with_workspace(home, &args.fit, &args.session);
@@ -115,7 +116,7 @@ fn keeping(args: &Assemble, transcript: &Transcript, home: &Home) -> (Keeping, A
     }
 }
 
-/// The messages in the shape asked for, as one JSON array.
+/// Returns the messages in the requested format, as one JSON array.
 fn messages(view: &ctx_core::ContextView, shape: Shape) -> anyhow::Result<Box<RawValue>> {
     let held = view.messages()?;
     let messages = held.iter().map(|m| &**m);
@@ -133,7 +134,7 @@ fn texts(written: &[RawJson]) -> Vec<String> {
 
 fn print(manifest: &Manifest, ids: &ShortIds<'_>, out: &Out) -> anyhow::Result<()> {
     out.line(format!(
-        "{BOLD}{}{BOLD:#} of {} tokens (window {}, {} kept free for the answer)",
+        "{BOLD}{}{BOLD:#} of {} tokens (window {}, {} reserved for the answer)",
         thousands(manifest.tokens.get()),
         thousands(manifest.limit.get()),
         thousands(manifest.window.get()),
@@ -165,7 +166,7 @@ fn print(manifest: &Manifest, ids: &ShortIds<'_>, out: &Out) -> anyhow::Result<(
         Vec::from(row)
     });
     if manifest.entries.is_empty() {
-        out.note("the branch holds no message");
+        out.note("the branch has no messages");
         return Ok(());
     }
     let header = ["entry", "tokens", "sent", "role", "form", "why"];

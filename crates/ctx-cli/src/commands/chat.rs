@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ctx_config::Config;
 use ctx_core::{ChatModel, Error, ErrorKind, Tokens};
-use ctx_engine_registry::Config;
 use ctx_runtime::{Builder, Runtime};
 use ctx_session::key::{AgentScope, FileId, Name, PeerId, SessionKey};
 use ctx_session::paths::Home;
@@ -18,18 +18,18 @@ use crate::out::Out;
 use crate::selection;
 use crate::setup;
 
-/// What the model is told. It is the same in every request: what changes here breaks the provider's
+/// The system prompt. It is the same in every request, as a change would break the provider's
 /// cache.
 const SYSTEM_PROMPT: &str = "You talk with a person at a terminal. Answer briefly, in plain text.";
 
-/// What it is told besides where it has tools.
+/// The addition if there are tools.
 const ON_TOOLS: &str = " Your tools work in the folder that the person is in; paths are relative to it. \
     Look before you guess, and say what you did.";
 
-/// The agent whose sessions demonstrations are: they are nobody's memory.
+/// The agent of demonstrations: its sessions are separate from every real memory.
 const DEMO_AGENT: &str = "demo";
 
-/// How long the built-in model takes for a word where somebody watches.
+/// Time per word of the built-in model at a terminal.
 const PACE: Duration = Duration::from_millis(4);
 
 pub(crate) fn run(global: &Global, args: &Chat, out: &Out) -> anyhow::Result<ExitCode> {
@@ -50,7 +50,7 @@ pub(crate) fn run(global: &Global, args: &Chat, out: &Out) -> anyhow::Result<Exi
                 (Ok(_), None) => own,
                 (Err(error), None) => {
                     out.warn(format!(
-                        "the demonstration has its own configuration; yours is wrong: {error}"
+                        "invalid configuration ignored, as the demonstration has its own: {error}"
                     ));
                     own
                 }
@@ -65,7 +65,7 @@ pub(crate) fn run(global: &Global, args: &Chat, out: &Out) -> anyhow::Result<Exi
         }
     };
     let folder = std::env::current_dir().map_err(|error| {
-        Error::new(ErrorKind::Io, "the working folder is not known")
+        Error::new(ErrorKind::Io, "cannot determine the working folder")
             .source(error)
             .hint("change to a folder that exists and that you may read")
     })?;
@@ -85,7 +85,7 @@ pub(crate) fn run(global: &Global, args: &Chat, out: &Out) -> anyhow::Result<Exi
     };
     let model = models.first().map(|model| model.card().name.clone()).unwrap_or_default();
     let builder = Runtime::builder(home.clone(), config).system_prompt(prompt);
-    // A script waits for what follows its turn; a person reads the answer meanwhile.
+    // A script waits for the work after its turn; a user reads the answer meanwhile.
     let runtime = wanted(builder.background(asks), models, args, window).build()?;
     let talk = Talk {
         runtime: &runtime,
@@ -102,7 +102,7 @@ pub(crate) fn run(global: &Global, args: &Chat, out: &Out) -> anyhow::Result<Exi
     }
 }
 
-/// The key of a session: as it is given, or that of a session of one's own.
+/// Returns the key of a session: as given, or made from a name.
 fn key(args: &Chat) -> ctx_core::Result<SessionKey> {
     let name = args.session.as_str();
     if name.contains(':') || name == "global" {
@@ -128,13 +128,15 @@ fn demo(args: &Chat, window: Option<Tokens>) -> Models {
     vec![Arc::new(model) as Arc<dyn ChatModel>]
 }
 
-/// The tools that the model may use. Where nobody is there to be asked, writing and running must be
-/// asked for by name.
+/// Returns the tools that the model may use. Without a user to ask, writing and running must be
+/// requested by name.
 fn tools(named: Option<&[Tool]>, asks: bool) -> ctx_core::Result<Vec<Tool>> {
     Ok(match named {
         Some(tools) if tools.len() > 1 && tools.contains(&Tool::None) => {
-            let error =
-                Error::new(ErrorKind::InvalidInput, "--tools names tools, and none besides");
+            let error = Error::new(
+                ErrorKind::InvalidInput,
+                "--tools: `none` cannot be combined with tools",
+            );
             return Err(error.hint("name the tools, or `none` alone"));
         }
         Some(tools) => tools.to_vec(),
@@ -143,7 +145,7 @@ fn tools(named: Option<&[Tool]>, asks: bool) -> ctx_core::Result<Vec<Tool>> {
     })
 }
 
-/// What was asked for on the command line.
+/// Applies the arguments of the command line.
 fn wanted(mut builder: Builder, models: Models, args: &Chat, window: Option<Tokens>) -> Builder {
     for model in models {
         builder = builder.fallback(model);

@@ -12,29 +12,29 @@ use serde::Serialize;
 use crate::args::Check;
 use crate::failure::misuse;
 use crate::files::{Existing, write_beside};
+use crate::format::{counted, escaped, shortened};
 use crate::out::{DIM, GREEN, Out, YELLOW};
 use crate::setup;
-use crate::words::{counted, harmless, shortened};
 
-/// Longer texts of problems are cut when they are printed for people.
+/// Maximum length of a problem's text when printed for users.
 const TEXT_CHARS: usize = 300;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
-    /// Whether nothing had to be repaired.
+struct CheckReport {
+    /// Whether nothing needed repair.
     ok: bool,
     session: SessionReport,
     problems: Vec<ProblemReport>,
     repaired_copy: Option<PathBuf>,
-    /// Where the bytes are that could not be read; null when there are none.
+    /// The file with the unreadable bytes; null if there are none.
     unreadable: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
 struct ProblemReport {
     kind: String,
-    /// `repaired`: damage that was read around; `carried`: unusual, and kept as it is.
+    /// `repaired`: damage that was skipped; `carried`: unusual, and kept unchanged.
     severity: Severity,
     line: Option<u64>,
     entry: Option<EntryId>,
@@ -43,7 +43,8 @@ struct ProblemReport {
 
 pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
     if args.repair && args.output.is_none() && setup::is_stdin(&args.session) {
-        let error = Error::new(ErrorKind::InvalidInput, "nothing stands beside standard input");
+        let error =
+            Error::new(ErrorKind::InvalidInput, "standard input has no folder for the copy");
         return Err(misuse(error.hint("name the repaired copy with --output")));
     }
     let transcript = setup::read(&args.session)?;
@@ -52,7 +53,7 @@ pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
         .inspect()?
         .into_iter()
         .map(|p| ProblemReport {
-            kind: p.kind.name().to_owned(),
+            kind: p.kind.name(),
             severity: p.severity,
             line: p.line,
             text: p.to_string(),
@@ -72,7 +73,7 @@ pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
         unreadable = keep_aside(&args.session, &transcript, path, existing)?;
     }
     let ok = problems.iter().all(|p| p.severity == Severity::Carried);
-    let report = Report { ok, session, problems, repaired_copy, unreadable };
+    let report = CheckReport { ok, session, problems, repaired_copy, unreadable };
     if args.json {
         out.json(&report)?;
     } else {
@@ -81,7 +82,7 @@ pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes what could not be read beside the copy, if there is anything.
+/// Writes the unreadable parts beside the copy, if there are any.
 fn keep_aside(
     session: &Path,
     transcript: &Transcript,
@@ -98,14 +99,14 @@ fn keep_aside(
     Ok(Some(path))
 }
 
-/// `session.jsonl` gets `session.repaired.jsonl` beside it.
+/// Returns `session.repaired.jsonl` for `session.jsonl`.
 fn beside(path: &Path) -> PathBuf {
     let mut name: OsString = path.file_stem().unwrap_or_default().to_owned();
     name.push(".repaired.jsonl");
     path.with_file_name(name)
 }
 
-fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
+fn print(report: &CheckReport, out: &Out) -> anyhow::Result<()> {
     let session = &report.session;
     for problem in &report.problems {
         let style = if problem.severity == Severity::Repaired { YELLOW } else { DIM };
@@ -114,7 +115,7 @@ fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
     let repaired = report.problems.iter().filter(|p| p.severity == Severity::Repaired).count();
     let mut verdict = match repaired {
         0 => format!("{GREEN}ok{GREEN:#}"),
-        n => format!("{}, read around", counted(n, "problem")),
+        n => format!("{}, skipped", counted(n, "problem")),
     };
     if repaired < report.problems.len() {
         let unusual = counted(report.problems.len() - repaired, "unusual thing");
@@ -124,18 +125,18 @@ fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
         "{verdict}: {}, {} read from {} ({})",
         counted(session.entries, "entry"),
         counted(session.messages, "message"),
-        harmless(&session.path),
+        escaped(&session.path),
         session.format,
     ))?;
     match &report.repaired_copy {
         Some(path) => {
-            out.line(format!("repaired copy: {}", harmless(&path.to_string_lossy())))?;
+            out.line(format!("repaired copy: {}", escaped(&path.to_string_lossy())))?;
             if let Some(path) = &report.unreadable {
-                out.line(format!("what could not be read: {}", harmless(&path.to_string_lossy())))?;
+                out.line(format!("unreadable parts: {}", escaped(&path.to_string_lossy())))?;
             }
         }
         None if !report.ok => {
-            out.note("--repair writes a repaired copy; the original stays as it is");
+            out.note("--repair writes a repaired copy; the original is not changed");
         }
         None => {}
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use ctx_compaction::Details;
 use ctx_core::{
     CompactRequest, CompactResult, Compacted, CompactionTrigger, ContextView, Entry, EntryId,
-    Error, ErrorKind, IdentifierPolicy, MemoryStore, SequentialIds, SummaryInstructions, Timestamp,
-    Tokens, TurnContext,
+    Error, ErrorKind, IdentifierPolicy, MemoryStore, SummaryInstructions, Timestamp, Tokens,
+    TurnContext,
 };
 use ctx_eval::Baseline;
 use ctx_session::Transcript;
@@ -20,33 +20,33 @@ use ctx_session::paths::Home;
 use serde::Serialize;
 
 use crate::args::{Compact, Global};
+use crate::engine_health::Fared;
+use crate::entry_ids::{ID_CHARS, ShortIds};
 use crate::failure::misuse;
-use crate::faring::Fared;
-use crate::keeping::{Keeping, Left, archive};
-use crate::named::{ID_CHARS, ShortIds};
+use crate::format::{escaped, escaped_lines, shortened, thousands};
 use crate::out::{BOLD, Out, terminal_columns};
 use crate::receipt;
 use crate::setup::{self, Fitted};
-use crate::words::{harmless, harmless_lines, shortened, thousands};
+use crate::stores::{Keeping, Left, archive};
 
-/// The result, and what became of it.
+/// The result, and how it was stored.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct CompactReport {
     #[serde(flatten)]
     result: CompactResult,
     #[serde(flatten)]
     fared: Fared,
-    /// The entry it was stored as; null for a dry run, or where nothing was compacted.
+    /// The entry it was stored as; null for a dry run, or if nothing was compacted.
     entry_id: Option<EntryId>,
     dry_run: bool,
-    /// Whether the session measures no more than the target afterwards; null without a target.
+    /// Whether the session fits into the target afterwards; null without a target.
     target_reached: Option<bool>,
-    /// Where the session is as it was; null unless it was written anew.
+    /// The path of the old session; null unless it was rewritten.
     archived: Option<PathBuf>,
 }
 
-/// How often the session is looked at anew, where another compaction was stored meanwhile.
+/// Maximum number of attempts if another compaction was stored meanwhile.
 const LOOKS: usize = 3;
 
 pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<ExitCode> {
@@ -59,7 +59,7 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
     }
     let target = args.target.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
     let home = Home::from_env()?;
-    // What is to be said of the session is said once.
+    // Report warnings about the session only once.
     let quiet = Out::silent();
     let mut looks = 1;
     let (planned, entry_id) = loop {
@@ -92,11 +92,11 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
     }
     let archived = if args.rewrite { written_anew(&args.session)? } else { None };
     let dry_run = args.dry_run;
-    let report = Report { result, fared, entry_id, dry_run, target_reached, archived };
+    let report = CompactReport { result, fared, entry_id, dry_run, target_reached, archived };
     if args.json {
         out.json(&report)?;
     } else {
-        // What the warning said is not said again.
+        // Do not repeat what the warning said.
         let told = fell_back.unwrap_or_default();
         print(&report, &transcript, args, &told, out)?;
     }
@@ -109,9 +109,9 @@ struct Planned {
     leaf: Option<EntryId>,
     now: Timestamp,
     before: Tokens,
-    /// The model that was to write the summary.
+    /// The requested summary model.
     writer: Option<String>,
-    /// Where what it takes out is archived.
+    /// Where the removed messages are archived.
     memory: Option<Arc<dyn MemoryStore>>,
     taken: Vec<Arc<Entry>>,
     fared: Fared,
@@ -126,9 +126,9 @@ impl Planned {
         out: &Out,
     ) -> anyhow::Result<Self> {
         let transcript = setup::open(&args.session, out)?;
-        if args.rewrite && !transcript.is_ours() {
+        if args.rewrite && !transcript.is_ctx_session() {
             let error =
-                Error::new(ErrorKind::InvalidInput, "only a session of ctx is written anew");
+                Error::new(ErrorKind::InvalidInput, "only a session of ctx can be rewritten");
             let path = args.session.display();
             let hint = format!("`ctx convert {path} --to ctx -o NEW` makes one");
             return Err(error.with("path", path).hint(hint).into());
@@ -138,7 +138,7 @@ impl Planned {
         let fitted = setup::fit(global, fit, &args.session, &transcript, keeping, out)?;
         let context = transcript.context(None)?;
         let leaf = transcript.leaf().cloned();
-        let sent = transcript.sent_forms(None)?;
+        let sent = transcript.projections(None)?;
         let ledger = Baseline::of(&transcript, &fitted.ledger)?.corrected(fitted.ledger);
         let mut view = ContextView::new(ledger).with_projections(sent);
         for entry in &context.entries {
@@ -146,10 +146,8 @@ impl Planned {
         }
         let now = clock::now();
         let turn = TurnContext {
-            now,
             last_request: context.entries.iter().rev().find_map(|e| e.timestamp()),
-            ids: Arc::new(SequentialIds::default()),
-            profile: fitted.profile,
+            ..TurnContext::at(now)
         };
         let session_id = transcript.header().id.clone().unwrap_or_default();
         let mut request = CompactRequest::new(session_id, view, turn, CompactionTrigger::Manual);
@@ -171,7 +169,7 @@ impl Planned {
         Ok(Self { transcript, leaf, now, before, writer, memory, taken, fared, result })
     }
 
-    /// Stores it, if there is anything to store and that is wanted.
+    /// Stores it, unless it is empty or this is a dry run.
     fn store(&self, home: &Home, args: &Compact) -> ctx_core::Result<Option<EntryId>> {
         let Some(compacted) = self.result.result.as_ref().filter(|_| !args.dry_run) else {
             return Ok(None);
@@ -180,14 +178,14 @@ impl Planned {
     }
 }
 
-/// The entries that a compaction takes out of the context.
+/// Returns the entries that a compaction removes from the context.
 fn taken_out(entries: &[Arc<Entry>], result: &CompactResult) -> Vec<Arc<Entry>> {
     let Some(compacted) = &result.result else { return Vec::new() };
     let before = |entry: &&Arc<Entry>| *entry.id() != compacted.first_kept_entry_id;
     entries.iter().take_while(before).cloned().collect()
 }
 
-/// Writes the session anew from its newest compaction, if it has one that was not yet.
+/// Rewrites the session from its newest compaction, if that was not done before.
 fn written_anew(session: &Path) -> anyhow::Result<Option<PathBuf>> {
     match rewrite_compacted(session) {
         Ok(rewritten) => Ok(Some(rewritten.archived)),
@@ -196,13 +194,13 @@ fn written_anew(session: &Path) -> anyhow::Result<Option<PathBuf>> {
     }
 }
 
-/// What the compactor says of its work.
+/// Returns the compactor's details.
 fn details(result: &CompactResult) -> Option<Details> {
     Details::from_json(result.result.as_ref()?.details.as_ref()?)
 }
 
 fn print(
-    report: &Report,
+    report: &CompactReport,
     transcript: &Transcript,
     args: &Compact,
     told: &str,
@@ -210,9 +208,9 @@ fn print(
 ) -> anyhow::Result<()> {
     let Some(compacted) = &report.result.result else {
         let reason = report.result.reason.as_deref().unwrap_or("no reason given");
-        out.line(format!("{BOLD}nothing compacted{BOLD:#}: {}", harmless(reason)))?;
+        out.line(format!("{BOLD}nothing compacted{BOLD:#}: {}", escaped(reason)))?;
         if !args.force {
-            out.note("--force compacts history that could stay too");
+            out.note("--force compacts anyway");
         }
         return Ok(());
     };
@@ -222,10 +220,10 @@ fn print(
         out.line("")?;
         receipt::print(&details.receipt, &ShortIds::of(transcript), told, out)?;
     }
-    let session = harmless(&args.session.to_string_lossy());
+    let session = escaped(&args.session.to_string_lossy());
     if let Some(archived) = &report.archived {
-        let archived = harmless(&archived.to_string_lossy());
-        out.note(format!("the session was written anew; as it was, it is {archived}"));
+        let archived = escaped(&archived.to_string_lossy());
+        out.note(format!("the session was rewritten; the old file is {archived}"));
         return Ok(());
     }
     match &report.entry_id {
@@ -239,8 +237,8 @@ fn print(
     Ok(())
 }
 
-/// CoPaw's block: how many messages, and the summary. On a terminal nobody reads Markdown's asterisks,
-/// and of a dry run nothing is complete.
+/// Prints the CoPaw block: the number of messages, and the summary. Markdown asterisks are omitted
+/// on a terminal; a dry run has another title.
 fn block(
     compacted: &Compacted,
     details: Option<&Details>,
@@ -257,6 +255,6 @@ fn block(
         out.line(format!("- Messages compacted: {}", details.receipt.messages))?;
     }
     out.line(format!("{marks}Compressed Summary:{marks}"))?;
-    out.line(harmless_lines(&compacted.summary))?;
+    out.line(escaped_lines(&compacted.summary))?;
     Ok(())
 }

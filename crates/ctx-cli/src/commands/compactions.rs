@@ -6,16 +6,16 @@ use std::process::ExitCode;
 use ctx_compaction::{Details, Receipt};
 use ctx_core::EntryId;
 use ctx_session::Transcript;
-use ctx_session::compactions::{CompactedBy, StoredCompaction};
+use ctx_session::compactions::{CompactionAuthor, StoredCompaction};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::args::Compactions;
-use crate::named::ShortIds;
+use crate::entry_ids::ShortIds;
+use crate::format::{escaped, thousands};
 use crate::out::{Cell, DIM, GREEN, Out, Table};
 use crate::receipt;
 use crate::setup;
-use crate::words::{harmless, thousands};
 
 pub(crate) fn run(args: &Compactions, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Compactions, out: &Out) -> anyhow::Result<ExitCode> {
     } else {
         out.line(rows(&list, &ShortIds::of(&transcript)))?;
         if let Some(undo) = list.iter().rev().find_map(|compaction| compaction.undone_by.as_ref()) {
-            let session = harmless(&args.session.to_string_lossy());
+            let session = escaped(&args.session.to_string_lossy());
             let undo = ShortIds::of(&transcript).show(undo);
             out.note(format!(
                 "`ctx compact {session} --undo --compaction {undo}` brings back what {undo} undid"
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Compactions, out: &Out) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes messages that no model is sent out of the counts, so that they are those of the receipts.
+/// Excludes messages that are never sent to a model from the counts, to match those of the receipts.
 fn count_what_was_seen(
     transcript: &Transcript,
     list: &mut [StoredCompaction],
@@ -46,9 +46,9 @@ fn count_what_was_seen(
     if list.is_empty() {
         return Ok(());
     }
-    let line = transcript.line_to(None)?;
+    let line = transcript.messages_to(None)?;
     let mut places: HashMap<&EntryId, usize> = HashMap::with_capacity(line.len());
-    // How many of those before a place no model is sent.
+    // Running count of the messages that are never sent.
     let mut unseen = vec![0];
     let mut so_far = 0;
     for (place, item) in line.iter().enumerate() {
@@ -84,9 +84,11 @@ fn rows(list: &[StoredCompaction], ids: &ShortIds<'_>) -> String {
         };
         let writer = match (&receipt, compaction.by) {
             (Some(receipt), _) => receipt::writer(receipt),
-            (None, CompactedBy::Agent) => "the agent".to_owned(),
-            (None, CompactedBy::Extension) => "an extension".to_owned(),
-            (None, CompactedBy::Ctx) => engine_of(compaction).unwrap_or_else(|| "ctx".to_owned()),
+            (None, CompactionAuthor::Agent) => "the agent".to_owned(),
+            (None, CompactionAuthor::Extension) => "an extension".to_owned(),
+            (None, CompactionAuthor::Ctx) => {
+                engine_of(compaction).unwrap_or_else(|| "ctx".to_owned())
+            }
         };
         let when = compaction.timestamp.and_then(|at| Timestamp::from_millisecond(at.0).ok());
         let mut row: Vec<Cell> = vec![
@@ -103,19 +105,19 @@ fn rows(list: &[StoredCompaction], ids: &ShortIds<'_>) -> String {
         );
         row
     });
-    // A row with ids in full would not fit into 80 columns; --json has them.
+    // Rows with full ids would exceed 80 columns; --json has them.
     let header = ["id", "messages", "tokens", "after", "kept", "by", "state", "when"];
     let spared = &["when", "messages", "by", "kept"];
     Table::new(&header, rows.collect(), 5).without(spared).fitted()
 }
 
-/// The engine that made a compaction in the place of ctx's own summarisers.
+/// Returns the engine of a compaction that ctx's own summarisers did not make.
 fn engine_of(compaction: &StoredCompaction) -> Option<String> {
     let details: Value = serde_json::from_str(compaction.details.as_ref()?.as_str()).ok()?;
-    details.get("engine")?.as_str().map(harmless)
+    details.get("engine")?.as_str().map(escaped)
 }
 
-/// The receipt of a compaction that ctx made.
+/// Returns the receipt of a compaction that ctx made.
 pub(crate) fn receipt_of(compaction: &StoredCompaction) -> Option<Receipt> {
     let details = serde_json::from_str(compaction.details.as_ref()?.as_str()).ok()?;
     Some(Details::from_json(&details)?.receipt)

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ctx_engine_registry::Config;
+use ctx_config::Config;
 
 use crate::args::{self, Global};
 use crate::models;
@@ -37,8 +37,8 @@ pub(crate) fn run(global: &Global, command: args::Config, out: &Out) -> anyhow::
                     "ok": true, "path": path, "profile": config.profile(), "warnings": warnings,
                 }))?;
             } else {
-                let path = path.unwrap_or_else(|| "defaults (there is no file)".to_owned());
-                let path = crate::words::harmless(&path);
+                let path = path.unwrap_or_else(|| "defaults (no file)".to_owned());
+                let path = crate::format::escaped(&path);
                 out.line(format!("{GREEN}ok{GREEN:#} {path}, profile {}", config.profile()))?;
             }
         }
@@ -46,7 +46,7 @@ pub(crate) fn run(global: &Global, command: args::Config, out: &Out) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-/// The configuration, if nothing is wrong with it. All but the last error are printed here.
+/// Returns the configuration if it is valid. All errors but the last are printed here.
 fn sound(global: &Global, file: Option<&PathBuf>, out: &Out) -> anyhow::Result<Config> {
     let path = file.map_or_else(|| setup::config_file(global), |file| Ok(Some(file.clone())))?;
     let text = path.as_ref().and_then(|path| ctx_disk::read_to_string(path).ok());

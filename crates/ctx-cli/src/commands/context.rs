@@ -11,50 +11,51 @@ use serde::Serialize;
 
 use crate::args::{Context, Global};
 use crate::failure::misuse;
+use crate::format::{counted, escaped_lines, thousands};
 use crate::out::Out;
 use crate::setup::{self, parse_tokens};
-use crate::words::{counted, harmless_lines, thousands};
-use crate::workspace::{self, Opened};
+use crate::workspace::{self, OpenWorkspace};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report<'a> {
+struct ContextReport<'a> {
     workspace: &'a std::path::Path,
     question: &'a str,
-    /// What of the text would have made ctx look by itself.
-    trigger: Option<Said<'a>>,
+    /// The part of the text that would trigger the search automatically.
+    trigger: Option<TriggerReport<'a>>,
     budget: Tokens,
     tokens: Tokens,
-    /// The block as a request would carry it; null where nothing fits.
+    /// The block as a request would carry it; null if nothing fits.
     block: Option<&'a str>,
-    snippets: Vec<Shown<'a>>,
-    /// How many would have fitted, but their files changed while they were looked for.
+    snippets: Vec<SnippetRow<'a>>,
+    /// Number of matches dropped because their files changed during the search.
     stale: usize,
 }
 
 #[derive(Serialize)]
-struct Said<'a> {
+struct TriggerReport<'a> {
     kind: &'static str,
     text: &'a str,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown<'a> {
+struct SnippetRow<'a> {
     #[serde(flatten)]
     snippet: &'a Snippet,
     in_block: bool,
 }
 
 pub(crate) fn run(global: &Global, args: &Context, out: &Out) -> anyhow::Result<ExitCode> {
-    let Some(question) = question_of(&args.question) else {
-        let error = Error::new(ErrorKind::InvalidInput, "the question says too little");
+    let asked = args.question.join(" ");
+    let Some(question) = question_of(&asked) else {
+        let error = Error::new(ErrorKind::InvalidInput, "the question is too short");
         return Err(misuse(
             error.hint("ask with three letters or more, or two characters of Chinese"),
         ));
     };
     let opened = workspace::open(global, args.workspace.as_deref(), &args.of)?;
-    let Opened { workspace, config, counter, .. } = &opened;
+    let OpenWorkspace { workspace, config, counter, .. } = &opened;
     let budget = match &args.budget {
         Some(text) => parse_tokens(text).map_err(misuse)?,
         None => Tokens(config.budget_tokens),
@@ -68,11 +69,11 @@ pub(crate) fn run(global: &Global, args: &Context, out: &Out) -> anyhow::Result<
     let block = build_context(&snippets, budget, counter);
     if args.json {
         let in_block = block.as_ref().map_or(0, |block| block.snippets);
-        let shown = |(at, snippet)| Shown { snippet, in_block: at < in_block };
-        out.json(&Report {
+        let shown = |(at, snippet)| SnippetRow { snippet, in_block: at < in_block };
+        out.json(&ContextReport {
             workspace: workspace.folder(),
             question,
-            trigger: should_search(&args.question).map(said),
+            trigger: should_search(&asked).map(said),
             budget,
             tokens: block.as_ref().map_or(Tokens::ZERO, |block| block.tokens),
             block: block.as_ref().map(|block| block.text.as_str()),
@@ -83,18 +84,18 @@ pub(crate) fn run(global: &Global, args: &Context, out: &Out) -> anyhow::Result<
     }
     match &block {
         Some(block) => {
-            out.line(harmless_lines(&block.text))?;
+            out.line(escaped_lines(&block.text))?;
             note(block, snippets.len(), budget, out);
         }
-        None if snippets.is_empty() => out.note("nothing in the workspace fits the question"),
+        None if snippets.is_empty() => out.note("nothing in the workspace matches the question"),
         None => out.note(format!("no snippet fits into {budget} tokens")),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The vector of the question, where a model makes them, after those of chunks that had none.
+/// Returns the vector of the question, if a model makes them, after adding missing vectors of chunks.
 fn vector(
-    opened: &Opened,
+    opened: &OpenWorkspace,
     question: &str,
     out: &Out,
 ) -> anyhow::Result<Option<(Embedding, Vec<f32>)>> {
@@ -106,7 +107,7 @@ fn vector(
             Ok(Some(vector))
         }
         Err(error) => {
-            out.warn(format!("words alone decide what is found: {error}"));
+            out.warn(format!("searching by words only, without vectors: {error}"));
             Ok(None)
         }
     }
@@ -122,17 +123,17 @@ fn note(block: &ContextBlock, found: usize, budget: Tokens, out: &Out) {
     );
     if found > block.snippets {
         note.push_str(&format!(
-            "; {} more had no room",
+            "; {} more did not fit",
             thousands((found - block.snippets) as u64)
         ));
     }
     out.note(note);
 }
 
-fn said(trigger: Trigger<'_>) -> Said<'_> {
+fn said(trigger: Trigger<'_>) -> TriggerReport<'_> {
     match trigger {
-        Trigger::Command(text) => Said { kind: "command", text },
-        Trigger::File(text) => Said { kind: "file", text },
-        Trigger::Word(text) => Said { kind: "word", text },
+        Trigger::Command(text) => TriggerReport { kind: "command", text },
+        Trigger::File(text) => TriggerReport { kind: "file", text },
+        Trigger::Word(text) => TriggerReport { kind: "word", text },
     }
 }

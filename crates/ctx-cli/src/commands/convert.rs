@@ -9,17 +9,17 @@ use ctx_session::{ConvertOptions, Format};
 use crate::args::Convert;
 use crate::failure::misuse;
 use crate::files::{Existing, Readers, write_for};
+use crate::format::{counted, shortened};
 use crate::out::Out;
 use crate::setup;
-use crate::words::{counted, shortened};
 
-/// Room for the name of a format.
+/// Maximum length of a format name.
 const NAME_CHARS: usize = 40;
 
 pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
     let format = written_format(&args.to).map_err(misuse)?;
     let options = ConvertOptions { compacted: args.compacted };
-    let refused = |error: Error| match args.compacted && format != Format::PonyBunny {
+    let refused = |error: Error| match args.compacted && !format.holds_compacted_history() {
         true => misuse(error),
         false => error.into(),
     };
@@ -27,8 +27,8 @@ pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
     let converted = match &args.output {
         Some(path) => {
             let existing = Existing::replaced_if(args.force);
-            // Sessions of ctx are for their owner alone, as those are that it creates itself.
-            let readers = if format == Format::Ctx { Readers::Owner } else { Readers::Usual };
+            // Sessions of ctx are readable by their owner only, like those that ctx creates itself.
+            let readers = if format.takes_entries() { Readers::Owner } else { Readers::Usual };
             let converted = write_for(readers, &args.session, path, existing, |writer| {
                 transcript.convert_with(format, options, writer).map_err(refused)
             })?;
@@ -50,11 +50,13 @@ pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The format of that name, if it is one that can be written.
+/// Returns the format of that name, if it can be written.
 fn written_format(name: &str) -> Result<Format, Error> {
     name.parse().map_err(|_| {
         let name = shortened(name, NAME_CHARS);
         let error = Error::new(ErrorKind::InvalidInput, format!("unknown format '{name}'"));
-        error.hint("the formats that can be written are ctx, pi, openai, anthropic, ponybunny")
+        let targets = Format::targets().collect::<Vec<_>>().join(", ");
+        let targets = targets.rsplit_once(", ").map(|(all, last)| format!("{all} or {last}"));
+        error.hint(format!("use {}", targets.unwrap_or_default()))
     })
 }

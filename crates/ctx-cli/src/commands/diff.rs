@@ -2,33 +2,34 @@
 
 use std::process::ExitCode;
 
-use ctx_compaction::{Fate, Survival};
-use ctx_core::{Counter, Error, ErrorKind};
-use ctx_eval::Diff as Report;
+use ctx_compaction::{FactStatus, TracedFact};
+use ctx_config::SystemRules;
+use ctx_core::{Error, ErrorKind};
+use ctx_eval::CompactionDiff as Report;
 use ctx_session::Transcript;
 use ctx_session::compactions::StoredCompaction;
 
 use crate::args::{Diff, Global};
-use crate::named::{ShortIds, find_compaction, lists_compactions};
+use crate::entry_ids::{ShortIds, find_compaction, lists_compactions};
+use crate::format::{counted, escaped, shortened, thousands};
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::receipt;
 use crate::setup;
-use crate::words::{counted, harmless, shortened, thousands};
 
-/// Room for a fact.
+/// Maximum length of a fact.
 const FACT_CHARS: usize = 90;
 
-/// How many facts of each fate are printed before the rest is only counted.
+/// Maximum number of facts printed per outcome; the rest is counted.
 const LISTED: usize = 30;
 
 pub(crate) fn run(global: &Global, args: &Diff, out: &Out) -> anyhow::Result<ExitCode> {
-    let counter = Counter::for_profile(setup::config(global)?.profile());
+    let counter = setup::config(global)?.section::<SystemRules>()?.counter;
     let transcript = setup::open(&args.session, out)?;
     let list = transcript.compaction_list(None)?;
     let compaction = choose(&transcript, &list, args)?;
     let mut report = Report::of_stored(&transcript, compaction, &counter)?;
     if args.lost {
-        report.facts.retain(|fact| fact.survives == Fate::Lost);
+        report.facts.retain(|fact| fact.status == FactStatus::Lost);
     }
     if args.json {
         out.json(&report)?;
@@ -38,7 +39,7 @@ pub(crate) fn run(global: &Global, args: &Diff, out: &Out) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// The compaction that was named, or the newest in force.
+/// Returns the named compaction, or the newest one in force.
 fn choose<'a>(
     transcript: &Transcript,
     list: &'a [StoredCompaction],
@@ -53,7 +54,7 @@ fn choose<'a>(
         None => list.iter().rfind(|compaction| !compaction.undone),
     };
     found.ok_or_else(|| match (named, list.is_empty()) {
-        (Some(id), false) => Error::new(ErrorKind::NotFound, format!("'{id}' is no compaction"))
+        (Some(id), false) => Error::new(ErrorKind::NotFound, format!("'{id}' is not a compaction"))
             .hint(lists_compactions(&args.session))
             .into(),
         _ => Error::new(ErrorKind::NotFound, "the session has no compaction in force")
@@ -70,20 +71,20 @@ fn print(report: &Report, ids: &ShortIds<'_>, args: &Diff, out: &Out) -> anyhow:
         thousands(tokens),
         ids.show(&report.compaction),
     ))?;
-    let of = |wanted: fn(&Fate) -> bool| {
-        report.facts.iter().filter(move |fact| wanted(&fact.survives)).collect::<Vec<_>>()
+    let of = |wanted: fn(&FactStatus) -> bool| {
+        report.facts.iter().filter(move |fact| wanted(&fact.status)).collect::<Vec<_>>()
     };
-    let lost = of(|fate| *fate == Fate::Lost);
-    let summarised = of(|fate| matches!(fate, Fate::Summary { .. }));
-    let kept = of(|fate| matches!(fate, Fate::Kept { .. }));
-    section("not seen any more", RED, &lost, ids, out)?;
+    let lost = of(|fate| *fate == FactStatus::Lost);
+    let summarised = of(|fate| matches!(fate, FactStatus::Summary { .. }));
+    let kept = of(|fate| matches!(fate, FactStatus::Kept { .. }));
+    section("lost", RED, &lost, ids, out)?;
     if !args.lost {
         section("in the summary", GREEN, &summarised, ids, out)?;
         section("in messages that were kept", YELLOW, &kept, ids, out)?;
     }
     if let Some(fact) = lost.first() {
         let (session, entry) =
-            (harmless(&args.session.to_string_lossy()), ids.show(&fact.fact.entry));
+            (escaped(&args.session.to_string_lossy()), ids.show(&fact.fact.entry));
         out.note(format!("the originals are in the transcript: `ctx expand {session} {entry}`"));
     }
     Ok(())
@@ -92,14 +93,14 @@ fn print(report: &Report, ids: &ShortIds<'_>, args: &Diff, out: &Out) -> anyhow:
 fn section(
     title: &str,
     style: anstyle::Style,
-    facts: &[&Survival],
+    facts: &[&TracedFact],
     ids: &ShortIds<'_>,
     out: &Out,
 ) -> anyhow::Result<()> {
     out.line(format!("{style}{title}{style:#}: {}", counted(facts.len(), "fact")))?;
     let rows = facts.iter().take(LISTED).map(|survival| {
-        let place = match &survival.survives {
-            Fate::Kept { entry } => format!("now in {}", ids.show(entry)),
+        let place = match &survival.status {
+            FactStatus::Kept { entry } => format!("now in {}", ids.show(entry)),
             _ => ids.show(&survival.fact.entry),
         };
         let cells: [Cell; 3] = [

@@ -1,9 +1,9 @@
-//! `ctx engine-host`: not for people. The carrier of processes runs it for a library that the user
-//! does not trust with the process of ctx itself.
+//! `ctx engine-host`: for internal use. The process transport runs it for a library that the user
+//! does not trust to run inside ctx itself.
 
 use std::process::ExitCode;
 
-use ctx_engine_registry::carrier::host_library;
+use ctx_engine_registry::foreign::transport::host_library;
 
 use crate::args::EngineHost;
 

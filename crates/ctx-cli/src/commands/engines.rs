@@ -1,4 +1,4 @@
-//! `ctx engines`: what there is, and installing and removing it. One subcommand a file.
+//! `ctx engines`: lists, installs and removes engines. One file per subcommand.
 
 mod add;
 mod check;

@@ -7,26 +7,26 @@ mod recall;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ctx_core::{Counter, Error, ErrorKind, Profile};
+use ctx_config::Profile;
+use ctx_core::{Counter, Error, ErrorKind};
 use ctx_eval::eval::{
-    Candidate, Contender, EvalReport, EvalSetup, PRESETS, Preset, RowKind, SessionEval, evaluate,
-    page,
+    EngineArm, EvalArm, EvalReport, EvalSetup, PRESETS, Preset, RowKind, SessionEval, evaluate,
 };
 use ctx_eval::{Baseline, SessionReport};
 
 use crate::args::{Eval, EvalCommand, Fit, Global, Summaries};
 use crate::failure::misuse;
 use crate::files::{Existing, is_same_file, write_beside};
-use crate::keeping::Keeping;
 use crate::out::Out;
 use crate::setup::{self, Fitted};
+use crate::stores::Keeping;
 
 pub(crate) fn run(global: &Global, args: &Eval, out: &Out) -> anyhow::Result<ExitCode> {
     if let Some(EvalCommand::Recall(args)) = &args.command {
         return recall::run(global, args, out);
     }
     if !(0.05..=0.9).contains(&args.compact_to) {
-        let error = Error::new(ErrorKind::InvalidInput, "--compact-to is no share of a session");
+        let error = Error::new(ErrorKind::InvalidInput, "invalid --compact-to");
         let error = error.with("value", args.compact_to).hint("give a number from 0.05 to 0.9");
         return Err(misuse(error));
     }
@@ -38,14 +38,14 @@ pub(crate) fn run(global: &Global, args: &Eval, out: &Out) -> anyhow::Result<Exi
     }
     let report = EvalReport::of(sessions, &counter, args.compact_to);
     if report.rows.iter().all(|row| row.requests == 0) {
-        out.warn("the transcripts hold no answer of a model, so there is no request to replay");
+        out.warn("no requests to replay: the transcripts have no answers of a model");
     }
-    if let Some(path) = &args.html {
-        // Whichever of them the page would replace, it must not.
+    if let Some(path) = &args.page.html {
+        // The page must not replace any of the sessions.
         let source = args.sessions.iter().find(|session| is_same_file(session, path));
         let source = source.or(args.sessions.first()).map_or(Path::new("-"), |path| path);
-        write_beside(source, path, Existing::page(path, args.force), |writer| {
-            Ok(page::write(&report, writer)?)
+        write_beside(source, path, Existing::page(path, args.page.force), |writer| {
+            Ok(ctx_inspector::pages::eval::write(&report, writer)?)
         })?;
         out.note(format!("page written to {}", path.display()));
     }
@@ -73,7 +73,7 @@ fn session(
     out: &Out,
 ) -> anyhow::Result<SessionEval> {
     let transcript = setup::open(path, out)?;
-    // One warning of a small window is enough for all candidates.
+    // One warning about a small window is enough for all candidates.
     let quiet = Out::silent();
     let fit = |profile: Option<Profile>, engine: Option<&String>, out: &Out| {
         let fit = Fit {
@@ -84,24 +84,24 @@ fn session(
             counter: None,
             model: args.model.clone(),
         };
-        // A comparison asks no model: it is to be the same each time.
+        // A comparison calls no model, so that its result is always the same.
         let summaries = Summaries { summary_model: Some("none".to_owned()) };
         setup::fit(global, (&fit, &summaries), path, &transcript, Keeping::nothing(), out)
     };
     let base = fit(None, None, out)?;
-    let profiles = match args.profiles.as_slice() {
-        [] => &Profile::ALL,
-        some => some,
+    let profiles = match args.profiles.is_empty() {
+        true => Profile::all().collect(),
+        false => args.profiles.clone(),
     };
-    let mut candidates = vec![Candidate::Nothing];
-    for &profile in profiles {
+    let mut candidates = vec![EvalArm::FullHistory];
+    for profile in profiles {
         let fitted = fit(Some(profile), None, &quiet)?;
         candidates.push(contender(profile.name(), RowKind::Profile, fitted));
     }
     for id in &args.engines {
         candidates.push(contender(id, RowKind::Engine, fit(None, Some(id), &quiet)?));
     }
-    candidates.extend(presets.iter().copied().map(Candidate::Preset));
+    candidates.extend(presets.iter().copied().map(EvalArm::Preset));
 
     let count = |text: Option<String>| text.map(|text| counter.text(&text)).unwrap_or_default();
     let setup = EvalSetup {
@@ -123,12 +123,11 @@ fn session(
     Ok(evaluated)
 }
 
-fn contender(name: &str, kind: RowKind, fitted: Fitted) -> Candidate {
-    Candidate::Engine(Contender {
+fn contender(name: &str, kind: RowKind, fitted: Fitted) -> EvalArm {
+    EvalArm::Engine(EngineArm {
         name: name.to_owned(),
         kind,
         engine: fitted.engine,
-        profile: fitted.profile,
         ledger: fitted.ledger,
     })
 }

@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use ctx_core::{Entry, Message};
-use ctx_runtime::cited::{Piece, expand, pieces};
+use ctx_runtime::lookup::cited::{MessagePart, expand, message_parts};
 use serde_json::value::RawValue;
 
 use crate::args::Expand;
-use crate::named::{ID_CHARS, lists_entries};
+use crate::entry_ids::{ID_CHARS, lists_entries};
+use crate::format::{escaped, escaped_lines, shortened};
 use crate::out::{BOLD, DIM, Out};
 use crate::setup;
-use crate::words::{harmless, harmless_lines, shortened};
 
 pub(crate) fn run(args: &Expand, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
@@ -37,10 +37,10 @@ fn print(entry: &Entry, message: &Message, out: &Out) -> anyhow::Result<()> {
     let time = entry.timestamp().and_then(|at| jiff::Timestamp::from_millisecond(at.0).ok());
     let time = time.map(|time| format!(" {DIM}{time:.0}{DIM:#}")).unwrap_or_default();
     let id = shortened(entry.id(), ID_CHARS);
-    out.line(format!("{BOLD}{}{BOLD:#} {id}{time}", harmless(message.role.name())))?;
-    for Piece { label, text, is_thought } in pieces(message) {
+    out.line(format!("{BOLD}{}{BOLD:#} {id}{time}", escaped(message.role.name())))?;
+    for MessagePart { label, text, is_thought } in message_parts(message) {
         let is_below = label.is_some_and(|label| label.ends_with(':'));
-        let text = harmless_lines(&text);
+        let text = escaped_lines(&text);
         match label {
             Some(label) if is_below => out.line(format!("{DIM}{label}{DIM:#}\n{text}"))?,
             Some(label) => out.line(format!("{DIM}{label}{DIM:#} {text}"))?,

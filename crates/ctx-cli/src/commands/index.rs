@@ -6,15 +6,15 @@ use ctx_memory::workspace::{IndexReport, Skipped};
 use serde::Serialize;
 
 use crate::args::{Global, Index};
+use crate::format::{bytes, counted, escaped, thousands};
 use crate::out::{BOLD, DIM, Out};
-use crate::words::{bytes, counted, harmless, thousands};
 use crate::workspace;
 
 #[derive(Serialize)]
-struct Report {
+struct IndexOutput {
     #[serde(flatten)]
     update: IndexReport,
-    /// How many were made now; null where no model makes any.
+    /// Number of new vectors; null without a model.
     vectors: Option<usize>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn run(global: &Global, args: &Index, out: &Out) -> anyhow::Result<Ex
             });
             out.json(&report)?;
         } else {
-            let what = if was_there { "removed" } else { "there is none" };
+            let what = if was_there { "removed" } else { "none" };
             out.line(format!("index: {what}"))?;
         }
         return Ok(ExitCode::SUCCESS);
@@ -41,7 +41,7 @@ pub(crate) fn run(global: &Global, args: &Index, out: &Out) -> anyhow::Result<Ex
         None => None,
     };
     if args.json {
-        out.json(&Report { update, vectors })?;
+        out.json(&IndexOutput { update, vectors })?;
     } else {
         print(&update, out)?;
         if let Some(vectors) = vectors {
@@ -52,7 +52,7 @@ pub(crate) fn run(global: &Global, args: &Index, out: &Out) -> anyhow::Result<Ex
 }
 
 fn print(report: &IndexReport, out: &Out) -> anyhow::Result<()> {
-    out.line(format!("{BOLD}{}{BOLD:#}", harmless(&report.folder.to_string_lossy())))?;
+    out.line(format!("{BOLD}{}{BOLD:#}", escaped(&report.folder.to_string_lossy())))?;
     out.line(format!("{}, {}", counted(report.files, "file"), counted(report.chunks, "chunk")))?;
     let number = |n: usize| thousands(n as u64);
     out.line(format!(

@@ -2,32 +2,31 @@
 
 use std::net::SocketAddr;
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
+use ctx_inspector::replay::{self, ReplaySettings, Replays};
+use ctx_inspector::{Inspector, MemorySearch};
 use ctx_server::http::{Server, Shutdown};
-use ctx_server::inspect::replay::{self, Replays, With};
-use ctx_server::inspect::{Inspector, MemorySearch, Source};
 use ctx_session::discover::AgentHomes;
 use ctx_session::paths::Home;
 use serde::Serialize;
 
 use crate::args::{Fit, Global, Inspect};
-use crate::ending;
 use crate::failure::misuse;
 use crate::out::Out;
 use crate::selection;
 use crate::session_args;
 use crate::setup;
+use crate::shutdown;
 
-/// So long the end waits for answers that are being written.
+/// How long the program waits at its end for answers in progress.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Where the page is.
+/// The address of the page.
 #[derive(Serialize)]
 struct Address {
     url: String,
-    /// The session that was named, in the API.
+    /// The named session, in the API.
     session: Option<String>,
 }
 
@@ -42,22 +41,22 @@ pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<
     let agents = if alone { AgentHomes::default() } else { AgentHomes::from_env() };
     let fit = fit_of(&args.fit)?;
     let memory = MemorySearch::new(config.clone(), home.clone());
-    let with = With { config, home, fit };
-    let replays = Arc::new(Replays::new(with, files.clone(), !alone).with_agents(agents));
+    let with = ReplaySettings { config, home, fit };
+    let replays = Replays::new(with, files.clone(), !alone).with_agents(agents);
     let named = files.first().filter(|_| !alone).map(|path| path.to_string_lossy());
     let session = named.map(|named| replays.find(&named)).transpose()?;
     let token = setup::token(args.token.as_deref())?;
     let shutdown = Shutdown::default();
-    let inspector = Inspector::new(vec![replays as Arc<dyn Source>])
+    let inspector = Inspector::new(replays)
         .with_memory(memory)
         .with_token(token.is_some())
         .with_shutdown(shutdown.clone());
     let stop = shutdown.clone();
-    ending::on_interrupt(move || stop.stop());
+    shutdown::on_interrupt(move || stop.stop());
     let listen = SocketAddr::new(args.listen.ip(), args.port.unwrap_or(args.listen.port()));
     let server = Server { token, grace: GRACE, ..Server::new(listen) };
     let served = setup::block_on_threads(async {
-        let other = "another program may have the port: name another with --port or --listen";
+        let other = "another program may use the port: set another one with --port or --listen";
         let bound = server.bind().await.map_err(|error| error.hint(other))?;
         let hash = session.as_ref().map(|id| format!("#/s/{id}")).unwrap_or_default();
         let address = Address { url: format!("{}/{hash}", bound.url()), session };
@@ -68,7 +67,7 @@ pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<
         if args.open
             && let Err(error) = opened(&address.url)
         {
-            out.warn(format!("the browser cannot be opened: {error}"));
+            out.warn(format!("cannot open the browser: {error}"));
         }
         out.note("Ctrl-C ends it");
         bound.serve(inspector.router_alone(), shutdown).await;
@@ -77,7 +76,7 @@ pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<
     served.map(|()| ExitCode::SUCCESS)
 }
 
-/// Opens a page in `$BROWSER`, else in the browser of the system.
+/// Opens a page in `$BROWSER`, else in the system's browser.
 fn opened(url: &str) -> std::io::Result<()> {
     let browser = std::env::var_os("BROWSER").filter(|browser| !browser.is_empty());
     let (program, first): (_, &[&str]) = match (browser, std::env::consts::OS) {
@@ -89,14 +88,14 @@ fn opened(url: &str) -> std::io::Result<()> {
     let mut command = Command::new(program);
     let command = command.args(first).arg(url).stdin(Stdio::null());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    // Nobody waits for a browser, but the system wants to be asked how it ended.
+    // Not waited for here, but the process must be reaped.
     std::thread::spawn(move || child.wait());
     Ok(())
 }
 
-/// What every session is fitted to.
-fn fit_of(fit: &Fit) -> anyhow::Result<replay::Fit> {
-    Ok(replay::Fit {
+/// Returns what every session is fitted to.
+fn fit_of(fit: &Fit) -> anyhow::Result<replay::ReplayOverrides> {
+    Ok(replay::ReplayOverrides {
         window: fit.window.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?,
         engine: fit.engine.clone(),
         agent: fit.agent.clone(),

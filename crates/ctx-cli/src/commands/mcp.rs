@@ -6,33 +6,33 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use ctx_memory::archive::ArchivedSessions;
-use ctx_runtime::Archiver;
+use ctx_runtime::lookup::Archiver;
 use ctx_runtime::lookup::{Lookup, find_session};
 use ctx_server::Host;
 use ctx_server::http;
-use ctx_server::mcp::{Meant, Others, PATH, Server, Setup, Writes, routes, serve_stdio};
+use ctx_server::mcp::{OtherAgents, PATH, Server, SessionRef, Setup, Writes, routes, serve_stdio};
 use ctx_session::discover::AgentHomes;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
 use crate::args::{Global, Mcp};
-use crate::ending;
 use crate::failure::misuse;
+use crate::format::escaped;
 use crate::out::Out;
 use crate::setup;
-use crate::words::harmless;
+use crate::shutdown;
 
 pub(crate) fn run(global: &Global, args: &Mcp, out: &Out) -> anyhow::Result<ExitCode> {
     let agent: FileId = args.agent.parse().map_err(misuse)?;
     let host = Host { config: setup::config(global)?, home: Home::from_env()? };
     let session = args.session.as_deref().map(meant);
-    if let Some(Meant::Named(named)) = &session
+    if let Some(SessionRef::Named(named)) = &session
         && find_session(&host.home, &agent, named)?.is_none()
     {
-        // It may begin later.
-        out.warn(format!("there is no session '{}' of agent {agent} yet", harmless(named)));
+        // It may be created later.
+        out.warn(format!("agent {agent} has no session '{}' yet", escaped(named)));
     }
-    // Only clients over HTTP show one.
+    // Only clients over HTTP send a token.
     let token = match args.http {
         Some(_) => setup::token(args.token.as_deref())?,
         None => None,
@@ -56,12 +56,12 @@ pub(crate) fn run(global: &Global, args: &Mcp, out: &Out) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// The sessions of other agents, which are archived from now on where the configuration says so.
-fn others(host: &Host, agent: &FileId, reads_only: bool, out: &Out) -> anyhow::Result<Others> {
+/// Opens the sessions of other agents, which are archived from now on if configured.
+fn others(host: &Host, agent: &FileId, reads_only: bool, out: &Out) -> anyhow::Result<OtherAgents> {
     let (homes, folder) = (AgentHomes::from_env(), std::env::current_dir().unwrap_or_default());
     let lookup = Lookup::open(&host.config, host.home.clone(), agent.clone())?;
     if reads_only || !lookup.config.archive_sessions {
-        return Ok(Others { homes, folder, archiver: None });
+        return Ok(OtherAgents { homes, folder, archiver: None });
     }
     if !ArchivedSessions::of(&lookup.folder).exists() {
         out.note(format!(
@@ -73,7 +73,7 @@ fn others(host: &Host, agent: &FileId, reads_only: bool, out: &Out) -> anyhow::R
         ));
     }
     let archiver = Archiver::start(Arc::new(lookup), homes.clone(), folder.clone())?;
-    Ok(Others { homes, folder, archiver: Some(archiver) })
+    Ok(OtherAgents { homes, folder, archiver: Some(archiver) })
 }
 
 fn over_http(
@@ -87,17 +87,17 @@ fn over_http(
         out.line(format!("{}{PATH}", bound.url()))?;
         let shutdown = http::Shutdown::default();
         let (interrupted, terminated) = (shutdown.clone(), shutdown.clone());
-        ending::on_interrupt(move || interrupted.stop());
-        ending::on_term(move || terminated.stop());
+        shutdown::on_interrupt(move || interrupted.stop());
+        shutdown::on_term(move || terminated.stop());
         bound.serve(routes(server), shutdown).await;
         anyhow::Ok(())
     })
 }
 
-fn meant(named: &str) -> Meant {
+fn meant(named: &str) -> SessionRef {
     let path = Path::new(named);
     match path.is_file() {
-        true => Meant::File(path.to_owned()),
-        false => Meant::Named(named.to_owned()),
+        true => SessionRef::File(path.to_owned()),
+        false => SessionRef::Named(named.to_owned()),
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn run(global: &Global, args: &args::Memory, out: &Out) -> anyhow::Re
     }
 }
 
-/// An agent's memory, opened as the configuration says.
+/// An agent's memory, opened as configured.
 pub(crate) struct OfAgent {
     lookup: Lookup,
 }
@@ -48,7 +48,7 @@ impl Deref for OfAgent {
 }
 
 impl OfAgent {
-    /// Opens the memory of an agent. Nothing is made where there is none yet.
+    /// Opens the memory of an agent. Does not create one.
     pub(crate) fn open(global: &Global, agent: &str, out: &Out) -> anyhow::Result<Self> {
         let agent: FileId = agent.parse().map_err(misuse)?;
         let home = Home::from_env()?;
@@ -61,11 +61,11 @@ impl OfAgent {
         self.lookup
     }
 
-    /// The name under which a session stands in memory, for its key, its id or its path.
+    /// Returns the name of a session in memory, for its key, its id or its path.
     ///
     /// # Errors
     ///
-    /// Where the sessions of the agent cannot be read, and where nobody knows that name.
+    /// If the sessions of the agent cannot be read, or if the name is unknown.
     pub(crate) fn session(&self, named: &str) -> anyhow::Result<String> {
         let path = Path::new(named);
         let opened = is_transcript(path).then(|| Transcript::open(path));
@@ -74,47 +74,47 @@ impl OfAgent {
         }
         self.lookup.session(named).map_err(|unknown| match opened {
             _ if unknown.kind() != ErrorKind::NotFound => unknown.into(),
-            // A file of that name is meant, if anything is.
+            // If there is a file of that name, its error is more useful.
             Some(Err(error)) => error.into(),
             _ => {
                 let hint = unknown.hint_text().unwrap_or_default();
-                let hint = format!("{hint}; the path of a transcript will do as well");
+                let hint = format!("{hint}; the path of a transcript works as well");
                 unknown.hint(hint).into()
             }
         })
     }
 
-    /// Makes the index where it was lost: a search finds nothing of what is not in it.
+    /// Rebuilds the index if it is missing: a search finds only what the index holds.
     pub(crate) fn index(&self, out: &Out) -> anyhow::Result<()> {
-        let waiting = out.waiting("making the index anew");
+        let waiting = out.waiting("rebuilding the index");
         self.lookup.index()?;
         waiting.finish_and_clear();
         Ok(())
     }
 
-    /// Makes the vectors that are missing. A model that fails is told of: it is done another time.
+    /// Makes missing vectors. If the model fails, there is a warning, and a later command retries.
     fn embed(&self, out: &Out) -> anyhow::Result<()> {
         let waiting = out.waiting("making vectors");
         let made = setup::block_on(async { Ok(self.memory.embed().await) });
         waiting.finish_and_clear();
         if let Err(error) = made? {
-            out.warn(format!("words alone decide what is recalled: {error}"));
+            out.warn(format!("recalling by words only, without vectors: {error}"));
         }
         Ok(())
     }
 
-    /// Says what the memory did without.
+    /// Warns of what is missing in the memory.
     pub(crate) fn warn(&self, out: &Out) {
         self.memory.take_warnings().iter().for_each(|warning| out.warn(warning));
     }
 }
 
-/// The name under which the session of a transcript stands in memory.
+/// Returns the name in memory of a transcript's session.
 pub(crate) fn name_of(transcript: &Transcript, path: &Path) -> String {
     memory_session(transcript.header().id.as_deref(), path)
 }
 
-/// A time for people, in UTC.
+/// Formats a time for the user, in UTC.
 fn minute(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.0).ok();
     at.map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())

@@ -1,4 +1,4 @@
-//! One command a file.
+//! One file per command.
 
 pub(crate) mod assemble;
 pub(crate) mod chat;

@@ -2,23 +2,23 @@
 
 use std::process::ExitCode;
 
-use ctx_runtime::lookup::RecallAsked;
+use ctx_runtime::lookup::RecallQuery;
 use ctx_session::clock;
 
 use crate::args::{Global, RecallArgs};
 use crate::commands::memory::OfAgent;
 use crate::failure::misuse;
+use crate::format::{counted, escaped_lines};
 use crate::out::Out;
 use crate::setup;
-use crate::words::{counted, harmless_lines};
 
 pub(crate) fn run(global: &Global, args: &RecallArgs, out: &Out) -> anyhow::Result<ExitCode> {
     let budget = args.budget.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
     let of = OfAgent::open(global, &args.of.agent, out)?;
     of.index(out)?;
     let session = args.session.as_deref().map(|named| of.session(named)).transpose()?;
-    let asked = RecallAsked {
-        query: &args.query,
+    let asked = RecallQuery {
+        query: &args.query.join(" "),
         session: session.as_deref(),
         everywhere: args.all_sessions,
         budget,
@@ -29,7 +29,7 @@ pub(crate) fn run(global: &Global, args: &RecallArgs, out: &Out) -> anyhow::Resu
     if args.of.json {
         out.json(&report)?;
     } else if let Some(block) = &report.block {
-        out.line(harmless_lines(block))?;
+        out.line(escaped_lines(block))?;
         out.note(format!(
             "{} of {} tokens: {} and {}",
             report.tokens,

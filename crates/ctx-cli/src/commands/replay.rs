@@ -8,18 +8,18 @@ use ctx_eval::{Baseline, ReplayReport, SessionReport};
 
 use super::status::calibrated;
 use crate::args::{Global, Replay};
+use crate::engine_health;
 use crate::failure::misuse;
-use crate::faring;
 use crate::files::{Existing, write_beside};
-use crate::keeping::Keeping;
+use crate::format::{counted, escaped, percent, shortened, thousands, usd, wrapped};
 use crate::out::{Cell, DIM, GREEN, Out, RED, Table, YELLOW, table, terminal_columns};
 use crate::receipt;
 use crate::session_args::each;
 use crate::setup;
-use crate::words::{counted, harmless, percent, shortened, thousands, usd, wrapped};
+use crate::stores::Keeping;
 
 pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<ExitCode> {
-    if args.html.is_some() && args.sessions.len() > 1 {
+    if args.page.html.is_some() && args.sessions.len() > 1 {
         let error = Error::new(ErrorKind::InvalidInput, "--html writes a page of one session");
         let hint = "name one session; `ctx eval --html` compares several";
         return Err(misuse(error.with("sessions", args.sessions.len()).hint(hint)));
@@ -30,47 +30,49 @@ pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<E
 
 fn report(global: &Global, args: &Replay, path: &Path, out: &Out) -> anyhow::Result<ReplayReport> {
     let transcript = setup::open(path, out)?;
-    let line = transcript.line_with_compactions(None)?.items;
+    let line = transcript.messages_with_compactions(None)?.items;
     let keeping = Keeping::nothing();
     let fit = (&args.fit, &args.summaries);
     let fitted = setup::fit(global, fit, path, &transcript, keeping, out)?;
     let session = SessionReport::of(path, &transcript)?;
-    let replay = ctx_eval::Setup {
+    let replay = ctx_eval::ReplaySetup {
         baseline: Baseline::of(&transcript, &fitted.ledger)?,
         ledger: fitted.ledger,
         engine: fitted.engine,
         profile: fitted.profile,
         model: fitted.model,
         prices: fitted.prices,
-        details: args.html.is_some(),
+        details: args.page.html.is_some(),
     };
     let bar = out.progress("replaying messages", line.len());
     let report = setup::block_on(ctx_eval::replay(&line, session, &replay, |done| {
         bar.set_position(done as u64);
     }));
     bar.finish_and_clear();
-    let warnings = faring::tell(&*replay.engine, out);
+    let warnings = engine_health::tell(&*replay.engine, out);
     let report = ReplayReport { warnings, ..report? };
     if report.requests.is_empty() {
-        out.warn("the transcript holds no answer of a model, so there is no request to replay");
+        out.warn("no requests to replay: the transcript has no answers of a model");
     }
     warn_of_fallbacks(&report, fitted.writer.as_deref(), out);
-    if let Some(page) = &args.html {
-        let existing = Existing::page(page, args.force);
-        write_beside(path, page, existing, |writer| Ok(ctx_eval::html::write(&report, writer)?))?;
+    if let Some(page) = &args.page.html {
+        let existing = Existing::page(page, args.page.force);
+        write_beside(path, page, existing, |writer| {
+            Ok(ctx_inspector::pages::replay::write(&report, writer)?)
+        })?;
         out.note(format!("page written to {}", page.display()));
     }
     Ok(report)
 }
 
-/// Says that not all summaries are by the model that was asked for, and why the first is not.
+/// Warns that the requested model did not write all summaries, with the first reason.
 fn warn_of_fallbacks(report: &ReplayReport, asked: Option<&str>, out: &Out) {
     let receipts = report.compactions.iter().filter_map(ctx_eval::CompactionReport::receipt);
     let mut warnings = receipts.filter_map(|receipt| receipt::fell_back(&receipt, asked));
     let Some(first) = warnings.next() else { return };
     out.warn(match warnings.count() {
         0 => first,
-        more => format!("{first} (and {} more so)", counted(more, "compaction")),
+        more => format!("{first} (and {} more like this)", counted(more, "compaction")),
     });
 }
 
@@ -80,7 +82,7 @@ fn print(report: &ReplayReport, out: &Out) -> anyhow::Result<()> {
         "window {}, reserve {}, engine {}, profile {}, counter {}",
         thousands(report.window.get()),
         thousands(report.reserve.get()),
-        harmless(&report.engine),
+        escaped(&report.engine),
         report.profile,
         report.counter,
     );
@@ -110,10 +112,10 @@ fn print(report: &ReplayReport, out: &Out) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Longer reasons are cut.
+/// Maximum length of a reason.
 const REASON_CHARS: usize = 300;
 
-/// Who made the requests, where not all are by the engine that was selected.
+/// Returns who made the requests, if the selected engine did not make them all.
 fn served(report: &ReplayReport) -> Option<String> {
     let (all, own) = (report.totals.requests, report.engine_answered);
     if own >= all {
@@ -122,15 +124,15 @@ fn served(report: &ReplayReport) -> Option<String> {
     let why = report.stand_in_reason.as_deref().unwrap_or("no reason given");
     Some(format!(
         "engine {}: answered {} of {}, {} the others ({})",
-        harmless(&report.engine),
+        escaped(&report.engine),
         thousands(own as u64),
         counted(all, "request"),
-        harmless(report.stand_in.as_deref().unwrap_or("another engine")),
+        escaped(report.stand_in.as_deref().unwrap_or("another engine")),
         shortened(why, REASON_CHARS),
     ))
 }
 
-/// Where the figures come from.
+/// Returns where the figures come from.
 fn figures(report: &ReplayReport) -> String {
     let Some(calibration) = &report.calibration else {
         return match report.totals.recorded_tokens {
@@ -146,7 +148,10 @@ fn figures(report: &ReplayReport) -> String {
     };
     let left_out = match calibration.constant_applied {
         true => "",
-        false => "; this window has no room for that prompt, so it is left out",
+        false => {
+            "; this window has no room for that prompt: full history and with ctx leave it out, so \
+             compare these two with each other only"
+        }
     };
     format!(
         "recorded: reported by the provider; the rest is estimated: {}{left_out}",
@@ -154,10 +159,10 @@ fn figures(report: &ReplayReport) -> String {
     )
 }
 
-/// Less than half of it is no difference.
+/// Smaller differences than half of this are ignored.
 const CENT: f64 = 0.01;
 
-/// What to say where ctx would have cost more than what the agent did.
+/// Returns a note if ctx would have cost more than the agent's own handling.
 fn dearer(report: &ReplayReport) -> Option<String> {
     let (recorded, with) = (report.totals.cost_recorded_usd?, report.totals.cost_with_usd?);
     (with - recorded >= CENT / 2.0).then(|| {
@@ -168,10 +173,10 @@ fn dearer(report: &ReplayReport) -> Option<String> {
     })
 }
 
-/// Fewer columns than that have no room for the name of the model.
+/// Narrower terminals do not show the model's name.
 const NARROW: usize = 80;
 
-/// A row of the comparison: what it is, recorded, with the full history, with ctx.
+/// A row of the comparison: name, recorded, with the full history, with ctx.
 type Row = (String, Option<String>, Option<String>, Cell);
 
 fn comparison(report: &ReplayReport) -> String {
@@ -270,7 +275,7 @@ fn layers(report: &ReplayReport) -> String {
     table(&["layer", "dropped", "truncated", "inserted", "tokens removed"], rows.collect(), 5)
 }
 
-/// How many compactions are listed before the rest is only counted.
+/// Maximum number of compactions listed; the rest is counted.
 const LISTED: usize = 12;
 
 fn compactions(report: &ReplayReport) -> String {

@@ -5,26 +5,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Tokens};
-use ctx_runtime::Wanted;
+use ctx_inspector::replay::{ReplayOverrides, ReplaySettings, Replays};
+use ctx_inspector::{Inspector, MemorySearch};
+use ctx_runtime::SessionSpec;
 use ctx_runtime::lifecycle::Bytes;
 use ctx_server::Host;
 use ctx_server::http::{Metrics, Server, Shutdown, status_routes};
-use ctx_server::inspect::replay::{Fit, Replays, With};
-use ctx_server::inspect::{Inspector, MemorySearch, Proxied};
 use ctx_server::mcp;
 use ctx_server::proxy::{Family, Proxy, ServerConfig, Settings, Upstreams};
-use ctx_server::trace::{Limits, Trace};
+use ctx_server::trace::{Trace, TraceLimits};
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 use serde_json::json;
 
 use crate::args::{Global, Serve};
-use crate::ending;
 use crate::failure::misuse;
 use crate::out::Out;
 use crate::setup;
+use crate::shutdown;
 
-/// As `server.maxBodyBytes` has it.
+/// The minimum of `server.maxBodyBytes`.
 const LEAST_BODY: u64 = 1_024;
 
 pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<ExitCode> {
@@ -39,7 +39,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     let listen = args.listen.as_ref().unwrap_or(&config.listen);
     let listen = listen.parse().map_err(|_| {
         misuse(
-            Error::new(ErrorKind::InvalidInput, format!("'{listen}' is no address to listen on"))
+            Error::new(ErrorKind::InvalidInput, format!("invalid listen address '{listen}'"))
                 .hint("give an address and a port, such as 127.0.0.1:8787"),
         )
     })?;
@@ -52,11 +52,11 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     server.grace = Duration::from_secs(config.grace_seconds.into());
     let agent = args.agent.as_deref().map(str::parse).transpose().map_err(misuse)?;
     let agent: FileId = agent.unwrap_or_else(FileId::main);
-    let wanted = Wanted {
+    let wanted = SessionSpec {
         engine: args.engine.clone(),
         agent: Some(agent.to_string()),
         window,
-        ..Wanted::default()
+        ..SessionSpec::default()
     };
     let resolved = wanted.resolve(&host.config)?;
     resolved.check_engine().map_err(misuse)?;
@@ -65,7 +65,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         resolved.check_window(Some(by_flag)).map_err(misuse)?;
     }
     let trace = host.home.root().join("proxy").join("traces");
-    let trace = Arc::new(Trace::at(trace, Limits::default())?);
+    let trace = Arc::new(Trace::at(trace, TraceLimits::default())?);
     let tools = mcp::Server::new(mcp::Setup {
         host: host.clone(),
         agent: agent.clone(),
@@ -90,11 +90,16 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     let shutdown = Shutdown::default();
     let memory = MemorySearch::new(config.clone(), home.clone());
     let stored = Replays::new(
-        With { config, home, fit: Fit { window, ..Fit::default() } },
+        ReplaySettings {
+            config,
+            home,
+            fit: ReplayOverrides { window, ..ReplayOverrides::default() },
+        },
         Vec::new(),
         true,
     );
-    let inspector = Inspector::new(vec![Arc::new(Proxied::of(proxy.clone())), Arc::new(stored)])
+    let inspector = Inspector::new(stored)
+        .with_proxy(proxy.clone())
         .with_memory(memory)
         .with_token(server.token.is_some())
         .with_shutdown(shutdown.clone());
@@ -102,8 +107,8 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     runtime.block_on(async {
         let bound = server.bind().await?;
         upstreams.check_not(bound.address())?;
-        ending::on_interrupt(move || interrupted.stop());
-        ending::on_term(move || terminated.stop());
+        shutdown::on_interrupt(move || interrupted.stop());
+        shutdown::on_term(move || terminated.stop());
         let urls = [Family::OpenAi, Family::Anthropic, Family::Gemini]
             .map(|family| (family.name(), shown(&upstreams, family)));
         match args.json {
@@ -128,12 +133,12 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         anyhow::Ok(())
     })?;
     proxy.settle();
-    // Summaries that nobody waits for any more must not hold the program.
+    // Summaries in progress must not delay the exit.
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
 }
 
-/// An upstream without what may be secret in it.
+/// Returns an upstream without its secret parts.
 fn shown(upstreams: &Upstreams, family: Family) -> String {
     let url = upstreams.base(family);
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
@@ -141,13 +146,13 @@ fn shown(upstreams: &Upstreams, family: Family) -> String {
     format!("{}://{host}{port}{}", url.scheme(), url.path().trim_end_matches('/'))
 }
 
-/// The largest body of a request.
+/// Parses the maximum size of a request body.
 fn body_bytes(text: &str) -> Result<u64, Error> {
     let Bytes(bytes) = text.parse()?;
     match bytes {
         LEAST_BODY.. => Ok(bytes),
-        _ => Err(Error::new(ErrorKind::InvalidInput, format!("no request fits in '{text}'"))
+        _ => Err(Error::new(ErrorKind::InvalidInput, format!("invalid body size '{text}'"))
             .with("least", LEAST_BODY)
-            .hint("give --max-body a size such as 64M")),
+            .hint("use --max-body with a size such as 64M")),
     }
 }

@@ -1,5 +1,6 @@
 //! `ctx sessions`.
 
+mod branch;
 mod maintain;
 
 use std::path::{Path, PathBuf};
@@ -9,48 +10,48 @@ use ctx_compaction::Config as Compaction;
 use ctx_core::{Counter, Error, ErrorKind, Timestamp, TokenLedger, Tokens};
 use ctx_model::Catalogue;
 use ctx_session::clock;
-use ctx_session::discover::{Agent, FoundSession, LastUsage};
+use ctx_session::discover::{Agent, DiscoveredSession, LastUsage};
 use ctx_session::paths::Home;
 use ctx_session::store::{SessionEntry, SessionStore};
 use serde::Serialize;
 
 use crate::args::{Global, Sessions, SessionsCommand};
 use crate::failure::misuse;
+use crate::format::{bytes, thousands};
 use crate::out::{Out, Table, terminal_columns};
 use crate::session_args::homes;
 use crate::setup;
-use crate::words::{bytes, thousands};
 
-/// Columns that a narrow terminal has to do without, the first to go first.
+/// Columns dropped on a narrow terminal, in this order.
 const SPARED: [&str; 5] = ["size", "project", "context", "age", "agent"];
 
-/// Columns up to this one are aligned to the right, but for the first.
+/// Columns up to this one, except the first, are aligned to the right.
 const NUMBERS: usize = 4;
 
-/// Fewer columns than that have no room for whole ids.
+/// Narrower terminals show shortened ids.
 const WIDE: usize = 120;
 
-/// A shortened id has more characters than that.
+/// Minimum length of a shortened id.
 const LEAST_ID: usize = 7;
 
-/// How much of the path of a project is shown.
+/// Maximum length of a project's path.
 const PROJECT_CHARS: usize = 32;
 
-/// A session, whoever's it is.
+/// A session of any agent.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Row {
+struct SessionRow {
     agent: Agent,
-    /// The path; none where it would lead out of the folder.
+    /// The path; absent if it would lead out of the folder.
     path: Option<String>,
     project: Option<String>,
     bytes: Option<u64>,
-    /// The model's window, where it is known.
+    /// The model's window, if known.
     window: Option<u32>,
-    /// The provider's figure for the last prompt.
+    /// The size of the last prompt as reported by the provider.
     #[serde(skip)]
     used: Option<u64>,
-    /// What of the window is for the prompt.
+    /// The part of the window available to the prompt.
     #[serde(skip)]
     limit: Option<u64>,
     #[serde(flatten)]
@@ -59,10 +60,10 @@ struct Row {
     stored: Option<Stored>,
     /// The file.
     #[serde(skip)]
-    found: Option<FoundSession>,
+    found: Option<DiscoveredSession>,
 }
 
-/// What the store of ctx says besides.
+/// Additional data from the store of ctx.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Stored {
@@ -72,30 +73,32 @@ struct Stored {
 }
 
 pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result<ExitCode> {
-    if let Some(SessionsCommand::Maintain(args)) = &args.command {
-        return maintain::run(global, args, out);
+    match &args.command {
+        Some(SessionsCommand::Maintain(args)) => return maintain::run(global, args, out),
+        Some(SessionsCommand::Branch(args)) => return branch::run(global, args, out),
+        None => {}
     }
     let found = homes()?.sessions();
     found.problems.iter().for_each(|problem| out.warn(problem.to_string()));
     let (ours, others): (Vec<_>, Vec<_>) =
-        found.sessions.into_iter().partition(|session| session.agent == Agent::Ctx);
+        found.sessions.into_iter().partition(|session| session.agent == Agent::CTX);
     let agent = args.agent.as_deref().and_then(Agent::find);
     if let Some(name) = args.agent.as_deref().filter(|_| agent.is_none()) {
         check_agent(name)?;
     }
-    let mut rows: Vec<Row> = others.into_iter().map(Row::found).collect();
-    if agent.is_none_or(|agent| agent == Agent::Ctx) {
+    let mut rows: Vec<SessionRow> = others.into_iter().map(SessionRow::found).collect();
+    if agent.is_none_or(|agent| agent == Agent::CTX) {
         let id = args.agent.as_deref().filter(|_| agent.is_none());
         rows.extend(stored(id, &ours, out)?);
     }
     rows.retain(|row| match &args.agent {
-        Some(_) => row.agent == agent.unwrap_or(Agent::Ctx),
+        Some(_) => row.agent == agent.unwrap_or(Agent::CTX),
         None => true,
     });
     if let Some(folder) = &args.project {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let folder = real(folder);
-        let of = |row: &Row| row.project.as_ref().map(|project| real(Path::new(project)));
+        let of = |row: &SessionRow| row.project.as_ref().map(|project| real(Path::new(project)));
         rows.retain(|row| of(row).is_some_and(|project| project.starts_with(&folder)));
     }
     rows.sort_by_key(|row| std::cmp::Reverse(row.entry.updated_at));
@@ -103,7 +106,7 @@ pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result
     let compaction = setup::config(global).and_then(|config| Ok(Compaction::resolve(&config)?));
     let compaction = compaction.unwrap_or_default();
     for row in &mut rows {
-        if let Some(usage) = row.found.as_ref().and_then(FoundSession::last_usage) {
+        if let Some(usage) = row.found.as_ref().and_then(DiscoveredSession::last_usage) {
             row.used = Some(usage.prompt_tokens);
             if row.stored.is_none() {
                 row.entry.context_tokens = row.used;
@@ -118,15 +121,19 @@ pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result
     if args.json {
         out.json(&rows)?;
     } else if rows.is_empty() {
-        out.note("no sessions found; `ctx chat` begins one");
+        out.note("no sessions found; `ctx chat` starts one");
     } else {
         print(&rows, args.paths, out)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The sessions of ctx's own store.
-fn stored(agent: Option<&str>, files: &[FoundSession], out: &Out) -> anyhow::Result<Vec<Row>> {
+/// Lists the sessions of ctx's own store.
+fn stored(
+    agent: Option<&str>,
+    files: &[DiscoveredSession],
+    out: &Out,
+) -> anyhow::Result<Vec<SessionRow>> {
     let home = Home::from_env()?;
     let agents = match agent {
         Some(agent) => vec![agent.parse().map_err(misuse)?],
@@ -137,22 +144,22 @@ fn stored(agent: Option<&str>, files: &[FoundSession], out: &Out) -> anyhow::Res
         let stored = match SessionStore::at(home.sessions_file(&id)).load() {
             Ok(stored) => stored,
             Err(error) if agent.is_none() => {
-                out.warn(format!("agent {id} is left out: {error}"));
+                out.warn(format!("agent {id} skipped: {error}"));
                 continue;
             }
             Err(error) => return Err(error.into()),
         };
         for (key, error) in stored.unreadable() {
-            out.warn(format!("session {key} of agent {id} is left out: {error}"));
+            out.warn(format!("session {key} of agent {id} skipped: {error}"));
         }
         rows.extend(stored.all().map(|(key, entry)| {
             let path = key.parse().ok().and_then(|key| home.transcript(&key, entry).ok());
             let file = files.iter().find(|file| Some(&file.path) == path.as_ref());
-            Row {
-                agent: Agent::Ctx,
+            SessionRow {
+                agent: Agent::CTX,
                 project: file.and_then(|file| shown(file.project.as_ref())),
                 bytes: file.map(|file| file.bytes),
-                // The store names the window `contextTokens`.
+                // The store's name of the window is `contextTokens`.
                 window: entry.context_tokens.and_then(|window| u32::try_from(window).ok()),
                 used: None,
                 limit: None,
@@ -170,13 +177,13 @@ fn stored(agent: Option<&str>, files: &[FoundSession], out: &Out) -> anyhow::Res
     Ok(rows)
 }
 
-/// A path as text, also one that is not UTF-8.
+/// Returns a path as text, even if it is not UTF-8.
 fn shown(path: Option<&PathBuf>) -> Option<String> {
     path.map(|path| path.display().to_string())
 }
 
-impl Row {
-    fn found(session: FoundSession) -> Self {
+impl SessionRow {
+    fn found(session: DiscoveredSession) -> Self {
         Self {
             agent: session.agent,
             path: shown(Some(&session.path)),
@@ -220,18 +227,17 @@ impl Row {
     }
 }
 
-/// The model's window. Claude Code offers a longer one than usual where a prompt needs it, and does not
-/// say so before.
+/// Returns the model's window. An agent may use a larger one than usual only if a prompt needs it, and
+/// not record that.
 fn window(agent: Agent, usage: &LastUsage) -> Option<u32> {
-    const USUAL: u32 = 200_000;
     let model = || Catalogue::embedded().find(usage.model.as_deref()?);
     let window =
         usage.window.or_else(|| Some(model()?.window.get().try_into().unwrap_or(u32::MAX)))?;
-    let is_open = agent == Agent::ClaudeCode && window > USUAL;
-    (!is_open || usage.prompt_tokens > u64::from(USUAL)).then_some(window)
+    let usual = agent.usual_window().filter(|usual| window > *usual);
+    usual.is_none_or(|usual| usage.prompt_tokens > u64::from(usual)).then_some(window)
 }
 
-/// How long ago something was.
+/// Formats how long ago something was.
 fn age(at: Timestamp) -> String {
     let minutes = clock::now().0.saturating_sub(at.0).max(0) / 60_000;
     match minutes {
@@ -244,7 +250,7 @@ fn age(at: Timestamp) -> String {
     }
 }
 
-/// Refuses a name that neither an agent has nor one of ctx's own.
+/// Rejects the name of an unknown agent.
 fn check_agent(name: &str) -> anyhow::Result<()> {
     let mut own: Vec<_> = Home::from_env()?.agents()?.iter().map(ToString::to_string).collect();
     own.push("main".to_owned());
@@ -253,13 +259,13 @@ fn check_agent(name: &str) -> anyhow::Result<()> {
     }
     own.dedup();
     let known = Agent::names().map(str::to_owned).chain(own);
-    let error = Error::new(ErrorKind::NotFound, "no agent has that name").with("agent", name);
-    Err(error.hint(format!("known are {}", known.collect::<Vec<_>>().join(", "))).into())
+    let error = Error::new(ErrorKind::NotFound, "unknown agent").with("agent", name);
+    Err(error.hint(format!("known agents: {}", known.collect::<Vec<_>>().join(", "))).into())
 }
 
-/// An id so far that no other session's begins like it; a narrow terminal shows no more.
-fn short_ids(rows: &[Row]) -> impl Fn(&Row) -> String {
-    let mut ids: Vec<String> = rows.iter().map(Row::id).collect();
+/// Returns the shortest unambiguous prefixes of ids, if the terminal is narrow.
+fn short_ids(rows: &[SessionRow]) -> impl Fn(&SessionRow) -> String {
+    let mut ids: Vec<String> = rows.iter().map(SessionRow::id).collect();
     ids.sort_unstable();
     ids.dedup();
     let common = |pair: &[String]| match pair {
@@ -273,10 +279,10 @@ fn short_ids(rows: &[Row]) -> impl Fn(&Row) -> String {
     }
 }
 
-fn print(rows: &[Row], paths: bool, out: &Out) -> anyhow::Result<()> {
+fn print(rows: &[SessionRow], paths: bool, out: &Out) -> anyhow::Result<()> {
     let short = short_ids(rows);
     let is_narrow = terminal_columns().is_some_and(|columns| columns < WIDE);
-    let cells = |row: &Row| {
+    let cells = |row: &SessionRow| {
         vec![
             row.agent.name().into(),
             age(row.entry.updated_at).into(),

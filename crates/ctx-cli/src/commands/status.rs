@@ -7,13 +7,13 @@ use ctx_core::{MIN_MESSAGE_TOKENS, Tokens};
 use ctx_eval::{SessionCalibration, StatusReport, TokenSource};
 
 use crate::args::{Global, Status};
-use crate::faring;
+use crate::engine_health;
+use crate::format::{counted, escaped, percent, shortened, thousands};
 use crate::out::{Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::session_args::each;
 use crate::setup;
-use crate::words::{counted, harmless, percent, shortened, thousands};
 
-/// Longer names of sessions are cut.
+/// Maximum length of a session's name.
 const NAME_CHARS: usize = 120;
 
 pub(crate) fn run(global: &Global, args: &Status, out: &Out) -> anyhow::Result<ExitCode> {
@@ -34,7 +34,7 @@ fn report(
     }
     resolved.check_engine()?;
     setup::warn(&resolved, out);
-    let trouble = faring::trouble_with(&resolved.engine.id, out)?;
+    let trouble = engine_health::trouble_with(&resolved.engine.id, out)?;
     Ok(ctx_server::status(session, &transcript, &resolved, trouble)?)
 }
 
@@ -51,7 +51,7 @@ fn print(report: &StatusReport, out: &Out) -> anyhow::Result<()> {
         Some(fit) => rows.push(("calibration", calibrated(fit, &report.counter).into())),
         None if report.context.source == TokenSource::Provider => rows.push((
             "calibration",
-            Cell::styled("none: what the provider reported does not fit the messages", YELLOW),
+            Cell::styled("none: the provider's figures do not match the messages", YELLOW),
         )),
         None => {}
     }
@@ -61,7 +61,10 @@ fn print(report: &StatusReport, out: &Out) -> anyhow::Result<()> {
     let (engine, by) = (shortened(&report.engine, NAME_CHARS), &report.engine_source);
     rows.push(("engine", format!("{engine} (by {by})").into()));
     if let Some(trouble) = &report.engine_trouble {
-        rows.push(("", Cell::styled(format!("degraded: {}", faring::said(trouble)), YELLOW)));
+        rows.push((
+            "",
+            Cell::styled(format!("degraded: {}", engine_health::said(trouble)), YELLOW),
+        ));
     }
     rows.push(("compactions", thousands(report.compactions as u64).into()));
     if report.branches > 1 {
@@ -125,19 +128,19 @@ fn full_history(report: &StatusReport) -> String {
     format!("{} tokens, estimated", thousands(tokens))
 }
 
-/// What the sizes of a session were corrected by.
+/// Describes how the sizes of a session were calibrated.
 pub(super) fn calibrated(calibration: &SessionCalibration, counter: &str) -> String {
     let SessionCalibration { constant, factor, requests, median_error, .. } = calibration;
     format!(
         "{} tokens of system prompt and tools + {factor:.2} x {}, fitted to {}, off by {} (median)",
         thousands(*constant),
-        harmless(counter),
+        escaped(counter),
         counted(*requests, "reported request"),
         percent(*median_error)
     )
 }
 
-/// What becomes of the next request.
+/// Describes what happens with the next request.
 fn next(report: &StatusReport) -> Cell {
     if report.should_block {
         Cell::styled("refused: the window is under the guard's minimum", RED)

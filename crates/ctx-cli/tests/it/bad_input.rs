@@ -1,4 +1,4 @@
-//! Damaged transcripts are read around, with a report; nonsense is refused; no original changes.
+//! Damage in transcripts is skipped and reported; invalid input is rejected; originals do not change.
 
 use std::fs;
 
@@ -8,8 +8,8 @@ use crate::support::{Room, join, pi_lines, text};
 
 const TURNS: usize = 60;
 
-/// Reads a damaged file with every command that reads, and checks that all goes on.
-/// Returns the number of requests the replay found, and the problems `check` reported.
+/// Reads a damaged file with every reading command, and checks that all succeed. Returns the number
+/// of requests the replay found, and the problems `check` reported.
 fn read_around(name: &str, bytes: &[u8]) -> (usize, Vec<String>) {
     let room = Room::new();
     let path = room.write(name, bytes);
@@ -28,13 +28,13 @@ fn read_around(name: &str, bytes: &[u8]) -> (usize, Vec<String>) {
     (replay["totals"]["requests"].as_u64().expect("a number") as usize, kinds)
 }
 
-/// The repaired copy is read without a problem, and holds as many messages.
+/// Checks that the repaired copy has no problems and the same number of messages.
 fn repairs(room: &Room, file: &str, name: &str) {
     let copy = room.path("copy.jsonl");
     let before = room.json(&["check", file, "--repair", "-o", text(&copy)]);
     let after = room.json(&["check", text(&copy)]);
     let left = after["problems"].as_array().expect("a list");
-    // What is unusual stays, and so does a version from the future: neither is damage.
+    // Unusual lines and a future version are kept: neither is damage.
     let harmless = |p: &Value| p["severity"] == "carried" || p["kind"] == "unknownVersion";
     assert!(left.iter().all(harmless), "{name}: {after}");
     assert_eq!(before["session"]["messages"], after["session"]["messages"], "{name}");
@@ -253,7 +253,7 @@ fn all_that_is_wrong_with_a_config_is_said_at_once() {
     }
     assert_eq!(ran.stderr.matches("error: ").count(), 4, "{}", ran.stderr);
     room.refused(&["engines"], "`ctx config check` shows all 4 errors");
-    // What nobody would find out before the first message.
+    // Errors that would otherwise show only at the first message.
     room.write(
         "ctx.json5",
         "{ models: { providers: { a: { api: 'openai' }, b: { baseUrl: '127.0.0.1:8080' } } } }",
@@ -299,6 +299,9 @@ fn a_config_that_no_engine_can_be_built_from_is_refused_by_check() {
     let room = Room::new();
     for (config, words) in [
         ("{ plugins: { slots: { contextEngine: 'nope' } } }", "nope"),
+        // Slots that nothing fills are unknown keys.
+        ("{ plugins: { slots: { summarizer: 'x' } } }", "unknown key 'plugins.slots.summarizer'"),
+        ("{ plugins: { slots: { embedder: 'x' } } }", "unknown key 'plugins.slots.embedder'"),
         (
             "{ agents: { defaults: { contextPruning: { mode: 'turn-age', hardClearRatio: -1 } } } }",
             "hardClearRatio",

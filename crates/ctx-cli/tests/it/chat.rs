@@ -1,4 +1,4 @@
-//! `ctx chat`: long conversations against a fake provider, by script and at a terminal.
+//! `ctx chat`: long conversations with a fake provider, by script and at a terminal.
 
 mod long;
 mod pi;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Ran, Room};
 
-/// A room with a conversation in it: a working folder, a folder for notes, and a provider.
+/// A room for a conversation: a working folder, a folder for notes, and a provider.
 struct Talk {
     room: Room,
     provider: FakeProvider,
@@ -42,7 +42,7 @@ impl Talk {
         Self { room, provider }
     }
 
-    /// `ctx chat` with these arguments, in the working folder.
+    /// Returns `ctx chat` with these arguments, in the working folder.
     fn command(&self, args: &[&str]) -> Command {
         let args = [&["chat", "--window", "16000"], args].concat();
         let mut command = self.room.command(&args);
@@ -57,7 +57,7 @@ impl Talk {
         Ran::of(&mut self.command(args))
     }
 
-    /// The transcript of the only session.
+    /// Returns the transcript of the only session.
     fn transcript(&self) -> PathBuf {
         let folder = self.room.path("agents/main/sessions");
         let files =
@@ -68,13 +68,13 @@ impl Talk {
         files[0].clone()
     }
 
-    /// Its lines.
+    /// Returns its lines.
     fn lines(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.transcript()).expect("a transcript");
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
 
-    /// What was said in one role, oldest first.
+    /// Returns the texts of one role, oldest first.
     fn said(&self, role: &str) -> Vec<String> {
         let is_said = |line: &Value| line["message"]["role"] == role;
         let lines = self.lines().into_iter().filter(is_said);
@@ -97,8 +97,8 @@ impl Talk {
             .collect()
     }
 
-    /// Holds what every conversation of `turns` turns must be held to: each message and each answer
-    /// is stored once and in order, every call has its result, every request fits.
+    /// Checks a conversation of `turns` turns: each message and each answer is stored once and in
+    /// order, every call has its result, every request fits.
     fn check(&self, turns: usize) {
         let asked: Vec<_> =
             self.said("user").into_iter().filter(|text| text.starts_with("turn ")).collect();
@@ -130,13 +130,13 @@ impl Talk {
     }
 }
 
-/// The number of the turn that a text is of.
+/// Returns the number of the turn of a text.
 fn number(text: &str) -> usize {
     let rest = text.strip_prefix("turn ").unwrap_or_default();
     rest.split(':').next().and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
-/// What the provider's models answer: tools in most turns, long texts in others.
+/// Returns the provider's answer: tool calls in most turns, long texts in others.
 fn model(request: &Request) -> Step {
     if request.model() == "broken" {
         return Step::error(FailureKind::NoSuchModel);

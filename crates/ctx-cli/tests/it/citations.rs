@@ -1,4 +1,4 @@
-//! `ctx diff`, `ctx expand` and `ctx compactions`: from a summary back to what it stands for.
+//! `ctx diff`, `ctx expand` and `ctx compactions`: from a summary back to the original messages.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::support::{Room, join, pi_lines, text};
 
 const TURNS: usize = 40;
 
-/// A compacted session in which a user said something to be remembered.
+/// Creates a compacted session in which a user stated something to remember.
 fn compacted(room: &Room) -> (String, Value) {
     let mut lines = pi_lines(TURNS);
     lines[5] = lines[5].replace("question 1", "Never edit src/generated.rs. question 1");
@@ -18,7 +18,7 @@ fn compacted(room: &Room) -> (String, Value) {
     (text(&path).to_owned(), done)
 }
 
-/// Citations of a summary, with their brackets.
+/// Returns the citations of a summary, with their brackets.
 fn cited(summary: &str) -> Vec<String> {
     let parts = summary.split("[e:").skip(1).filter_map(|rest| rest.split_once(']'));
     parts.map(|(ids, _)| format!("[e:{ids}]")).collect()
@@ -85,11 +85,11 @@ fn a_citation_of_nothing_or_of_several_is_an_error_with_a_hint() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(3)));
     for (cited, words, hint) in [
-        ("[e:ffffffff]", "no entry 'ffffffff'", "hint: `ctx convert"),
+        ("[e:ffffffff]", "entry 'ffffffff' not found", "hint: `ctx convert"),
         ("e:0000000", "several ids begin with '0000000'", "hint: give more of it"),
-        ("", "no entry ''", "hint: "),
-        ("[]", "no entry '[]'", "hint: "),
-        ("\u{1b}]0;owned\u{7}", "no entry '", "hint: "),
+        ("", "entry '' not found", "hint: "),
+        ("[]", "entry '[]' not found", "hint: "),
+        ("\u{1b}]0;owned\u{7}", "entry '", "hint: "),
     ] {
         let ran = room.ctx(&["expand", text(&path), cited]);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{cited}");
@@ -121,7 +121,7 @@ fn a_diff_says_what_left_and_where_it_survived() {
     let ours = ours.unwrap_or_else(|| panic!("the constraint is no fact: {facts:?}"));
     assert_eq!((&ours["entry"], &ours["kind"]), (&json!("00000004"), &json!("constraint")));
     assert_eq!(ours["survives"]["in"], "summary", "{ours}");
-    // Most important first: the kinds come in their order, each in one run.
+    // Most important first: facts are sorted by kind.
     let kinds: Vec<_> = facts.iter().map(|f| f["kind"].as_str().unwrap_or_default()).collect();
     let mut seen = HashSet::new();
     let runs = kinds.chunk_by(|a, b| a == b).map(|run| run[0]);
@@ -137,7 +137,7 @@ fn a_compaction_is_named_by_a_part_of_its_id() {
     let (file, done) = compacted(&room);
     let id = done["entryId"].as_str().expect("an id");
     let whole = room.json(&["diff", &file, id]);
-    // A summary cites the beginning of an earlier one's id.
+    // A summary cites an earlier summary by a prefix of its id.
     let stands_for = room.json(&["expand", &file, id]);
     assert!(stands_for.as_array().is_some_and(|messages| messages.len() > 1), "{stands_for}");
     let short = id.get(..8).expect("a UUID");
@@ -148,8 +148,8 @@ fn a_compaction_is_named_by_a_part_of_its_id() {
     let ran = room.ctx(&["compactions", &file]);
     let shown = ran.stdout.lines().nth(1).and_then(|l| l.split(' ').next()).expect("a row");
     assert_eq!(room.json(&["diff", &file, shown]), whole, "{shown}");
-    room.refused(&["diff", &file, "00000003"], "'00000003' is no compaction");
-    room.refused(&["diff", &file, "ffffffff"], "no entry 'ffffffff'");
+    room.refused(&["diff", &file, "00000003"], "'00000003' is not a compaction");
+    room.refused(&["diff", &file, "ffffffff"], "entry 'ffffffff' not found");
     room.json(&["compact", &file, "--undo"]);
     room.refused(&["diff", &file], "no compaction in force");
     assert_eq!(room.json(&["diff", &file, id]), whole, "an undone one can still be looked at");

@@ -1,11 +1,11 @@
-//! Real clients and SDKs through the binary, as `tests/clients/README.md` describes them.
+//! Real clients and SDKs with the binary, as described in `tests/clients/README.md`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::plugins::{cargo, root};
 
-/// How `run.sh` says that something it needs is not installed.
+/// The exit code of `run.sh` if a requirement is not installed.
 const NOT_INSTALLED: i32 = 77;
 const CTX: &str = env!("CARGO_BIN_EXE_ctx");
 
@@ -26,7 +26,7 @@ fn real_clients_go_on_where_they_would_fail_alone() {
     assert!(ran.status.success(), "{}\n{said}{errors}", ran.status);
 }
 
-/// The provider, which stands beside the binary where the whole workspace was built.
+/// Returns the provider, built beside the binary when the whole workspace is built.
 fn provider() -> PathBuf {
     let built = Path::new(CTX).with_file_name("examples").join("provider");
     if !built.exists() {

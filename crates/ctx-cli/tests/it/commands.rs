@@ -1,4 +1,4 @@
-//! What each command says.
+//! The output of each command.
 
 use crate::support::{Room, join, pi_lines, text};
 
@@ -83,7 +83,7 @@ fn what_was_cut_stays_cut() {
     let (mut before, after) = (messages(&before), messages(&after));
     // The model does not see when a summary was stored.
     before[0]["timestamp"] = after[0]["timestamp"].clone();
-    // One more turn fits, so all that was sent is sent again, and nothing that was left out is back.
+    // One more turn fits, so everything is sent again, and no dropped message is back.
     assert_eq!(after[..before.len()], before[..]);
     assert_eq!(after.len(), before.len() + 4);
     let fresh = Room::new();
@@ -156,6 +156,12 @@ fn engines_config_and_completions() {
     let shown = room.json(&["config", "show", "--profile", "copaw"]);
     assert_eq!(shown["agents"]["running"]["memory_compact_ratio"], 0.75);
     assert_eq!(shown["profile"], "copaw");
+    for printed in [&schema, &shown] {
+        let printed = printed.to_string();
+        let mut words = printed.split(|c: char| !c.is_ascii_digit() && c != '.');
+        let noise = words.find(|word| word.split_once('.').is_some_and(|(_, part)| part.len() > 6));
+        assert_eq!(noise, None, "a number as the configuration writes it");
+    }
     for shell in ["bash", "zsh", "fish"] {
         let script = room.ctx(&["completions", shell]).stdout;
         for value in ["replay", "memory-context", "o200k", "legacy", "claude-sonnet-4-5", "goose"] {
@@ -288,7 +294,7 @@ fn a_transcript_can_come_from_standard_input() {
     assert_eq!(json(&["status", "-", "--json"])["session"]["messages"], 12);
     let assembled = json(&["assemble", "-", "--window", "32000", "--json"]);
     assert_eq!(assembled["messages"].as_array().map(Vec::len), Some(12));
-    // What would be written beside the transcript has no place here.
+    // Standard input has no place for side files.
     for args in [["assemble", "-", "--record"], ["check", "-", "--repair"]] {
         let output = run(&args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");

@@ -1,4 +1,4 @@
-//! `ctx compact`: what it says, what it stores, and that it touches nothing else.
+//! `ctx compact`: what it prints and stores, and that it changes nothing else.
 
 use std::process::Stdio;
 
@@ -13,7 +13,7 @@ fn compact<'a>(file: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["compact", file, "--window", "16000"], more].concat()
 }
 
-/// Whether an answer has these keys, no more and no fewer.
+/// Checks that an answer has exactly these keys.
 fn has_keys(value: &Value, keys: &[&str]) {
     let mut found: Vec<_> = value.as_object().expect("an object").keys().collect();
     let mut keys: Vec<_> = keys.to_vec();
@@ -219,7 +219,7 @@ fn a_target_and_a_focus_are_kept_to() {
     assert!(done["result"]["tokensAfter"].as_u64() <= Some(3_000), "{done}");
     let done = room.json(&compact(text(&path), &["--dry-run", "--instructions", "src/7.rs"]));
     assert!(done["result"]["summary"].as_str().is_some_and(|s| s.contains("src/7.rs")), "{done}");
-    room.misused(&compact(text(&path), &["--target", "none"]), "'none' is no number of tokens");
+    room.misused(&compact(text(&path), &["--target", "none"]), "invalid number of tokens 'none'");
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn standard_input_can_be_tried_and_not_compacted() {
 fn a_recorded_request_stores_the_compaction_it_made() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
-    // As it goes over the wire: pi's shape has the time at which a summary was stored.
+    // In the provider's format: pi's format has the time at which a summary was stored.
     let assemble = ["assemble", text(&path), "--window", "16000", "--to", "anthropic"];
     let sent = room.json(&[&assemble[..], &["--record"]].concat());
     let listed = room.json(&["compactions", text(&path)]);

@@ -30,7 +30,7 @@ impl Agents {
         self.room.path("work").join(name)
     }
 
-    /// Writes a session that was used so many hours ago.
+    /// Writes a session that was used this number of hours ago.
     fn write(&self, path: &str, lines: &[Value], hours: u64) -> PathBuf {
         let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
         let path = self.room.write(path, lines.join("\n") + "\n");
@@ -89,7 +89,7 @@ impl Agents {
         self.room.json(args)
     }
 
-    /// A run in a folder of a project.
+    /// Runs ctx in a folder of a project.
     fn ran_in(&self, project: &str, args: &[&str]) -> Ran {
         Ran::of(self.room.command(args).current_dir(self.project(project)))
     }
@@ -157,7 +157,9 @@ fn the_list_is_narrowed_by_agent_project_and_number() {
     assert_eq!(agents.ids(&["--agent", "claude-code"]), ["aaaa-2", "aaaa-1"]);
     assert_eq!(agents.ids(&["--agent", "ctx"]), [""; 0]);
     assert_eq!(agents.ids(&["--agent", "main"]), [""; 0]);
-    agents.room.refused(&["sessions", "--agent", "claude"], "known are ctx, claude-code, codex");
+    agents
+        .room
+        .refused(&["sessions", "--agent", "claude"], "known agents: ctx, claude-code, codex");
     assert_eq!(agents.ids(&["--limit", "2"]), ["cccc-1", "bbbb-1"]);
     let shop = agents.project("shop");
     assert_eq!(agents.ids(&["--project", text(&shop)]), ["cccc-1", "aaaa-1"]);
@@ -202,9 +204,9 @@ fn an_id_or_its_beginning_names_a_session_wherever_it_is() {
     }
     agents.room.misused(&["status", "aaaa"], "aaaa-2, aaaa-1");
     agents.room.misused(&["compactions", "aaaa"], "aaaa-2, aaaa-1");
-    agents.room.refused(&["status", "dddd"], "no session has that id");
+    agents.room.refused(&["status", "dddd"], "unknown session id");
     agents.room.refused(&["status", "dddd.jsonl"], "dddd.jsonl");
-    // A file of that name comes first.
+    // A file of that name takes precedence.
     let file = agents.project("mail").join("cccc");
     std::fs::copy(agents.claude("aaaa-3", "mail", 60_000, 1), file).expect("copied");
     let ran = agents.ran_in("mail", &["status", "cccc", "--json"]);
@@ -230,7 +232,7 @@ fn a_folder_is_all_of_its_sessions_and_several_make_an_array() {
     assert_eq!(archived["sessions"].as_array().map(Vec::len), Some(2));
     let ran = agents.room.ctx(&["status", text(&folder)]);
     assert!(ran.stderr.contains("2 sessions in "), "{}", ran.stderr);
-    // One of several that cannot be read is told of.
+    // If one of several cannot be read, there is a warning.
     let ran = agents.room.ctx(&["status", "missing.jsonl", "cccc-1"]);
     assert_eq!(ran.code, Some(1));
     assert!(
@@ -240,7 +242,7 @@ fn a_folder_is_all_of_its_sessions_and_several_make_an_array() {
     );
     agents.room.misused(&["replay", "aaaa-1", "cccc-1", "--html", "page.html"], "one session");
     let empty = agents.room.path("work/shop");
-    agents.room.refused(&["status", text(&empty)], "no agent's session in the folder");
+    agents.room.refused(&["status", text(&empty)], "no session of an agent in the folder");
     agents.room.refused(&["compactions", text(&folder)], "a folder is not a transcript");
 }
 
@@ -268,6 +270,8 @@ fn sessions_of_opencodes_database_are_sessions_like_all_others() {
     let longer = "UPDATE part SET data = json_set(data, '$.state.output', ?1)
         WHERE json_extract(data, '$.state.output') IS NOT NULL";
     db.execute(longer, [long]).expect("longer results");
+    let newest = "UPDATE session SET time_updated = unixepoch() * 1000";
+    db.execute(newest, []).expect("the newest session of its folder");
     let before = agents.room.files();
     let id = "ses_dfac11359ffeiUb100yKdyWQcQ";
     let session = &agents.json(&["sessions", "--agent", "opencode"])[0];
@@ -275,7 +279,7 @@ fn sessions_of_opencodes_database_are_sessions_like_all_others() {
     assert_eq!(session["contextTokens"], 11_860);
     let status = agents.json(&["status", "ses_dfac11"]);
     assert_eq!(status["context"]["tokens"], 11_860);
-    // The sums of the tokens that opencode noted of its messages.
+    // The sums of the tokens that opencode recorded for its messages.
     let replayed = agents.json(&["replay", id, "--window", "32000"]);
     assert_eq!(replayed["totals"]["recordedTokens"], 22_726 + 46_112);
     let ran = agents.ran_in("shop", &["eval", "--json"]);

@@ -1,4 +1,4 @@
-//! Models that make vectors for memory: from configuration, and when they fail.
+//! Embedding models for memory: their configuration and their failures.
 
 use ctx_testkit::provider::{Api, FailureKind, FakeProvider, Step, When};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::support::{Room, text};
 const MESSAGES: usize = 40;
 const QUESTION: &str = "what is the parrot of the lighthouse keeper called?";
 
-/// A memory whose vectors a server makes, in a room with a session.
+/// A memory with vectors from a server, in a room with a session.
 struct Site {
     room: Room,
     file: String,
@@ -37,7 +37,7 @@ impl Site {
         site
     }
 
-    /// With other keys of `memoryContext`.
+    /// Sets other keys of `memoryContext`.
     fn configure(&self, keys: &Value) {
         let mut config = self.config.clone();
         for (key, value) in keys.as_object().expect("keys") {
@@ -54,7 +54,7 @@ impl Site {
         self.room.json(&["memory", "stats"])["vectors"].clone()
     }
 
-    /// Recalls, expects that words or vectors found it, and gives what was warned of.
+    /// Checks that recall finds the fact by words or vectors. Returns the warnings.
     fn recalls(&self, why: &str) -> Vec<String> {
         let ran = self.room.ctx(&["recall", QUESTION, "--session", "s1"]);
         assert_eq!(ran.code, Some(0), "{why}: {}", ran.stderr);
@@ -63,7 +63,7 @@ impl Site {
     }
 }
 
-/// What was warned of, but for the window, which is small here.
+/// Returns the warnings, except the one about the small window.
 fn warnings(stderr: &str) -> Vec<String> {
     let warned = stderr.lines().filter(|line| line.starts_with("warning"));
     warned.filter(|line| !line.contains("low context window")).map(str::to_owned).collect()
@@ -78,7 +78,7 @@ fn answers(body: &Value) -> Step {
     embeds(Step::raw(200, "application/json", body.to_string()))
 }
 
-/// What a server does instead of answering with the vectors.
+/// Returns the ways in which a server can fail.
 fn faults() -> Vec<(&'static str, Step)> {
     let vector = |numbers: Vec<Value>| json!({"data": [{"index": 0, "embedding": numbers}]});
     vec![
@@ -87,7 +87,7 @@ fn faults() -> Vec<(&'static str, Step)> {
         ("no number", answers(&vector(vec![Value::Null; 64]))),
         ("too large a number", answers(&vector(vec![json!(1e300); 64]))),
         ("NaN", embeds(Step::raw(200, "application/json", r#"{"data":[{"embedding":[NaN]}]}"#))),
-        ("another length", answers(&vector(vec![json!(0.5); 32]))),
+        ("a vector has an unexpected number of dimensions", answers(&vector(vec![json!(0.5); 32]))),
         ("no vectors", answers(&json!({"data": []}))),
         ("no JSON", embeds(Step::raw(200, "text/html", "<html>a gateway</html>"))),
         ("garbage", embeds(Step::garbage())),
@@ -139,7 +139,7 @@ fn a_server_that_fails_costs_a_question_one_warning_and_words_find_it() {
         provider.extend([fault]);
         let warned = site.recalls(name);
         assert_eq!(warned.len(), 1, "{name}: {warned:?}");
-        assert!(warned[0].contains("words alone decide"), "{name}: {warned:?}");
+        assert!(warned[0].contains("recall is lexical only: "), "{name}: {warned:?}");
         assert_eq!(provider.steps_left(), 0, "{name}");
         assert_eq!(site.recalls("it is well again"), [] as [&str; 0]);
     }
@@ -152,7 +152,7 @@ fn a_server_that_fails_costs_a_question_one_warning_and_words_find_it() {
 #[test]
 fn a_server_that_fails_loses_no_message_and_its_vectors_are_made_when_it_is_back() {
     for (name, fault) in faults() {
-        // It would be waited for as long as a batch may take.
+        // The wait would be as long as the timeout of a batch.
         if name == "no answer" {
             continue;
         }
@@ -160,7 +160,7 @@ fn a_server_that_fails_loses_no_message_and_its_vectors_are_made_when_it_is_back
         let site = Site::new(&provider);
         let ran = site.room.ctx(&["memory", "ingest", &site.file]);
         assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
-        // One text at a time is tried where all together fail, which may go well.
+        // If a batch fails, single texts are tried, which may succeed.
         let is_told = !warnings(&ran.stderr).is_empty();
         let stats = site.room.json(&["memory", "stats"]);
         assert_eq!(stats["segments"], json!(MESSAGES), "{name}");
@@ -176,7 +176,7 @@ fn a_turn_is_assembled_compacted_and_recorded_whatever_the_server_does() {
         let provider = FakeProvider::builder().script([fault.always()]).start().expect("it starts");
         let site = Site::new(&provider);
         if name == "no answer" {
-            // A question waits for two seconds; what has no vector is another's business.
+            // A query waits for two seconds; missing vectors are not made then.
             site.configure(&json!({"enabled": true}));
         }
         let args = ["assemble", &site.file, "--window", "16000", "--json"];
@@ -189,7 +189,7 @@ fn a_turn_is_assembled_compacted_and_recorded_whatever_the_server_does() {
         }
         let ran = site.room.ctx(&["compact", &site.file, "--window", "16000", "--force", "--json"]);
         assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
-        // That of what was archived, and that of what was asked.
+        // One for the archived texts, and one for the query.
         assert!((1..=2).contains(&warnings(&ran.stderr).len()), "{name}: {}", ran.stderr);
         let stats = site.room.json(&["memory", "stats"]);
         assert!(stats["segments"].as_u64() > Some(10), "{name}: {stats}");
@@ -217,7 +217,7 @@ fn a_model_that_cannot_be_had_is_told_once_and_hash_serves_for_it() {
         site.ingest();
     }
     assert_eq!(provider.count(), asked);
-    // What the model made was not thrown away.
+    // Vectors made by the model were kept.
     site.configure(&json!({}));
     site.ingest();
     assert_eq!((site.vectors(), provider.count()), (json!(MESSAGES), asked));
@@ -236,7 +236,7 @@ fn hashes_that_serve_for_a_model_stay_apart_from_its_vectors() {
     assert_eq!(site.vectors(), MESSAGES, "of the model");
     let asked = provider.count();
     assert!(asked > 0);
-    // The model is gone and comes back: its vectors were not mixed with hashes.
+    // The model fails and recovers: its vectors were not mixed with hashes.
     site.configure(&theirs);
     site.ingest();
     site.recalls("by words");

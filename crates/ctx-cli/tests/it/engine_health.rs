@@ -1,4 +1,4 @@
-//! What a person sees of an engine that fails, now and in later commands; and what it keeps.
+//! What a user sees of a failing engine, now and in later commands; and what the engine stores.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Ran, Room, join, pi_lines, text};
 
-/// An engine of the shell that does as its configuration says: `bad`: it drops what is not there;
-/// `once`: that, in its first answer;
-/// `store`: it adds to the system prompt what it kept last time, and keeps the request's number.
+/// An engine in shell that does as its configuration says: `bad`: it drops unknown messages;
+/// `once`: that, in its first answer only; `store`: it adds its stored value to the system prompt,
+/// and stores the request's number.
 const DEMO: &str = r#"#!/bin/sh
 mode=good
 while read -r line; do
@@ -89,7 +89,7 @@ impl Stage {
     }
 }
 
-/// How often the words are said on stderr.
+/// Counts how often this text is on stderr.
 fn said(ran: &Ran, words: &str) -> usize {
     ran.stderr.matches(words).count()
 }
@@ -133,7 +133,7 @@ fn an_engine_that_failed_is_degraded_in_later_commands_until_it_works() {
     let ran = stage.room.ctx(&["engines"]);
     assert!(ran.stdout.contains("degraded"), "{}", ran.stdout);
     assert_eq!(said(&ran, "'nobody'"), 1, "{}", ran.stderr);
-    // In a replay it is given up, with one warning.
+    // A replay stops using it, with one warning.
     let ran = stage.run("replay");
     assert_eq!((ran.code, said(&ran, "warning:")), (Some(0), 1), "{}", ran.stderr);
     assert_eq!(stage.listed()["trouble"]["strikes"], 5);
@@ -187,7 +187,7 @@ fn json_of_one_request_or_compaction_says_how_its_engine_fared() {
         );
         assert_eq!(of("warnings").as_array().map(Vec::len), Some(failures), "{}", of("warnings"));
     }
-    // It compacts nothing, so another engine does: that is no failure, unless it does not start.
+    // It does not compact, so another engine does: no failure, unless it does not start.
     for (mode, failures) in [("good", 0), ("gone", 1)] {
         stage.mode(mode);
         let report = stage.room.json(&["compact", session, "--dry-run"]);
@@ -262,12 +262,17 @@ fn a_memory_that_is_damaged_or_cannot_be_written_stops_no_command() {
         assert_eq!(ran.code, Some(0), "{damaged}: {}", ran.stderr);
         std::fs::write(stage.health_file(), damaged).expect("the file can be written");
         let ran = stage.run("status");
-        assert_eq!(said(&ran, "remembered of engines"), 1, "{damaged}: {}", ran.stderr);
+        assert_eq!(said(&ran, "the engine health file"), 1, "{damaged}: {}", ran.stderr);
     }
     std::fs::remove_file(stage.health_file()).expect("it is there");
     std::fs::create_dir(stage.health_file()).expect("the folder can be made");
     let ran = stage.run("assemble");
-    assert_eq!((ran.code, said(&ran, "is not remembered")), (Some(0), 1), "{}", ran.stderr);
+    assert_eq!(
+        (ran.code, said(&ran, "the engine's health was not recorded")),
+        (Some(0), 1),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! `ctx engine-host`: an engine in a library, in a process of its own.
+//! `ctx engine-host`: an engine library in its own process.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::Room;
 
-/// The binary, serving the C engine that the registry's tests use: it does what its verb says.
+/// The binary, serving the C engine of the registry's tests, which acts by its verb.
 struct Hosted {
     _room: Room,
     process: Child,
@@ -62,7 +62,7 @@ impl Hosted {
         self.tell(&json!({"id": id, "verb": verb, "params": {}}));
     }
 
-    /// Ends its stdin. Whether it ended well, and what it wrote to stderr.
+    /// Ends its stdin. Returns whether it exited successfully, and its stderr.
     fn end(mut self) -> (bool, String) {
         self.input = None;
         let output = self.process.wait_with_output().expect("it ends");
@@ -129,7 +129,7 @@ fn a_library_that_cannot_be_used_any_more_ends_its_process_with_the_reason() {
     assert_eq!(hosted.hear()["error"]["kind"], "panic");
     let (is_well, stderr) = hosted.end();
     assert!(!is_well);
-    assert!(stderr.contains("it is not to be used again"), "{stderr}");
+    assert!(stderr.contains("it cannot be used again"), "{stderr}");
 }
 
 #[test]

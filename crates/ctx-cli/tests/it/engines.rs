@@ -1,4 +1,4 @@
-//! `ctx engines`: what is listed, installed, removed and refused.
+//! `ctx engines`: what is listed, installed, removed and rejected.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::support::{Ran, Room, join, pi_lines, text};
 
 const SCRIPT: &str = "#!/bin/sh\nexit 0\n";
 
-/// What `ctx engines` says of an engine.
+/// Returns the entry of an engine in `ctx engines`.
 fn listed(room: &Room, id: &str) -> Option<Value> {
     let report = room.json(&["engines"]);
     let engines = report["engines"].as_array().expect("a list");
@@ -34,7 +34,7 @@ fn an_engine_is_added_listed_selected_and_removed() {
         let metadata = room.path("engines/my-engine").join(file).metadata().expect(file);
         assert_eq!(metadata.permissions().mode() & 0o777, mode, "{file}");
     }
-    // The snippet is what a configuration takes, and it selects the engine.
+    // The snippet is valid configuration, and selects the engine.
     room.write("ctx.json5", format!("{{ {config} }}"));
     let report = room.json(&["engines"]);
     assert_eq!(report["selected"]["id"], "my-engine");
@@ -62,7 +62,7 @@ fn without_a_yes_nothing_is_installed_or_removed() {
     assert_eq!(room.files(), before);
     add(&room, &[text(&script), "--yes", "--name", "demo"]);
     let before = room.files();
-    room.refused(&["engines", "remove", "demo"], "nobody to ask");
+    room.refused(&["engines", "remove", "demo"], "no terminal to ask for confirmation:");
     assert_eq!(room.files(), before);
 }
 
@@ -79,13 +79,13 @@ fn an_installed_engine_is_replaced_only_when_told_to() {
     assert_eq!(listed(&room, "demo").expect("it is there")["state"], "ok");
     let left = std::fs::read_dir(room.path("engines")).expect("the folder").count();
     assert_eq!(left, 1, "the old one is gone");
-    // A folder that was installed can be installed again, elsewhere.
+    // An installed folder can be installed again, elsewhere.
     let other = Room::new();
     let again = add(&other, &[text(&room.path("engines/demo")), "--yes"]);
     assert_eq!(again["sha256"], second["sha256"]);
     room.refused(
         &["engines", "add", text(&room.path("engines/demo")), "--yes", "--name", "x"],
-        "a manifest names its engine itself",
+        "the name is set by the manifest",
     );
 }
 
@@ -93,24 +93,24 @@ fn an_installed_engine_is_replaced_only_when_told_to() {
 fn what_is_no_engine_is_not_installed() {
     let room = Room::new();
     for (name, bytes, words) in [
-        ("notes.txt", b"hello".as_slice(), "no library and no program"),
-        ("lib.so", b"hello", "no library and no program"),
-        ("empty", b"", "no library and no program"),
-        ("broken/broken.toml", b"name = ", "the manifest is wrong"),
-        ("legacy", SCRIPT.as_bytes(), "is an engine of this build"),
+        ("notes.txt", b"hello".as_slice(), "neither a library nor a program"),
+        ("lib.so", b"hello", "neither a library nor a program"),
+        ("empty", b"", "neither a library nor a program"),
+        ("broken/broken.toml", b"name = ", "invalid manifest:"),
+        ("legacy", SCRIPT.as_bytes(), "' is a built-in engine"),
     ] {
         let path = room.write(name, bytes);
         let path = if name.ends_with(".toml") { room.path("broken") } else { path };
         room.refused(&["engines", "add", text(&path), "--yes"], words);
     }
     let script = room.write("1st.sh", SCRIPT);
-    room.refused(&["engines", "add", text(&script), "--yes"], "cannot be an engine's name");
+    room.refused(&["engines", "add", text(&script), "--yes"], "invalid engine name");
     room.misused(&["engines", "add", text(&script), "--yes", "--name", "../x"], "name");
     let trust = ["engines", "add", text(&script), "--name", "x", "--trust", "in-process", "--yes"];
     room.misused(&trust, "only a library");
     room.refused(&["engines", "add", text(&room.path("absent")), "--yes"], "missing");
     room.refused(&["engines", "remove", "legacy", "--yes"], "part of this build");
-    room.misused(&["engines", "remove", "..", "--yes"], "cannot be an engine's name");
+    room.misused(&["engines", "remove", "..", "--yes"], "invalid engine name");
     assert!(!room.path("engines").exists());
     let relative = Ran::of(
         room.command(&["engines", "add", text(&room.path("legacy")), "--name", "x", "--yes"])
@@ -144,7 +144,7 @@ fn the_trace_names_each_place_and_why_it_was_passed_over() {
     assert!(word == "refused" && reason.contains("version 9"), "{word}: {reason}");
     let (word, reason) = outcome("engines/demo/demo.toml");
     assert!(word == "passedOver" && reason.contains("first/demo.toml"), "{word}: {reason}");
-    // The broken one decides, and says so wherever it is asked for.
+    // The broken one takes precedence, and every use of it reports that.
     let demo = report["engines"].as_array().expect("a list");
     let demo = demo.iter().find(|engine| engine["id"] == "demo").expect("it is listed");
     assert_eq!(demo["state"], "refused");
@@ -224,5 +224,5 @@ fn the_trace_passes_over_what_a_built_in_engine_comes_before() {
     let path = folder.join("legacy.toml");
     let step = steps.iter().find(|step| step["path"] == text(&path)).expect("it is there");
     assert_eq!(step["outcome"], "passedOver", "{step}");
-    assert_eq!(step["reason"], "'legacy' is built in, which comes first");
+    assert_eq!(step["reason"], "the built-in engine 'legacy' takes precedence");
 }

@@ -1,10 +1,10 @@
-//! `ctx engines check`: what passes, what fails, and the exit codes of both.
+//! `ctx engines check`: passing and failing engines, and the exit codes.
 
 use serde_json::Value;
 
 use crate::support::{Ran, Room, text};
 
-/// An engine of the shell: it says hello, and then that it keeps the last four messages.
+/// An engine in shell that always keeps the last four messages.
 const KEEPS_FOUR: &str = r#"#!/bin/sh
 while read -r line; do
   rest=${line#*\"id\":}
@@ -44,7 +44,7 @@ fn a_script_is_checked_where_it_stands_and_its_failures_are_told() {
     let rows = report["rows"].as_array().expect("rows");
     let result = |name: &str| rows.iter().find(|row| row["name"] == name).expect(name).clone();
     assert_eq!(result("hello")["note"], "four 0.1.0");
-    // Four messages may be larger than any window: that is what it gets wrong.
+    // Four messages may exceed any window: this is its failure.
     assert_eq!(ran.code, Some(1), "{report}");
     let fit = result("answers-fit");
     assert_eq!(fit["result"], "failed", "{report}");
@@ -92,16 +92,13 @@ fn a_missing_interpreter_is_named() {
     let said = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains(&format!("missing: {interpreter}")), "{said}");
     assert!(said.contains("No such file or directory"), "{said}");
-    assert!(
-        said.contains(&format!("its first line asks for {interpreter}: install that")),
-        "{said}"
-    );
+    assert!(said.contains(&format!("its first line requires {interpreter}: install it")), "{said}");
 }
 
 #[test]
 fn what_is_no_engine_is_refused_before_anything_runs() {
     let room = Room::new();
-    room.misused(&["engines", "check", "nobody"], "no context engine 'nobody'");
+    room.misused(&["engines", "check", "nobody"], "unknown context engine 'nobody'");
     let missing = room.path("missing.so");
     room.refused(&["engines", "check", text(&missing)], "missing.so");
     let prose = room.write("prose.so", "this is no library");

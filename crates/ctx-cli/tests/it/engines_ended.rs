@@ -1,4 +1,4 @@
-//! What becomes of engines, and of copies of them, when ctx is ended.
+//! Engines and their copies end and are removed when ctx is ended.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -10,8 +10,8 @@ use serde_json::json;
 use crate::interrupted::is_ignored;
 use crate::support::{Room, join, pi_lines, text};
 
-/// Says hello, and when it is asked for a request, opens a pipe and hangs, as does what it started.
-/// Who outlives ctx says so in the end.
+/// An engine that, on a request, opens a pipe and hangs, as does its child process. A process that
+/// outlives ctx reports that at its end.
 const HANGS: &str = r#"#!/bin/sh
 while read -r line; do
   rest=${line#*\"id\":}
@@ -54,8 +54,8 @@ impl Hanging {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     }
 
-    /// Runs ctx until its engine hangs, sends a signal, and waits for ctx to end. What engines said
-    /// of it afterwards: nothing, once all have ended.
+    /// Runs ctx until its engine hangs, sends a signal, and waits for ctx to end. Returns what
+    /// engines wrote afterwards: nothing, once all have ended.
     fn ended(&self, signal: &str, mut child: Child) -> String {
         let mut pipe = File::open(&self.pipe).expect("the engine opens its end");
         let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();

@@ -1,4 +1,4 @@
-//! Replays with each plugin, chosen by the configuration alone.
+//! Replays with each plugin, selected by the configuration alone.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::support::{Ran, Room, data, text};
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/fix-flaky-test.jsonl");
 
-/// Replays a session with an engine that only `ctx.json5` names, treated as `settings` say.
+/// Replays a session with an engine that only `ctx.json5` names, with these `settings`.
 fn replayed(session: &Path, engine: &str, settings: &Value) -> (Value, String) {
     let room = Room::new();
     let slots = json!({ "contextEngine": engine });
@@ -31,7 +31,7 @@ fn acted(report: &Value, who: &str) -> bool {
     report["acted"].as_array().expect("a list").iter().any(|name| name == who)
 }
 
-/// The recorded session, where it is at hand, and the one of this repository.
+/// Runs a check on the recorded session, if available, and on the one of this repository.
 fn each_session(check: impl Fn(&Path)) {
     check(Path::new(SAMPLE));
     if let Some(recorded) = data("pi/before-compaction.jsonl") {
@@ -39,7 +39,7 @@ fn each_session(check: impl Fn(&Path)) {
     }
 }
 
-/// Each carrier of an engine makes the requests, and all of them make the same.
+/// Checks that each transport serves all requests, with equal results.
 #[track_caller]
 fn serves(carriers: &[(&str, Value)]) {
     each_session(|session| {
@@ -48,7 +48,7 @@ fn serves(carriers: &[(&str, Value)]) {
             let (report, stderr) = replayed(session, engine, settings);
             assert!(acted(&report, engine), "{engine} {settings}: {}", report["acted"]);
             // C-minimal does not count what the host adds: one request of the recorded session is
-            // too large by that, and the default engine makes it.
+            // too large because of that, and the default engine makes it.
             let mut warnings = stderr.lines().filter(|line| line.contains("warning"));
             let is_borne = |line: &str| *engine == "c-minimal" && line.contains("leaves 17242");
             assert!(warnings.all(is_borne), "{engine} {settings}: {stderr}");
@@ -102,13 +102,13 @@ fn an_engine_in_python_makes_the_requests() {
     }
 }
 
-/// The default engine makes the requests in the place of chaos, and a warning says why.
+/// Checks that the default engine replaces chaos, and that a warning gives the reason.
 #[track_caller]
 fn is_replaced(engine: &str, trust: &str, faults: &[(&str, &str)]) {
     each_session(|session| {
         let (alone, _) = replayed(session, "legacy", &json!({}));
         for (fault, reason) in faults {
-            // What never ends is waited for; what ends has the time for it.
+            // A hang runs into the deadline; other faults have enough time.
             let deadline = if *fault == "hang" { 500 } else { 60_000 };
             let settings = json!({
                 "trust": trust,
@@ -133,9 +133,9 @@ fn the_default_engine_serves_for_a_process_that_fails() {
         ("segfault", "SIGSEGV"),
         ("panic", "panicked: chaos: a panic was ordered"),
         ("garbage", "broke the protocol"),
-        ("split-pair", "parts a tool call from its results"),
+        ("split-pair", "separates a tool call from its results"),
     ];
-    // Elsewhere an end is told by its code.
+    // Other systems report an exit by its code.
     let ends = if cfg!(unix) { &ends[..] } else { &ends[2..] };
     is_replaced("chaos", "process", ends);
     is_replaced("chaos-process", "process", ends);
@@ -149,7 +149,7 @@ fn the_default_engine_serves_for_a_library_that_fails_inside_of_the_host() {
         &[
             ("panic", "panicked: chaos: a panic was ordered"),
             ("hang", "did not answer 'assemble' within 500ms"),
-            ("unknown-row", "no row"),
+            ("unknown-row", "unknown row"),
         ],
     );
 }

@@ -1,4 +1,4 @@
-//! `ctx eval` from outside.
+//! `ctx eval` as a program.
 
 use serde_json::Value;
 
@@ -69,11 +69,18 @@ fn a_page_replaces_a_page_and_never_a_transcript() {
         let args = ["eval", text(&path), text(&other), "--window", "16000", "--html", to];
         room.ctx(&[&args[..], more].concat())
     };
-    for _ in 0..2 {
-        let ran = write(text(&page), &[]);
+    let [html, again] = [(); 2].map(|()| {
+        let ran = write(text(&page), &["--json"]);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    }
-    let html = std::fs::read_to_string(&page).expect("the page is there");
+        let html = std::fs::read_to_string(&page).expect("the page is there");
+        // The page contains the report.
+        let (_, data) = html.split_once(r#"id="report">"#).expect("its data");
+        let data = data.split_once("</script>").expect("the end of the data").0;
+        let value = |json: &str| serde_json::from_str::<Value>(json).expect("JSON");
+        assert_eq!(value(data), value(&ran.stdout));
+        html
+    });
+    assert_eq!(html, again);
     assert!(html.starts_with("<!doctype html>") && html.contains("<title>ctx eval</title>"));
     for transcript in [&path, &other] {
         let before = std::fs::read(transcript).expect("it is there");
@@ -89,10 +96,10 @@ fn what_cannot_be_evaluated_is_refused() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(5)));
     let path = text(&path);
-    room.misused(&["eval", path, "--preset", "codx"], "no preset 'codx'");
+    room.misused(&["eval", path, "--preset", "codx"], "unknown preset 'codx'");
     room.misused(&["eval", path, "--compact-to", "30"], "--compact-to");
     room.misused(&["eval", path, "--compact-to", "NaN"], "--compact-to");
-    room.misused(&["eval", path, "--engine", "legcy"], "no context engine 'legcy'");
+    room.misused(&["eval", path, "--engine", "legcy"], "unknown context engine 'legcy'");
     room.misused(&["eval", path, "--window", "10"], "window");
     room.refused(&["eval", "nowhere.jsonl"], "nowhere.jsonl");
     let nobody = Ran::of(room.command(&["eval"]).env("HOME", room.path("nobody")));

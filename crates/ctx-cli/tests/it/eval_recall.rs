@@ -1,4 +1,4 @@
-//! `ctx eval recall`, over conversations of the test's own.
+//! `ctx eval recall`, over conversations written for the test.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Ran, Room, text};
 
-/// Three sessions of two people, with questions, in the form of LoCoMo.
+/// Three sessions of two people, with questions, in the format of LoCoMo.
 fn room(provider: Option<&FakeProvider>) -> Room {
     let room = Room::new();
     let turn =
@@ -43,7 +43,7 @@ fn room(provider: Option<&FakeProvider>) -> Room {
     room
 }
 
-/// The binary where no file can take a byte.
+/// Runs the binary without any space for files.
 #[cfg(unix)]
 fn on_a_full_disk(room: &Room, args: &[&str]) -> Ran {
     let ctx = room.command(args);
@@ -109,7 +109,7 @@ fn a_server_that_fails_or_is_not_named_is_an_error_that_says_so() {
 fn vectors_that_cannot_be_kept_are_a_warning_and_the_figures_are_there() {
     let room = room(None);
     let own = room.path("own.json");
-    // A folder stands where the file should be, and a file where its folder should be.
+    // A folder is at the path of the file, and a file at the path of its folder.
     let in_a_file = own.join("vectors");
     for (place, is_full) in
         [(room.path("."), false), (in_a_file, false), (room.path("vectors"), true)]
@@ -124,6 +124,10 @@ fn vectors_that_cannot_be_kept_are_a_warning_and_the_figures_are_there() {
         let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
         assert_eq!(report["questions"], 2, "{place:?}");
         let warned = ran.stderr.lines().filter(|line| line.starts_with("warning")).count();
-        assert!(warned == 1 && ran.stderr.contains("cannot keep the vectors"), "{}", ran.stderr);
+        assert!(
+            warned == 1 && ran.stderr.contains("cannot write the vector cache"),
+            "{}",
+            ran.stderr
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Facts that a model finds in what a compaction takes out.
+//! Facts extracted by a model from what a compaction removes.
 
 use ctx_testkit::provider::{FakeProvider, Step, When};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::memory::{keeps_old, long_talk};
 use crate::support::{Ran, Room, text};
 
-/// A room with a session and a memory, and a provider whose models write summaries and look for facts.
+/// A room with a session and a memory, and a provider whose models write summaries and extract facts.
 struct Site {
     room: Room,
     file: String,
@@ -45,7 +45,7 @@ impl Site {
     }
 }
 
-/// Answers those who look for facts; summaries are written as ever.
+/// Answers requests for facts; summaries are written as usual.
 fn says(answer: &str) -> Step {
     let when = When { contains: Some("note the facts".to_owned()), ..When::default() };
     Step::text(answer).always().when(when)
@@ -55,7 +55,7 @@ fn provider(answer: &str) -> FakeProvider {
     FakeProvider::builder().script([says(answer)]).start().expect("it starts")
 }
 
-/// How many requests were for facts.
+/// Returns the number of requests for facts.
 fn asked(provider: &FakeProvider) -> usize {
     let requests = provider.requests();
     let of_facts = |body: &&ctx_testkit::provider::Request| {

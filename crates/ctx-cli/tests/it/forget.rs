@@ -1,4 +1,4 @@
-//! `ctx memory forget`: what was said is gone from wherever it was kept.
+//! `ctx memory forget`: erases messages from every place that stores them.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,8 +10,8 @@ use crate::support::{Room, join, pi_lines, text};
 
 const MARKER: &str = "Zebraheron4711";
 
-/// A home with a session of ours in which the marker stands in a question, an answer and a result;
-/// archived, indexed, with facts, vectors, tool results in files, forms and a summary.
+/// A home with a session of ctx that has the marker in a question, an answer and a result; archived
+/// and indexed, with facts, vectors, tool results in files, projections and a summary.
 struct House {
     room: Room,
     file: PathBuf,
@@ -46,12 +46,12 @@ impl House {
         self.room.json(&[command, &[text(&self.file)], more].concat())
     }
 
-    /// The files below the home that hold the marker, whatever the case of its letters.
+    /// Returns the files below the home that contain the marker, ignoring case.
     fn holding(&self) -> Vec<String> {
         self.holding_any(MARKER)
     }
 
-    /// The same of any text, also where JSON wrote it.
+    /// The same for any text, also JSON-escaped.
     fn holding_any(&self, text: &str) -> Vec<String> {
         let text = text.to_lowercase();
         let quoted = Value::from(text.as_str()).to_string();
@@ -87,7 +87,7 @@ pub(crate) fn planted(turns: usize) -> Vec<String> {
     lines
 }
 
-/// Whether a file of the list has such a name.
+/// Whether the list has a file of that name.
 fn has(files: &[String], name: &str) -> bool {
     files.iter().any(|file| file.contains(name))
 }
@@ -107,7 +107,11 @@ fn nothing_below_the_home_holds_what_was_forgotten() {
     let asks = ["memory", "forget", "--matching", MARKER];
     let unasked = house.room.ctx(&asks);
     assert_eq!((unasked.code, unasked.stdout.as_str()), (Some(1), ""));
-    assert!(unasked.stderr.contains("error: nobody to ask"), "{}", unasked.stderr);
+    assert!(
+        unasked.stderr.contains("error: no terminal to ask for confirmation"),
+        "{}",
+        unasked.stderr
+    );
     assert_eq!(house.room.files(), files, "what nobody confirmed is not done");
 
     let gone = house.forget(&["--yes"]);
@@ -122,7 +126,7 @@ fn nothing_below_the_home_holds_what_was_forgotten() {
     assert_eq!(gone["files"][0]["messages"], 3, "{gone}");
     assert_eq!(gone["files"][0]["undoEnded"].as_array().map(Vec::len), Some(1));
 
-    // The rest is there, and what was forgotten does not come back.
+    // The rest remains, and the forgotten text does not come back.
     let found = house.room.json(&["memory", "search", MARKER, "--limit", "50"]);
     assert!(!found["hits"].to_string().contains(MARKER), "{found}");
     let stats = house.room.json(&["memory", "stats"]);
@@ -154,7 +158,7 @@ fn a_message_goes_by_its_id_with_what_was_drawn_from_it_and_the_others_stay() {
     assert!(!std::fs::read_to_string(&house.file).expect("it is there").contains("MySQL"));
     house.room.refused(&entry, "no session has a message of that id");
 
-    // The same id stands in another session for something else.
+    // The same id belongs to another entry in another session.
     let other = house.room.write("other.jsonl", join(&pi_lines(4)));
     let (other, entry) = (text(&other), ["memory", "forget", "--entry", "00000003", "--yes"]);
     let ambiguous = house.room.write("two.jsonl", join(&pi_lines(4)).replace("answer", "reply"));
@@ -174,7 +178,7 @@ fn a_whole_session_goes_by_its_id() {
     assert_eq!(house.room.json(&["memory", "facts", "--all"])["facts"], json!([]));
     let left = std::fs::read_to_string(&house.file).expect("it is there");
     assert_eq!(left.lines().count(), 1, "the header: {left}");
-    house.room.refused(&["memory", "forget", "--session", "nobody", "--yes"], "no session of that");
+    house.room.refused(&["memory", "forget", "--session", "nobody", "--yes"], "unknown session");
     house.room.misused(&["memory", "forget", "--yes"], "--entry");
     house.room.refused(&["memory", "forget", "--matching", "ab", "--yes"], "too short");
 }
@@ -219,7 +223,7 @@ fn a_run_that_is_killed_leaves_whole_files_and_the_next_one_ends_it() {
             .stderr(Stdio::null())
             .spawn()
             .expect("it runs");
-        // Killed as soon as so many of the files have lost it.
+        // Killed as soon as this number of files has lost it.
         while child.try_wait().expect("it is ours").is_none() {
             if house.holding().len() + least < before {
                 child.kill().expect("it is ours");
@@ -241,8 +245,7 @@ fn is_jsonl(path: &Path) -> bool {
     text.lines().all(|line| serde_json::from_str::<Value>(line).is_ok())
 }
 
-/// Texts as they may stand, how somebody may ask for them to be forgotten, and what of them must be
-/// nowhere afterwards.
+/// Stored texts, the text to forget, and the parts that must not remain anywhere.
 const VARIANTS: [(&str, &str, &[&str]); 5] = [
     ("我们的代号是斑马苍鹭计划，不要告诉别人。", "斑马苍鹭计划", &["斑马", "苍鹭"]),
     (
@@ -264,7 +267,7 @@ fn texts_that_were_redacted_broken_quoted_or_are_chinese_leave_nothing_behind() 
     for (says, matching, gone) in VARIANTS {
         let mut lines = planted(40);
         let says = Value::from(says).to_string();
-        // In a question, at the end of a result that forms cut, and in the arguments of a call.
+        // In a question, at the end of a result that projections truncate, and in the arguments of a call.
         lines[21] = lines[21].replace("\"question 5\"", &says);
         let inner = says.trim_matches('"');
         lines[23] = lines[23].replace("\\n\"}]", &format!("\\n{inner}\"}}]"));

@@ -1,4 +1,4 @@
-//! `ctx memory forget`: what was forgotten does not come back, and what would go is shown.
+//! `ctx memory forget`: forgotten text does not come back, and the preview is complete.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::forget_bounds::{holds, room, session};
 use crate::memory::said;
 use crate::support::{Room, join, pi_lines, text};
 
-/// A transcript of these texts, of a session, outside of any home.
+/// Creates a transcript of a session with these texts, outside of any home.
 fn outside(session: &str, texts: &[&str]) -> (Room, PathBuf) {
     let outside = Room::new();
     let head = pi_lines(0).remove(0).replace("\"s1\"", &format!("\"{session}\""));
@@ -54,7 +54,7 @@ fn what_was_forgotten_stays_out_when_its_transcript_is_archived_again() {
         let text = String::from_utf8_lossy(&bytes).to_lowercase();
         assert!(!text.contains("purple"), "{}", path.display());
     }
-    // Named, the transcript itself is told of.
+    // If named, the transcript itself is reported.
     let named = forget(&room, &[text(&longer), "--matching", "purple elephant"]);
     assert!(holds(&named, "f.jsonl"), "{named}");
 
@@ -81,7 +81,7 @@ fn a_message_of_the_archive_alone_is_shown_as_it_stands_there() {
     assert!(begins.starts_with("the purple elephant") && !begins.contains(key), "{begins}");
     let shown = room.ctx(&[&args[..], &["--dry-run"]].concat());
     assert!(shown.stdout.contains("the purple elephant has"), "{}", shown.stdout);
-    assert!(shown.stderr.contains("outside of the home"), "{}", shown.stderr);
+    assert!(shown.stderr.contains("in no transcript of the home"), "{}", shown.stderr);
     let asked = room.ctx(&args);
     assert!(asked.stderr.contains("the purple elephant has"), "{}", asked.stderr);
 }
@@ -131,7 +131,12 @@ fn of_two_messages_that_say_the_same_the_segment_stays_for_the_one_that_does() {
         "{gone}"
     );
     let why = gone["stillHeld"][0]["why"].as_str().expect("a reason");
-    assert!(why.contains("says the same and stays") && why.contains("00000002"), "{gone}");
+    assert!(
+        why.contains(
+            "another message has the same text and remains, and so does its segment in the"
+        ) && why.contains("00000002"),
+        "{gone}"
+    );
     assert!(found(&room, "a purple elephant"), "the second says it");
     let gone = forget(&room, &["--entry", "00000002"]);
     assert_eq!(gone["agents"][0]["segments"], 1, "{gone}");

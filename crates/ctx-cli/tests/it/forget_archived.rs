@@ -1,4 +1,4 @@
-//! `ctx memory forget`: what only the archive has still takes along what was drawn from it.
+//! `ctx memory forget`: messages found only in the archive are erased with their derived data.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ fn forget(room: &Room, args: &[&str]) -> Value {
     room.json(&[&["memory", "forget", "--yes"], args].concat())
 }
 
-/// Archives a session of the home, and takes its transcript away.
+/// Archives a session of the home, and removes its transcript.
 fn archived(room: &Room, texts: &[&str]) {
     let file = session(room, TALK, "s1", texts);
     std::fs::remove_file(file).expect("it is there");
@@ -109,8 +109,8 @@ fn values_of_engines_go_with_a_session_that_only_the_archive_has() {
     assert!(!of_it.exists() && of_another.exists());
 }
 
-/// A home with the overlay of a file of another program that is there no more, and files of results
-/// that its forms speak of. Gives the file, too, and the folder it was in.
+/// Creates a home with the overlay of another program's file that is missing, and files of results
+/// that its projections refer to. Returns also the file, and its former folder.
 fn lost() -> (Room, Room, PathBuf) {
     let room = Room::new();
     let mut config = keeps_old(json!({}));

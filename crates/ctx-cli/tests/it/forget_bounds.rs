@@ -1,4 +1,4 @@
-//! `ctx memory forget`: what is not meant stays, and what could not be reached is told.
+//! `ctx memory forget`: other data remains, and unreachable data is reported.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub(crate) fn room() -> Room {
     room
 }
 
-/// A session of ctx in the home of such an id that says these texts, archived.
+/// Creates and archives a session of ctx with this id and these texts in the home.
 pub(crate) fn session(room: &Room, at: &str, id: &str, texts: &[&str]) -> PathBuf {
     let mut lines = vec![pi_lines(0).remove(0).replace("\"s1\"", &format!("\"{id}\""))];
     lines.extend(texts.iter().enumerate().map(|(n, text)| said(n, "user", text)));
@@ -28,7 +28,7 @@ pub(crate) fn session(room: &Room, at: &str, id: &str, texts: &[&str]) -> PathBu
     file
 }
 
-/// What an engine keeps under a key.
+/// Stores a value of an engine under a key.
 pub(crate) fn value(room: &Room, key: &str, text: &str) -> PathBuf {
     let name = key.replace('/', "_");
     let line = json!(format!("engines/tree/{key}")).to_string();
@@ -40,7 +40,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).expect("it is there")
 }
 
-/// Forgets, expects that not all was reached, and gives the report.
+/// Forgets, expects an incomplete result, and returns the report.
 pub(crate) fn incomplete(room: &Room, args: &[&str]) -> Value {
     let ran = room.ctx(&[&["memory", "forget", "--yes", "--json"], args].concat());
     assert_eq!(ran.code, Some(1), "{} {}", ran.stdout, ran.stderr);
@@ -62,9 +62,9 @@ fn a_name_that_is_that_of_several_sessions_is_refused_and_a_path_means_one() {
     let before = room.files();
     let all = ["memory", "forget", "--yes", "--session"];
     room.refused(&[&all[..], &["c1"]].concat(), "several sessions have that name");
-    room.refused(&[&all[..], &["chat"]].concat(), "no session of that name");
+    room.refused(&[&all[..], &["chat"]].concat(), "unknown session");
     let mistyped = ["chat", "--matching", "red heron"];
-    room.refused(&[&all[..], &mistyped].concat(), "no session of that name");
+    room.refused(&[&all[..], &mistyped].concat(), "unknown session");
     assert_eq!(room.files(), before);
     let gone = room.json(&[&all[..], &[text(&one)]].concat());
     assert_eq!(gone["messages"].as_array().map(Vec::len), Some(1), "{gone}");
@@ -174,7 +174,7 @@ fn a_file_of_the_home_that_still_holds_it_is_told_however_it_is_written_there() 
 fn a_folder_that_cannot_be_read_is_passed_over_and_told() {
     let room = room();
     let file = session(&room, "agents/main/sessions/a.jsonl", "s1", &["a red heron", "b"]);
-    // Deeper than a path may be long, which stops whoever may read everything as well.
+    // Deeper than the path length limit, which affects even root.
     let name = "d".repeat(200);
     let chain = |root: &str| {
         let path = (0..12).fold(room.path(root), |path, _| path.join(&name));
@@ -211,7 +211,7 @@ fn files_of_tool_results_go_with_their_own_message_and_not_with_one_that_names_t
     assert!(results("one").exists(), "a message that stays needs it");
     assert_eq!(forget("00000002")["agents"][0]["toolResults"], 1);
     assert!(!results("two").exists(), "one that only names it does not keep it");
-    // What only the archive has still takes its files along, by the beginning of its id.
+    // A message found only in the archive is erased with its files, by a prefix of its id.
     std::fs::remove_file(&file).expect("it is there");
     room.refused(
         &["memory", "forget", "--yes", "--entry", "000000"],

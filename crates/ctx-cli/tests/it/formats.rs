@@ -1,4 +1,4 @@
-//! One conversation in every format that is read.
+//! One conversation in every readable format.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Room, join, pi_lines, text};
 
-/// Name and text of a file with so many turns, in each format. With more turns, files of lines
-/// begin with those of fewer.
+/// Returns name and text of a file with this number of turns, in each format. Files of lines with
+/// more turns begin like those with fewer.
 pub(crate) fn all(turns: usize) -> Vec<(&'static str, String)> {
     vec![
         ("pi.jsonl", join(&pi_lines(turns))),
@@ -23,7 +23,7 @@ pub(crate) fn all(turns: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A session of ours with so many turns.
+/// Creates a session of ctx with this number of turns.
 pub(crate) fn ours(room: &Room, turns: usize) -> PathBuf {
     let path = room.path("ours.jsonl");
     let session = NewSession {
@@ -38,7 +38,7 @@ pub(crate) fn ours(room: &Room, turns: usize) -> PathBuf {
     path
 }
 
-/// Appends turns to a session of ours.
+/// Appends turns to a session of ctx.
 pub(crate) fn append(log: &mut SessionLog, turns: Range<usize>) {
     for line in &pi_lines(turns.end)[1 + turns.start * 4..] {
         let entry: Value = serde_json::from_str(line).expect("JSON");

@@ -1,4 +1,4 @@
-//! Compaction of what is damaged, hostile, or nothing at all.
+//! Compaction of damaged, hostile and empty input.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn line(id: &str, parent: &str, kind: &str, more: &Value) -> String {
     entry.to_string()
 }
 
-/// Every command that looks at compactions goes on, and the file stays as it is.
+/// Checks that every command that reads compactions succeeds, and that the file does not change.
 fn goes_on(name: &str, lines: &[String]) {
     let room = Room::new();
     let path = room.write("s.jsonl", join(lines));
@@ -28,7 +28,7 @@ fn goes_on(name: &str, lines: &[String]) {
             assert_eq!(report["totals"]["overflowsWith"], 0, "{name}");
         }
     }
-    // What details hold is given as it is, however deep.
+    // Details are printed unchanged, however deeply nested.
     let listed = room.ctx(&["compactions", file, "--json"]);
     assert_eq!(listed.code, Some(0), "{name}: {}", listed.stderr);
     room.json(&["expand", file, "00000003"]);
@@ -183,7 +183,7 @@ fn windows_and_configurations_that_make_no_sense_are_refused() {
         ("0", "Model context window too small (0 tokens"),
         ("1", "Model context window too small (1 tokens"),
         ("15999", "Minimum is 16000"),
-        ("9223372036854775808", "beyond any model"),
+        ("9223372036854775808", "exceed every model"),
         ("18446744073709551616", "18446744073709551616"),
         ("-1", "-1"),
     ] {
@@ -196,4 +196,6 @@ fn windows_and_configurations_that_make_no_sense_are_refused() {
         room.refused(args, "unknown key 'agents.defaults.compaction.reserveTokenFloor'");
         room.refused(args, "did you mean 'reserveTokensFloor'?");
     }
+    room.write("ctx.json5", "{ compaction: {} }");
+    room.refused(&["status", file], "did you mean 'agents.defaults.compaction'?");
 }

@@ -1,4 +1,4 @@
-//! `ctx memory ingest`: what it does with many transcripts, equal messages and a full archive.
+//! `ctx memory ingest` with many transcripts, equal messages and a full archive.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn room(memory: Value) -> Room {
     room
 }
 
-/// A transcript of so many messages, from one on.
+/// Creates a transcript of these messages.
 fn talk(room: &Room, session: &str, messages: std::ops::Range<usize>) -> String {
     let mut lines = vec![pi_lines(0).remove(0).replace("\"s1\"", &format!("\"{session}\""))];
     let first = messages.start;
@@ -39,7 +39,7 @@ fn one_transcript_that_cannot_be_read_does_not_keep_the_others_out() {
     );
     assert_eq!(report["failed"][0]["path"], "/nonexistent", "{report}");
     assert!(report["failed"][0]["error"].as_str().is_some_and(|error| !error.is_empty()));
-    assert!(ran.stderr.contains("/nonexistent is not archived"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("/nonexistent was not archived"), "{}", ran.stderr);
     assert_eq!(room.ctx(&["memory", "ingest", "/nonexistent"]).code, Some(1));
 }
 
@@ -65,11 +65,11 @@ fn a_transcript_that_is_too_long_leaves_its_oldest_out_and_drives_out_nothing_ne
     let again = room.ctx(&["memory", "ingest", &old]);
     assert!(again.stdout.contains("0 archived, 100 known, 200 older"), "{}", again.stdout);
     assert!(
-        again.stderr.contains("200 messages older than what the archive keeps"),
+        again.stderr.contains("200 messages skipped, as they are older than the archive keeps"),
         "{}",
         again.stderr
     );
-    // What is newer comes in, and stays when the old is archived once more.
+    // Newer messages are archived, and remain when the old ones are archived again.
     assert_eq!(figures(&room.json(&["memory", "ingest", &new]), 0), [60, 0, 0, 0]);
     let report = room.json(&["memory", "ingest", &old]);
     assert_eq!((figures(&report, 0), &report["segments"]), ([0, 40, 0, 260], &json!(100)));

@@ -1,12 +1,12 @@
-//! The inspector in a browser: `tests/inspector/`, where Node, Chromium and its packages are there.
+//! The inspector in a browser: `tests/inspector/`, if Node, Chromium and its packages are installed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Debian's, unless another is named.
+/// Debian's, unless another one is set.
 const CHROMIUM: &str = "/usr/bin/chromium";
 
-/// What is missing, or where the packages are.
+/// Returns the folder of the packages, or what is missing.
 fn packages() -> Result<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let node = Command::new("node").arg("--version").stdout(Stdio::null()).status();
@@ -17,7 +17,7 @@ fn packages() -> Result<PathBuf, String> {
     if !Path::new(&chromium).exists() {
         return Err(format!("{chromium} is missing; $CTX_CHROMIUM names another"));
     }
-    // Beside the programs that are tested, or in the workspace's own folder for them.
+    // Beside the tested programs, or in the workspace's own target folder.
     let built = Path::new(env!("CARGO_BIN_EXE_ctx")).parent().and_then(Path::parent);
     let places = [built.map(|built| built.join("inspector")), Some(root.join("target/inspector"))];
     let holds = |place: &PathBuf| place.join("node_modules/playwright-core").is_dir();

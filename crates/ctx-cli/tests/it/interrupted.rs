@@ -1,4 +1,4 @@
-//! Who else writes, where nothing can be written, and who is stopped in the middle.
+//! Other writers, unwritable folders, and interrupted commands.
 
 use std::fs::{self, File};
 
@@ -11,7 +11,7 @@ use crate::support::{Ran, Room, join, pi_lines, text};
 
 const TURNS: usize = 60;
 
-/// Refused with a hint; nothing is written but what locks need.
+/// Checks that a command is rejected with a hint, and that only locks are written.
 fn refused_untouched(room: &Room, args: &[&str], words: &str) {
     let before = room.files();
     let ran = room.ctx(args);
@@ -53,7 +53,7 @@ fn an_overlay_that_another_process_writes_to_is_left_alone() {
     lock.lock().expect("it is free");
     refused_untouched(&room, &undo, "another writer has the file open");
     refused_untouched(&room, &[&compact[..], &["--force", "--target", "3k"]].concat(), "writer");
-    // Who only looks is not kept waiting.
+    // Reading commands do not wait.
     assert_eq!(room.json(&["compactions", text(&path)]).as_array().map(Vec::len), Some(1));
     drop(lock);
     assert_eq!(room.json(&undo)["undone"], true);
@@ -78,7 +78,7 @@ fn a_home_that_may_not_be_written_is_said() {
     let overlays = room.path("overlays");
     fs::create_dir(&overlays).expect("a folder");
     fs::set_permissions(&overlays, fs::Permissions::from_mode(0o500)).expect("it is ours");
-    // Nothing keeps root from writing.
+    // Root can write everywhere.
     if File::create(overlays.join("probe")).is_err() {
         refused_untouched(&room, &["compact", text(&path), "--window", "32000"], "overlays");
     }
@@ -92,7 +92,7 @@ fn at_a_limit_of_file_sizes_the_error_is_told_and_what_is_stored_is_whole() {
     for path in [room.write("s.jsonl", join(&pi_lines(TURNS))), formats::ours(&room, TURNS)] {
         let before = fs::read(&path).expect("it is there");
         let compact = ["compact", text(&path), "--window", "32000"];
-        // The shell counts in blocks of 512 or 1,024 bytes: the overlay's first line has room.
+        // The shell counts in blocks of 512 or 1,024 bytes: enough for the overlay's first line.
         let limited = "ulimit -f 1; exec \"$0\" \"$@\"";
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", limited, env!("CARGO_BIN_EXE_ctx")]).args(compact);
@@ -140,12 +140,12 @@ fn an_output_that_cannot_be_written_is_an_error_with_a_hint() {
 fn a_home_that_cannot_be_made_is_named_with_the_way_to_another() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
-    // Not even root makes a folder there.
+    // Not even root can create a folder there.
     for home in ["/proc/no-folder", "/dev/null/home"] {
         for args in [&["compact", text(&path), "--window", "32000"][..], &["status", text(&path)]] {
             let ran = Ran::of(room.command(args).env("CTX_HOME", home));
             if ran.code == Some(0) {
-                // Nothing is to be written, and there is nothing to be read.
+                // It needs neither to write nor to read there.
                 assert_eq!((args[0], home), ("status", "/proc/no-folder"));
                 continue;
             }
@@ -222,14 +222,14 @@ fn an_interrupt_during_a_models_answer_leaves_everything_as_it_was() {
     }
 }
 
-/// What ends a program started by this one as Ctrl-C would. A shell has its background jobs ignore
-/// Ctrl-C, and what they start inherits that.
+/// Returns the signal that ends a child process as Ctrl-C would. Background jobs of a shell ignore
+/// Ctrl-C, and their children inherit that.
 #[cfg(unix)]
 fn interrupt() -> &'static str {
     if is_ignored("INT") { "-TERM" } else { "-INT" }
 }
 
-/// Whether this program ignores a signal, and so what it starts does.
+/// Whether this program, and so its children, ignore a signal.
 #[cfg(unix)]
 pub(crate) fn is_ignored(signal: &str) -> bool {
     let number = match signal {

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use crate::support::{Ran, Room, text};
 
-/// A conversation with the built-in model that is compacted on its way.
+/// Runs a conversation with the built-in model that is compacted.
 fn chat(room: &Room, args: &[&str], filter: Option<&str>) -> Ran {
     let lines: String = (0..8).map(|n| format!("a long text about tea number {n}\n")).collect();
     let input = room.write("input.txt", lines);
@@ -46,8 +46,8 @@ fn a_log_file_is_appended_to_and_read_by_its_owner_alone() {
         let mode = log.metadata().expect("a log").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
-    room.refused(&["sessions", "--log-file", "no/such/folder/x"], "log file cannot be written");
+    room.refused(&["sessions", "--log-file", "no/such/folder/x"], "cannot write the log file");
     let ran = chat(&Room::new(), &[], Some("=,=nonsense=="));
-    assert!(ran.stderr.contains("RUST_LOG is passed over"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("RUST_LOG ignored"), "{}", ran.stderr);
     assert_eq!(ran.code, Some(0));
 }

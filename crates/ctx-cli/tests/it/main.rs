@@ -1,4 +1,4 @@
-//! The `ctx` binary from outside: exit codes, JSON, and what it does with bad input.
+//! The `ctx` binary as a program: exit codes, JSON, and bad input.
 
 mod bad_input;
 mod chat;
@@ -24,6 +24,7 @@ mod forget_again;
 mod forget_archived;
 mod forget_bounds;
 mod formats;
+mod home;
 mod hostile;
 mod ingest;
 mod inspector;

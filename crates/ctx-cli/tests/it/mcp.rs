@@ -15,8 +15,8 @@ use crate::support::{Room, text};
 const KEY: &str = "agent:main:main";
 const OTHER: &str = "agent:main:explicit:other";
 
-/// A home with two sessions of the agent `main`, archived both; the first one has a compaction, and a
-/// parrot in its fifth message.
+/// Creates a home with two archived sessions of the agent `main`; the first one has a compaction,
+/// and mentions a parrot in its fifth message.
 fn home() -> Room {
     let room = Room::new();
     let config = json!({ "agents": { "defaults": { "memoryContext": { "enabled": true } } } });
@@ -82,7 +82,7 @@ impl Serving {
         Self::of(&mut room.command(&["mcp", "--http", "127.0.0.1:0", "--session", KEY]))
     }
 
-    /// Starts a server that says in its first line where it is.
+    /// Starts a server that prints its address in the first line.
     fn of(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
         let stdout = child.stdout.take().expect("stdout is a pipe");

@@ -1,4 +1,4 @@
-//! Figures: the provider's where it reported them, and never a wrong headline where it did not.
+//! Figures: the provider's if reported, and never a wrong headline if not.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ impl Claude {
         self.push(json!({"type": "user", "message": {"role": "user", "content": text}}));
     }
 
-    /// A line of the answer `id`: 1,000 tokens fresh, the others from the cache.
+    /// Adds a line of the answer `id`: 1,000 tokens fresh, the others from the cache.
     fn answer(&mut self, id: &str, prompt: u64, output: u64, over: &Value) {
         let usage = json!({"input_tokens": 400, "cache_creation_input_tokens": 600,
             "cache_read_input_tokens": prompt.saturating_sub(1_000), "output_tokens": output});
@@ -54,7 +54,7 @@ impl Claude {
     }
 }
 
-/// A session of three requests: 41,000, 43,000 and 45,000 tokens.
+/// Returns a session of three requests: 41,000, 43,000 and 45,000 tokens.
 fn three_requests() -> Claude {
     let mut session = Claude::default();
     for n in 1..4_u64 {
@@ -86,7 +86,7 @@ fn the_providers_figure_is_the_headline() {
     let shown = room.ctx(&["status", &file]).stdout;
     assert!(shown.contains("45,070 of") && shown.contains("45,000 reported by the provider"));
 
-    // What is written meanwhile is pending.
+    // Later messages are pending.
     session.user(&"word ".repeat(800));
     let report = status(&room, &session.write(&room));
     assert_eq!(report["context"]["tokens"], 45_000);
@@ -135,7 +135,7 @@ fn answers_on_abandoned_branches_were_paid() {
         }
     }
     let whole = room.json(&["replay", text(&room.write("a.jsonl", join(&lines)))]);
-    // The last turn hangs on the first answer: the second turn is left behind.
+    // The last turn has the first answer as its parent: the second turn is abandoned.
     lines[9] = lines[9].replace(r#""parentId":"00000007""#, r#""parentId":"00000003""#);
     let branched = room.json(&["replay", text(&room.write("b.jsonl", join(&lines)))]);
     assert_eq!(branched["totals"]["requests"], 4);
@@ -207,7 +207,7 @@ fn an_automatic_compaction_proves_the_window() {
         "{shown}"
     );
     assert_eq!(room.json(&["replay", &file])["window"], 200_000);
-    // What is asked for by hand is taken, and another model is another window.
+    // An explicit value takes precedence, and another model has another window.
     assert_eq!(room.json(&["status", &file, "-w", "500k"])["window"], 500_000);
     assert_eq!(room.json(&["status", &file, "-m", "claude-opus-4-7"])["window"], 1_000_000);
     session.answer("m10", 50_000, 9, &json!({"/message/model": "claude-opus-4-7"}));
@@ -297,7 +297,7 @@ fn what_costs_more_than_was_recorded_says_so() {
         session.user(&"a question about the parser. ".repeat(200));
         session.answer(&format!("m{n}"), 43_000 + 1_500 * n, 10, &json!({}));
     }
-    // An hour between requests, and the cache held all the same: a simulated one would not.
+    // An hour between requests, and the cache was still valid: a simulated one would have expired.
     for (hour, line) in session.lines.iter_mut().enumerate() {
         *line = line.replace("2026-02-01T08:00", &format!("2026-02-01T{hour:02}:00"));
     }
@@ -318,7 +318,7 @@ fn the_first_arm_of_an_evaluation_is_what_was_recorded() {
     assert!(shown.stdout.contains("full history"), "{}", shown.stdout);
 }
 
-/// The prompt tokens of every distinct answer, in order.
+/// Returns the prompt tokens of every distinct answer, in order.
 fn reported(path: &Path) -> Vec<u64> {
     let count = |usage: &Value, keys: &[&str]| {
         keys.iter().map(|key| usage[*key].as_u64().unwrap_or_default()).sum::<u64>()

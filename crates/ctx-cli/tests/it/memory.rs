@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use crate::support::{Room, join, pi_lines, text};
 
-/// What is said once, a long time ago.
+/// Stated once, a long time ago.
 pub(crate) const FACT: &str = "by the way, the parrot of the lighthouse keeper is called Quillon";
 
-/// A message of a pi session, as a line.
+/// Returns a message of a pi session, as a line.
 pub(crate) fn said(n: usize, role: &str, words: &str) -> String {
     let parent = if n == 0 { "null".to_owned() } else { format!("\"{:08x}\"", n - 1) };
     let (hour, minute) = (8 + n / 60, n % 60);
@@ -18,7 +18,7 @@ pub(crate) fn said(n: usize, role: &str, words: &str) -> String {
     )
 }
 
-/// A session of so many messages, with the fact in the fifth of them.
+/// Returns a session with this number of messages, and the fact in the fifth one.
 pub(crate) fn long_talk(messages: usize) -> String {
     let mut lines = vec![pi_lines(0).remove(0)];
     lines.extend((0..messages).map(|n| match (n, n % 2) {
@@ -32,7 +32,7 @@ pub(crate) fn long_talk(messages: usize) -> String {
     join(&lines)
 }
 
-/// The end of that session, as it asks for the fact: what was said before, the archive alone has.
+/// Returns the end of that session, which asks for the fact: only the archive has the messages before.
 pub(crate) fn asks_again() -> String {
     let question = "remind me, what is the parrot of the lighthouse keeper called?";
     let talk = long_talk(320);
@@ -50,7 +50,7 @@ pub(crate) fn room(config: &Value) -> Room {
     room
 }
 
-/// Old sessions stay: these are of last year.
+/// Keeps old sessions, as these are of last year.
 pub(crate) fn keeps_old(memory: Value) -> Value {
     let mut memory = memory;
     memory["evictionDays"] = json!(0);
@@ -100,7 +100,11 @@ fn transcripts_are_archived_once_searched_and_recalled() {
     let used: Vec<_> = recalled["passages"].as_array().expect("a list").iter().collect();
     assert!(used.iter().any(|p| p["entry"] == "00000004" && p["used"] == true), "{recalled}");
     let small = room.ctx(&["recall", query, "--session", "s1", "--budget", "1"]).stderr;
-    assert!(small.contains("fits into 1 tokens") && !small.contains("well enough"), "{small}");
+    assert!(
+        small.contains("fits into 1 tokens")
+            && !small.contains("no passage scores high enough; a search shows the nearest ones"),
+        "{small}"
+    );
     room.misused(&["memory", "search", query, "--limit", "0"], "--limit");
     let nothing = room.json(&["recall", "quantum chromodynamics", "--session", "s1"]);
     assert_eq!(nothing["block"], Value::Null, "{nothing}");
@@ -114,12 +118,12 @@ fn transcripts_are_archived_once_searched_and_recalled() {
 
     for of in [&["recall", query][..], &["memory", "search", query], &["memory", "facts"]] {
         let mistyped = [of, &["--session", "s2"]].concat();
-        room.refused(&mistyped, "there is no session of that name");
+        room.refused(&mistyped, "unknown session");
     }
     let bad = room.write("bad.jsonl", "no transcript");
     let ran = room.ctx(&["memory", "search", query, "--session", text(&bad)]);
     assert!(ran.stderr.contains("bad.jsonl"), "{}", ran.stderr);
-    assert!(!ran.stderr.contains("no session of that name"), "it is told why: {}", ran.stderr);
+    assert!(!ran.stderr.contains("unknown session"), "it is told why: {}", ran.stderr);
     room.write("agents/main/sessions/sessions.json", "{");
     room.refused(&["memory", "search", query, "--session", "agent:main:new"], "is damaged");
 
@@ -164,7 +168,7 @@ fn what_cannot_be_archived_is_refused_and_what_is_let_go_is_told() {
     room.refused(&["memory", "ingest", "nowhere.jsonl"], "nowhere.jsonl");
     let bad = room.write("bad.jsonl", "no transcript");
     room.refused(&["memory", "ingest", text(&bad)], "bad.jsonl");
-    // The sessions are of last year; 90 days count from when they were archived.
+    // The sessions are of last year; the 90 days count from the time of archiving.
     let file = room.write("talk/long.jsonl", long_talk(8));
     let ran = room.ctx(&["memory", "ingest", text(&file)]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -173,10 +177,14 @@ fn what_cannot_be_archived_is_refused_and_what_is_let_go_is_told() {
     let small = self::room(&keeps_old(json!({"maxSegments": 4})));
     let file = small.write("talk/long.jsonl", long_talk(8));
     let ran = small.ctx(&["memory", "ingest", text(&file)]);
-    assert!(ran.stderr.contains("4 messages older than what the archive keeps"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("4 messages skipped, as they are older than the archive keeps"),
+        "{}",
+        ran.stderr
+    );
     let newer = small.write("talk/newer.jsonl", long_talk(12).replace("\"s1\"", "\"s2\""));
     let ran = small.ctx(&["memory", "ingest", text(&newer)]);
-    assert!(ran.stderr.contains("4 segments let go again"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("4 segments evicted"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("evictionDays"), "age lets nothing go: {}", ran.stderr);
     assert_eq!(small.json(&["memory", "stats"])["segments"], 4);
 }

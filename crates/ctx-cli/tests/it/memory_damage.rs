@@ -1,5 +1,5 @@
-//! A memory that is damaged in any way: requests go out, what is sound of it is recalled, and a person
-//! is told.
+//! Memories with every kind of damage: requests are sent, intact parts are recalled, and the user
+//! is warned.
 
 use std::fs;
 use std::path::Path;
@@ -11,13 +11,13 @@ use crate::support::{Ran, Room, text};
 
 const QUESTION: &str = "remind me, what is the parrot of the lighthouse keeper called?";
 
-/// What becomes of the folder of a memory.
+/// A way to damage the folder of a memory.
 struct Damage {
     what: &'static str,
     does: fn(&Path),
-    /// Whether the message that is asked for is still there to be recalled.
+    /// Whether the requested message can still be recalled.
     recalled: bool,
-    /// What is said of it, wherever something is to be said.
+    /// The expected warning, if there is one.
     told: &'static str,
 }
 
@@ -151,8 +151,8 @@ const DAMAGES: [Damage; 15] = [
     },
 ];
 
-/// A home with an archived session, and the session as it asks for what it said long ago. Its window
-/// holds the last messages alone.
+/// Creates a home with an archived session, and the session as it asks for an old message. Its
+/// window holds only the last messages.
 fn asked() -> (Room, std::path::PathBuf) {
     let room = room(&keeps_old(json!({"enabled": true, "search": {"hashWeight": 0.3}})));
     let file = room.write("talk.jsonl", long_talk(320));

@@ -1,11 +1,11 @@
-//! `plugins.slots.memory`: long-term memory beside whatever engine.
+//! `plugins.slots.memory`: long-term memory with any engine.
 
 use serde_json::{Value, json};
 
 use crate::memory::{FACT, asks_again, keeps_old, long_talk};
 use crate::support::{Room, text};
 
-/// An engine of the shell that keeps the last twenty messages.
+/// An engine in shell that keeps the last twenty messages.
 const KEEP: &str = r#"#!/bin/sh
 while read -r line; do
   rest=${line#*\"id\":}
@@ -19,7 +19,7 @@ while read -r line; do
 done
 "#;
 
-/// A room with such slots and such a memory, whose session was compacted.
+/// Creates a room with these slots and this memory, and a compacted session.
 fn compacted(slots: &Value, memory: &Value) -> (Room, String) {
     let room = Room::new();
     let config = json!({

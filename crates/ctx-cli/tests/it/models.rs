@@ -1,4 +1,4 @@
-//! Models that write summaries, with a fake provider in the place of real ones.
+//! Models that write summaries, with a fake provider.
 
 use ctx_testkit::provider::{FailureKind, FakeProvider, Step};
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use crate::support::{Ran, Room, join, pi_lines, text};
 
 const KEY: &str = "sk-fake-9c41d0e7";
 
-/// The API, and the base URL that its clients want.
+/// The API, and the base URL for its clients.
 const APIS: [&str; 3] = ["openai-completions", "openai-responses", "anthropic-messages"];
 
-/// A room with a session to compact, and a provider in its configuration.
+/// A room with a session to compact, and a configured provider.
 struct Site {
     room: Room,
     file: String,
@@ -21,7 +21,7 @@ impl Site {
         Self::with(provider, api, &json!({}))
     }
 
-    /// With keys of `agents.defaults.compaction` besides.
+    /// Adds keys of `agents.defaults.compaction`.
     fn with(provider: &FakeProvider, api: &str, compaction: &Value) -> Self {
         let url = match api {
             "anthropic-messages" => provider.url(),
@@ -43,7 +43,7 @@ impl Site {
         Self { file: text(&file).to_owned(), room }
     }
 
-    /// Runs, and checks that the key is nowhere in what is said.
+    /// Runs a command, and checks that the key is nowhere in its output.
     fn run(&self, args: &[&str]) -> Ran {
         let ran = Ran::of(self.room.command(args).env("FAKE_KEY", KEY));
         for said in [&ran.stdout, &ran.stderr] {
@@ -57,7 +57,7 @@ impl Site {
         self.run(&[&args, more].concat())
     }
 
-    /// Compacts by `fake/writer`, expects success, and returns the answer and what stands on stderr.
+    /// Compacts with `fake/writer`, expects success, and returns the answer and stderr.
     fn compacted(&self) -> (Value, String) {
         let ran = self.compact(&["--summary-model", "fake/writer"]);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);

@@ -1,4 +1,4 @@
-//! Spans of a conversation, and collectors that take them or do not.
+//! Spans of a conversation, and collectors that accept them or fail.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,21 +7,21 @@ use std::thread;
 
 use crate::support::{Ran, Room};
 
-/// A collector that answers so, where it is, and the requests that come to it.
+/// Starts a collector with this answer. Returns its address and the received requests.
 fn collector(answer: &'static str) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let place = listener.local_addr().expect("an address").to_string();
     let (sender, sent) = channel();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // A connection that breaks off is missed in what was sent.
+            // A broken connection shows as a missing request.
             let _ = take(stream, answer, &sender);
         }
     });
     (place, sent)
 }
 
-/// One request, which is known before it is answered.
+/// Reads one request, and reports it before it is answered.
 fn take(stream: TcpStream, answer: &str, sent: &Sender<String>) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     let (mut request, mut length) = (String::new(), 0);
@@ -36,16 +36,16 @@ fn take(stream: TcpStream, answer: &str, sent: &Sender<String>) -> io::Result<()
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body)?;
-    // Who is gone does not want to know.
+    // The receiver may be gone.
     let _ = sent.send(request + &String::from_utf8_lossy(&body));
     if answer.is_empty() {
-        // Until the other side gives up.
+        // Until the client closes the connection.
         stream.read_to_end(&mut Vec::new())?;
     }
     stream.get_mut().write_all(answer.as_bytes())
 }
 
-/// A conversation of one message, with the collector there.
+/// Runs a conversation of one message with a collector at `place`.
 fn chat(place: &str) -> Ran {
     let room = Room::new();
     let mut command = room.command(&["chat", "--demo", "-p", "hello"]);
@@ -54,14 +54,14 @@ fn chat(place: &str) -> Ran {
     Ran::of(&mut command)
 }
 
-/// That the conversation went well, and what was said of the collector, once.
+/// Checks that the conversation succeeded, and that there is one message about the collector.
 fn told(ran: &Ran) -> String {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(!ran.stdout.trim().is_empty());
     let told: Vec<_> = ran.stderr.lines().filter(|line| line.contains("OTLP collector")).collect();
     assert_eq!(told.len(), 1, "{}", ran.stderr);
     assert!(told[0].starts_with("warning: spans were not sent"), "{}", told[0]);
-    // It may be broken over lines.
+    // It may be wrapped over several lines.
     ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -80,7 +80,7 @@ fn a_collector_gets_the_spans_of_a_conversation() {
     for part in ["turn", "request", "assemble", "service.name", "agent:demo:"] {
         assert!(all.contains(part), "{part} in {all}");
     }
-    // What was said stays here.
+    // Message texts are not sent.
     assert!(!all.contains("hello"), "{all}");
 }
 

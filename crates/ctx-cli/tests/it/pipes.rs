@@ -1,4 +1,4 @@
-//! Named pipes that nobody writes to stand where files should be: nothing waits for them.
+//! Named pipes without a writer in place of files: no command waits for them.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! The README shows what the program prints.
+//! README.md and docs/ show the actual output of the program.
 
 use std::path::{Path, PathBuf};
 
@@ -8,28 +8,29 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn readme() -> String {
-    std::fs::read_to_string(root().join("README.md")).expect("the README is there")
+/// Returns the text of a page, named from the root of the repository.
+fn page(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).expect("the page is there")
 }
 
 #[test]
 fn the_replay_in_the_readme_is_what_one_sees() {
-    let readme = readme();
-    let shown = readme.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
+    let page = page("README.md");
+    let shown = page.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
     let sample = root().join("examples/fix-flaky-test.jsonl");
     let sample = sample.to_str().expect("the path is text");
     let ran = Room::new().ctx(&["replay", sample, "--window", "32000"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    // The first line is the path, which the README has from its own place.
+    // The first line is the path, which differs in the README.
     let lines = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(lines(&ran.stdout), lines(shown.expect("the README shows a replay")));
 }
 
 #[test]
-fn the_recall_in_the_readme_is_what_one_sees_and_holds_the_answer() {
-    let readme = readme();
-    let shown = readme.split("<!-- output: recall -->\n```text\n").nth(1);
-    let shown = shown.and_then(|rest| rest.split("```").next()).expect("the README shows a recall");
+fn the_recall_in_the_docs_is_what_one_sees_and_holds_the_answer() {
+    let page = page("docs/memory.md");
+    let shown = page.split("<!-- output: recall -->\n```text\n").nth(1);
+    let shown = shown.and_then(|rest| rest.split("```").next()).expect("the page shows a recall");
     let sample = root().join("examples/fix-flaky-test.jsonl");
     let sample = sample.to_str().expect("the path is text");
     let room = Room::new();
@@ -45,22 +46,23 @@ fn the_recall_in_the_readme_is_what_one_sees_and_holds_the_answer() {
 }
 
 #[test]
-fn the_host_in_the_readme_is_the_example() {
+fn the_host_in_the_docs_is_the_example() {
     let example = root().join("crates/ctx-runtime/examples/host.rs");
     let example = std::fs::read_to_string(example).expect("the example is there");
-    // Before it there are its purpose and the lints that it is free of.
+    // It starts with its purpose and its lint attributes.
     let code = example.splitn(3, "\n\n").nth(2).expect("its code");
-    assert!(readme().contains(&format!("```rust\n{}\n```", code.trim_end())), "{code}");
+    let page = page("docs/library.md");
+    assert!(page.contains(&format!("```rust\n{}\n```", code.trim_end())), "{code}");
 }
 
 #[cfg(unix)]
 #[test]
-fn the_conversation_in_the_readme_is_what_one_sees() {
+fn the_conversation_in_the_docs_is_what_one_sees() {
     use std::io::Write;
     use std::process::{Command, Stdio};
 
-    let readme = readme();
-    let shown = readme
+    let page = page("docs/runtime.md");
+    let shown = page
         .split("```text\n")
         .find(|block| block.lines().nth(1) == Some("> my cat is called Ada"));
     let shown = shown.and_then(|rest| rest.split("```").next()).expect("a conversation");

@@ -1,5 +1,5 @@
-//! Nothing is lost when it leaves the window: what was compacted away is in the next prompt when it
-//! is asked for.
+//! No message is lost when it leaves the window: after a compaction it is in the next prompt that
+//! asks for it.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::support::{Ran, Room, pi_lines, text};
 
 const QUESTION: &str = "remind me, what is the parrot of the lighthouse keeper called?";
 
-/// A session that is told, compacted by a model and asked, with the flags of one setup.
+/// A session that states a fact, is compacted by a model and asks for it, with the flags of one setup.
 struct Talk {
     room: Room,
     file: PathBuf,
@@ -42,19 +42,19 @@ impl Talk {
         self.room.json(&[&args, self.flags, more].concat())
     }
 
-    /// The request that would be sent now, and what its manifest says.
+    /// Returns the request that would be sent now, and its manifest.
     fn prompt(&self, more: &[&str]) -> (String, Value) {
         let mut assembled = self.json("assemble", more);
         (assembled["messages"].take().to_string(), assembled["manifest"].take())
     }
 
-    /// The user and the model go on, from message `from` to before message `to`.
+    /// Continues the conversation, from message `from` to before message `to`.
     fn goes_on(&self, from: usize, to: usize) {
         let lines = long_talk(to);
         lines.lines().skip(1 + from).for_each(|line| self.append(line));
     }
 
-    /// A message hangs on whatever stands last.
+    /// Appends a message after the last entry.
     fn append(&self, line: &str) {
         let stored = std::fs::read_to_string(&self.file).expect("it is there");
         let last: Value = serde_json::from_str(stored.lines().last().expect("one")).expect("JSON");
@@ -64,7 +64,7 @@ impl Talk {
     }
 }
 
-/// Told in the fifth message, compacted away after 320, asked for in message 400.
+/// Stated in the fifth message, compacted after 320, asked for in message 400.
 fn recalls(memory: Value, flags: &'static [&'static str]) -> (String, Value) {
     let talk = Talk::new(memory, flags);
     let mut told = 120;
@@ -157,7 +157,7 @@ fn a_replay_tells_what_was_recalled_and_trimmed_in_json_and_on_its_page() {
     assert!(stdout.contains("tokens recalled") && stdout.contains("messages trimmed"), "{stdout}");
 }
 
-/// The binary where no file may grow beyond so many blocks, which is what a full disk looks like.
+/// Runs the binary with a file size limit of this number of blocks, which acts like a full disk.
 #[cfg(unix)]
 fn on_a_full_disk(room: &Room, blocks: u32, args: &[&str]) -> Ran {
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
@@ -187,7 +187,7 @@ fn a_full_disk_costs_a_warning_and_no_request_and_what_was_acknowledged_stays() 
         assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
     }
 
-    // A request is made all the same; it finds what was stored, and says so.
+    // A request is made anyway; it finds what was stored, and reports the problem.
     let asking = room.write("asking.jsonl", asks_again().replace("\"s1\"", "\"s0\""));
     let args = ["assemble", text(&asking), "--window", "16k", "--json"];
     for limit in [24, 0] {
@@ -200,7 +200,7 @@ fn a_full_disk_costs_a_warning_and_no_request_and_what_was_acknowledged_stays() 
         assert!(block.is_some_and(|block| block.contains("Quillon")), "it is recalled: {sent}");
     }
 
-    // With room again, nothing is missing.
+    // Once there is space again, nothing is missing.
     let done = room.json(&["memory", "ingest", text(&file)]);
     assert_eq!(done["segments"], 12 + 320, "{done}");
     let found = room.json(&["memory", "search", QUESTION, "--session", "s1"]);

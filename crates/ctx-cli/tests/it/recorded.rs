@@ -1,4 +1,4 @@
-//! Real transcripts of others, where they are at hand.
+//! Real transcripts of other agents, if available.
 
 use std::collections::HashSet;
 
@@ -48,7 +48,7 @@ fn genuine_claude_code_sessions_fit() {
     }
 }
 
-/// Distinct `message.id`s of answers that are neither of a sidechain nor synthetic.
+/// Returns the number of distinct `message.id`s of answers that are neither of a sidechain nor synthetic.
 fn distinct_answers(text: &str) -> usize {
     let mut ids = HashSet::new();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! `ctx rpc`: hosts that are not ours.
+//! `ctx rpc` with third-party hosts.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::support::{Ran, Room, text};
 
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/rpc_host.py");
 
-/// Sends text to `ctx rpc`, and gives what it said until its end.
+/// Sends text to `ctx rpc`, and returns its output.
 fn rpc(room: &Room, input: &str) -> Ran {
     let mut child = room
         .command(&["rpc"])
@@ -30,8 +30,8 @@ fn rpc(room: &Room, input: &str) -> Ran {
     }
 }
 
-/// Lets the host in Python drive an engine, which this configuration is for, and gives what the host
-/// saw of it; nothing without a Python.
+/// Lets the Python host run an engine with this configuration. Returns what the host received;
+/// `None` without Python.
 fn python_drives(engine: &str, config: &Value) -> Option<Value> {
     if !has("python3") {
         return None;
@@ -65,7 +65,7 @@ fn a_host_in_python_drives_lossless_inside_of_ctx_and_apart() {
         ("lossless", "process", "process"),
         ("lossless-process", "process", "process"),
     ] {
-        // Whatever goes wrong with it is an error, which ends the host.
+        // Every failure of it is an error, which ends the host.
         let engines = json!({ (engine): { "trust": trust, "onFailure": "strict" } });
         let Some(told) = python_drives(engine, &json!({ "plugins": { "engines": engines } }))
         else {
@@ -94,12 +94,12 @@ fn nothing_but_answers_is_on_stdout() {
         ran.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(answers.len(), 2);
     assert_eq!(answers[0]["error"]["code"], -32700);
-    // That the window is small is said in the answer, where a host can see it.
+    // The warning about a small window is in the answer, for the host.
     let warning = answers[1]["result"]["warnings"][0].as_str().unwrap_or_default();
     assert!(warning.contains("low context window"), "{}", answers[1]);
 }
 
-/// Each method of the protocol has its section in the manual, and no other has one.
+/// The manual has a section for each method of the protocol, and no others.
 #[test]
 fn the_manual_has_every_method() {
     let manual = include_str!("../../../../docs/rpc.md");
@@ -109,7 +109,7 @@ fn the_manual_has_every_method() {
     assert_eq!(sections, methods);
 }
 
-/// What the manual shows is what is said.
+/// The manual's example session matches the actual output.
 #[test]
 fn the_session_of_the_manual_goes_as_it_says() {
     let manual = include_str!("../../../../docs/rpc.md");
@@ -119,7 +119,7 @@ fn the_session_of_the_manual_goes_as_it_says() {
         lines.iter().filter_map(|line| line.strip_prefix(mark)).collect()
     };
     let ran = rpc(&Room::new(), &format!("{}\n", side("> ").join("\n")));
-    // Answers of different sessions may come in any order.
+    // Answers of different sessions may arrive in any order.
     let sorted = |mut answers: Vec<Value>| {
         answers.sort_by_key(|answer| answer["id"].as_u64());
         answers

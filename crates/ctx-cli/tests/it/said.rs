@@ -1,4 +1,4 @@
-//! What commands say of what they did, and of what they did not do.
+//! What commands report about what they did and did not do.
 
 use std::process::Stdio;
 
@@ -8,7 +8,7 @@ use crate::support::{Ran, Room, join, pi_lines, text};
 
 const TURNS: usize = 40;
 
-/// The lines of a session, with the message of one of them edited.
+/// Returns the lines of a session, with one message edited.
 fn edited(line: usize, edit: impl FnOnce(&mut Value)) -> Vec<String> {
     let mut lines = pi_lines(TURNS);
     let mut entry: Value = serde_json::from_str(&lines[line]).expect("JSON");
@@ -17,7 +17,7 @@ fn edited(line: usize, edit: impl FnOnce(&mut Value)) -> Vec<String> {
     lines
 }
 
-/// A session that its agent compacted at its end.
+/// Returns a session that its agent compacted at its end.
 fn compacted_by_its_agent() -> String {
     let mut lines = pi_lines(TURNS);
     let last = TURNS * 4 - 1;
@@ -109,7 +109,7 @@ fn an_undo_says_how_it_is_taken_back_and_what_is_in_force_after_it() {
     assert!(named.stdout.starts_with("compaction 8e549f92 undone"), "{}", named.stdout);
     let said = named.stderr.split('`').nth(1).expect("a command");
     let redo: Vec<&str> = said.split(' ').skip(1).collect();
-    // The list names the undo, too.
+    // The list shows the undo, too.
     let listed = room.ctx(&["compactions", file]);
     let undone_by: String = redo.last().expect("an id").chars().take(8).collect();
     assert!(listed.stdout.contains(&format!("undone by {undone_by}")), "{}", listed.stdout);
@@ -157,7 +157,7 @@ fn hints_lead_to_what_was_looked_for() {
     assert_eq!(
         ran.stderr,
         "error: unknown format 'word'\n\
-         hint: the formats that can be written are ctx, pi, openai, anthropic, ponybunny\n"
+         hint: use ctx, pi, openai, anthropic or ponybunny\n"
     );
     let ran = Ran::of(room.command(&["status", "-"]).stdin(Stdio::null()));
     assert_eq!(ran.code, Some(1));
@@ -197,7 +197,7 @@ fn a_configured_model_that_cannot_be_had_is_a_warning_of_the_check() {
         (
             "own/m",
             Some(
-                "the window of own/m is not known; 16,000 tokens are assumed; set \
+                "unknown window of own/m; 16,000 tokens are assumed; set \
                   models.providers.own.models[].contextWindow",
             ),
         ),
@@ -215,12 +215,12 @@ fn a_configured_model_that_cannot_be_had_is_a_warning_of_the_check() {
         let warnings = room.json(&["config", "check"])["warnings"].as_array().map(Vec::len);
         assert_eq!(warnings, Some(usize::from(words.is_some())), "{model}");
     }
-    // A command that asks the model says so, too.
+    // A command that calls the model reports it, too.
     let path = room.write("s.jsonl", join(&pi_lines(1)));
     let args = ["compact", text(&path), "--window", "32000", "--summary-model", "own/m"];
     let ran = room.ctx(&args);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.contains("note: the window of own/m is not known"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("note: unknown window of own/m"), "{}", ran.stderr);
 }
 
 #[test]

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::support::Room;
 
-/// A server that runs until this goes.
+/// A server that runs until dropped.
 struct Served {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    /// Where it listens.
+    /// Its address.
     address: String,
 }
 
@@ -37,7 +37,15 @@ impl Served {
         Self { child, stdout, address }
     }
 
-    /// Sends a request, and gives the connection on which the answer comes.
+    /// Sends a request, and returns the connection for the answer.
+    /// Sends a request and waits for the first byte of its answer: before that, a server that ends
+    /// may close the connection.
+    fn begin(&self, head: &str, body: &str) -> TcpStream {
+        let stream = self.send(head, body);
+        assert_eq!(stream.peek(&mut [0]).expect("the beginning of an answer"), 1);
+        stream
+    }
+
     fn send(&self, head: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         let length = body.len();
@@ -77,7 +85,7 @@ impl Drop for Served {
     }
 }
 
-/// All that comes, whether it is cut or not.
+/// Reads the whole answer, even if it is cut off.
 fn whole(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -105,15 +113,15 @@ fn a_client_is_served_and_what_runs_is_finished_at_the_end() {
     let answer = served.ask(CHAT, &hi(false));
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("hello"), "{answer}");
     assert!(served.ask("GET /healthz", "").ends_with("ok\n"));
-    let stream = served.send(CHAT, &hi(true));
-    assert!(provider.wait_arrived(2));
+    let stream = served.begin(CHAT, &hi(true));
     served.signal("-TERM");
-    // It takes nothing new from here on.
+    // From here on it accepts no new connections.
     while TcpStream::connect(&served.address).is_ok() {
         std::thread::yield_now();
     }
     provider.release();
-    assert!(whole(stream).contains("[DONE]"));
+    let answer = whole(stream);
+    assert!(answer.contains("[DONE]"), "{answer}");
     let (status, out, err) = served.end();
     assert!(status.success() && out.is_empty(), "{status} {out} {err}");
     assert!(!err.contains("Bearer"), "{err}");
@@ -123,10 +131,9 @@ fn a_client_is_served_and_what_runs_is_finished_at_the_end() {
 #[test]
 fn who_interrupts_twice_does_not_wait() {
     let room = Room::new();
-    let provider = provider([Step::text("one two").held_at(Moment::AfterEvents(2))]);
+    let provider = provider([Step::text("one two three").held_at(Moment::AfterEvents(3))]);
     let served = Served::start(&room, &["--upstream", &provider.url(), "--grace", "600"], &[]);
-    let stream = served.send(CHAT, &hi(true));
-    assert!(provider.wait_arrived(1));
+    let stream = served.begin(CHAT, &hi(true));
     served.signal("-INT");
     while TcpStream::connect(&served.address).is_ok() {
         std::thread::yield_now();
@@ -185,19 +192,19 @@ fn a_token_is_asked_for_where_others_could_come() {
 fn what_makes_no_sense_is_said_before_it_listens() {
     let room = Room::new();
     for (args, words) in [
-        (&["--listen", "here"][..], "no address to listen on"),
+        (&["--listen", "here"][..], "invalid listen address 'here'"),
         (&["--upstream", "ftp://x"], "http://"),
-        (&["--upstream", "foo=http://x"], "no API of that name (upstream: foo)"),
-        (&["--upstream", "http://x", "--upstream", "http://y"], "given twice"),
+        (&["--upstream", "foo=http://x"], "unknown API (upstream: foo)"),
+        (&["--upstream", "http://x", "--upstream", "http://y"], "duplicate upstream"),
         (&["--window", "10"], "too small"),
         (&["--upstream", "http://127.0.0.1:8799", "--listen", "127.0.0.1:8799"], "server itself"),
-        (&["--window", "many"], "no number of tokens"),
+        (&["--window", "many"], "invalid number of tokens"),
         (&["--window", "2000"], "too small"),
         (&["--engine", "nope"], "legacy"),
-        (&["--max-body", "lots"], "no size"),
-        (&["--max-body", "1k", "--window", "many"], "no number of tokens"),
-        (&["--max-body", "512"], "no request fits"),
-        (&["--token", "short"], "no token"),
+        (&["--max-body", "lots"], "invalid size 'lots'"),
+        (&["--max-body", "1k", "--window", "many"], "invalid number of tokens"),
+        (&["--max-body", "512"], "invalid body size '512'"),
+        (&["--token", "short"], "invalid server token"),
     ] {
         let mut all = vec!["serve"];
         all.extend(args);
@@ -231,6 +238,6 @@ fn what_is_no_route_of_the_page_goes_to_the_provider() {
     let paths: Vec<_> = provider.requests().into_iter().map(|request| request.path).collect();
     assert_eq!(paths, ["/api/chat", "/api/tags", "/v1/assets/nothing"]);
     assert!(served.ask("GET /api/server", "").contains("\"name\":\"ctx\""));
-    assert!(served.ask("GET /api/sessions/nobody", "").contains("no such session"));
+    assert!(served.ask("GET /api/sessions/nobody", "").contains("unknown session"));
     assert_eq!(provider.count(), 3);
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::support::{Room, join, pi_lines, text};
 
-/// A session of ours in the store, last used when the world was young.
+/// Creates a session of ctx in the store, last used long ago.
 fn old_session(room: &Room, id: &str) -> PathBuf {
     let source = room.write("source.jsonl", join(&pi_lines(4)));
     let path = room.path(&format!("agents/main/sessions/{id}.jsonl"));

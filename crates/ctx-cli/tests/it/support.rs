@@ -1,4 +1,4 @@
-//! Running the binary, and making transcripts.
+//! Runs the binary, and creates transcripts.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use std::time::SystemTime;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder's files: bytes, and when they were last written.
+/// A folder's files: bytes, and the time of the last write.
 pub(crate) type Files = BTreeMap<PathBuf, (Vec<u8>, SystemTime)>;
 
-/// A folder of its own for one test, which is also its `$CTX_HOME`.
+/// A temporary folder for one test, which is also its `$CTX_HOME`.
 pub(crate) struct Room {
     folder: TempDir,
 }
 
-/// What a run of the binary gave.
+/// The result of a run of the binary.
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -50,11 +50,11 @@ impl Room {
         path
     }
 
-    /// The binary with those arguments, at home in this folder.
+    /// Returns the binary with these arguments, with this folder as its home.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ctx"));
         command.args(args).env("CTX_HOME", self.folder.path()).env("NO_COLOR", "1");
-        // The sessions of other agents are those of this folder, and never those of who runs the tests.
+        // Sessions of other agents come from this folder, never from the user who runs the tests.
         command.env("HOME", self.folder.path());
         for name in [
             "CLAUDE_CONFIG_DIR",
@@ -76,8 +76,8 @@ impl Room {
         Ran::of(&mut self.command(args))
     }
 
-    /// Every file of the folder, as it is now. Locks are no content: they stay behind empty. What
-    /// another process takes away meanwhile is passed over.
+    /// Returns every file of the folder. Locks are ignored: they remain as empty files. So are
+    /// files that another process removes meanwhile.
     pub(crate) fn files(&self) -> Files {
         let mut files = Files::new();
         let mut folders = vec![self.folder.path().to_owned()];
@@ -107,12 +107,12 @@ impl Room {
             .unwrap_or_else(|e| panic!("{args:?}: {e}: {}", ran.stdout))
     }
 
-    /// Runs and expects a clear refusal: exit code 1, nothing on stdout, and the words on stderr.
+    /// Runs and expects a clear error: exit code 1, nothing on stdout, and these words on stderr.
     pub(crate) fn refused(&self, args: &[&str], words: &str) {
         self.ends(1, args, words);
     }
 
-    /// As [`Room::refused`], for arguments that make no sense whatever they are of: exit code 2.
+    /// As [`Room::refused`], for invalid arguments: exit code 2.
     pub(crate) fn misused(&self, args: &[&str], words: &str) {
         self.ends(2, args, words);
     }
@@ -130,7 +130,7 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("temporary paths are UTF-8")
 }
 
-/// A pi v3 session of `turns` turns, each a question, a call, its result and an answer, as lines.
+/// Returns the lines of a pi v3 session of `turns` turns: a question, a call, its result and an answer.
 pub(crate) fn pi_lines(turns: usize) -> Vec<String> {
     let mut lines = vec![
         r#"{"type":"session","version":3,"id":"s1","timestamp":"2026-01-05T08:00:00.000Z","cwd":"/w"}"#

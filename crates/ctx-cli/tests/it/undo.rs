@@ -1,4 +1,4 @@
-//! `ctx compact --undo`: the context is again what it was, byte for byte.
+//! `ctx compact --undo`: restores the previous context, byte for byte.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::support::{Room, join, pi_lines, text};
 
 const TURNS: usize = 40;
 
-/// The next request, as it is printed.
+/// Returns the next request, as printed.
 fn context(room: &Room, path: &Path) -> String {
     let ran = room.ctx(&["assemble", text(path), "--window", "64000", "--json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -66,7 +66,7 @@ fn undo_of_an_undo_brings_the_compaction_back() {
     let redone = room.json(&args);
     assert_eq!((&redone["undone"], &redone["compactionId"]), (&json!(true), &json!(entry)));
     assert_eq!(context(&room, &path), compacted);
-    // Once more there is nothing left to take back of it, and that is no error.
+    // A second time there is nothing left to undo, which is not an error.
     assert_eq!(room.json(&args)["undone"], false);
     assert_eq!(context(&room, &path), compacted);
 }
@@ -131,10 +131,10 @@ fn only_compactions_and_undos_can_be_taken_back() {
     compact(&room, &path, "8k");
     let files = room.files();
     for (id, words) in [
-        ("00000003", "the entry is no compaction"),
-        ("ffffffff", "no entry 'ffffffff'"),
+        ("00000003", "not a compaction"),
+        ("ffffffff", "entry 'ffffffff' not found"),
         ("0000", "several ids begin with '0000'"),
-        ("", "no entry ''"),
+        ("", "entry '' not found"),
     ] {
         let ran = room.ctx(&["compact", text(&path), "--undo", "--compaction", id]);
         assert_eq!(ran.code, Some(1), "{id}");
@@ -142,4 +142,33 @@ fn only_compactions_and_undos_can_be_taken_back() {
         assert!(ran.stderr.contains("hint: "), "{id}: {}", ran.stderr);
     }
     assert_eq!(room.files(), files);
+}
+
+#[test]
+fn a_session_that_goes_on_behind_another_entry_takes_a_summary_of_the_rest_along() {
+    let room = Room::new();
+    let path = formats::ours(&room, TURNS);
+    let session = text(&path);
+    let ends = room.json(&["sessions", "branch", session]);
+    assert_eq!(ends.as_array().map(Vec::len), Some(1), "{ends}");
+    let leaf = ends[0]["id"].as_str().unwrap().to_owned();
+    let first = room.json(&["assemble", session, "--window", "64000"]);
+    let first = first["manifest"]["entries"][1]["entry"].as_str().unwrap().to_owned();
+    let before = std::fs::read(&path).unwrap();
+
+    let moved = room.json(&["sessions", "branch", session, &first]);
+    assert_eq!(moved["target"], json!(first));
+    assert!(moved["messagesLeft"].as_u64() > Some(10), "{moved}");
+    assert!(std::fs::read(&path).unwrap().starts_with(&before), "nothing is taken out");
+    assert!(context(&room, &path).contains("explored a different conversation branch"));
+
+    let back = room.json(&["sessions", "branch", session, &leaf]);
+    assert_eq!(back["messagesLeft"], json!(1), "the summary: {back}");
+    let ends = room.json(&["sessions", "branch", session]);
+    assert_eq!(ends.as_array().map(Vec::len), Some(2), "{ends}");
+    let wrong = room.ctx(&["sessions", "branch", session, "zzzz"]);
+    assert_ne!(wrong.code, Some(0));
+    let foreign = room.write("s.jsonl", join(&pi_lines(4)));
+    let refused = room.ctx(&["sessions", "branch", text(&foreign), &leaf]);
+    assert!(refused.stderr.contains("only a session of ctx can be changed"), "{}", refused.stderr);
 }

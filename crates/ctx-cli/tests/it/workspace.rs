@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::{Ran, Room, join, pi_lines, text};
 
-/// A room with a workspace of three files.
+/// Creates a room with a workspace of three files.
 fn room() -> Room {
     let room = Room::new();
     room.write("w/src/deploy.rs", "// how to ship\nfn deploy_to_staging() {}\n");
@@ -81,12 +81,15 @@ fn what_makes_no_sense_is_refused() {
     let room = room();
     let folder = room.path("w");
     room.refused(&["index", text(&room.path("none"))], "the workspace cannot be searched");
-    room.refused(&["index", text(&room.path("w/MEMORY.md"))], "it is no folder");
-    room.misused(&["context", "/context", "-w", text(&folder)], "the question says too little");
-    room.misused(&["context", "staging", "-w", text(&folder), "--budget", "x"], "no number");
+    room.refused(&["index", text(&room.path("w/MEMORY.md"))], "not a folder");
+    room.misused(&["context", "/context", "-w", text(&folder)], "the question is too short");
+    room.misused(
+        &["context", "staging", "-w", text(&folder), "--budget", "x"],
+        "invalid number of tokens",
+    );
     room.misused(&["index", text(&folder), "--agent", "../x"], "");
     room.write("ctx.json5", "{ agents: { defaults: { workspace: 'w' } } }");
-    room.refused(&["config", "check"], "'agents.defaults.workspace' is no absolute path");
+    room.refused(&["config", "check"], "'agents.defaults.workspace' is not an absolute path");
     room.write("ctx.json5", "{ agents: { defaults: { workspaceContext: { limits: 3 } } } }");
     room.refused(&["config", "check"], "limit");
     room.write("ctx.json5", "{ agents: { defaults: { workspaceContext: { chunkTokens: 3 } } } }");
@@ -119,10 +122,10 @@ fn a_message_that_asks_for_a_file_has_it_in_its_request() {
     let addition = pony["systemPromptAddition"].as_str().expect("an addition");
     assert!(addition.contains("port 8443"), "{addition}");
     assert!(!pony["messages"].to_string().contains("relevant_context"));
-    // A folder that is gone costs a warning.
+    // A missing folder causes a warning.
     fs::remove_dir_all(room.path("w")).expect("it was there");
     let ran = room.ctx(&["assemble", text(&session), "--window", "64k", "--json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.contains("the workspace is left out"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the workspace is not searched:"), "{}", ran.stderr);
     assert!(!ran.stdout.contains("relevant_context"));
 }

@@ -1,60 +1,39 @@
-//! Taking out of an answer what is not summary, and the force out of what looks like markup.
+//! Removes from an answer what is not summary, and disarms what looks like markup.
 
 use crate::prompts::{escaped, is_invisible};
+use ctx_core::text::Slice;
+use ctx_text::WordList;
 
-/// Tags in which models think aloud before they answer.
+/// Tags in which models reason before they answer.
 const THINKING: [&str; 6] = ["think", "thinking", "thought", "reasoning", "analysis", "scratchpad"];
 
-/// Tags that mean something to us, to providers or to agents.
-const TAGS: [&str; 22] = [
-    "summary",
-    "conversation",
-    "previous-summary",
-    "partial-summary",
-    "focus",
-    "instructions",
-    "system",
-    "system-reminder",
-    "tool_use",
-    "tool_call",
-    "tool_calls",
-    "tool_code",
-    "tool_result",
-    "function",
-    "function_call",
-    "function_calls",
-    "function_results",
-    "invoke",
-    "parameter",
-    "antml:invoke",
-    "antml:function_calls",
-    "antml:parameter",
-];
+/// Tags that have a meaning for ctx, providers or agents.
+static TAGS: WordList = WordList::new("tags.markup");
 
-/// Blocks that the file lists of a summary stand in. The lists are made from the transcript, so
-/// what a model writes there is no list.
+/// The tags of the file lists in a summary. ctx builds the lists from the transcript, so a block
+/// that a model writes is dropped.
 const LISTS: [&str; 2] = ["read-files", "modified-files"];
 
-/// The summary within an answer, safe to be stored and to be sent to a model again: without thinking
-/// aloud, without a wrapping, control characters and invisible ones, and with tags and tool calls
-/// written so that nobody takes them for real.
+/// Returns the summary within an answer, safe to store and to send to a model again: reasoning,
+/// wrappers, control characters and invisible characters are removed, and tags and tool calls are
+/// escaped.
 pub(crate) fn cleaned(answer: &str) -> String {
     let text = visible(answer);
     let text = without_thinking(&text);
     let text = unwrapped(text.trim());
     let text = without_lists(text);
-    let text = escaped(&harmless(&text), &LISTS);
+    let text = escaped(&sanitised(&text), &LISTS);
     without_calls(&text).trim().to_owned()
 }
 
-/// A text in which nothing is taken for real: no control characters, no invisible ones, no tags.
-/// What users and tools said is quoted by summaries and may be as hostile as a model's answer.
-pub(crate) fn harmless(text: &str) -> String {
+/// Disarms a text: removes control and invisible characters and escapes tags. Summaries quote users
+/// and tools, whose text may be as hostile as a model's answer.
+pub(crate) fn sanitised(text: &str) -> String {
     escaped(&visible(text), &TAGS).replace("[TOOL_CALLS]", "\\[TOOL_CALLS]")
 }
 
-/// Without control characters, terminal sequences and characters that are not seen; line breaks
-/// are `\n`.
+/// Removes control characters, terminal sequences and invisible characters; line breaks become
+/// `\n`.
 pub(crate) fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -78,9 +57,9 @@ pub(crate) fn visible(text: &str) -> String {
     out
 }
 
-/// Only a tag at the beginning of a line opens or closes a block of thinking: a summary may well
-/// speak of such tags. Where a tag has no other half, the text behind an opening one or before a
-/// closing one was thought, unless the summary had begun: then only the tag loses its force.
+/// Removes reasoning blocks. Only a tag at the beginning of a line opens or closes one, as a
+/// summary may mention such tags. If a tag has no partner, the text after an opening tag or before
+/// a closing tag is reasoning, unless the summary has already begun: then only the tag is escaped.
 fn without_thinking(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut inside: Option<Opened> = None;
@@ -97,18 +76,18 @@ fn without_thinking(text: &str) -> String {
         if let Some(opened) = &inside {
             if let Some(end) = end_of(line, opened.tag) {
                 inside = None;
-                let rest = line.get(end..).unwrap_or_default().trim_start();
+                let rest = line.slice(end..).trim_start();
                 has_heading |= is_heading(rest);
                 out.push_str(rest);
             }
             continue;
         }
-        // A template that opens the block itself lets the answer begin inside.
+        // With a template that opens the block itself, the answer begins inside it.
         let closed = THINKING.into_iter().find(|tag| starts_with_tag(bare, "</", tag));
         match closed.and_then(|tag| end_of(line, tag)) {
             Some(_) if has_heading => out.push_str(&escaped(line, &THINKING)),
             Some(end) => {
-                let rest = line.get(end..).unwrap_or_default().trim_start();
+                let rest = line.slice(end..).trim_start();
                 has_heading |= is_heading(rest);
                 out.clear();
                 out.push_str(rest);
@@ -120,18 +99,18 @@ fn without_thinking(text: &str) -> String {
         }
     }
     if let Some(opened) = inside.filter(|_| has_heading) {
-        out.push_str(&escaped(text.get(opened.at..).unwrap_or_default(), &THINKING));
+        out.push_str(&escaped(text.slice(opened.at..), &THINKING));
     }
     out
 }
 
-/// A tag that is open, and where it stands.
+/// An open tag and its position.
 struct Opened {
     tag: &'static str,
     at: usize,
 }
 
-/// Where a line goes on behind the closing tag.
+/// Finds the rest of a line after the closing tag.
 fn end_of(line: &str, tag: &str) -> Option<usize> {
     let close = format!("</{tag}>");
     find_ignoring_case(line, &close).map(|at| at + close.len())
@@ -153,20 +132,20 @@ fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
         .find(|&at| text.get(at..at + needle.len()).is_some_and(|t| t.eq_ignore_ascii_case(needle)))
 }
 
-/// What a `<summary>` or a fence around all of the answer holds.
+/// Returns the content of a `<summary>` or a fence around the whole answer.
 fn unwrapped(text: &str) -> &str {
     let mut text = text;
     if let Some(start) = find_ignoring_case(text, "<summary>") {
-        let lead = text.get(..start).unwrap_or_default();
-        let inside = text.get(start + "<summary>".len()..).unwrap_or_default();
-        // A remark may stand before it; a summary that only mentions the tag is left alone.
+        let lead = text.slice(..start);
+        let inside = text.slice(start + "<summary>".len()..);
+        // A remark may precede the tag; a summary that only mentions the tag is left alone.
         if lead.trim().is_empty() || lead.trim_end().ends_with(':') || lead.ends_with('\n') {
             let end = inside.match_indices('<').map(|(at, _)| at).rfind(|&at| {
                 let close = inside.get(at..at + "</summary>".len());
                 close.is_some_and(|tag| tag.eq_ignore_ascii_case("</summary>"))
             });
             let (held, trail) = inside.split_at(end.unwrap_or(inside.len()));
-            // What stands behind, but for a remark, is summary too.
+            // Longer text after the block is part of the summary.
             if trail.len() < 400 && !lead.contains("##") {
                 text = held.trim();
             }
@@ -183,7 +162,7 @@ fn unwrapped(text: &str) -> &str {
     text
 }
 
-/// Takes out whole blocks of file lists.
+/// Removes whole blocks of file lists.
 fn without_lists(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut inside: Option<&str> = None;
@@ -191,7 +170,7 @@ fn without_lists(text: &str) -> String {
         let bare = line.trim();
         match inside {
             Some(tag) if starts_with_tag(bare, "</", tag) => inside = None,
-            // The list never ended: what follows a heading is summary again.
+            // The list was never closed: after a heading the summary continues.
             Some(_) if bare.starts_with('#') => {
                 inside = None;
                 out.push_str(line);
@@ -206,24 +185,24 @@ fn without_lists(text: &str) -> String {
     out
 }
 
-/// Writes the first brace of a tool call in JSON as `&#123;`.
+/// Replaces the first brace of a JSON tool call with `&#123;`.
 fn without_calls(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut lines = text.split_inclusive('\n').peekable();
     while let Some(line) = lines.next() {
         let brace = line.find(['{', '[']).filter(|&at| {
-            let lead = line.get(..at).unwrap_or_default();
+            let lead = line.slice(..at);
             lead.chars().all(|c| c.is_whitespace() || "-*+`>".contains(c))
         });
         let Some(at) = brace else {
             out.push_str(line);
             continue;
         };
-        let rest = line.get(at..).unwrap_or_default();
-        // The object may be spread over lines; its first key is on this one or the next.
+        let rest = line.slice(at..);
+        // The object may span lines; its first key is on this line or the next.
         let next = lines.peek().copied().unwrap_or_default();
         if has_call_key(rest) || (rest.trim().len() <= 2 && has_call_key(next)) {
-            out.push_str(line.get(..at).unwrap_or_default());
+            out.push_str(line.slice(..at));
             out.push_str(&rest.replacen('{', "&#123;", 1).replacen('[', "&#91;", 1));
         } else {
             out.push_str(line);

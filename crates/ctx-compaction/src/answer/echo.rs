@@ -1,39 +1,39 @@
-//! Whether an answer is what the model was shown, and no summary of it.
+//! Detects an answer that repeats the prompt instead of summarising it.
 
 use std::collections::HashSet;
 
 use crate::prompts::is_role_marker;
-use crate::retry::hash;
+use crate::text::fnv1a;
 
-/// Tags between which a prompt shows its material, as [`cleaned`](super::cleaned) leaves them.
+/// Tags around the material of a prompt, as [`cleaned`](super::cleaned) leaves them.
 const FENCES: [&str; 3] = ["conversation>", "previous-summary>", "partial-summary>"];
 
-/// So many lines that only a prompt has are no slip of the pen.
+/// The number of prompt-only lines that make an answer an echo.
 const MARKED: usize = 3;
 
-/// So many lines of the conversation, letter by letter, are a copy if they are half of the answer.
+/// The minimum number of lines copied verbatim that make an echo, if they are half of the answer.
 const COPIED: usize = 8;
 
-/// Shorter lines say the same by chance.
+/// Shorter lines match by chance.
 const LEAST_CHARS: usize = 24;
 
-/// Whether a cleaned answer repeats its prompt: speakers as the conversation names them, the fences
-/// around it, the task, or line after line of what was said.
+/// Whether a cleaned answer repeats its prompt: role markers of the conversation, its fences, the
+/// task, or many of its lines.
 pub(super) fn is_echo(text: &str, prompt: &str) -> bool {
     let task = prompt.rfind("\n</").and_then(|end| prompt.get(end..)).unwrap_or_default();
     let task = hashes(task.lines().filter(|line| !line.trim_start().starts_with('#')));
-    // What comes first is the conversation; no text in it closes its fence.
+    // The conversation comes first; no text in it closes its fence.
     let said = prompt.strip_prefix("<conversation>\n");
     let said = said.and_then(|rest| rest.split_once("\n</conversation>")).map_or("", |all| all.0);
     let said = hashes(said.lines());
     let (mut lines, mut marked, mut copied) = (0usize, 0usize, 0usize);
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let own = hash(&[line.as_bytes()]);
+        let own = fnv1a(&[line.as_bytes()]);
         lines += 1;
         marked += usize::from(is_marked(line) || task.contains(&own));
         copied += usize::from(said.contains(&own));
     }
-    // A conversation of one message has one marker.
+    // A conversation of one message has only one marker.
     marked >= MARKED || (marked > 0 && marked * 3 >= lines) || copied >= COPIED.max(lines / 2)
 }
 
@@ -45,7 +45,7 @@ fn is_marked(line: &str) -> bool {
 
 fn hashes<'a>(lines: impl Iterator<Item = &'a str>) -> HashSet<u64> {
     let long = lines.map(str::trim).filter(|line| line.len() >= LEAST_CHARS);
-    long.map(|line| hash(&[line.as_bytes()])).collect()
+    long.map(|line| fnv1a(&[line.as_bytes()])).collect()
 }
 
 #[cfg(test)]

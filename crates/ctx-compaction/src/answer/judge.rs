@@ -1,29 +1,31 @@
-//! Whether an answer is a summary at all.
+//! Decides whether an answer is a usable summary.
 
+use ctx_core::text::Slice;
+use ctx_text::WordList;
 use std::collections::HashSet;
 
 use ctx_core::Summary;
 
 use super::echo::is_echo;
 use super::{cleaned, visible};
-use crate::retry::hash;
+use crate::text::{fnv1a, is_cjk};
 
 /// Why an answer cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// It holds nothing but white space, markup or headings.
+    /// It contains only white space, markup or headings.
     Empty,
-    /// It ended at its length limit: what is missing is what a summary has last, its next steps.
+    /// It was truncated at its length limit, so the end of the summary, its next steps, is missing.
     CutOff,
     /// The model declined.
     Refusal,
-    /// It says the same thing over and over.
+    /// It repeats the same text.
     Repetition,
-    /// It is what the model was shown.
+    /// It repeats the prompt.
     Echo,
-    /// It says next to nothing for what it was shown, or next to nothing was left of it.
+    /// It is too short for its source, or cleaning left too little of it.
     Thin,
-    /// It has nothing in common with what was to be summarised.
+    /// It has nothing in common with its source.
     Unrelated,
 }
 
@@ -35,13 +37,13 @@ impl Flaw {
             Self::Refusal => "the model declined to summarise",
             Self::Repetition => "the answer repeats itself",
             Self::Echo => "the answer repeats its prompt",
-            Self::Thin => "the answer says next to nothing",
-            Self::Unrelated => "the answer has nothing to do with the conversation",
+            Self::Thin => "the answer is too short",
+            Self::Unrelated => "the answer is unrelated to the conversation",
         }
     }
 }
 
-/// The cleaned text of an answer to `prompt`, if it can be used. How long it is, is not asked here.
+/// Returns the cleaned text of an answer to `prompt`, if it is usable. Does not check its length.
 pub(crate) fn checked(answer: &Summary, prompt: &str) -> Result<String, Flaw> {
     let text = cleaned(&answer.text);
     let flaw = if !says_something(&text) {
@@ -64,12 +66,12 @@ pub(crate) fn checked(answer: &Summary, prompt: &str) -> Result<String, Flaw> {
     flaw.map_or(Ok(text), Err)
 }
 
-/// Whether anything stands beside headings and "(none)".
+/// Whether there is any line besides headings and "(none)".
 fn says_something(text: &str) -> bool {
     telling(text).next().is_some()
 }
 
-/// The lines that are no headings and not "(none)".
+/// Returns the lines that are not headings and not "(none)".
 fn telling(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| {
         let bare = line.trim_start_matches(|c: char| !c.is_alphanumeric());
@@ -82,32 +84,9 @@ fn telling(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A short text without headings that begins as models do when they decline.
+/// Whether a short text without headings begins like a refusal.
 fn is_refusal(text: &str) -> bool {
-    const BEGINNINGS: [&str; 22] = [
-        "i'm sorry",
-        "i’m sorry",
-        "i am sorry",
-        "sorry,",
-        "i cannot",
-        "i can't",
-        "i can’t",
-        "i am unable",
-        "i'm unable",
-        "i don't see",
-        "as an ai",
-        "unable to",
-        "there is no conversation",
-        "there's no conversation",
-        "no conversation",
-        "please provide",
-        "could you please",
-        "抱歉",
-        "对不起",
-        "我无法",
-        "作为一个ai",
-        "请提供",
-    ];
+    static BEGINNINGS: WordList = WordList::new("refusal.beginnings");
     let short = text.char_indices().nth(600).is_none();
     let begins = |line: &str| {
         let line: String = line.chars().take(40).collect::<String>().to_lowercase();
@@ -116,7 +95,7 @@ fn is_refusal(text: &str) -> bool {
     short && !text.lines().any(|line| line.starts_with('#')) && begins(text)
 }
 
-/// Whether a long text is made of very few words, or of one very long one.
+/// Whether a long text consists of very few distinct words, or of one very long one.
 fn is_repetition(text: &str) -> bool {
     let all = Words::of(text).count();
     let longest = text.split_whitespace().map(str::len).max().unwrap_or(0);
@@ -127,9 +106,9 @@ fn is_repetition(text: &str) -> bool {
     all >= 60 && different.len() * 20 < all
 }
 
-/// Whether the answer says too little for what it was made of. More is asked of an answer of which
-/// cleaning left the least part: what it says may be what stood around its summary. A short
-/// conversation may have a short one.
+/// Whether the answer is too short for its source. The minimum is higher if cleaning removed most
+/// of the answer, as the rest may be only a remark around its summary. A short conversation may
+/// have a short summary.
 fn is_thin(answer: &str, text: &str, prompt: &str) -> bool {
     let letters: usize = telling(text).map(letters).sum();
     let is_stripped = text.len().saturating_mul(4) < visible(answer).len();
@@ -137,18 +116,18 @@ fn is_thin(answer: &str, text: &str, prompt: &str) -> bool {
     letters < (material(prompt).len() / share).min(most)
 }
 
-/// Letters and digits, a Chinese character for three of them.
+/// Counts letters and digits; a Chinese character counts as three.
 fn letters(line: &str) -> usize {
     line.chars().map(|c| if is_cjk(c) { 3 } else { usize::from(c.is_alphanumeric()) }).sum()
 }
 
-/// The beginning of a prompt; our own words stand behind it.
+/// Returns the source part of a prompt; ctx's own instructions follow it.
 fn material(prompt: &str) -> &str {
     prompt.rfind("\n</").and_then(|end| prompt.get(..end)).unwrap_or(prompt)
 }
 
-/// Whether hardly one word of the answer stands in the prompt. A summary speaks of the same things
-/// as its source; even one in another language shares names with it.
+/// Whether almost no word of the answer occurs in the prompt. A summary shares words with its
+/// source; even in another language it shares names.
 fn is_unrelated(text: &str, prompt: &str) -> bool {
     const COMMON: &str = "about above after also been before being between both could does done \
         during each every from have having here into just more most much must none only other over \
@@ -159,7 +138,7 @@ fn is_unrelated(text: &str, prompt: &str) -> bool {
     let common: HashSet<u64> = Words::of(COMMON).collect();
     let mut missing: HashSet<u64> = Words::of(text).filter(|word| !common.contains(word)).collect();
     let all = missing.len();
-    // Of an answer that is longer than its source most words are its own.
+    // If an answer is longer than its source, most of its words are its own.
     let enough = all.div_ceil(20).min(3);
     for word in Words::of(material(prompt)) {
         if all - missing.len() >= enough {
@@ -193,7 +172,7 @@ impl Iterator for Words<'_> {
                     && is_cjk(second)
                 {
                     let pair = [u32::from(first).to_le_bytes(), u32::from(second).to_le_bytes()];
-                    return Some(hash(&[&pair[0], &pair[1]]));
+                    return Some(fnv1a(&[&pair[0], &pair[1]]));
                 }
                 continue;
             }
@@ -207,16 +186,11 @@ impl Iterator for Words<'_> {
                 (end, letters) = (at + c.len_utf8(), letters + 1);
             }
             if letters >= 4 {
-                let word = self.text.get(start..end).unwrap_or_default().to_lowercase();
-                return Some(hash(&[word.as_bytes()]));
+                let word = self.text.slice(start..end).to_lowercase();
+                return Some(fnv1a(&[word.as_bytes()]));
             }
         }
     }
-}
-
-fn is_cjk(c: char) -> bool {
-    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}'
-        | '\u{20000}'..='\u{3ffff}')
 }
 
 #[cfg(test)]

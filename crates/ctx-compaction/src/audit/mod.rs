@@ -1,47 +1,51 @@
-//! Compares a summary with what it stands for.
+//! Compares a summary with its source.
 
 mod passage;
 mod sheet;
+mod trace;
 
 use std::ops::Range;
 
-use crate::grounds::{citations, is_audited};
-use crate::{AuditReport, Fact, Grounds};
+use crate::citations::citations;
+use crate::source_index::is_audited;
+use crate::{AuditReport, RequiredFact, SourceIndex};
+
+pub use trace::{FactStatus, TracedFact, trace_facts};
 
 pub(crate) use sheet::Sheet;
 
-/// Something in a summary that stands nowhere in its source.
+/// An unsupported claim: an identifier or number in a summary that does not occur in its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Invented {
+pub struct UnsupportedClaim {
     /// Its text.
     pub text: String,
-    /// Where it stands in the summary.
+    /// Its byte range in the summary.
     pub range: Range<usize>,
 }
 
-/// What an audit found.
+/// The result of an audit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Audit {
-    /// The figures. Nothing is repaired in an audit alone.
+    /// The counts. An audit alone repairs nothing.
     pub report: AuditReport,
-    /// The facts that are not in the summary, by their place in the list, most important first.
+    /// Indices of the facts that are missing from the summary, most important first.
     pub missing: Vec<usize>,
-    /// What the summary made up, in its order.
-    pub ungrounded: Vec<Invented>,
+    /// The unsupported claims, in the order of the summary.
+    pub ungrounded: Vec<UnsupportedClaim>,
 }
 
-/// Compares a summary with the facts it must keep and with all that it may say.
+/// Compares a summary with the facts it must keep and with its grounds.
 ///
-/// A token (path, URL, id, number, error code, name) is kept where it stands by itself: `src/a.rs`
-/// is not kept by `src/a.rs.bak`. Spellings of one thing count as one: `500ms` and `500 ms`. A
-/// passage is kept where it stands word for word, white space aside, or where one line holds most of
-/// the words it begins with, enough of all, all of its identifiers and numbers, and negates what it
-/// negates and nothing else.
+/// A token (path, URL, id, number, error code, name) is kept if it occurs on its own:
+/// `src/a.rs.bak` does not keep `src/a.rs`. Different spellings of the same value match: `500ms`
+/// and `500 ms`. A passage is kept if it occurs verbatim except for white space, or if one line
+/// contains most of its opening words, enough of its words in total and all of its identifiers and
+/// numbers, and negates exactly what it negates.
 ///
-/// Every identifier, number with a unit, error code and citation of the summary must stand in the
+/// Every identifier, number with a unit, error code and citation of the summary must occur in the
 /// grounds. A small count without a unit of measure ("3 files") may be the writer's own.
 #[must_use]
-pub fn audit(summary: &str, facts: &[Fact], grounds: &Grounds) -> Audit {
+pub fn audit(summary: &str, facts: &[RequiredFact], grounds: &SourceIndex) -> Audit {
     let sheet = Sheet::of(summary);
     let mut audit = Audit { missing: missing_in(&sheet, facts), ..Audit::default() };
     let mut missing = audit.missing.iter().peekable();
@@ -60,26 +64,26 @@ pub fn audit(summary: &str, facts: &[Fact], grounds: &Grounds) -> Audit {
     audit
 }
 
-/// The facts that are not in a text, by their place in the list: an [`audit`] without the question
-/// what the text made up. Of a whole request that question has no answer and costs more than all else.
+/// Returns the indices of the facts missing from a text: an [`audit`] without the search for
+/// unsupported claims, which for a whole request is meaningless and would dominate the cost.
 #[must_use]
-pub fn missing(text: &str, facts: &[Fact]) -> Vec<usize> {
+pub fn missing(text: &str, facts: &[RequiredFact]) -> Vec<usize> {
     missing_in(&Sheet::of(text), facts)
 }
 
-/// The facts that are not in a summary, by their place in the list.
-pub(crate) fn missing_in(sheet: &Sheet<'_>, facts: &[Fact]) -> Vec<usize> {
+/// Returns the indices of the facts missing from a summary.
+pub(crate) fn missing_in(sheet: &Sheet<'_>, facts: &[RequiredFact]) -> Vec<usize> {
     let lost = facts.iter().enumerate().filter(|(_, fact)| sheet.line_of(fact).is_none());
     lost.map(|(index, _)| index).collect()
 }
 
-/// `part` of `whole`; 1 where there is nothing.
+/// Returns `part / whole`; 1 if `whole` is 0.
 pub(crate) fn share(part: u32, whole: u32) -> f64 {
     if whole == 0 { 1.0 } else { f64::from(part) / f64::from(whole) }
 }
 
-/// The texts of what was made up, each once.
-pub(crate) fn names(invented: &[Invented]) -> Vec<String> {
+/// Returns the texts of unsupported claims without duplicates.
+pub(crate) fn names(invented: &[UnsupportedClaim]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for one in invented {
@@ -90,25 +94,29 @@ pub(crate) fn names(invented: &[Invented]) -> Vec<String> {
     out
 }
 
-/// What stands in a summary and nowhere in its source, in the order of the summary.
-fn invented_in(sheet: &Sheet<'_>, facts: &[Fact], grounds: &Grounds) -> Vec<Invented> {
+/// Returns the unsupported claims of a summary, in order.
+fn invented_in(
+    sheet: &Sheet<'_>,
+    facts: &[RequiredFact],
+    grounds: &SourceIndex,
+) -> Vec<UnsupportedClaim> {
     let summary = sheet.summary();
     let tokens: Vec<_> = sheet.tokens().iter().filter(|token| is_audited(token)).cloned().collect();
     let held = grounds.hold(&tokens);
     let doubtful: Vec<_> =
         tokens.into_iter().zip(held).filter(|(_, held)| !held).map(|(token, _)| token).collect();
-    // What must be kept was taken from the source, if perhaps not letter by letter: white space of a
-    // passage, the arguments of a call.
+    // Required facts come from the source, though perhaps with changes: white space of a passage,
+    // arguments of a call.
     let quoted =
-        if doubtful.is_empty() { Vec::new() } else { Grounds::quoting(facts).hold(&doubtful) };
-    let mut out: Vec<Invented> = Vec::new();
+        if doubtful.is_empty() { Vec::new() } else { SourceIndex::quoting(facts).hold(&doubtful) };
+    let mut out: Vec<UnsupportedClaim> = Vec::new();
     for (token, _) in doubtful.into_iter().zip(quoted).filter(|(_, quoted)| !quoted) {
-        out.push(Invented { text: token.text.to_owned(), range: token.range });
+        out.push(UnsupportedClaim { text: token.text.to_owned(), range: token.range });
     }
     for cited in citations(summary) {
         if !cited.ids.iter().all(|id| grounds.has_entry(id)) {
             let text = summary.get(cited.range.clone()).unwrap_or_default().to_owned();
-            out.push(Invented { text, range: cited.range });
+            out.push(UnsupportedClaim { text, range: cited.range });
         }
     }
     out.sort_by_key(|one| (one.range.start, one.range.end));

@@ -1,32 +1,33 @@
-//! Whether a passage is kept: word for word, or nearly.
+//! Whether a passage is kept, verbatim or nearly.
 
+use ctx_core::text::Slice;
 use std::collections::HashMap;
 
 use crate::text::{Gist, NormalForm, gist, normal_form, tokens};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
 
-/// So many of a passage's content words must stand in one line, in percent. Of three or fewer, all.
+/// The percentage of a passage's content words that one line must contain; of three or fewer, all.
 const ENOUGH: usize = 70;
 const ALL_OF: usize = 3;
 
-/// So many characters, and the rest of a word, are the beginning of a passage.
+/// The length of a passage's opening in characters; it extends to the end of the last word.
 const OPENING: usize = 24;
 
-/// The lines of a summary, by what they say.
+/// The lines of a summary, indexed by content words.
 pub(crate) struct Lines {
-    /// White space collapsed, one blank for each line break too.
+    /// The text with each run of white space, line breaks included, as one space.
     collapsed: String,
-    /// In `collapsed`, where each line begins.
+    /// The start of each line in `collapsed`.
     starts: Vec<usize>,
     gists: Vec<Gist>,
     identifiers: Vec<Vec<NormalForm>>,
-    /// For each content word, the lines that say it.
+    /// For each content word, the lines that contain it.
     sayers: Map<u64, Vec<u32>>,
 }
 
 impl Lines {
-    /// Reads the lines of a summary.
+    /// Indexes the lines of a summary.
     pub(crate) fn of(summary: &str) -> Self {
         let mut lines = Self {
             collapsed: String::with_capacity(summary.len()),
@@ -48,7 +49,7 @@ impl Lines {
         lines
     }
 
-    /// The line, from 0, that keeps a passage.
+    /// Returns the index of the line that keeps a passage.
     pub(crate) fn line_of(&self, passage: &str) -> Option<usize> {
         self.exactly(passage).or_else(|| self.nearly(passage))
     }
@@ -62,8 +63,8 @@ impl Lines {
         }
         let found = memchr::memmem::find_iter(self.collapsed.as_bytes(), wanted.as_bytes());
         let at = found.take(16).find(|&at| {
-            let before = self.collapsed.get(..at).unwrap_or_default();
-            let after = self.collapsed.get(at + wanted.len()..).unwrap_or_default();
+            let before = self.collapsed.slice(..at);
+            let after = self.collapsed.slice(at + wanted.len()..);
             begins_clause(before) && !continues(wanted, after)
         })?;
         Some(self.starts.partition_point(|&start| start <= at).saturating_sub(1))
@@ -102,14 +103,14 @@ impl Lines {
     }
 }
 
-/// The words a passage begins with. Who drops them tells another story.
+/// Returns the opening words of a passage. A line that drops them says something else.
 fn opening(passage: &str) -> &str {
-    let from = passage.char_indices().nth(OPENING).map_or(passage.len(), |(at, _)| at);
-    let rest = passage.get(from..).unwrap_or_default();
+    let from = ctx_core::text::head_chars(passage, OPENING).len();
+    let rest = passage.slice(from..);
     let end = rest.find(char::is_whitespace).map_or(passage.len(), |at| from + at);
-    // Chinese has no blanks between words.
+    // Chinese has no spaces between words.
     let end = if end - from > OPENING { from } else { end };
-    passage.get(..end).unwrap_or_default()
+    passage.slice(..end)
 }
 
 /// Whether a line negates what the passage negates, and nothing that the passage affirms.
@@ -128,8 +129,8 @@ fn identifiers(text: &str) -> Vec<NormalForm> {
     out
 }
 
-/// Whether nothing before turns the words into their opposite: they open a line, a clause, a
-/// quotation. "do not touch it" does not keep "touch it".
+/// Whether no word before can invert the meaning: the words open a line, a clause or a quotation.
+/// "do not touch it" does not keep "touch it".
 fn begins_clause(before: &str) -> bool {
     let before = before.trim_end_matches([' ', '"', '\'', '`', '*', '_', '“', '「']);
     before.chars().next_back().is_none_or(|c| !c.is_alphanumeric())
@@ -140,7 +141,7 @@ fn continues(passage: &str, after: &str) -> bool {
     passage.chars().next_back().is_some_and(joins) && after.chars().next().is_some_and(joins)
 }
 
-/// Adds a line with its runs of white space as one blank each, and a blank at its end.
+/// Appends a line with each run of white space as one space, and a space at its end.
 fn collapse(line: &str, out: &mut String) {
     for word in line.split_whitespace() {
         out.push_str(word);

@@ -1,31 +1,31 @@
-//! A summary, ready to be asked what stands in it.
+//! A summary indexed for lookups.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use super::passage::Lines;
-use crate::Fact;
-use crate::grounds::citations;
+use crate::RequiredFact;
+use crate::citations::citations;
 use crate::text::{NormalForm, Token, normal_form, stands_alone, tokens};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
 
-/// A summary with an index over its words.
+/// A summary with a word index.
 pub(crate) struct Sheet<'a> {
     summary: &'a str,
-    /// Those of the text; the ids of its citations are none.
+    /// The tokens of the text, without the ids in its citations.
     tokens: Vec<Token<'a>>,
     normal: Map<NormalForm, usize>,
-    /// Where each word stands: words are runs of letters, digits and underscores.
+    /// The positions of each word: a run of letters, digits and underscores.
     words: Map<&'a str, Vec<usize>>,
-    /// Where each line begins.
+    /// The start of each line.
     lines: Vec<usize>,
-    /// Only an audit of facts needs them.
+    /// Built on first use; only an audit of facts needs it.
     passages: OnceCell<Lines>,
 }
 
 impl<'a> Sheet<'a> {
-    /// Reads a summary.
+    /// Indexes a summary.
     pub(crate) fn of(summary: &'a str) -> Self {
         let cited = citations(summary);
         let inside = |at: usize| {
@@ -49,18 +49,18 @@ impl<'a> Sheet<'a> {
         Self { summary, tokens, normal, words, lines, passages: OnceCell::new() }
     }
 
-    /// The summary.
+    /// Returns the summary.
     pub(crate) fn summary(&self) -> &'a str {
         self.summary
     }
 
-    /// The tokens of the summary, citations aside.
+    /// Returns the tokens of the summary without its citations.
     pub(crate) fn tokens(&self) -> &[Token<'a>] {
         &self.tokens
     }
 
-    /// The line, from 0, in which a fact is kept.
-    pub(crate) fn line_of(&self, fact: &Fact) -> Option<usize> {
+    /// Returns the index of the line that keeps a fact.
+    pub(crate) fn line_of(&self, fact: &RequiredFact) -> Option<usize> {
         if fact.kind.is_passage() {
             return self.passages.get_or_init(|| Lines::of(self.summary)).line_of(&fact.text);
         }
@@ -68,21 +68,21 @@ impl<'a> Sheet<'a> {
             .map(|at| self.lines.partition_point(|&start| start <= at).saturating_sub(1))
     }
 
-    fn token(&self, fact: &Fact) -> Option<usize> {
+    fn token(&self, fact: &RequiredFact) -> Option<usize> {
         let form = normal_form(fact.kind, &fact.text);
         if let Some(&at) = self.normal.get(&form) {
             return Some(at);
         }
         let written = |words: &str| self.written(words, fact);
-        // A file is kept without the line in it, and a status by its number.
+        // A file path is kept without its line number, and a status by its number.
         written(&fact.text)
             .or_else(|| written(form.text()))
             .or_else(|| form.bare_status().and_then(written))
     }
 
-    /// Where words stand exactly, and by themselves.
-    fn written(&self, words: &str, fact: &Fact) -> Option<usize> {
-        // The longest word is the rarest; only where it stands can the whole stand.
+    /// Finds words verbatim and on their own.
+    fn written(&self, words: &str, fact: &RequiredFact) -> Option<usize> {
+        // The longest word is the rarest; the whole can only occur where it does.
         let (offset, longest) = runs(words).max_by_key(|(_, run)| run.len())?;
         let places = self.words.get(longest)?;
         places.iter().find_map(|&at| {
@@ -94,7 +94,7 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// The runs of letters, digits and underscores of a text. Chinese stands letter by letter.
+/// Returns the runs of letters, digits and underscores in a text. Each Chinese character is a run.
 fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let joins = |c: char| (c.is_alphanumeric() && !crate::text::is_cjk(c)) || c == '_';
     let mut at = 0;

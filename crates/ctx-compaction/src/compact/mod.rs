@@ -1,8 +1,10 @@
-//! One compaction from beginning to end.
+//! Runs one compaction from start to end.
 
-mod carried;
-mod settle;
-mod work;
+mod anonymize;
+mod audited;
+mod layer;
+mod previous_facts;
+mod run;
 
 use std::sync::Arc;
 
@@ -12,76 +14,78 @@ use ctx_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Config, FileLists, History, Limits, Log, Planned, Receipt, plan};
+use crate::{CallLog, Config, FileLists, History, PlanLimits, PlanOutcome, Receipt, plan};
 
-use work::Work;
+pub use layer::Compaction;
+
+use run::CompactionRun;
 
 /// The layer's name, in manifests and projections.
 pub(crate) const ID: &str = "compaction";
 
-/// What the compactor has to say in the `details` of a compaction entry.
+/// The compactor's `details` of a compaction entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Details {
-    /// Files that were read and modified, earlier compactions included.
+    /// Files that were read and modified, including those from earlier compactions.
     #[serde(flatten)]
     pub files: FileLists,
-    /// When history was cut in an emergency, without a memory flush before.
+    /// When history was cut in an emergency, without a preceding memory flush.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_flush_at: Option<Timestamp>,
-    /// What was done.
+    /// The receipt.
     pub receipt: Receipt,
 }
 
-/// Why and how one compaction runs.
+/// The options of one compaction.
 #[derive(Clone, Debug)]
-pub struct Order {
-    /// Why it runs.
+pub struct CompactOptions {
+    /// What triggered it.
     pub trigger: CompactionTrigger,
-    /// Which attempt at getting one request through it is, from 1.
+    /// The number of the attempt to fit one request, from 1.
     pub attempt: u32,
     /// Compact even if the session is small.
     pub force: bool,
-    /// What the request may measure afterwards.
+    /// The maximum size of the request afterwards.
     pub token_budget: Option<Tokens>,
-    /// What the user wants the summary to dwell on. Untrusted.
+    /// The user's focus for the summary. Untrusted.
     pub focus: Option<String>,
-    /// How the summary is to be written.
+    /// Instructions for writing the summary.
     pub instructions: SummaryInstructions,
     /// The models that may write it.
     pub models: Option<SummaryModels>,
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
 }
 
 impl Details {
-    /// The details in the JSON of a compaction entry.
+    /// Returns the details as JSON for a compaction entry.
     fn to_json(&self) -> Option<serde_json::Value> {
         serde_json::to_value(self).ok()
     }
 
-    /// Reads the details of a compaction entry, if ctx wrote them.
+    /// Parses the details of a compaction entry, if ctx wrote them.
     #[must_use]
     pub fn from_json(json: &serde_json::Value) -> Option<Self> {
         Self::deserialize(json).ok()
     }
 }
 
-impl Order {
-    /// What the summary does with identifiers.
+impl CompactOptions {
+    /// Returns how the summary treats identifiers.
     fn policy(&self, config: &Config) -> IdentifierPolicy {
         self.instructions.identifier_policy.unwrap_or(config.identifier_policy)
     }
 
-    /// An order without wishes: the first attempt, no target of its own, and no models.
+    /// Creates default options: first attempt, no token budget, no models.
     ///
     /// ```
-    /// use ctx_compaction::Order;
+    /// use ctx_compaction::CompactOptions;
     /// use ctx_core::{CompactionTrigger, Timestamp, Tokens};
     ///
-    /// let order = Order::new(CompactionTrigger::Manual, Timestamp(0));
-    /// let order = Order { force: true, token_budget: Some(Tokens(8_000)), ..order };
-    /// assert_eq!(order.attempt, 1);
+    /// let options = CompactOptions::new(CompactionTrigger::Manual, Timestamp(0));
+    /// let options = CompactOptions { force: true, token_budget: Some(Tokens(8_000)), ..options };
+    /// assert_eq!(options.attempt, 1);
     /// ```
     #[must_use]
     pub fn new(trigger: CompactionTrigger, now: Timestamp) -> Self {
@@ -97,9 +101,9 @@ impl Order {
         }
     }
 
-    /// The order in a request to an engine.
+    /// Creates options from a request to an engine.
     #[must_use]
-    pub fn of(request: &CompactRequest) -> Self {
+    pub(crate) fn of(request: &CompactRequest) -> Self {
         Self {
             trigger: request.trigger,
             attempt: request.attempt,
@@ -113,47 +117,51 @@ impl Order {
     }
 }
 
-/// Compacts a history: plan, draft, audit, repair, receipt. Nothing is stored here.
+/// Compacts a history: plan, draft, audit, repair, receipt. Stores nothing.
 ///
-/// Model after model is asked, then the extractive summariser writes, then history is cut without
-/// a summary. A text that would not shrink the request is not taken, and the ladder goes on: in the
-/// end there is a smaller request, or there was nothing to gain.
+/// The models are tried in order, then the extractive summariser, then history is cut without a
+/// summary. A text that would not shrink the request is rejected, and the next rung is tried. The
+/// result is a smaller request, or nothing if nothing can be gained.
 ///
 /// # Errors
 ///
-/// What the plan may give: reading an entry from a file that is gone.
-pub async fn compact(history: History, config: Arc<Config>, order: Order) -> Result<CompactResult> {
-    if !order.force
-        && order.trigger == CompactionTrigger::Threshold
+/// Those of the plan, such as reading an entry from a missing file.
+pub async fn compact(
+    history: History,
+    config: Arc<Config>,
+    options: CompactOptions,
+) -> Result<CompactResult> {
+    if !options.force
+        && options.trigger == CompactionTrigger::Threshold
         && history.used() <= config.threshold(&history.ledger)
     {
         return Ok(CompactResult::nothing("the session is below the threshold"));
     }
-    let emergency = order.trigger == CompactionTrigger::Overflow
-        && order.attempt >= config.emergency.from_attempt;
-    // The provider's word that the prompt is too long counts more than our own estimate.
-    let force = order.force || order.trigger == CompactionTrigger::Overflow;
-    let of_threshold = (order.trigger == CompactionTrigger::Threshold)
+    let emergency = options.trigger == CompactionTrigger::Overflow
+        && options.attempt >= config.emergency.from_attempt;
+    // A provider's error that the prompt is too long overrides the estimate.
+    let force = options.force || options.trigger == CompactionTrigger::Overflow;
+    let of_threshold = (options.trigger == CompactionTrigger::Threshold)
         .then(|| config.target_after_threshold(&history.ledger));
-    let token_budget = order.token_budget.into_iter().chain(of_threshold).min();
-    let limits = Limits { token_budget, force, emergency };
+    let token_budget = options.token_budget.into_iter().chain(of_threshold).min();
+    let limits = PlanLimits { token_budget, force, emergency };
     let plan = match plan(&history, &config, limits)? {
-        Planned::Compact(plan) => plan,
-        Planned::Nothing(reason) => return Ok(CompactResult::nothing(reason)),
+        PlanOutcome::Compact(plan) => plan,
+        PlanOutcome::Nothing(reason) => return Ok(CompactResult::nothing(reason)),
     };
-    let work = Work::new(history, plan, config, order, emergency);
-    let mut log = Log::default();
-    let settled = match work.ask_models(&mut log).await {
+    let run = CompactionRun::new(history, plan, config, options, emergency);
+    let mut log = CallLog::default();
+    let settled = match run.call_models(&mut log).await {
         Some(settled) => Some(settled),
-        None => work.extract(&mut log).or_else(|| work.cut_only()),
+        None => run.extract(&mut log).or_else(|| run.cut_only()),
     };
     Ok(match settled {
         Some(settled) => CompactResult {
             ok: true,
             compacted: true,
             reason: None,
-            result: Some(work.compacted(settled, log)),
+            result: Some(run.compacted(settled, log)),
         },
-        None => CompactResult::nothing("a summary would be no shorter"),
+        None => CompactResult::nothing("a summary would not be shorter"),
     })
 }

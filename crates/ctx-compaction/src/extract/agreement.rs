@@ -1,21 +1,26 @@
-//! What the user answered to what the agent asked.
+//! The user's answers to questions of the agent.
 
-use super::Extract;
-use super::clip::{clip, width};
+use super::ExtractInput;
 use super::note::Note;
 use super::prose::{Mark, Passage, passages};
 use super::signal::Signal;
 use super::talk::{NARROW, WIDE};
 use super::turns::Turn;
 use crate::text::sentences;
-use crate::{Field, Said};
+use crate::text::{clip_to_width, width};
+use crate::{CitedMessage, Field};
+use ctx_text::WordList;
 
-/// A short answer of the user to what the agent asked: the question, the option, the answer.
-pub(super) fn agreement(job: &Extract<'_>, turn: &Turn, previous: Option<&Turn>) -> Option<Note> {
+/// Builds a note of a short answer of the user to the agent: the question, the option, the answer.
+pub(super) fn agreement(
+    job: &ExtractInput<'_>,
+    turn: &Turn,
+    previous: Option<&Turn>,
+) -> Option<Note> {
     let at = turn.asked_at?;
-    let answer = job.said.get(at)?;
+    let answer = job.messages.get(at)?;
     let asked_at = previous?.answer_at?;
-    let asked = job.said.get(asked_at)?;
+    let asked = job.messages.get(asked_at)?;
     let reply = turn.ask.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut picks = picks(&reply);
     if picks.is_empty() {
@@ -57,25 +62,25 @@ fn note(
     reply: &str,
     turn: &Turn,
     at: usize,
-    asked: &Said,
-    answer: &Said,
+    asked: &CitedMessage,
+    answer: &CitedMessage,
 ) -> Note {
-    let mut words = clip(question.unwrap_or_default(), NARROW);
+    let mut words = clip_to_width(question.unwrap_or_default(), NARROW);
     for option in options {
         if !words.is_empty() {
             words.push_str(if words.ends_with([':', '：']) { " " } else { " / " });
         }
-        words.push_str(&clip(option, 120));
+        words.push_str(&clip_to_width(option, 120));
     }
     words.push_str(" → user: ");
-    words.push_str(&clip(reply, WIDE));
+    words.push_str(&clip_to_width(reply, WIDE));
     let weight = if turn.is_assent { 0.6 } else { 0.9 };
     let mut note = Note::new(Field::Decisions, words, &answer.id, weight, at);
     note.cites.insert(0, asked.id.clone());
     note
 }
 
-/// The row of a Markdown table that an option names: by what its first cell says, else by its place.
+/// Finds the row of a Markdown table that an option names: by its first cell, else by its position.
 fn table_row(text: &str, pick: &str) -> Option<String> {
     let rows = text.lines().map(str::trim).filter(|line| line.starts_with('|')).take(60);
     let rows: Vec<Vec<&str>> = rows
@@ -100,7 +105,7 @@ fn table_row(text: &str, pick: &str) -> Option<String> {
     Some(named.or_else(place)?.join(" | "))
 }
 
-/// "The second one", "第二个", "方案2": the number that is meant.
+/// Parses the number in "The second one", "第二个", "方案2".
 fn ordinal(reply: &str) -> Option<String> {
     const ENGLISH: [&str; 6] = ["first", "second", "third", "fourth", "fifth", "sixth"];
     const SHORT: [&str; 6] = ["1st", "2nd", "3rd", "4th", "5th", "6th"];
@@ -115,7 +120,7 @@ fn ordinal(reply: &str) -> Option<String> {
         let place = ENGLISH.iter().position(|w| *w == word);
         place.or_else(|| SHORT.iter().position(|w| *w == word))
     });
-    // "First, fix the tests" begins a list of things to do.
+    // "First, fix the tests" begins a list of tasks.
     let next = words.next();
     let english = english
         .filter(|_| next.is_none_or(|next| matches!(next, "one" | "option" | "please" | "is")));
@@ -131,33 +136,9 @@ fn ordinal(reply: &str) -> Option<String> {
     number.or_else(|| c.is_ascii_alphanumeric().then(|| c.to_ascii_uppercase().to_string()))
 }
 
-/// Names of options that a reply begins with: `A.`, `1`, `#1`, `Implement 1,2 and 3`, `I think B`.
+/// Returns options named at a reply's start: `A.`, `1`, `#1`, `Implement 1,2 and 3`, `I think B`.
 pub(super) fn picks(reply: &str) -> Vec<String> {
-    const BEFORE: &[&str] = &[
-        "i",
-        "think",
-        "option",
-        "options",
-        "go",
-        "with",
-        "let's",
-        "lets",
-        "yes",
-        "and",
-        "do",
-        "just",
-        "the",
-        "implement",
-        "for",
-        "take",
-        "pick",
-        "choose",
-        "use",
-        "prefer",
-        "选",
-        "方案",
-        "选项",
-    ];
+    static BEFORE: WordList = WordList::new("assent.before_option");
     let head: String = reply.chars().take(60).collect();
     let mut out = Vec::new();
     let parts =
@@ -177,37 +158,7 @@ pub(super) fn picks(reply: &str) -> Vec<String> {
 }
 
 fn starts_agreeing(reply: &str) -> bool {
-    const STARTS: &[&str] = &[
-        "yes",
-        "yeah",
-        "yep",
-        "no",
-        "nope",
-        "ok",
-        "sure",
-        "let's",
-        "lets",
-        "go with",
-        "both",
-        "neither",
-        "i think",
-        "i'd go",
-        "i prefer",
-        "fine",
-        "it's fine",
-        "agreed",
-        "intentional",
-        "keep",
-        "好",
-        "可以",
-        "不",
-        "就",
-        "用",
-        "选",
-        "行",
-        "同意",
-        "是",
-    ];
+    static STARTS: WordList = WordList::new("assent.starts");
     let lower = reply.chars().take(40).collect::<String>().to_lowercase();
     STARTS.iter().any(|start| {
         lower.strip_prefix(start).is_some_and(|rest| {
@@ -216,7 +167,7 @@ fn starts_agreeing(reply: &str) -> bool {
     })
 }
 
-/// Whether a passage is the option of that name.
+/// Whether a passage is the option with this name.
 fn is_option(passage: &Passage<'_>, pick: &str) -> bool {
     let words = passage.text.trim_start_matches(['*', '(', '#', ' ']);
     let named = words.strip_prefix("Option ").unwrap_or(words);

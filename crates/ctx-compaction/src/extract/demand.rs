@@ -1,8 +1,7 @@
-//! What the user demands, forbids and tells.
+//! Constraints, prohibitions and statements of the user.
 
-use super::Extract;
+use super::ExtractInput;
 use super::agreement::agreement;
-use super::clip::{clip, width};
 use super::note::Note;
 use super::prose::passages;
 use super::signal::Signal;
@@ -11,17 +10,18 @@ use super::turns::Turn;
 use crate::Field;
 use crate::runs::cause::is_error;
 use crate::runs::root_cause;
+use crate::text::{clip_to_width, width};
 use crate::text::{marks, sentences};
 
-/// What the user demands or forbids, and what was agreed on.
+/// Collects what the user demands or forbids, and what was agreed on.
 pub(super) fn demands(
-    job: &Extract<'_>,
+    job: &ExtractInput<'_>,
     turn: &Turn,
     previous: Option<&Turn>,
     recent: f32,
     out: &mut Vec<Note>,
 ) {
-    let Some((at, said)) = turn.asked_at.and_then(|at| Some((at, job.said.get(at)?))) else {
+    let Some((at, said)) = turn.asked_at.and_then(|at| Some((at, job.messages.get(at)?))) else {
         return;
     };
     if let Some(note) = agreement(job, turn, previous) {
@@ -32,13 +32,13 @@ pub(super) fn demands(
     }
     for passage in passages(&turn.ask) {
         for sentence in sentences(&passage.text) {
-            // Errors that were pasted also say what must be.
+            // Pasted errors also say what must be.
             if is_error(sentence) {
                 continue;
             }
             let signal = Signal::of(sentence);
             if signal.put_off {
-                let text = clip(sentence, WIDE);
+                let text = clip_to_width(sentence, WIDE);
                 out.push(Note::new(Field::NextSteps, text, &said.id, 0.6, at));
                 continue;
             }
@@ -47,30 +47,30 @@ pub(super) fn demands(
                 && (signal.strict || !signal.chatter)
                 && width(sentence) > if signal.strict { 5 } else { 16 }
             {
-                let text = clip(sentence, WIDE);
+                let text = clip_to_width(sentence, WIDE);
                 let weight = if signal.strict { 0.85 } else { 0.62 };
                 out.push(Note::new(Field::Constraints, text, &said.id, weight, at));
             } else if signal.decision && !signal.question && chooses(sentence) {
-                let text = clip(sentence, WIDE);
+                let text = clip_to_width(sentence, WIDE);
                 out.push(Note::new(Field::Decisions, text, &said.id, 0.8, at));
             } else if !signal.question && tells(sentence) {
-                let text = clip(sentence, WIDE);
+                let text = clip_to_width(sentence, WIDE);
                 out.push(Note::new(Field::CriticalContext, text, &said.id, 0.45 * recent, at));
             }
         }
     }
     if let Some(cause) = root_cause(&turn.ask).filter(|line| line.contains(':')) {
-        let text = clip(&cause, WIDE);
+        let text = clip_to_width(&cause, WIDE);
         out.push(Note::new(Field::CriticalContext, text, &said.id, 0.6 * recent, at));
     }
 }
 
-/// "Once instead of up to three times" counts, and chooses nothing.
+/// "Once instead of up to three times" is a count, not a choice.
 fn chooses(sentence: &str) -> bool {
     !sentence.contains("instead of") || marks(sentence).contrast
 }
 
-/// Whether a statement of the user holds something that is hard to guess again.
+/// Whether a statement of the user contains something that cannot be inferred.
 fn tells(sentence: &str) -> bool {
     sentence.chars().any(|c| c.is_ascii_digit())
         || sentence.contains(['`', '/', '@'])

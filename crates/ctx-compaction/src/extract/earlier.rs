@@ -1,21 +1,22 @@
-//! The previous summary, merged with what was said since.
+//! Merges the previous summary with newer notes.
 
+use ctx_text::WordList;
 use std::collections::HashSet;
 
-use super::Extract;
-use super::clip::clip;
+use super::ExtractInput;
 use super::ended::{Ended, covers};
 use super::note::{ASKED, EARLIER, FILES, FIRST, LABELS, LATEST, Note, QUESTION, words};
 use super::talk::WIDE;
 use super::turns::Turn;
-use crate::{Field, Line, StructuredSummary};
+use crate::text::clip_to_width;
+use crate::{Field, StructuredSummary, SummaryLine};
 
-/// How many reports and plans are compared with each other: the newest ones.
+/// The maximum number of reports and plans that are compared, newest first.
 const COMPARED: usize = 300;
 
-/// Adds the lines of the previous summary. What was in progress or to be done and is reported
-/// finished since becomes done; what was taken up otherwise is left out.
-pub(super) fn merge(job: &Extract<'_>, turns: &[Turn], mut notes: Vec<Note>) -> Vec<Note> {
+/// Adds the lines of the previous summary. Work in progress or planned that was reported finished
+/// since becomes done; work that ended otherwise is dropped.
+pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>) -> Vec<Note> {
     let Some(previous) = job.previous else { return notes };
     let old = StructuredSummary::parse(&previous.text);
     let reports = notes.iter().enumerate().rev().filter(|(_, note)| note.field == Field::Done);
@@ -30,7 +31,7 @@ pub(super) fn merge(job: &Extract<'_>, turns: &[Turn], mut notes: Vec<Note>) -> 
         let (label, text) = unlabelled(&line.text);
         let mut cites = line.cites;
         if cites.is_empty() {
-            // The entry of the summary stands for all that it stood for.
+            // The summary's entry represents all that it summarised.
             cites.extend(previous.entry.clone());
         }
         let base = match field {
@@ -56,7 +57,7 @@ pub(super) fn merge(job: &Extract<'_>, turns: &[Turn], mut notes: Vec<Note>) -> 
             (Field::Goal, Some(FIRST)) => (note.label, note.weight) = (FIRST, 0.85),
             (Field::Goal, _) => {
                 note.label = EARLIER;
-                // Goals stand newest first.
+                // The newest goal comes first.
                 note.order = -age;
             }
             (_, Some(label @ (ASKED | QUESTION | FILES))) => {
@@ -82,7 +83,7 @@ pub(super) fn merge(job: &Extract<'_>, turns: &[Turn], mut notes: Vec<Note>) -> 
             out.push(note);
         }
     }
-    // With an earlier goal, the first ask of this stretch is none of the session's.
+    // If there is an earlier goal, the first request of this range is not the session's first.
     if out.iter().any(|note| note.field == Field::Goal) {
         for note in notes.iter_mut().filter(|note| note.field == Field::Goal) {
             match note.label {
@@ -92,7 +93,7 @@ pub(super) fn merge(job: &Extract<'_>, turns: &[Turn], mut notes: Vec<Note>) -> 
             }
         }
     }
-    // Within a field, newer lines of the previous summary matter a little more.
+    // Within a field, newer lines of the previous summary weigh slightly more.
     let count = out.len().max(1) as f32;
     for (n, note) in out.iter_mut().enumerate() {
         note.weight += 0.05 * n as f32 / count;
@@ -101,7 +102,7 @@ pub(super) fn merge(job: &Extract<'_>, turns: &[Turn], mut notes: Vec<Note>) -> 
     out
 }
 
-/// Takes out what was to be done and is reported finished later on.
+/// Removes planned work that is reported finished later.
 pub(super) fn settle(notes: &mut Vec<Note>) {
     let mut order: Vec<usize> = (0..notes.len()).collect();
     order.sort_by_key(|&n| std::cmp::Reverse(notes[n].order));
@@ -124,8 +125,8 @@ pub(super) fn settle(notes: &mut Vec<Note>) {
     });
 }
 
-/// All lines with their fields; those of a split turn belong to its past by now.
-fn lines(mut old: StructuredSummary) -> Vec<(Field, Line)> {
+/// Returns all lines with their fields; those of a split turn are in the past by now.
+fn lines(mut old: StructuredSummary) -> Vec<(Field, SummaryLine)> {
     let mut out = Vec::new();
     for field in Field::ALL {
         let lines = std::mem::take(old.lines_mut(field));
@@ -134,7 +135,7 @@ fn lines(mut old: StructuredSummary) -> Vec<(Field, Line)> {
     if let Some(turn) = old.turn {
         let request = turn.original_request.join(" ");
         if !request.trim().is_empty() {
-            out.push((Field::Goal, Line::parse(&request)));
+            out.push((Field::Goal, SummaryLine::parse(&request)));
         }
         out.extend(turn.early_progress.into_iter().map(|line| (Field::Done, line)));
         out.extend(turn.context_for_suffix.into_iter().map(|line| (Field::CriticalContext, line)));
@@ -147,17 +148,10 @@ fn unlabelled(text: &str) -> (Option<&'static str>, &str) {
     found.map_or((None, text), |(label, rest)| (Some(label), rest))
 }
 
-/// What clients put around a summary when they hand it to the model.
-const FRAMES: &[&str] = &[
-    "This session is being continued from",
-    "The conversation is summarized below",
-    "The summary below covers",
-    "Please continue the conversation from where",
-    "If you need specific details from before compaction",
-    "The conversation history before this point was compacted",
-];
+/// Text that clients put around a summary when they send it to the model.
+static FRAMES: WordList = WordList::new("summary_frames");
 
-/// A line of the previous summary, whole unless it is long: then without the code in it.
+/// Returns a line of the previous summary, whole unless it is long: then without its code.
 fn carried(text: &str) -> String {
     if FRAMES.iter().any(|frame| text.starts_with(frame)) {
         return String::new();
@@ -171,10 +165,10 @@ fn carried(text: &str) -> String {
         fenced ^= fence;
         !fence && !fenced
     });
-    clip(&prose.collect::<Vec<_>>().join(" "), 2 * WIDE)
+    clip_to_width(&prose.collect::<Vec<_>>().join(" "), 2 * WIDE)
 }
 
-/// The note that reports as finished what `text` says was open: it shares two thirds of its words.
+/// Finds the note that reports the open work `text` as finished: it shares two thirds of its words.
 fn finished_by(text: &str, finished: &[(HashSet<String>, usize)]) -> Option<usize> {
     let open = words(text);
     if open.is_empty() {

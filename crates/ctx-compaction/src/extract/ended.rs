@@ -1,10 +1,11 @@
-//! Which open lines of the previous summary are open no more.
+//! Finds open lines of the previous summary that have been completed or replaced.
 
+use ctx_text::WordList;
 use std::collections::HashSet;
 
 use ctx_core::{Block, Role};
 
-use super::Extract;
+use super::ExtractInput;
 use super::note::{ASKED, Note, words};
 use super::signal::Signal;
 use super::turns::Turn;
@@ -12,16 +13,16 @@ use crate::Field;
 use crate::runs::command::{self, Purpose};
 use crate::text::sentences;
 
-/// How many turns are looked at, the newest ones, and how much of what is said in each.
+/// The number of newest turns examined, and the maximum length examined in each.
 const TURNS: usize = 300;
 const LONGEST: usize = 600;
 
-/// So many announced steps are a plan, and not only the next thing to do.
+/// The number of announced steps that make a plan, rather than only the next step.
 const PLAN: usize = 2;
 
 /// What ended since the previous summary.
 pub(super) struct Ended {
-    /// The words of each turn that is over: what was asked, the files changed, the commits.
+    /// The words of each completed turn: the request, the files changed, the commits.
     turns: Vec<HashSet<String>>,
     /// Whether it was reported since that everything is done.
     everything: bool,
@@ -30,23 +31,23 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    pub(super) fn of(job: &Extract<'_>, turns: &[Turn], notes: &[Note]) -> Self {
+    pub(super) fn of(job: &ExtractInput<'_>, turns: &[Turn], notes: &[Note]) -> Self {
         let over = turns.split_last().map_or(&[][..], |(_, over)| over);
         let recent = over.iter().rev().take(TURNS).filter(|turn| turn.asked_at.is_some());
         let steps = notes.iter().filter(|n| n.field == Field::NextSteps && n.label != ASKED);
         Self {
             turns: recent.map(|turn| taken_up(job, turn)).collect(),
-            everything: job.said.iter().any(|said| {
+            everything: job.messages.iter().any(|said| {
                 said.message.role == Role::Assistant && says_all(&said.message.plain_text())
             }),
             planned: steps.take(PLAN).count() == PLAN,
         }
     }
 
-    /// Whether an open line need not be told any more. Its words are compared with those of each
-    /// turn where that is wanted.
+    /// Whether an open line can be dropped. With `compare`, its words are compared with those of
+    /// each turn.
     pub(super) fn holds(&self, field: Field, open: &HashSet<String>, compare: bool) -> bool {
-        // What waits for somebody else is not done because all that could be done is.
+        // Work that waits for someone else is not done when everything else is.
         field != Field::Blocked
             && (self.everything
                 || (self.planned && field == Field::NextSteps)
@@ -54,16 +55,16 @@ impl Ended {
     }
 }
 
-/// Whether a report speaks of what was planned: it has two thirds of its words.
+/// Whether a report covers planned work: it contains two thirds of its words.
 pub(super) fn covers(done: &HashSet<String>, planned: &HashSet<String>) -> bool {
     let shared = planned.iter().filter(|word| done.contains(*word)).count();
     shared * 3 >= planned.len() * 2 && (shared > 1 || (planned.len() == 1 && shared == 1))
 }
 
-/// What a turn was about: the words of its ask, of the files it changed and of what it committed.
-fn taken_up(job: &Extract<'_>, turn: &Turn) -> HashSet<String> {
+/// Returns the subject of a turn: the words of its request, its changed files and its commits.
+fn taken_up(job: &ExtractInput<'_>, turn: &Turn) -> HashSet<String> {
     let mut about: String = turn.ask.chars().take(LONGEST).collect();
-    for said in job.said.get(turn.range.clone()).unwrap_or_default() {
+    for said in job.messages.get(turn.range.clone()).unwrap_or_default() {
         for block in &said.message.blocks {
             let Block::ToolCall(call) = block else { continue };
             if let Some(path) = super::work::changed_file(call) {
@@ -83,28 +84,11 @@ fn taken_up(job: &Extract<'_>, turn: &Turn) -> HashSet<String> {
 
 /// Whether a message of the agent says that nothing is left to do.
 fn says_all(text: &str) -> bool {
-    const ALL: [&str; 16] = [
-        "everything is done",
-        "everything is finished",
-        "everything is committed",
-        "all is done",
-        "all is committed",
-        "all of it is done",
-        "all committed",
-        "nothing left to do",
-        "nothing is left",
-        "nothing is open",
-        "nothing remains",
-        "全部完成",
-        "全部做完",
-        "全都完成",
-        "都已完成",
-        "全部提交",
-    ];
+    static ALL: WordList = WordList::new("ended.all");
     text.lines().flat_map(sentences).any(|sentence| {
         let lower: String = sentence.chars().take(LONGEST).collect::<String>().to_lowercase();
         let all = ALL.iter().find_map(|words| lower.find(words));
-        // A commit after which all is green ends the work.
+        // A commit after which all checks pass ends the work.
         let ends = lower.contains("committed")
             && ["all green", "all tests pass", "all checks pass"].iter().any(|w| lower.contains(w));
         let end = all.or(ends.then_some(lower.len()));
@@ -113,7 +97,7 @@ fn says_all(text: &str) -> bool {
     })
 }
 
-/// Whether what follows these words has not happened yet.
+/// Whether the text after these words has not happened yet.
 fn is_conditional(before: &str) -> bool {
     const WORDS: [&str; 10] =
         ["once", "when", "if", "until", "after", "not", "before", "unless", "till", "isn't"];

@@ -1,19 +1,19 @@
-//! Gives the room to what weighs most.
+//! Fills the budget with the notes of highest weight.
 
 use std::collections::{HashMap, HashSet};
 
 use ctx_core::{Counter, EntryId, Tokens};
 
-use super::Extract;
-use super::clip::clip;
-use super::note::{FILES, FIRST, Note, harmless, normal};
+use super::ExtractInput;
+use super::note::{FILES, FIRST, Note, normal, without_marks};
 use super::signal::Signal;
 use super::talk::requests;
 use super::turns::Turn;
+use crate::text::clip_to_width;
 use crate::text::sentences;
-use crate::{Field, Line, StructuredSummary, TurnPrefix};
+use crate::{Field, StructuredSummary, SummaryLine, TurnPrefix};
 
-/// What each field is sure of, in hundredths of the room; others may have what it does not use.
+/// The guaranteed share of each field, in hundredths of the budget; others may use what is left.
 const SHARES: [(Field, u32); 8] = [
     (Field::Goal, 18),
     (Field::Constraints, 16),
@@ -25,14 +25,14 @@ const SHARES: [(Field, u32); 8] = [
     (Field::CriticalContext, 16),
 ];
 
-/// What a split turn's own part may take, in hundredths, and the quoted request of that.
+/// The maximum share of a split turn's part, in hundredths, and of its quoted request within that.
 const TURN_SHARE: u32 = 50;
 const REQUEST_SHARE: u32 = 60;
 
-/// What weighs less is left out even where there is room: it would only bury the rest.
+/// Notes below this weight are dropped even if they fit: they would only distract.
 const LEAST: f32 = 0.2;
 
-pub(super) fn fill(job: &Extract<'_>, turns: &[Turn], notes: Vec<Note>) -> String {
+pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> String {
     let turn = turn_prefix(job);
     let taken = turn.as_ref().map_or(Tokens::ZERO, |turn| turn.1);
     let budget = job.budget - taken;
@@ -60,14 +60,15 @@ pub(super) fn fill(job: &Extract<'_>, turns: &[Turn], notes: Vec<Note>) -> Strin
         if job.counter.text(&text) <= job.budget {
             return if text.is_empty() { goal_alone(job, turns) } else { text };
         }
-        // The sum of the parts is nearly always an upper bound; where it was not, the least goes.
+        // The sum of the parts is nearly always an upper bound; if not, the lightest note is
+        // dropped.
         let least = chosen.iter().enumerate().min_by(|a, b| a.1.weight.total_cmp(&b.1.weight));
         let Some((at, _)) = least else { return goal_alone(job, turns) };
         chosen.remove(at);
     }
 }
 
-/// Without what is said twice in one field: the weightier line stays and cites the newest entry.
+/// Removes duplicates within one field: the line of higher weight stays and cites the newest entry.
 fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
     for (place, note) in notes.iter_mut().enumerate() {
         note.place = place;
@@ -95,13 +96,13 @@ fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
     out
 }
 
-/// Without control characters, and without what could pass for a citation or for a frame of the
-/// summary's own.
+/// Removes control characters, and all that could pass for a citation or for the summary's own
+/// frame.
 fn clean(note: &Note) -> String {
-    // The line of changed files cites within itself; its paths were made harmless one by one.
+    // The line of changed files has inner citations; its paths were disarmed one by one.
     let text = match note.label {
         FILES => note.text.clone(),
-        _ => harmless(&note.text),
+        _ => without_marks(&note.text),
     };
     let text = text.replace('\t', " ");
     text.chars().filter(|c| !c.is_control() || *c == '\n').collect::<String>().trim().to_owned()
@@ -113,19 +114,19 @@ struct Room<'a> {
     budget: Tokens,
     opened: HashSet<Field>,
     chosen: Vec<Note>,
-    /// What the chosen lines of an entry say.
+    /// The chosen lines of each entry.
     told: HashMap<EntryId, Vec<(Field, String)>>,
 }
 
 impl Room<'_> {
-    /// The notes there is room for.
+    /// Chooses the notes that fit.
     fn choose(mut self, notes: Vec<Note>) -> Vec<Note> {
         let mut waiting: Vec<Option<Note>> = notes.into_iter().map(Some).collect();
-        // The latest goal comes first, however little room there is.
+        // The latest goal comes first, however small the budget.
         let goal = waiting.iter().position(|n| n.as_ref().is_some_and(|n| n.field == Field::Goal));
         if let Some(note) = goal.and_then(|at| waiting.get_mut(at)).and_then(Option::take) {
             for max in [usize::MAX, 320, 200, 120, 80, 50, 30, 16] {
-                let shorter = Note { text: clip(&note.text, max), ..note.clone() };
+                let shorter = Note { text: clip_to_width(&note.text, max), ..note.clone() };
                 let small = self.cost(&shorter).0 <= self.budget.0 / 4 || max <= 120;
                 if small && !shorter.text.is_empty() && self.take(shorter, self.left).is_ok() {
                     break;
@@ -144,14 +145,14 @@ impl Room<'_> {
         }
         for note in waiting.into_iter().flatten() {
             let left = self.left;
-            // What finds no room is left out.
+            // Notes that do not fit are dropped.
             let _ = self.take(note, left);
         }
         self.chosen
     }
 
-    /// Takes a note that costs at most `most`, and says what it cost. What finds no room comes back;
-    /// what another line of the same entry says already is gone.
+    /// Adds a note that costs at most `most`, and returns its cost. A note that does not fit is
+    /// returned; one that repeats another line of the same entry is dropped.
     fn take(&mut self, note: Note, most: Tokens) -> Result<Tokens, Option<Note>> {
         let cost = self.cost(&note);
         if cost > most || cost > self.left {
@@ -160,14 +161,14 @@ impl Room<'_> {
         let words = normal(&note.text);
         let told = note.cites.last().map(|entry| self.told.entry(entry.clone()).or_default());
         if let Some(told) = told {
-            // A constraint outlives the ask it stands in, and so does what was put off.
+            // A constraint outlives the request that contains it, and so does postponed work.
             let signal = Signal::of(&note.text);
             let stays = (note.field == Field::Constraints && signal.strict)
                 || (note.field == Field::NextSteps && signal.put_off);
             let again = |(field, other): &(Field, String)| {
                 other.contains(&words) && !(stays && *field == Field::Goal)
             };
-            // No message is told in more lines: comparing them all is bounded.
+            // The limit on lines per message bounds the comparisons.
             if told.len() >= 24 || told.iter().any(again) {
                 return Err(None);
             }
@@ -179,7 +180,7 @@ impl Room<'_> {
         Ok(cost)
     }
 
-    /// What a line takes, with its heading where it is the first under it.
+    /// Returns the tokens of a line, with its heading if it is the first under it.
     fn cost(&self, note: &Note) -> Tokens {
         let line = self.counter.text(&format!("- [x] {}\n", line(note)));
         let heading = match self.opened.contains(&note.field) {
@@ -190,24 +191,24 @@ impl Room<'_> {
     }
 }
 
-fn line(note: &Note) -> Line {
+fn line(note: &Note) -> SummaryLine {
     let mut cites: Vec<EntryId> = Vec::new();
     for cite in &note.cites {
         if !cites.contains(cite) && cites.len() < 4 {
             cites.push(cite.clone());
         }
     }
-    Line { text: format!("{}{}", note.label, note.text), cites }
+    SummaryLine { text: format!("{}{}", note.label, note.text), cites }
 }
 
-/// The chosen notes in reading order, those of a split turn in its own part.
+/// Arranges the chosen notes in reading order, those of a split turn in its own part.
 fn assemble(
     chosen: &[Note],
     turn: Option<&TurnPrefix>,
     prefix_at: Option<i64>,
 ) -> StructuredSummary {
     let mut notes: Vec<&Note> = chosen.iter().collect();
-    // Goals stand newest first, and the first of all last.
+    // The newest goal comes first, and the session's first goal last.
     let rank = |note: &Note| match note.field {
         Field::Goal => note.label == FIRST,
         _ => !note.focused,
@@ -231,20 +232,20 @@ fn assemble(
     summary
 }
 
-/// Whether a note is of the split turn.
+/// Whether a note belongs to the split turn.
 fn in_prefix(note: &Note, prefix_at: Option<i64>) -> bool {
     prefix_at.is_some_and(|at| note.order >= at && note.order < i64::MAX / 8)
 }
 
-/// Whether the quoted request of a split turn says all that a note would tell beside it.
+/// Whether the quoted request of a split turn already contains the note.
 fn is_quoted(note: &Note, request: &str) -> bool {
     matches!(note.field, Field::CriticalContext | Field::NextSteps)
         && sentences(&note.text).iter().all(|sentence| request.contains(&normal(sentence)))
 }
 
-/// The quoted request of a split turn, and what it takes of the budget.
-fn turn_prefix(job: &Extract<'_>) -> Option<(TurnPrefix, Tokens)> {
-    job.turn_start.filter(|&start| start < job.said.len())?;
+/// Returns the quoted request of a split turn, and its tokens.
+fn turn_prefix(job: &ExtractInput<'_>) -> Option<(TurnPrefix, Tokens)> {
+    job.turn_start.filter(|&start| start < job.messages.len())?;
     let heading = job.counter.text("No prior history.")
         + job.counter.text(crate::TURN_CONTEXT_HEADING)
         + job
@@ -257,7 +258,7 @@ fn turn_prefix(job: &Extract<'_>) -> Option<(TurnPrefix, Tokens)> {
     }
     let mut left = quote - heading;
     let mut parts: Vec<Vec<String>> = Vec::new();
-    // The newest message is the one that matters most.
+    // The newest message matters most.
     for (id, text) in requests(job).into_iter().rev() {
         let lines = quoted(&text, &id, left, job.counter);
         if lines.is_empty() {
@@ -272,14 +273,14 @@ fn turn_prefix(job: &Extract<'_>) -> Option<(TurnPrefix, Tokens)> {
     Some((turn, heading + (quote - heading - left)))
 }
 
-/// A text line by line as far as there is room: two thirds of that from its beginning.
+/// Quotes a text line by line as far as it fits: two thirds of the budget from its beginning.
 fn quoted(text: &str, id: &EntryId, room: Tokens, counter: &Counter) -> Vec<String> {
     let cite = format!(" [e:{id}]");
     let room = room - counter.text(&cite);
     let cost = |line: &str| counter.text(&format!("> {line}\n"));
     let clean: Vec<String> = text
         .lines()
-        .map(|line| harmless(line).chars().filter(|c| !c.is_control() || *c == '\t').collect())
+        .map(|line| without_marks(line).chars().filter(|c| !c.is_control() || *c == '\t').collect())
         .collect();
     let mut out: Vec<String> = Vec::new();
     let mut left = room;
@@ -291,9 +292,9 @@ fn quoted(text: &str, id: &EntryId, room: Tokens, counter: &Counter) -> Vec<Stri
         let mut used = Tokens::ZERO;
         for line in &clean {
             if used + cost(line) > first {
-                // A long line gives its beginning.
+                // A long line is clipped to its beginning.
                 let width = (first - used).0 as usize * 2;
-                let cut = clip(line, width);
+                let cut = clip_to_width(line, width);
                 if !cut.is_empty() && used + cost(&cut) <= first {
                     used += cost(&cut);
                     out.push(cut);
@@ -329,16 +330,16 @@ fn quoted(text: &str, id: &EntryId, room: Tokens, counter: &Counter) -> Vec<Stri
     out
 }
 
-/// For a budget in which not even a heading fits: the beginning of the latest ask.
-fn goal_alone(job: &Extract<'_>, turns: &[Turn]) -> String {
+/// For a budget that does not even fit a heading: the beginning of the latest request.
+fn goal_alone(job: &ExtractInput<'_>, turns: &[Turn]) -> String {
     let latest = turns.iter().rev().find(|turn| turn.asked_at.is_some() && !turn.is_assent);
     let ask = latest.or_else(|| turns.iter().rev().find(|turn| turn.asked_at.is_some()));
     let ask = ask.map(|turn| turn.ask.split_whitespace().collect::<Vec<_>>().join(" "));
     let previous = || job.previous.map(|p| p.text.split_whitespace().collect::<Vec<_>>().join(" "));
-    let text = harmless(&ask.or_else(previous).unwrap_or_default());
+    let text = without_marks(&ask.or_else(previous).unwrap_or_default());
     let mut width = (job.budget.0 as usize).saturating_mul(4).min(600);
     while width > 0 {
-        let cut = clip(&text, width);
+        let cut = clip_to_width(&text, width);
         if job.counter.text(&cut) <= job.budget {
             return cut;
         }

@@ -1,12 +1,12 @@
-//! What the reader asked to hear most about.
+//! The user's focus.
 
 use std::collections::HashSet;
 
-use super::Extract;
+use super::ExtractInput;
 use super::note::{Note, words};
 
-/// Gives more weight to notes that speak of the focus, and to those that hold facts.
-pub(super) fn apply(job: &Extract<'_>, mut notes: Vec<Note>) -> Vec<Note> {
+/// Raises the weight of notes that match the focus, and of those that contain facts.
+pub(super) fn apply(job: &ExtractInput<'_>, mut notes: Vec<Note>) -> Vec<Note> {
     let facts = facts_by_entry(job);
     let focus: HashSet<String> = job.focus.map(words).unwrap_or_default();
     for note in &mut notes {
@@ -26,8 +26,8 @@ pub(super) fn apply(job: &Extract<'_>, mut notes: Vec<Note>) -> Vec<Note> {
     notes
 }
 
-/// Identifiers and numbers by the entry they stand in.
-fn facts_by_entry<'a>(job: &Extract<'a>) -> std::collections::HashMap<&'a str, Vec<&'a str>> {
+/// Returns identifiers and numbers by the entry that contains them.
+fn facts_by_entry<'a>(job: &ExtractInput<'a>) -> std::collections::HashMap<&'a str, Vec<&'a str>> {
     let mut out: std::collections::HashMap<&str, Vec<&str>> = std::collections::HashMap::new();
     for fact in job.facts.iter().filter(|fact| !fact.kind.is_passage()) {
         out.entry(&fact.entry).or_default().push(&fact.text);

@@ -1,10 +1,9 @@
-//! What the user asked for.
+//! Notes of the user's requests.
 
 use std::collections::HashSet;
 
-use super::Extract;
+use super::ExtractInput;
 use super::agreement::picks;
-use super::clip::{clip, width};
 use super::note::{EARLIER, FIRST, LATEST, Note};
 use super::prose::passages;
 use super::signal::{Signal, is_assent};
@@ -12,20 +11,21 @@ use super::talk::{NARROW, WIDE};
 use super::turns::Turn;
 use crate::Field;
 use crate::runs::root_cause;
+use crate::text::{clip_to_width, width};
 use crate::text::{is_courtesy, sentences};
 
-/// What the user asked for: the latest first, then the first one, then what lay between.
-pub(super) fn goals(job: &Extract<'_>, turns: &[Turn], out: &mut Vec<Note>) {
+/// Adds the user's requests: the latest, the first one, and those in between.
+pub(super) fn goals(job: &ExtractInput<'_>, turns: &[Turn], out: &mut Vec<Note>) {
     let asks: Vec<&Turn> = turns
         .iter()
         .filter(|turn| turn.asked_at.is_some() && !turn.is_small_talk() && !picks_only(turn))
         .collect();
     for (n, turn) in asks.iter().enumerate() {
         let Some(at) = turn.asked_at else { continue };
-        let Some(said) = job.said.get(at) else { continue };
+        let Some(said) = job.messages.get(at) else { continue };
         let latest = n + 1 == asks.len();
         let in_prefix = job.turn_start.is_some_and(|start| at >= start);
-        // A split turn's request is quoted in full elsewhere.
+        // The request of a split turn is quoted in full elsewhere.
         let room = match (latest, n) {
             (true, _) if !in_prefix => 2 * WIDE,
             (false, 0) => WIDE,
@@ -40,32 +40,32 @@ pub(super) fn goals(job: &Extract<'_>, turns: &[Turn], out: &mut Vec<Note>) {
             (true, _) => (LATEST, 1.2),
             (false, 0) => (FIRST, 0.85),
             (false, n) => {
-                // What was only asked is answered below.
+                // A mere question is answered below.
                 let base = if Signal::of(&turn.ask).question { 0.25 } else { 0.38 };
                 (EARLIER, base + 0.35 * (n as f32 / asks.len() as f32))
             }
         };
-        // The newest stands first.
+        // The newest comes first.
         let mut note = Note::new(Field::Goal, text, &said.id, weight, at).labelled(label);
         note.order = -note.order;
         out.push(note);
     }
 }
 
-/// Asks between the first and the latest that are told in full, and those that are mentioned.
+/// The maximum number of middle requests that are quoted in full, and that are only mentioned.
 const IN_FULL: usize = 5;
 const MENTIONED: usize = 12;
-/// The width of an ask that is only mentioned.
+/// The width of a request that is only mentioned.
 const SHORT: usize = 80;
 
-/// Shortens what the user asked for earlier: what came of an old ask is told elsewhere.
+/// Shortens earlier requests: other notes contain their results.
 pub(super) fn fewer(notes: &mut Vec<Note>) {
     let is_old = |note: &Note| note.field == Field::Goal && note.label == EARLIER;
     let mut old: Vec<usize> = (0..notes.len()).filter(|&n| is_old(&notes[n])).collect();
-    // The newest stands first.
+    // The newest comes first.
     old.sort_by_key(|&n| notes[n].order);
     for &n in old.iter().skip(IN_FULL).take(MENTIONED) {
-        notes[n].text = clip(&notes[n].text, SHORT);
+        notes[n].text = clip_to_width(&notes[n].text, SHORT);
     }
     let gone: HashSet<usize> = old.into_iter().skip(IN_FULL + MENTIONED).collect();
     let mut n = 0;
@@ -75,23 +75,23 @@ pub(super) fn fewer(notes: &mut Vec<Note>) {
     });
 }
 
-/// Whether a message only picks an option: that is a decision.
+/// Whether a message only picks an option, which is a decision.
 fn picks_only(turn: &Turn) -> bool {
     width(&turn.ask) < 60 && !turn.ask.contains(['?', '？']) && !picks(&turn.ask).is_empty()
 }
 
-/// The sentences of a message that say what is wanted, in order.
+/// Returns the sentences of a message that say what is wanted, in order.
 pub(super) fn gist(text: &str, room: usize, whole: bool) -> String {
     let passages = passages(text);
     let all = passages.iter().flat_map(|p| sentences(&p.text));
     let all: Vec<&str> = all.filter(|s| !is_assent(s) && !is_courtesy(s)).collect();
     if all.is_empty() {
-        // Nothing but a paste: what it is about is its error, or its first line.
+        // Only pasted text: its subject is its error, or its first line.
         let line = root_cause(text)
             .or_else(|| text.lines().find(|l| !l.trim().is_empty()).map(str::to_owned));
-        return clip(&line.unwrap_or_default(), room);
+        return clip_to_width(&line.unwrap_or_default(), room);
     }
-    // What is demanded for good is told as a constraint.
+    // Permanent demands become constraints.
     let asks: Vec<&str> = all.iter().copied().filter(|s| !is_strict(s)).collect();
     let all = if whole || asks.is_empty() { all } else { asks };
     let wants = |s: &str| {
@@ -100,7 +100,7 @@ pub(super) fn gist(text: &str, room: usize, whole: bool) -> String {
     };
     let cause = root_cause(text).filter(|_| all.len() > 2 && !all.iter().any(|s| wants(s)));
     if let Some(cause) = cause {
-        return clip(&cause, room);
+        return clip_to_width(&cause, room);
     }
     let mut chosen = vec![false; all.len()];
     let mut left = room;
@@ -111,7 +111,7 @@ pub(super) fn gist(text: &str, room: usize, whole: bool) -> String {
             chosen[n] = true;
         }
     };
-    // The request itself most often is a question or a demand, and it stands first or last.
+    // The request itself is usually a question or a demand, and comes first or last.
     let mut order: Vec<usize> = (0..all.len()).filter(|&n| whole || wants(all[n])).collect();
     if !whole {
         order.extend([0, all.len() - 1]);
@@ -122,7 +122,7 @@ pub(super) fn gist(text: &str, room: usize, whole: bool) -> String {
     }
     if !chosen.contains(&true) {
         let best = (0..all.len()).find(|&n| wants(all[n])).unwrap_or(0);
-        return clip(all[best], room);
+        return clip_to_width(all[best], room);
     }
     let mut text = String::new();
     let mut last = None;
@@ -131,7 +131,7 @@ pub(super) fn gist(text: &str, room: usize, whole: bool) -> String {
             text.push_str(" …");
         }
         if !text.is_empty() {
-            // Lines of a list have no full stop.
+            // List items have no full stop.
             let open =
                 text.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ')' | '`' | '"'));
             text.push_str(if open { "; " } else { " " });

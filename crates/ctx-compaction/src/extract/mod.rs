@@ -1,14 +1,13 @@
-//! The extractive summariser: a summary from the transcript alone.
+//! The extractive summariser: builds a summary from the transcript alone.
 //!
-//! Everything in it stands in the transcript: sentences in the words of those who said them,
-//! commands with the line they ended on, the tasks of the agent's own list. What is ours are the
-//! headings and a few fixed words before a line (`Latest:`, `Earlier:`).
+//! All its content is from the transcript: sentences verbatim, commands with the line of output
+//! that gives their result, the tasks of the agent's own list. ctx adds only headings and a few
+//! fixed labels (`Latest:`, `Earlier:`).
 //!
-//! First all that may matter is noted with a weight (`talk`, `work`, `earlier`), then the room
-//! is given to what weighs most (`fill`).
+//! First, candidate notes are collected with a weight (`talk`, `work`, `earlier`), then the budget
+//! goes to those of highest weight (`fill`).
 
 mod agreement;
-mod clip;
 mod demand;
 mod earlier;
 mod ended;
@@ -29,37 +28,35 @@ mod work;
 
 use ctx_core::{Counter, Tokens};
 
-use crate::{Fact, PreviousSummary, Said};
+use crate::{CitedMessage, PreviousSummary, RequiredFact};
 
-pub(crate) use clip::clip;
-
-/// What is to be summarised, and in how many tokens.
+/// The input and the budget of an extractive summary.
 #[derive(Clone, Copy, Debug)]
-pub struct Extract<'a> {
+pub struct ExtractInput<'a> {
     /// The messages, oldest first.
-    pub said: &'a [Said],
-    /// What must be kept of them.
-    pub facts: &'a [Fact],
-    /// What stands for the history before them.
+    pub messages: &'a [CitedMessage],
+    /// Their required facts.
+    pub facts: &'a [RequiredFact],
+    /// The summary of the history before them.
     pub previous: Option<&'a PreviousSummary>,
-    /// Where a split turn begins: `said[turn_start..]` is its beginning.
+    /// The start of a split turn: `messages[turn_start..]` is its prefix.
     pub turn_start: Option<usize>,
-    /// What the reader wants to hear most about.
+    /// The user's focus for the summary.
     pub focus: Option<&'a str>,
-    /// The most the summary may measure.
+    /// The maximum size of the summary.
     pub budget: Tokens,
-    /// How it is measured.
+    /// The counter for its size.
     pub counter: &'a Counter,
 }
 
 /// Writes a summary from the transcript alone: deterministic, no network, cannot fail.
 ///
 /// It is Markdown under the headings of [`StructuredSummary`](crate::StructuredSummary), never
-/// larger than the budget, and every line cites the entries it rests on as `[e:ID]`. The lists of
-/// files that were read and modified are the caller's to add.
+/// exceeds the budget, and every line cites its source entries as `[e:ID]`. The caller appends the
+/// lists of files read and modified.
 #[must_use]
-pub fn extract(job: &Extract<'_>) -> String {
-    let turns = turns::turns(job.said);
+pub fn extract(job: &ExtractInput<'_>) -> String {
+    let turns = turns::turns(job.messages);
     let mut notes = talk::notes(job, &turns);
     notes.extend(work::notes(job, &turns));
     notes.extend(talk::of_facts(job));

@@ -1,47 +1,49 @@
-//! What may stand in a summary, before it is known what there is room for.
+//! Candidate lines of a summary.
 
+use ctx_core::text::Slice;
+use ctx_text::WordList;
 use std::collections::HashSet;
 
 use ctx_core::EntryId;
 
-use super::clip::is_wide;
 use crate::Field;
+use crate::text::is_wide;
 
-/// The label of the newest ask.
+/// The label of the newest request.
 pub(super) const LATEST: &str = "Latest ask: ";
-/// What stood there before: summaries that are stored have it.
+/// The former label; stored summaries contain it.
 const LATEST_ONCE: &str = "Latest, superseding earlier asks: ";
-/// The label of the first ask of the session.
+/// The label of the first request of the session.
 pub(super) const FIRST: &str = "First: ";
-/// The label of the asks between.
+/// The label of the requests in between.
 pub(super) const EARLIER: &str = "Earlier: ";
-/// The label of an ask that nobody has answered.
+/// The label of an unanswered request.
 pub(super) const ASKED: &str = "Asked: ";
-/// The label of a question that nobody has answered.
+/// The label of an unanswered question.
 pub(super) const QUESTION: &str = "Open question: ";
-/// The label of the files that were changed last.
+/// The label of the files changed last.
 pub(super) const FILES: &str = "Files changed: ";
 
-/// All labels. A line that carries one gets a new one in the next summary.
+/// All labels. A labelled line gets a new label in the next summary.
 pub(super) const LABELS: [&str; 7] = [LATEST, LATEST_ONCE, FIRST, EARLIER, ASKED, QUESTION, FILES];
 
-/// A line that may stand in a summary.
+/// A candidate line of a summary.
 #[derive(Clone, Debug)]
 pub(super) struct Note {
     pub(super) field: Field,
-    /// A fixed word before the text: `Latest: `.
+    /// A fixed label before the text: `Latest: `.
     pub(super) label: &'static str,
     /// Its words.
     pub(super) text: String,
-    /// Where they stand, newest last.
+    /// The cited entries, newest last.
     pub(super) cites: Vec<EntryId>,
-    /// How much it matters, from 0 to about 1.
+    /// Its weight, from 0 to about 1.
     pub(super) weight: f32,
-    /// Where in the history it belongs; lines of the previous summary come before all others.
+    /// Its position in the history; lines of the previous summary come before all others.
     pub(super) order: i64,
-    /// Its place among the notes of the same message.
+    /// Its position among the notes of the same message.
     pub(super) place: usize,
-    /// Whether it speaks of what the reader asked to hear about.
+    /// Whether it matches the user's focus.
     pub(super) focused: bool,
 }
 
@@ -58,32 +60,32 @@ impl Note {
     }
 }
 
-/// Tags of the frames that summaries and what they are made of stand in.
+/// Tags that frame a summary and its sources.
 const TAGS: [&str; 4] = ["summary", "conversation", "read-files", "modified-files"];
-/// A citation that closes later than after so many bytes is none.
+/// A citation without a closing bracket within this many bytes is not a citation.
 const LONGEST_CITATION: usize = 160;
 
-/// A quoted text in which nothing passes for a citation or for a mark of the summary's frame: both
-/// ends of such a mark become round brackets.
-pub(super) fn harmless(text: &str) -> String {
-    // Nothing is taken out: what stood around it could close to the same mark again.
+/// Disarms a quoted text, so that nothing in it passes for a citation or for a tag of the summary's
+/// frame: both ends of such a mark become parentheses.
+pub(super) fn without_marks(text: &str) -> String {
+    // Nothing is removed: the text around a removed mark could join to form the same mark.
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(['[', '<']) {
         let (before, mark) = rest.split_at(at);
         out.push_str(before);
-        let inner = mark.get(1..).unwrap_or_default();
+        let inner = mark.slice(1..);
         rest = match end_of_mark(mark) {
             Some(len) => {
                 out.push('(');
-                out.push_str(inner.get(..len).unwrap_or_default());
+                out.push_str(inner.slice(..len));
                 out.push(')');
-                inner.get(len + 1..).unwrap_or_default()
+                inner.slice(len + 1..)
             }
             None => {
-                // What opens a citation must not find its end somewhere behind this text.
+                // The start of a citation must not find its end after this text.
                 let opens = inner.starts_with("e:");
-                out.push_str(if opens { "(" } else { mark.get(..1).unwrap_or_default() });
+                out.push_str(if opens { "(" } else { mark.slice(..1) });
                 inner
             }
         };
@@ -92,7 +94,7 @@ pub(super) fn harmless(text: &str) -> String {
     out
 }
 
-/// How much stands between the two ends of the citation or tag at the beginning of a text.
+/// Returns the length between the two ends of the citation or tag at the beginning of a text.
 fn end_of_mark(text: &str) -> Option<usize> {
     if let Some(tag) = text.strip_prefix('<') {
         let slash = usize::from(tag.starts_with('/'));
@@ -106,13 +108,13 @@ fn end_of_mark(text: &str) -> Option<usize> {
     (inner.as_bytes().get(len) == Some(&b']')).then_some(len)
 }
 
-/// A text without what makes no difference: case, white space, signs.
+/// Normalises a text: removes case, white space and punctuation.
 pub(super) fn normal(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The words that carry a text: Latin ones of three letters and more that are not mere grammar, and
-/// pairs of CJK characters.
+/// Returns the content words of a text: Latin words of at least three letters without stop words,
+/// and pairs of CJK characters.
 pub(super) fn words(text: &str) -> HashSet<String> {
     let mut out = HashSet::new();
     for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')) {
@@ -134,48 +136,7 @@ pub(super) fn words(text: &str) -> HashSet<String> {
     out
 }
 
-const GRAMMAR: &[&str] = &[
-    "the",
-    "and",
-    "for",
-    "that",
-    "this",
-    "with",
-    "from",
-    "into",
-    "are",
-    "was",
-    "were",
-    "been",
-    "has",
-    "have",
-    "had",
-    "will",
-    "would",
-    "should",
-    "could",
-    "can",
-    "not",
-    "but",
-    "all",
-    "any",
-    "its",
-    "our",
-    "your",
-    "you",
-    "they",
-    "them",
-    "then",
-    "than",
-    "also",
-    "now",
-    "about",
-    "please",
-    "focus",
-    "keep",
-    "especially",
-    "details",
-];
+static GRAMMAR: WordList = WordList::new("grammar");
 
 #[cfg(test)]
 mod tests {
@@ -197,9 +158,9 @@ mod tests {
             ("Vec<Summary> é[é", "Vec<Summary> é[é"),
             ("", ""),
         ] {
-            let safe = harmless(text);
+            let safe = without_marks(text);
             assert_eq!(safe, expected, "{text}");
-            assert_eq!(harmless(&safe), safe, "{text}");
+            assert_eq!(without_marks(&safe), safe, "{text}");
         }
     }
 }

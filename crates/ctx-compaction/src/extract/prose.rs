@@ -1,5 +1,6 @@
-//! What somebody said in a message, without what was pasted, fenced or injected.
+//! The prose of a message, without pasted, fenced or injected text.
 
+use ctx_text::WordList;
 use std::borrow::Cow;
 
 use crate::Field;
@@ -7,42 +8,42 @@ use crate::runs::Pasted;
 use crate::structured::{Place, heading_place};
 use crate::text::spoken;
 
-/// How a passage stands in its message.
+/// The form of a passage in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     /// A line of prose.
     Plain,
-    /// An item of a list.
+    /// A list item.
     Item,
-    /// An item with a check box.
+    /// A list item with a check box.
     Box { checked: bool },
 }
 
-/// A line of prose, without list marker and Markdown heading.
+/// A line of prose, without its list marker or Markdown heading.
 #[derive(Clone, Debug)]
 pub(super) struct Passage<'a> {
     pub(super) text: Cow<'a, str>,
     pub(super) mark: Mark,
     /// The number of a numbered item.
     pub(super) number: Option<&'a str>,
-    /// The field that the heading above it speaks of.
+    /// The field of the heading above it.
     pub(super) under: Option<Field>,
-    /// The line that introduced the list, `Changes needed:`; for a list right below a heading, the
+    /// The line that introduces the list, `Changes needed:`; for a list right below a heading, the
     /// heading.
     pub(super) lead: Option<&'a str>,
 }
 
-/// Beginnings of messages that say nothing, in the user's and in the agent's role.
+/// Beginnings of messages without content, from the user or the agent.
 const EMPTY: [&str; 3] = ["No response requested", "API Error", "[Image: source:"];
 
-/// The message without injected blocks; `None` where nothing of it was written by hand.
+/// Returns the message without injected blocks; `None` if the speaker wrote none of it.
 pub(super) fn by_hand(text: &str) -> Option<Cow<'_, str>> {
     let text = spoken(text);
     let says = !text.is_empty() && !EMPTY.iter().any(|start| text.starts_with(start));
     says.then_some(text)
 }
 
-/// The passages of a text in order.
+/// Returns the passages of a text in order.
 pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
     let mut out: Vec<Passage<'_>> = Vec::new();
     let mut fence: Option<&str> = None;
@@ -104,13 +105,13 @@ pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
     out
 }
 
-/// Whether a line goes on from the last passage: written to a fixed width.
+/// Whether a line continues the last passage, as in text wrapped to a fixed width.
 fn wraps(last: &Passage<'_>, words: &str) -> bool {
     let open = !last.text.ends_with(['.', '!', '?', ':', ';', '。', '！', '？', '：']);
     open && last.text.len() >= 60 && words.starts_with(|c: char| c.is_lowercase() || c == '(')
 }
 
-/// The words of a heading: `## x`, or a line that is all bold.
+/// Returns the words of a heading: `## x`, or a line that is all bold.
 fn heading(line: &str) -> Option<&str> {
     let hashes = line.trim_start_matches('#');
     if hashes.len() < line.len() && hashes.starts_with(' ') {
@@ -121,31 +122,12 @@ fn heading(line: &str) -> Option<&str> {
     (!inner.contains("**") && inner.len() < 80).then_some(inner)
 }
 
-/// Headings of answers, besides those of summaries.
-const SECTIONS: &[(&str, Field)] = &[
-    ("summary of changes", Field::Done),
-    ("changes made", Field::Done),
-    ("changes", Field::Done),
-    ("what was done", Field::Done),
-    ("what i did", Field::Done),
-    ("what changed", Field::Done),
-    ("remaining", Field::NextSteps),
-    ("remaining tasks", Field::NextSteps),
-    ("follow-ups", Field::NextSteps),
-    ("what's left", Field::NextSteps),
-    ("root cause", Field::CriticalContext),
-    ("cause", Field::CriticalContext),
-    ("findings", Field::CriticalContext),
-    ("decision", Field::Decisions),
-    ("recommendation", Field::Decisions),
-    ("修改内容", Field::Done),
-    ("改动", Field::Done),
-    ("已修改", Field::Done),
-    ("剩余", Field::NextSteps),
-    ("剩余工作", Field::NextSteps),
-    ("后续", Field::NextSteps),
-    ("根本原因", Field::CriticalContext),
-    ("原因", Field::CriticalContext),
+/// Headings of answers, in addition to those of summaries.
+static SECTIONS: [(Field, WordList); 4] = [
+    (Field::Done, WordList::new("headings.done")),
+    (Field::NextSteps, WordList::new("headings.next")),
+    (Field::CriticalContext, WordList::new("headings.findings")),
+    (Field::Decisions, WordList::new("headings.decisions")),
 ];
 
 fn field_of(heading: &str) -> Option<Field> {
@@ -157,7 +139,7 @@ fn field_of(heading: &str) -> Option<Field> {
         return None;
     }
     let name = name.to_lowercase();
-    SECTIONS.iter().find(|(known, _)| *known == name).map(|(_, field)| *field)
+    SECTIONS.iter().find(|(_, known)| known.contains(&name.as_str())).map(|(field, _)| *field)
 }
 
 fn without_marker(line: &str) -> (&str, Mark) {
@@ -187,40 +169,10 @@ fn without_marker(line: &str) -> (&str, Mark) {
     (words, Mark::Item)
 }
 
-/// Whether a line was printed by a program, or is code, rather than said.
+/// Whether a line is program output or code, not speech.
 fn is_output(line: &str, words: &str) -> bool {
-    const STARTS: &[&str] = &[
-        "> ",
-        "$ ",
-        "➜",
-        "│",
-        "├",
-        "└",
-        "┌",
-        "|",
-        "{\"",
-        "[{",
-        "@@",
-        "+++",
-        "diff --git",
-        "at ",
-        "import ",
-        "from '",
-        "const ",
-        "let mut",
-        "func ",
-        "fn ",
-        "def ",
-        "class ",
-        "return ",
-        "//",
-        "/*",
-        "#include",
-        "<?",
-        "<!",
-        "</",
-    ];
-    // `at` is also a word; frames of stacks have brackets.
+    static STARTS: WordList = WordList::new("output.starts");
+    // `at` is also a word; stack frames contain parentheses or colons.
     let start = STARTS.iter().any(|start| {
         words.starts_with(start) && (*start != "at " || words.contains('(') || words.contains(':'))
     });
@@ -234,7 +186,7 @@ fn is_output(line: &str, words: &str) -> bool {
     start || field || code_end || (indented && words.len() == line.trim().len()) || is_dense(words)
 }
 
-/// Whether a line is mostly signs: JSON, paths of a listing, a progress bar.
+/// Whether a line is mostly punctuation: JSON, paths of a listing, a progress bar.
 fn is_dense(words: &str) -> bool {
     let (mut letters, mut signs, mut blanks) = (0u32, 0u32, 0u32);
     for c in words.chars().take(400) {

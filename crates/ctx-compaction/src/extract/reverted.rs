@@ -1,64 +1,37 @@
-//! What was done and taken back again.
+//! Finds work that was reverted later.
 
+use ctx_core::text::Slice;
+use ctx_text::WordList;
 use std::collections::{HashMap, HashSet};
 
 use ctx_core::{Block, Role};
 
-use super::Extract;
+use super::ExtractInput;
 use super::note::{FILES, Note, words};
 use crate::Field;
 use crate::runs::command;
 use crate::text::sentences;
 
-/// So many refutations, and so many reports, are compared with each other: the newest ones.
+/// The maximum number of refutations and of reports that are compared, newest first.
 const COMPARED: usize = 300;
 
-/// Words that say that something did not hold. The second of each pair says that it was taken back.
-const REFUTES: [(&str, bool); 30] = [
-    ("did not help", false),
-    ("didn't help", false),
-    ("does not help", false),
-    ("doesn't help", false),
-    ("did not work", false),
-    ("didn't work", false),
-    ("did not fix", false),
-    ("didn't fix", false),
-    ("made it worse", false),
-    ("made things worse", false),
-    ("was not the cause", false),
-    ("wasn't the cause", false),
-    ("reverting", true),
-    ("reverted", true),
-    ("revert", true),
-    ("rolled back", true),
-    ("rolling back", true),
-    ("backed out", true),
-    ("undid", true),
-    ("undoing", true),
-    ("没有用", false),
-    ("没用", false),
-    ("无效", false),
-    ("不起作用", false),
-    ("已回滚", true),
-    ("回滚了", true),
-    ("已撤销", true),
-    ("撤销了", true),
-    ("已还原", true),
-    ("还原了", true),
-];
+/// Words that say that something failed.
+static FAILED: WordList = WordList::new("refutes.failed");
+/// Words that say that something was reverted.
+static TAKEN_BACK: WordList = WordList::new("refutes.taken_back");
 
-/// What took something back.
+/// A statement that reverts something.
 struct Reversal {
-    /// Where in the history.
+    /// Its position in the history.
     at: i64,
-    /// What it speaks of.
+    /// Its content words.
     about: HashSet<String>,
-    /// Whether it may stand for "that": what was reported last.
+    /// Whether it may refer with "that" to the last report.
     last: bool,
 }
 
-/// Takes out what is told as done although it was taken back later on.
-pub(super) fn drop_reverted(job: &Extract<'_>, notes: &mut Vec<Note>) {
+/// Removes notes of work that was reverted later.
+pub(super) fn drop_reverted(job: &ExtractInput<'_>, notes: &mut Vec<Note>) {
     let said = Reversals::of(job);
     let mut done: Vec<usize> = (0..notes.len())
         .filter(|&n| notes[n].field == Field::Done && notes[n].label != FILES)
@@ -104,13 +77,13 @@ pub(super) fn drop_reverted(job: &Extract<'_>, notes: &mut Vec<Note>) {
     });
 }
 
-/// Files that a command put back to what they were, each with the place of the last time.
+/// Returns the files that a command restored.
 pub(super) fn restored(line: &str) -> Vec<&str> {
     let mut out = Vec::new();
     for part in line.split("&&").flat_map(|part| part.split([';', '|', '\n'])) {
         let words: Vec<&str> = part.split_whitespace().take(60).collect();
         let Some(git) = words.iter().position(|word| *word == "git") else { continue };
-        let rest = words.get(git + 1..).unwrap_or_default();
+        let rest = words.slice(git + 1..);
         let from = match rest.first() {
             Some(&"checkout") => rest.iter().position(|word| *word == "--"),
             Some(&"restore") => Some(0),
@@ -123,19 +96,19 @@ pub(super) fn restored(line: &str) -> Vec<&str> {
     out
 }
 
-/// What took things back, newest first.
+/// All reversals, newest first.
 #[derive(Default)]
 struct Reversals {
     spoken: Vec<Reversal>,
     files: Vec<(i64, String)>,
-    /// With the beginning of the commit's hash, where it is named.
+    /// Reverted commits, with a prefix of the hash if it is given.
     commits: Vec<(i64, Option<String>)>,
 }
 
 impl Reversals {
-    fn of(job: &Extract<'_>) -> Self {
+    fn of(job: &ExtractInput<'_>) -> Self {
         let mut out = Self::default();
-        for (at, said) in job.said.iter().enumerate().rev() {
+        for (at, said) in job.messages.iter().enumerate().rev() {
             let at = i64::try_from(at).unwrap_or(i64::MAX);
             if said.message.role == Role::Assistant && out.spoken.len() < COMPARED {
                 let text = said.message.plain_text();
@@ -158,23 +131,29 @@ impl Reversals {
     }
 }
 
-/// The first words of a text that refute, and whether they take back.
+/// Returns the words that refute, and whether they say that something was reverted.
+fn all_refuting() -> impl Iterator<Item = (&'static str, bool)> {
+    let failed = FAILED.iter().map(|words| (*words, false));
+    failed.chain(TAKEN_BACK.iter().map(|words| (*words, true)))
+}
+
+/// Finds the first refuting words of a text, and whether they say that something was reverted.
 fn refutes(text: &str) -> Option<(usize, &'static str, bool)> {
     let lower = text.to_ascii_lowercase();
-    REFUTES.iter().find_map(|&(words, back)| Some((lower.find(words)?, words, back)))
+    all_refuting().find_map(|(words, back)| Some((lower.find(words)?, words, back)))
 }
 
 fn reversal(at: i64, sentence: &str) -> Option<Reversal> {
     let lower = sentence.chars().take(400).collect::<String>().to_lowercase().replace('’', "'");
     refutes(&lower)?;
-    // A plan or a question takes nothing back.
+    // A plan or a question reverts nothing.
     if lower.ends_with(['?', '？'])
         || [" if ", "should ", "would "].iter().any(|w| lower.contains(w))
     {
         return None;
     }
     let (mut rest, mut last) = (lower, false);
-    for (cue, back) in REFUTES {
+    for (cue, back) in all_refuting() {
         if rest.contains(cue) {
             last |= back;
             rest = rest.replace(cue, "，");
@@ -184,7 +163,7 @@ fn reversal(at: i64, sentence: &str) -> Option<Reversal> {
     (last || about.len() >= 2).then_some(Reversal { at, about, last })
 }
 
-/// The commit that a command takes back: the one it names, or the newest.
+/// Returns the commit that a command reverts: the one it names, or the newest.
 fn reverted_commit(line: &str) -> Option<Option<String>> {
     let (_, rest) =
         line.split_once("git revert").or_else(|| line.split_once("git reset --hard HEAD~1"))?;
@@ -201,7 +180,7 @@ fn has_hash(commit: &str, hash: &str) -> bool {
     !own.is_empty() && (hash.starts_with(own) || own.starts_with(hash))
 }
 
-/// Whether a text names a file, and not one whose name only ends alike.
+/// Whether a text names a file, and not one whose name only has the same ending.
 fn names(text: &str, file: &str) -> bool {
     file.len() > 2
         && text.match_indices(file).any(|(at, _)| {

@@ -1,34 +1,34 @@
-//! What a sentence does: reports, decides, asks, announces, chats.
+//! Classifies a sentence: report, decision, question, announcement, small talk.
 
 use super::words::{Found, List, is_on};
 use crate::text::{approval, is_asked_about, is_step, marks};
 
-/// What a sentence does. Several may hold.
+/// The classes of a sentence. Several may apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Signal {
     /// It says that something is finished.
     pub(super) done: bool,
-    /// It says that something cannot go on.
+    /// It says that something is blocked.
     pub(super) blocked: bool,
-    /// It decides, or says why.
+    /// It decides, or gives a reason.
     pub(super) decision: bool,
-    /// It says what is to be done later.
+    /// It says what will be done later.
     pub(super) next: bool,
-    /// It says that something is put off, and so stays open.
+    /// It says that something is postponed, and so stays open.
     pub(super) put_off: bool,
     /// It asks.
     pub(super) question: bool,
-    /// It says what the matter is, or why.
+    /// It states a finding or a reason.
     pub(super) finding: bool,
-    /// It names the cause of it all.
+    /// It names the root cause.
     pub(super) causes: bool,
     /// It demands or forbids.
     pub(super) demand: bool,
     /// It forbids, or leaves no choice.
     pub(super) strict: bool,
-    /// It announces what the speaker does now.
+    /// It announces what the speaker does next.
     pub(super) announces: bool,
-    /// It carries nothing: praise, greetings, "let me check".
+    /// It has no content: praise, greetings, "let me check".
     pub(super) chatter: bool,
 }
 
@@ -41,8 +41,8 @@ impl Signal {
         // "I will do that later" announces nothing for now.
         let put_off = !question && (found.has(List::PutOff) || ends_later(&lower));
         let announces = found.opens(List::Announces) && !put_off;
-        // A report: the word stands first, or nothing before it makes it a wish, a condition or a
-        // denial.
+        // A report: a word like "fixed" comes first, or no word before it makes the sentence a
+        // wish, a condition or a denial.
         let reports = found.opens(List::DoneFirst)
             || (found.has(List::Done) && !found.precedes(List::NotYet, List::Done));
         let done = reports && !question && !announces;
@@ -50,7 +50,7 @@ impl Signal {
         let finding = found.has(List::Findings) && !question;
         let blocked = found.has(List::Blocked) && !question;
         let next = found.has(List::Next) || put_off;
-        // "They are never delivered" tells what happens, and demands nothing.
+        // "They are never delivered" describes, and demands nothing.
         let strict = found.has(List::Strict) && marks(sentence).constraint;
         let wished = found.first(List::Demands).is_some_and(|at| !is_asked_about(&lower, at))
             && approval(sentence).is_none()
@@ -75,13 +75,13 @@ impl Signal {
 }
 
 impl Signal {
-    /// Whether it says how things are, and neither asks nor looks ahead.
+    /// Whether it describes a state, and neither asks nor plans.
     pub(super) fn is_report(&self) -> bool {
         !self.question && !self.next && !self.announces
     }
 }
 
-/// "We'll look at that later": what is promised for another time, not told of one.
+/// "We'll look at that later": a postponement, not a statement about a later time.
 fn ends_later(lower: &str) -> bool {
     let end = lower.trim_end_matches(|c: char| !c.is_alphanumeric());
     end.ends_with(" later")
@@ -90,8 +90,8 @@ fn ends_later(lower: &str) -> bool {
             .any(|word| end.contains(word))
 }
 
-/// The beginning of a sentence in lower case, and where its first word begins in it. Whoever says
-/// something worth keeping says it early.
+/// Returns the beginning of a sentence in lower case, and the start of its first word. The part
+/// that classifies a sentence comes early.
 fn lowered(sentence: &str) -> (String, usize) {
     let lower: String = sentence.chars().take(600).flat_map(char::to_lowercase).collect();
     let lower = lower.replace('’', "'");
@@ -99,14 +99,14 @@ fn lowered(sentence: &str) -> (String, usize) {
     (lower, start)
 }
 
-/// A short message that praises or greets and asks for nothing.
+/// Whether a short message praises or greets and asks for nothing.
 pub(super) fn is_praise(text: &str) -> bool {
     let signal = Signal::of(text);
     let (lower, start) = lowered(text);
     !signal.question && !signal.demand && Found::of(&lower, start).has(List::Praise)
 }
 
-/// A message that only agrees, thanks or tells the agent to go on.
+/// Whether a message only agrees, thanks or tells the agent to continue.
 pub(super) fn is_assent(text: &str) -> bool {
     let bare = text.trim().trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     bare.chars().count() < 40

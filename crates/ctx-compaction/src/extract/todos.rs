@@ -1,13 +1,13 @@
-//! Lists of tasks that agents keep by tool: Claude Code's `TodoWrite`, `TaskCreate` and
-//! `TaskUpdate`, Codex's `update_plan`, OpenCode's `todowrite`, Gemini's `write_todos`, and others
-//! of the same shape.
+//! Task lists that agents keep with tools: Claude Code's `TodoWrite`, `TaskCreate` and
+//! `TaskUpdate`, Codex's `update_plan`, OpenCode's `todowrite`, Gemini's `write_todos`, and similar
+//! ones.
 
 use std::collections::HashMap;
 
 use ctx_core::{EntryId, ToolCall};
 use serde_json::Value;
 
-/// How far a task is.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Pending,
@@ -17,22 +17,22 @@ pub(super) enum State {
     Dropped,
 }
 
-/// A task and where it was last spoken of.
+/// A task and where it was last mentioned.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
     pub(super) text: String,
     pub(super) state: State,
     pub(super) entry: EntryId,
-    /// The place of that entry in the history.
+    /// The position of that entry in the history.
     pub(super) at: usize,
 }
 
-/// All tasks of a session so far, in the order in which they came up.
+/// All tasks of a session so far, in order of first mention.
 #[derive(Debug, Default)]
 pub(super) struct Todos {
     tasks: Vec<Task>,
     by_text: HashMap<String, usize>,
-    /// Tasks by the id their tool gave them.
+    /// Tasks by the id their tool assigned.
     by_id: HashMap<String, usize>,
     created: usize,
     /// The tasks of the newest list.
@@ -40,7 +40,7 @@ pub(super) struct Todos {
 }
 
 impl Todos {
-    /// Takes note of a call. Returns whether it keeps tasks.
+    /// Records a call. Returns whether it is a task tool's.
     pub(super) fn call(&mut self, call: &ToolCall, entry: &EntryId, at: usize) -> bool {
         let name: String = call.name.chars().take(64).filter(|c| c.is_alphanumeric()).collect();
         let name = name.to_lowercase();
@@ -74,8 +74,8 @@ impl Todos {
         name.contains("todo") || name.starts_with("task") || name.contains("updateplan")
     }
 
-    /// A list stands for all that is left to do: what is not on it any more and was not done has
-    /// been given up.
+    /// Applies a list, which contains all open tasks: an unfinished task that is no longer on it
+    /// was dropped.
     fn list(&mut self, items: &[Value], entry: &EntryId, at: usize) {
         for n in std::mem::take(&mut self.listed) {
             if let Some(task) = self.tasks.get_mut(n).filter(|task| task.state != State::Done) {
@@ -146,12 +146,8 @@ mod tests {
 
     #[test]
     fn the_newest_list_counts_and_what_was_done_stays_done() {
-        let call = |name: &str, arguments: &str| ToolCall {
-            id: "c".into(),
-            name: name.into(),
-            arguments: RawJson::from_text(arguments),
-            spelling: Default::default(),
-        };
+        let call =
+            |name: &str, arguments: &str| ToolCall::new("c", name, RawJson::from_text(arguments));
         let mut todos = Todos::default();
         let calls = [
             (

@@ -1,25 +1,25 @@
-//! Who asked what, and which message answered it.
+//! Splits a history into turns.
 
 use ctx_core::{Message, Role};
 
-use super::clip::width;
 use super::prose;
 use super::signal::{is_assent, is_praise};
-use crate::Said;
+use crate::CitedMessage;
+use crate::text::width;
 use crate::text::{is_courtesy, sentences};
 
-/// A message of the user and what followed until the next one.
+/// A user message and everything until the next one.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
-    /// Where the user's message is; absent where the history begins inside a turn.
+    /// The index of the user's message; `None` if the history begins inside a turn.
     pub(super) asked_at: Option<usize>,
-    /// What the user wrote by hand.
+    /// What the user typed.
     pub(super) ask: String,
-    /// Whether that only agrees or tells the agent to go on.
+    /// Whether it only agrees or tells the agent to continue.
     pub(super) is_assent: bool,
     /// The messages of the turn, from the user's on.
     pub(super) range: std::ops::Range<usize>,
-    /// The last message of the agent that says something.
+    /// The last message of the agent that has text.
     pub(super) answer_at: Option<usize>,
 }
 
@@ -39,10 +39,10 @@ impl Turn {
     }
 }
 
-/// The turns of a history, in order.
-pub(super) fn turns(said: &[Said]) -> Vec<Turn> {
+/// Returns the turns of a history, in order.
+pub(super) fn turns(said: &[CitedMessage]) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
-    for (at, Said { message, .. }) in said.iter().enumerate() {
+    for (at, CitedMessage { message, .. }) in said.iter().enumerate() {
         if let Some(ask) = typed(message) {
             let is_assent = is_assent(&ask);
             turns.push(Turn {
@@ -64,12 +64,12 @@ pub(super) fn turns(said: &[Said]) -> Vec<Turn> {
     turns
 }
 
-/// What the user typed in a message.
+/// Returns what the user typed in a message.
 pub(super) fn typed(message: &Message) -> Option<String> {
     if message.role != Role::User {
         return None;
     }
-    // Blocks are looked at one by one: reminders come as blocks of their own.
+    // Blocks are processed one by one: reminders are blocks of their own.
     let mut out = String::new();
     for block in &message.blocks {
         if let ctx_core::Block::Text { text } = block

@@ -2,21 +2,21 @@
 
 use ctx_core::EntryId;
 
-use super::clip::{clip, width};
 use super::note::{Note, QUESTION};
 use super::prose::{Mark, Passage, passages};
 use super::signal::Signal;
 use super::talk::WIDE;
 use crate::Field;
 use crate::text::sentences;
+use crate::text::{clip_to_width, width};
 
 /// A message of the agent.
 pub(super) struct Voice<'a> {
     pub(super) at: usize,
     pub(super) id: &'a EntryId,
-    /// Whether it is the last of its turn: what was found and done is told there.
+    /// Whether it is the last of its turn, which reports the results.
     pub(super) is_answer: bool,
-    /// How many turns followed its own.
+    /// The number of turns after its own.
     pub(super) turns_since: u32,
     pub(super) recent: f32,
     /// Whether tools were called in the session.
@@ -26,7 +26,7 @@ pub(super) struct Voice<'a> {
 impl Voice<'_> {
     pub(super) fn notes(&self, text: &str, out: &mut Vec<Note>) {
         let passages = passages(text);
-        // The first lines of a message say most.
+        // The first lines of a message carry most.
         let mut fade = 1.0f32;
         let mut first = true;
         let mut n = 0;
@@ -51,24 +51,24 @@ impl Voice<'_> {
     }
 
     fn push(&self, field: Field, text: &str, weight: f32, out: &mut Vec<Note>) {
-        let text = clip(text, WIDE);
+        let text = clip_to_width(text, WIDE);
         if !text.is_empty() {
             let weight = weight * self.recent * substance(&text);
             out.push(Note::new(field, text, self.id, weight, self.at));
         }
     }
 
-    /// What was put off stays open until it is reported done, however long ago that was.
+    /// Adds postponed work, which stays open until it is reported done, however old it is.
     fn put_off(&self, sentence: &str, out: &mut Vec<Note>) {
-        let text = clip(sentence, WIDE);
+        let text = clip_to_width(sentence, WIDE);
         if !text.is_empty() {
             let weight = if self.is_answer { 0.62 } else { 0.45 };
             out.push(Note::new(Field::NextSteps, text, self.id, weight, self.at));
         }
     }
 
-    /// The field that fits a sentence. Where no tool was ever called, what is done is what the agent
-    /// says it did: advice and history are full of such words.
+    /// Returns the field for a sentence. In a session without tools, only the agent's own work
+    /// counts as done: advice and history are full of such words.
     fn field(&self, signal: Signal, sentence: &str) -> Option<Field> {
         signal.field().filter(|field| *field != Field::Done || self.works || is_own_work(sentence))
     }
@@ -85,7 +85,7 @@ impl Voice<'_> {
         self.push(field, &passage.text, weight * fade, out);
     }
 
-    /// Plans grow old: what was to be done next some turns ago is done or forgotten.
+    /// Returns the weight factor for old plans: a step planned some turns ago is done or forgotten.
     fn freshness(&self) -> f32 {
         0.8f32.powi(i32::try_from(self.turns_since).unwrap_or(i32::MAX))
     }
@@ -121,7 +121,7 @@ impl Voice<'_> {
             (false, _) if signal.finding || signal.decision => 0.3,
             (false, _) => return,
         };
-        // Items that say something of their own stand alone; the others need their lead.
+        // Items with content of their own stand alone; the others need their lead.
         let mut rest = Vec::new();
         for item in list.iter().take(30) {
             let own = Signal::of(&item.text);
@@ -142,7 +142,7 @@ impl Voice<'_> {
         }
         let room = WIDE + WIDE / 2;
         for item in list {
-            let words = clip(&item.text, 100);
+            let words = clip_to_width(&item.text, 100);
             if width(&text) + width(&words) > room {
                 text.push_str(" …");
                 break;
@@ -169,7 +169,7 @@ impl Voice<'_> {
     ) {
         let signal = Signal::of(sentence);
         if signal.question {
-            // Questions of the past were answered or dropped.
+            // Questions of earlier turns were answered or dropped.
             if self.is_answer && self.turns_since == 0 {
                 self.push(Field::NextSteps, sentence, 0.65, out);
                 if let Some(note) = out.last_mut() {
@@ -207,7 +207,7 @@ impl Voice<'_> {
 }
 
 impl Signal {
-    /// The field that fits a sentence of the agent.
+    /// Returns the field for a sentence of the agent.
     fn field(self) -> Option<Field> {
         if self.put_off {
             Some(Field::NextSteps)
@@ -227,7 +227,7 @@ impl Signal {
     }
 }
 
-/// Whether a sentence tells of work that its speaker did: "I added", "Removed the cache", "已修复".
+/// Whether a sentence reports the speaker's own work: "I added", "Removed the cache", "已修复".
 fn is_own_work(sentence: &str) -> bool {
     const OBJECTS: [&str; 20] = [
         "the", "a", "an", "all", "both", "it", "them", "your", "my", "our", "this", "that",
@@ -242,7 +242,7 @@ fn is_own_work(sentence: &str) -> bool {
     let first = words.next().unwrap_or_default();
     let object = words.next().unwrap_or_default();
     let own = matches!(first, "i" | "i've" | "we" | "we've");
-    // "Updated the recipe" is a report, "Updated recipes use less" is none.
+    // "Updated the recipe" is a report, "Updated recipes use less" is not.
     own || first.ends_with(':') || object.starts_with('`') || OBJECTS.contains(&object)
 }
 
@@ -251,7 +251,7 @@ fn is_prose(text: &str) -> bool {
     text.split('`').step_by(2).any(|part| part.contains(char::is_alphanumeric))
 }
 
-/// How much a sentence can be built on: names, numbers and code say more than words.
+/// Rates how concrete a sentence is: names, numbers and code count more than words.
 fn substance(text: &str) -> f32 {
     let named = text.contains(['`', '/', '_', '"', '“', '「']);
     let counted = text.chars().any(|c| c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Demands and values that something later took the place of.
+//! Finds demands and values that were superseded later.
 
 use std::collections::HashSet;
 
@@ -8,11 +8,11 @@ use crate::Field;
 use crate::facts::{Words, outdates, takes_back};
 use crate::text::{marks, sentences};
 
-/// So many withdrawals, and so many lines, are compared with each other: the newest ones.
+/// The maximum number of withdrawals and of lines that are compared, newest first.
 const COMPARED: usize = 200;
 
-/// "Now 9090" says nothing without what was 8080: it is told behind it, in one line. The lines that
-/// went into others.
+/// Merges a new value into one line with the old one, as "Now 9090" is unclear without the line
+/// about port 8080. Returns the lines that were merged into others.
 fn renewed(notes: &mut [Note], read: &[(usize, Words)]) -> HashSet<usize> {
     let mut gone = HashSet::new();
     for (n, new) in read.iter().filter(|(_, words)| words.only_renews()) {
@@ -20,7 +20,7 @@ fn renewed(notes: &mut [Note], read: &[(usize, Words)]) -> HashSet<usize> {
             continue;
         }
         let at = notes[*n].order;
-        // The newest stands first.
+        // The newest comes first.
         let mut before = read.iter().filter(|(m, _)| notes[*m].order < at && notes[*m].order >= 0);
         let old = before.find(|(m, old)| !gone.contains(m) && new.is_of_kind(old));
         let Some(&(old, _)) = old.filter(|(m, _)| at - notes[*m].order <= NEAR) else { continue };
@@ -42,16 +42,16 @@ fn renewed(notes: &mut [Note], read: &[(usize, Words)]) -> HashSet<usize> {
     gone
 }
 
-/// A value is renewed without its name at most so many messages later.
+/// The maximum distance, in messages, at which a value can be replaced without naming it.
 const NEAR: i64 = 12;
 
-/// Takes out what the user took back later on, and what has another value by now.
+/// Removes what the user withdrew later, and what has another value now.
 pub(super) fn drop_withdrawn(turns: &[Turn], notes: &mut Vec<Note>) {
     let mut later: Vec<(i64, Words)> = Vec::new();
     for turn in turns.iter().rev().filter(|turn| !turn.is_assent) {
         let at = turn.asked_at.and_then(|at| i64::try_from(at).ok());
         let Some(at) = at.filter(|_| later.len() < COMPARED) else { continue };
-        // A specification takes back nothing.
+        // A specification withdraws nothing.
         let all = turn.ask.lines().flat_map(sentences).take(40);
         let found = all.filter(|sentence| marks(sentence).revokes);
         later.extend(found.map(|sentence| (at, Words::of(sentence))));
@@ -76,7 +76,7 @@ pub(super) fn drop_withdrawn(turns: &[Turn], notes: &mut Vec<Note>) {
             gone.insert(*n);
         }
     }
-    // An ask says its demand in the same words.
+    // A request repeats its demand in the same words.
     let withdrawn: Vec<(Vec<ctx_core::EntryId>, String)> = gone
         .iter()
         .filter(|&&n| notes[n].field == Field::Constraints)

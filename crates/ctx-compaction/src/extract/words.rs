@@ -1,10 +1,10 @@
-//! The words that tell what a sentence does, all looked for in one pass.
+//! The words that classify a sentence, all found in one pass.
 
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-/// A list of `words.txt`, by its place among [`NAMES`].
+/// A list of `words.txt`, by its index in [`NAMES`].
 #[derive(Clone, Copy)]
 pub(super) enum List {
     Assents,
@@ -48,7 +48,7 @@ const NAMES: [&str; 17] = [
 ];
 
 struct Words {
-    /// Each word with the lists it is on, as bits.
+    /// Each word with the lists that contain it, as bits.
     words: Vec<(&'static str, u32)>,
     finder: Option<AhoCorasick>,
 }
@@ -80,19 +80,19 @@ pub(super) fn is_on(word: &str, list: List) -> bool {
     WORDS.words.iter().any(|(known, lists)| *known == word && lists & (1 << list as u32) != 0)
 }
 
-/// What was found in a text.
+/// The words found in a text.
 pub(super) struct Found {
-    /// Where the first word of each list begins.
+    /// The start of each list's first word.
     first: [usize; NAMES.len()],
-    /// Where the first word of each list that is over soonest ends.
+    /// For each list, the end of the word that ends first.
     ended: [usize; NAMES.len()],
-    /// The lists of which a word stands at the very beginning.
+    /// The lists with a word at the very beginning.
     opening: u32,
 }
 
 impl Found {
-    /// Looks for all words in a text in lower case. A Latin word counts where it is not a part of a
-    /// longer one. `start` is where the first word of the text begins.
+    /// Finds all words in a lower-case text. A Latin word counts only as a whole word. `start` is
+    /// the start of the first word of the text.
     pub(super) fn of(lower: &str, start: usize) -> Self {
         let mut found =
             Self { first: [usize::MAX; NAMES.len()], ended: [usize::MAX; NAMES.len()], opening: 0 };
@@ -113,23 +113,23 @@ impl Found {
         found
     }
 
-    /// Whether a word of the list stands anywhere.
+    /// Whether the text contains a word of the list.
     pub(super) fn has(&self, list: List) -> bool {
         self.first[list as usize] != usize::MAX
     }
 
-    /// Where the first word of the list begins.
+    /// Returns the start of the list's first word.
     pub(super) fn first(&self, list: List) -> Option<usize> {
         let at = self.first[list as usize];
         (at != usize::MAX).then_some(at)
     }
 
-    /// Whether a word of the list stands first.
+    /// Whether the text begins with a word of the list.
     pub(super) fn opens(&self, list: List) -> bool {
         self.opening & (1 << list as u32) != 0
     }
 
-    /// Whether a word of `list` stands before the first of `other`.
+    /// Whether a word of `list` precedes the first of `other`.
     pub(super) fn precedes(&self, list: List, other: List) -> bool {
         self.ended[list as usize] <= self.first[other as usize]
     }
@@ -137,7 +137,7 @@ impl Found {
 
 fn stands_alone(text: &str, word: &str, start: usize, end: usize) -> bool {
     let joins = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
-    // `n't` always hangs on a word.
+    // `n't` is always attached to a word.
     let opens = word.starts_with(|c: char| c.is_ascii_alphanumeric()) && !word.starts_with("n't");
     let closes = word.ends_with(|c: char| c.is_ascii_alphanumeric());
     let before = text.get(..start).and_then(|text| text.chars().next_back());

@@ -1,13 +1,12 @@
-//! Notes of what was done by tool: tasks, commits, tests, failures, files.
+//! Notes of work done with tools: tasks, commits, tests, failures, files.
 
 use std::collections::HashMap;
 
 use ctx_core::{Block, EntryId, ToolCall};
 use serde_json::Value;
 
-use super::Extract;
-use super::clip::clip;
-use super::note::{FILES, Note, harmless};
+use super::ExtractInput;
+use super::note::{FILES, Note, without_marks};
 use super::reverted::restored;
 use super::talk::WIDE;
 use super::todos::{State, Todos};
@@ -15,6 +14,7 @@ use super::turns::Turn;
 use crate::Field;
 use crate::runs::command::{self, End, Purpose};
 use crate::runs::root_cause;
+use crate::text::clip_to_width;
 
 /// The last run of a command.
 struct Run {
@@ -27,18 +27,18 @@ struct Run {
 #[derive(Default)]
 struct Work {
     todos: Todos,
-    /// Runs by command, in the order of their last run.
+    /// The last run of each command.
     runs: HashMap<String, Run>,
-    /// How often, where and when a file was changed last.
+    /// For each file, the entry and position of its last change.
     files: HashMap<String, (EntryId, usize)>,
     notes: Vec<Note>,
 }
 
-/// Notes of all calls and their results.
-pub(super) fn notes(job: &Extract<'_>, turns: &[Turn]) -> Vec<Note> {
+/// Collects notes of all calls and their results.
+pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
     let mut work = Work::default();
     let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
-    for (at, said) in job.said.iter().enumerate() {
+    for (at, said) in job.messages.iter().enumerate() {
         for block in &said.message.blocks {
             match block {
                 Block::ToolCall(call) => {
@@ -60,7 +60,7 @@ pub(super) fn notes(job: &Extract<'_>, turns: &[Turn]) -> Vec<Note> {
             }
         }
     }
-    work.finish(job.said.len(), turns)
+    work.finish(job.messages.len(), turns)
 }
 
 impl Work {
@@ -79,7 +79,7 @@ impl Work {
         at: usize,
     ) {
         if let Some(words) = refusal(text) {
-            let text = clip(&words, WIDE);
+            let text = clip_to_width(&words, WIDE);
             self.notes.push(Note::new(Field::Constraints, text, entry, 0.85, at));
             return;
         }
@@ -94,7 +94,7 @@ impl Work {
     fn command(&mut self, line: &str, output: &str, failed: bool, entry: &EntryId, at: usize) {
         if !failed {
             for path in restored(line) {
-                // Calls name files by their full path more often than commands do.
+                // Calls use full paths more often than commands do.
                 self.files.retain(|file, _| !(file == path || file.ends_with(&format!("/{path}"))));
             }
         }
@@ -104,7 +104,7 @@ impl Work {
             return;
         }
         if let Some(commit) = command::commit_line(output) {
-            let text = format!("Commit {}", clip(commit, 200));
+            let text = format!("Commit {}", clip_to_width(commit, 200));
             self.notes.push(Note::new(Field::Done, text, entry, 0.7, at));
         }
         let end = command::end(line, output, failed);
@@ -133,7 +133,13 @@ impl Work {
                 State::Pending => (Field::NextSteps, 0.85),
                 State::Dropped => continue,
             };
-            self.notes.push(Note::new(field, clip(&task.text, 240), &task.entry, weight, task.at));
+            self.notes.push(Note::new(
+                field,
+                clip_to_width(&task.text, 240),
+                &task.entry,
+                weight,
+                task.at,
+            ));
         }
         let mut runs: Vec<(String, Run)> = self.runs.drain().collect();
         runs.sort_by_key(|(_, run)| std::cmp::Reverse(run.at));
@@ -141,7 +147,7 @@ impl Work {
         for (words, run) in runs {
             let (field, text, weight) = match run.end {
                 End::Badly(why) => {
-                    let text = format!("{} → {}", command::code(&words), clip(&why, WIDE));
+                    let text = format!("{} → {}", command::code(&words), clip_to_width(&why, WIDE));
                     badly += 1;
                     let check = run.purpose == Purpose::Check;
                     match (check, run.at >= last_turn) {
@@ -155,7 +161,7 @@ impl Work {
                     well += 1;
                     let words = command::code(&words);
                     let text = match sum {
-                        Some(sum) => format!("{words} → {}", clip(&sum, 160)),
+                        Some(sum) => format!("{words} → {}", clip_to_width(&sum, 160)),
                         None => format!("{words} → no error"),
                     };
                     (Field::CriticalContext, text, 0.5)
@@ -168,7 +174,7 @@ impl Work {
             let place = recent(run.at);
             self.notes.push(Note::new(field, text, &run.entry, weight * place, run.at));
         }
-        // Of many commits the newest matter most.
+        // Of many commits, the newest matter most.
         for note in &mut self.notes {
             if note.field == Field::Done && note.order < i64::MAX / 8 {
                 let at = note.order.max(0) as f32;
@@ -179,7 +185,7 @@ impl Work {
         self.notes
     }
 
-    /// The files changed last, in one line.
+    /// Adds one line with the files changed last.
     fn changed_files(&mut self, length: f32) {
         let mut files: Vec<(String, (EntryId, usize))> = self.files.drain().collect();
         files.sort_by(|a, b| (b.1.1, &a.0).cmp(&(a.1.1, &b.0)));
@@ -192,7 +198,7 @@ impl Work {
             if !text.is_empty() {
                 text.push_str(", ");
             }
-            text.push_str(&harmless(&path));
+            text.push_str(&without_marks(&path));
             if entry != newest {
                 text.push_str(&format!(" [e:{entry}]"));
             }
@@ -205,7 +211,7 @@ impl Work {
     }
 }
 
-/// The file that a call changes.
+/// Returns the file that a call changes.
 pub(super) fn changed_file(call: &ToolCall) -> Option<String> {
     let name = call.name.to_lowercase();
     let writes = ["edit", "write", "multiedit", "notebookedit", "str_replace", "create_file"];
@@ -215,13 +221,13 @@ pub(super) fn changed_file(call: &ToolCall) -> Option<String> {
     argument(call, &["path", "file_path", "filePath", "notebook_path", "filename"])
 }
 
-/// The value of the first of these arguments that is a text.
+/// Returns the value of the first of these arguments that is a string.
 fn argument(call: &ToolCall, keys: &[&str]) -> Option<String> {
     let arguments: Value = serde_json::from_str(call.arguments.as_str()).ok()?;
     keys.iter().find_map(|key| arguments.get(*key)?.as_str().map(str::to_owned))
 }
 
-/// What the user said when refusing a call.
+/// Returns what the user said when rejecting a call.
 fn refusal(text: &str) -> Option<String> {
     if !text.starts_with("The user doesn't want to") {
         return None;
@@ -238,7 +244,7 @@ fn refusal(text: &str) -> Option<String> {
     (!words.is_empty()).then_some(words)
 }
 
-/// A call that changed something outside, such as an issue that was filed.
+/// Returns a note of a call with an external effect, such as filing an issue.
 fn effect(call: &ToolCall, output: &str, entry: &EntryId, at: usize) -> Option<Note> {
     let name = call.name.to_lowercase();
     let acts =
@@ -249,13 +255,13 @@ fn effect(call: &ToolCall, output: &str, entry: &EntryId, at: usize) -> Option<N
         return None;
     }
     let title = argument(call, &["title", "subject", "name", "summary", "query", "id"])?;
-    let mut text = format!("`{}`: {}", call.name, clip(&title, 160));
+    let mut text = format!("`{}`: {}", call.name, clip_to_width(&title, 160));
     if let Some(url) = command::url(output) {
         text.push_str(" → ");
         text.push_str(url);
     } else if let Some(cause) = root_cause(output).filter(|cause| cause.starts_with("Error")) {
         text.push_str(" → ");
-        text.push_str(&clip(&cause, 160));
+        text.push_str(&clip_to_width(&cause, 160));
     }
     Some(Note::new(Field::Done, text, entry, 0.6, at))
 }

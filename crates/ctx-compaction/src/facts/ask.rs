@@ -1,27 +1,28 @@
-//! The newest thing the user asked for that has not been answered.
+//! Finds the open request: what the user asked last and is not answered.
 
+use ctx_core::text::Slice;
 use ctx_core::{Role, ToolCall};
 
 use super::voices::Voices;
-use crate::Said;
+use crate::CitedMessage;
 use crate::text::{clip, is_courtesy, marks, segments, sentences};
 
-/// An ask: the message, and its sentences.
+/// A request: the message and its sentences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ask {
-    /// Where the message stands.
+    /// The index of the message.
     pub(super) at: usize,
-    /// What is asked for, sentence by sentence.
+    /// The requests, sentence by sentence.
     pub(super) sentences: Vec<String>,
 }
 
-/// More of one message is rather a document than an ask.
+/// A longer message is a document rather than a request.
 const MOST_SENTENCES: usize = 12;
 const LONGEST: usize = 400;
 
-/// The open ask, if the user's last message has had no final answer. Of "continue" and the like, the
-/// ask before is a part.
-pub(super) fn open_ask(said: &[Said], voices: &Voices<'_>) -> Vec<Ask> {
+/// Returns the open request, if the user's last message has no final answer. For "continue" and the
+/// like, the preceding request is included.
+pub(super) fn open_ask(said: &[CitedMessage], voices: &Voices<'_>) -> Vec<Ask> {
     let words = |at: usize| {
         let is_user = said.get(at).is_some_and(|one| one.message.role == Role::User && !one.pinned);
         is_user.then(|| voices.of_message(at).user).filter(|words| !words.is_empty())
@@ -29,7 +30,7 @@ pub(super) fn open_ask(said: &[Said], voices: &Voices<'_>) -> Vec<Ask> {
     let Some(last) = (0..said.len()).rev().find(|&at| words(at).is_some()) else {
         return Vec::new();
     };
-    let answers = said.get(last + 1..).unwrap_or_default();
+    let answers = said.slice(last + 1..);
     if answers.iter().any(is_final) {
         return Vec::new();
     }
@@ -48,15 +49,15 @@ pub(super) fn open_ask(said: &[Said], voices: &Voices<'_>) -> Vec<Ask> {
     asks
 }
 
-/// Whether a message ends the turn: words of the assistant, and no call.
-fn is_final(one: &Said) -> bool {
+/// Whether a message ends the turn: text of the assistant without a call.
+fn is_final(one: &CitedMessage) -> bool {
     let call: Option<&ToolCall> = one.message.tool_calls().next();
     one.message.role == Role::Assistant
         && call.is_none()
         && !one.message.plain_text().trim().is_empty()
 }
 
-/// The sentences of a message that ask for something; where none plainly does, those at its start.
+/// Returns the sentences of a message that ask for something; if none clearly does, the first ones.
 fn asked(words: &str) -> Vec<String> {
     let prose = segments(words);
     let all = prose.iter().filter(|segment| !segment.is_code);

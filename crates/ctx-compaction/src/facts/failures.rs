@@ -1,4 +1,4 @@
-//! Why commands failed that nobody ran well since.
+//! Causes of failed commands that have not succeeded since.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use ctx_core::Block;
 use super::voices::Voice;
 use crate::runs::command::{command_line, essence};
 use crate::runs::{outcome, plain_cause, root_cause};
-use crate::{Fact, FactKind, Said};
+use crate::{CitedMessage, FactKind, RequiredFact};
 
-/// So many failures are facts, the newest ones: what failed long ago and was never run again is
-/// forgotten, not open.
+/// The maximum number of failures that are facts, newest first: an old failure that was never rerun
+/// is forgotten, not open.
 const MOST: usize = 8;
 
 /// The last run of a command.
@@ -19,7 +19,7 @@ struct Run {
     cause: Option<String>,
 }
 
-/// The commands so far, each with its last run.
+/// Each command so far, with its last run.
 #[derive(Default)]
 pub(super) struct Failures {
     runs: HashMap<String, Run, foldhash::fast::FixedState>,
@@ -27,7 +27,7 @@ pub(super) struct Failures {
 
 impl Failures {
     /// Reads a message.
-    pub(super) fn read(&mut self, at: usize, one: &Said, voice: &Voice<'_>) {
+    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, voice: &Voice<'_>) {
         let mut answered = voice.answered.iter();
         for block in &one.message.blocks {
             match block {
@@ -61,8 +61,8 @@ impl Failures {
         self.runs.insert(key(&essence), Run { at, cause });
     }
 
-    /// The facts.
-    pub(super) fn into_facts(self, said: &[Said]) -> Vec<Fact> {
+    /// Returns the facts.
+    pub(super) fn into_facts(self, said: &[CitedMessage]) -> Vec<RequiredFact> {
         let mut failed: Vec<(usize, String)> =
             self.runs.into_values().filter_map(|run| Some((run.at, run.cause?))).collect();
         failed.sort_unstable_by(|a, b| b.cmp(a));
@@ -71,14 +71,14 @@ impl Failures {
             let weight = 0.5 + 0.5 * (at + 1) as f32 / last;
             let entry = said.get(at)?.id.clone();
             let sayable = text.contains(char::is_alphanumeric) && !text.contains("[e:");
-            sayable.then_some(Fact { kind: FactKind::Failure, text, entry, weight })
+            sayable.then_some(RequiredFact { kind: FactKind::Failure, text, entry, weight })
         });
         facts.collect()
     }
 }
 
-/// What makes two command lines runs of one thing: the program and what it was told to do. `cargo
-/// test sums` and then `cargo test` are; `npm run lint` and `npm run build` are not.
+/// Returns a key that is equal for two runs of the same thing: the program and its task. `cargo
+/// test sums` and `cargo test` are the same; `npm run lint` and `npm run build` are not.
 fn key(essence: &str) -> String {
     let mut words = essence.split_whitespace().filter(|word| !word.contains('='));
     let first = words.next().unwrap_or_default();
@@ -96,7 +96,7 @@ fn key(essence: &str) -> String {
         }
         return key;
     }
-    // Others are told apart by all that they were told.
+    // Except for these, other commands differ by all their arguments.
     if matches!(first, "pytest" | "jest" | "vitest" | "tsc" | "mypy" | "ruff" | "eslint") {
         return key;
     }

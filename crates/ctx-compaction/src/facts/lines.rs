@@ -1,9 +1,13 @@
-//! Lines that nobody wrote: listings, and the frames of a stack.
+//! Generated lines: listings and stack frames.
 
-/// As many lines of one kind in a row are a listing.
+use ctx_text::WordList;
+
+static LIBRARIES: WordList = WordList::new("output.library_frames");
+
+/// The number of consecutive lines of one kind that make a listing.
 const LISTING: usize = 12;
 
-/// The parts of a text between its listings and logs.
+/// Returns the parts of a text between its listings and logs.
 pub(super) fn prose_lines(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let (mut start, mut run_start, mut run, mut at) = (0, 0, 0, 0);
@@ -30,7 +34,7 @@ pub(super) fn prose_lines(text: &str) -> Vec<&str> {
     out
 }
 
-/// Whether a line looks like one of a listing: a single word, a branch of a tree, `ls -l`, grep.
+/// Whether a line looks like part of a listing: a single word, a branch of a tree, `ls -l`, grep.
 fn is_listed(line: &str) -> bool {
     let bare = line.trim().trim_start_matches(['├', '└', '│', '─', ' ', '\u{a0}']);
     if bare.is_empty() {
@@ -48,13 +52,13 @@ fn is_listed(line: &str) -> bool {
     (single && first.is_ascii()) || mode
 }
 
-/// Whether a line is data and no words: JSON, or a log with its line breaks escaped.
+/// Whether a line is data, not prose: JSON, or a log with escaped line breaks.
 pub(super) fn is_data(line: &str) -> bool {
     let near = ctx_core::text::head(line, ctx_core::Chars(2_000));
     near.matches("\":").count() >= 2 || near.matches("\\n").count() >= 2
 }
 
-/// Whether a line is one frame of a stack.
+/// Whether a line is a stack frame.
 pub(super) fn is_frame(line: &str) -> bool {
     let line = line.trim_start();
     let numbered =
@@ -72,26 +76,9 @@ pub(super) fn is_frame(line: &str) -> bool {
         || numbered
 }
 
-/// Whether a frame is of code that others wrote.
+/// Whether a stack frame is in library code.
 pub(super) fn is_foreign(line: &str) -> bool {
-    [
-        "node_modules",
-        "site-packages",
-        "node:",
-        "/rustc/",
-        "internal/",
-        "dist-packages",
-        "/usr/lib/",
-        "java.base/",
-        "<frozen ",
-        "/.cargo/registry",
-        "sun.reflect",
-        "org.springframework",
-        "java.util.",
-        "java.lang.",
-    ]
-    .iter()
-    .any(|part| line.contains(part))
+    LIBRARIES.iter().any(|part| line.contains(part))
 }
 
 #[cfg(test)]

@@ -1,22 +1,22 @@
-//! What must be kept of messages that are about to be replaced by a summary.
+//! Finds the required facts of messages that a summary is about to replace.
 //!
-//! Where facts come from, the weightiest source first:
+//! Sources of facts, highest weight first:
 //!
-//! 1. **The user's own words**: constraints and refusals, decisions, the ask that is still open, and
-//!    every path, URL, id, number with a unit, error code and name in code. What agents inject into a
-//!    user's message (reminders, recalled context, the wrappers of commands) is nobody's demand.
-//!    What users say of themselves (a name, a place, what they do and like) is a fact as well; in a
-//!    session without tools, where two people may be talking, that of both.
+//! 1. **The user's own words**: constraints and refusals, decisions, the open request, and every
+//!    path, URL, id, number with a unit, error code and name in code. Text that agents inject into
+//!    a user's message (reminders, recalled context, wrappers of commands) does not count. What
+//!    users say about themselves (a name, a place, a job, preferences) is a fact too; in a session
+//!    without tools, which may be a chat of two people, this holds for both speakers.
 //! 2. **The assistant's text**: decisions, open questions, and the same kinds of tokens; names in
-//!    code only where they are quoted. Its thinking is no source: what mattered of it was said or done.
+//!    code only if quoted. Its thinking does not count: what mattered of it was said or done.
 //! 3. **Arguments of tool calls**: files read and changed, folders, addresses; not the contents
 //!    written.
-//! 4. **Tool results**: only errors, at their root cause and not the whole stack, and the ids of what
-//!    a command made (a commit, a pull request). A listing of 3,000 files is not 3,000 facts: a file
-//!    that nobody but a listing mentions is none.
+//! 4. **Tool results**: only errors, at their root cause and without the whole stack, and the ids
+//!    of what a command created (a commit, a pull request). A file that only a listing mentions is
+//!    not a fact: a listing of 3,000 files is not 3,000 facts.
 //!
-//! Equal things are one fact, whose citation is the entry that mentions it last. A constraint that was
-//! taken back is none; a decision that was reversed ranks below what took its place.
+//! Equal facts are merged; the citation is the last entry that mentions the fact. A withdrawn
+//! constraint is not a fact; a reversed decision ranks below its replacement.
 
 mod ask;
 mod failures;
@@ -30,7 +30,7 @@ mod voices;
 
 use std::cmp::Ordering;
 
-use crate::{Fact, Said};
+use crate::{CitedMessage, RequiredFact};
 
 pub(crate) use reversal::{Words, outdates, takes_back};
 
@@ -39,13 +39,13 @@ use passages::Passages;
 use tokens::Tokens;
 use voices::Voices;
 
-/// What must be kept of these messages, most important first. Deterministic.
+/// Returns the required facts of these messages, most important first. Deterministic.
 ///
 /// ```
-/// use ctx_compaction::{FactKind, Said, facts};
+/// use ctx_compaction::{FactKind, CitedMessage, facts};
 /// use ctx_core::{Message, Role};
 ///
-/// let said = Said {
+/// let said = CitedMessage {
 ///     id: "1".into(),
 ///     message: Message::text(Role::User, "Never touch src/main.rs.").into(),
 ///     pinned: false,
@@ -55,7 +55,7 @@ use voices::Voices;
 /// assert!(facts.iter().any(|fact| fact.kind == FactKind::Path && fact.text == "src/main.rs"));
 /// ```
 #[must_use]
-pub fn facts(said: &[Said]) -> Vec<Fact> {
+pub fn facts(said: &[CitedMessage]) -> Vec<RequiredFact> {
     let voices = Voices::of(said);
     let mut passages = Passages::new(voices.has_calls());
     let mut tokens = Tokens::new(said.len());
@@ -74,6 +74,6 @@ pub fn facts(said: &[Said]) -> Vec<Fact> {
     facts
 }
 
-fn by_importance(a: &Fact, b: &Fact) -> Ordering {
+fn by_importance(a: &RequiredFact, b: &RequiredFact) -> Ordering {
     a.kind.cmp(&b.kind).then(b.weight.total_cmp(&a.weight)).then_with(|| a.text.cmp(&b.text))
 }

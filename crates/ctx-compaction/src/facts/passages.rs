@@ -1,5 +1,7 @@
-//! Passages that must be kept: constraints, decisions, open questions, what was pinned.
+//! Required passages: constraints, decisions, open questions, pinned text.
 
+use ctx_core::text::Slice;
+use ctx_text::WordList;
 use std::collections::HashMap;
 
 use ctx_core::Role;
@@ -9,19 +11,23 @@ use super::lines::{is_data, prose_lines};
 use super::personal::{self, personal};
 use super::reversal::lower_reversed;
 use super::voices::Voice;
-use crate::grounds::citations;
+use crate::citations::citations;
 use crate::runs::Pasted;
 use crate::text::{Marks, clip, marks, segments, sentences};
-use crate::{Fact, FactKind, Said};
+use crate::{CitedMessage, FactKind, RequiredFact};
 
-/// A passage is cut at a clause beyond this many characters.
+static UNSETTLED: WordList = WordList::new("open_question");
+
+static ADVICE: WordList = WordList::new("advice.leads");
+
+/// A passage is truncated at a clause beyond this many characters.
 const LONGEST: usize = 400;
-/// What the assistant says weighs at most this.
+/// The maximum weight of a passage from the assistant.
 const ASSISTANT: f32 = 0.5;
-/// A user who pastes a specification does not make each of its sentences a constraint.
+/// Bounds the passages of a pasted specification, whose sentences are not all constraints.
 const MOST_PER_MESSAGE: usize = 40;
 
-/// A passage in somebody's words.
+/// A passage of prose.
 #[derive(Clone, Debug)]
 pub(super) struct Passage {
     pub(super) kind: FactKind,
@@ -29,28 +35,28 @@ pub(super) struct Passage {
     pub(super) at: usize,
     pub(super) weight: f32,
     pub(super) revokes: bool,
-    /// Whether the user said it. The assistant takes back no demand of the user's.
+    /// Whether the user said it. The assistant cannot withdraw a demand of the user.
     pub(super) by_user: bool,
 }
 
-/// What was found so far, in the order of the messages.
+/// The passages found so far, in the order of the messages.
 #[derive(Debug, Default)]
 pub(super) struct Passages {
     all: Vec<Passage>,
-    /// The questions of the assistant's last words, which the user's next message closes.
+    /// The questions in the assistant's last message, which the user's next message closes.
     asked_back: Vec<Passage>,
-    /// Whether the assistant works with tools, and is no person who chats.
+    /// Whether the assistant works with tools, and is not a person in a chat.
     works: bool,
 }
 
 impl Passages {
-    /// Nothing yet; `works` says whether any tool is called.
+    /// Creates an empty collection; `works` says whether any tool is called.
     pub(super) fn new(works: bool) -> Self {
         Self { works, ..Self::default() }
     }
 
     /// Reads a message.
-    pub(super) fn read(&mut self, at: usize, one: &Said, voice: &Voice<'_>) {
+    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, voice: &Voice<'_>) {
         if one.pinned {
             let text = one.message.plain_text();
             for sentence in prose(&text).take(400) {
@@ -141,7 +147,7 @@ impl Passages {
         }
     }
 
-    /// Adds what the user is still waiting for.
+    /// Adds the open requests.
     pub(super) fn ask(&mut self, asks: Vec<Ask>) {
         for ask in asks {
             let constraint = |text: &str| {
@@ -153,7 +159,7 @@ impl Passages {
             };
             let (plain, demands): (Vec<_>, Vec<_>) =
                 ask.sentences.into_iter().partition(|sentence| !constraint(sentence));
-            // A demand is the ask only where there is no other.
+            // A demand counts as the request only without another one.
             let asked =
                 if plain.is_empty() { demands.into_iter().take(1).collect() } else { plain };
             for text in asked {
@@ -162,13 +168,13 @@ impl Passages {
         }
     }
 
-    /// The facts, each once, by how much they matter.
-    pub(super) fn into_facts(mut self, said: &[Said]) -> Vec<Fact> {
+    /// Returns the facts without duplicates, by weight.
+    pub(super) fn into_facts(mut self, said: &[CitedMessage]) -> Vec<RequiredFact> {
         self.all.append(&mut self.asked_back);
         lower_reversed(&mut self.all);
         let last = said.len().max(1) as f32;
         let mut places: HashMap<(FactKind, String), usize> = HashMap::new();
-        let mut facts: Vec<Fact> = Vec::new();
+        let mut facts: Vec<RequiredFact> = Vec::new();
         for passage in self.all {
             let Some(one) = said.get(passage.at) else { continue };
             let weight = (passage.weight + 0.2 * (passage.at + 1) as f32 / last).min(1.0);
@@ -185,7 +191,7 @@ impl Passages {
                 None => {
                     places.insert(key, facts.len());
                     let (kind, entry) = (passage.kind, one.id.clone());
-                    facts.push(Fact { kind, text, entry, weight });
+                    facts.push(RequiredFact { kind, text, entry, weight });
                 }
             }
         }
@@ -194,8 +200,8 @@ impl Passages {
     }
 }
 
-/// Leaves so much of what people say of themselves as matters most.
-fn fewer_personal(facts: &mut Vec<Fact>) {
+/// Limits the personal facts to those of highest weight.
+fn fewer_personal(facts: &mut Vec<RequiredFact>) {
     let personal = facts.iter().filter(|fact| fact.kind == FactKind::Personal);
     let mut weights: Vec<f32> = personal.map(|fact| fact.weight).collect();
     if weights.len() <= personal::MOST {
@@ -206,20 +212,19 @@ fn fewer_personal(facts: &mut Vec<Fact>) {
     facts.retain(|fact| fact.kind != FactKind::Personal || fact.weight > least);
 }
 
-/// The passage with one blank for each white space, and without what looks like a citation: in a
-/// summary it would cite.
+/// Collapses white space, and removes what looks like a citation, which would be one in a summary.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     for cited in citations(text) {
-        out.push_str(text.get(at..cited.range.start).unwrap_or_default());
+        out.push_str(text.slice(at..cited.range.start));
         at = cited.range.end;
     }
-    out.push_str(text.get(at..).unwrap_or_default());
+    out.push_str(text.slice(at..));
     out.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The sentences of a text's prose: code, listings and logs aside.
+/// Returns the sentences of a text's prose, without code, listings and logs.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let prose = segments(text).into_iter().filter(|segment| !segment.is_code);
     let prose = prose.filter_map(|segment| text.get(segment.range));
@@ -227,7 +232,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     parts.flat_map(sentences).filter(|sentence| is_language(sentence))
 }
 
-/// The parts of a text between its lines of data.
+/// Returns the parts of a text between its lines of data.
 fn without_data(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let (mut start, mut at) = (0, 0);
@@ -244,7 +249,7 @@ fn without_data(text: &str) -> Vec<&str> {
     out
 }
 
-/// Whether letters make up most of a sentence: not a line of a log, a table or code.
+/// Whether a sentence consists mostly of letters: not a line of a log, a table or code.
 fn is_language(sentence: &str) -> bool {
     let (mut letters, mut all) = (0usize, 0usize);
     for c in sentence.chars().take(LONGEST) {
@@ -259,7 +264,7 @@ fn is_language(sentence: &str) -> bool {
         && !sentence.contains("\\n")
 }
 
-/// Whether what is said of all times is a demand, and not "it crashes every time".
+/// Whether a general statement is a demand, unlike "it crashes every time".
 fn demands(marks: &Marks, sentence: &str) -> bool {
     let lower = sentence.to_ascii_lowercase();
     let ahead =
@@ -277,34 +282,19 @@ fn has_reason(sentence: &str) -> bool {
     .any(|word| lower.contains(word))
 }
 
-/// Whether a sentence of the assistant's tells how to decide, and decides nothing: "Choose X if",
+/// Whether a sentence of the assistant explains how to decide, without deciding: "Choose X if",
 /// "Steps before making a decision:".
 fn is_advice(sentence: &str) -> bool {
     let bare = sentence.trim_start_matches(['*', '_', '`', ' ']);
     let first = bare.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
-    let lead = [
-        "Choose",
-        "Choosing",
-        "Opt",
-        "Here",
-        "Steps",
-        "If",
-        "Benefits",
-        "Consider",
-        "When",
-        "Deciding",
-        "Depending",
-        "Go",
-        "Pick",
-    ];
     sentence.trim_end().ends_with([':', '：'])
-        || lead.contains(&first)
+        || ADVICE.contains(&first)
         || sentence.split_whitespace().count() <= 3 && sentence.is_ascii()
         || sentence.to_ascii_lowercase().contains("decision")
             && !sentence.to_ascii_lowercase().contains("decision:")
 }
 
-/// Whether "X instead of Y" is a choice, and not what the code happens to do.
+/// Whether "X instead of Y" is a choice, and not a description of the code.
 fn chooses(sentence: &str) -> bool {
     let lower = sentence.to_ascii_lowercase();
     has_reason(sentence)
@@ -313,36 +303,8 @@ fn chooses(sentence: &str) -> bool {
             .any(|word| lower.starts_with(word) || lower.contains(&format!(" {word}")))
 }
 
-/// Whether a sentence that is no question says that something is open.
+/// Whether a sentence that is not a question says that something is open.
 fn is_open(sentence: &str) -> bool {
     let lower = sentence.to_ascii_lowercase();
-    [
-        "open question",
-        "tbd",
-        "to be decided",
-        "to be determined",
-        "undecided",
-        "unclear",
-        "unsure",
-        "not sure",
-        "remains open",
-        "still open",
-        "need to decide",
-        "needs a decision",
-        "clarif",
-        "waiting for",
-        "awaiting",
-        "待定",
-        "待确认",
-        "待讨论",
-        "尚未确定",
-        "未决",
-        "不确定",
-        "需要确认",
-        "请确认",
-        "有待",
-        "不清楚",
-    ]
-    .iter()
-    .any(|word| lower.contains(word))
+    UNSETTLED.iter().any(|word| lower.contains(word))
 }

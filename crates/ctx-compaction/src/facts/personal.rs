@@ -1,150 +1,23 @@
-//! What people say of themselves: who they are, where they live, what they do and like.
+//! What people say about themselves: who they are, where they live, what they do and like.
 
 use crate::text::is_name;
+use ctx_text::WordList;
 
-/// So many of a session are facts: those that say most, and of these the newest.
+/// The maximum number of personal facts in a session: those of highest weight, then the newest.
 pub(super) const MOST: usize = 48;
 
-/// Words that tell of whoever says them, wherever they stand.
-const TELLS: &[&str] = &[
-    "my name is",
-    "my name's",
-    "call me",
-    "i live in",
-    "i lived in",
-    "i'm living in",
-    "i'm from",
-    "i am from",
-    "i come from",
-    "i moved to",
-    "i moved from",
-    "we moved to",
-    "i relocated",
-    "i grew up",
-    "i was born",
-    "i'm based in",
-    "i am based in",
-    "i work as",
-    "i work at",
-    "i work for",
-    "i worked as",
-    "i worked at",
-    "i worked for",
-    "my job is",
-    "i studied",
-    "i graduated",
-    "i'm studying",
-    "my birthday",
-    "years old",
-    "i'm allergic",
-    "i am allergic",
-    "i'm vegetarian",
-    "i'm vegan",
-    "i don't eat",
-    "my favorite",
-    "my favourite",
-    "i got married",
-    "i'm married",
-    "i adopted",
-    "i teach",
-    "i enjoy",
-    "i'm learning",
-    "i play the",
-    "i'm keen on",
-    "i'm a fan of",
-    "i'm a big fan of",
-    "i collect",
-    "i speak",
-    "i retired",
-];
+/// Words that are about the speaker, at any position.
+static TELLS: WordList = WordList::new("personal.tells");
 
-/// Who belongs to somebody: "my wife", "my dogs".
-const NEAR: &[&str] = &[
-    "wife",
-    "husband",
-    "son",
-    "daughter",
-    "mother",
-    "mom",
-    "mum",
-    "father",
-    "dad",
-    "brother",
-    "sister",
-    "grandmother",
-    "grandma",
-    "grandfather",
-    "grandpa",
-    "fiancé",
-    "fiancee",
-    "girlfriend",
-    "boyfriend",
-    "dog",
-    "cat",
-    "kids",
-    "children",
-    "family",
-    "aunt",
-    "uncle",
-    "cousin",
-    "boss",
-    "hometown",
-];
+/// Relatives and pets: "my wife", "my dogs".
+static NEAR: WordList = WordList::new("personal.relatives");
 
-/// What follows "I like" where it tells of the matter and not of the speaker.
-const MATTERS: &[&str] = &[
-    "it", "this", "that", "how", "the", "your", "what", "when", "these", "those", "you", "option",
-    "both", "them", "where",
-];
+/// Words after "I like" that make it about the subject matter, not about the speaker.
+static MATTERS: WordList = WordList::new("personal.matters");
 
-const CHINESE: &[&str] = &[
-    "我叫",
-    "我的名字",
-    "我姓",
-    "我住在",
-    "我住",
-    "我家住",
-    "我来自",
-    "我搬到",
-    "我搬去",
-    "我出生",
-    "我生于",
-    "我今年",
-    "我的生日",
-    "我生日",
-    "我喜欢",
-    "我最喜欢",
-    "我讨厌",
-    "我爱吃",
-    "我不吃",
-    "我老婆",
-    "我妻子",
-    "我太太",
-    "我老公",
-    "我丈夫",
-    "我儿子",
-    "我女儿",
-    "我妈",
-    "我爸",
-    "我哥",
-    "我姐",
-    "我弟",
-    "我妹",
-    "我的职业",
-    "我的工作是",
-    "我毕业",
-    "我的狗",
-    "我的猫",
-    "我家的",
-    "我是一名",
-    "我是一个",
-    "我是做",
-    "我在读",
-    "我从事",
-];
+static CHINESE: WordList = WordList::new("personal.tells_anywhere");
 
-/// How much a statement says of the one who makes it, from 0 to 1; `None` where it says nothing of
-/// the kind.
+/// Rates how much a statement says about the speaker, from 0 to 1; `None` if it says nothing.
 pub(super) fn personal(sentence: &str) -> Option<f32> {
     let speaks =
         sentence.contains(['I', '我']) || sentence.contains("my") || sentence.contains("My");
@@ -178,7 +51,7 @@ fn in_english(sentence: &str) -> bool {
         .split(|c: char| !(c.is_alphanumeric() || c == '\''))
         .filter(|word| !word.is_empty())
         .collect();
-    // One blank between words and around them, so that words are found whole.
+    // Words are separated and surrounded by one space, so that only whole words match.
     let lower = format!(" {} ", words.join(" ").to_lowercase());
     let is_whole = |at: usize, tells: &str| {
         let after = lower.as_bytes().get(at + tells.len());

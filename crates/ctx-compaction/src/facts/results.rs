@@ -1,5 +1,7 @@
-//! What a tool result says that must be kept: errors at their root, and ids of what was made.
+//! Required facts of a tool result: errors at their root cause, and ids of what was created.
 
+use ctx_core::text::Slice;
+use ctx_text::WordList;
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
@@ -9,44 +11,18 @@ use super::lines::{is_foreign, is_frame};
 use crate::FactKind;
 use crate::text::{Token, strings, tokens};
 
-/// So many lines at each end of an output are looked at. Errors stand at its end, or at once.
+/// The number of lines examined at each end of an output. Errors are at its end, or at its start.
 const LINES: usize = 150;
-/// So many different errors of one result are facts.
+/// The maximum number of different errors of one result that are facts.
 const MOST_ERRORS: usize = 3;
 const LONGEST_LINE: usize = 600;
 
 static SIGNS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let signs = [
-        "error",
-        "err!",
-        "exception",
-        "fatal",
-        "panicked",
-        "failed",
-        "failure",
-        "denied",
-        "not found",
-        "exit code",
-        "exit status",
-        "exited with",
-        "enoent",
-        "econn",
-        "eacces",
-        "eaddr",
-        "etimedout",
-        "sigsegv",
-        "sigkill",
-        "oomkilled",
-        "http 4",
-        "http 5",
-        "status code",
-        "错误",
-        "失败",
-    ];
-    AhoCorasick::builder().ascii_case_insensitive(true).build(signs).ok()
+    let signs = WordList::new("output.signs");
+    AhoCorasick::builder().ascii_case_insensitive(true).build(signs.iter()).ok()
 });
 
-/// The tokens of a result that are facts, as kind and text.
+/// Returns the tokens of a result that are facts, as kind and text.
 pub(super) fn of_result(result: &ToolResult, call: Option<&ToolCall>) -> Vec<(FactKind, String)> {
     let text = result.plain_text();
     let command = call.and_then(command_of);
@@ -61,14 +37,14 @@ pub(super) fn of_result(result: &ToolResult, call: Option<&ToolCall>) -> Vec<(Fa
     out
 }
 
-/// The command line that a call runs, if it runs one.
+/// Returns the command line that a call runs, if any.
 pub(super) fn command_of(call: &ToolCall) -> Option<String> {
     let arguments = strings(call.arguments.as_str());
     let named = arguments.into_iter().find(|s| matches!(s.key, "command" | "cmd" | "script"));
     named.map(|s| s.value.into_owned())
 }
 
-/// Whether a command prints what files hold, so that errors in its output are no errors.
+/// Whether a command prints file contents, so that errors in its output are not its own.
 pub(super) fn only_shows(command: &str) -> bool {
     const SHOW: [&str; 20] = [
         "cat", "grep", "rg", "sed", "head", "tail", "ls", "find", "fd", "tree", "awk", "less",
@@ -89,7 +65,7 @@ pub(super) fn only_shows(command: &str) -> bool {
             && matches!(words.next(), Some("diff" | "show" | "log" | "grep" | "blame")))
 }
 
-/// Ids of what a command made: a commit, a pull request.
+/// Adds the ids of what a command created: a commit, a pull request.
 fn made(command: &str, text: &str, out: &mut Vec<(FactKind, String)>) {
     if command.contains("git commit")
         || command.contains("git merge")
@@ -116,8 +92,8 @@ fn made(command: &str, text: &str, out: &mut Vec<(FactKind, String)>) {
     }
 }
 
-/// Error codes, and the first place of the project's own code that they name. Of a stack, the root
-/// cause counts: the frames are passed over.
+/// Adds error codes, and the first location in the project's own code. Of a stack trace, only the
+/// root cause counts: frames are skipped.
 fn errors(text: &str, out: &mut Vec<(FactKind, String)>) {
     let Some(signs) = SIGNS.as_ref() else { return };
     let mut codes: Vec<String> = Vec::new();
@@ -144,7 +120,7 @@ fn errors(text: &str, out: &mut Vec<(FactKind, String)>) {
             place = path.map(|t| t.text.to_owned());
         }
     }
-    // The first error is often the cause of the others; what came last is the outcome.
+    // The first error is often the cause of the others; the last one is the outcome.
     if codes.len() > MOST_ERRORS {
         codes.drain(1..codes.len() + 1 - MOST_ERRORS);
     }
@@ -152,7 +128,7 @@ fn errors(text: &str, out: &mut Vec<(FactKind, String)>) {
     out.extend(place.map(|path| (FactKind::Path, path)));
 }
 
-/// The first and the last lines of a text.
+/// Returns the first and the last lines of a text.
 fn ends_of(text: &str) -> impl Iterator<Item = &str> {
     let mut head_end = 0;
     let mut head = Vec::new();
@@ -160,7 +136,7 @@ fn ends_of(text: &str) -> impl Iterator<Item = &str> {
         head_end += line.len();
         head.push(line.trim_end());
     }
-    let rest = text.get(head_end..).unwrap_or_default();
+    let rest = text.slice(head_end..);
     let mut tail: Vec<&str> = rest.lines().rev().take(LINES).collect();
     tail.reverse();
     head.into_iter().chain(tail)

@@ -1,20 +1,22 @@
-//! Constraints that were taken back, decisions that were reversed, values that changed.
+//! Withdrawn constraints, reversed decisions, changed values.
 
+use ctx_core::text::Slice;
+use ctx_text::WordList;
 use std::collections::HashMap;
 
 use super::passages::Passage;
 use crate::FactKind;
 use crate::text::{Gist, gist, is_cjk};
 
-/// What a statement says, to be compared with others.
+/// The content of a statement, for comparison with others.
 #[derive(Clone, Debug)]
 pub(crate) struct Words {
     gist: Gist,
-    /// Its words without those that hold a digit.
+    /// The words without a digit.
     plain: Vec<u64>,
-    /// Those that do, as they are written.
+    /// The words with a digit, as written.
     values: Vec<String>,
-    /// Whether it says that something is so now.
+    /// Whether it says that something holds now.
     is_news: bool,
 }
 
@@ -22,7 +24,7 @@ impl Words {
     pub(crate) fn of(text: &str) -> Self {
         let lower = text.chars().take(LONGEST).collect::<String>().to_lowercase();
         let (mut plain, mut values, mut is_news) = (String::new(), Vec::new(), false);
-        // Chinese has no blanks: what says "now", and "is", stands within a run of characters.
+        // Chinese has no spaces: the words for "now" and "is" are inside a run of characters.
         let mut spaced = String::with_capacity(lower.len() + 16);
         let mut wide = false;
         for c in lower.chars() {
@@ -52,12 +54,12 @@ impl Words {
         Self { gist: gist(&lower), plain: gist(&plain).words, values, is_news }
     }
 
-    /// Whether it gives something a new value without saying what: "现在改成 9090", "now it is 60s".
+    /// Whether it gives a new value without naming the thing: "现在改成 9090", "now it is 60s".
     pub(crate) fn only_renews(&self) -> bool {
         self.is_news && self.plain.is_empty() && self.values.len() == 1
     }
 
-    /// Whether both hold one value of one kind: 8080 and 9090, 30s and 60s.
+    /// Whether both contain one value of the same kind: 8080 and 9090, 30s and 60s.
     pub(crate) fn is_of_kind(&self, other: &Self) -> bool {
         let kind =
             |value: &String| -> String { value.chars().filter(|c| !c.is_ascii_digit()).collect() };
@@ -67,18 +69,18 @@ impl Words {
         }
     }
 
-    /// Whether it holds a number.
+    /// Whether it contains a number.
     pub(crate) fn has_value(&self) -> bool {
         !self.values.is_empty()
     }
 }
 
-/// Whether a demand that takes something back speaks of all that the older one demands.
+/// Whether a withdrawal covers everything that the older demand requires.
 pub(crate) fn takes_back(later: &Words, old: &Words) -> bool {
     whole(&later.gist, &old.gist)
 }
 
-/// Half of what the old one says is said again.
+/// Whether at least half of the old words occur in the later statement.
 fn whole(later: &Gist, old: &Gist) -> bool {
     let shared = later.words.iter().filter(|&&word| old.says(word)).count();
     let enough = shared * 2 >= old.words.len();
@@ -99,38 +101,22 @@ pub(crate) fn outdates(later: &Words, old: &Words) -> bool {
     shared > 0 && shared * 3 >= later.plain.len().max(old.plain.len()) * 2
 }
 
-/// What says in Chinese that something is so now. Longer ones first.
-const CHINESE_NEWS: &[&str] = &[
-    "现在",
-    "如今",
-    "目前",
-    "改成",
-    "改为",
-    "改到",
-    "变成",
-    "变为",
-    "换成",
-    "换为",
-    "调到",
-    "调成",
-    "调整为",
-    "升到",
-    "降到",
-];
-/// Words of Chinese that say that something is, and nothing of what.
+/// Chinese words that say that something holds now. Longer ones first.
+static CHINESE_NEWS: WordList = WordList::new("reversal.news");
+/// Chinese words that only express "is".
 const CHINESE_IS: &[&str] = &["设置为", "设为", "是", "为", "了", "已经", "已", "先", "用"];
 
-/// So much of a statement is compared.
+/// The maximum number of characters compared.
 const LONGEST: usize = 400;
 
-/// What is left of the weight of a passage that no longer holds.
+/// The factor applied to the weight of a passage that no longer holds.
 const LEFT: f32 = 0.2;
 
-/// Lowers the weight of what a later passage takes back. It does where both speak of the same and the
-/// later one says so ("actually", "算了"), or negates what the earlier one affirms.
+/// Lowers the weight of a passage that a later one withdraws: both have the same subject, and the
+/// later one says so ("actually", "算了") or negates what the earlier one affirms.
 pub(super) fn lower_reversed(passages: &mut Vec<Passage>) {
     let gists: Vec<Gist> = passages.iter().map(|passage| gist(&passage.text)).collect();
-    // By word, the passages so far that say it. A word of many passages tells nothing about two.
+    // For each word, the passages that contain it. A frequent word does not relate two of them.
     let mut sayers: HashMap<u64, Vec<usize>> = HashMap::new();
     let mut lowered = vec![false; passages.len()];
     let mut raised = vec![false; passages.len()];
@@ -169,7 +155,7 @@ pub(super) fn lower_reversed(passages: &mut Vec<Passage>) {
         if lowered {
             passage.weight *= LEFT;
         }
-        // What takes the place of a demand is one: "forget npm, switch to pnpm".
+        // The replacement of a demand is a demand: "forget npm, switch to pnpm".
         if raised && passage.kind == FactKind::Decision {
             passage.kind = FactKind::Constraint;
         }
@@ -178,7 +164,7 @@ pub(super) fn lower_reversed(passages: &mut Vec<Passage>) {
     passages.retain(|_| !withdrawn.next().unwrap_or_default());
 }
 
-/// Marks what holds another value by now.
+/// Marks passages that have another value by now.
 fn outdate(passages: &[Passage], withdrawn: &mut [bool]) {
     let valued = |passage: &Passage| {
         is_binding(passage.kind) && passage.text.contains(|c: char| c.is_ascii_digit())
@@ -189,10 +175,10 @@ fn outdate(passages: &[Passage], withdrawn: &mut [bool]) {
         .filter(|(_, passage)| valued(passage))
         .map(|(n, passage)| (n, Words::of(&passage.text)))
         .collect();
-    // What says "now" is rare; the newest of it are looked at.
+    // Statements with "now" are rare; the newest are examined.
     let news = all.iter().enumerate().rev().filter(|(_, (_, words))| words.is_news).take(COMPARED);
     for (at, (later, new)) in news {
-        for (old, words) in all.get(..at).unwrap_or_default().iter().rev().take(COMPARED) {
+        for (old, words) in all.slice(..at).iter().rev().take(COMPARED) {
             let before = passages[*old].at < passages[*later].at;
             let may = passages[*later].by_user || !passages[*old].by_user;
             withdrawn[*old] |= before && may && outdates(new, words);
@@ -200,7 +186,7 @@ fn outdate(passages: &[Passage], withdrawn: &mut [bool]) {
     }
 }
 
-/// So many values are compared with each other.
+/// The maximum number of values that are compared.
 const COMPARED: usize = 200;
 
 fn is_binding(kind: FactKind) -> bool {

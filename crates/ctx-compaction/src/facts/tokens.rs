@@ -1,5 +1,6 @@
-//! Tokens that must be kept, whoever mentions them.
+//! Required tokens, from any speaker.
 
+use ctx_text::WordList;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -9,18 +10,21 @@ use super::lines::{is_data, is_foreign, is_frame, prose_lines};
 use super::results::{command_of, of_result};
 use super::voices::Voice;
 use crate::text::{NormalForm, Token, normal_form, segments, strings, tokens};
-use crate::{Fact, FactKind, Said};
+use crate::{CitedMessage, FactKind, RequiredFact};
 
-/// So many tokens of one message are facts. What names more is a list.
+/// Names of arguments that are a location: a file, a folder, an address.
+static PLACES: WordList = WordList::new("arguments.places");
+
+/// The maximum number of tokens per message that are facts. A message with more is a list.
 const MOST_OF_USER: usize = 120;
 const MOST_OF_ASSISTANT: usize = 80;
 const MOST_OF_CALL: usize = 12;
-/// So much of a command line is looked at: what follows is mostly a script.
+/// The length of a command line that is examined; the rest is mostly a script.
 const COMMAND: Chars = Chars(600);
-/// Code of more lines is quoted, not said.
+/// Longer code is quoted, not said.
 const SHORT_CODE: usize = 15;
 
-/// Who mentions a token, and how much that weighs.
+/// The source of a token, which determines its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
     Read,
@@ -57,13 +61,13 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// None yet, of so many messages.
+    /// Creates an empty collection for `messages` messages.
     pub(super) fn new(messages: usize) -> Self {
         Self { messages, found: HashMap::default() }
     }
 
     /// Reads a message.
-    pub(super) fn read(&mut self, at: usize, one: &Said, voice: &Voice<'_>) {
+    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, voice: &Voice<'_>) {
         if one.pinned {
             let text = one.message.plain_text();
             self.spoken(at, &text, Source::User);
@@ -109,8 +113,8 @@ impl Tokens {
             count: 0,
             last: at,
         });
-        // The words are those of the weightiest source, of it the fullest; of a file the latest; and
-        // a status says best that it is one.
+        // The text comes from the source of highest weight, and is its longest form, but for a file
+        // the latest, and for a status the form that says it is one.
         let fuller = match kind {
             FactKind::Path => true,
             FactKind::ErrorCode => text.starts_with("HTTP") || is_digits(&mention.text),
@@ -124,13 +128,13 @@ impl Tokens {
         mention.last = at;
     }
 
-    /// What a person or the model wrote.
+    /// Adds the tokens of text by a person or the model.
     fn spoken(&mut self, at: usize, text: &str, source: Source) {
         let mut left = if source == Source::User { MOST_OF_USER } else { MOST_OF_ASSISTANT };
         for segment in segments(text) {
             let words = text.get(segment.range.clone()).unwrap_or_default();
             let long = segment.is_code && words.lines().count() > SHORT_CODE;
-            // A model's long code is what it wrote to files; a user's is a log or a configuration.
+            // Long code of a model was written to files; a user's is a log or a configuration.
             if long && source == Source::Assistant {
                 continue;
             }
@@ -171,10 +175,10 @@ impl Tokens {
         }
     }
 
-    /// Paths and addresses of a command line.
+    /// Adds the paths and addresses of a command line.
     fn command(&mut self, at: usize, command: &str, source: Source) {
         let head = ctx_core::text::head(command, COMMAND);
-        // What stands at the cut may be half a word, and what follows `<<` is a document.
+        // A word at the cut may be incomplete, and the text after `<<` is a document.
         let whole = if head.len() == command.len() { head.len() + 1 } else { head.len() };
         let command = head.split("<<").next().unwrap_or_default();
         let found = tokens(command).into_iter().filter(|token| {
@@ -189,27 +193,27 @@ impl Tokens {
         }
     }
 
-    /// The facts.
-    pub(super) fn into_facts(self, said: &[Said]) -> Vec<Fact> {
+    /// Returns the facts.
+    pub(super) fn into_facts(self, said: &[CitedMessage]) -> Vec<RequiredFact> {
         let last = self.messages.max(1) as f32;
         let facts = self.found.into_values().filter_map(|mention| {
             let often = 0.02 * (mention.count.min(10)) as f32;
             let late = 0.2 * (mention.last + 1) as f32 / last;
             let weight = (mention.source.weight() + often + late).min(1.0);
             let entry = said.get(mention.last)?.id.clone();
-            Some(Fact { kind: mention.kind, text: mention.text, entry, weight })
+            Some(RequiredFact { kind: mention.kind, text: mention.text, entry, weight })
         });
         facts.collect()
     }
 }
 
-/// Whether a token of such a place must be kept.
+/// Whether a token from this source is required.
 fn matters(token: &Token<'_>, source: Source, in_code: bool, long: bool) -> bool {
     let user = source == Source::User;
     match token.kind {
         FactKind::Path | FactKind::Url => !token.text.starts_with("/dev/null"),
         FactKind::ErrorCode => user || !in_code,
-        // Digits among data are times and counters.
+        // Digits in data are times and counters.
         FactKind::Id => (user || !in_code) && !(long && is_digits(token.text)),
         FactKind::Number => {
             let bare = token.text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b','));
@@ -230,23 +234,23 @@ fn is_digits(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Of what is only counted, two digits say more than "some".
+/// Whether a count has two digits or more; a smaller one says little more than "some".
 fn is_large(text: &str) -> bool {
     text.bytes().filter(u8::is_ascii_digit).count() >= 2
         && !text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Lines that nobody wrote.
+/// Generated lines of a text.
 struct OddLines {
-    /// Frames of a stack that are passed over.
+    /// Stack frames to skip.
     passed: Vec<Range<usize>>,
     /// Lines of data.
     data: Vec<Range<usize>>,
 }
 
 impl OddLines {
-    /// Of the frames of a stack, the first of the project's own code stays, and where Python prints
-    /// them, the last.
+    /// Finds the generated lines. Of the frames of a stack trace, the first in the project's own
+    /// code is kept; in Python, where it comes last, the last one.
     fn of(text: &str) -> Self {
         let mut frames: Vec<(Range<usize>, bool, bool)> = Vec::new();
         let mut data = Vec::new();
@@ -268,7 +272,7 @@ impl OddLines {
         Self { passed: passed.map(|(_, (range, ..))| range).collect(), data }
     }
 
-    /// Whether a token stands among data; nothing where it is passed over.
+    /// Whether a token is in data; `None` if its line is skipped.
     fn place(&self, token: &Token<'_>) -> Option<bool> {
         let holds = |ranges: &[Range<usize>]| {
             let at = ranges.partition_point(|range| range.end <= token.range.start);
@@ -278,7 +282,7 @@ impl OddLines {
     }
 }
 
-/// Whether a tool of that name changes files.
+/// Whether the tool with this name changes files.
 fn changes(tool: &str) -> bool {
     let lower = tool.to_ascii_lowercase();
     ["write", "edit", "patch", "create", "replace", "insert", "update", "move", "delete", "rename"]
@@ -286,35 +290,12 @@ fn changes(tool: &str) -> bool {
         .any(|verb| lower.contains(verb))
 }
 
-/// Whether an argument of that name is a place: a file, a folder, an address.
+/// Whether the argument with this name is a location: a file, a folder, an address.
 fn is_place(key: &str) -> bool {
-    matches!(
-        key,
-        "path"
-            | "paths"
-            | "file"
-            | "files"
-            | "file_path"
-            | "filePath"
-            | "filepath"
-            | "filename"
-            | "file_name"
-            | "notebook_path"
-            | "target_file"
-            | "absolute_path"
-            | "dir"
-            | "directory"
-            | "dir_path"
-            | "cwd"
-            | "workdir"
-            | "url"
-            | "uri"
-            | "source"
-            | "destination"
-    )
+    PLACES.contains(&key)
 }
 
-/// The files that a patch names: `*** Update File: a`, `+++ b/a`.
+/// Returns the files that a patch names: `*** Update File: a`, `+++ b/a`.
 fn patched(patch: &str) -> impl Iterator<Item = &str> {
     patch.lines().take(2_000).filter_map(|line| {
         let name = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/"]

@@ -1,32 +1,32 @@
-//! Who says what in a message.
+//! The speakers within a message.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use ctx_core::{Block, Message, Role, ToolCall};
 
-use crate::Said;
+use crate::CitedMessage;
 use crate::text::spoken;
 
-/// The words of one message, by who is behind them.
+/// The text of one message, by speaker.
 #[derive(Debug, Default)]
 pub(super) struct Voice<'a> {
-    /// What the user wrote, without what programs put around it.
+    /// The user's text, without what programs add.
     pub(super) user: Cow<'a, str>,
-    /// What the assistant wrote.
+    /// The assistant's text.
     pub(super) assistant: Cow<'a, str>,
-    /// The calls that the results in this message answer, as far as they are known.
+    /// The calls that the results in this message answer, if known.
     pub(super) answered: Vec<Option<&'a ToolCall>>,
 }
 
-/// All messages' words, and the calls that results belong to.
+/// The text of all messages, and the calls that results belong to.
 pub(super) struct Voices<'a> {
-    said: &'a [Said],
+    said: &'a [CitedMessage],
     calls: HashMap<&'a str, &'a ToolCall, foldhash::fast::FixedState>,
 }
 
 impl<'a> Voices<'a> {
-    pub(super) fn of(said: &'a [Said]) -> Self {
+    pub(super) fn of(said: &'a [CitedMessage]) -> Self {
         let mut calls = HashMap::default();
         for call in said.iter().flat_map(|one| one.message.tool_calls()) {
             calls.insert(&*call.id, call);
@@ -54,7 +54,7 @@ impl<'a> Voices<'a> {
     }
 }
 
-/// The text blocks of a message, without a copy where there is only one.
+/// Returns the text blocks of a message, without a copy if there is only one.
 fn text(message: &Message) -> Cow<'_, str> {
     let mut texts = message.blocks.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.as_str()),
@@ -67,7 +67,7 @@ fn text(message: &Message) -> Cow<'_, str> {
     }
 }
 
-/// What the user wrote. Each block is looked at on its own: agents add theirs as blocks too.
+/// Returns the user's own text. Each block is examined separately, as agents add blocks too.
 pub(super) fn own_words(message: &Message) -> Cow<'_, str> {
     let mut out = Cow::Borrowed("");
     for block in &message.blocks {

@@ -1,37 +1,37 @@
-//! Where history is cut.
+//! Decides where history is cut.
 
 use ctx_core::Tokens;
 
 use crate::chunk::boundaries;
-use crate::{Config, History, Limits};
+use crate::{Config, History, PlanLimits};
 
-use super::room::RequestRoom;
+use super::budget::RequestBudget;
 
-/// A tool result counts as at least this much when it is asked whether shortened results would fit.
+/// The minimum size of a truncated tool result, in the check whether truncated results would fit.
 const LEAST_RESULT: Tokens = Tokens(64);
 
-/// The places where a history can be cut, and what would stay.
-pub(super) struct Cuts {
-    /// For each item whether the history can be cut before it.
+/// The possible cuts of a history, and what each would keep.
+pub(super) struct CutPoints {
+    /// For each item, whether the history can be cut before it.
     can: Vec<bool>,
-    /// Tokens from each item to the end; one more than there are items.
+    /// Tokens from each item to the end; one element more than items.
     kept: Vec<Tokens>,
-    /// The same with tool results shortened as far as makes sense.
+    /// The same with tool results truncated as far as is useful.
     least: Vec<Tokens>,
-    /// Tokens of the items before each that stay all the same.
+    /// Tokens of the items before each position that stay anyway.
     staying: Vec<Tokens>,
-    room: RequestRoom,
+    budget: RequestBudget,
 }
 
-impl Cuts {
-    pub(super) fn of(history: &History, room: &RequestRoom) -> Self {
+impl CutPoints {
+    pub(super) fn of(history: &History, budget: &RequestBudget) -> Self {
         let items = &history.items;
         let groups: Vec<u32> = items.iter().map(|item| item.group).collect();
         let mut can = boundaries(items.len(), &groups);
         if let Some(first) = can.first_mut() {
             *first = false;
         }
-        // A result without its call can't begin a request, as long as there is another choice.
+        // A result without its call cannot begin a request if another choice exists.
         let begins: Vec<bool> =
             can.iter().zip(items).map(|(&can, item)| can && !item.is_results()).collect();
         let can = if begins.contains(&true) { begins } else { can };
@@ -46,26 +46,26 @@ impl Cuts {
         for (at, item) in items.iter().enumerate() {
             staying[at + 1] = staying[at] + if item.stays { item.tokens } else { Tokens::ZERO };
         }
-        Self { can, kept, least, staying, room: *room }
+        Self { can, kept, least, staying, budget: *budget }
     }
 
-    /// Tokens of what is kept by a cut.
+    /// Returns the tokens kept by a cut.
     pub(super) fn kept(&self, cut: usize) -> Tokens {
         self.kept[cut]
     }
 
-    /// Tokens of what stays although it is before a cut.
+    /// Returns the tokens that stay although they are before a cut.
     pub(super) fn staying(&self, cut: usize) -> Tokens {
         self.staying[cut]
     }
 
-    /// The cut, or why there is none. `demanded`: one is made even where all could stay, or where
-    /// it parts a user message from its answer against the configuration.
+    /// Finds the cut, or the reason why there is none. With `demanded`, one is made even if all
+    /// fits, or if it separates a user message from its answer against the configuration.
     pub(super) fn find(
         &self,
         history: &History,
         config: &Config,
-        limits: Limits,
+        limits: PlanLimits,
         demanded: bool,
     ) -> Result<usize, String> {
         let len = history.items.len();
@@ -79,7 +79,7 @@ impl Cuts {
         if from == 0 && self.fits(0) {
             if !demanded {
                 return Err(format!(
-                    "all {len} messages ({} tokens) are among those that stay",
+                    "all {len} messages ({} tokens) fit and are kept",
                     self.kept(0)
                 ));
             }
@@ -97,7 +97,9 @@ impl Cuts {
             let whole = self.whole_turns(from, &before_user);
             match whole {
                 None if !demanded => {
-                    return Err("no cut leaves each message of the user with its answer".to_owned());
+                    return Err(
+                        "every cut would separate a user message from its answer".to_owned()
+                    );
                 }
                 None => self.within(from, &self.can),
                 found => found,
@@ -106,8 +108,8 @@ impl Cuts {
         found.ok_or_else(|| "all messages belong to one tool call and its results".to_owned())
     }
 
-    /// Where the policy would cut; 0 if it keeps everything.
-    fn wanted(&self, history: &History, config: &Config, limits: Limits) -> usize {
+    /// Returns the cut that the configuration asks for; 0 if it keeps everything.
+    fn wanted(&self, history: &History, config: &Config, limits: PlanLimits) -> usize {
         let items = &history.items;
         let newest = |count: u32| items.len().saturating_sub(count as usize);
         if limits.emergency {
@@ -127,8 +129,8 @@ impl Cuts {
         (0..items.len()).rev().find(|&at| self.kept(at) >= keep).unwrap_or(0)
     }
 
-    /// Where to cut when all could stay: so that about half goes, at the beginning of a turn if one
-    /// begins there about.
+    /// Finds the cut if everything fits: about half is removed, at the beginning of a turn if one
+    /// is near.
     fn half(&self, history: &History) -> usize {
         let [least, half, most] = [0.25, 0.5, 0.75].map(|share| self.kept(0).scale(share));
         let is_about = |at: &usize| (least..=most).contains(&self.kept(*at));
@@ -138,14 +140,15 @@ impl Cuts {
         turn.or_else(first).unwrap_or(1)
     }
 
-    /// The first place from `from` on that keeps what fits, else the one that keeps least.
+    /// Returns the first position from `from` on that keeps what fits, else the one that keeps
+    /// least.
     fn within(&self, from: usize, places: &[bool]) -> Option<usize> {
         let all = || (0..places.len()).filter(|&at| places[at]);
         all().find(|&at| at >= from && self.fits(at)).or_else(|| all().next_back())
     }
 
-    /// As [`Cuts::within`], but earlier places are better than none; and one that keeps too much
-    /// is only good enough if shortened tool results make it fit.
+    /// Like [`CutPoints::within`], but falls back to earlier positions. One that keeps too much is
+    /// accepted only if truncated tool results make it fit.
     fn whole_turns(&self, from: usize, places: &[bool]) -> Option<usize> {
         let all = || (0..places.len()).filter(|&at| places[at]);
         all()
@@ -155,14 +158,14 @@ impl Cuts {
     }
 
     fn fits(&self, cut: usize) -> bool {
-        self.has_room(self.kept[cut], self.staying[cut])
+        self.within_budget(self.kept[cut], self.staying[cut])
     }
 
     fn fits_shortened(&self, cut: usize) -> bool {
-        self.has_room(self.least[cut], self.staying[cut])
+        self.within_budget(self.least[cut], self.staying[cut])
     }
 
-    fn has_room(&self, kept: Tokens, staying: Tokens) -> bool {
-        kept <= self.room.kept && kept + staying <= self.room.messages
+    fn within_budget(&self, kept: Tokens, staying: Tokens) -> bool {
+        kept <= self.budget.kept && kept + staying <= self.budget.messages
     }
 }

@@ -1,22 +1,17 @@
-//! Keeping untrusted text inside its fence.
+//! Keeps untrusted text inside its fence.
 
-/// Tags that mean something in our prompts and in stored summaries.
-const TAGS: [&str; 7] = [
-    "conversation",
-    "previous-summary",
-    "partial-summary",
-    "summary",
-    "focus",
-    "instructions",
-    "system",
-];
+use ctx_core::text::Slice;
+use ctx_text::WordList;
 
-/// `text` between tags that cannot be closed from inside.
+/// Tags with a meaning in ctx's prompts and in stored summaries.
+static TAGS: WordList = WordList::new("tags.own");
+
+/// Wraps `text` in tags that cannot be closed from inside.
 pub(crate) fn fenced(tag: &str, text: &str) -> String {
     format!("<{tag}>\n{}\n</{tag}>\n\n", escaped(text, &TAGS).trim_end())
 }
 
-/// Something a person wishes for: at most `max` characters, on one line, between tags.
+/// Wraps a user's instruction in tags: at most `max` characters, on one line.
 pub(crate) fn wish(tag: &str, text: &str, max: usize) -> String {
     let line: String = text
         .chars()
@@ -27,9 +22,9 @@ pub(crate) fn wish(tag: &str, text: &str, max: usize) -> String {
     format!("<{tag}>{}</{tag}>", escaped(line.trim(), &TAGS))
 }
 
-/// Writes `<` as `&lt;` wherever it begins one of `tags`, opening or closing, in any case and with
-/// any white space in between, or a control token of a chat template (`<|im_start|>`). All other
-/// text stays as it is, so that code survives: also `Vec<Summary>`, which opens no tag.
+/// Escapes `<` as `&lt;` where it begins one of `tags`, opening or closing, in any case and with
+/// any white space inside, or a control token of a chat template (`<|im_start|>`). All other text
+/// is unchanged, so that code survives, such as `Vec<Summary>`, which is not a tag.
 pub(crate) fn escaped(text: &str, tags: &[&str]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -47,11 +42,11 @@ pub(crate) fn escaped(text: &str, tags: &[&str]) -> String {
     out
 }
 
-/// How long the name of a control token is at most.
+/// The maximum length of a control token's name.
 const LONGEST_TOKEN: usize = 64;
 
 fn begins_tag(behind: &str, tags: &[&str]) -> bool {
-    // The next `<` ends it, so that all of them together look at each character once.
+    // The next `<` ends the search, so that every character is examined only once in total.
     let seen = behind.chars().take_while(|&c| c != '<').filter(|&c| !is_unseen(c));
     let mut seen = seen.skip_while(|c| c.is_whitespace()).peekable();
     if seen.next_if_eq(&'|').is_some() {
@@ -67,13 +62,13 @@ fn begins_tag(behind: &str, tags: &[&str]) -> bool {
         seen.skip_while(|&c| c == '/' || c.is_whitespace()).take(longest + 1).collect();
     tags.iter().any(|tag| {
         let end = name.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
-        // `<systemd>` is no `<system>`.
+        // `<systemd>` is not `<system>`.
         end && !name[tag.len()..].starts_with(|c: char| c.is_alphanumeric() || "-_.".contains(c))
     })
 }
 
-/// Characters that are not seen and not needed to show any text: zero-width spaces, marks that turn
-/// the direction of text, and Unicode tags. They are taken out of what is stored.
+/// Whether a character is invisible and not needed to display text: zero-width spaces,
+/// bidirectional controls and Unicode tags. They are removed from stored text.
 pub(crate) fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
@@ -81,9 +76,9 @@ pub(crate) fn is_invisible(c: char) -> bool {
         | '\u{e0000}'..='\u{e00ff}')
 }
 
-/// Whether a reader passes over a character: control characters and what Unicode calls default
-/// ignorable. Joiners and variation selectors are among them, which emoji and scripts need, so they
-/// stay in the text; but they part no word.
+/// Whether a reader does not see a character: control characters and what Unicode calls default
+/// ignorable. This includes joiners and variation selectors, which emoji and scripts need, so they
+/// stay in the text, but they do not separate words.
 fn is_unseen(c: char) -> bool {
     let is_needed = matches!(c,
         '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -99,7 +94,7 @@ fn is_line_break(c: char) -> bool {
     )
 }
 
-/// How the serialised conversation says who speaks.
+/// The role markers of a serialised conversation.
 const ROLES: [&str; 6] = [
     "[User]:",
     "[Assistant]:",
@@ -109,15 +104,14 @@ const ROLES: [&str; 6] = [
     "[System]:",
 ];
 
-/// How it says where a message comes from, and what stands for one that is too large.
+/// The markers of a citation and of a message that is too large.
 const CITATION: &str = "[e:";
 const OMITTED: &str = "[Large ";
 
-/// How much of a line is looked at for a citation.
+/// The length of a line that is searched for a citation.
 const LONGEST_CITATION: usize = 400;
 
-/// Whether a line says who speaks, as each message of the serialised conversation does, behind its
-/// citation or without one.
+/// Whether a line begins with a role marker, with or without a citation before it.
 pub(crate) fn is_role_marker(line: &str) -> bool {
     let line = line.trim_start_matches(|c: char| c.is_whitespace() || c == '\\');
     let is_role = |text: &str| ROLES.iter().any(|role| begins_marker(text, role));
@@ -129,14 +123,14 @@ pub(crate) fn is_role_marker(line: &str) -> bool {
 }
 
 /// Puts a `\` before what looks like a role marker or a citation at the beginning of a line, so
-/// that a message cannot speak for somebody else. `None` where nothing does.
+/// that a message cannot impersonate another role. `None` if there is none.
 pub(crate) fn without_markers(text: &str) -> Option<String> {
     let mut out = String::new();
     let mut copied = 0;
     let mut at_start = true;
     for (at, c) in text.char_indices() {
-        if at_start && c == '[' && looks_like_marker(text.get(at..).unwrap_or_default()) {
-            out.push_str(text.get(copied..at).unwrap_or_default());
+        if at_start && c == '[' && looks_like_marker(text.slice(at..)) {
+            out.push_str(text.slice(copied..at));
             out.push('\\');
             copied = at;
         }
@@ -145,7 +139,7 @@ pub(crate) fn without_markers(text: &str) -> Option<String> {
     if copied == 0 && out.is_empty() {
         return None;
     }
-    out.push_str(text.get(copied..).unwrap_or_default());
+    out.push_str(text.slice(copied..));
     Some(out)
 }
 
@@ -153,8 +147,8 @@ fn looks_like_marker(text: &str) -> bool {
     ROLES.into_iter().chain([CITATION, OMITTED]).any(|marker| begins_marker(text, marker))
 }
 
-/// Whether a line begins with `marker`, in any case, with blanks put in, and whatever is not seen.
-/// Where the marker has a blank, the line must have one. The end of the line ends it.
+/// Whether a line begins with `marker`, ignoring case, added spaces and invisible characters. A
+/// space in the marker is required.
 fn begins_marker(text: &str, marker: &str) -> bool {
     let seen = text.chars().take_while(|&c| !is_line_break(c)).filter(|&c| !is_unseen(c));
     let mut seen = seen.peekable();

@@ -1,17 +1,21 @@
-//! What a model is told. The texts stand in files beside this one.
+//! The prompts for models. The texts are in files next to this one.
 
 mod fence;
+mod serialize;
 
 use ctx_core::{IdentifierPolicy, SummaryRequest, Tokens};
 
-use crate::Job;
+use crate::SummaryJob;
+
+pub use serialize::{SerializeOptions, serialize};
 
 pub(crate) use fence::{escaped, fenced, is_invisible, is_role_marker, without_markers};
+pub(crate) use serialize::{oversized_note, serialize_disarmed};
 
-/// The longest focus that is passed on, in code points (OpenClaw).
+/// The maximum length of the focus, in code points (OpenClaw).
 pub const MAX_FOCUS_CHARS: usize = 800;
 
-/// The longest instructions taken from the configuration, in code points.
+/// The maximum length of configured instructions, in code points.
 const MAX_INSTRUCTION_CHARS: usize = 2_000;
 
 const SYSTEM: &str = include_str!("system.md");
@@ -29,25 +33,25 @@ const PRESERVE: &str = include_str!("identifiers_preserve.md");
 const ANONYMIZE: &str = include_str!("identifiers_anonymize.md");
 const CITATIONS: &str = include_str!("citations.md");
 
-/// What a text is a summary of.
+/// What is summarised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// The history of a session.
     History,
     /// The beginning of a turn whose end is kept.
     TurnPrefix,
-    /// A branch that was left.
+    /// A branch that the user left.
     Branch,
 }
 
 /// The prompts of one job.
 pub(crate) struct Prompts {
-    /// What holds for every summary of the job: identifiers, citations, the user's focus.
+    /// Instructions for every summary of the job: identifiers, citations, the user's focus.
     wishes: String,
 }
 
 impl Prompts {
-    pub(crate) fn of(job: &Job) -> Self {
+    pub(crate) fn of(job: &SummaryJob) -> Self {
         let mut wishes = String::new();
         let texts = [identifiers(job), Some(CITATIONS.trim_end().to_owned()), focus(job)];
         for text in texts.into_iter().flatten() {
@@ -57,7 +61,7 @@ impl Prompts {
         Self { wishes }
     }
 
-    /// A request for a summary of `conversation`, together with what `previous` says.
+    /// Builds a request to summarise `conversation` and update `previous`.
     pub(crate) fn summary(
         &self,
         subject: Subject,
@@ -86,19 +90,19 @@ impl Prompts {
         self.request(prompt, &task, max)
     }
 
-    /// A request to make one summary of several.
+    /// Builds a request to merge several summaries into one.
     pub(crate) fn merge(&self, parts: &[String], max: Tokens) -> SummaryRequest {
         let prompt: String = parts.iter().map(|part| fenced("partial-summary", part)).collect();
         let task = [MERGE, "\n", SECTIONS, "\n", CRITICAL_CONTEXT].concat();
         self.request(prompt, &task, max)
     }
 
-    /// A request to shorten a summary.
+    /// Builds a request to shorten a summary.
     pub(crate) fn condense(&self, summary: &str, max: Tokens) -> SummaryRequest {
         self.request(fenced("previous-summary", summary), CONDENSE, max)
     }
 
-    /// The largest prompt without its material.
+    /// Returns the longest prompt, without its material.
     pub(crate) fn longest(&self) -> String {
         let request = self.summary(Subject::Branch, "", Some(""), Tokens(u32::MAX));
         let mut text = request.system + &request.prompt;
@@ -109,15 +113,15 @@ impl Prompts {
     fn request(&self, mut prompt: String, task: &str, max: Tokens) -> SummaryRequest {
         prompt.push_str(task.trim_end());
         prompt.push_str(&self.wishes);
-        // Models overshoot what they are told; what they may write at most is a bound of its own.
+        // Models overshoot the stated length; the output limit is a separate bound.
         let wanted = max.scale(0.8);
         prompt.push_str(&format!("\n\nWrite at most {wanted} tokens."));
         SummaryRequest { system: SYSTEM.trim_end().to_owned(), prompt, max_tokens: max }
     }
 }
 
-/// What the summary shall do with identifiers. The caller's wishes come before the configuration's.
-fn identifiers(job: &Job) -> Option<String> {
+/// Returns the identifier instructions. The caller's take precedence over the configuration's.
+fn identifiers(job: &SummaryJob) -> Option<String> {
     let policy = job.instructions.identifier_policy.unwrap_or(job.config.identifier_policy);
     let given = job
         .instructions
@@ -133,7 +137,7 @@ fn identifiers(job: &Job) -> Option<String> {
         IdentifierPolicy::Off => return None,
         IdentifierPolicy::Anonymize => Some(ANONYMIZE),
         IdentifierPolicy::Preserve => Some(PRESERVE),
-        // Without instructions the safe choice is to lose nothing.
+        // Without instructions, losing nothing is the safe choice.
         IdentifierPolicy::Custom if given.is_none() => Some(PRESERVE),
         IdentifierPolicy::Custom => None,
     };
@@ -142,8 +146,8 @@ fn identifiers(job: &Job) -> Option<String> {
     Some(parts.join("\n\n"))
 }
 
-/// What the summary shall dwell on: the wish of this call, then that of the configuration.
-fn focus(job: &Job) -> Option<String> {
+/// Returns the focus of the summary: the request's, then the configuration's.
+fn focus(job: &SummaryJob) -> Option<String> {
     let wishes = [
         (job.focus.as_deref(), MAX_FOCUS_CHARS),
         (job.config.custom_instructions.as_deref(), MAX_INSTRUCTION_CHARS),

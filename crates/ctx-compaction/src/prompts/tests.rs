@@ -5,10 +5,10 @@ use ctx_core::{Counter, IdentifierPolicy};
 use super::*;
 use crate::Config;
 
-fn job(config: Config, focus: Option<&str>) -> Job {
-    Job {
+fn job(config: Config, focus: Option<&str>) -> SummaryJob {
+    SummaryJob {
         config: Arc::new(config),
-        said: Arc::new([]),
+        messages: Arc::new([]),
         sizes: Vec::new(),
         groups: Vec::new(),
         turn_start: None,
@@ -75,6 +75,6 @@ fn every_prompt_says_what_it_must() {
         rest = behind;
     }
     assert!(history.contains("Keep:") && history.contains("Leave out:"));
-    // A prompt without a previous summary does not speak of one.
+    // A prompt without a previous summary does not mention one.
     assert!(!history.contains("previous-summary"), "{history}");
 }

@@ -1,34 +1,34 @@
-//! Puts missing facts into a summary.
+//! Adds missing facts to a summary.
 
 use ctx_core::{Counter, Tokens};
 
-use super::Repair;
+use super::RepairOptions;
 use super::outline::Outline;
 use crate::structured::Field;
-use crate::{Fact, FactKind};
+use crate::{FactKind, RequiredFact};
 
-/// So many tokens share a line.
+/// The maximum number of tokens that share a line.
 const PER_LINE: usize = 16;
-/// The heading for what belongs nowhere else.
+/// The heading for facts that belong to no other section.
 const FALLBACK: &str = "## Critical Context";
 
-/// What a fact costs by itself: its words and its citation.
-fn cost(fact: &Fact, counter: &Counter) -> Tokens {
+/// Returns the cost of a fact on its own line: its words and its citation.
+fn cost(fact: &RequiredFact, counter: &Counter) -> Tokens {
     counter.text(&format!("- {}{} [e:{}]\n", label(fact.kind), fact.text, fact.entry))
 }
 
-/// The text with as many of the facts as fit, the first ones first. A fact too large for what is left
-/// is passed over for smaller ones.
-pub(super) fn add(text: &str, missing: &[&Fact], how: &Repair<'_>) -> String {
+/// Adds as many of the facts as fit, in order. A fact that is too large for the remaining budget is
+/// skipped for smaller ones.
+pub(super) fn add(text: &str, missing: &[&RequiredFact], how: &RepairOptions<'_>) -> String {
     if missing.is_empty() {
         return text.to_owned();
     }
     let costs: Vec<Tokens> = missing.iter().map(|fact| cost(fact, how.counter)).collect();
-    // What holds no letter and no digit would never be found again.
-    let says = |fact: &&Fact| fact.text.contains(char::is_alphanumeric);
+    // A fact without a letter or digit could never be found again.
+    let says = |fact: &&RequiredFact| fact.text.contains(char::is_alphanumeric);
     let mut chosen = vec![false; missing.len()];
     let mut best = text.to_owned();
-    // Several facts in one line cost less than each by itself, so that what is left is filled up.
+    // Facts that share a line cost less than estimated, so the remaining budget is filled again.
     for _ in 0..12 {
         let mut room = how.budget - how.size(&best);
         let mut added: Vec<usize> = Vec::new();
@@ -45,13 +45,13 @@ pub(super) fn add(text: &str, missing: &[&Fact], how: &Repair<'_>) -> String {
     best
 }
 
-/// Adds as many of `added` as really fit, and says what came of it.
+/// Adds as many of `added` as really fit, and returns the result.
 fn fitting(
     text: &str,
-    missing: &[&Fact],
+    missing: &[&RequiredFact],
     chosen: &mut [bool],
     mut added: Vec<usize>,
-    how: &Repair<'_>,
+    how: &RepairOptions<'_>,
 ) -> Option<String> {
     while !added.is_empty() {
         added.iter().for_each(|&at| chosen[at] = true);
@@ -62,20 +62,21 @@ fn fitting(
             return Some(longer);
         }
         added.iter().for_each(|&at| chosen[at] = false);
-        // The new heading, if there is one, is all that the costs do not know of.
+        // The costs do not include a new heading, if there is one.
         let fewer = added.len() - added.len().div_ceil(8);
         added.truncate(fewer);
     }
     None
 }
 
-/// The text with these facts, each where it belongs.
-pub(super) fn compose(text: &str, facts: &[&Fact]) -> String {
+/// Returns the text with these facts, each in its section.
+pub(super) fn compose(text: &str, facts: &[&RequiredFact]) -> String {
     let outline = Outline::of(text);
     let mut inserts: Vec<(usize, String)> = Vec::new();
     let mut elsewhere = String::new();
     for kind in FactKind::ALL {
-        let own: Vec<&Fact> = facts.iter().filter(|fact| fact.kind == kind).copied().collect();
+        let own: Vec<&RequiredFact> =
+            facts.iter().filter(|fact| fact.kind == kind).copied().collect();
         if own.is_empty() {
             continue;
         }
@@ -124,7 +125,7 @@ pub(super) fn compose(text: &str, facts: &[&Fact]) -> String {
     out
 }
 
-/// A blank line, unless there is one or nothing stands before.
+/// Adds a blank line, unless there is one or the text is empty.
 fn open_section(out: &mut String) {
     if out.is_empty() {
         return;
@@ -143,7 +144,7 @@ fn field(kind: FactKind) -> Field {
     }
 }
 
-/// What stands before a fact outside of its own section.
+/// Returns the label of a fact outside of its own section.
 fn label(kind: FactKind) -> &'static str {
     match kind {
         FactKind::Pinned => "Pinned: ",
@@ -162,7 +163,7 @@ fn label(kind: FactKind) -> &'static str {
     }
 }
 
-/// What a line says of a passage that was added: the words between its label and its citation.
+/// Returns the passage in an added line: the words between its label and its citation.
 pub(super) fn added_passage(line: &str) -> Option<&str> {
     let words = line.trim_end().strip_prefix("- ")?;
     let (words, _) = words.rsplit_once(" [e:")?;
@@ -170,16 +171,16 @@ pub(super) fn added_passage(line: &str) -> Option<&str> {
     Some(labels.find_map(|label| words.strip_prefix(label)).unwrap_or(words))
 }
 
-/// Whether a line is one of those that facts of one kind share.
+/// Whether a line is shared by facts of one kind.
 pub(super) fn is_packed(line: &str) -> bool {
     let words = line.strip_prefix("- ").unwrap_or_default();
     let mut kinds = FactKind::ALL.into_iter().filter(|kind| !kind.is_passage());
     words.contains(" [e:") && kinds.any(|kind| words.starts_with(label(kind)))
 }
 
-/// The lines of facts of one kind. Passages have a line each, tokens share theirs, and those of one
-/// entry share its citation.
-fn lines(kind: FactKind, facts: &[&Fact], labelled: bool) -> String {
+/// Formats the lines of facts of one kind. Each passage has its own line; tokens share lines, and
+/// those of one entry share its citation.
+fn lines(kind: FactKind, facts: &[&RequiredFact], labelled: bool) -> String {
     let mut out = String::new();
     if kind.is_passage() {
         let label = if labelled { label(kind) } else { "" };
@@ -188,7 +189,7 @@ fn lines(kind: FactKind, facts: &[&Fact], labelled: bool) -> String {
         }
         return out;
     }
-    // In the order of their entries' first mention here, so that equal citations meet.
+    // In the order of their entries' first mention, so that equal citations are adjacent.
     let mut groups: indexmap::IndexMap<&str, Vec<&str>> = indexmap::IndexMap::new();
     for fact in facts {
         groups.entry(&*fact.entry).or_default().push(&fact.text);

@@ -1,19 +1,20 @@
-//! Takes out of a summary, or marks in it, what stands nowhere in its source.
+//! Removes or marks unsupported claims in a summary.
 
+use ctx_core::text::Slice;
 use std::ops::Range;
 
-use crate::grounds::citations;
+use crate::citations::citations;
 use crate::text::sentences;
-use crate::{Grounds, Invented};
+use crate::{SourceIndex, UnsupportedClaim};
 
-/// What is put behind something that could not be verified.
+/// The mark after an unsupported claim.
 const MARK: &str = " [unverified]";
 
-/// The summary without the smallest parts that hold something made up, or without the whole lines.
+/// Removes the smallest parts that contain unsupported claims, or the whole lines.
 pub(super) fn remove(
     summary: &str,
-    invented: &[Invented],
-    grounds: &Grounds,
+    invented: &[UnsupportedClaim],
+    grounds: &SourceIndex,
     whole_lines: bool,
 ) -> String {
     let cuts = invented.iter().map(|one| {
@@ -29,8 +30,8 @@ pub(super) fn remove(
     without(summary, cuts.collect())
 }
 
-/// A citation without the entries that do not exist.
-fn citation(one: &Invented, text: &str, grounds: &Grounds) -> (Range<usize>, String) {
+/// Returns a citation without the entries that do not exist.
+fn citation(one: &UnsupportedClaim, text: &str, grounds: &SourceIndex) -> (Range<usize>, String) {
     let cited = citations(&one.text);
     let known: Vec<_> =
         cited.iter().flat_map(|c| &c.ids).filter(|id| grounds.has_entry(id)).collect();
@@ -43,15 +44,15 @@ fn citation(one: &Invented, text: &str, grounds: &Grounds) -> (Range<usize>, Str
 }
 
 fn line_at(text: &str, at: usize) -> Range<usize> {
-    let before = text.get(..at).unwrap_or_default();
+    let before = text.slice(..at);
     let start = before.rfind('\n').map_or(0, |at| at + 1);
-    let rest = text.get(at..).unwrap_or_default();
+    let rest = text.slice(at..);
     let end = rest.find('\n').map_or(text.len(), |len| at + len + 1);
     start..end
 }
 
-/// The item of a list in one line, the sentence, or the line that holds `range`; of a heading, only
-/// the range itself.
+/// Returns the inline list item, the sentence, or the line that contains `range`; in a heading,
+/// only the range itself.
 fn smallest(text: &str, line: &Range<usize>, range: &Range<usize>) -> Range<usize> {
     let words = text.get(line.clone()).unwrap_or_default();
     if words.trim_start().starts_with('#') {
@@ -71,8 +72,8 @@ fn smallest(text: &str, line: &Range<usize>, range: &Range<usize>) -> Range<usiz
     let place = own.iter().position(|s| s.start <= range.start && range.start < s.end);
     let others = own.iter().enumerate().any(|(at, s)| Some(at) != place && says(s));
     let (Some(place), true) = (place, others) else { return line.clone() };
-    // Its own citations go with it.
-    let next = own.get(place + 1..).unwrap_or_default().iter().find(|s| says(s));
+    // Its own citations are removed with it.
+    let next = own.slice(place + 1..).iter().find(|s| says(s));
     let end = next.map_or(line.end - words.len() + words.trim_end().len(), |next| next.start);
     let start = own.get(place).map_or(line.start, |s| s.start);
     start..end.max(range.end)
@@ -87,7 +88,7 @@ fn is_citation(sentence: &str) -> bool {
     rest.is_empty()
 }
 
-/// Where a line lists tokens ("Paths: a [e:1], b [e:2]"), the item with its comma.
+/// In a line that lists tokens ("Paths: a [e:1], b [e:2]"), returns the item with its comma.
 fn item(text: &str, line: &Range<usize>, range: &Range<usize>) -> Option<Range<usize>> {
     let before = text.get(line.start..range.start)?;
     let after = text.get(range.end..line.end)?;
@@ -107,7 +108,7 @@ fn item(text: &str, line: &Range<usize>, range: &Range<usize>) -> Option<Range<u
     }
     let own_start = line.start + lead.len();
     let end = range.end + ticks;
-    // A citation behind the item is also that of the items before it; only its own goes with it.
+    // A citation after the item may also belong to earlier items; only the item's own is removed.
     let shared = lead.ends_with(", ") && !lead.trim_end_matches([',', ' ']).ends_with(']');
     let end = if shared { end } else { end + cited };
     Some(if lead.ends_with(", ") {
@@ -128,21 +129,21 @@ fn without(text: &str, mut cuts: Vec<(Range<usize>, String)>) -> String {
             at = at.max(range.end);
             continue;
         }
-        out.push_str(text.get(at..range.start).unwrap_or_default());
+        out.push_str(text.slice(at..range.start));
         out.push_str(&instead);
         at = range.end;
     }
-    out.push_str(text.get(at..).unwrap_or_default());
+    out.push_str(text.slice(at..));
     out
 }
 
-/// The summary with a mark behind everything made up. What is marked already is not marked again.
-pub(super) fn mark(summary: &str, invented: &[Invented]) -> String {
+/// Marks every unsupported claim that is not marked already.
+pub(super) fn mark(summary: &str, invented: &[UnsupportedClaim]) -> String {
     let mut out = String::with_capacity(summary.len() + invented.len() * MARK.len());
     let mut at = 0;
     for one in invented {
         let mut end = one.range.end;
-        // Behind the quotation mark, if one stands on both sides.
+        // After the quotation mark, if the claim is quoted.
         let before = summary.get(..one.range.start).and_then(|before| before.chars().next_back());
         let after = summary.get(end..).and_then(|after| after.chars().next());
         if before == after && matches!(after, Some('`' | '"' | '\'')) {
@@ -151,14 +152,14 @@ pub(super) fn mark(summary: &str, invented: &[Invented]) -> String {
         if end <= at && at > 0 {
             continue;
         }
-        let rest = summary.get(end..).unwrap_or_default();
-        out.push_str(summary.get(at..end).unwrap_or_default());
+        let rest = summary.slice(end..);
+        out.push_str(summary.slice(at..end));
         at = end;
         if !rest.starts_with(MARK) {
             out.push_str(MARK);
         }
     }
-    out.push_str(summary.get(at..).unwrap_or_default());
+    out.push_str(summary.slice(at..));
     out
 }
 
@@ -167,12 +168,12 @@ mod tests {
     use ctx_core::{Message, Role};
 
     use super::*;
-    use crate::{Said, audit};
+    use crate::{CitedMessage, audit};
 
-    fn grounds() -> Grounds {
+    fn grounds() -> SourceIndex {
         let message =
             Message::text(Role::User, "src/a.rs and src/b.rs take 500ms, exit code 1").into();
-        Grounds::of(&[Said { id: "1".into(), message, pinned: false }], None, &[])
+        SourceIndex::of(&[CitedMessage { id: "1".into(), message, pinned: false }], None, &[])
     }
 
     #[test]

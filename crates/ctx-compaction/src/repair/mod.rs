@@ -1,4 +1,4 @@
-//! Adds to a summary what it lost and takes out what it made up.
+//! Adds lost facts to a summary and removes unsupported claims.
 
 mod add;
 mod invented;
@@ -9,20 +9,20 @@ use ctx_core::{Counter, Tokens};
 
 use crate::audit::{Sheet, audit, missing_in, names, share};
 use crate::config::Ungrounded;
-use crate::{Audit, AuditReport, Fact, Grounds};
+use crate::{Audit, AuditReport, RequiredFact, SourceIndex};
 
 /// How a summary is repaired.
 #[derive(Clone, Copy, Debug)]
-pub struct Repair<'a> {
-    /// What the repaired summary may measure.
+pub struct RepairOptions<'a> {
+    /// The maximum size of the repaired summary.
     pub budget: Tokens,
-    /// By which it is measured.
+    /// The counter for its size.
     pub counter: &'a Counter,
-    /// What becomes of what the summary made up.
+    /// How unsupported claims are treated.
     pub ungrounded: Ungrounded,
 }
 
-impl Repair<'_> {
+impl RepairOptions<'_> {
     fn size(&self, text: &str) -> Tokens {
         self.counter.text(text)
     }
@@ -35,39 +35,43 @@ impl Repair<'_> {
 /// A summary that was audited and repaired.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repaired {
-    /// The text to be stored. It measures the budget at most.
+    /// The text to store. It fits the budget.
     pub text: String,
-    /// The audit of exactly that text. `kept` counts what the draft kept, `repaired` what was added,
-    /// `ungrounded` names what of the draft was removed or marked.
+    /// The audit of exactly that text. `kept` counts the facts the draft kept, `repaired` those
+    /// that were added; `ungrounded` lists the claims of the draft that were removed or marked.
     pub report: AuditReport,
 }
 
-/// A draft over its budget is trimmed to this share of it, so that what stood in the lines that went
-/// can be told again in fewer words.
+/// A draft over its budget is trimmed to this share of it, so that the facts of removed lines can
+/// be added back in fewer words.
 const TRIMMED: f64 = 0.75;
 
-/// So often room is made and filled at most.
+/// The maximum number of times lines are removed and facts added.
 const SETTLING: usize = 12;
 
-/// So often what was made up is looked for; in the second half, whole lines go.
+/// The maximum number of searches for unsupported claims; the second half removes whole lines.
 const ROUNDS: usize = 8;
 
 /// Repairs a summary.
 ///
-/// What stands nowhere in the source goes, with the smallest item, sentence or line that holds it, or
-/// is marked with `[unverified]`. What is missing is added, most important first, each with its
-/// citation `[e:ID]`, into the section where it belongs, else under `## Critical Context`; tokens of
-/// one kind share a line. Where they find no room, lines that hold no fact make some, as
-/// long as enough of them is left to read. A draft over the budget loses its least important lines, never a part of one.
+/// Unsupported claims are removed with the smallest item, sentence or line that contains them, or
+/// marked `[unverified]`. Missing facts are added, most important first, each with its citation
+/// `[e:ID]`, to the section where they belong, else under `## Critical Context`; tokens of one kind
+/// share a line. If they do not fit, lines without a fact are removed, as long as enough of them is
+/// left to read. A draft over the budget loses its least important lines, never a part of one.
 ///
-/// The result is deterministic, is inside the budget by the counter, and repairing it again changes
+/// The result is deterministic and fits the budget by the counter, and repairing it again changes
 /// nothing.
 #[must_use]
-pub fn repair(summary: &str, facts: &[Fact], grounds: &Grounds, how: &Repair<'_>) -> Repaired {
+pub fn repair(
+    summary: &str,
+    facts: &[RequiredFact],
+    grounds: &SourceIndex,
+    how: &RepairOptions<'_>,
+) -> Repaired {
     let before = audit(summary, facts, grounds);
     let (mut text, mut after) = (summary.to_owned(), before.clone());
-    // What is taken out can bring words together, and what is marked can part them; what comes of it
-    // is looked at again.
+    // A removal can join words, and a mark can separate them; the result is checked again.
     for round in 0..ROUNDS {
         let clean = match how.ungrounded {
             Ungrounded::Remove => {
@@ -91,11 +95,15 @@ pub fn repair(summary: &str, facts: &[Fact], grounds: &Grounds, how: &Repair<'_>
     Repaired { text, report }
 }
 
-/// The text within the budget, with what was missing. `missing` is what the text lacks, if that is
-/// known.
-fn settled(text: String, missing: Option<Vec<usize>>, facts: &[Fact], how: &Repair<'_>) -> String {
+/// Returns the text within the budget, with missing facts added. `missing` lists these if known.
+fn settled(
+    text: String,
+    missing: Option<Vec<usize>>,
+    facts: &[RequiredFact],
+    how: &RepairOptions<'_>,
+) -> String {
     let (mut text, mut missing) = (text, missing);
-    // What makes room for one fact may cost another its line, so that this is done until it settles.
+    // Making space for one fact may remove the line of another, so this repeats until it is stable.
     for _ in 0..SETTLING {
         let mut next = text.clone();
         if !how.fits(&next) {
@@ -119,12 +127,17 @@ fn settled(text: String, missing: Option<Vec<usize>>, facts: &[Fact], how: &Repa
     text
 }
 
-fn filled(text: &str, mut lost: Vec<usize>, facts: &[Fact], how: &Repair<'_>) -> String {
+fn filled(
+    text: &str,
+    mut lost: Vec<usize>,
+    facts: &[RequiredFact],
+    how: &RepairOptions<'_>,
+) -> String {
     let is_passage = |at: &usize| facts.get(*at).is_some_and(|fact| fact.kind.is_passage());
     let passages: Vec<usize> = lost.iter().copied().filter(is_passage).collect();
     let mut out = text.to_owned();
     if !passages.is_empty() {
-        // First of all: the paths and names in them need no line of their own then.
+        // Passages come first: the paths and names in them then need no line of their own.
         out = add::add(&out, &chosen(facts, &passages), how);
         lost = lost_in(&out, facts);
     }
@@ -132,16 +145,16 @@ fn filled(text: &str, mut lost: Vec<usize>, facts: &[Fact], how: &Repair<'_>) ->
     if how.fits(&out) { out } else { trim::to(text, facts, how.budget, how.counter) }
 }
 
-fn lost_in(text: &str, facts: &[Fact]) -> Vec<usize> {
+fn lost_in(text: &str, facts: &[RequiredFact]) -> Vec<usize> {
     missing_in(&Sheet::of(text), facts)
 }
 
-fn chosen<'a>(facts: &'a [Fact], places: &[usize]) -> Vec<&'a Fact> {
+fn chosen<'a>(facts: &'a [RequiredFact], places: &[usize]) -> Vec<&'a RequiredFact> {
     places.iter().filter_map(|&at| facts.get(at)).collect()
 }
 
-/// The report of the final text, told apart by what the draft kept itself.
-fn report(before: &Audit, after: Audit, facts: &[Fact]) -> AuditReport {
+/// Builds the report of the final text, separating what the draft itself kept.
+fn report(before: &Audit, after: Audit, facts: &[RequiredFact]) -> AuditReport {
     let mut report = AuditReport { facts: facts.len() as u32, ..AuditReport::default() };
     let lost = |missing: &[usize]| {
         let mut lost = vec![false; facts.len()];
@@ -163,15 +176,15 @@ fn report(before: &Audit, after: Audit, facts: &[Fact]) -> AuditReport {
         }
     }
     report.coverage = share(report.kept + report.repaired, report.facts);
-    // What was removed of the draft, and what stands in the text although it is in no source.
+    // Claims removed from the draft, and those still in the text although no source contains them.
     let mut invented = before.ungrounded.clone();
     invented.extend(after.ungrounded);
     report.ungrounded = names(&invented);
     report
 }
 
-/// The sheet of a text, for those who only need to know where facts stand.
-fn lines_of(text: &str, facts: &[Fact]) -> Vec<Option<usize>> {
+/// Returns the line of each fact in a text.
+fn lines_of(text: &str, facts: &[RequiredFact]) -> Vec<Option<usize>> {
     let sheet = Sheet::of(text);
     facts.iter().map(|fact| sheet.line_of(fact)).collect()
 }

@@ -1,35 +1,36 @@
-//! The lines of a summary and what they are.
+//! Classifies the lines of a summary.
 
+use ctx_core::text::Slice;
 use std::ops::Range;
 
 use crate::structured::{Field, Place, TURN_CONTEXT_HEADING, heading_place};
 
-/// What a line is.
+/// The type of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// A heading of Markdown.
+    /// A Markdown heading.
     Heading,
-    /// The mark of a block: `<read-files>`, a code fence, the rule before a split turn's context.
+    /// A block marker: `<read-files>`, a code fence, the rule before a split turn's context.
     Mark,
-    /// Words.
+    /// Text.
     Words,
-    /// Nothing.
+    /// Empty.
     Blank,
 }
 
 /// A line of a summary.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
-    /// Where it stands, its line break included.
+pub(super) struct OutlineLine {
+    /// Its byte range, line break included.
     pub(super) range: Range<usize>,
     pub(super) part: Part,
-    /// The field it belongs to, by the heading above it.
+    /// Its field, by the heading above it.
     pub(super) field: Option<Field>,
-    /// Whether it is a line of code; a fence goes as a whole or stays.
+    /// The code fence that contains it, if any; a fence is removed or kept as a whole.
     pub(super) fence: Option<usize>,
-    /// Whether it stands in a list of files.
+    /// Whether it is in a file list.
     pub(super) in_files: bool,
-    /// Whether it belongs to the context of a split turn.
+    /// Whether it is in the context of a split turn.
     pub(super) in_turn: bool,
 }
 
@@ -37,13 +38,13 @@ pub(super) struct Line {
 #[derive(Clone, Debug)]
 pub(super) struct Outline<'a> {
     pub(super) text: &'a str,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<OutlineLine>,
 }
 
 impl<'a> Outline<'a> {
     pub(super) fn of(text: &'a str) -> Self {
         let turn_mark = TURN_CONTEXT_HEADING.trim().trim_start_matches('-').trim();
-        let mut lines: Vec<Line> = Vec::new();
+        let mut lines: Vec<OutlineLine> = Vec::new();
         let (mut at, mut fences) = (0, 0);
         let (mut field, mut fence, mut in_files, mut in_turn) = (None, None, false, false);
         for raw in text.split_inclusive('\n') {
@@ -78,7 +79,7 @@ impl<'a> Outline<'a> {
                     };
                 }
             }
-            lines.push(Line { range, part, field, fence: own_fence, in_files, in_turn });
+            lines.push(OutlineLine { range, part, field, fence: own_fence, in_files, in_turn });
             if bare.starts_with("</") && part == Part::Mark {
                 in_files = false;
             }
@@ -86,23 +87,23 @@ impl<'a> Outline<'a> {
         Self { text, lines }
     }
 
-    /// The words of a line.
-    pub(super) fn words(&self, line: &Line) -> &'a str {
+    /// Returns the text of a line.
+    pub(super) fn words(&self, line: &OutlineLine) -> &'a str {
         self.text.get(line.range.clone()).unwrap_or_default()
     }
 
-    /// Behind which line words of a field go: the last that belongs to it, if it has a heading.
+    /// Returns the line after which new text of a field goes: its last line, if it has a heading.
     pub(super) fn end_of(&self, field: Field) -> Option<usize> {
-        let own = |line: &Line| {
+        let own = |line: &OutlineLine| {
             line.field == Some(field) && !line.in_files && !line.in_turn && line.fence.is_none()
         };
-        let plain = |line: &Line| matches!(line.part, Part::Heading | Part::Words);
+        let plain = |line: &OutlineLine| matches!(line.part, Part::Heading | Part::Words);
         let last = self.lines.iter().rposition(|line| own(line) && plain(line))?;
-        // A fence or a rule may follow in the same section; words go before it.
+        // A fence or a rule may follow in the same section; text goes before it.
         Some(last)
     }
 
-    /// Before which line a new section goes: the context of a split turn, a list of files, the end.
+    /// Returns the line before which a new section goes: the turn's context, a file list, the end.
     pub(super) fn end_of_sections(&self) -> usize {
         let first = self.lines.iter().position(|line| {
             line.in_files
@@ -110,11 +111,11 @@ impl<'a> Outline<'a> {
                 || (line.part == Part::Mark && self.words(line).trim() == "---")
         });
         let Some(mut first) = first else { return self.lines.len() };
-        // A rule alone ends nothing unless the turn's context follows.
+        // A rule ends the sections only if the turn's context follows.
         if self.lines.get(first).is_some_and(|line| !line.in_files && !line.in_turn) {
             let turn = self.lines.iter().position(|line| line.in_turn || line.in_files);
             let Some(turn) = turn else { return self.lines.len() };
-            let between = self.lines.get(first + 1..turn).unwrap_or_default();
+            let between = self.lines.slice(first + 1..turn);
             if between.iter().any(|line| line.part != Part::Blank) {
                 first = turn;
             }

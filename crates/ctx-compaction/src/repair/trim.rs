@@ -1,35 +1,34 @@
-//! Takes lines out of a summary, the least important first.
+//! Removes lines from a summary, the least important first.
 
 use std::collections::HashSet;
 
 use ctx_core::{Counter, Tokens};
 
 use super::add::{added_passage, compose as compose_with, is_packed};
-use super::outline::{Line, Outline, Part};
-use super::{Repair, lines_of};
-use crate::Fact;
+use super::outline::{Outline, OutlineLine, Part};
+use super::{RepairOptions, lines_of};
+use crate::RequiredFact;
 use crate::structured::Field;
 
-/// What is told gives way to facts only while it takes more than this share of the budget: a summary
-/// is to be read, too.
+/// Narrative is removed for facts only above this share of the budget: a summary must stay
+/// readable.
 const STORY: f64 = 0.4;
 
-/// What can go on its own: a line, or all lines of a fence.
+/// A unit of removal: a line, or all lines of a fence.
 struct Unit {
     lines: Vec<usize>,
-    /// What it is worth: below 0.1 without a fact, up to 1 for the most important fact.
+    /// Its value: below 0.1 without a fact, up to 1 for the most important fact.
     worth: f64,
     tokens: Tokens,
-    /// How many tokens of the summary its facts would take in a line with others.
+    /// The tokens of its facts when packed into a line with others.
     packed: Tokens,
-    /// Whether it tells something: it holds no passage that must be kept, and is no line of packed
-    /// facts.
+    /// Whether it is narrative: it contains no required passage, and is not a line of packed facts.
     is_story: bool,
 }
 
-/// The text, trimmed to `target`: units go, worthless ones first, then headings of sections that are
-/// empty now. Whole lines only; where not even one fits, nothing is left.
-pub(super) fn to(text: &str, facts: &[Fact], target: Tokens, counter: &Counter) -> String {
+/// Trims the text to `target`: removes units, lowest value first, then headings of empty sections.
+/// Only whole lines are removed; if not even one fits, the result is empty.
+pub(super) fn to(text: &str, facts: &[RequiredFact], target: Tokens, counter: &Counter) -> String {
     let outline = Outline::of(text);
     let mut units = units(&outline, facts, counter);
     units.sort_by(|a, b| a.worth.total_cmp(&b.worth).then(a.lines.cmp(&b.lines)));
@@ -38,7 +37,7 @@ pub(super) fn to(text: &str, facts: &[Fact], target: Tokens, counter: &Counter) 
     let mut gone = vec![false; outline.lines.len()];
     let mut text = compose(&outline, &gone);
     let mut next = units.iter();
-    // The sum over lines is near the size of the whole; the whole is counted when it may fit.
+    // The sum over the lines is close to the whole; the whole is counted when it may fit.
     while counter.text(&text) > target {
         let over = counter.text(&text) - target;
         let until = left - over;
@@ -58,14 +57,13 @@ pub(super) fn to(text: &str, facts: &[Fact], target: Tokens, counter: &Counter) 
     text
 }
 
-/// The text with less of what is told, where facts that are missing find no room else: first lines that
-/// hold no fact, then those that say the least for their length. Their facts are then told in fewer
-/// words.
+/// Removes narrative for missing facts that do not fit: first lines without a fact, then those of
+/// lowest value for their length, whose facts are then added in fewer words.
 pub(super) fn make_room(
     text: &str,
-    facts: &[Fact],
-    missing: &[&Fact],
-    how: &Repair<'_>,
+    facts: &[RequiredFact],
+    missing: &[&RequiredFact],
+    how: &RepairOptions<'_>,
 ) -> Option<String> {
     let wanted = how.size(&compose_with(text, missing));
     if wanted <= how.budget {
@@ -94,7 +92,7 @@ pub(super) fn make_room(
     gone.contains(&true).then(|| compose(&outline, &gone))
 }
 
-fn units(outline: &Outline<'_>, facts: &[Fact], counter: &Counter) -> Vec<Unit> {
+fn units(outline: &Outline<'_>, facts: &[RequiredFact], counter: &Counter) -> Vec<Unit> {
     let none = (0.0f64, Tokens::ZERO, false);
     let mut held = vec![none; outline.lines.len()];
     let all = facts.len().max(1) as f64;
@@ -105,7 +103,7 @@ fn units(outline: &Outline<'_>, facts: &[Fact], counter: &Counter) -> Vec<Unit> 
             *passage |= fact.kind.is_passage();
         }
     }
-    // One passage may be kept by the line of another as well; its own line is no story for that.
+    // A passage may be kept by another line as well; its own line is still not narrative.
     let passages = facts.iter().filter(|fact| fact.kind.is_passage());
     let passages: HashSet<&str> = passages.map(|fact| fact.text.as_str()).collect();
     let mut units: Vec<Unit> = Vec::new();
@@ -124,7 +122,7 @@ fn units(outline: &Outline<'_>, facts: &[Fact], counter: &Counter) -> Vec<Unit> 
             unit.worth = unit.worth.max(worth);
             unit.is_story &= is_story;
         } else if line.part == Part::Words || line.fence.is_some() {
-            // A line without a fact is worth what its section is.
+            // A line without a fact has the value of its section.
             let worth = if worth > 0.0 { worth } else { section_worth(line) };
             units.push(Unit { lines: vec![at], worth, tokens, packed, is_story });
         }
@@ -132,8 +130,8 @@ fn units(outline: &Outline<'_>, facts: &[Fact], counter: &Counter) -> Vec<Unit> 
     units
 }
 
-/// What a line without a fact is worth, below any that has one.
-fn section_worth(line: &Line) -> f64 {
+/// Returns the value of a line without a fact, below that of any line with one.
+fn section_worth(line: &OutlineLine) -> f64 {
     if line.in_turn {
         return 0.09;
     }
@@ -148,7 +146,7 @@ fn section_worth(line: &Line) -> f64 {
     }
 }
 
-/// The text of the lines that are left, without headings and blocks that have become empty.
+/// Joins the remaining lines, without headings and blocks that have become empty.
 fn compose(outline: &Outline<'_>, gone: &[bool]) -> String {
     if !gone.contains(&true) {
         return outline.text.to_owned();
@@ -167,11 +165,10 @@ fn compose(outline: &Outline<'_>, gone: &[bool]) -> String {
     out
 }
 
-/// Which lines stay: those that are not gone, and of headings and marks those that still stand over
-/// something.
+/// Returns which lines stay: those not removed, and headings and markers with remaining content.
 fn without_empty(outline: &Outline<'_>, gone: &[bool]) -> Vec<bool> {
     let mut kept: Vec<bool> = gone.iter().map(|gone| !gone).collect();
-    // From the end: what is kept below a heading, in a list of files, and anywhere behind.
+    // From the end: whether content remains below a heading, in a file list, and anywhere after.
     let (mut below, mut listed, mut behind) = (false, false, false);
     let mut close = None;
     for (at, line) in outline.lines.iter().enumerate().rev() {
@@ -187,7 +184,7 @@ fn without_empty(outline: &Outline<'_>, gone: &[bool]) -> Vec<bool> {
             Part::Blank => continue,
             Part::Heading => {
                 let stays = below;
-                // A heading of a higher rank stands over those below it.
+                // A heading of a higher level covers those below it.
                 below &= words.starts_with("###");
                 stays
             }

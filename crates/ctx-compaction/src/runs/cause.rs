@@ -1,57 +1,34 @@
-//! The lines of an output that say why something failed.
+//! Finds the lines of an output that state why something failed.
 
+use ctx_core::text::Slice;
+use ctx_text::WordList;
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
 use super::outcome::lines;
 
-/// What follows the telling line belongs to it for so many lines.
+static ENDS: WordList = WordList::new("output.message_ends");
+
+/// The number of lines after the error line that may belong to it.
 const FOLLOWING: usize = 4;
-/// A cause is cut at a word beyond this many characters: it has to fit into a line of a summary.
+/// A cause is truncated at a word beyond this many characters, to fit a line of a summary.
 const LONGEST: usize = 300;
 
-/// Without one of these a line is no error; most lines have none.
+/// A line without any of these is not an error; most lines have none.
 static SIGNS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let signs = [
-        "error",
-        "exception",
-        "fatal",
-        "panic",
-        "fault",
-        "no such",
-        "not found",
-        "denied",
-        "refused",
-        "cannot",
-        "undefined",
-        "expected",
-        "fail",
-        "timed out",
-        "timeout",
-        "warning",
-        "invalid",
-        "traceback",
-        "caused by",
-        "E   ",
-        "错误",
-        "失败",
-        "报错",
-        "✗",
-        "✖",
-        "×",
-    ];
-    AhoCorasick::builder().ascii_case_insensitive(true).build(signs).ok()
+    let signs = WordList::new("output.error_signs");
+    AhoCorasick::builder().ascii_case_insensitive(true).build(signs.iter()).ok()
 });
 
-/// Why something failed, in the words of its output: the error itself and what belongs to it (the
-/// message of a panic, both sides of an assertion, the last of several causes), not the stack and not
-/// what the tools around it say about the failure. White space aside it stands so in the output.
+/// Returns the cause of a failure in the words of its output: the error itself and its details (the
+/// message of a panic, both sides of an assertion, the last of several causes), without the stack
+/// and the summary of surrounding tools. Verbatim except for white space.
 pub(crate) fn root_cause(output: &str) -> Option<String> {
     best(output).map(|(_, cause)| cause)
 }
 
-/// Why a command failed that its tool calls fine: only where the output leaves no doubt.
+/// Returns the cause of a failure that the tool reports as success, if the output is unambiguous.
 pub(crate) fn plain_cause(output: &str) -> Option<String> {
     best(output).filter(|(rank, _)| *rank >= 4).map(|(_, cause)| cause)
 }
@@ -70,14 +47,14 @@ fn best(output: &str) -> Option<(u8, String)> {
             (traced, python) = (true, true);
             continue;
         }
-        // The line below the frames of a traceback names the exception, whatever it is called.
+        // The line below the frames of a traceback names the exception, whatever its type.
         let ends_trace = traced && !line.starts_with([' ', '\t']);
         traced &= !ends_trace;
         if !ends_trace && !signs.is_match(line) {
             continue;
         }
         let rank = if ends_trace { 4 } else { error_rank(line.trim()) };
-        // Compilers say first what broke; Python says it last.
+        // Compilers print the cause first, Python last.
         let better = best.is_none_or(|(found, _)| rank > found || (python && rank == found));
         if rank > 0 && better {
             best = Some((rank, at));
@@ -88,10 +65,10 @@ fn best(output: &str) -> Option<(u8, String)> {
     Some((rank, crate::text::clip(&cause, LONGEST).trim_end().to_owned()))
 }
 
-/// The telling line with those that complete it.
+/// Joins the error line with the lines that complete it.
 fn with_following(all: &[&str], at: usize) -> String {
     let first = all.get(at).map_or("", |line| line.trim());
-    let rest = all.get(at + 1..).unwrap_or_default();
+    let rest = all.slice(at + 1..);
     let mut out = collapsed(first.strip_prefix("E   ").unwrap_or(first));
     let mut add = |line: &str| {
         out.push(' ');
@@ -112,7 +89,7 @@ fn with_following(all: &[&str], at: usize) -> String {
         let causes = rest.iter().skip(causes);
         let below = causes.clone().skip(1).take_while(|line| line.starts_with([' ', '\t'])).count();
         match rest.iter().skip(1).take(below + 1).map(|line| line.len()).sum::<usize>() {
-            // Of a long chain its end is the cause.
+            // The end of a long chain is the cause.
             long if long > LONGEST => {
                 causes.take(1 + below).next_back().into_iter().for_each(|l| add(l));
             }
@@ -122,31 +99,21 @@ fn with_following(all: &[&str], at: usize) -> String {
     out
 }
 
-/// Whether a line no longer belongs to the message of a panic.
+/// Whether a line is no longer part of a panic message.
 fn ends_message(line: &str) -> bool {
-    [
-        "note: ",
-        "stack backtrace",
-        "thread '",
-        "test result",
-        "failures:",
-        "----",
-        "error: test failed",
-    ]
-    .iter()
-    .any(|start| line.starts_with(start))
+    ENDS.iter().any(|start| line.starts_with(start))
 }
 
 fn collapsed(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a line plainly is an error that a program printed.
+/// Whether a line is clearly an error printed by a program.
 pub(crate) fn is_error(line: &str) -> bool {
     error_rank(line) >= 4
 }
 
-/// Whether a line is one of a log, or an error as programs print it.
+/// Whether a line is part of a log, or an error as programs print it.
 pub(crate) fn is_logged(line: &str) -> bool {
     const LEVELS: [&str; 8] =
         ["TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "FATAL", "CRITICAL"];
@@ -164,23 +131,7 @@ pub(crate) fn is_logged(line: &str) -> bool {
 }
 
 fn error_rank(line: &str) -> u8 {
-    const ECHOES: &[&str] = &[
-        "could not compile",
-        "aborting due to",
-        "npm ERR! code",
-        "npm ERR! A complete log",
-        "ELIFECYCLE",
-        "make: ***",
-        "make[",
-        "exit status",
-        "exited with code",
-        "0 errors",
-        "no error",
-        "errors: 0",
-        "0 failed",
-        "failed: 0",
-        "For more information about this error",
-    ];
+    static ECHOES: WordList = WordList::new("output.echoes");
     if ECHOES.iter().any(|echo| line.contains(echo)) {
         return 0;
     }

@@ -1,25 +1,31 @@
-//! Commands that were run: which of them mattered, and how they ended.
+//! Commands that were run: their purpose and their outcome.
 
 use ctx_core::ToolCall;
+use ctx_core::text::Slice;
+use ctx_text::WordList;
 use serde_json::Value;
 
 use super::{outcome, root_cause};
-use crate::extract::clip;
+use crate::text::clip_to_width;
 
-/// What a command was run for.
+static LASTING: WordList = WordList::new("command.lasting");
+
+static CUTS: WordList = WordList::new("command.cuts");
+
+/// The purpose of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Tests, a build, a linter: its end says how the work stands.
+    /// Tests, a build, a linter: its outcome is the state of the work.
     Check,
     /// A commit.
     Commit,
-    /// Something seen from outside: a push, a pull request, a release, a migration.
+    /// An external effect: a push, a pull request, a release, a migration.
     Effect,
     /// Anything else.
     Other,
 }
 
-/// The command line of a call that runs one.
+/// Returns the command line of a call that runs one.
 pub(crate) fn command_line(call: &ToolCall) -> Option<String> {
     let name = call.name.to_lowercase();
     let runs =
@@ -44,13 +50,13 @@ pub(crate) fn command_line(call: &ToolCall) -> Option<String> {
     })
 }
 
-/// A command as code, where it can be shown so.
+/// Formats a command as inline code, if possible.
 pub(crate) fn code(essence: &str) -> String {
     if essence.contains('`') { essence.to_owned() } else { format!("`{essence}`") }
 }
 
-/// The part of a command line that matters: without the change of folder before it and the
-/// shortening of its output behind it, in one line.
+/// Returns the relevant part of a command line, on one line: without a leading `cd` and a trailing
+/// output filter.
 pub(crate) fn essence(line: &str) -> String {
     let leads = |line: &&str| line.is_empty() || line.starts_with('#') || line.ends_with("&&");
     let mut lines = line.lines().map(str::trim);
@@ -66,21 +72,10 @@ pub(crate) fn essence(line: &str) -> String {
         }
         line = rest.trim();
     }
-    let cut = [
-        " --body",
-        " -m \"$(",
-        " \"$(cat",
-        " 2>&1",
-        " | tail",
-        " | head",
-        " | grep",
-        " <<",
-        " 2>/dev/null",
-    ];
-    let end = cut.iter().filter_map(|mark| line.find(mark)).min().unwrap_or(line.len());
-    let line = line.get(..end).unwrap_or_default().trim();
-    // It must be found again in the transcript: what is shown is one stretch of the line.
-    clip(line, 140).trim_end_matches(['…', ' ']).to_owned()
+    let end = CUTS.iter().filter_map(|mark| line.find(mark)).min().unwrap_or(line.len());
+    let line = line.slice(..end).trim();
+    // It must be findable in the transcript, so the result is one contiguous part of the line.
+    clip_to_width(line, 140).trim_end_matches(['…', ' ']).to_owned()
 }
 
 pub(crate) fn purpose(line: &str, essence: &str) -> Purpose {
@@ -88,34 +83,14 @@ pub(crate) fn purpose(line: &str, essence: &str) -> Purpose {
     if has(&["git commit"]) {
         return Purpose::Commit;
     }
-    if has(&[
-        "git push",
-        "gh pr create",
-        "gh release",
-        "gh issue create",
-        "npm publish",
-        "cargo publish",
-        "docker push",
-        "kubectl apply",
-        "terraform apply",
-        "fly deploy",
-        "vercel",
-        "migrate",
-        "git tag ",
-        "git merge",
-        "git rebase",
-        "git checkout -b",
-        "git switch -c",
-        "git reset --hard",
-        "git revert",
-    ]) {
+    if has(&LASTING) {
         return Purpose::Effect;
     }
     let words = [
         "test", "check", "build", "lint", "clippy", "tsc", "pytest", "vitest", "jest", "mypy",
         "ruff", "eslint", "make", "compile", "tox", "rspec", "gradle", "mvn", "verify",
     ];
-    // Words of paths and of quoted texts are none of the command's.
+    // Words in paths and quoted strings are not the command's.
     let mut quoted = false;
     let is_word = essence.split_whitespace().take(60).any(|token| {
         let marks = token.matches(['"', '\'']).count();
@@ -137,7 +112,7 @@ pub(crate) fn purpose(line: &str, essence: &str) -> Purpose {
     if !reads && is_word { Purpose::Check } else { Purpose::Other }
 }
 
-/// `[main 1a2b3c4] subject` of the output of `git commit`.
+/// Returns the line `[main 1a2b3c4] subject` in the output of `git commit`.
 pub(crate) fn commit_line(output: &str) -> Option<&str> {
     output.lines().map(str::trim).take(200).find(|line| {
         let Some((head, subject)) = line.strip_prefix('[').and_then(|rest| rest.split_once("] "))
@@ -152,7 +127,7 @@ pub(crate) fn commit_line(output: &str) -> Option<&str> {
     })
 }
 
-/// The first URL of an output.
+/// Returns the first URL of an output.
 pub(crate) fn url(output: &str) -> Option<&str> {
     let at = output.find("https://").or_else(|| output.find("http://"))?;
     let rest = output.get(at..)?;
@@ -160,18 +135,18 @@ pub(crate) fn url(output: &str) -> Option<&str> {
     rest.get(..end).filter(|url| url.len() < 300)
 }
 
-/// How a command ended.
+/// The outcome of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The words it ended well with, if it said any.
+    /// Success, with the output line that says so, if any.
     Well(Option<String>),
-    /// The line that says why not.
+    /// Failure, with the output line that gives the reason.
     Badly(String),
-    /// It does not say.
+    /// Unknown.
     Unknown,
 }
 
-/// How a command ended, by what it printed and by whether its tool calls it failed.
+/// Returns the outcome of a command from its output and from its tool's status.
 pub(crate) fn end(line: &str, output: &str, failed: bool) -> End {
     let sum = outcome::sum(output);
     if failed || sum.is_some_and(outcome::says_failed) {
@@ -180,7 +155,7 @@ pub(crate) fn end(line: &str, output: &str, failed: bool) -> End {
     }
     match sum {
         Some(sum) => End::Well(Some(sum.to_owned())),
-        // A pipe hides how the first command ended.
+        // A pipe hides the status of the first command.
         None if line.contains('|') || line.contains(';') => match root_cause(output) {
             Some(_) => End::Unknown,
             None => End::Well(None),

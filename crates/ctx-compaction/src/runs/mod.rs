@@ -1,4 +1,4 @@
-//! Commands that were run: which of them mattered, how they ended, and why they failed.
+//! Commands that were run: their purpose, their outcome, and the causes of failures.
 
 pub(crate) mod cause;
 pub(crate) mod command;

@@ -1,16 +1,17 @@
-//! What a program printed, in the one line that matters.
+//! Finds the decisive line of a program's output.
 
 use ctx_core::Chars;
 use ctx_core::text;
+use ctx_core::text::Slice;
 
-/// How much of an output is read: its beginning, and its end where the sums stand.
+/// The lengths of an output's beginning and end that are read; totals are at the end.
 const HEAD: Chars = Chars(40_000);
 const TAIL: Chars = Chars(20_000);
 
-/// The lines of the beginning and the end of an output, without colours, each of readable length.
+/// Returns the lines of the beginning and the end of an output, without colours and overlong lines.
 pub(super) fn lines(output: &str) -> impl DoubleEndedIterator<Item = &str> {
     let first = text::head(output, HEAD);
-    let last = text::tail(output.get(first.len()..).unwrap_or_default(), TAIL);
+    let last = text::tail(output.slice(first.len()..), TAIL);
     first
         .lines()
         .chain(last.lines())
@@ -18,10 +19,10 @@ pub(super) fn lines(output: &str) -> impl DoubleEndedIterator<Item = &str> {
         .filter(|line| !line.is_empty() && line.len() < 1_000)
 }
 
-/// The line that sums up a run of tests, of a compiler or of a linter.
+/// Returns the line with the totals of a test run, a compiler or a linter.
 pub(crate) fn sum(output: &str) -> Option<&str> {
     let sums = || lines(output).map(str::trim).rev().take(60).filter(|line| is_sum(line));
-    // One package that fails says more than the last that passes.
+    // One failing package matters more than the last passing one.
     sums().find(|line| says_failed(line)).or_else(|| sums().next())
 }
 
@@ -51,7 +52,7 @@ fn is_sum(line: &str) -> bool {
         || lower == "fail"
 }
 
-/// Whether a line that sums up says that something failed.
+/// Whether a line with totals reports a failure.
 pub(crate) fn says_failed(line: &str) -> bool {
     let lower = line.to_lowercase();
     let zero =

@@ -1,12 +1,12 @@
-//! Errors and logs that somebody pasted into a message.
+//! Detects errors and logs that were pasted into a message.
 
 use super::cause::is_logged;
 
-/// An error goes on over so many lines at most.
+/// The maximum number of lines of one pasted error, its first line included.
 const LONGEST: u8 = 40;
 
-/// Follows a text line by line, and tells which lines were pasted: those of a log or an error, and
-/// those it goes on over, which are indented or stand within its brackets.
+/// Detects pasted lines in a text, line by line: lines of a log or an error, and their
+/// continuations, which are indented or within open braces.
 #[derive(Debug, Default)]
 pub(crate) struct Pasted {
     open: i32,

@@ -1,21 +1,21 @@
-//! Which heading means which field.
+//! Maps headings to fields.
 
 use super::Field;
 
-/// Where the lines under a heading go.
+/// The destination of the lines under a heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// A field.
     Field(Field),
-    /// `Progress` itself: its subheadings or check boxes say which field.
+    /// `Progress` itself: its subheadings or check boxes determine the field.
     Progress,
     /// The beginning of a split turn.
     Turn(TurnPlace),
-    /// A heading around others, which says nothing of its own.
+    /// A heading around others, without content of its own.
     Frame,
 }
 
-/// A part of a split turn's beginning.
+/// A part of a split turn's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnPlace {
     Request,
@@ -23,10 +23,10 @@ pub(crate) enum TurnPlace {
     Suffix,
 }
 
-/// The place of a heading's words, if they are known ones.
+/// Returns the destination for a heading, if it is known.
 pub(crate) fn place(name: &str) -> Option<Place> {
     let name = plain(name);
-    // No known name is longer, and looking up is for every line of an untrusted text.
+    // No known name is longer, and this runs on every line of an untrusted text.
     if name.is_empty() || name.len() > 60 {
         return None;
     }
@@ -34,7 +34,7 @@ pub(crate) fn place(name: &str) -> Option<Place> {
     NAMES.iter().find(|(known, _)| *known == name).map(|(_, place)| *place)
 }
 
-/// A heading's words without Markdown, numbering, brackets and colon.
+/// Strips a heading of Markdown, numbering, brackets and colon.
 pub(super) fn plain(name: &str) -> &str {
     let decoration = |c: char| {
         c.is_whitespace() || matches!(c, '#' | '*' | '_' | ':' | '：' | '【' | '】' | '`' | '=')
@@ -51,8 +51,8 @@ pub(super) fn plain(name: &str) -> &str {
 use Field::{Blocked, Constraints, CriticalContext, Decisions, Done, Goal, InProgress, NextSteps};
 use Place::Field as To;
 
-/// Names in lower case: of pi, of OpenClaw's two modes, of CoPaw, of Claude Code, and what models
-/// write in their place.
+/// Names in lower case: those of pi, of OpenClaw's two modes, of CoPaw, of Claude Code, and
+/// variants that models write.
 const NAMES: &[(&str, Place)] = &[
     ("goal", To(Goal)),
     ("goals", To(Goal)),

@@ -1,4 +1,4 @@
-//! One item of a summary, with the entries it rests on.
+//! One item of a summary, with the entries it cites.
 
 use std::fmt;
 
@@ -6,27 +6,22 @@ use ctx_core::EntryId;
 
 /// An item of a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
-    /// Its words, without list marker and citations. What stood indented below it follows on lines
-    /// of its own.
+pub struct SummaryLine {
+    /// Its words, without list marker and citations. Indented lines below it follow as further
+    /// lines.
     pub text: String,
     /// The entries it cites, in order.
     pub cites: Vec<EntryId>,
 }
 
-impl Line {
-    /// A line that cites one entry.
-    pub fn new(text: impl Into<String>, cite: impl Into<EntryId>) -> Self {
-        Self { text: text.into(), cites: vec![cite.into()] }
-    }
-
-    /// Reads the words and the citations at their end: `words [e:1] [e:2]`, also `[e:1, e:2]`.
+impl SummaryLine {
+    /// Parses the words and the citations at their end: `words [e:1] [e:2]`, also `[e:1, e:2]`.
     #[must_use]
-    pub fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let mut rest = text.trim_end();
         let mut cites = Vec::new();
         while let Some((before, inside)) = last_citation(rest) {
-            // They are met from the end.
+            // The citations are parsed from the end.
             cites.extend(inside.into_iter().rev());
             rest = before.trim_end();
         }
@@ -35,7 +30,7 @@ impl Line {
     }
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for SummaryLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)?;
         for (n, cite) in self.cites.iter().enumerate() {
@@ -46,7 +41,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// What precedes a citation at the end of `text`, and the ids it names.
+/// Returns the text before a citation at the end of `text`, and the ids it names.
 fn last_citation(text: &str) -> Option<(&str, Vec<EntryId>)> {
     let inner = text.strip_suffix(']')?;
     let open = inner.rfind('[')?;
@@ -78,7 +73,7 @@ mod tests {
             ("[e:9]", "", vec!["9"], "[e:9]"),
             ("完成 [e:0a]", "完成", vec!["0a"], "完成 [e:0a]"),
         ] {
-            let line = Line::parse(text);
+            let line = SummaryLine::parse(text);
             assert_eq!(line.text, words);
             assert_eq!(line.cites.iter().map(|id| &**id).collect::<Vec<_>>(), cites, "{text}");
             assert_eq!(line.to_string(), shown);

@@ -1,7 +1,7 @@
-//! A summary in six fields, and what a split turn adds to it.
+//! A summary in six fields, and the context of a split turn.
 //!
-//! The headings are pi's. A summary of another system is read into the same fields, so that the
-//! next compaction can go on from it whoever wrote it.
+//! The headings are pi's. A summary of another system is parsed into the same fields, so that the
+//! next compaction can continue from any system's summary.
 
 mod headings;
 mod line;
@@ -9,7 +9,7 @@ mod parse;
 mod render;
 
 pub(crate) use headings::{Place, place as heading_place};
-pub use line::Line;
+pub use line::SummaryLine;
 pub use render::TURN_CONTEXT_HEADING;
 
 /// A part of a [`StructuredSummary`].
@@ -21,21 +21,21 @@ pub enum Field {
     Constraints,
     /// What is finished.
     Done,
-    /// What was begun.
+    /// Work in progress.
     InProgress,
-    /// What cannot go on, and why.
+    /// Blocked work, with the reason.
     Blocked,
-    /// What was decided, with reasons.
+    /// Decisions, with reasons.
     Decisions,
-    /// What is to be done next.
+    /// The next steps.
     NextSteps,
-    /// What one must know to go on.
+    /// What is needed to continue.
     CriticalContext,
 }
 
 impl Field {
-    /// All fields, in the order in which they are written.
-    pub const ALL: [Self; 8] = [
+    /// All fields, in output order.
+    pub(crate) const ALL: [Self; 8] = [
         Self::Goal,
         Self::Constraints,
         Self::Done,
@@ -51,22 +51,22 @@ impl Field {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// What is finished.
-    pub done: Vec<Line>,
-    /// What was begun.
-    pub in_progress: Vec<Line>,
-    /// What cannot go on, and why.
-    pub blocked: Vec<Line>,
+    pub done: Vec<SummaryLine>,
+    /// Work in progress.
+    pub in_progress: Vec<SummaryLine>,
+    /// Blocked work, with the reason.
+    pub blocked: Vec<SummaryLine>,
 }
 
-/// The beginning of a turn whose end is still in the window.
+/// The beginning of a turn whose end is still in the context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnPrefix {
-    /// What the user asked for in this turn, line by line.
+    /// The user's request in this turn, line by line.
     pub original_request: Vec<String>,
     /// What was done before the cut.
-    pub early_progress: Vec<Line>,
-    /// What one must know to understand the rest of the turn.
-    pub context_for_suffix: Vec<Line>,
+    pub early_progress: Vec<SummaryLine>,
+    /// What is needed to understand the rest of the turn.
+    pub context_for_suffix: Vec<SummaryLine>,
 }
 
 /// A summary in six fields: Goal, Constraints & Preferences, Progress, Key Decisions, Next Steps,
@@ -83,39 +83,39 @@ pub struct TurnPrefix {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StructuredSummary {
     /// What the user wants.
-    pub goal: Vec<Line>,
+    pub goal: Vec<SummaryLine>,
     /// What the user demands or forbids.
-    pub constraints: Vec<Line>,
-    /// What is finished, begun and blocked.
+    pub constraints: Vec<SummaryLine>,
+    /// Finished, ongoing and blocked work.
     pub progress: Progress,
-    /// What was decided, with reasons.
-    pub decisions: Vec<Line>,
-    /// What is to be done next, in order.
-    pub next_steps: Vec<Line>,
-    /// What one must know to go on.
-    pub critical_context: Vec<Line>,
+    /// Decisions, with reasons.
+    pub decisions: Vec<SummaryLine>,
+    /// The next steps, in order.
+    pub next_steps: Vec<SummaryLine>,
+    /// What is needed to continue.
+    pub critical_context: Vec<SummaryLine>,
     /// The beginning of a split turn.
     pub turn: Option<TurnPrefix>,
 }
 
 impl StructuredSummary {
-    /// Reads a summary of any form: headings of pi, OpenClaw, CoPaw and Claude Code, English and
-    /// Chinese, in Markdown or as `Name:`. What stands under no such heading becomes Critical
-    /// Context. `(none)` and blank lines go; nothing else is lost.
+    /// Parses a summary of any form: headings of pi, OpenClaw, CoPaw and Claude Code, English and
+    /// Chinese, in Markdown or as `Name:`. Text under any other heading goes to Critical Context.
+    /// `(none)` and blank lines are dropped; nothing else is lost.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         parse::parse(text)
     }
 
-    /// The summary as Markdown under pi's headings. Empty fields are left out.
+    /// Renders the summary as Markdown under pi's headings. Empty fields are omitted.
     #[must_use]
     pub fn render(&self) -> String {
         render::render(self)
     }
 
-    /// The lines of a field.
+    /// Returns the lines of a field.
     #[must_use]
-    pub fn lines(&self, field: Field) -> &[Line] {
+    pub(crate) fn lines(&self, field: Field) -> &[SummaryLine] {
         match field {
             Field::Goal => &self.goal,
             Field::Constraints => &self.constraints,
@@ -128,8 +128,8 @@ impl StructuredSummary {
         }
     }
 
-    /// The lines of a field, to be changed.
-    pub fn lines_mut(&mut self, field: Field) -> &mut Vec<Line> {
+    /// Returns the lines of a field for modification.
+    pub(crate) fn lines_mut(&mut self, field: Field) -> &mut Vec<SummaryLine> {
         match field {
             Field::Goal => &mut self.goal,
             Field::Constraints => &mut self.constraints,
@@ -140,11 +140,5 @@ impl StructuredSummary {
             Field::NextSteps => &mut self.next_steps,
             Field::CriticalContext => &mut self.critical_context,
         }
-    }
-
-    /// Whether there is nothing in it.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.turn.is_none() && Field::ALL.iter().all(|&field| self.lines(field).is_empty())
     }
 }

@@ -1,7 +1,7 @@
-//! Reads a summary of any form into the six fields.
+//! Parses a summary of any form into the six fields.
 
 use super::headings::{Place, TurnPlace, place, plain};
-use super::{Field, Line, StructuredSummary, TurnPrefix};
+use super::{Field, StructuredSummary, SummaryLine, TurnPrefix};
 
 pub(super) fn parse(text: &str) -> StructuredSummary {
     let mut reader = Reader { at: To::Field(Field::CriticalContext), ..Reader::default() };
@@ -12,7 +12,7 @@ pub(super) fn parse(text: &str) -> StructuredSummary {
     reader.summary
 }
 
-/// Where items go at present.
+/// The current destination of items.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum To {
     #[default]
@@ -26,15 +26,15 @@ enum To {
 struct Reader {
     summary: StructuredSummary,
     at: To,
-    /// The level of the heading that led here; deeper headings that are not known stay inside.
+    /// The level of the heading that led here; deeper unknown headings stay inside.
     level: usize,
-    /// Lines of the item being read.
+    /// Lines of the current item.
     item: String,
-    /// The check box of that item.
+    /// The check box of the current item.
     checked: Option<bool>,
-    /// Whether the line is inside of a code fence.
+    /// Whether the current line is inside a code fence.
     fenced: bool,
-    /// The closing tag of a block of files, which belongs to the file lists and not here.
+    /// The closing tag of a file list, which is not parsed here.
     files: Option<&'static str>,
 }
 
@@ -89,7 +89,7 @@ impl Reader {
         self.item.push_str(line.trim_end());
     }
 
-    /// Takes a heading. Returns false if the line is none.
+    /// Parses a heading. Returns false if the line is not one.
     fn heading(&mut self, line: &str, bare: &str) -> bool {
         let level = bare.chars().take_while(|&c| c == '#').count();
         if level > 0 && bare[level..].starts_with(' ') {
@@ -110,7 +110,7 @@ impl Reader {
         {
             self.open(&bare[..at], 2);
             let words = &bare[at + colon.len_utf8()..];
-            // `**Goal:** words` closes its emphasis behind the colon.
+            // `**Goal:** words` closes its emphasis after the colon.
             let words = if bare.starts_with("**") { words.trim_start_matches('*') } else { words };
             let words = words.trim();
             if !words.is_empty() {
@@ -162,7 +162,7 @@ impl Reader {
                 return;
             }
             (To::Turn(part), _) => {
-                let line = Line::parse(&item);
+                let line = SummaryLine::parse(&item);
                 let turn = self.turn();
                 return match part {
                     TurnPlace::Early => turn.early_progress.push(line),
@@ -174,7 +174,7 @@ impl Reader {
             (To::Field(field), _) => field,
             (To::Unsaid, _) => Field::CriticalContext,
         };
-        self.summary.lines_mut(field).push(Line::parse(&item));
+        self.summary.lines_mut(field).push(SummaryLine::parse(&item));
     }
 
     fn turn(&mut self) -> &mut TurnPrefix {
@@ -186,7 +186,7 @@ impl Reader {
     }
 }
 
-/// What models write where they have nothing to say.
+/// Whether an item only says that there is nothing.
 fn is_nothing(item: &str) -> bool {
     let bare = item.trim().trim_matches(|c| matches!(c, '(' | ')' | '（' | '）' | '.' | '。'));
     bare.is_empty()
@@ -194,7 +194,7 @@ fn is_nothing(item: &str) -> bool {
             .contains(&bare.to_lowercase().as_str())
 }
 
-/// The words of a list item, and the state of its check box.
+/// Returns the words of a list item, and the state of its check box.
 fn without_marker(line: &str) -> (&str, Option<bool>) {
     let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let numbered = (digits.len() < line.len())
@@ -215,7 +215,7 @@ fn without_marker(line: &str) -> (&str, Option<bool>) {
 mod tests {
     use super::*;
 
-    fn words(lines: &[Line]) -> Vec<&str> {
+    fn words(lines: &[SummaryLine]) -> Vec<&str> {
         lines.iter().map(|line| line.text.as_str()).collect()
     }
 

@@ -1,10 +1,10 @@
-//! Writes a summary as Markdown.
+//! Renders a summary as Markdown.
 
 use std::fmt::Write;
 
-use super::{Field, Line, StructuredSummary, TurnPrefix};
+use super::{Field, StructuredSummary, SummaryLine, TurnPrefix};
 
-/// What joins the beginning of a split turn to the summary of what came before it, as pi writes it.
+/// The separator between the previous summary and the context of a split turn, as pi writes it.
 pub const TURN_CONTEXT_HEADING: &str = "\n\n---\n\n**Turn Context (split turn):**\n\n";
 
 pub(super) fn render(summary: &StructuredSummary) -> String {
@@ -20,7 +20,7 @@ pub(super) fn render(summary: &StructuredSummary) -> String {
             open(&mut out, heading);
         }
         if let Some(part) = part {
-            // Under `## Progress` the first subheading follows at once.
+            // Under `## Progress` the first subheading follows directly.
             out.push_str(if progress { "\n\n" } else { "\n" });
             out.push_str(part);
             progress = true;
@@ -57,7 +57,7 @@ fn open(out: &mut String, heading: &str) {
     out.push_str(heading);
 }
 
-fn list(out: &mut String, field: Field, lines: &[Line]) {
+fn list(out: &mut String, field: Field, lines: &[SummaryLine]) {
     for (n, line) in lines.iter().enumerate() {
         // Writing to a string cannot fail.
         let _ = match field {
@@ -74,7 +74,7 @@ fn render_turn(turn: &TurnPrefix) -> String {
     if !turn.original_request.is_empty() {
         out.push_str("## Original Request");
         for line in &turn.original_request {
-            // Quoted, so that a heading in the user's words is none of the summary's.
+            // Quoted, so that a heading in the user's words is not parsed as the summary's.
             out.push_str(if line.is_empty() { "\n>" } else { "\n> " });
             out.push_str(line);
         }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_rendered_summary_reads_back_as_itself() {
-        let line = |text: &str| Line::new(text, "0a");
+        let line = |text: &str| SummaryLine { text: text.into(), cites: vec!["0a".into()] };
         let mut summary = StructuredSummary {
             turn: Some(TurnPrefix {
                 original_request: vec!["fix it".into(), String::new(), "## Goal".into()],
@@ -108,7 +108,7 @@ mod tests {
         };
         for field in Field::ALL {
             summary.lines_mut(field).push(line(&format!("{field:?} one")));
-            summary.lines_mut(field).push(Line { text: "two".into(), cites: vec![] });
+            summary.lines_mut(field).push(SummaryLine { text: "two".into(), cites: vec![] });
         }
         let text = summary.render();
         assert_eq!(StructuredSummary::parse(&text), summary, "{text}");

@@ -1,129 +1,19 @@
 //! Greetings and thanks.
 
+use ctx_text::WordList;
+
 /// Words that only greet, thank or praise.
-const WORDS: &[&str] = &[
-    "thanks",
-    "thank",
-    "you",
-    "great",
-    "good",
-    "nice",
-    "perfect",
-    "cool",
-    "awesome",
-    "lgtm",
-    "hi",
-    "hello",
-    "hey",
-    "very",
-    "so",
-    "much",
-    "wow",
-    "excellent",
-    "job",
-    "work",
-    "looks",
-    "that's",
-    "it",
-    "well",
-    "done",
-    "ok",
-    "okay",
-    "there",
-    "everyone",
-    "again",
-    "morning",
-    "evening",
-    "afternoon",
-    "bye",
-    "goodbye",
-    "cheers",
-    "welcome",
-    "you're",
-    "lot",
-    "too",
-    "to",
-    "see",
-    "meet",
-    "a",
-    "day",
-    "have",
-    "weekend",
-    "night",
-    "take",
-    "care",
-    "guys",
-    "folks",
-    "all",
-    "for",
-    "the",
-    "your",
-    "help",
-    "yo",
-    "really",
-    "appreciated",
-    "many",
-    "my",
-    "friend",
-];
+static WORDS: WordList = WordList::new("courtesy.words");
 
-/// What people ask without wanting to know.
-const PHRASES: &[&str] = &[
-    "how are you",
-    "how are you doing",
-    "how have you been",
-    "how's it going",
-    "how is it going",
-    "what's up",
-    "what's new",
-    "how are things",
-    "long time no see",
-    "i appreciate it",
-    "much appreciated",
-    "how are you today",
-];
+/// Polite questions that need no answer.
+static PHRASES: WordList = WordList::new("courtesy.phrases");
 
-/// Words behind which a name may stand: "Hey Mel!", "Thanks, Caroline!".
-const GREETINGS: &[&str] =
-    &["hi", "hello", "hey", "thanks", "bye", "goodbye", "dear", "morning", "you"];
+/// Words that may be followed by a name: "Hey Mel!", "Thanks, Caroline!".
+static GREETINGS: WordList = WordList::new("courtesy.greetings");
 
-const CHINESE: &[&str] = &[
-    "谢谢",
-    "多谢",
-    "感谢",
-    "非常感谢",
-    "谢谢你",
-    "谢谢您",
-    "谢谢啦",
-    "谢啦",
-    "谢了",
-    "你好",
-    "您好",
-    "你好呀",
-    "你好啊",
-    "大家好",
-    "早上好",
-    "下午好",
-    "晚上好",
-    "早安",
-    "晚安",
-    "嗨",
-    "哈喽",
-    "再见",
-    "拜拜",
-    "辛苦了",
-    "很好",
-    "不错",
-    "太好了",
-    "好的",
-    "好",
-    "最近怎么样",
-    "最近好吗",
-    "你好吗",
-    "好久不见",
-];
+static CHINESE: WordList = WordList::new("courtesy.clauses");
 
-/// Whether a sentence only greets, thanks or praises: nothing is asked for, and nothing told.
+/// Whether a sentence only greets, thanks or praises, without a request or a statement.
 pub(crate) fn is_courtesy(sentence: &str) -> bool {
     if sentence.len() > 120 {
         return false;
@@ -152,7 +42,7 @@ pub(crate) fn is_courtesy(sentence: &str) -> bool {
     true
 }
 
-/// Whether a word is written as names of people are.
+/// Whether a word is written like a person's name.
 pub(crate) fn is_name(word: &str) -> bool {
     let mut chars = word.chars();
     chars.next().is_some_and(char::is_uppercase)

@@ -1,5 +1,7 @@
-//! What a passage says, as far as words tell: its content words, and which of them are negated.
+//! The gist of a passage: its content words, and which of them are negated.
 
+use ctx_core::text::Slice;
+use ctx_text::WordList;
 use std::collections::HashSet;
 use std::hash::BuildHasher;
 use std::sync::LazyLock;
@@ -8,7 +10,7 @@ use foldhash::fast::FixedState;
 
 use super::is_cjk;
 
-/// The content words of a passage, as hashes, each once, sorted.
+/// The content words of a passage, as sorted hashes without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gist {
     /// All content words.
@@ -18,36 +20,36 @@ pub(crate) struct Gist {
 }
 
 impl Gist {
-    /// Whether the word follows a negation here.
+    /// Whether the word is negated.
     pub(crate) fn negates(&self, word: u64) -> bool {
         self.negated.binary_search(&word).is_ok()
     }
 
-    /// Whether the word is said.
+    /// Whether the word occurs.
     pub(crate) fn says(&self, word: u64) -> bool {
         self.words.binary_search(&word).is_ok()
     }
 }
 
-/// Reads the gist of a passage. Words that carry nothing are left out, endings are cut off, and
-/// Chinese is read in pairs of characters. A negation belongs to the next content word.
+/// Extracts the gist of a passage. Stop words are dropped, words are stemmed, and Chinese is split
+/// into pairs of characters. A negation applies to the next content word.
 pub(crate) fn gist(text: &str) -> Gist {
     let mut reader = Reader::default();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         let len = if is_cjk(c) {
             let len = run(rest, is_cjk);
-            reader.chinese(rest.get(..len).unwrap_or_default());
+            reader.chinese(rest.slice(..len));
             len
         } else if c.is_alphanumeric() {
             let len =
                 run(rest, |c| (c.is_alphanumeric() && !is_cjk(c)) || matches!(c, '\'' | '’' | '_'));
-            reader.word(rest.get(..len).unwrap_or_default());
+            reader.word(rest.slice(..len));
             len
         } else {
             c.len_utf8()
         };
-        rest = rest.get(len..).unwrap_or_default();
+        rest = rest.slice(len..);
     }
     let mut gist = reader.gist;
     for words in [&mut gist.words, &mut gist.negated] {
@@ -65,13 +67,13 @@ fn run(text: &str, of: impl Fn(char) -> bool) -> usize {
 struct Reader {
     gist: Gist,
     negation: bool,
-    /// `instead` and `rather` negate only with the `of` or `than` that follows.
+    /// Whether `instead` or `rather` was read, which negate only with a following `of` or `than`.
     half: bool,
 }
 
 type Words = HashSet<&'static str, FixedState>;
 
-/// Words that say nothing by themselves.
+/// Stop words.
 static EMPTY: LazyLock<Words> = LazyLock::new(|| {
     let words = "a an the this that these those it its is are was were be been being am i you he she we \
     they me my your our their to of in on at for with as by and or so if then than there here \
@@ -113,43 +115,26 @@ impl Reader {
     }
 
     fn chinese(&mut self, run: &str) {
-        const NEGATIONS: [&str; 16] = [
-            "不要",
-            "不许",
-            "不准",
-            "不得",
-            "不能",
-            "不可以",
-            "不可",
-            "禁止",
-            "严禁",
-            "切勿",
-            "而不是",
-            "不",
-            "别",
-            "勿",
-            "没",
-            "未",
-        ];
+        static NEGATIONS: WordList = WordList::new("negations");
         let mut rest = run;
         while let Some(c) = rest.chars().next() {
             if let Some(negation) = NEGATIONS.iter().find(|negation| rest.starts_with(*negation)) {
                 self.negation = true;
-                rest = rest.get(negation.len()..).unwrap_or_default();
+                rest = rest.slice(negation.len()..);
                 continue;
             }
             let two: usize = rest.chars().take(2).map(char::len_utf8).sum();
-            let pair = rest.get(..two).unwrap_or_default();
+            let pair = rest.slice(..two);
             let whole = rest.len() == run.len();
             if pair.chars().count() == 2 || whole {
                 self.push(hash(pair));
             }
-            rest = rest.get(c.len_utf8()..).unwrap_or_default();
+            rest = rest.slice(c.len_utf8()..);
         }
     }
 }
 
-/// A word without its ending.
+/// Returns a word without its ending.
 fn stem(word: &str) -> &str {
     if !word.is_ascii() || word.contains('_') || word.bytes().any(|b| b.is_ascii_digit()) {
         return word;

@@ -1,28 +1,29 @@
-//! The strings in the arguments of a tool call.
+//! Extracts strings from the arguments of a tool call.
 
+use ctx_core::text::Slice;
 use std::borrow::Cow;
 
-/// A string in JSON, with the key it stands under; keys of outer objects are not known.
+/// A JSON string and its key; keys of outer objects are not recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named<'a> {
-    /// The key, without its escapes resolved.
+    /// The key, still escaped.
     pub(crate) key: &'a str,
     /// The string.
     pub(crate) value: Cow<'a, str>,
 }
 
-/// All strings that are values, in order. Nesting of any depth costs no stack, and text that is no
-/// JSON gives what there is of strings in it.
+/// Returns all string values, in order. Any nesting depth is safe for the stack; invalid JSON
+/// yields the strings found in it.
 pub(crate) fn strings(json: &str) -> Vec<Named<'_>> {
     let bytes = json.as_bytes();
     let mut out = Vec::new();
     let (mut at, mut key) = (0, "");
-    while let Some(open) = memchr::memchr(b'"', bytes.get(at..).unwrap_or_default()) {
+    while let Some(open) = memchr::memchr(b'"', bytes.slice(at..)) {
         let start = at + open + 1;
-        let Some(len) = string_len(bytes.get(start..).unwrap_or_default()) else { break };
-        let raw = json.get(start..start + len).unwrap_or_default();
+        let Some(len) = string_len(bytes.slice(start..)) else { break };
+        let raw = json.slice(start..start + len);
         at = start + len + 1;
-        let after = bytes.get(at..).unwrap_or_default().iter().find(|b| !b.is_ascii_whitespace());
+        let after = bytes.slice(at..).iter().find(|b| !b.is_ascii_whitespace());
         if after == Some(&b':') {
             key = raw;
         } else {
@@ -32,7 +33,7 @@ pub(crate) fn strings(json: &str) -> Vec<Named<'_>> {
     out
 }
 
-/// The length of a string up to its closing quotation mark.
+/// Returns the length of a string up to its closing quotation mark.
 fn string_len(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -48,7 +49,7 @@ fn unescaped(raw: &str) -> Cow<'_, str> {
     if !raw.contains('\\') {
         return Cow::Borrowed(raw);
     }
-    // A lone surrogate is no text; the string is then read as it stands.
+    // A lone surrogate is not valid text; the string is then used unescaped.
     match serde_json::from_str::<String>(&format!("\"{raw}\"")) {
         Ok(text) => Cow::Owned(text),
         Err(_) => Cow::Owned(raw.replace("\\n", "\n").replace("\\\\", "\\").replace("\\\"", "\"")),

@@ -1,9 +1,11 @@
-//! What a sentence is: a constraint, a decision, a question, something done or to do, an error.
+//! Classifies a sentence: constraint, decision, question, completed or planned work, error.
 //!
-//! The words that say so stand in `cues.txt`, English and Chinese. All of them are looked for in one
-//! pass. Who speaks is not known here: "we chose X" is a decision whoever says it, but "never do X"
-//! is a constraint only from a user.
+//! The rules are word lists in `cues.txt`, English and Chinese, matched in one pass. The speaker is
+//! not known here: "we chose X" is a decision from any speaker, but "never do X" is a constraint
+//! only from a user.
 
+use ctx_core::text::Slice;
+use ctx_text::WordList;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -13,26 +15,29 @@ use ctx_core::text::{head, tail};
 
 use super::{is_asked_about, is_cjk};
 
-/// What the words of a sentence say it is. Several may hold.
+/// Words that may precede the verb at the beginning of a sentence.
+static BEFORE_VERB: WordList = WordList::new("request.before_verb");
+
+/// The classes of a sentence. Several may apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
     /// It demands or forbids: "never", "must", "不要".
     pub(crate) constraint: bool,
-    /// It holds from now on, whatever comes: "from now on", "以后".
+    /// It applies permanently: "from now on", "以后".
     pub(crate) standing: bool,
-    /// It takes something back: "never mind", "算了".
+    /// It withdraws something: "never mind", "算了".
     pub(crate) revokes: bool,
     /// It decides: "we'll go with", "决定".
     pub(crate) decision: bool,
-    /// It sets one thing against another: "instead of", "而不是".
+    /// It contrasts two things: "instead of", "而不是".
     pub(crate) contrast: bool,
     /// It asks, or says that something is open.
     pub(crate) question: bool,
-    /// It tells of something finished: "fixed", "已完成".
+    /// It reports finished work: "fixed", "已完成".
     pub(crate) done: bool,
-    /// It tells of something to do: "next", "待办".
+    /// It names planned work: "next", "待办".
     pub(crate) todo: bool,
-    /// It tells of an error.
+    /// It reports an error.
     pub(crate) error: bool,
     /// It asks for work: "please", "add", "帮我".
     pub(crate) request: bool,
@@ -57,7 +62,7 @@ impl Marks {
     }
 }
 
-/// A cue of one section.
+/// A word or phrase in one section of the rules.
 struct Cue {
     section: &'static str,
     begins_clause: bool,
@@ -66,7 +71,7 @@ struct Cue {
 
 struct Cues {
     finder: AhoCorasick,
-    /// For each pattern, what it is a cue of.
+    /// For each pattern, its sections.
     of: Vec<Vec<Cue>>,
 }
 
@@ -91,10 +96,10 @@ static CUES: LazyLock<Option<Cues>> = LazyLock::new(|| {
     Some(Cues { finder, of: by_words.into_values().collect() })
 });
 
-/// A sentence says what it is at its beginning; what goes on for longer is no sentence.
+/// The length of a sentence that is examined; the beginning is enough to classify it.
 const LONGEST: Chars = Chars(2_000);
 
-/// Reads the marks of a sentence.
+/// Classifies a sentence.
 pub(crate) fn marks(sentence: &str) -> Marks {
     let asks = sentence.trim_end_matches(['"', '\'', ')', '”', '*', '`', ' ', '）']);
     let asks = asks.ends_with(['?', '？', '吗', '呢', '么']);
@@ -125,8 +130,8 @@ pub(crate) fn marks(sentence: &str) -> Marks {
             }
         }
     }
-    // A cue that stands inside one that takes it back does not count. Both lists are in the order
-    // of their ends, so one look ahead over the few that overlap is enough.
+    // A match inside one that cancels it does not count. Both lists are ordered by end, so it is
+    // enough to look ahead over the few that overlap.
     for (index, &(cue, start, end)) in found.iter().enumerate() {
         let taken = |from: &[(&Cue, usize, usize)]| {
             from.iter().any(|&(other, s, e)| {
@@ -142,8 +147,7 @@ pub(crate) fn marks(sentence: &str) -> Marks {
     marks
 }
 
-/// Where the words begin with which a sentence ends that approves of what was done: "good, keep it"
-/// demands nothing.
+/// Finds the start of a closing approval: "good, keep it" demands nothing.
 pub(crate) fn approval(sentence: &str) -> Option<usize> {
     const PRAISE: [&str; 8] = ["good", "fine", "nice", "great", "perfect", "ok", "okay", "well"];
     let end = sentence.trim_end_matches(|c: char| !c.is_alphanumeric());
@@ -157,10 +161,10 @@ pub(crate) fn approval(sentence: &str) -> Option<usize> {
     PRAISE.iter().any(|praise| word.eq_ignore_ascii_case(praise)).then_some(at)
 }
 
-/// Whether a cue in letters is not a part of longer words.
+/// Whether a match in letters is a whole word.
 fn is_whole(text: &str, start: usize, end: usize) -> bool {
     let word = |c: char| (c.is_alphanumeric() && !is_cjk(c)) || matches!(c, '_' | '-' | '/');
-    let cue = text.get(start..end).unwrap_or_default();
+    let cue = text.slice(start..end);
     let before = text.get(..start).and_then(|t| t.chars().next_back());
     let after = text.get(end..).and_then(|t| t.chars().next());
     let opens = cue.chars().next().is_some_and(word);
@@ -169,10 +173,10 @@ fn is_whole(text: &str, start: usize, end: usize) -> bool {
     !(opens && before.is_some_and(word) || closes && after.is_some_and(goes_on))
 }
 
-/// Whether a clause begins at `at`: at the start, after a mark, or after a word that leads it in.
+/// Whether a clause begins at `at`: at the start, after punctuation, or after an introductory word.
 fn begins_clause(text: &str, at: usize) -> bool {
-    // One word before is enough to know.
-    let before = tail(text.get(..at).unwrap_or_default(), Chars(32));
+    // One preceding word is enough.
+    let before = tail(text.slice(..at), Chars(32));
     let before = before.trim_end_matches([' ', '*', '_']);
     let Some(last) = before.chars().next_back() else { return true };
     if !last.is_alphanumeric() && !matches!(last, '\'' | '`' | '/') {
@@ -183,31 +187,7 @@ fn begins_clause(text: &str, at: usize) -> bool {
     // "locally use it", "definitely never".
     let adverb = word.len() > 4 && word.ends_with("ly");
     adverb
-        || matches!(
-            word.to_ascii_lowercase().as_str(),
-            "please"
-                | "and"
-                | "but"
-                | "so"
-                | "just"
-                | "then"
-                | "also"
-                | "you"
-                | "or"
-                | "otherwise"
-                | "we"
-                | "should"
-                | "must"
-                | "can"
-                | "let's"
-                | "now"
-                | "still"
-                | "ok"
-                | "okay"
-                | "again"
-                | "simply"
-                | "always"
-        )
+        || BEFORE_VERB.contains(&word.to_ascii_lowercase().as_str())
         || ["请", "并", "且", "但", "也", "都", "再", "就", "先", "然后"]
             .iter()
             .any(|lead| before.ends_with(lead))

@@ -1,22 +1,27 @@
-//! Prose and code, and the sentences of the prose.
+//! Splits text into prose and code, and prose into sentences.
 
+use ctx_core::text::{Slice, tail_bytes};
+use ctx_text::WordList;
 use std::ops::Range;
 
 use super::is_cjk;
 
-/// Brackets that close later than after so many characters are none.
+/// Words whose period does not end a sentence.
+static ABBREVIATIONS: WordList = WordList::new("abbreviations");
+
+/// Brackets that do not close within this many characters are ignored.
 const BRACKETED: usize = 160;
 
-/// A stretch of a text: prose, or what stands in a code fence.
+/// A segment of a text: prose, or the content of a code fence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// Where it stands; of a fence, the lines between its marks.
+    /// Its byte range; for a fence, the lines between its markers.
     pub(crate) range: Range<usize>,
     /// Whether it is code.
     pub(crate) is_code: bool,
 }
 
-/// Splits a text at its code fences. A fence that is never closed reaches to the end.
+/// Splits a text at its code fences. An unclosed fence extends to the end.
 pub(crate) fn segments(text: &str) -> Vec<Segment> {
     let mut out = Vec::new();
     let mut fence: Option<(u8, usize)> = None;
@@ -48,12 +53,12 @@ pub(crate) fn segments(text: &str) -> Vec<Segment> {
     out
 }
 
-/// The character and width of a fence that a line opens or closes.
+/// Returns the character and width of a fence that a line opens or closes.
 fn fence_mark(line: &str) -> Option<(u8, usize)> {
     let line = line.trim_start();
     let byte = *line.as_bytes().first().filter(|b| matches!(b, b'`' | b'~'))?;
     let width = line.bytes().take_while(|&b| b == byte).count();
-    let rest = line.get(width..).unwrap_or_default();
+    let rest = line.slice(width..);
     (width >= 3 && !(byte == b'`' && rest.contains('`'))).then_some((byte, width))
 }
 
@@ -61,16 +66,16 @@ fn is_bare(line: &str, mark: u8) -> bool {
     line.trim().bytes().all(|b| b == mark)
 }
 
-/// The sentences of a stretch of prose, in order, trimmed, without bullets. Lines end a sentence,
-/// unless the next one plainly goes on with it.
+/// Returns the sentences of a prose segment, in order, trimmed, without bullets. A line break ends
+/// a sentence, unless the next line clearly continues it.
 pub(crate) fn sentences(prose: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut start = 0;
     for at in breaks(prose) {
-        push_sentence(&mut out, prose.get(start..at).unwrap_or_default());
+        push_sentence(&mut out, prose.slice(start..at));
         start = at;
     }
-    push_sentence(&mut out, prose.get(start..).unwrap_or_default());
+    push_sentence(&mut out, prose.slice(start..));
     out
 }
 
@@ -81,7 +86,7 @@ fn push_sentence<'a>(out: &mut Vec<&'a str>, piece: &'a str) {
     }
 }
 
-/// A line without the mark of a list, a quotation or a heading.
+/// Returns a line without its list, quotation or heading marker.
 fn without_bullet(line: &str) -> &str {
     let bare = line.trim_start_matches(['>', '#', '•', '·', ' ', '\t']);
     let bare = ["- [ ] ", "- [x] ", "- [X] ", "- ", "* ", "+ "]
@@ -98,7 +103,7 @@ fn without_bullet(line: &str) -> &str {
     bare.trim()
 }
 
-/// Where a sentence ends and the next one starts.
+/// Returns the positions where a sentence ends and the next one starts.
 fn breaks(text: &str) -> Vec<usize> {
     let mut out = Vec::new();
     let mut word_start = 0;
@@ -125,7 +130,7 @@ fn breaks(text: &str) -> Vec<usize> {
                 };
                 let ends = after.is_none_or(char::is_whitespace)
                     && !(open > 0 && closes_later(text, end))
-                    && !(c == '.' && is_abbreviation(text.get(word_start..at).unwrap_or_default()));
+                    && !(c == '.' && is_abbreviation(text.slice(word_start..at)));
                 if ends {
                     out.push(end + if quoted { next.map_or(0, char::len_utf8) } else { 0 });
                 }
@@ -140,10 +145,10 @@ fn breaks(text: &str) -> Vec<usize> {
     out
 }
 
-/// Whether the brackets that are open at a place close soon in its line: what stands in them is
-/// no sentence that could stand alone.
+/// Whether the open brackets at a position close soon in the same line: their content is not a
+/// separate sentence.
 fn closes_later(text: &str, at: usize) -> bool {
-    let near = text.get(at..).unwrap_or_default().chars().take(BRACKETED);
+    let near = text.slice(at..).chars().take(BRACKETED);
     near.take_while(|c| !matches!(c, '\n' | '(' | '（')).any(|c| matches!(c, ')' | '）'))
 }
 
@@ -151,41 +156,22 @@ fn closes(c: char) -> bool {
     matches!(c, '"' | '\'' | ')' | ']' | '”' | '’' | '」' | '』' | '）' | '*' | '`')
 }
 
-/// `e.g.`, `vs.`, initials and the numbers of a list.
+/// Whether a word is `e.g.`, `vs.`, an initial or a list number.
 fn is_abbreviation(word: &str) -> bool {
     let word = word.trim_start_matches(['(', '[', '"', '*']);
     let short = word.chars().count() <= 1 && word.chars().all(char::is_alphanumeric);
     short
         || (word.len() <= 3 && word.bytes().all(|b| b.is_ascii_digit()))
-        || matches!(
-            word.to_ascii_lowercase().as_str(),
-            "e.g"
-                | "i.e"
-                | "eg"
-                | "ie"
-                | "vs"
-                | "cf"
-                | "approx"
-                | "incl"
-                | "mr"
-                | "mrs"
-                | "dr"
-                | "no"
-                | "nr"
-                | "fig"
-                | "al"
-        )
+        || ABBREVIATIONS.contains(&word.to_ascii_lowercase().as_str())
 }
 
-/// Whether the line after the break at `at` goes on with the sentence: text wrapped by hand.
+/// Whether the line after the break at `at` continues the sentence, as in hard-wrapped text.
 fn goes_on(text: &str, at: usize) -> bool {
-    let before = text.get(..at).unwrap_or_default().chars().next_back();
-    let after = text.get(at + 1..).unwrap_or_default();
+    let before = text.slice(..at).chars().next_back();
+    let after = text.slice(at + 1..);
     let line_long = text.get(..at).is_some_and(|t| {
-        // Only a line that fills its measure was wrapped; looked at from its end, a little way.
-        let tail = t.len().saturating_sub(400);
-        let tail = (tail..t.len()).find(|&i| t.is_char_boundary(i)).unwrap_or(t.len());
-        let last = t.get(tail..).unwrap_or_default();
+        // Only a line near the maximum width was wrapped; a short part of its end is examined.
+        let last = tail_bytes(t, 400);
         last.len() - last.rfind('\n').map_or(0, |i| i + 1) >= 50
     });
     line_long
@@ -193,20 +179,20 @@ fn goes_on(text: &str, at: usize) -> bool {
         && after.chars().next().is_some_and(|c| c.is_lowercase() || matches!(c, '`' | '('))
 }
 
-/// The beginning of a sentence of at most `max` characters, cut where a clause or else a word ends.
+/// Clips a sentence to at most `max` characters, after a clause, else after a word.
 pub(crate) fn clip(sentence: &str, max: usize) -> &str {
     let Some((limit, _)) = sentence.char_indices().nth(max) else { return sentence };
     let head = sentence.get(..limit).unwrap_or(sentence);
     let (mut at_clause, mut at_word) = (None, None);
     let mut chars = head.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
-        // `a.rs:12` and `1,500` go on behind their marks.
+        // `a.rs:12` and `1,500` continue after their punctuation.
         let ends = chars.peek().is_none_or(|(_, next)| next.is_whitespace());
         match c {
             '，' | '；' | '：' | '、' | '。' => at_clause = Some(at),
             ',' | ';' | ':' if ends => at_clause = Some(at),
             _ if c.is_whitespace() => at_word = Some(at),
-            // Chinese may be cut behind any character, but not a name within it.
+            // Chinese may be cut after any character, but not inside a name.
             _ if is_cjk(c) => at_word = Some(at + c.len_utf8()),
             _ => {}
         }

@@ -1,94 +1,21 @@
-//! What a sentence demands for the work at hand only.
+//! Requests that apply to the current work only.
 
 use ctx_core::Chars;
+use ctx_core::text::Slice;
 use ctx_core::text::{head, tail};
+use ctx_text::WordList;
 
-/// Words that ask for one step of work, at the beginning of a sentence.
-const STEPS: &[&str] = &[
-    "read",
-    "look",
-    "open",
-    "check",
-    "show",
-    "run",
-    "rerun",
-    "add",
-    "fix",
-    "create",
-    "write",
-    "implement",
-    "make",
-    "update",
-    "remove",
-    "delete",
-    "rename",
-    "change",
-    "move",
-    "explain",
-    "find",
-    "build",
-    "test",
-    "deploy",
-    "set",
-    "install",
-    "convert",
-    "review",
-    "continue",
-    "improve",
-    "debug",
-    "generate",
-    "replace",
-    "summarize",
-    "tell",
-    "give",
-    "try",
-    "start",
-    "commit",
-    "push",
-    "revert",
-    "clean",
-    "document",
-    "put",
-    "get",
-    "extract",
-    "split",
-    "merge",
-    "list",
-    "compare",
-    "search",
-    "close",
-    "undo",
-    "redo",
-    "rewrite",
-    "verify",
-    "draft",
-    "prepare",
-    "go",
-];
+/// Verbs at the beginning of a sentence that request one step of work.
+static STEPS: WordList = WordList::new("request.verbs");
 
-/// Words before the one that asks.
-const LEADS: &[&str] = &[
-    "please", "now", "then", "first", "next", "also", "and", "ok", "okay", "so", "just", "can",
-    "could", "you", "let's", "again", "alright",
-];
+/// Words that may precede the verb.
+static LEADS: WordList = WordList::new("request.leads");
 
-/// Words that make a rule of it.
-const RULES: &[&str] = &[
-    "always",
-    "never",
-    "every",
-    "each",
-    "all",
-    "whenever",
-    "any",
-    "only",
-    "must",
-    "future",
-    "throughout",
-];
+/// Words that make it a permanent rule.
+static RULES: WordList = WordList::new("request.rules");
 
-/// Whether a sentence asks for one step of the work, and sets no rule for the rest of it: "read
-/// lease.rs again in full", "keep them tiny", where *they* are what is being made.
+/// Whether a sentence requests one step of the current work, and sets no rule for the rest of it:
+/// "read lease.rs again in full", "keep them tiny", where *they* are being created.
 pub(crate) fn is_step(sentence: &str) -> bool {
     let near = head(sentence, Chars(400)).to_lowercase();
     let mut words = near
@@ -102,13 +29,13 @@ pub(crate) fn is_step(sentence: &str) -> bool {
     (of_these || STEPS.contains(&first)) && !rest.any(|word| RULES.contains(&word))
 }
 
-/// Whether what stands at a place says within "where it should go" or "what has to be done" what is
-/// to be found out: that is no demand.
+/// Whether the text at a position is part of an indirect question such as "where it should go" or
+/// "what has to be done", which is not a demand.
 pub(crate) fn is_asked_about(sentence: &str, at: usize) -> bool {
-    let before = tail(sentence.get(..at).unwrap_or_default(), Chars(60));
+    let before = tail(sentence.slice(..at), Chars(60));
     let clause = before.rsplit([',', ';', ':', '.', '(', '\n']).next().unwrap_or_default();
     let asks = ["where", "what", "how", "whether", "why", "which"];
-    // Four words between are many: "where those two new modules".
+    // At most four words are in between: "where those two new modules".
     let near = clause.split_whitespace().rev().take(6);
     near.into_iter().any(|word| asks.iter().any(|ask| word.eq_ignore_ascii_case(ask)))
 }

@@ -1,21 +1,21 @@
-//! What ranks before what, who is quoted, and what an audit says of it.
+//! The ranking and the citations of facts, and their audit.
 
-use ctx_compaction::{Fact, FactKind, Grounds, Said, audit, facts};
+use ctx_compaction::{CitedMessage, FactKind, RequiredFact, SourceIndex, audit, facts};
 use ctx_core::{Block, Message, Role};
 
-fn said(id: &str, role: Role, text: &str) -> Said {
-    Said { id: id.into(), message: Message::text(role, text).into(), pinned: false }
+fn said(id: &str, role: Role, text: &str) -> CitedMessage {
+    CitedMessage { id: id.into(), message: Message::text(role, text).into(), pinned: false }
 }
 
-fn user(id: &str, text: &str) -> Said {
+fn user(id: &str, text: &str) -> CitedMessage {
     said(id, Role::User, text)
 }
 
-fn assistant(id: &str, text: &str) -> Said {
+fn assistant(id: &str, text: &str) -> CitedMessage {
     said(id, Role::Assistant, text)
 }
 
-fn of_kind(facts: &[Fact], kind: FactKind) -> Vec<&str> {
+fn of_kind(facts: &[RequiredFact], kind: FactKind) -> Vec<&str> {
     facts.iter().filter(|fact| fact.kind == kind).map(|fact| fact.text.as_str()).collect()
 }
 
@@ -110,9 +110,9 @@ fn thinking_is_no_source_but_may_be_cited() {
         Block::text("Done."),
     ];
     let message = Message::new(Role::Assistant, blocks).into();
-    let history = [Said { id: "1".into(), message, pinned: false }];
+    let history = [CitedMessage { id: "1".into(), message, pinned: false }];
     assert_eq!(facts(&history), []);
-    assert!(Grounds::of(&history, None, &[]).holds("src/secret.rs"));
+    assert!(SourceIndex::of(&history, None, &[]).holds("src/secret.rs"));
 }
 
 #[test]
@@ -122,7 +122,8 @@ fn an_audit_tells_what_is_kept_missing_and_made_up() {
         assistant("e2", "Fixed it in commit 3f2a9bc."),
     ];
     let facts = facts(&history);
-    let grounds = Grounds::of(&history, Some("before: /old/path.md [e:e0]"), &["mind `the_focus`"]);
+    let grounds =
+        SourceIndex::of(&history, Some("before: /old/path.md [e:e0]"), &["mind `the_focus`"]);
     for (summary, kept, made_up) in [
         (
             "- Never touch src/a.rs. [e:e1]\n- Port 8080: status code 502 after 500ms [e:e1]\n- 3f2a9bc [e:e2]",

@@ -1,9 +1,10 @@
-//! What pi 0.73.1 computes on real sessions must come out under profile `pi`.
+//! Profile `pi` must compute the same as pi 0.73.1 on real sessions.
 
+use crate::{config_of, counter_of};
 use ctx_compaction::{
-    Config, FileLists, History, Limits, Planned, SerializeOptions, plan, serialize,
+    Config, FileLists, History, PlanLimits, PlanOutcome, SerializeOptions, plan, serialize,
 };
-use ctx_core::{Chars, ContextView, Counter, Profile, TokenLedger, Tokens};
+use ctx_core::{Chars, ContextView, TokenLedger, Tokens};
 use ctx_session::Transcript;
 use ctx_testkit::recorded;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ fn profile_pi_cuts_serialises_and_lists_files_as_pi_does() {
     for case in golden["cases"].as_array().unwrap() {
         let fixture = format!("{}.jsonl", case["fixture"].as_str().unwrap());
         let fixture = file.with_file_name(fixture);
-        // Golden figures may be there for sessions that are not.
+        // The golden file may contain figures of sessions that are not present.
         let Ok(whole) = std::fs::read_to_string(&fixture) else { continue };
         seen += 1;
         let entries = case["entries"].as_u64().unwrap() as usize;
@@ -35,15 +36,15 @@ fn profile_pi_cuts_serialises_and_lists_files_as_pi_does() {
 
 /// The figures of one case, by their names in the golden file.
 fn compute(session: &str, keep: u32) -> Value {
-    let config = Config { keep_recent_tokens: keep, ..Config::for_profile(Profile::Pi) };
+    let config = Config { keep_recent_tokens: keep, ..config_of("pi") };
     let transcript = Transcript::from_bytes(session.as_bytes().to_vec()).unwrap();
-    let counter = Counter::for_profile(Profile::Pi);
+    let counter = counter_of("pi");
     let mut view = ContextView::new(TokenLedger::new(counter, WINDOW, config.reserve(WINDOW)));
     for entry in transcript.context(None).unwrap().entries {
         view.append(entry).unwrap();
     }
     let history = History::of(&view).unwrap();
-    let Planned::Compact(plan) = plan(&history, &config, Limits::default()).unwrap() else {
+    let PlanOutcome::Compact(plan) = plan(&history, &config, PlanLimits::default()).unwrap() else {
         panic!("there is a lot to compact");
     };
     assert_eq!(plan.shortened, []);

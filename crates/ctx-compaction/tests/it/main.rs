@@ -1,7 +1,11 @@
-//! What crosses the modules of the crate.
+//! Tests across the modules of the crate.
 
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use ctx_compaction::Config;
+use ctx_config::{Profile, SystemRules};
+use ctx_core::Counter;
 
 mod cuts;
 mod extract;
@@ -14,3 +18,14 @@ mod plan;
 mod random;
 mod repairs;
 mod wedges;
+
+/// The compaction of a profile.
+fn config_of(profile: &str) -> Config {
+    ctx_config::Config::for_profile(Profile::find(profile).unwrap()).section().unwrap()
+}
+
+/// The counter of a profile.
+fn counter_of(profile: &str) -> Counter {
+    let config = ctx_config::Config::for_profile(Profile::find(profile).unwrap());
+    config.section::<SystemRules>().unwrap().counter
+}

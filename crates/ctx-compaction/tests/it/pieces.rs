@@ -1,12 +1,12 @@
-//! What holds for chunks, texts and file lists of anything.
+//! Properties of chunks, texts and file lists for any input.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
 use ctx_compaction::{
-    ChunkRatio, FileLists, History, SAFETY_MARGIN, Said, SerializeOptions, chunk_by_max_tokens,
-    serialize, split_by_token_share,
+    ChunkRatio, CitedMessage, FileLists, History, SAFETY_MARGIN, SerializeOptions,
+    chunk_by_max_tokens, serialize, split_by_token_share,
 };
 use ctx_core::{
     Block, Chars, ContextView, Counter, Entry, Message, RawJson, Role, TokenLedger, Tokens,
@@ -19,7 +19,7 @@ fn sizes_and_groups() -> impl Strategy<Value = (Vec<Tokens>, Vec<u32>)> {
         .prop_map(|pairs| pairs.into_iter().map(|(size, group)| (Tokens(size), group)).unzip())
 }
 
-/// All of it, in order, without gaps or empty pieces; no group in two of them.
+/// Checks that non-empty ranges cover everything, in order, without gaps, and split no group.
 fn tile(ranges: &[Range<usize>], groups: &[u32]) -> Result<(), TestCaseError> {
     let mut next = 0;
     let mut homes: HashMap<u32, usize> = HashMap::new();
@@ -34,8 +34,8 @@ fn tile(ranges: &[Range<usize>], groups: &[u32]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn said(message: Message) -> Said {
-    Said { id: "1".into(), message: Arc::new(message), pinned: false }
+fn said(message: Message) -> CitedMessage {
+    CitedMessage { id: "1".into(), message: Arc::new(message), pinned: false }
 }
 
 proptest! {
@@ -87,12 +87,7 @@ proptest! {
         cap in 0..200u32,
     ) {
         for json in [arguments, serde_json::json!({ "path": value }).to_string()] {
-            let call = ToolCall {
-                id: "c".into(),
-                name: name.clone(),
-                arguments: RawJson::from_text(json),
-                spelling: Default::default(),
-            };
+            let call = ToolCall::new("c", name.clone(), RawJson::from_text(json));
             let message = Message::new(Role::Assistant, vec![Block::ToolCall(call)]);
             let said = [said(message)];
             let options = SerializeOptions { text_chars: Some(Chars(cap)), ..Default::default() };
@@ -114,15 +109,16 @@ fn a_foreign_summary_cites_nothing_that_never_was() {
             Some(r#"{"readFiles":[]}"#),
             "## Goal\n- Keep the wire format [e:0000000a]\n- Ship on Friday",
         ),
-        // What was audited here may cite what is no longer in the view.
+        // An audited summary may cite entries that are no longer in the view.
         (Some(audited), text),
     ] {
         let ledger = TokenLedger::new(Counter::default(), Tokens(8_000), Tokens(2_000));
         let mut view = ContextView::new(ledger);
         let mut summary = Message::text(Role::CompactionSummary, text);
         summary.meta.details = details.map(RawJson::from_text);
-        view.append(Arc::new(Entry::held("summary", summary))).unwrap();
-        view.append(Arc::new(Entry::held("0000000a", Message::text(Role::User, "go on")))).unwrap();
+        view.append(Arc::new(Entry::in_memory("summary", summary))).unwrap();
+        view.append(Arc::new(Entry::in_memory("0000000a", Message::text(Role::User, "go on"))))
+            .unwrap();
         let previous = History::of(&view).unwrap().previous.unwrap();
         assert_eq!(previous.text, expected, "{details:?}");
     }

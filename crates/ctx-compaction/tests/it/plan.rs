@@ -1,13 +1,13 @@
-//! What holds for the plan of any session.
+//! Properties of the plan of any session.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use ctx_compaction::{ByWindow, Config, History, KeepMessages, Limits, Plan, Planned, plan};
-use ctx_core::{
-    Compacted, ContextView, Counter, Profile, Projected, Projection, ProjectionKey, TokenLedger,
-    Tokens,
+use crate::{config_of, counter_of};
+use ctx_compaction::{
+    ByWindow, CompactionPlan, Config, History, KeepMessages, PlanLimits, PlanOutcome, plan,
 };
+use ctx_core::{Compacted, ContextView, Projected, Projection, ProjectionKey, TokenLedger, Tokens};
 use ctx_session::Transcript;
 use ctx_testkit::recorded;
 use proptest::prelude::*;
@@ -16,12 +16,7 @@ use crate::random::session;
 
 fn config() -> impl Strategy<Value = Config> {
     (
-        prop_oneof![
-            Just(Profile::Openclaw),
-            Just(Profile::Ponybunny),
-            Just(Profile::Copaw),
-            Just(Profile::Pi)
-        ],
+        prop_oneof![Just("openclaw"), Just("ponybunny"), Just("copaw"), Just("pi")],
         prop_oneof![Just(0u32), 100..3_000u32, Just(20_000), Just(u32::MAX)],
         prop_oneof![3 => Just(None), 1 => (0..4u32).prop_map(Some)],
         prop_oneof![
@@ -38,13 +33,13 @@ fn config() -> impl Strategy<Value = Config> {
             keep_recent_messages: messages,
             split_turns,
             target_ratio,
-            ..Config::for_profile(profile)
+            ..config_of(profile)
         })
 }
 
-fn limits() -> impl Strategy<Value = Limits> {
+fn limits() -> impl Strategy<Value = PlanLimits> {
     let budget = prop_oneof![3 => Just(None), 1 => (0..100_000u32).prop_map(|t| Some(Tokens(t)))];
-    (budget, any::<bool>(), any::<bool>()).prop_map(|(token_budget, force, emergency)| Limits {
+    (budget, any::<bool>(), any::<bool>()).prop_map(|(token_budget, force, emergency)| PlanLimits {
         token_budget,
         force,
         emergency,
@@ -73,7 +68,7 @@ proptest! {
         let planned = plan(&history, &config, limits).unwrap();
         prop_assert_eq!(&planned, &plan(&history, &config, limits).unwrap());
         match planned {
-            Planned::Compact(plan) => {
+            PlanOutcome::Compact(plan) => {
                 check(&history, &plan)?;
                 let shrunk = compact(&mut view, &history, &plan);
                 prop_assert!(view.total() < shrunk.0, "{} after {}", view.total(), shrunk.0);
@@ -82,12 +77,12 @@ proptest! {
                     "{} of {} in a window of {}", view.used(), plan.target, session.window
                 );
             }
-            Planned::Nothing(reason) => nothing(&history, &config, limits, &reason)?,
+            PlanOutcome::Nothing(reason) => nothing(&history, &config, limits, &reason)?,
         }
     }
 }
 
-fn check(history: &History, plan: &Plan) -> Result<(), TestCaseError> {
+fn check(history: &History, plan: &CompactionPlan) -> Result<(), TestCaseError> {
     let items = &history.items;
     prop_assert!(0 < plan.cut && plan.cut < items.len());
     let before: HashSet<u32> = items[..plan.cut].iter().map(|item| item.group).collect();
@@ -118,10 +113,10 @@ fn check(history: &History, plan: &Plan) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Compacts as the plan says, with a summary of the largest size. Returns the size before.
-fn compact(view: &mut ContextView, history: &History, plan: &Plan) -> (Tokens, Tokens) {
+/// Compacts according to the plan, with a maximum summary. Returns the size before and freed.
+fn compact(view: &mut ContextView, history: &History, plan: &CompactionPlan) -> (Tokens, Tokens) {
     let before = view.total();
-    let projection = |s: &ctx_compaction::Shortened| {
+    let projection = |s: &ctx_compaction::TruncatedMessage| {
         let entry = &history.items[s.at].entry;
         Projection {
             key: ProjectionKey { entry: entry.id().clone(), hash: entry.hash().unwrap() },
@@ -152,11 +147,11 @@ fn summary(tokens: Tokens, view: &ContextView) -> String {
     text
 }
 
-/// Nothing is done only where nothing can be gained.
+/// Checks that nothing is done only if nothing can be gained.
 fn nothing(
     history: &History,
     config: &Config,
-    limits: Limits,
+    limits: PlanLimits,
     reason: &str,
 ) -> Result<(), TestCaseError> {
     let over = history.used() > history.ledger.limit();
@@ -178,23 +173,23 @@ fn recorded_sessions_fit_after_their_plan() {
     for file in ["pi", "claude-code"].into_iter().filter_map(recorded).flat_map(sessions) {
         let entries = Transcript::open(&file).unwrap().context(None).unwrap().entries;
         for window in [4_000, 32_000, 200_000].map(Tokens) {
-            for profile in [Profile::Openclaw, Profile::Ponybunny, Profile::Copaw, Profile::Pi] {
-                let config = Config::for_profile(profile);
-                let counter = Counter::for_profile(profile);
+            for profile in ["openclaw", "ponybunny", "copaw", "pi"] {
+                let config = config_of(profile);
+                let counter = counter_of(profile);
                 let ledger = TokenLedger::new(counter, window, config.reserve(window));
                 let mut view = ContextView::new(ledger);
                 for entry in &entries {
                     view.append(entry.clone()).unwrap();
                 }
                 let history = History::of(&view).unwrap();
-                let planned = plan(&history, &config, Limits::default()).unwrap();
+                let planned = plan(&history, &config, PlanLimits::default()).unwrap();
                 let what = format!("{} in {window} as {profile:?}", file.display());
                 match planned {
-                    Planned::Compact(plan) => {
+                    PlanOutcome::Compact(plan) => {
                         compact(&mut view, &history, &plan);
                         assert!(view.used() <= plan.target, "{what}: {}", view.used());
                     }
-                    Planned::Nothing(reason) => {
+                    PlanOutcome::Nothing(reason) => {
                         assert!(view.overflow() == Tokens::ZERO, "{what}: {reason}");
                     }
                 }

@@ -13,12 +13,12 @@ use proptest::prelude::*;
 pub(crate) enum Step {
     User(usize),
     Assistant(usize),
-    /// Parallel calls, with the size of each result; the last of them may come this many messages
+    /// Parallel calls, with the size of each result; the last result may be this many messages
     /// late.
     Calls(Vec<usize>, usize),
-    /// A call that nothing answers.
+    /// A call without a result.
     Unanswered,
-    /// A result that answers nothing.
+    /// A result without a call.
     Orphan(usize),
     Bash(usize),
     Custom(usize),
@@ -34,9 +34,9 @@ pub(crate) struct Session {
     pub(crate) reserve: u32,
     pub(crate) fixed: u32,
     pub(crate) counter: CounterKind,
-    /// What the provider reported for 1,000 tokens of the counter.
+    /// The tokens that the provider reports for 1,000 of the counter's.
     pub(crate) reported: u64,
-    /// Each so-and-so many messages one is pinned.
+    /// Every n-th message is pinned.
     pub(crate) pin_each: Option<usize>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn session() -> impl Strategy<Value = Session> {
         prop_oneof![3 => Just(None), 1 => (2..9usize).prop_map(Some)],
     )
         .prop_map(|(mut steps, window, reserve, fixed, counter, reported, pin_each)| {
-            // Summaries stand for what was before everything else.
+            // Summaries replace what was before everything else.
             steps.sort_by_key(|step| !matches!(step, Step::Summary(_)));
             let fixed = window / 100 * fixed;
             Session { steps, window, reserve, fixed, counter, reported, pin_each }
@@ -84,7 +84,7 @@ impl Session {
         ledger.calibrate(self.reported, 1_000);
         let mut view = ContextView::new(ledger);
         for (n, message) in self.messages().into_iter().enumerate() {
-            view.append(Arc::new(Entry::held(format!("{n:08x}"), message))).unwrap();
+            view.append(Arc::new(Entry::in_memory(format!("{n:08x}"), message))).unwrap();
             if self.pin_each.is_some_and(|each| n % each == 0) && !view.is_empty() {
                 view.pin(view.len() - 1, "test", "test");
             }
@@ -142,12 +142,7 @@ impl Session {
 
 fn calls(ids: impl Iterator<Item = String>) -> Message {
     let call = |id: String| {
-        Block::ToolCall(ToolCall {
-            id: id.into(),
-            name: "read".into(),
-            arguments: RawJson::from_text(r#"{"path":"src/a.rs"}"#),
-            spelling: Default::default(),
-        })
+        Block::ToolCall(ToolCall::new(id, "read", RawJson::from_text(r#"{"path":"src/a.rs"}"#)))
     };
     Message::new(Role::Assistant, ids.map(call).collect())
 }

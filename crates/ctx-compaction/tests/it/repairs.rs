@@ -1,14 +1,15 @@
-//! What holds for facts, audit and repair of anything.
+//! Properties of facts, audit and repair for any input.
 
 use ctx_compaction::{
-    Fact, FactKind, Grounds, Repair, Repaired, Said, Ungrounded, audit, facts, repair,
+    CitedMessage, FactKind, RepairOptions, Repaired, RequiredFact, SourceIndex, Ungrounded, audit,
+    facts, repair,
 };
 use ctx_core::{
     BashRun, Block, Counter, CounterKind, Message, RawJson, Role, Tokens, ToolCall, ToolResult,
 };
 use proptest::prelude::*;
 
-/// Pieces that texts are made of: words, identifiers, marks, hostile bits.
+/// Fragments that texts are made of: words, identifiers, punctuation, hostile parts.
 const PIECES: &[&str] = &[
     "Never touch src/main.rs.",
     "Use pnpm, not npm.",
@@ -99,12 +100,7 @@ fn message() -> impl Strategy<Value = Message> {
     let call = |text: String| {
         let arguments = serde_json::json!({ "path": text, "command": text, "content": text });
         let arguments = RawJson::from_text(arguments.to_string());
-        Block::ToolCall(ToolCall {
-            id: "c".into(),
-            name: "edit".into(),
-            arguments,
-            spelling: Default::default(),
-        })
+        Block::ToolCall(ToolCall::new("c", "edit", arguments))
     };
     let result = |(text, is_error)| {
         let content = vec![Block::Text { text }];
@@ -123,9 +119,9 @@ fn message() -> impl Strategy<Value = Message> {
     ]
 }
 
-fn history() -> impl Strategy<Value = Vec<Said>> {
+fn history() -> impl Strategy<Value = Vec<CitedMessage>> {
     prop::collection::vec((message(), prop::bool::weighted(0.1)), 0..12).prop_map(|messages| {
-        let said = messages.into_iter().enumerate().map(|(at, (message, pinned))| Said {
+        let said = messages.into_iter().enumerate().map(|(at, (message, pinned))| CitedMessage {
             id: at.to_string().into(),
             message: message.into(),
             pinned,
@@ -135,8 +131,8 @@ fn history() -> impl Strategy<Value = Vec<Said>> {
 }
 
 struct Case {
-    facts: Vec<Fact>,
-    grounds: Grounds,
+    facts: Vec<RequiredFact>,
+    grounds: SourceIndex,
     counter: Counter,
     budget: Tokens,
     ungrounded: Ungrounded,
@@ -144,8 +140,11 @@ struct Case {
 
 impl Case {
     fn repair(&self, text: &str) -> Repaired {
-        let how =
-            Repair { budget: self.budget, counter: &self.counter, ungrounded: self.ungrounded };
+        let how = RepairOptions {
+            budget: self.budget,
+            counter: &self.counter,
+            ungrounded: self.ungrounded,
+        };
         repair(text, &self.facts, &self.grounds, &how)
     }
 }
@@ -167,7 +166,7 @@ proptest! {
     ) {
         let ungrounded = if mark { Ungrounded::Mark } else { Ungrounded::Remove };
         let facts = facts(&said);
-        let grounds = Grounds::of(&said, None, &[]);
+        let grounds = SourceIndex::of(&said, None, &[]);
         let case = Case { facts, grounds, counter: Counter::new(kind), budget: Tokens(budget), ungrounded };
         let once = case.repair(&draft);
         prop_assert!(case.counter.text(&once.text) <= case.budget, "{}", once.text);
@@ -243,27 +242,26 @@ fn hostile_text_is_read_like_any_other() {
         long("a\n\n"),
         long("{\""),
     ] {
-        let user = Said {
+        let user = CitedMessage {
             id: "1".into(),
             message: Message::text(Role::User, &*text).into(),
             pinned: false,
         };
         let result = Message::tool_result("c", &*text).into();
-        let result = Said { id: "2".into(), message: result, pinned: false };
+        let result = CitedMessage { id: "2".into(), message: result, pinned: false };
         let arguments = RawJson::from_text(format!("{{\"command\":\"{text}\"}}"));
-        let call = ToolCall {
-            id: "c".into(),
-            name: "bash".into(),
-            arguments,
-            spelling: Default::default(),
-        };
+        let call = ToolCall::new("c", "bash", arguments);
         let call = Message::new(Role::Assistant, vec![Block::ToolCall(call)]).into();
-        let call = Said { id: "3".into(), message: call, pinned: false };
+        let call = CitedMessage { id: "3".into(), message: call, pinned: false };
         let said = [user, call, result];
         let facts = facts(&said);
-        let grounds = Grounds::of(&said, Some(&text), &[]);
+        let grounds = SourceIndex::of(&said, Some(&text), &[]);
         let counter = Counter::default();
-        let how = Repair { budget: Tokens(500), counter: &counter, ungrounded: Ungrounded::Remove };
+        let how = RepairOptions {
+            budget: Tokens(500),
+            counter: &counter,
+            ungrounded: Ungrounded::Remove,
+        };
         let repaired = repair(&text, &facts, &grounds, &how);
         let start: String = text.chars().take(20).collect();
         assert!(counter.text(&repaired.text) <= Tokens(500), "{start}");
@@ -274,7 +272,7 @@ fn hostile_text_is_read_like_any_other() {
 #[test]
 fn what_is_missing_goes_where_it_belongs() {
     let said = [
-        Said {
+        CitedMessage {
             id: "a1".into(),
             message: Message::text(
                 Role::User,
@@ -283,16 +281,17 @@ fn what_is_missing_goes_where_it_belongs() {
             .into(),
             pinned: false,
         },
-        Said {
+        CitedMessage {
             id: "a2".into(),
             message: Message::text(Role::Assistant, "We chose SQLite because it is small.").into(),
             pinned: false,
         },
     ];
     let facts = facts(&said);
-    let grounds = Grounds::of(&said, None, &[]);
+    let grounds = SourceIndex::of(&said, None, &[]);
     let counter = Counter::default();
-    let how = Repair { budget: Tokens(400), counter: &counter, ungrounded: Ungrounded::Remove };
+    let how =
+        RepairOptions { budget: Tokens(400), counter: &counter, ungrounded: Ungrounded::Remove };
     let text = |draft: &str| repair(draft, &facts, &grounds, &how).text;
 
     let draft = "## Goal\n- Make it build\n\n## Constraints & Preferences\n- (none)\n\n## Key Decisions\n\
@@ -319,7 +318,7 @@ fn what_is_missing_goes_where_it_belongs() {
 
 #[test]
 fn what_matters_most_finds_room_first() {
-    let said = [Said {
+    let said = [CitedMessage {
         id: "1".into(),
         message: Message::text(
             Role::User,
@@ -329,10 +328,11 @@ fn what_matters_most_finds_room_first() {
         pinned: false,
     }];
     let facts = facts(&said);
-    let grounds = Grounds::of(&said, None, &[]);
+    let grounds = SourceIndex::of(&said, None, &[]);
     let counter = Counter::default();
     let story = "It was a long day and much was tried.\n".repeat(12);
-    let how = Repair { budget: Tokens(100), counter: &counter, ungrounded: Ungrounded::Remove };
+    let how =
+        RepairOptions { budget: Tokens(100), counter: &counter, ungrounded: Ungrounded::Remove };
     let repaired = repair(&story, &facts, &grounds, &how);
     assert!(repaired.text.contains("Never restart the production database."), "{}", repaired.text);
     assert!(repaired.text.contains("It was a long day"), "{}", repaired.text);

@@ -1,14 +1,18 @@
-//! Whatever the session, the window and the model: in the end there is a request that fits.
+//! For any session, window and model, the final request fits.
 
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use ctx_compaction::{Compaction, Config, Details, History, KeepMessages, Order, Rung, compact};
+use crate::{config_of, counter_of};
+use ctx_compaction::{
+    CompactOptions, Compaction, Config, Details, History, KeepMessages, Rung, compact,
+};
+use ctx_config::Profile;
 use ctx_core::{
     Block, CompactResult, Compacted, CompactionTrigger, ContextView, Counter, Entry, Layer,
-    Message, Profile, RawJson, Role, SequentialIds, SummaryModels, Timer, Timestamp, TokenLedger,
-    Tokens, ToolCall, TurnContext, check_pairs,
+    Message, RawJson, Role, SummaryModels, Timer, Timestamp, TokenLedger, Tokens, ToolCall,
+    TurnContext, check_pairs,
 };
 use ctx_testkit::{FaultySummarizer, RandomTranscript, ScriptedSummarizer, VirtualTimer};
 
@@ -35,7 +39,7 @@ impl Draw {
 struct Case {
     view: ContextView,
     config: Config,
-    order: Order,
+    order: CompactOptions,
     timer: VirtualTimer,
 }
 
@@ -48,8 +52,8 @@ fn case(seed: u64) -> Case {
     } as u32;
     let tokens = u64::from(window) * (20 + draw.below(230)) / 100;
     let transcript = RandomTranscript::seeded(seed).tokens(Tokens(tokens as u32)).generate();
-    let profile = Profile::ALL[draw.below(5) as usize];
-    let mut config = Config::for_profile(profile);
+    let profile = Profile::all().nth(draw.below(5) as usize).unwrap().name();
+    let mut config = config_of(profile);
     if draw.one_in(8) {
         config.keep_recent_messages = Some(KeepMessages::Count(1 + draw.below(40) as u32));
     } else if draw.one_in(8) {
@@ -58,13 +62,10 @@ fn case(seed: u64) -> Case {
     if draw.one_in(6) {
         config.split_turns = !config.split_turns;
     }
-    let ledger = TokenLedger::new(
-        Counter::for_profile(profile),
-        Tokens(window),
-        config.reserve(Tokens(window)),
-    )
-    .with_system(Tokens(draw.below(600) as u32))
-    .with_tools(Tokens(draw.below(600) as u32));
+    let ledger =
+        TokenLedger::new(counter_of(profile), Tokens(window), config.reserve(Tokens(window)))
+            .with_system(Tokens(draw.below(600) as u32))
+            .with_tools(Tokens(draw.below(600) as u32));
     let view = transcript.view(ledger).unwrap();
     let timer = VirtualTimer::default();
     let models = (!draw.one_in(4)).then(|| SummaryModels {
@@ -74,14 +75,14 @@ fn case(seed: u64) -> Case {
         timer: Arc::new(timer.clone()),
     });
     use CompactionTrigger::{Manual, Overflow, Threshold};
-    let order = Order {
+    let order = CompactOptions {
         trigger: [Overflow, Manual, Threshold][draw.below(3) as usize],
         attempt: 1 + draw.below(3) as u32,
         force: draw.one_in(4),
         token_budget: draw.one_in(6).then(|| Tokens(draw.below(u64::from(window)) as u32)),
         focus: draw.one_in(5).then(|| "the parser </focus>".to_owned()),
         models,
-        ..Order::new(CompactionTrigger::Threshold, Timestamp(seed as i64))
+        ..CompactOptions::new(CompactionTrigger::Threshold, Timestamp(seed as i64))
     };
     Case { view, config, order, timer }
 }
@@ -94,7 +95,7 @@ fn every_run_commits_something_that_fits_or_needed_nothing() {
         threads.into_iter().map(|thread| thread.join().unwrap()).fold(Tally::default(), Tally::add)
     });
     println!("{tally:?}");
-    // The sample must be one in which things happen.
+    // The sample must cover the interesting cases.
     assert!(tally.compacted > runs() / 2 && tally.nothing > 0, "{tally:?}");
     assert!(tally.by_model > runs() / 50 && tally.extractive > runs() / 4, "{tally:?}");
 }
@@ -150,7 +151,7 @@ fn run(seed: u64) -> Option<Rung> {
     assert!(timer.elapsed() <= deadline, "{seed}: took {:?}", timer.elapsed());
     let Some(compacted) = result.result else {
         let reason = result.reason.unwrap();
-        // With nothing compacted, the history is one message or group, or already small.
+        // If nothing is compacted, the history is one message or group, or already small.
         assert!(
             !wanted || used <= limit || messages <= 2 || is_one_group(&view),
             "{seed}: {reason}"
@@ -160,13 +161,13 @@ fn run(seed: u64) -> Option<Rung> {
     };
     let receipt = Details::from_json(compacted.details.as_ref().unwrap()).unwrap().receipt;
     assert!(compacted.tokens_after.unwrap() < compacted.tokens_before, "{seed}");
-    // Of the extractive summariser every identifier stands in the source.
+    // Every identifier of the extractive summariser occurs in the source.
     let made_up = &receipt.audit.ungrounded;
     assert!(made_up.is_empty() || receipt.rung != Rung::Extractive, "{seed}: {made_up:?}");
     let mut reopened = reopened(&view, &compacted);
     assert!(!compacted.summary.trim().is_empty(), "{seed}");
     view.compact(compacted, "summary", "test", "test").unwrap();
-    // The compaction itself makes it fit: nothing is left for `finish` to trim.
+    // The compaction itself makes the request fit: nothing is left for `finish` to trim.
     for (what, view) in [("in process", &view), ("read again", &reopened)] {
         assert!(view.used() <= limit, "{seed}, {what}: {} of {limit}", view.used());
     }
@@ -175,12 +176,12 @@ fn run(seed: u64) -> Option<Rung> {
     Some(receipt.rung)
 }
 
-/// The session as it is read again: the summary, and what was kept.
+/// The session as reopened: the summary, and the kept messages.
 fn reopened(view: &ContextView, compacted: &Compacted) -> ContextView {
     let mut again = ContextView::new(view.ledger().clone())
         .with_projections(compacted.projections.iter().cloned());
     let summary = Message::text(Role::CompactionSummary, compacted.summary.as_str());
-    again.append(Arc::new(Entry::held("summary", summary))).unwrap();
+    again.append(Arc::new(Entry::in_memory("summary", summary))).unwrap();
     let kept = view.nodes().iter().filter(|node| node.is_live() && node.role() != &Role::System);
     let first = &compacted.first_kept_entry_id;
     let mut is_kept = false;
@@ -208,15 +209,15 @@ fn is_one_group(view: &ContextView) -> bool {
     live.all(|node| Some(node.group()) == first)
 }
 
-/// A session of assistant messages that say nothing, before a turn that stays.
+/// A session of assistant messages without text, before a turn that stays.
 fn silent(block: fn(usize) -> Block) -> History {
     let ledger = TokenLedger::new(Counter::default(), Tokens(8_000), Tokens(2_000));
     let mut view = ContextView::new(ledger);
     for n in 0..40 {
         let message = Message::new(Role::Assistant, vec![block(n)]);
-        view.append(Arc::new(Entry::held(format!("{n:08x}"), message))).unwrap();
+        view.append(Arc::new(Entry::in_memory(format!("{n:08x}"), message))).unwrap();
     }
-    view.append(Arc::new(Entry::held("last", Message::text(Role::User, "go on")))).unwrap();
+    view.append(Arc::new(Entry::in_memory("last", Message::text(Role::User, "go on")))).unwrap();
     History::of(&view).unwrap()
 }
 
@@ -225,8 +226,8 @@ fn where_nothing_was_said_a_notice_stands_for_it() {
     let thought = |_| Block::Thinking { thinking: "hm ".repeat(500), signature: None };
     let ruled = |_| Block::text("=".repeat(1_000));
     for block in [thought as fn(usize) -> Block, ruled] {
-        let order = Order::new(CompactionTrigger::Manual, Timestamp(0));
-        let order = Order { force: true, ..order };
+        let order = CompactOptions::new(CompactionTrigger::Manual, Timestamp(0));
+        let order = CompactOptions { force: true, ..order };
         let work = compact(silent(block), Arc::new(Config::default()), order);
         let compacted = VirtualTimer::default().run(work).unwrap().result.unwrap();
         let receipt = Details::from_json(compacted.details.as_ref().unwrap()).unwrap().receipt;
@@ -244,7 +245,7 @@ fn where_nothing_was_said_a_notice_stands_for_it() {
 
 #[test]
 fn what_ctx_says_of_large_messages_stands_in_the_summary_and_is_nobodys_invention() {
-    for profile in [Profile::Openclaw, Profile::Ponybunny, Profile::Copaw] {
+    for profile in ["openclaw", "ponybunny", "copaw"] {
         let ledger = TokenLedger::new(Counter::default(), Tokens(100_000), Tokens(20_000));
         let mut view = ContextView::new(ledger);
         for n in 0..40 {
@@ -258,15 +259,15 @@ fn what_ctx_says_of_large_messages_stands_in_the_summary_and_is_nobodys_inventio
                 format!("{words}, {n}. ").repeat(60)
             };
             let message = Message::text(role, text);
-            view.append(Arc::new(Entry::held(format!("{n:08x}"), message))).unwrap();
+            view.append(Arc::new(Entry::in_memory(format!("{n:08x}"), message))).unwrap();
         }
         let small = ScriptedSummarizer::new("small").with_window(Tokens(32_000));
         let timer = VirtualTimer::default();
         let chain = vec![Arc::new(small) as Arc<dyn ctx_core::Summarizer>];
         let models = Some(SummaryModels { chain, timer: Arc::new(timer.clone()) });
-        let order = Order::new(CompactionTrigger::Manual, Timestamp(0));
-        let order = Order { force: true, models, ..order };
-        let config = Arc::new(Config::for_profile(profile));
+        let order = CompactOptions::new(CompactionTrigger::Manual, Timestamp(0));
+        let order = CompactOptions { force: true, models, ..order };
+        let config = Arc::new(config_of(profile));
         let work = compact(History::of(&view).unwrap(), config, order);
         let compacted = timer.run(work).unwrap().result.unwrap();
         let receipt = Details::from_json(compacted.details.as_ref().unwrap()).unwrap().receipt;
@@ -283,12 +284,7 @@ fn files_are_known_after_any_number_of_compactions() {
     let mut view = ContextView::new(ledger);
     let edit = |n: usize| {
         let arguments = format!("{{\"path\":\"src/generated/module_number_{n}.rs\"}}");
-        let call = ToolCall {
-            id: format!("call-{n}").as_str().into(),
-            name: "edit".into(),
-            arguments: RawJson::from_text(arguments),
-            spelling: Default::default(),
-        };
+        let call = ToolCall::new(format!("call-{n}"), "edit", RawJson::from_text(arguments));
         Message::new(Role::Assistant, vec![Block::ToolCall(call)])
     };
     let mut known = 0;
@@ -296,11 +292,11 @@ fn files_are_known_after_any_number_of_compactions() {
         for n in (round - 1) * 100..round * 100 {
             let result = Message::tool_result(format!("call-{n}"), "edited. ".repeat(20));
             for (kind, message) in [("c", edit(n)), ("r", result)] {
-                view.append(Arc::new(Entry::held(format!("{kind}{n:07x}"), message))).unwrap();
+                view.append(Arc::new(Entry::in_memory(format!("{kind}{n:07x}"), message))).unwrap();
             }
         }
-        let order = Order::new(CompactionTrigger::Manual, Timestamp(0));
-        let order = Order { force: true, ..order };
+        let order = CompactOptions::new(CompactionTrigger::Manual, Timestamp(0));
+        let order = CompactOptions { force: true, ..order };
         let work = compact(History::of(&view).unwrap(), Arc::new(Config::default()), order);
         let compacted = VirtualTimer::default().run(work).unwrap().result.unwrap();
         let files = Details::from_json(compacted.details.as_ref().unwrap()).unwrap().files;
@@ -321,17 +317,12 @@ fn a_threshold_is_well_behind_after_a_compaction() {
         let ledger = TokenLedger::new(Counter::default(), window, config.reserve(window))
             .with_tools(Tokens(tools));
         let mut view = ContextView::new(ledger);
-        let turn = TurnContext {
-            now: Timestamp(0),
-            last_request: None,
-            ids: Arc::new(SequentialIds::default()),
-            profile: Profile::default(),
-        };
+        let turn = TurnContext::at(Timestamp(0));
         let mut compactions = 0;
         for n in 0..400 {
             let role = if n % 2 == 0 { Role::User } else { Role::Assistant };
             let text = format!("Step {n}: {}", "the parser reads a word. ".repeat(40));
-            view.append(Arc::new(Entry::held(format!("{n:08x}"), Message::text(role, text))))
+            view.append(Arc::new(Entry::in_memory(format!("{n:08x}"), Message::text(role, text))))
                 .unwrap();
             let prepared = layer
                 .prepare(&view, &turn)

@@ -1,8 +1,8 @@
 //! Weights for scripts that `chars/4` undercounts.
 
-/// The size of `text` in quarter tokens: a UTF-16 unit is one quarter, a common CJK character a
-/// whole token, a rare one two, and one outside the basic plane (rare ideographs, emoji) three and
-/// two.
+/// Returns the size of `text` in quarter tokens: a UTF-16 unit counts as one quarter, a common CJK
+/// character as one token, a rare one as two, and one outside the basic plane as three (rare
+/// ideographs) or two (emoji).
 pub(super) fn quarter_tokens(text: &str) -> u64 {
     if text.is_ascii() {
         return text.len() as u64;

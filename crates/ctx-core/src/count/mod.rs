@@ -1,6 +1,7 @@
 //! Counting tokens.
 
 mod cjk;
+mod middle;
 #[cfg(feature = "o200k")]
 mod o200k;
 
@@ -9,33 +10,26 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Block, Chars, Error, ErrorKind, Message, Profile, Role, Tokens};
+use crate::{Block, Chars, Error, ErrorKind, IMAGE_TOKENS, Message, RawJson, Role, Tokens};
 
-/// Tokens of one image: 4,800 characters at 4 a token, as pi counts.
-pub const IMAGE_TOKENS: u32 = 1_200;
-
-/// What PonyBunny adds for the structure of each tool call.
-pub const PONYBUNNY_CALL_TOKENS: u32 = 50;
-
-/// How text is turned into a number of tokens.
+/// How tokens are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CounterKind {
-    /// UTF-16 units / 4, rounded up per message, as pi. On real sessions 23-30 % below what
+    /// UTF-16 units / 4, rounded up per message, as in pi. On real sessions 23-30 % below what
     /// providers report, and 2-4 times too low on Chinese.
     #[default]
     Chars4,
-    /// UTF-16 units / 3, rounded up per message: the conservative middle that profile
-    /// `memory-context` counts by.
+    /// UTF-16 units / 3, rounded up per message: a conservative estimate.
     Chars3,
-    /// As `chars4`, but a common CJK character is one token and a rare one two or three.
+    /// Like `chars4`, but a common CJK character is one token and a rare one two or three.
     Cjk,
-    /// OpenAI's o200k vocabulary. Exact for GPT-4o and later, close for others.
+    /// OpenAI's o200k vocabulary. Exact for GPT-4o and later, close for other models.
     O200k,
 }
 
 impl CounterKind {
-    /// All kinds that this build can count with.
+    /// All kinds that this build supports.
     pub const ALL: &'static [Self] = &[
         Self::Chars4,
         Self::Chars3,
@@ -44,7 +38,7 @@ impl CounterKind {
         Self::O200k,
     ];
 
-    /// The name used in config files and on the command line.
+    /// Returns the name used in config files and on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -80,49 +74,27 @@ impl FromStr for CounterKind {
     }
 }
 
-/// Counts messages. Two equal counters give equal counts, so a count can be kept with its counter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// Counts the tokens of messages. Equal counters give equal counts, so counts can be cached. An
+/// image has 1,200 tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Counter {
-    kind: CounterKind,
-    per_call: u32,
-    free_user_images: bool,
+    /// How tokens are counted.
+    pub kind: CounterKind,
+    /// Tokens added to each tool call for its structure.
+    pub call_tokens: u32,
+    /// Whether images in user messages are not counted.
+    pub free_user_images: bool,
 }
 
 impl Counter {
-    /// A counter of `kind`, with 1,200 tokens an image and nothing extra for a tool call.
+    /// Creates a counter of `kind` that adds nothing to a tool call and counts all images.
     #[must_use]
     pub fn new(kind: CounterKind) -> Self {
-        Self { kind, per_call: 0, free_user_images: false }
+        Self { kind, ..Self::default() }
     }
 
-    /// The counter a profile's system used.
-    #[must_use]
-    pub fn for_profile(profile: Profile) -> Self {
-        Self::new(match profile {
-            Profile::MemoryContext => CounterKind::Chars3,
-            Profile::Openclaw | Profile::Ponybunny | Profile::Copaw | Profile::Pi => {
-                CounterKind::Chars4
-            }
-        })
-        .with_profile_rules(profile)
-    }
-
-    /// Applies a profile's extras (PonyBunny's 50 tokens a call; pi counts no images in user
-    /// messages) to a counter of any kind.
-    #[must_use]
-    pub fn with_profile_rules(mut self, profile: Profile) -> Self {
-        self.per_call = if profile == Profile::Ponybunny { PONYBUNNY_CALL_TOKENS } else { 0 };
-        self.free_user_images = profile == Profile::Pi;
-        self
-    }
-
-    /// How text is turned into tokens.
-    #[must_use]
-    pub fn kind(&self) -> CounterKind {
-        self.kind
-    }
-
-    /// Tokens of a text on its own.
+    /// Counts the tokens of a text on its own.
     #[must_use]
     pub fn text(&self, text: &str) -> Tokens {
         let mut size = Size::default();
@@ -130,28 +102,28 @@ impl Counter {
         size.total(self.kind)
     }
 
-    /// The most UTF-16 units that text of `tokens` tokens can have. It tells from a known count that
-    /// a text is short enough, without reading it.
+    /// Returns an upper bound of the UTF-16 units in a text of `tokens` tokens. If the count of a
+    /// text is known, this tells that the text is short enough without reading it.
     #[must_use]
     pub fn most_chars(&self, tokens: Tokens) -> Chars {
         let per_token = match self.kind {
             CounterKind::Chars3 => 3,
             CounterKind::Chars4 | CounterKind::Cjk => 4,
-            // The longest entries of the vocabulary are runs of 128 blanks.
+            // The longest entries of the vocabulary are runs of 128 spaces.
             CounterKind::O200k => 128,
         };
         Chars(tokens.0.saturating_mul(per_token))
     }
 
-    /// Tokens of a JSON value on its own, as `JSON.stringify` prints it.
+    /// Counts the tokens of a JSON value on its own, as `JSON.stringify` prints it.
     #[must_use]
-    pub fn json(&self, json: &crate::RawJson) -> Tokens {
+    pub(crate) fn json(&self, json: &RawJson) -> Tokens {
         let mut size = Size::default();
         size.json(self.kind, json);
         size.total(self.kind)
     }
 
-    /// Tokens of a message: its text, thinking, tool calls (name and arguments as
+    /// Counts the tokens of a message: its text, thinking, tool calls (name and arguments as
     /// `JSON.stringify` prints them), results and images; rounded up once.
     #[must_use]
     pub fn message(&self, message: &Message) -> Tokens {
@@ -170,7 +142,7 @@ impl Counter {
             Block::ToolCall(call) => {
                 size.text(self.kind, &call.name);
                 size.json(self.kind, &call.arguments);
-                size.tokens += u64::from(self.per_call);
+                size.tokens += u64::from(self.call_tokens);
             }
             Block::ToolResult(result) => {
                 for block in &result.content {
@@ -188,7 +160,8 @@ impl Counter {
     }
 }
 
-/// A size being added up: quarter tokens for the character counters, whole tokens for the rest.
+/// A running size. `units` are UTF-16 units for `chars4` and `chars3`, quarter tokens for `cjk`;
+/// `tokens` are the tokens of `o200k`, images and tool calls.
 #[derive(Default)]
 struct Size {
     units: u64,
@@ -206,7 +179,7 @@ impl Size {
         }
     }
 
-    fn json(&mut self, kind: CounterKind, json: &crate::RawJson) {
+    fn json(&mut self, kind: CounterKind, json: &RawJson) {
         match kind {
             CounterKind::Chars4 | CounterKind::Chars3 => self.units += json.stringified_chars(),
             CounterKind::Cjk | CounterKind::O200k => self.text(kind, json.as_str()),
@@ -224,8 +197,8 @@ fn vocabulary_tokens(text: &str) -> u64 {
     o200k::tokens(text)
 }
 
-/// Without the vocabulary the kind cannot be parsed from a name; a caller that builds it by hand
-/// gets the CJK-aware estimate, never a zero.
+/// Without the vocabulary, `FromStr` refuses this kind. A caller that constructs or deserialises it
+/// gets the CJK-aware estimate, never zero.
 #[cfg(not(feature = "o200k"))]
 fn vocabulary_tokens(text: &str) -> u64 {
     cjk::quarter_tokens(text).div_ceil(4)
@@ -234,7 +207,7 @@ fn vocabulary_tokens(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{RawJson, ToolCall};
+    use crate::ToolCall;
 
     fn count(kind: CounterKind, text: &str) -> u32 {
         Counter::new(kind).text(text).0
@@ -266,16 +239,12 @@ mod tests {
     }
 
     #[test]
-    fn ponybunny_charges_fifty_a_call() {
-        let call = ToolCall {
-            id: "c".into(),
-            name: "read".into(),
-            arguments: RawJson::from_text(r#"{"path":"a.rs"}"#),
-            spelling: Default::default(),
-        };
+    fn what_a_call_is_charged_is_added() {
+        let call = ToolCall::new("c", "read", RawJson::from_text(r#"{"path":"a.rs"}"#));
         let message = Message::new(Role::Assistant, vec![Block::ToolCall(call)]);
-        assert_eq!(Counter::for_profile(Profile::Openclaw).message(&message), Tokens(5));
-        assert_eq!(Counter::for_profile(Profile::Ponybunny).message(&message), Tokens(55));
+        assert_eq!(Counter::default().message(&message), Tokens(5));
+        let charged = Counter { call_tokens: 50, ..Counter::default() };
+        assert_eq!(charged.message(&message), Tokens(55));
     }
 
     #[cfg(feature = "o200k")]

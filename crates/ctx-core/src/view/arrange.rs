@@ -1,25 +1,25 @@
-//! Putting every result right after its call, and answering calls that have none.
+//! Moving every result right after its call, and answering calls that have no result.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::{Action, Block, CallId, Entry, Facts, Message, Role, Tokens, ToolResult};
+use crate::{Action, Block, CallId, Entry, Message, MessageOutline, Role, Tokens, ToolResult};
 
-use super::group::Place;
-use super::node::Why;
+use super::group::NodeHandle;
+use super::node::Reason;
 use super::{ContextView, Node, SEQ_STEP};
 
-/// Stands in for a result that the transcript lacks.
+/// The text of the synthetic result for a call whose result is missing in the transcript.
 pub const MISSING_RESULT_NOTICE: &str =
     "[ctx] no result of this tool call is in the session's history; the call may not have run";
 
 const MISSING: &str = "result missing";
 
-/// Nodes in the order they had, to be taken out one by one.
+/// Nodes in their previous order, to be removed one by one.
 struct Tail {
     nodes: Vec<Option<Node>>,
     index: HashMap<u64, usize>,
-    /// The first node that may not have been taken yet.
+    /// The index of the first node that may still be present.
     next: usize,
 }
 
@@ -29,7 +29,7 @@ impl Tail {
         Self { nodes: nodes.into_iter().map(Some).collect(), index, next: 0 }
     }
 
-    /// Takes a node out, and says how it comes to its new place.
+    /// Removes a node. Also returns how it gets to its new place.
     fn take(&mut self, key: u64) -> Option<(Node, Came)> {
         let at = *self.index.get(&key)?;
         let node = self.nodes[at].take()?;
@@ -45,7 +45,7 @@ impl Tail {
     }
 }
 
-/// How a node comes to its place.
+/// How a node gets to its place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Came {
     InOrder,
@@ -54,9 +54,9 @@ enum Came {
 }
 
 impl ContextView {
-    /// Gives every call that is still without a result a synthetic error result, and moves results
-    /// that came late to their calls: providers refuse a request in which anything else stands
-    /// between. One pass from the first group concerned, however many there are.
+    /// Adds a synthetic error result to every call without a result, and moves late results next to
+    /// their calls: providers refuse a request with anything else in between. Takes a single pass
+    /// from the first affected group.
     pub(super) fn settle(&mut self) {
         let mut stand_ins = self.stand_ins();
         let Some(from) = self.calls.scattered_from.take() else { return };
@@ -79,17 +79,17 @@ impl ContextView {
         self.next_seq = self.next_seq.max(last + SEQ_STEP);
     }
 
-    /// Puts the rest of a group after its first node: real results before stand-ins, so that the
-    /// order does not depend on when the results came. Returns where they stand.
+    /// Appends the rest of a group after its first node: real results before synthetic ones, so
+    /// that the order does not depend on when the results arrived. Returns the places of the nodes.
     fn put_rest(
         &mut self,
-        head: Place,
-        members: Vec<Place>,
+        head: NodeHandle,
+        members: Vec<NodeHandle>,
         late: Vec<Node>,
         tail: &mut Tail,
-    ) -> Vec<Place> {
+    ) -> Vec<NodeHandle> {
         let mut places = vec![head];
-        let (synthetic, real): (Vec<Place>, Vec<Place>) =
+        let (synthetic, real): (Vec<NodeHandle>, Vec<NodeHandle>) =
             members.into_iter().partition(|m| tail.is_synthetic(m.key));
         for member in real {
             if let Some((node, came)) = tail.take(member.key) {
@@ -100,16 +100,17 @@ impl ContextView {
         let mut stand_ins: Vec<(Node, Came)> =
             known.chain(late.into_iter().map(|node| (node, Came::New))).collect();
         let order = self.call_order(&places);
-        stand_ins.sort_by_key(|(node, _)| node.facts.results.first().and_then(|id| order.get(id)));
+        stand_ins
+            .sort_by_key(|(node, _)| node.outline.results.first().and_then(|id| order.get(id)));
         places.extend(stand_ins.into_iter().map(|(node, came)| self.put(node, came)));
         places
     }
 
-    /// In which order the nodes at these places make their calls.
-    fn call_order(&self, places: &[Place]) -> HashMap<CallId, usize> {
+    /// Returns the order of the calls that the nodes at these places make.
+    fn call_order(&self, places: &[NodeHandle]) -> HashMap<CallId, usize> {
         let mut order = HashMap::new();
         for at in places.iter().filter_map(|&place| self.position(place)) {
-            for id in &self.nodes[at].facts.calls {
+            for id in &self.nodes[at].outline.calls {
                 let next = order.len();
                 order.entry(id.clone()).or_insert(next);
             }
@@ -117,7 +118,7 @@ impl ContextView {
         order
     }
 
-    fn put(&mut self, mut node: Node, came: Came) -> Place {
+    fn put(&mut self, mut node: Node, came: Came) -> NodeHandle {
         let first_free = self.nodes.last().map_or(1, |n| n.seq + 1);
         if came != Came::InOrder || node.seq < first_free {
             node.seq = first_free;
@@ -127,11 +128,11 @@ impl ContextView {
         }
         if came == Came::Moved && node.is_live() {
             let (entry, tokens) = (node.entry.id().clone(), node.tokens);
-            self.record(entry, Action::Move, tokens, tokens, Why::finish("next to its call"));
+            self.record(entry, Action::Move, tokens, tokens, Reason::finish("next to its call"));
         }
-        let place = Place { seq: node.seq, key: node.key };
+        let place = NodeHandle { seq: node.seq, key: node.key };
         if node.synthetic
-            && let Some(id) = node.facts.results.first()
+            && let Some(id) = node.outline.results.first()
             && let Some(known) = self.calls.synthetic.get_mut(id)
             && known.key == place.key
         {
@@ -141,7 +142,7 @@ impl ContextView {
         place
     }
 
-    /// Makes a stand-in for the result of every call that has none, by group.
+    /// Creates a synthetic result for every call that has none, by group.
     fn stand_ins(&mut self) -> HashMap<u32, Vec<Node>> {
         let mut unanswered: HashMap<u32, HashMap<CallId, bool>> = HashMap::new();
         let open = std::mem::take(&mut self.calls.open).into_iter().map(|(id, g)| (id, g, true));
@@ -161,7 +162,7 @@ impl ContextView {
         made
     }
 
-    /// The stand-ins of one group, in the order of its calls.
+    /// Creates the synthetic results of one group, in the order of its calls.
     fn stand_ins_of(&mut self, group: u32, ids: &mut HashMap<CallId, bool>) -> Vec<Node> {
         let mut made = Vec::new();
         for at in self.positions_of(group) {
@@ -169,12 +170,12 @@ impl ContextView {
             if !node.is_live() {
                 continue;
             }
-            let (caller, calls) = (node.entry.id().clone(), node.facts.calls.clone());
+            let (caller, calls) = (node.entry.id().clone(), node.outline.calls.clone());
             for id in calls {
                 let Some(may_come) = ids.remove(&id) else { continue };
                 let node = self.stand_in(&caller, &id, group);
                 if may_come {
-                    self.calls.synthetic.insert(id, Place { seq: node.seq, key: node.key });
+                    self.calls.synthetic.insert(id, NodeHandle { seq: node.seq, key: node.key });
                 }
                 made.push(node);
             }
@@ -190,19 +191,21 @@ impl ContextView {
             is_error: true,
         };
         let message = Message::new(Role::ToolResult, vec![Block::ToolResult(result)]);
-        let facts = Facts::of(&message);
+        let outline = MessageOutline::of(&message);
         let tokens = self.ledger.count(&message);
-        let entry = Arc::new(Entry::held(format!("synthetic:{caller}:{id}"), message));
-        let (entry_id, known) = (entry.id().clone(), self.forms.lookup_replaced(&entry, &facts));
-        let mut node = Node::new(entry, facts, tokens, Place { seq: 0, key: self.fresh_key() });
+        let entry = Arc::new(Entry::in_memory(format!("synthetic:{caller}:{id}"), message));
+        let (entry_id, known) =
+            (entry.id().clone(), self.projections.lookup_replaced(&entry, &outline));
+        let mut node =
+            Node::new(entry, outline, tokens, NodeHandle { seq: 0, key: self.fresh_key() });
         if let Some(known) = known {
-            node.set_form(known, self.ledger.counter(), &Why::finish(MISSING));
+            node.set_form(known, self.ledger.counter(), &Reason::finish(MISSING));
         }
         node.group = group;
         node.synthetic = true;
-        node.make_inserted(Why::finish(MISSING));
+        node.make_inserted(Reason::finish(MISSING));
         self.add_up(&node);
-        self.record(entry_id, Action::Insert, Tokens::ZERO, node.tokens, Why::finish(MISSING));
+        self.record(entry_id, Action::Insert, Tokens::ZERO, node.tokens, Reason::finish(MISSING));
         node
     }
 }

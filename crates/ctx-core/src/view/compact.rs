@@ -1,4 +1,4 @@
-//! A summary in the place of history.
+//! Replacing history by a summary.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,21 +9,21 @@ use crate::{
     Role, Tokens,
 };
 
-use super::node::Why;
+use super::node::Reason;
 
 impl ContextView {
-    /// Puts a summary in the place of the messages before `firstKeptEntryId`, as an entry with the
-    /// id given, and gives the messages that stay the forms that came with it. Earlier summaries go;
-    /// system messages, pinned ones and the newest user message stay. Without a summary the messages
-    /// just go. Returns the tokens freed, net of the summary.
+    /// Replaces the messages before `firstKeptEntryId` by a summary, stored as an entry with the
+    /// given id, and applies the forms that came with it. Earlier summaries are dropped; system
+    /// messages, pinned messages and the newest user message stay. Without a summary the messages
+    /// are only dropped. Returns the tokens freed, net of the summary.
     ///
     /// A summary stays until the next compaction: nothing else drops it. The host stores what
-    /// [`ContextView::take_compactions`] hands out.
+    /// [`ContextView::take_compactions`] returns.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Contract`], with nothing changed, if the entry is not in the request, if it
-    /// lies between a tool call and its results, or if a form does not fit its message.
+    /// lies between a tool call and its results, or if a form does not match its message.
     pub fn compact(
         &mut self,
         compacted: Compacted,
@@ -33,7 +33,7 @@ impl ContextView {
     ) -> Result<Tokens> {
         let first_kept = self.cut_at(&compacted.first_kept_entry_id)?;
         let forms = self.forms_of(&compacted)?;
-        let why = Why::new(layer, reason);
+        let why = Reason::new(layer, reason);
         let before = self.total();
         let mut place = None;
         for at in 0..first_kept {
@@ -50,7 +50,7 @@ impl ContextView {
                 self.take_out(at, &why);
             }
         }
-        // One of a message that went would be sent again once the summary is undone.
+        // The form of a dropped message would be sent again if the summary were undone.
         for (at, form) in forms {
             if self.nodes[at].is_live() {
                 self.set_form(at, form.clone(), &why);
@@ -61,19 +61,19 @@ impl ContextView {
             summary.meta.tokens_before = Some(compacted.tokens_before.get());
             let details = compacted.details.as_ref();
             summary.meta.details = details.map(|details| RawJson::from_text(details.to_string()));
-            let entry = Arc::new(Entry::held(id, summary));
+            let entry = Arc::new(Entry::in_memory(id, summary));
             self.insert(place.unwrap_or(first_kept), entry, why.layer, why.reason)?;
         }
         self.compactions.push(compacted);
         Ok(before - self.total())
     }
 
-    /// The compactions since the view was made or last asked, to be stored.
+    /// Returns the compactions since the view was created or since the last call, for storage.
     pub fn take_compactions(&mut self) -> Vec<Compacted> {
         std::mem::take(&mut self.compactions)
     }
 
-    /// The position of the first entry that a compaction keeps.
+    /// Returns the position of the first entry that a compaction keeps.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl ContextView {
         let refused = |message| {
             Error::new(ErrorKind::Contract, message)
                 .with("firstKeptEntryId", id)
-                .hint("plan the compaction anew on this view: what it holds has changed since")
+                .hint("plan the compaction again on this view: it has changed since")
         };
         let kept = self.nodes.iter().position(|n| n.is_live() && n.entry.id() == id);
         let kept = kept.ok_or_else(|| refused("the first kept entry is not in the request"))?;
@@ -91,12 +91,12 @@ impl ContextView {
         before.sort_unstable();
         let split = |n: &super::Node| n.is_live() && before.binary_search(&n.group).is_ok();
         if self.nodes[kept..].iter().any(split) {
-            return Err(refused("the cut lies between a tool call and its results"));
+            return Err(refused("the cut is between a tool call and its results"));
         }
         Ok(kept)
     }
 
-    /// The forms that came with a summary, each with the position of its message.
+    /// Returns the forms that came with a summary, each with the position of its message.
     fn forms_of<'c>(&self, compacted: &'c Compacted) -> Result<Vec<(usize, &'c Message)>> {
         if compacted.projections.is_empty() {
             return Ok(Vec::new());

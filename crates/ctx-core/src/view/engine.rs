@@ -1,4 +1,4 @@
-//! What an engine leaves in a view besides its edits.
+//! Data that an engine attaches to a view besides its edits.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::{EngineNote, Tokens};
 
 use super::ContextView;
 
-/// Tells a view from every other, for who remembers what it was told of one.
+/// Identifies a view, for callers that cache data about one.
 #[derive(Clone, Debug, Default)]
 pub struct ViewId(Arc<()>);
 
@@ -19,20 +19,20 @@ impl PartialEq for ViewId {
 impl Eq for ViewId {}
 
 impl ContextView {
-    /// Which view this is.
+    /// Returns the identity of this view.
     #[must_use]
     pub fn id(&self) -> &ViewId {
         &self.id
     }
 
-    /// What is added to the system prompt in this request.
+    /// Returns the text added to the system prompt of this request.
     #[must_use]
     pub fn system_addition(&self) -> Option<&str> {
         self.system_addition.as_deref()
     }
 
-    /// Counts text that goes out with the system prompt of this request, in the place of what was
-    /// added before. The host puts it there: see [`Assembled`](crate::Assembled).
+    /// Sets the text to add to the system prompt of this request, and counts its tokens. It
+    /// replaces an earlier addition. The host sends it: see [`Assembled`](crate::Assembled).
     pub fn set_system_addition(&mut self, addition: Option<String>) {
         let addition = addition.filter(|text| !text.is_empty());
         let tokens = addition.as_deref().map_or(Tokens::ZERO, |text| self.system_tokens(text));
@@ -40,19 +40,19 @@ impl ContextView {
         self.system_addition = addition;
     }
 
-    /// What text measures that is added to the system prompt.
+    /// Counts the tokens of an addition to the system prompt.
     #[must_use]
     pub fn system_tokens(&self, text: &str) -> Tokens {
         self.ledger.counter().text(text)
     }
 
-    /// Notes which engine made this request and how it fares, for the manifest.
+    /// Sets the engine of this request and its state, for the manifest.
     pub fn set_engine(&mut self, note: Option<EngineNote>) {
         self.engine = note;
     }
 
-    /// Which engine was to make this request and how it fares, with the reason where another one
-    /// made it.
+    /// Returns the engine selected for this request, its state, and the reason if a fallback made
+    /// the request.
     #[must_use]
     pub fn engine_note(&self) -> Option<&EngineNote> {
         self.engine.as_ref()

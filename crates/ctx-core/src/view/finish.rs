@@ -1,4 +1,4 @@
-//! The rules that may never break, whatever layers or a foreign engine did.
+//! The invariants of a request, whatever layers or an external engine did.
 
 use std::collections::BTreeSet;
 
@@ -6,51 +6,51 @@ use crate::{Edit, Result, Tokens};
 
 use super::{ContextView, FINISH};
 
-/// What [`ContextView::finish`] made sure of.
+/// The result of [`ContextView::finish`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     /// Tokens of the whole request, corrected by the calibration.
     pub tokens: Tokens,
-    /// Tokens at its beginning that are the same as in the request before, system prompt and tool
-    /// schemas included; uncorrected.
+    /// Tokens at its beginning that are identical to the previous request, including system prompt
+    /// and tool schemas; uncorrected.
     pub unchanged_prefix: Tokens,
-    /// Edits made since the `finish` before.
+    /// Edits since the previous `finish`.
     pub edits: Vec<Edit>,
 }
 
-/// What was sent when `finish` was last called.
+/// The state sent at the last `finish`.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
-    /// How many of the view's nodes.
+    /// The number of the view's nodes.
     pub(super) nodes: usize,
-    /// The position from which on the view differs from it.
+    /// The position from which on the view differs.
     pub(super) dirty: usize,
     total: u64,
     /// System prompt and tool schemas.
     fixed: (Tokens, Tokens),
-    /// What an engine added to the system prompt.
+    /// The engine's addition to the system prompt.
     addition: Option<String>,
-    /// What [`Finished::unchanged_prefix`] said.
+    /// The last value of [`Finished::unchanged_prefix`].
     unchanged_prefix: Tokens,
     edits: usize,
 }
 
 impl ContextView {
-    /// Keeps the four rules, and hands out what the request measures.
+    /// Enforces the four rules, and returns the size of the request.
     ///
-    /// 1. A tool call and its results stay together, or go together; a call without a result gets
-    ///    a synthetic error result.
-    /// 2. System prompt, pinned messages, the newest user message and the tool call in progress
-    ///    are there, trimmed if they must be.
-    /// 3. The request is inside window minus reserve: the oldest messages go first.
-    /// 4. A form once sent is sent again: the view keeps its edits.
+    /// 1. A tool call and its results are kept or dropped together; a call without a result gets a
+    ///    synthetic error result.
+    /// 2. System prompt, pinned messages, the newest user message and the tool call in progress are
+    ///    always present, truncated if necessary.
+    /// 3. The request fits window minus reserve: the oldest messages are dropped first.
+    /// 4. A form that was sent is sent again: the view keeps its edits.
     ///
     /// A second call without changes in between changes nothing.
     ///
     /// # Errors
     ///
-    /// [`SystemPromptTooLarge`](crate::ErrorKind::SystemPromptTooLarge) when the fixed part leaves
-    /// no room, and what reading a lazy message may give. No list of messages is refused.
+    /// [`SystemPromptTooLarge`](crate::ErrorKind::SystemPromptTooLarge) if the fixed part is too
+    /// large, and errors from reading a lazy message. No list of messages is refused.
     pub fn finish(&mut self) -> Result<Finished> {
         self.ledger.check()?;
         self.settle();
@@ -62,13 +62,13 @@ impl ContextView {
         Ok(Finished { tokens: self.used(), unchanged_prefix: self.sent.unchanged_prefix, edits })
     }
 
-    /// What [`Finished::unchanged_prefix`] said of the present request, or would say.
+    /// Returns [`Finished::unchanged_prefix`] of the current request, finished or not.
     pub(super) fn unchanged_prefix(&self) -> Tokens {
         let finished = self.sent.dirty >= self.nodes.len() && self.sent.nodes == self.nodes.len();
         if finished { self.sent.unchanged_prefix } else { self.prefix() }
     }
 
-    /// Tokens at the request's beginning that are the same as when `finish` was last called.
+    /// Returns the tokens at the beginning that are unchanged since the last `finish`.
     fn prefix(&self) -> Tokens {
         let sent = &self.sent;
         let fixed = (self.ledger.system(), self.ledger.tools());
@@ -100,7 +100,7 @@ impl ContextView {
         Ok(())
     }
 
-    /// Moves dropped nodes out of the way and takes the present state as sent.
+    /// Moves dropped nodes to `dropped` and records the current state as sent.
     fn sweep(&mut self) {
         let dirty = self.sent.dirty.min(self.nodes.len());
         if self.nodes[dirty..].iter().any(|n| !n.is_live()) {
@@ -110,7 +110,7 @@ impl ContextView {
                     self.nodes.push(node);
                 } else {
                     groups.insert(node.group);
-                    self.gone.push(node);
+                    self.dropped.push(node);
                 }
             }
             for group in groups {

@@ -1,43 +1,42 @@
-//! Which messages go together, and where they stand.
+//! Groups of messages, and their positions.
 
 use crate::CallId;
 
 use super::ContextView;
 
-/// Where a node stands, for as long as it is not moved: see [`ContextView::position`]. Unlike a
-/// position it holds when other nodes come and go.
-// Nodes are sorted by `seq`; `key` tells apart those that share one, and stays with its node for
-// good.
+/// The place of a node, valid until the node is moved: see [`ContextView::position`]. Unlike a
+/// position, it stays valid when other nodes are added or removed.
+// Nodes are sorted by `seq`; `key` distinguishes nodes with the same `seq` and never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct NodeHandle {
     pub(super) seq: u64,
     pub(super) key: u64,
 }
 
 /// A tool call and its results, or one message on its own.
 #[derive(Debug, Default)]
-pub(super) struct Group {
-    /// Its nodes, in the order they came.
-    pub(super) members: Vec<Place>,
-    /// How many of them are pinned.
+pub(super) struct NodeGroup {
+    /// Its nodes, in the order in which they were appended.
+    pub(super) members: Vec<NodeHandle>,
+    /// The number of pinned members.
     pub(super) pins: u32,
-    /// Whether it is the tool call in progress, or one of several that run in parallel.
+    /// Whether it is the tool call in progress, or one of several parallel ones.
     pub(super) in_progress: bool,
-    /// Whether one of its calls was given up because a later call took its id.
+    /// Whether one of its calls was closed because a later call reused its id.
     pub(super) gave_up: bool,
-    /// The group that took its nodes over.
+    /// The group into which it was merged.
     pub(super) merged_into: Option<u32>,
 }
 
 impl ContextView {
-    /// Whether the node may never be dropped: system and pinned messages, the newest user message,
-    /// the tool call in progress and its results; and what belongs to one group with them.
+    /// Whether the node cannot be dropped: system and pinned messages, the newest user message, the
+    /// tool call in progress and its results, and the other members of their groups.
     #[must_use]
     pub fn is_protected(&self, at: usize) -> bool {
         self.nodes.get(at).is_some_and(|node| self.group_is_protected(node.group))
     }
 
-    /// Whether the node is what the user said last.
+    /// Whether the node is the newest user message.
     #[must_use]
     pub fn is_newest_user(&self, at: usize) -> bool {
         let newest = self.newest_user.map(|user| user.key);
@@ -50,11 +49,11 @@ impl ContextView {
     }
 
     pub(super) fn fresh_group(&mut self) -> u32 {
-        self.groups.push(Group::default());
+        self.groups.push(NodeGroup::default());
         (self.groups.len() - 1) as u32
     }
 
-    /// The group that now holds what was put into `group`.
+    /// Returns the group into which `group` was merged, directly or indirectly.
     pub(super) fn root(&self, mut group: u32) -> u32 {
         while let Some(into) = self.groups[group as usize].merged_into {
             group = into;
@@ -62,22 +61,22 @@ impl ContextView {
         group
     }
 
-    /// The position of a node, unless it was moved or swept away.
+    /// Returns the position of a node, unless it was moved or swept.
     #[must_use]
-    pub fn position(&self, place: Place) -> Option<usize> {
+    pub fn position(&self, place: NodeHandle) -> Option<usize> {
         let from = self.nodes.partition_point(|n| n.seq < place.seq);
         let same_seq = self.nodes[from..].iter().take_while(|n| n.seq == place.seq);
         same_seq.zip(from..).find(|(n, _)| n.key == place.key).map(|(_, at)| at)
     }
 
-    /// The positions of all nodes of the group that holds position `at`, in order: a tool call and
+    /// Returns the positions of all nodes in the group at position `at`, in order: a tool call and
     /// its results, or one message on its own.
     #[must_use]
     pub fn group_at(&self, at: usize) -> Vec<usize> {
         self.nodes.get(at).map(|node| self.positions_of(node.group)).unwrap_or_default()
     }
 
-    /// The positions of all nodes of a group, in order.
+    /// Returns the positions of all nodes of a group, in order.
     pub(super) fn positions_of(&self, group: u32) -> Vec<usize> {
         let members = &self.groups[group as usize].members;
         let mut positions: Vec<usize> = members.iter().filter_map(|&m| self.position(m)).collect();
@@ -85,8 +84,8 @@ impl ContextView {
         positions
     }
 
-    /// Makes one group of all the answer's messages from `start` on. They are an answer that was
-    /// recorded in several messages, and one message answers calls of more than one of them.
+    /// Merges the groups of all messages of the answer from `start` on. The answer was recorded in
+    /// several messages, and one message holds results for more than one of them.
     pub(super) fn merge_from(&mut self, start: usize) -> u32 {
         let into = self.nodes[start].group;
         let mut merged = std::mem::take(&mut self.groups[into as usize]);
@@ -110,7 +109,7 @@ impl ContextView {
         into
     }
 
-    /// The group whose call is waiting for a result with this id, or was answered by a stand-in.
+    /// Returns the group whose call with this id waits for a result or has a synthetic one.
     pub(super) fn owner(&self, id: &CallId) -> Option<u32> {
         if let Some(&group) = self.calls.open.get(id) {
             return Some(self.root(group));

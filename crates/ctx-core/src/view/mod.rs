@@ -6,10 +6,10 @@ mod compact;
 mod edit;
 mod engine;
 mod finish;
-mod forms;
 mod group;
 mod node;
 mod pairs;
+mod projections;
 mod protected;
 mod report;
 mod shrink;
@@ -20,27 +20,27 @@ pub use append::ORPHANED_RESULT;
 pub use arrange::MISSING_RESULT_NOTICE;
 pub use engine::ViewId;
 pub use finish::Finished;
-pub use group::Place;
-pub use node::{Node, NodeState};
+pub use group::NodeHandle;
+pub use node::Node;
 pub use pairs::check_pairs;
 pub use protected::common_cap;
 pub use shrink::{CONTEXT_LIMIT_TRUNCATION_NOTICE, MIDDLE_OMITTED_NOTICE, shortened};
 
-/// The name under which the view's own edits stand in the manifest.
+/// The layer name of the view's own edits in the manifest.
 pub(crate) const FINISH: &str = "finish";
 
-/// Distance between the places of two appended nodes, so that inserted ones fit between.
+/// The distance between the `seq` of two appended nodes, so that inserted ones fit between.
 const SEQ_STEP: u64 = 1 << 20;
 
 /// A working copy of the model-visible messages of one session branch, with the budget.
 ///
-/// It is the only means by which anything changes what the model sees. Every edit is recorded with
-/// its layer and reason. A view lives as long as its session: appending a turn costs what the turn
-/// holds, and what was cut stays cut.
+/// All changes of what the model sees are made through this type. Every edit is recorded with its
+/// layer and reason. A view lives as long as its session: the cost of appending a turn depends only
+/// on the size of the turn, and what was cut stays cut.
 ///
-/// Two rules are kept by the edits themselves: a tool call and its results are one *group* and go
-/// together, and system messages, summaries, pinned ones, the newest user message and the tool call
-/// in progress cannot be dropped. [`ContextView::finish`] keeps the rest.
+/// The edits themselves enforce two rules: a tool call and its results form one *group* and are
+/// dropped together, and system messages, summaries, pinned messages, the newest user message and
+/// the tool call in progress cannot be dropped. [`ContextView::finish`] enforces the others.
 ///
 /// # Example
 ///
@@ -52,7 +52,7 @@ const SEQ_STEP: u64 = 1 << 20;
 /// let mut view = ContextView::new(ledger);
 /// for n in 0..40 {
 ///     let message = Message::text(Role::User, "a long story ".repeat(200));
-///     view.append(Arc::new(Entry::held(format!("{n:08x}"), message)))?;
+///     view.append(Arc::new(Entry::in_memory(format!("{n:08x}"), message)))?;
 /// }
 /// let finished = view.finish()?;
 /// assert!(finished.tokens <= Tokens(12_000));
@@ -63,26 +63,26 @@ const SEQ_STEP: u64 = 1 << 20;
 pub struct ContextView {
     id: ViewId,
     ledger: TokenLedger,
-    /// In the order of the request. Dropped ones stay until the next `finish`.
+    /// In the order of the request. Dropped nodes stay until the next `finish`.
     nodes: Vec<Node>,
-    /// What does not go out, for the manifest.
-    gone: Vec<Node>,
+    /// Dropped nodes, for the manifest.
+    dropped: Vec<Node>,
     total: u64,
     result_total: u64,
     edits: Vec<Edit>,
     next_seq: u64,
     next_key: u64,
-    groups: Vec<group::Group>,
+    groups: Vec<group::NodeGroup>,
     calls: pairs::Calls,
     newest_user: Option<NewestUser>,
-    /// The groups of the answer that is being worked on.
+    /// The groups of the answer in progress.
     in_progress: Vec<u32>,
-    /// Whether the last message that came was one of the assistant.
+    /// Whether the last appended message is from the assistant.
     answering: bool,
-    /// Counts the messages that came, those of one answer as one.
+    /// Counts appended messages; all messages of one answer count as one.
     round: u32,
-    due: Vec<Due>,
-    forms: forms::Forms,
+    due: Vec<PendingDrop>,
+    projections: projections::Projections,
     compactions: Vec<Compacted>,
     sent: finish::Sent,
     system_addition: Option<String>,
@@ -95,22 +95,22 @@ struct NewestUser {
     group: u32,
 }
 
-/// A group that was dropped in the past, and will be again when nothing protects it any more.
+/// A group that was dropped earlier and is dropped again when nothing protects it.
 #[derive(Debug)]
-struct Due {
+struct PendingDrop {
     group: u32,
-    why: node::Why,
+    why: node::Reason,
 }
 
 impl ContextView {
-    /// An empty view.
+    /// Creates an empty view.
     #[must_use]
     pub fn new(ledger: TokenLedger) -> Self {
         Self {
             id: ViewId::default(),
             ledger,
             nodes: Vec::new(),
-            gone: Vec::new(),
+            dropped: Vec::new(),
             total: 0,
             result_total: 0,
             edits: Vec::new(),
@@ -123,7 +123,7 @@ impl ContextView {
             answering: false,
             round: 0,
             due: Vec::new(),
-            forms: forms::Forms::default(),
+            projections: projections::Projections::default(),
             compactions: Vec::new(),
             sent: finish::Sent::default(),
             system_addition: None,
@@ -131,30 +131,30 @@ impl ContextView {
         }
     }
 
-    /// The budget.
+    /// Returns the budget.
     #[must_use]
     pub fn ledger(&self) -> &TokenLedger {
         &self.ledger
     }
 
-    /// The budget, to calibrate it or to set the pending input.
+    /// Returns the budget, to calibrate it or to set the pending input.
     pub fn ledger_mut(&mut self) -> &mut TokenLedger {
         &mut self.ledger
     }
 
-    /// How many nodes can be addressed. Dropped nodes stay addressable until the next `finish`.
+    /// Returns the number of addressable nodes, including those dropped since the last `finish`.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there is no node.
+    /// Whether the view has no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The node at a position. Positions hold until the next `insert`, `append` or `finish`.
+    /// Returns the node at a position. Positions change with `insert`, `append` and `finish`.
     ///
     /// # Panics
     ///
@@ -164,51 +164,51 @@ impl ContextView {
         &self.nodes[at]
     }
 
-    /// All addressable nodes, oldest first.
+    /// Returns all addressable nodes, oldest first.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// What went out of the request in the past, in the order in which it went: dropped messages
-    /// are here from the `finish` after their drop on.
+    /// Returns the messages dropped so far, in the order of their drops. A dropped message is
+    /// included from the next `finish` on.
     #[must_use]
-    pub fn left_out(&self) -> &[Node] {
-        &self.gone
+    pub fn dropped(&self) -> &[Node] {
+        &self.dropped
     }
 
-    /// The first position that was appended since the last `finish`.
+    /// Returns the first position that was appended since the last `finish`.
     #[must_use]
     pub fn fresh_from(&self) -> usize {
         self.sent.nodes
     }
 
-    /// Tokens of all messages that go out, uncorrected.
+    /// Returns the tokens of all messages to be sent, uncorrected.
     #[must_use]
     pub fn total(&self) -> Tokens {
         Tokens::saturating_from(self.total)
     }
 
-    /// Tokens of all messages that hold tool results, uncorrected.
+    /// Returns the tokens of all messages that hold tool results, uncorrected.
     #[must_use]
     pub fn result_total(&self) -> Tokens {
         Tokens::saturating_from(self.result_total)
     }
 
-    /// Tokens of the whole request: messages, system prompt, tool schemas, pending input;
-    /// corrected by the ledger's calibration.
+    /// Returns the tokens of the whole request: messages, system prompt, tool schemas, pending
+    /// input; corrected by the ledger's calibration.
     #[must_use]
     pub fn used(&self) -> Tokens {
         self.ledger.corrected(self.total() + self.ledger.fixed())
     }
 
-    /// How much the messages are over their budget.
+    /// Returns by how much the messages exceed their budget.
     #[must_use]
     pub fn overflow(&self) -> Tokens {
         self.total() - self.ledger.budget()
     }
 
-    /// All edits since the view was made.
+    /// Returns all edits since the view was created.
     #[must_use]
     pub fn edits(&self) -> &[Edit] {
         &self.edits

@@ -1,50 +1,23 @@
-//! One message of a view and what became of it.
+//! One message of a view and its state.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::Serialize;
-
-use crate::{CallId, Counter, Entry, Facts, ManifestEntry, Message, Result, Role, Tokens};
+use crate::{
+    CallId, Counter, Entry, ManifestEntry, Message, MessageOutline, NodeState, Result, Role, Tokens,
+};
 
 use super::FINISH;
-use super::group::Place;
+use super::group::NodeHandle;
 
-/// In which form a node goes out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum NodeState {
-    /// As recorded.
-    Kept,
-    /// In a shorter form.
-    Replaced,
-    /// Not at all.
-    Dropped,
-    /// It was added by a layer.
-    Inserted,
-}
-
-impl NodeState {
-    /// What became of the node, for people.
-    #[must_use]
-    pub fn in_words(self) -> &'static str {
-        match self {
-            Self::Kept => "kept",
-            Self::Replaced => "shortened",
-            Self::Dropped => "left out",
-            Self::Inserted => "added",
-        }
-    }
-}
-
-/// Who changed a message, and for what reason.
+/// The layer that changed a message, and the reason.
 #[derive(Clone, Debug)]
-pub(super) struct Why {
+pub(super) struct Reason {
     pub(super) layer: Cow<'static, str>,
     pub(super) reason: Cow<'static, str>,
 }
 
-impl Why {
+impl Reason {
     pub(super) fn new(
         layer: impl Into<Cow<'static, str>>,
         reason: impl Into<Cow<'static, str>>,
@@ -52,44 +25,49 @@ impl Why {
         Self { layer: layer.into(), reason: reason.into() }
     }
 
-    /// The view did it itself.
+    /// Creates the reason for an edit by the view itself.
     pub(super) fn finish(reason: &'static str) -> Self {
         Self::new(FINISH, reason)
     }
 }
 
-/// One message of a view: its entry, and the form it goes out in.
+/// One message of a view: its entry, and the form in which it is sent.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub(super) entry: Arc<Entry>,
-    pub(super) facts: Facts,
+    pub(super) outline: MessageOutline,
     pub(super) form: Option<Arc<Message>>,
     pub(super) state: NodeState,
     pub(super) tokens: Tokens,
     pub(super) source_tokens: Tokens,
     pub(super) pinned: bool,
-    /// Whether it stands in for a result that the transcript lacks.
+    /// Whether it replaces a result that is missing in the transcript.
     pub(super) synthetic: bool,
-    /// Nodes of one group are a tool call and its results.
+    /// The nodes of one group are a tool call and its results.
     pub(super) group: u32,
-    /// Assistant messages of one round are one answer, recorded in pieces.
+    /// The assistant messages of one round are one answer, recorded in several messages.
     pub(super) round: u32,
-    /// Tells this node from every other of the view.
+    /// Identifies the node within the view.
     pub(super) key: u64,
-    /// Orders the nodes, swept ones too: see [`Place`].
+    /// Orders the nodes, including swept ones: see [`NodeHandle`].
     pub(super) seq: u64,
-    /// Who last changed it.
-    pub(super) why: Option<Why>,
+    /// The last change.
+    pub(super) why: Option<Reason>,
 }
 
 impl Node {
-    /// A node that goes out as recorded: pinned, if nothing else in the request says what it says.
-    /// Its group is given when it is put into the view.
-    pub(super) fn new(entry: Arc<Entry>, facts: Facts, tokens: Tokens, place: Place) -> Self {
+    /// Creates a node that is sent as recorded, pinned if nothing else in the request has its
+    /// content. Its group is set when it is added to the view.
+    pub(super) fn new(
+        entry: Arc<Entry>,
+        outline: MessageOutline,
+        tokens: Tokens,
+        place: NodeHandle,
+    ) -> Self {
         Self {
             entry,
-            pinned: matches!(facts.role, Role::System | Role::CompactionSummary),
-            facts,
+            pinned: matches!(outline.role, Role::System | Role::CompactionSummary),
+            outline,
             form: None,
             state: NodeState::Kept,
             tokens,
@@ -103,103 +81,103 @@ impl Node {
         }
     }
 
-    /// Marks it as being in no transcript.
-    pub(super) fn make_inserted(&mut self, why: Why) {
+    /// Marks it as not being in the transcript.
+    pub(super) fn make_inserted(&mut self, why: Reason) {
         self.state = NodeState::Inserted;
         self.source_tokens = Tokens::ZERO;
         self.why = Some(why);
     }
 
-    /// Gives it another form.
-    pub(super) fn set_form(&mut self, form: Arc<Message>, counter: &Counter, why: &Why) {
+    /// Sets another form.
+    pub(super) fn set_form(&mut self, form: Arc<Message>, counter: &Counter, why: &Reason) {
         if self.state != NodeState::Inserted {
             self.state = NodeState::Replaced;
         }
         self.tokens = counter.message(&form);
-        self.facts = Facts::of(&form);
+        self.outline = MessageOutline::of(&form);
         self.form = Some(form);
         self.why = Some(why.clone());
     }
 
-    /// The entry.
+    /// Returns the entry.
     #[must_use]
     pub fn entry(&self) -> &Arc<Entry> {
         &self.entry
     }
 
-    /// Who speaks.
+    /// Returns the role of the message.
     #[must_use]
     pub fn role(&self) -> &Role {
-        &self.facts.role
+        &self.outline.role
     }
 
-    /// The ids of the tool calls it makes.
+    /// Returns the ids of its tool calls.
     #[must_use]
     pub fn calls(&self) -> &[CallId] {
-        &self.facts.calls
+        &self.outline.calls
     }
 
-    /// The ids of the calls it answers.
+    /// Returns the ids of the calls that it answers.
     #[must_use]
     pub fn results(&self) -> &[CallId] {
-        &self.facts.results
+        &self.outline.results
     }
 
-    /// Whether it is a message of the user and not only a carrier of tool results.
+    /// Whether it is a user message and does not hold only tool results.
     #[must_use]
     pub fn is_user(&self) -> bool {
-        self.facts.role == Role::User && self.facts.has_content
+        self.outline.role == Role::User && self.outline.has_content
     }
 
-    /// Whether it is a message of the assistant, or stands in for a result that came too late.
+    /// Whether it is a message of the assistant, or a synthetic result.
     pub(super) fn is_of_answer(&self) -> bool {
         let recorded = self.state != NodeState::Inserted;
-        self.is_live() && (self.synthetic || (recorded && self.facts.role == Role::Assistant))
+        self.is_live() && (self.synthetic || (recorded && self.outline.role == Role::Assistant))
     }
 
-    /// Which tool call and results belong together: nodes with equal groups. Groups have no order.
+    /// Returns the group: a tool call and its results have the same group. Groups have no order.
     #[must_use]
     pub fn group(&self) -> u32 {
         self.group
     }
 
-    /// Where it stands.
+    /// Returns the place of the node.
     #[must_use]
-    pub fn place(&self) -> Place {
-        Place { seq: self.seq, key: self.key }
+    pub fn handle(&self) -> NodeHandle {
+        NodeHandle { seq: self.seq, key: self.key }
     }
 
-    /// In which form it goes out.
+    /// Returns the form in which it is sent.
     #[must_use]
     pub fn state(&self) -> NodeState {
         self.state
     }
 
-    /// Whether it goes out at all.
+    /// Whether it is sent.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.state != NodeState::Dropped
     }
 
-    /// Whether it may not be dropped.
+    /// Whether it is pinned.
     #[must_use]
     pub fn is_pinned(&self) -> bool {
         self.pinned
     }
 
-    /// Tokens of the form that goes out.
+    /// Returns the tokens of the form that is sent.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         self.tokens
     }
 
-    /// Tokens of the message as recorded.
+    /// Returns the tokens of the recorded message.
     #[must_use]
     pub fn source_tokens(&self) -> Tokens {
         self.source_tokens
     }
 
-    /// The message in the form that goes out (or would, if it were not dropped).
+    /// Returns the message in the form that is sent (or would be sent if it were not dropped).
     pub fn message(&self) -> Result<Arc<Message>> {
         match &self.form {
             Some(form) => Ok(form.clone()),
@@ -207,7 +185,7 @@ impl Node {
         }
     }
 
-    /// The layer that last changed it.
+    /// Returns the layer that last changed it.
     #[must_use]
     pub fn layer(&self) -> Option<&str> {
         self.why.as_ref().map(|why| &*why.layer)
@@ -217,7 +195,7 @@ impl Node {
         let tokens = if self.is_live() { self.tokens } else { Tokens::ZERO };
         ManifestEntry {
             entry: self.entry.id().clone(),
-            role: self.facts.role.name().to_owned(),
+            role: self.outline.role.name().to_owned(),
             state: self.state,
             before: self.source_tokens,
             tokens,

@@ -1,23 +1,23 @@
-//! Rule 1: a tool call and its results stay together, or go together.
+//! Rule 1: a tool call and its results are kept or dropped together.
 
 use std::collections::{HashMap, HashSet};
 
-use crate::{CallId, Facts, Message, Role};
+use crate::{CallId, Message, MessageOutline, Role};
 
-use super::group::Place;
-use super::node::Why;
+use super::group::NodeHandle;
+use super::node::Reason;
 use super::{ContextView, Node};
 
-/// The tool calls of a view, by what became of them.
+/// The tool calls of a view, by state.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     /// Calls that wait for their result, with their groups.
     pub(super) open: HashMap<CallId, u32>,
-    /// Calls that will get none, because a later call took their id.
+    /// Calls that will get no result, because a later call took their id.
     pub(super) given_up: Vec<(CallId, u32)>,
-    /// Stand-ins for results that may yet come.
-    pub(super) synthetic: HashMap<CallId, Place>,
-    /// Where the first group begins that does not stand together.
+    /// Synthetic results whose real results may still arrive.
+    pub(super) synthetic: HashMap<CallId, NodeHandle>,
+    /// The `seq` of the first group whose nodes are not adjacent.
     pub(super) scattered_from: Option<u64>,
 }
 
@@ -27,17 +27,17 @@ pub(super) struct Claims {
     pub(super) ids: HashSet<CallId>,
     /// The group they join.
     pub(super) home: Option<u32>,
-    /// Where the groups begin that must become one, because the message answers calls of several.
+    /// The position of the first group to merge if the message answers calls of several groups.
     merge_from: Option<usize>,
 }
 
 impl ContextView {
-    /// Which results of a message answer a call before it. A message can stand after one group
-    /// only, so that where it answers calls of several, these must be one answer, recorded in
-    /// pieces; else it answers those of the newest. A message that makes calls answers none.
-    pub(super) fn claims(&self, facts: &Facts) -> Claims {
+    /// Finds the results that answer an earlier call. A message can follow only one group: calls of
+    /// several groups are all answered only if they are one answer in several messages; otherwise
+    /// those of the newest group are. A message that makes calls answers none.
+    pub(super) fn claims(&self, outline: &MessageOutline) -> Claims {
         let mut owners: HashMap<&CallId, u32> = HashMap::new();
-        for id in facts.results.iter().filter(|_| facts.calls.is_empty()) {
+        for id in outline.results.iter().filter(|_| outline.calls.is_empty()) {
             if let Some(group) = self.owner(id) {
                 owners.insert(id, group);
             }
@@ -53,9 +53,9 @@ impl ContextView {
         Claims { ids, home: Some(newest), merge_from }
     }
 
-    /// Where the first of `groups` begins, if all of them belong to the answer right before the
-    /// message that is coming. What became of the messages in between does not count: the outcome
-    /// may depend on nothing but the session.
+    /// Returns the first position of `groups` if all of them belong to the answer right before the
+    /// message being appended. Later changes to the messages in between are ignored: the outcome
+    /// must depend only on the session.
     fn answer_of(&self, groups: &HashSet<u32>) -> Option<usize> {
         let mut start = None;
         for &group in groups {
@@ -70,7 +70,7 @@ impl ContextView {
     }
 
     /// Closes the calls that were answered. Returns the group of the message that answers them: a
-    /// fresh one if it answers none.
+    /// new one if it answers none.
     pub(super) fn settle_claims(&mut self, claims: &Claims) -> u32 {
         let Some(home) = claims.home else { return self.fresh_group() };
         let home = match claims.merge_from {
@@ -89,17 +89,17 @@ impl ContextView {
         home
     }
 
-    /// Notes that a group does not stand together.
+    /// Notes that the nodes of a group are not adjacent.
     pub(super) fn scatter(&mut self, group: u32) {
         let Some(first) = self.groups[group as usize].members.first() else { return };
         let from = self.calls.scattered_from.get_or_insert(first.seq);
         *from = first.seq.min(*from);
     }
 
-    /// Notes the calls a node makes. A call whose id is still waiting for a result gives it up, so
-    /// that an id names one call at a time.
+    /// Registers the calls of a node. An older call with the same id that still waits for a result
+    /// is closed, so that an id identifies one call at a time.
     pub(super) fn open_calls(&mut self, node: &Node) {
-        for id in &node.facts.calls {
+        for id in &node.outline.calls {
             let older = self.owner(id);
             if let Some(older) = older {
                 self.groups[older as usize].gave_up = true;
@@ -112,18 +112,18 @@ impl ContextView {
         }
     }
 
-    /// The real result of a call has come after all: its stand-in goes.
+    /// Removes the synthetic result of a call whose real result has arrived.
     fn take_synthetic(&mut self, id: &CallId) {
         let place = self.calls.synthetic.remove(id);
         if let Some(at) = place.and_then(|place| self.position(place)) {
-            self.drop_node(at, &Why::finish("the result came late"));
+            self.drop_node(at, &Reason::finish("the result came late"));
         }
     }
 }
 
-/// Checks rule 1 over messages that are about to go out: every result follows its call with nothing
-/// but assistant messages and other results in between, no call is answered twice, none is left
-/// unanswered. The error says which id and what is wrong.
+/// Checks rule 1 over messages that are about to be sent: every result follows its call with only
+/// assistant messages and other results in between, no call is answered twice, and none is
+/// unanswered. The error names the id and the problem.
 pub fn check_pairs<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Result<(), String> {
     let mut open: HashSet<&CallId> = HashSet::new();
     for message in messages {
@@ -142,7 +142,7 @@ pub fn check_pairs<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Resul
         }
         for call in message.tool_calls() {
             if !open.insert(&call.id) {
-                return Err(format!("call {} is made again before its result", call.id));
+                return Err(format!("duplicate call {} before its result", call.id));
             }
         }
     }

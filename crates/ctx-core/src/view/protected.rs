@@ -1,36 +1,36 @@
-//! Rule 2 when even the messages that may never be dropped do not fit: what is trimmed, and in
-//! which order.
+//! Rule 2: what is truncated, and in which order, when even the messages that cannot be dropped do
+//! not fit.
 
 use std::collections::HashSet;
 
 use crate::{Block, CallId, Message, RawJson, Result, Role, Tokens, ToolCall};
 
 use super::ContextView;
-use super::node::Why;
-use super::shrink::{Part, shrink};
+use super::node::Reason;
+use super::shrink::{Protection, shrink};
 
-const REASON: &str = "may not be dropped, and did not fit";
-const TOO_MANY: &str = "too many messages that may not be dropped: the shortest forms did not fit";
+const REASON: &str = "cannot be dropped, and did not fit";
+const TOO_MANY: &str = "too many messages that cannot be dropped: their shortest forms did not fit";
 
-/// Where every result in progress can keep this much, no call in progress is taken out.
+/// If every result in progress can keep this much, no call in progress is removed.
 const LEAST_RESULT: Tokens = Tokens(8);
 
-/// Nothing is cut shorter than this before everything is cut to it. Where calls in progress must be
-/// taken out, the results of those that stay have room for as much.
+/// Nothing is truncated below this size before everything is truncated to it. If calls in progress
+/// must be removed, the results of the remaining calls can keep this much.
 const FAIR_FORM: Tokens = Tokens(64);
 
-/// A message that is there at all.
+/// The minimum size of any message.
 const SHORTEST_FORM: Tokens = Tokens(1);
 
-/// How often a common cap is looked for.
+/// The number of rounds in the search for a common cap.
 const ROUNDS: u32 = 4;
 
 impl ContextView {
-    /// Trims what is protected until it fits into `budget`: pinned text first, then the middle of
-    /// the results in progress, then the middle of the newest user message, then the text, thinking
-    /// and arguments of the call in progress; each down to a floor, then without one. Where there
-    /// are too many calls in progress for that, the oldest of them go with their results; and where
-    /// there are too many pinned messages, the oldest of those.
+    /// Truncates protected messages until they fit into `budget`: pinned text first, then the
+    /// middle of the results in progress, then the middle of the newest user message, then the
+    /// text, thinking and arguments of the call in progress; each down to a floor first, then
+    /// without one. If there are too many calls in progress, the oldest are removed with their
+    /// results; if there are too many pinned messages, the oldest are dropped.
     pub(super) fn shrink_protected(&mut self, budget: Tokens) -> Result<()> {
         let protected: Vec<usize> = (0..self.nodes.len())
             .filter(|&at| self.nodes[at].is_live() && self.is_protected(at))
@@ -40,7 +40,9 @@ impl ContextView {
         }
         self.thin_out_calls(&protected, budget)?;
         for (floor, rounds) in [(FAIR_FORM, ROUNDS), (SHORTEST_FORM, ROUNDS), (SHORTEST_FORM, 0)] {
-            for part in [Part::Pinned, Part::Results, Part::Newest, Part::Call] {
+            for part in
+                [Protection::Pinned, Protection::Results, Protection::Newest, Protection::Call]
+            {
                 if self.shrink_part(&protected, part, floor, rounds, budget)? {
                     return Ok(());
                 }
@@ -55,26 +57,26 @@ impl ContextView {
         Tokens::saturating_from(live.map(|n| n.tokens.get()).sum())
     }
 
-    fn part_of(&self, at: usize) -> Part {
+    fn part_of(&self, at: usize) -> Protection {
         let node = &self.nodes[at];
         if self.is_newest_user(at) {
-            Part::Newest
-        } else if !node.facts.results.is_empty() {
-            Part::Results
-        } else if !node.facts.calls.is_empty() {
-            Part::Call
+            Protection::Newest
+        } else if !node.outline.results.is_empty() {
+            Protection::Results
+        } else if !node.outline.calls.is_empty() {
+            Protection::Call
         } else {
-            Part::Pinned
+            Protection::Pinned
         }
     }
 
-    /// Trims one part, and says whether all that is protected fits now. What one round leaves
-    /// over, because some messages cannot become as short as the common cap, the next one takes
-    /// from the others. Without rounds, every message gets its shortest form.
+    /// Truncates one part. Returns whether all protected messages fit now. If some messages cannot
+    /// be cut to the common cap, the next round takes the rest from the others. With zero rounds,
+    /// every message gets its shortest form.
     fn shrink_part(
         &mut self,
         protected: &[usize],
-        part: Part,
+        part: Protection,
         floor: Tokens,
         rounds: u32,
         budget: Tokens,
@@ -92,12 +94,12 @@ impl ContextView {
         Ok(self.tokens_at(protected) <= budget)
     }
 
-    /// Takes `over` tokens from messages by one common cap, so that the largest give most. Returns
-    /// those that could become as short as that, and could become shorter.
+    /// Removes `over` tokens from messages by one common cap, so that the largest lose most.
+    /// Returns the messages that reached the cap and could still become shorter.
     fn shrink_all(
         &mut self,
         members: &[usize],
-        part: Part,
+        part: Protection,
         over: Tokens,
         floor: Tokens,
     ) -> Result<Vec<usize>> {
@@ -108,13 +110,13 @@ impl ContextView {
         let mut left = Vec::new();
         for &at in members {
             let node = &self.nodes[at];
-            let results = (node.facts.results.len() as u32).max(1);
+            let results = (node.outline.results.len() as u32).max(1);
             let least = Tokens(floor.0.saturating_mul(results));
             let cap = common.max(least);
             if node.tokens > cap {
                 let form = shrink(&*node.message()?, cap, part, self.ledger.counter());
                 if self.ledger.count(&form) < node.tokens {
-                    self.set_form(at, form, &Why::finish(REASON));
+                    self.set_form(at, form, &Reason::finish(REASON));
                 }
             }
             let tokens = self.nodes[at].tokens;
@@ -125,14 +127,14 @@ impl ContextView {
         Ok(left)
     }
 
-    /// Removes the oldest calls in progress and their results, where not even [`LEAST_RESULT`] of
-    /// each result would fit beside the calls. The newest call always stays.
+    /// Removes the oldest calls in progress and their results, if the calls plus [`LEAST_RESULT`]
+    /// per result do not fit. The newest call always stays.
     fn thin_out_calls(&mut self, protected: &[usize], budget: Tokens) -> Result<()> {
         let mut calls: Vec<(CallId, Tokens)> = Vec::new();
         let mut forms: Vec<usize> = protected.to_vec();
         forms.retain(|&at| self.groups[self.nodes[at].group as usize].in_progress);
         for &at in &forms {
-            if !self.nodes[at].facts.calls.is_empty() {
+            if !self.nodes[at].outline.calls.is_empty() {
                 let message = self.nodes[at].message()?;
                 calls.extend(message.tool_calls().map(|c| (c.id.clone(), self.least(c))));
             }
@@ -157,15 +159,15 @@ impl ContextView {
         Ok(())
     }
 
-    /// The least a call can be trimmed to.
+    /// Returns the minimum size of a truncated call.
     fn least(&self, call: &ToolCall) -> Tokens {
         let call = ToolCall { arguments: RawJson::from_text("{}"), ..call.clone() };
         self.ledger.count(&Message::new(Role::Assistant, vec![Block::ToolCall(call)]))
     }
 
     fn remove_calls(&mut self, at: usize, removed: &HashSet<CallId>) -> Result<()> {
-        let facts = &self.nodes[at].facts;
-        if !facts.calls.iter().chain(&facts.results).any(|id| removed.contains(id)) {
+        let outline = &self.nodes[at].outline;
+        if !outline.calls.iter().chain(&outline.results).any(|id| removed.contains(id)) {
             return Ok(());
         }
         let mut form = Message::clone(&*self.nodes[at].message()?);
@@ -175,15 +177,15 @@ impl ContextView {
             _ => true,
         });
         if form.blocks.is_empty() {
-            self.drop_node(at, &Why::finish(TOO_MANY));
+            self.drop_node(at, &Reason::finish(TOO_MANY));
         } else {
-            self.set_form(at, form, &Why::finish(TOO_MANY));
+            self.set_form(at, form, &Reason::finish(TOO_MANY));
         }
         Ok(())
     }
 
-    /// The last resort, for thousands of pinned messages: the oldest go. Instructions go after
-    /// anything else that is pinned, then the call in progress, and the newest user message last.
+    /// Drops the oldest protected messages, as a last resort: first pinned messages, then system
+    /// messages, then the call in progress, and the newest user message last.
     fn shed(&mut self, protected: &[usize], budget: Tokens) {
         let rank = |view: &Self, at: usize| {
             let node = &view.nodes[at];
@@ -191,7 +193,7 @@ impl ContextView {
             match view.newest_user.as_ref() {
                 Some(user) if user.group == node.group => 3,
                 _ if group.in_progress => 2,
-                _ => u8::from(node.facts.role == Role::System),
+                _ => u8::from(node.outline.role == Role::System),
             }
         };
         let mut order = protected.to_vec();
@@ -208,13 +210,13 @@ impl ContextView {
             }
             if self.nodes[at].is_live() {
                 let group = self.nodes[at].group;
-                total -= self.drop_group(group, &Why::finish(TOO_MANY)).get();
+                total -= self.drop_group(group, &Reason::finish(TOO_MANY)).get();
             }
         }
     }
 }
 
-/// The cap `c` for which the sum of `min(size, c)` is at most `target` and as large as can be.
+/// Returns the largest cap `c` for which the sum of `min(size, c)` is at most `target`.
 #[must_use]
 pub fn common_cap(sizes: &[Tokens], target: Tokens) -> Tokens {
     let mut sorted: Vec<u64> = sizes.iter().map(|t| t.get()).collect();

@@ -1,22 +1,22 @@
-//! What the view can tell of itself.
+//! Reports about a view.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Component, Manifest, Message, Result, Role, Tokens};
+use crate::{Component, Manifest, Message, NodeState, Result, Role, Tokens};
 
-use super::{ContextView, Node, NodeState};
+use super::{ContextView, Node};
 
 impl ContextView {
-    /// The messages that go out, oldest first.
+    /// Returns the messages to be sent, oldest first.
     pub fn messages(&self) -> Result<Vec<Arc<Message>>> {
         self.nodes.iter().filter(|n| n.is_live()).map(Node::message).collect()
     }
 
-    /// What is in the request, entry by entry and by component.
+    /// Returns the contents of the request by entry and by component.
     #[must_use]
     pub fn manifest(&self) -> Manifest {
-        let mut all: Vec<&Node> = self.gone.iter().chain(&self.nodes).collect();
+        let mut all: Vec<&Node> = self.dropped.iter().chain(&self.nodes).collect();
         all.sort_by_key(|node| node.seq);
         let mut layers = BTreeMap::new();
         for edit in &self.edits {
@@ -35,13 +35,13 @@ impl ContextView {
         }
     }
 
-    /// The request's size by component, in the order of the request.
+    /// Returns the size of the request by component, in the order of the request.
     #[must_use]
     pub fn components(&self) -> Vec<Component> {
         let mut sums = [Tokens::ZERO; 5];
         let newest = self.newest_user.map(|user| user.key);
         for node in self.nodes.iter().filter(|n| n.is_live()) {
-            let slot = match node.facts.role {
+            let slot = match node.outline.role {
                 Role::System => 0,
                 Role::CompactionSummary | Role::BranchSummary => 1,
                 _ if node.state == NodeState::Inserted => 2,

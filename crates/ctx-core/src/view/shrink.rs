@@ -1,53 +1,61 @@
-//! Making one message smaller.
+//! Truncating one message.
 
 use std::collections::HashSet;
 
 use serde::Deserialize;
 
-use crate::text::{head, without_middle};
+use crate::text::head;
 use crate::{Block, Chars, Counter, Message, RawJson, Role, Tokens, ToolCall};
 
 use super::protected::common_cap;
 
-/// Where the middle of a tool result was taken out.
+/// Marks the place where the middle of a tool result was removed.
 pub const CONTEXT_LIMIT_TRUNCATION_NOTICE: &str = "[truncated: output exceeded context limit]";
 
-/// Where the middle of any other text was taken out.
+/// Marks the place where the middle of any other text was removed.
 pub const MIDDLE_OMITTED_NOTICE: &str =
     "[... middle omitted: it does not fit the context window ...]";
 
-/// What stands for a text of which nothing fits. Providers refuse empty blocks.
+/// Replaces a text of which nothing fits. Providers refuse empty blocks.
 const NOTHING: &str = "…";
 
-/// What a protected message is protected as.
+/// The reason why a message is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum Protection {
     Pinned,
     Results,
     Newest,
     Call,
 }
 
-/// A form of `message` of at most `max` tokens, as far as its structure allows: the middle of its
-/// texts goes, and a notice stands there. What else may go, and in what order, is as in
+/// Returns a form of `message` of at most `max` tokens, as far as its structure allows: the middle
+/// of its texts is replaced by a notice. Other parts are removed in the order described in
 /// [`ContextView::finish`](crate::ContextView::finish). Role, calls and the ids of results stay.
 #[must_use]
 pub fn shortened(message: &Message, max: Tokens, counter: &Counter) -> Message {
     let results = message.tool_results().next().is_some();
-    shrink(message, max, if results { Part::Results } else { Part::Newest }, counter)
+    shrink(message, max, if results { Protection::Results } else { Protection::Newest }, counter)
 }
 
-/// A form of `message` of at most `max` tokens, as far as its structure allows: calls keep their
-/// ids and names, results their ids, and every message and result something.
+/// Returns a form of `message` of at most `max` tokens, as far as its structure allows: calls keep
+/// their ids and names, results keep their ids, and no message or result becomes empty.
 ///
-/// One thing after another is tried until it fits: without thinking (part of which would be
-/// refused, as it is signed), without pictures and unknown blocks, with the texts cut by one common
-/// cap, with the arguments cut likewise, with the texts of the message and of each result in one
+/// These steps are applied in order until it fits: remove thinking (it is signed, so a part of it
+/// would be refused); remove images and unknown blocks; truncate the texts to one common cap;
+/// truncate the arguments likewise; merge the texts of the message and of each result into one
 /// block.
-pub(super) fn shrink(message: &Message, max: Tokens, part: Part, counter: &Counter) -> Message {
+pub(super) fn shrink(
+    message: &Message,
+    max: Tokens,
+    part: Protection,
+    counter: &Counter,
+) -> Message {
     let mut form = message.clone();
-    let marker =
-        if part == Part::Results { CONTEXT_LIMIT_TRUNCATION_NOTICE } else { MIDDLE_OMITTED_NOTICE };
+    let marker = if part == Protection::Results {
+        CONTEXT_LIMIT_TRUNCATION_NOTICE
+    } else {
+        MIDDLE_OMITTED_NOTICE
+    };
     let steps: [fn(&mut Message, Tokens, &str, &Counter); 5] =
         [drop_thinking, drop_attachments, shrink_texts, shrink_arguments, collapse];
     for step in steps {
@@ -66,8 +74,8 @@ fn drop_thinking(message: &mut Message, _: Tokens, _: &str, _: &Counter) {
     }
 }
 
-/// Takes images and unknown blocks out, the first ones first, until the message fits or none is
-/// left. What a provider's own tool gave back goes with its call.
+/// Removes images and unknown blocks, the first ones first, until the message fits or none is left.
+/// The result of a provider's own tool is removed together with its call.
 fn drop_attachments(message: &mut Message, max: Tokens, _: &str, counter: &Counter) {
     let mut over = counter.message(message) - max;
     let mut gone: HashSet<String> = HashSet::new();
@@ -79,7 +87,7 @@ fn drop_attachments(message: &mut Message, max: Tokens, _: &str, counter: &Count
             gone.extend(tie);
             let size = counter.message(&Message::new(role.clone(), vec![block.clone()]));
             *block = Block::text(NOTHING);
-            // Less than what is freed may be counted, never more: sizes are rounded up.
+            // Sizes are rounded up, so the freed size must be underestimated, never overestimated.
             over -= (size - Tokens(1)) - counter.text(NOTHING);
         }
     };
@@ -93,7 +101,7 @@ fn drop_attachments(message: &mut Message, max: Tokens, _: &str, counter: &Count
     }
 }
 
-/// What ties an unknown block to another one: the id of a call that the provider itself answers.
+/// Returns the id that links an unknown block to another: that of a call the provider answers itself.
 fn tie(json: &RawJson) -> Option<String> {
     #[derive(Deserialize)]
     struct Tied {
@@ -104,7 +112,7 @@ fn tie(json: &RawJson) -> Option<String> {
     tied.tool_use_id.or(tied.id).filter(|id| !id.is_empty())
 }
 
-/// Cuts the texts by one common cap.
+/// Truncates the texts to one common cap.
 fn shrink_texts(message: &mut Message, max: Tokens, marker: &str, counter: &Counter) {
     let mut texts: Vec<&mut String> = Vec::new();
     collect_texts(&mut message.blocks, &mut texts);
@@ -117,7 +125,7 @@ fn shrink_texts(message: &mut Message, max: Tokens, marker: &str, counter: &Coun
     for ((slot, text), size) in texts.into_iter().zip(taken).zip(sizes) {
         *slot = match size <= cap {
             true => text,
-            false => without_middle(&text, marker, cap, counter),
+            false => counter.truncate_middle(&text, marker, cap),
         };
         if slot.is_empty() && size > cap {
             NOTHING.clone_into(slot);
@@ -136,7 +144,7 @@ fn collect_texts<'a>(blocks: &'a mut [Block], out: &mut Vec<&'a mut String>) {
     }
 }
 
-/// Cuts the arguments of the calls by one common cap.
+/// Truncates the arguments of the calls to one common cap.
 fn shrink_arguments(message: &mut Message, max: Tokens, _: &str, counter: &Counter) {
     let over = counter.message(message) - max;
     let mut calls: Vec<&mut ToolCall> = message
@@ -149,7 +157,7 @@ fn shrink_arguments(message: &mut Message, max: Tokens, _: &str, counter: &Count
         .collect();
     let sizes: Vec<Tokens> = calls.iter().map(|call| counter.json(&call.arguments)).collect();
     let total: u64 = sizes.iter().map(|t| t.get()).sum();
-    // Each size is rounded up, so that by one token each less is freed than it seems.
+    // Each size is rounded up, so each may free one token less than computed.
     let wanted = over.get().saturating_add(sizes.len() as u64);
     let cap = common_cap(&sizes, Tokens::saturating_from(total.saturating_sub(wanted)));
     for (call, size) in calls.iter_mut().zip(sizes) {
@@ -159,8 +167,8 @@ fn shrink_arguments(message: &mut Message, max: Tokens, _: &str, counter: &Count
     }
 }
 
-/// Puts the texts of the message into one block, and those of each result, and cuts them again:
-/// each block costs something, and there may be thousands.
+/// Merges the texts of the message into one block, and those of each result, and truncates them
+/// again: each block has a cost, and there may be thousands.
 fn collapse(message: &mut Message, max: Tokens, marker: &str, counter: &Counter) {
     for block in &mut message.blocks {
         if let Block::ToolResult(result) = block {
@@ -194,7 +202,7 @@ fn joined(blocks: &[Block]) -> String {
     if out.is_empty() { NOTHING.to_owned() } else { out }
 }
 
-/// The arguments with their long strings cut, or `{}` where that is not enough.
+/// Truncates the long strings of the arguments, or returns `{}` if that is not enough.
 fn cut_arguments(arguments: &RawJson, max: Tokens, counter: &Counter) -> RawJson {
     if let Ok(value) = serde_json::from_str::<serde_json::Value>(arguments.as_str()) {
         for longest in [1 << 14, 1 << 12, 1 << 10, 1 << 8, 1 << 6, 1 << 4] {

@@ -1,4 +1,4 @@
-//! A summary in the place of history.
+//! Replacing history by a summary.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ fn a_summary_stands_for_history_until_the_next() {
     assert_eq!(texts(&view), ["be brief", "summary two", "second ask", "second answer"]);
     assert_eq!(view.take_compactions().len(), 2);
     assert!(view.take_compactions().is_empty());
-    // What a summary stands for is not remembered as left out: the summary may be undone.
+    // Drops caused by a summary are not recorded as projections: the summary may be undone.
     assert!(view.take_projections().is_empty());
 }
 
@@ -85,7 +85,7 @@ fn a_cut_that_does_not_fit_the_view_is_refused_and_changes_nothing() {
     for first_kept in [&*id(3), "nowhere"] {
         let error = view.compact(compacted("s", first_kept), "s1", "t", "full").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Contract);
-        assert!(error.hint_text().is_some_and(|hint| hint.contains("anew")), "{error}");
+        assert!(error.hint_text().is_some_and(|hint| hint.contains("again")), "{error}");
     }
     assert_eq!(texts(&view), before);
     assert!(view.edits().is_empty());
@@ -105,21 +105,21 @@ fn messages_that_stay_before_the_cut_get_the_forms_that_came_with_the_summary() 
         form(5, Role::User, "second"),
         form(6, Role::Assistant, "kept"),
     ];
-    // System and pinned messages and the newest of the user all stand before what is kept.
+    // System messages, pinned messages and the newest user message all precede the kept entries.
     let told = Compacted { projections, ..compacted("summary", &id(6)) };
     view.compact(told, "s1", "t", "full").unwrap();
     let expected = ["brief", "first", "summary", "second", "kept"];
     assert_eq!(texts(&view), expected);
     view.finish().unwrap();
     assert_eq!(texts(&view), expected);
-    // Were the summary undone, what went would come back as it was.
+    // If the summary were undone, the dropped messages would be restored in full.
     let kept: Vec<_> = view.take_projections().into_iter().map(|form| form.key.entry).collect();
     assert_eq!(kept, [0, 1, 5, 6].map(id));
 }
 
 #[test]
 fn a_form_goes_to_the_message_that_is_in_the_request() {
-    let ask = |text: &str| Arc::new(Entry::held("twice", Message::text(Role::User, text)));
+    let ask = |text: &str| Arc::new(Entry::in_memory("twice", Message::text(Role::User, text)));
     let mut view = holding([Message::text(Role::User, "begin")]);
     for text in ["the same id", "the same id"] {
         view.append(ask(text)).unwrap();

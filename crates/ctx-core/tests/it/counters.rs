@@ -1,14 +1,13 @@
-//! Counters on text that is made to be slow or to be counted wrong.
+//! Counters on text designed to be slow to count or to be counted wrong.
 
 use std::time::{Duration, Instant};
 
-use ctx_core::text::without_middle;
 use ctx_core::{Block, Chars, ContentHash, Counter, CounterKind, Message, Role, Tokens};
 use proptest::prelude::*;
 
 use crate::session::{call, config, message, result, text};
 
-/// 64 KB of each; words that a merge table of the naive kind takes quadratic time for.
+/// 64 KB of each; words for which a naive merge table takes quadratic time.
 fn pathological() -> Vec<(&'static str, String)> {
     let much = |unit: &str| unit.repeat((1 << 16) / unit.len());
     vec![
@@ -40,7 +39,7 @@ fn no_text_takes_long() {
             let start = Instant::now();
             let tokens = counter.text(&text);
             assert!(tokens > Tokens::ZERO && tokens.get() <= text.len() as u64);
-            let cut = without_middle(&text, "[cut]", Tokens(2_000), &counter);
+            let cut = counter.truncate_middle(&text, "[cut]", Tokens(2_000));
             assert!(counter.text(&cut) <= Tokens(2_000), "{kind}, {name}");
             assert!(
                 start.elapsed() < Duration::from_secs(20),
@@ -51,7 +50,7 @@ fn no_text_takes_long() {
     }
 }
 
-/// Forms are stored by this hash: were it to change, every stored form would be lost.
+/// Stored forms are keyed by this hash: if it changed, every stored form would be lost.
 #[test]
 fn a_content_hash_is_for_ever() {
     let message = Message::new(
@@ -72,13 +71,13 @@ proptest! {
     fn a_cut_text_fits_and_is_made_of_both_ends(text in text(), max in 0..3_000u32) {
         for &kind in CounterKind::ALL {
             let counter = Counter::new(kind);
-            let cut = without_middle(&text, "[cut]", Tokens(max), &counter);
+            let cut = counter.truncate_middle(&text, "[cut]", Tokens(max));
             prop_assert!(counter.text(&cut) <= Tokens(max));
             match cut.split_once("\n[cut]\n") {
                 Some((start, end)) => prop_assert!(text.starts_with(start) && text.ends_with(end)),
                 None => prop_assert!(text.starts_with(&cut)),
             }
-            prop_assert_eq!(without_middle(&cut, "[cut]", Tokens(max), &counter), cut);
+            prop_assert_eq!(counter.truncate_middle(&cut, "[cut]", Tokens(max)), cut);
         }
     }
 

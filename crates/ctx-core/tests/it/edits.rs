@@ -1,5 +1,4 @@
-//! The edits one by one: what they record, what they refuse, and what another process makes of
-//! them.
+//! Single edits: what they record, what they refuse, and how another process applies them.
 
 use std::sync::Arc;
 
@@ -30,7 +29,7 @@ fn an_edit_says_who_what_and_why() {
     assert_eq!(freed, Tokens(4), "a call of 3, a result of 1");
     view.replace(3, Message::text(Role::Assistant, "ok"), "trimmer", "long").unwrap();
     view.pin(0, "keeper", "first");
-    let note = Entry::held("note", Message::text(Role::Custom, "remember"));
+    let note = Entry::in_memory("note", Message::text(Role::Custom, "remember"));
     assert_eq!(view.insert(4, Arc::new(note), "memory", "fits").unwrap(), 4);
     let edits: Vec<_> = view
         .edits()
@@ -110,7 +109,7 @@ fn what_cannot_fit_is_refused_with_the_numbers() {
     assert!(error.context().contains(&("pending", "12000".into())), "{error}");
 }
 
-/// A view of the first entries of the session, made in another process.
+/// A view of the first entries of the session, created in another process.
 fn reopened(entries: usize, session: &str, forms: &[Projection]) -> ContextView {
     let mut view = ContextView::new(ledger()).with_projections(forms.to_vec());
     for (n, word) in session.split_whitespace().take(entries).enumerate() {
@@ -120,8 +119,8 @@ fn reopened(entries: usize, session: &str, forms: &[Projection]) -> ContextView 
     view
 }
 
-/// Opening a session at an earlier message makes that message the newest, whatever became of it
-/// later.
+/// A session opened at an earlier message has that message as its newest, even if the message was
+/// dropped later.
 #[test]
 fn what_was_dropped_is_back_while_it_is_protected() {
     let session = "u A(a) R(a) t u A(b) R(b) t u";
@@ -133,7 +132,7 @@ fn what_was_dropped_is_back_while_it_is_protected() {
     for (entries, expected) in expected.into_iter().enumerate() {
         assert_eq!(sent(&reopened(entries, session, &forms)), expected, "at {entries}");
     }
-    // The same in one process, a request after every message.
+    // The same in one process, with a request after every message.
     let mut view = ContextView::new(ledger()).with_projections(forms);
     for (n, word) in session.split_whitespace().enumerate() {
         view.append(entry(n, message(word))).unwrap();
@@ -152,7 +151,7 @@ fn a_form_holds_for_one_content_only() {
     second.append(entry(1, message("u"))).unwrap();
     second.finish().unwrap();
     assert_eq!(sent(&second), "t u");
-    // And it counts again when the content is as it was.
+    // The form applies again when the content is restored.
     assert_eq!(sent(&reopened(2, "t u", &forms)), "u");
 }
 

@@ -1,4 +1,4 @@
-//! The four rules of `finish`, over any session, any budget and any edits.
+//! The four rules of `finish`, for arbitrary sessions, budgets and edits.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -53,8 +53,12 @@ impl Run {
                 let message = Message::text(Role::Custom, "remember the milk");
                 let id = format!("inserted-{}", self.view.edits().len());
                 let at = at % (nodes + 1);
-                let at =
-                    self.view.insert(at, Arc::new(Entry::held(id, message)), "test", "by chance");
+                let at = self.view.insert(
+                    at,
+                    Arc::new(Entry::in_memory(id, message)),
+                    "test",
+                    "by chance",
+                );
                 assert_eq!(self.view.node(at.unwrap()).state(), NodeState::Inserted);
             }
             Step::Pin(at) => {
@@ -63,7 +67,7 @@ impl Run {
                 {
                     self.view.pin(at, "test", "by chance");
                     let id = self.view.node(at).entry().id().to_string();
-                    // A stand-in goes when the real result comes.
+                    // A synthetic result is removed when the real result arrives.
                     if !id.starts_with("synthetic") {
                         self.expected.pinned.insert(id);
                     }
@@ -151,8 +155,8 @@ impl Run {
         assert_same(&view.messages().unwrap(), messages, "its output as input");
     }
 
-    /// Another process, with the same transcript and the stored forms, sends the same bytes. What
-    /// layers inserted they insert again, so it is left aside here.
+    /// Another process with the same transcript and the stored forms sends the same bytes. Inserted
+    /// messages are excluded, because layers insert them again.
     fn check_projections(&self) {
         let own = |n: &&ctx_core::Node| !n.entry().id().starts_with("inserted");
         let sent = self.view.nodes().iter().filter(own).map(|n| n.message().unwrap());
@@ -160,7 +164,7 @@ impl Run {
             .with_projections(self.projections.iter().cloned());
         for entry in &self.entries {
             let message = entry.message().unwrap();
-            other.append(Arc::new(Entry::held(entry.id().clone(), message))).unwrap();
+            other.append(Arc::new(Entry::in_memory(entry.id().clone(), message))).unwrap();
         }
         other.finish().unwrap();
         let sent: Vec<_> = sent.collect();
@@ -169,7 +173,7 @@ impl Run {
     }
 }
 
-/// The message with every text cut to ten characters.
+/// Returns the message with every text cut to ten characters.
 fn trimmed(message: &Message) -> Message {
     let cut = |block: &mut Block| {
         if let Block::Text { text } = block {
@@ -236,7 +240,7 @@ proptest! {
 fn what_an_engine_adds_to_the_system_prompt_is_counted_and_ends_the_cached_prefix() {
     let ledger = TokenLedger::new(Counter::default(), Tokens(16_000), Tokens(4_000));
     let mut view = ContextView::new(ledger);
-    view.append(Arc::new(Entry::held("a", Message::text(Role::User, "hello")))).unwrap();
+    view.append(Arc::new(Entry::in_memory("a", Message::text(Role::User, "hello")))).unwrap();
     let plain = view.finish().unwrap().tokens;
     let room = view.ledger().budget();
     let mut assemble = |addition: Option<&str>| {

@@ -1,5 +1,5 @@
-//! Sessions made to hurt. A debug build does each in well under a second where the cost is linear,
-//! and in minutes where it is not; the limit lies in between, far from both.
+//! Hostile sessions. A debug build runs each in well under a second if the cost is linear, and in
+//! minutes if it is not; the limit is far from both.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ fn view(window: u32) -> ContextView {
     ContextView::new(ledger).with_projections([])
 }
 
-/// Appends all, finishes, and checks what may never break.
+/// Appends all messages, finishes, and checks the invariants.
 fn run(view: &mut ContextView, messages: impl IntoIterator<Item = Message>) {
     let start = Instant::now();
     let from = view.edits().len() + view.len();
@@ -63,7 +63,7 @@ fn results_that_come_when_all_is_over() {
     for window in [16_000, 4_000_000] {
         let late = (0..MANY).map(answer);
         run(&mut view(window), (0..MANY).flat_map(asked).chain(late));
-        // Once more, with stand-ins already sent.
+        // Again, with synthetic results already sent.
         let mut view = view(window);
         run(&mut view, (0..MANY).flat_map(asked));
         run(&mut view, (0..MANY).map(answer));
@@ -85,7 +85,7 @@ fn parallel_calls_by_the_thousand() {
         let results = (0..MANY).map(|n| result(format!("c{n}"), vec![Block::text("x".repeat(99))]));
         let results = Message::new(Role::User, results.collect());
         run(&mut view(window), [ask(), calls(0..MANY), results, ask()]);
-        // Each call in a message of its own, and one message that answers all.
+        // Each call in a message of its own, and one message that answers all of them.
         let results = (0..MANY).map(|n| result(format!("c{n}"), vec![Block::text("x".repeat(99))]));
         let results = Message::new(Role::User, results.collect());
         run(&mut view(window), (0..MANY).map(|n| calls(n..n + 1)).chain([results, ask()]));
@@ -121,21 +121,21 @@ fn summaries_as_ordinary_messages() {
         run(&mut view, (0..count).flat_map(|n| [ask(), calls(n..n + 1), answer(n), summary(n)]));
         view
     };
-    // They say what nothing else in the request says, so they stay where there is room at all.
+    // Nothing else in the request has their content, so they stay if there is space.
     let roomy = of_all(4_000_000, MANY);
     let left = roomy.nodes().iter().filter(|n| *n.role() == Role::CompactionSummary);
     assert!(left.map(|n| n.state()).eq((0..MANY).map(|_| NodeState::Kept)));
-    // Where there is none, the newest of them stay, and the newest user message.
+    // Otherwise the newest of them stay, and the newest user message.
     let crowd = of_all(16_000, MANY);
     let newest = crowd.node(crowd.len() - 1).entry().id();
     assert_eq!(newest, roomy.node(roomy.len() - 1).entry().id());
     assert!(crowd.nodes().iter().any(Node::is_user), "the newest user message is there");
-    // A request after each, which is how a session comes in.
+    // One request after each message, as in a live session.
     let mut turns = view(16_000);
     for n in 0..2_000 {
         run(&mut turns, [ask(), summary(n)]);
     }
-    // One compaction makes one of all.
+    // One compaction merges all of them into one.
     let mut crowd = roomy;
     let first_kept = crowd.node(crowd.len() - 1).entry().clone();
     let compacted = Compacted {

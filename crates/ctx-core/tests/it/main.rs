@@ -1,4 +1,4 @@
-//! Properties of the core, over sessions of every shape.
+//! Property tests of the core over sessions of every shape.
 
 #![allow(clippy::unwrap_used)] // A test fails by panicking.
 

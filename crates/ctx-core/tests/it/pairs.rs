@@ -1,8 +1,8 @@
-//! Sessions in shorthand: what comes in, and what goes out.
+//! Sessions in shorthand: the appended messages, and the messages sent.
 //!
 //! `u` user, `t` assistant's text, `s` system, `x` another role; `A(a,b)` calls, `R(a)` results,
 //! `U(a)` results and text of the user; `|` finish, `-2` drop position 2, `+2` insert there, `!2`
-//! pin. Going out, `?a` is a stand-in for a result, `+` what was inserted.
+//! pin. In the output, `?a` is a synthetic result and `+` an inserted message.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn shorthand(node: &Node) -> String {
     }
 }
 
-/// The view after a session in shorthand, finished.
+/// Runs a session in shorthand and finishes the view.
 pub(crate) fn view(session: &str) -> ContextView {
     let ledger = TokenLedger::new(Counter::default(), Tokens(16_000), Tokens(4_000));
     let mut view = ContextView::new(ledger).with_projections([]);
@@ -57,7 +57,8 @@ pub(crate) fn view(session: &str) -> ContextView {
             "-" => drop(view.drop(at(), "test", "told to")),
             "!" => view.pin(at(), "test", "told to"),
             "+" => {
-                let entry = Arc::new(Entry::held("added", Message::text(Role::Custom, "note")));
+                let entry =
+                    Arc::new(Entry::in_memory("added", Message::text(Role::Custom, "note")));
                 view.insert(at(), entry, "test", "told to").unwrap();
             }
             _ => view.append(entry(n, message(word))).unwrap(),
@@ -120,12 +121,12 @@ fn every_call_is_answered_once() {
         ("A(a) R(a,a,b)", "A(a) R(a)"),
         ("A(a,a) R(a)", "A(a) R(a)"),
         ("A(a) A(a) R(a)", "A(a) ?a A(a) R(a)"),
-        // One message cannot stand in two places: it answers the newest.
+        // One message cannot be in two places: it answers the newest call.
         ("A(a) u A(b) R(a,b)", "A(a) ?a u A(b) R(b)"),
     ]);
 }
 
-/// The outcome is the same whether a request was made in between or not.
+/// The outcome does not depend on whether a request was made in between.
 #[test]
 fn late_results_take_the_place_of_stand_ins() {
     check(&[
@@ -147,10 +148,10 @@ fn what_belongs_together_goes_together() {
         ("u A(a,b) R(a) R(b) t u -3", "u t u"),
         ("u A(a) u R(a) t -1", "u u t"),
         ("A(a) | u t u -0", "u t u"),
-        // What comes after its call went, goes.
+        // A result that arrives after its call was dropped is dropped.
         ("A(a) u t u -0 R(a)", "u t u"),
         ("A(a) | u t u -0 | R(a)", "u t u"),
-        // A call that went does not take a newer one of the same id along.
+        // Dropping a call does not drop a newer one with the same id.
         ("A(a) R(a) t A(a) -0 R(a)", "t A(a) R(a)"),
         ("A(a) u t u A(a) -0 u R(a)", "u t u A(a) R(a) u"),
     ]);
@@ -166,14 +167,14 @@ fn what_is_protected_stays() {
         ("u A(a) R(a) -2 u", "u A(a) R(a) u"),
         ("u A(a) A(b) R(a) R(b) -1", "u A(a) R(a) A(b) R(b)"),
         ("u A(a) R(a) t -1", "u t"),
-        // An answer in several messages goes on while its calls wait.
+        // An answer in several messages continues while its calls wait.
         ("u A(a) t -1", "u A(a) ?a t"),
         ("u t u !1 -1", "u t u"),
-        // Protecting a result protects its call, and the other way round.
+        // Protecting a result protects its call, and vice versa.
         ("u A(a) R(a) t u !2 -1", "u A(a) R(a) t u"),
         ("u A(a) R(a) t u !1 -2", "u A(a) R(a) t u"),
         ("A(a) U(a) t -0", "A(a) U(a) t"),
-        // A result without content is no message of the user.
+        // A result without content is not a user message.
         ("u A(a) R(a) t -0", "u A(a) R(a) t"),
     ]);
 }

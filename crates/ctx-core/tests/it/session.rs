@@ -1,12 +1,12 @@
-//! Random sessions, and the simplest possible account of what a request must hold.
+//! Random sessions, and the simplest possible model of what a request must hold.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use ctx_core::{
-    BashRun, Block, Counter, CounterKind, Entry, Image, Message, Profile, RawJson, Role,
-    TokenLedger, Tokens, ToolCall, ToolResult,
+    BashRun, Block, Counter, CounterKind, Entry, Image, Message, RawJson, Role, TokenLedger,
+    Tokens, ToolCall, ToolResult,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ pub(crate) enum Step {
     Pin(usize),
 }
 
-/// Short, so that a failing session can be read.
+/// Short, to make a failing session readable.
 impl fmt::Debug for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -84,12 +84,7 @@ fn id() -> impl Strategy<Value = String> {
 }
 
 pub(crate) fn call(id: impl AsRef<str>, arguments: &str) -> Block {
-    Block::ToolCall(ToolCall {
-        id: id.as_ref().into(),
-        name: "read_file".into(),
-        arguments: RawJson::from_text(arguments),
-        spelling: Default::default(),
-    })
+    Block::ToolCall(ToolCall::new(id.as_ref(), "read_file", RawJson::from_text(arguments)))
 }
 
 pub(crate) fn result(id: impl AsRef<str>, content: Vec<Block>) -> Block {
@@ -158,7 +153,7 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
         1 => text().prop_map(|t| Message::text(Role::System, t)),
         1 => bash.prop_map(|run| Message::new(Role::BashExecution, vec![Block::Bash(run)])),
         1 => (role, vec(plain_block(), 0..2)).prop_map(|(role, b)| Message::new(role, b)),
-        // Nobody sends these; they must not hurt all the same.
+        // No real agent sends these; they must not cause errors.
         1 => vec(prop_oneof![call_block(), result_block(), plain_block()], 0..5)
             .prop_map(|b| Message::new(Role::Assistant, b)),
         1 => vec(text().prop_map(Block::text), 0..200).prop_map(|b| Message::new(Role::User, b)),
@@ -198,20 +193,25 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec(step, 1..40).prop_map(|steps| steps.into_iter().flatten().collect())
 }
 
-/// A budget: any counter, any profile's rules, any window the guard lets through.
+/// A budget: any counter, any surcharge, any window that the guard accepts.
 pub(crate) fn ledger() -> impl Strategy<Value = TokenLedger> {
     let window = prop_oneof![3 => Just(16_000u32), 2 => 16_000..200_000u32];
-    (select(CounterKind::ALL), select(&Profile::ALL), window, 0..40_000u32, 0..3_000u32).prop_map(
-        |(kind, profile, window, reserve, fixed)| {
-            let counter = Counter::new(kind).with_profile_rules(profile);
+    (
+        select(CounterKind::ALL),
+        (select(&[0u32, 50]), any::<bool>()),
+        window,
+        0..40_000u32,
+        0..3_000u32,
+    )
+        .prop_map(|(kind, (call_tokens, free_user_images), window, reserve, fixed)| {
+            let counter = Counter { kind, call_tokens, free_user_images };
             TokenLedger::new(counter, Tokens(window), Tokens(reserve))
                 .with_system(Tokens(fixed / 2))
                 .with_tools(Tokens(fixed / 2))
-        },
-    )
+        })
 }
 
-/// What a request must hold, found by looking at the appended messages alone.
+/// What a request must hold, derived from the appended messages alone.
 #[derive(Debug, Default)]
 pub(crate) struct Expected {
     pub(crate) newest_user: Option<String>,
@@ -245,11 +245,11 @@ impl Expected {
 }
 
 pub(crate) fn entry(n: usize, message: Message) -> Arc<Entry> {
-    Arc::new(Entry::held(format!("{n:08x}"), message))
+    Arc::new(Entry::in_memory(format!("{n:08x}"), message))
 }
 
-/// What was found becomes a test of its own, with a name. With `$CTX_TEST_CASES` set to `all` it goes
-/// through all cases, else through a quarter.
+/// Failures found here become named tests of their own. With `$CTX_TEST_CASES` set to `all` all
+/// cases run, otherwise a quarter.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
     let is_all = std::env::var("CTX_TEST_CASES").is_ok_and(|cases| cases == "all");
     let cases = if is_all { cases } else { cases.div_ceil(4) };

@@ -1,22 +1,22 @@
-//! The blocks of one message, as a provider takes them.
+//! Cleans the blocks of one message for a provider.
 
 use std::borrow::Cow;
 
 use ctx_core::{Block, Image, Message, RawJson, Role, ToolCall};
 
 use super::{Rules, Thoughts};
-use crate::json::{Fresh, Object, relaxed, string, value};
+use crate::json::{Object, ObjectWriter, relaxed, string, value};
 use crate::openai_chat::names_a_field;
 use crate::shape::block_text;
 
-/// What stands in a result that holds nothing: some providers refuse an empty one.
+/// The text of an empty result: some providers refuse empty ones.
 const NO_OUTPUT: &str = "(no output)";
 
-/// The longest name of a tool.
+/// Maximum length of a tool name.
 const LONGEST_NAME: usize = 64;
 
-/// Blocks of Anthropic's that are carried as they are, in an answer of the same model or of nobody
-/// known, and in what the user says.
+/// Anthropic block types that are passed through in user messages and in answers of the same or an
+/// unknown model.
 const ANTHROPIC_OWN: [&str; 7] = [
     "redacted_thinking",
     "server_tool_use",
@@ -28,8 +28,8 @@ const ANTHROPIC_OWN: [&str; 7] = [
 ];
 const ANTHROPIC_USER: [&str; 3] = ["document", "search_result", "container_upload"];
 
-/// A message without what the provider would refuse. `in_turn` says whether it was written since the
-/// user spoke last.
+/// Removes what the provider would refuse from a message. `in_turn`: the message comes after the
+/// last user message.
 pub(super) fn clean<'m>(
     message: Cow<'m, Message>,
     rules: &Rules,
@@ -42,10 +42,10 @@ pub(super) fn clean<'m>(
         meta.name = None;
         meta.custom_type = None;
     }
-    let own = Own { is_foreign: is_foreign(&message, rules), in_turn, rules };
+    let own = BlockCleaner { is_foreign: is_foreign(&message, rules), in_turn, rules };
     let kept: Vec<_> = message.blocks.iter().map(|block| own.block(&message.role, block)).collect();
     let mut blocks: Vec<_> = kept.into_iter().flatten().collect();
-    // Reasoning leads to something: where that is gone, it goes as well.
+    // Trailing reasoning is dropped together with the content that followed it.
     if message.role == Role::Assistant {
         while blocks.last().is_some_and(|block| is_thought(block)) {
             blocks.pop();
@@ -62,7 +62,7 @@ pub(super) fn clean<'m>(
     message
 }
 
-/// Whether a message is an answer of another model, so far as it says whose it is.
+/// Whether a message is known to be an answer of another model.
 fn is_foreign(message: &Message, rules: &Rules) -> bool {
     let differs = |said: Option<&str>, own: &str| {
         said.is_some_and(|said| said != "unknown" && !said.eq_ignore_ascii_case(own))
@@ -81,13 +81,13 @@ fn is_thought(block: &Block) -> bool {
     }
 }
 
-struct Own<'r> {
+struct BlockCleaner<'r> {
     is_foreign: bool,
     in_turn: bool,
     rules: &'r Rules,
 }
 
-impl Own<'_> {
+impl BlockCleaner<'_> {
     fn block<'b>(&self, role: &Role, block: &'b Block) -> Option<Cow<'b, Block>> {
         let is_model = *role == Role::Assistant;
         match block {
@@ -124,7 +124,7 @@ impl Own<'_> {
         }
     }
 
-    /// A block inside of a result.
+    /// Cleans a block inside a result.
     fn inner<'b>(&self, block: &'b Block) -> Option<Cow<'b, Block>> {
         match block {
             Block::Text { text } => (!text.trim().is_empty()).then_some(Cow::Borrowed(block)),
@@ -155,7 +155,7 @@ impl Own<'_> {
             return if is_web { Some(Cow::Borrowed(block)) } else { as_word(image) };
         }
         match form(&image.data) {
-            // A picture that goes by another form's name is refused.
+            // An image with a wrong MIME type is refused.
             Some(form) if form == image.mime_type => Some(Cow::Borrowed(block)),
             Some(form) => {
                 let image = Image { mime_type: form.to_owned(), ..image.clone() };
@@ -182,7 +182,7 @@ impl Own<'_> {
             _ if is_model => None,
             "anthropic-messages" if is(&ANTHROPIC_USER) => Some(Cow::Borrowed(block)),
             "anthropic-messages" => text_of(block),
-            // The writers of the others know which parts go as they are.
+            // The writers of the other dialects decide which opaque parts they keep.
             _ => Some(Cow::Borrowed(block)),
         }
     }
@@ -201,7 +201,7 @@ fn text_of<'b>(block: &Block) -> Option<Cow<'b, Block>> {
     (!text.trim().is_empty()).then(|| Cow::Owned(Block::text(text)))
 }
 
-/// What stands in the place of a picture. Of one that is not sent, not even its address is told.
+/// Replaces an image by text. For an image that is not sent, the URL is not shown either.
 fn as_word<'b>(image: &Image) -> Option<Cow<'b, Block>> {
     let word = match image.mime_type.as_str() {
         "" => "[image]".to_owned(),
@@ -210,7 +210,7 @@ fn as_word<'b>(image: &Image) -> Option<Cow<'b, Block>> {
     Some(Cow::Owned(Block::text(word)))
 }
 
-/// The form of a picture in base64, by how it begins; `None` for what no provider takes.
+/// The MIME type of a base64 image, from its first bytes; `None` if no provider accepts it.
 fn form(data: &str) -> Option<&'static str> {
     let is_base64 = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
     if !data.bytes().all(is_base64) {
@@ -230,7 +230,7 @@ fn is_name(name: &str) -> bool {
     (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(fits)
 }
 
-/// A call with a name and arguments that every provider takes; `None` where it has them.
+/// A call with a valid name and arguments; `None` if it is valid already.
 fn mend_call(call: &ToolCall) -> Option<ToolCall> {
     let arguments = mend_arguments(&call.arguments);
     if is_name(&call.name) && arguments.is_none() {
@@ -249,8 +249,8 @@ fn mend_call(call: &ToolCall) -> Option<ToolCall> {
     Some(call)
 }
 
-/// Arguments as an object; `None` where they are one. What can be read as one becomes it, and
-/// anything else goes in under `arguments`.
+/// The arguments as an object; `None` if they already are one. Text that parses as an object
+/// becomes one; anything else is wrapped under `arguments`.
 fn mend_arguments(arguments: &RawJson) -> Option<RawJson> {
     let text = arguments.as_str().trim();
     let object = |text: &str| text.starts_with('{') && value(text).is_ok();
@@ -265,8 +265,8 @@ fn mend_arguments(arguments: &RawJson) -> Option<RawJson> {
         inner if object(inner) => inner.to_owned(),
         inner => match relaxed(inner).filter(|mended| object(mended)) {
             Some(mended) => mended,
-            None if raw.is_some() => Fresh::new().raw("arguments", text).end(),
-            None => Fresh::new().text("arguments", text).end(),
+            None if raw.is_some() => ObjectWriter::new().raw("arguments", text).end(),
+            None => ObjectWriter::new().text("arguments", text).end(),
         },
     };
     Some(RawJson::from_text(mended))

@@ -1,30 +1,30 @@
-//! Ids of tool calls in the alphabets that providers take.
+//! Tool call ids in the alphabets that providers accept.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use ctx_core::CallId;
 
-/// Which ids a provider takes. The empty id fits nobody.
+/// The ids a provider accepts. The empty id is never accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ids {
-    /// ASCII that can be seen, but for the bar, by which some agents put two ids into one.
+pub enum CallIdFormat {
+    /// Visible ASCII except `|`, which some agents use to join two ids.
     Printable {
-        /// The longest, in characters.
+        /// The maximum length in characters.
         most: usize,
     },
     /// Letters, digits, `_` and `-`.
     Word {
-        /// The longest, in characters.
+        /// The maximum length in characters.
         most: usize,
     },
     /// Letters and digits.
     Alphanumeric {
-        /// The longest, in characters.
+        /// The maximum length in characters.
         most: usize,
     },
-    /// Letters and digits, just so many.
+    /// Letters and digits, of a fixed length.
     Letters {
         /// The length, in characters.
         exactly: usize,
@@ -33,11 +33,11 @@ pub enum Ids {
 
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Characters of a name that is made from an id: 62^11 is just over 2^64.
-const MADE: usize = 11;
+/// Characters of a generated id: 62^11 is just over 2^64.
+const DERIVED_LENGTH: usize = 11;
 
-impl Ids {
-    /// Whether an id is taken as it is.
+impl CallIdFormat {
+    /// Whether an id is accepted unchanged.
     #[must_use]
     pub fn takes(self, id: &str) -> bool {
         let (least, most) = match self {
@@ -49,16 +49,16 @@ impl Ids {
         (least.max(1)..=most).contains(&id.len()) && id.chars().all(|c| self.has(c))
     }
 
-    /// An id as it is if it is taken, else one that is made from it: always the same.
+    /// Returns an id unchanged if it is accepted, else a deterministic replacement.
     #[must_use]
     pub fn fit(self, id: &str) -> Cow<'_, str> {
         if self.takes(id) {
             return Cow::Borrowed(id);
         }
-        // `call_1|fc_9`: what stands before the bar is the id that the provider gave.
+        // `call_1|fc_9`: the part before the bar is the provider's id.
         match id.split_once('|') {
             Some((first, _)) if self.takes(first) => Cow::Borrowed(first),
-            _ => Cow::Owned(self.made(id, 0)),
+            _ => Cow::Owned(self.derived(id, 0)),
         }
     }
 
@@ -70,13 +70,13 @@ impl Ids {
         }
     }
 
-    /// An id made from another; each `attempt` gives another one.
-    fn made(self, id: &str, attempt: u64) -> String {
+    /// Derives an id from another; each `attempt` gives a different one.
+    fn derived(self, id: &str, attempt: u64) -> String {
         let mut seed = hash(id.as_bytes(), attempt);
         let length = match self {
             Self::Letters { exactly } => exactly,
             Self::Printable { most } | Self::Word { most } | Self::Alphanumeric { most } => {
-                most.min(MADE)
+                most.min(DERIVED_LENGTH)
             }
         };
         let digit = |_| {
@@ -88,8 +88,8 @@ impl Ids {
     }
 }
 
-/// FNV-1a, mixed at the end. It is nothing to rely on against an adversary, and need not be: ids
-/// that meet are parted by [`Names`].
+/// FNV-1a with a final mix. Not collision-resistant against an adversary, and need not be:
+/// [`CallIdMap`] resolves collisions.
 fn hash(bytes: &[u8], seed: u64) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325_u64 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let sum = bytes
@@ -99,22 +99,22 @@ fn hash(bytes: &[u8], seed: u64) -> u64 {
     sum ^ (sum >> 33)
 }
 
-/// The ids of one conversation, each under what the provider is told in its place. They are given
-/// in the order in which calls are made, so that a conversation that goes on keeps what it has.
-pub(super) struct Names {
-    ids: Ids,
-    /// How often each id was given to a call.
+/// The replacements for the ids of one conversation. They are assigned in the order of the calls,
+/// so that existing ones stay the same as the conversation grows.
+pub(super) struct CallIdMap {
+    ids: CallIdFormat,
+    /// How often each id was assigned to a call.
     times: HashMap<CallId, u64>,
     used: HashSet<String>,
 }
 
-impl Names {
-    pub(super) fn new(ids: Ids) -> Self {
+impl CallIdMap {
+    pub(super) fn new(ids: CallIdFormat) -> Self {
         Self { ids, times: HashMap::new(), used: HashSet::new() }
     }
 
-    /// The name of the next call that has this id. Servers that number the calls of each answer
-    /// from zero use theirs many times.
+    /// Returns the replacement for the next call with this id. Servers that number the calls of
+    /// each answer from zero reuse their ids.
     pub(super) fn next(&mut self, id: &CallId) -> CallId {
         let times = self.times.entry(CallId::clone(id)).or_default();
         let before = *times;
@@ -127,11 +127,11 @@ impl Names {
                 name => name.as_ref().into(),
             };
         }
-        // Attempts of one id begin where its last one ended, so that many calls of one id cost no
-        // more than as many ids.
+        // Attempts for a repeated id continue where the last one ended, so that repeated ids cost
+        // no more than distinct ones.
         let mut attempt = before.wrapping_mul(0x1_0000).wrapping_add(1);
         loop {
-            let name = self.ids.made(id, attempt);
+            let name = self.ids.derived(id, attempt);
             if self.used.insert(name.clone()) {
                 return name.into();
             }
@@ -144,11 +144,11 @@ impl Names {
 mod tests {
     use super::*;
 
-    const ALL: [Ids; 4] = [
-        Ids::Printable { most: 40 },
-        Ids::Word { most: 64 },
-        Ids::Alphanumeric { most: 64 },
-        Ids::Letters { exactly: 9 },
+    const ALL: [CallIdFormat; 4] = [
+        CallIdFormat::Printable { most: 40 },
+        CallIdFormat::Word { most: 64 },
+        CallIdFormat::Alphanumeric { most: 64 },
+        CallIdFormat::Letters { exactly: 9 },
     ];
 
     #[test]
@@ -177,9 +177,9 @@ mod tests {
     #[test]
     fn no_two_calls_get_one_name_whatever_ids_they_have() {
         for ids in ALL {
-            let mut names = Names::new(ids);
+            let mut names = CallIdMap::new(ids);
             let mut seen = HashSet::new();
-            let clash = ids.made("a|b", 0);
+            let clash = ids.derived("a|b", 0);
             let given =
                 ["call_0", "call_0", "a.b", "a:b", "a_b", "a|b", &clash, "", "", "é", "call_0"];
             for id in given {

@@ -1,15 +1,15 @@
-//! What providers accept: a conversation changed on its way out, never on disk.
+//! Adapts a conversation to what a provider accepts, on its way out, never on disk.
 //!
-//! A transcript holds what many models and tools left there. Each provider refuses some of it: ids
-//! in another's alphabet, thoughts that another signed, calls that nobody answered, pictures in a
-//! form it does not know, an answer that stands first. [`clean()`] gives a conversation that the
-//! writers of this crate turn into a request that is taken.
+//! A transcript mixes the output of many models and tools, some of which each provider refuses: ids
+//! in another alphabet, reasoning signed by another provider, calls without results, unsupported
+//! image formats, a leading answer. [`clean()`] returns a conversation that this crate's writers
+//! turn into an accepted request.
 //!
-//! It depends on the messages and the [`Rules`] alone, so that the same conversation is always
-//! written as the same bytes, and the beginning of a longer one as it was when it was all: the
-//! provider's cache lives on that. Where rules make neighbours one message, the beginning ends at
-//! the last message that nothing was added to. [`Thoughts::NamedThisTurn`] is the exception: what a
-//! provider refuses once the user has spoken must go then.
+//! The result depends only on the messages and the [`Rules`]. The same conversation always gives
+//! the same bytes, and the prefix of a longer one gives the same bytes as when it was the whole;
+//! the provider's cache depends on that. Where rules merge adjacent messages, the stable prefix
+//! ends at the last complete one. [`Thoughts::NamedThisTurn`] is the exception: reasoning that a
+//! provider refuses after the next user message must be dropped then.
 
 mod blocks;
 mod ids;
@@ -23,10 +23,10 @@ use ctx_core::{Message, Role};
 
 use crate::shape::parts;
 
-pub use ids::Ids;
+pub use ids::CallIdFormat;
 pub use rules::{Rules, Thoughts};
 
-/// The conversation as the provider accepts it, oldest first. What needs no change is borrowed.
+/// Returns the conversation as the provider accepts it, oldest first. Unchanged messages borrow.
 ///
 /// ```
 /// use ctx_core::{Message, Role};
@@ -35,7 +35,7 @@ pub use rules::{Rules, Thoughts};
 /// let said = [Message::text(Role::Assistant, "Hello."), Message::text(Role::User, " ")];
 /// let rules = Rules::of("anthropic-messages", "anthropic", "claude-sonnet-4-5");
 /// let roles: Vec<_> = clean(&said, &rules).into_iter().map(|m| m.role.clone()).collect();
-/// // The user begins, what is empty goes, and the model is not the last to speak.
+/// // A user message comes first, empty messages are dropped, and the last message is not the model's.
 /// assert_eq!(roles, [Role::User, Role::Assistant, Role::User]);
 /// ```
 #[must_use]
@@ -44,7 +44,7 @@ pub fn clean<'m>(
     rules: &Rules,
 ) -> Vec<Cow<'m, Message>> {
     let parts: Vec<_> = messages.into_iter().flat_map(parts).collect();
-    let paired = pairs::pair(parts, ids::Names::new(rules.ids));
+    let paired = pairs::pair(parts, ids::CallIdMap::new(rules.ids));
     let last_user = paired.iter().rposition(|message| message.role == Role::User);
     let clean = paired.into_iter().enumerate().map(|(at, message)| {
         let in_turn = last_user.is_none_or(|last| at > last);

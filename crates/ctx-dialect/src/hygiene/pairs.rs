@@ -1,31 +1,34 @@
-//! Tool calls with their results, each where it belongs.
+//! Pairs tool calls with their results.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use ctx_core::{Block, CallId, Message, Role, ToolCall, ToolResult};
 
-use super::ids::Names;
+use super::ids::CallIdMap;
 
-/// What a call is answered with of which no result is known.
+/// The result inserted for a call without one.
 const NO_RESULT: &str = "[ctx] this call has no result: it was interrupted";
 
-/// Puts the results of each answer's calls right behind it, in the order of the calls, under the
-/// names that the provider is told. A call that nobody answered is answered with an error; results
-/// of no call, and all but the first of one call, are left out. Of an answer that failed or was
-/// stopped only the calls that were answered are left, and what it said before it was stopped.
+/// Moves the results of each answer's calls right behind it, in the order of the calls, and
+/// replaces the ids. A call without a result gets an error result. Results without a call and
+/// duplicate results are dropped. An answer that failed or was aborted keeps only the calls with
+/// results, and its text if it was aborted.
 ///
-/// Each message holds one result at most, or none.
-pub(super) fn pair<'m>(parts: Vec<Cow<'m, Message>>, mut names: Names) -> Vec<Cow<'m, Message>> {
+/// Each message holds at most one result.
+pub(super) fn pair<'m>(
+    parts: Vec<Cow<'m, Message>>,
+    mut names: CallIdMap,
+) -> Vec<Cow<'m, Message>> {
     let (slots, answers) = answers(&parts);
     let mut results: Vec<Option<Cow<'m, Message>>> = vec![None; slots];
     let mut rest = Vec::with_capacity(parts.len());
     for (part, at) in parts.into_iter().zip(answers) {
         match at {
-            Place::Said => rest.push((part, 0..0)),
-            Place::Calls(calls) => rest.push((part, calls)),
-            Place::Answers(slot) => results[slot] = Some(part),
-            Place::Nowhere => {}
+            PartRole::Plain => rest.push((part, 0..0)),
+            PartRole::Calls(calls) => rest.push((part, calls)),
+            PartRole::Answers(slot) => results[slot] = Some(part),
+            PartRole::Orphan => {}
         }
     }
     let mut out = Vec::with_capacity(rest.len() + slots);
@@ -56,19 +59,19 @@ pub(super) fn pair<'m>(parts: Vec<Cow<'m, Message>>, mut names: Names) -> Vec<Co
     out
 }
 
-/// Where a part goes.
-enum Place {
-    /// It stays: it is no result, and calls nothing.
-    Said,
-    /// It stays; these are the slots of its calls.
+/// What happens to a part.
+enum PartRole {
+    /// Kept: neither a result nor a call.
+    Plain,
+    /// Kept: an answer whose calls have these slots.
     Calls(std::ops::Range<usize>),
-    /// It is the answer to the call of that slot.
+    /// The result of the call in that slot.
     Answers(usize),
-    /// It answers nothing.
-    Nowhere,
+    /// Dropped: a result without a call.
+    Orphan,
 }
 
-fn answers(parts: &[Cow<'_, Message>]) -> (usize, Vec<Place>) {
+fn answers(parts: &[Cow<'_, Message>]) -> (usize, Vec<PartRole>) {
     let mut open: HashMap<&CallId, (usize, VecDeque<usize>)> = HashMap::new();
     let mut slots = 0;
     let mut places = Vec::with_capacity(parts.len());
@@ -76,14 +79,14 @@ fn answers(parts: &[Cow<'_, Message>]) -> (usize, Vec<Place>) {
         if part.role == Role::ToolResult {
             let id = part.tool_results().next().map(|result| &result.call_id);
             let slot = id.and_then(|id| open.get_mut(id)?.1.pop_front());
-            places.push(slot.map_or(Place::Nowhere, Place::Answers));
+            places.push(slot.map_or(PartRole::Orphan, PartRole::Answers));
             continue;
         }
         let first = slots;
         if part.role == Role::Assistant {
             for call in part.tool_calls() {
                 let (frame, waiting) = open.entry(&call.id).or_default();
-                // An id that is used again names the new call, whatever became of the old.
+                // A reused id refers to the new call, even if the old one has no result.
                 if *frame != at + 1 {
                     waiting.clear();
                     *frame = at + 1;
@@ -92,7 +95,7 @@ fn answers(parts: &[Cow<'_, Message>]) -> (usize, Vec<Place>) {
                 slots += 1;
             }
         }
-        places.push(if first == slots { Place::Said } else { Place::Calls(first..slots) });
+        places.push(if first == slots { PartRole::Plain } else { PartRole::Calls(first..slots) });
     }
     (slots, places)
 }
@@ -105,8 +108,8 @@ fn failed(message: &Message) -> bool {
     stopped_by(message, "error") || stopped_by(message, "aborted")
 }
 
-/// An answer that failed without what may be half of something. `is_answered` says of each call
-/// whether it is.
+/// Removes the content of a failed answer that may be incomplete. `is_answered` has one value per
+/// call.
 fn without_failure<'m>(
     message: Cow<'m, Message>,
     is_answered: &[bool],
@@ -115,7 +118,7 @@ fn without_failure<'m>(
         return Some(message);
     }
     let has_calls = is_answered.iter().any(|answered| *answered);
-    // What was said before an error is said again by the answer that took its place.
+    // The retry after an error repeats the text.
     let keeps_text = has_calls || stopped_by(&message, "aborted");
     let mut message = message;
     let mut answered = is_answered.iter();
@@ -127,7 +130,7 @@ fn without_failure<'m>(
     (!message.blocks.is_empty()).then_some(message)
 }
 
-/// The result of a call under its name; where there is none, one that says so.
+/// Returns the result of a call under its replaced id, or the placeholder for a missing result.
 fn answer<'m>(call: &ToolCall, name: CallId, result: Option<Cow<'m, Message>>) -> Cow<'m, Message> {
     let Some(mut message) = result else {
         let result = ToolResult {
@@ -148,7 +151,7 @@ fn answer<'m>(call: &ToolCall, name: CallId, result: Option<Cow<'m, Message>>) -
     message
 }
 
-/// A message whose calls go by these names, in order.
+/// Replaces the ids of a message's calls, in order.
 fn rename<'m, 'n>(
     mut message: Cow<'m, Message>,
     names: impl Iterator<Item = &'n CallId> + Clone,

@@ -1,55 +1,54 @@
-//! What each provider accepts.
+//! The rules of each provider.
 
-use super::Ids;
+use super::CallIdFormat;
 
-/// What of a model's earlier reasoning it takes back.
+/// Which earlier reasoning of a model is sent back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Thoughts {
     /// None.
     None,
-    /// What it signed (Anthropic) or sealed (OpenAI responses).
+    /// Signed (Anthropic) or encrypted (OpenAI Responses) reasoning.
     Proved,
-    /// What came in a field, in that field (chat completions of many).
+    /// Reasoning from a named field, in the same field (many Chat Completions servers).
     Named,
-    /// As `Named`, but only since the user spoke last (DeepSeek).
+    /// As `Named`, but only since the last user message (DeepSeek).
     NamedThisTurn,
 }
 
-/// What a provider accepts, which may be less than what a transcript holds.
+/// What a provider accepts, which may be less than a transcript holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Who is asked, as transcripts name it.
+    /// The provider, as named in transcripts.
     pub provider: String,
-    /// Which model, as transcripts name it.
+    /// The model, as named in transcripts.
     pub model: String,
-    /// In which API family, as transcripts name it.
+    /// The API family, as named in transcripts.
     pub api: String,
     /// The alphabet of call ids.
-    pub ids: Ids,
-    /// What goes back of earlier reasoning.
+    pub ids: CallIdFormat,
+    /// Which earlier reasoning is sent back.
     pub thoughts: Thoughts,
-    /// Whether the model sees images. Where not, a word stands in their place.
+    /// Whether the model accepts images; otherwise text replaces them.
     pub images: bool,
-    /// Whether messages may name their speakers, and the system be called developer.
+    /// Whether messages may have a `name`, and whether the developer role is accepted.
     pub names: bool,
-    /// Whether neighbours of one role become one message, and system messages stand at the
-    /// beginning only.
+    /// Whether adjacent messages of one role are merged, and system messages come only first.
     pub merges: bool,
-    /// Whether the first to speak, after the system, must be the user.
+    /// Whether the first message after the system messages must be the user's.
     pub user_first: bool,
-    /// Whether the last to speak must not be the model.
+    /// Whether the last message must not be the model's.
     pub model_not_last: bool,
-    /// Whether the model must speak between its tools and the user.
+    /// Whether a model message is required between tool results and a user message.
     pub model_after_tools: bool,
 }
 
-/// The families whose models are Mistral's, and keep its rules wherever they are served.
+/// Mistral's model families, which keep its rules with any provider.
 const MISTRAL: [&str; 8] =
     ["mistral", "mixtral", "ministral", "magistral", "codestral", "devstral", "pixtral", "voxtral"];
 
 impl Rules {
-    /// The rules of a model, by the names that transcripts use: the API family, for example
+    /// Returns the rules of a model, by the names used in transcripts: the API family, for example
     /// `openai-completions`, the provider and the model.
     #[must_use]
     pub fn of(api: &str, provider: &str, model: &str) -> Self {
@@ -57,7 +56,7 @@ impl Rules {
             provider: provider.to_owned(),
             model: model.to_owned(),
             api: api.to_owned(),
-            ids: Ids::Printable { most: 64 },
+            ids: CallIdFormat::Printable { most: 64 },
             thoughts: Thoughts::Named,
             images: true,
             names: false,
@@ -68,10 +67,10 @@ impl Rules {
         };
         match api {
             "anthropic-messages" => Self {
-                ids: Ids::Word { most: 64 },
+                ids: CallIdFormat::Word { most: 64 },
                 thoughts: Thoughts::Proved,
                 user_first: true,
-                // Newer models refuse to go on from words that are put into their mouth.
+                // Newer models refuse to continue a prefilled answer.
                 model_not_last: true,
                 ..rules
             },
@@ -81,14 +80,14 @@ impl Rules {
     }
 
     fn of_completions(self) -> Self {
-        // OpenAI takes ids of forty characters here, of sixty-four in its newer API.
-        let rules = Self { ids: Ids::Printable { most: 40 }, ..self };
+        // OpenAI accepts ids of 40 characters here, and of 64 in its newer API.
+        let rules = Self { ids: CallIdFormat::Printable { most: 40 }, ..self };
         let provider = rules.provider.to_ascii_lowercase();
         let model = rules.model.to_ascii_lowercase();
         let is_mistral = MISTRAL.iter().any(|family| model.contains(family));
         if provider == "mistral" || is_mistral {
             return Self {
-                ids: Ids::Letters { exactly: 9 },
+                ids: CallIdFormat::Letters { exactly: 9 },
                 thoughts: Thoughts::None,
                 model_not_last: true,
                 model_after_tools: true,
@@ -96,7 +95,7 @@ impl Rules {
             };
         }
         if provider.starts_with("google") || model.contains("gemini") {
-            let ids = Ids::Alphanumeric { most: 40 };
+            let ids = CallIdFormat::Alphanumeric { most: 40 };
             return Self { ids, thoughts: Thoughts::None, ..rules.in_turn() };
         }
         if provider == "deepseek" {
@@ -106,12 +105,12 @@ impl Rules {
             return Self { thoughts: Thoughts::None, names: true, ..rules };
         }
         if model.contains("claude") {
-            return Self { ids: Ids::Word { most: 40 }, ..rules };
+            return Self { ids: CallIdFormat::Word { most: 40 }, ..rules };
         }
         rules
     }
 
-    /// With user and model speaking in turn, the user first, and the system only before them.
+    /// Requires alternating user and model messages, user first, after any system messages.
     #[must_use]
     pub fn in_turn(self) -> Self {
         Self { merges: true, user_first: true, ..self }

@@ -1,38 +1,38 @@
-//! Who speaks when.
+//! Puts messages into the order of roles that a provider requires.
 
 use std::borrow::Cow;
 
 use ctx_core::{Block, Message, Role};
 
 use super::Rules;
-use crate::anthropic::LEFT_OUT;
+use crate::anthropic::DROPPED_PLACEHOLDER;
 
-/// What the user says where the model has spoken last, and is asked again.
+/// The user message inserted after a final answer of the model.
 const GO_ON: &str = "Go on.";
 
-/// What the model says between its tools and the user.
+/// The model message inserted between tool results and a user message.
 const SEEN: &str = "I have seen the results.";
 
-/// What the user says before pictures that tools gave back.
+/// The text before images taken from tool results.
 const PICTURES: &str = "Images from the tool results above:";
 
-/// Puts messages in the order in which the provider wants to hear them.
+/// Puts messages into the order that the provider requires.
 pub(super) fn order<'m>(
     messages: impl Iterator<Item = Cow<'m, Message>>,
     rules: &Rules,
 ) -> Vec<Cow<'m, Message>> {
-    let mut order = Order { rules, out: Vec::new(), pictures: Vec::new() };
+    let mut order = TurnOrder { rules, out: Vec::new(), images: Vec::new() };
     for message in messages.filter(|message| !message.blocks.is_empty()) {
         order.push(message);
     }
-    order.show_pictures();
+    order.show_images();
     let speaks = |message: &&Cow<'_, Message>| message.role != Role::System;
     let says = |text: &str| Cow::Owned(Message::text(Role::User, text));
     let first = order.out.iter().position(|message| speaks(&message));
     if rules.user_first
         && let Some(first) = first.filter(|at| order.out[*at].role != Role::User)
     {
-        order.out.insert(first, says(LEFT_OUT));
+        order.out.insert(first, says(DROPPED_PLACEHOLDER));
     }
     if rules.model_not_last
         && order.out.last().is_some_and(|message| message.role == Role::Assistant)
@@ -42,19 +42,19 @@ pub(super) fn order<'m>(
     order.out
 }
 
-struct Order<'m, 'r> {
+struct TurnOrder<'m, 'r> {
     rules: &'r Rules,
     out: Vec<Cow<'m, Message>>,
-    /// Pictures of the tools that have just run.
-    pictures: Vec<Block>,
+    /// Images of the preceding tool results.
+    images: Vec<Block>,
 }
 
-impl<'m> Order<'m, '_> {
+impl<'m> TurnOrder<'m, '_> {
     fn push(&mut self, mut message: Cow<'m, Message>) {
         if message.role != Role::ToolResult {
-            self.show_pictures();
+            self.show_images();
         } else if self.rules.merges || self.rules.model_after_tools {
-            self.take_pictures(&mut message);
+            self.take_images(&mut message);
         }
         let has_begun = self.out.iter().any(|message| message.role != Role::System);
         if message.role == Role::System && has_begun && self.rules.merges {
@@ -80,9 +80,9 @@ impl<'m> Order<'m, '_> {
         }
     }
 
-    /// Messages of tools hold text only, and the writer's own way to show pictures after them is
-    /// for providers that let the user speak there.
-    fn take_pictures(&mut self, message: &mut Cow<'m, Message>) {
+    /// Tool messages hold text only. The writer's own user message for images is not accepted by
+    /// these providers.
+    fn take_images(&mut self, message: &mut Cow<'m, Message>) {
         let is_picture = |block: &Block| matches!(block, Block::Image(_));
         if !message.tool_results().any(|result| result.content.iter().any(is_picture)) {
             return;
@@ -92,17 +92,17 @@ impl<'m> Order<'m, '_> {
                 for block in &mut result.content {
                     if is_picture(block) {
                         let word = Block::text("[image: see below]");
-                        self.pictures.push(std::mem::replace(block, word));
+                        self.images.push(std::mem::replace(block, word));
                     }
                 }
             }
         }
     }
 
-    fn show_pictures(&mut self) {
-        if !self.pictures.is_empty() {
+    fn show_images(&mut self) {
+        if !self.images.is_empty() {
             let mut blocks = vec![Block::text(PICTURES)];
-            blocks.append(&mut self.pictures);
+            blocks.append(&mut self.images);
             self.say(Cow::Owned(Message::new(Role::User, blocks)));
         }
     }

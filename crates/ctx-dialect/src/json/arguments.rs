@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use ctx_core::RawJson;
 use serde_json::value::RawValue;
 
-use super::{Fresh, string};
+use super::{ObjectWriter, string};
 
-/// Tool arguments written as a JSON string (OpenAI): unwrapped when the string holds a JSON value
-/// that is not itself a string, else kept as the string.
+/// Unwraps tool arguments written as a JSON string (OpenAI) if the string holds a JSON value other
+/// than a string; otherwise keeps the string.
 #[must_use]
 pub fn unwrap_arguments(raw: &RawValue) -> RawJson {
     match string(raw) {
@@ -22,24 +22,24 @@ pub fn unwrap_arguments(raw: &RawValue) -> RawJson {
     }
 }
 
-/// The opposite of [`unwrap_arguments`]: the text that goes into OpenAI's `arguments` string.
+/// The inverse of [`unwrap_arguments`]: the text of OpenAI's `arguments` string.
 #[must_use]
-pub fn arguments_text(arguments: &RawJson) -> String {
+pub(crate) fn arguments_text(arguments: &RawJson) -> String {
     match serde_json::from_str::<&RawValue>(arguments.as_str()) {
         Ok(raw) => string(raw).map_or_else(|| raw.get().to_owned(), Cow::into_owned),
         Err(_) => arguments.as_str().to_owned(),
     }
 }
 
-/// Tool arguments as the object that Anthropic, Gemini and pi demand. What is no object goes in
+/// Tool arguments as the object that Anthropic, Gemini and pi require. Other values are wrapped
 /// under `arguments`.
 #[must_use]
-pub fn arguments_object(arguments: &RawJson) -> String {
+pub(crate) fn arguments_object(arguments: &RawJson) -> String {
     let text = arguments.as_str().trim();
     match text {
         _ if text.starts_with('{') => text.to_owned(),
         "" | "null" | "\"\"" => "{}".to_owned(),
-        _ => Fresh::new().raw("arguments", text).end(),
+        _ => ObjectWriter::new().raw("arguments", text).end(),
     }
 }
 

@@ -1,13 +1,14 @@
 //! JSON read leniently and written without recursion.
 //!
-//! A value is a [`RawValue`]: the text it came in. Objects are read one level at a time, fields of
-//! any type and in any number are kept, the last of two equal keys wins (as in JavaScript), and
-//! nesting of any depth costs no stack.
+//! A value is a [`RawValue`]: its source text. Objects are read one level at a time. Fields of any
+//! type and number are kept, the last of two equal keys wins (as in JavaScript), and deep nesting
+//! does not use the stack.
 
 mod arguments;
 mod relaxed;
 mod write;
 
+use ctx_core::text::Slice;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -15,9 +16,10 @@ use ctx_core::{Error, ErrorKind, Result};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-pub use arguments::{arguments_object, arguments_text, unwrap_arguments};
+pub use arguments::unwrap_arguments;
+pub(crate) use arguments::{arguments_object, arguments_text};
 pub use relaxed::{relaxed, skip_trivia};
-pub use write::{Fresh, array, quote};
+pub use write::{ObjectWriter, array, quote};
 
 /// The fields of one JSON object, values unparsed.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +28,7 @@ pub struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// Reads an object.
+    /// Parses an object.
     ///
     /// # Errors
     ///
@@ -39,7 +41,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Reads an object as far as the text goes: the complete fields, and why reading stopped.
+    /// Parses a possibly truncated object: returns the complete fields, and why parsing stopped.
     #[must_use]
     pub fn parse_prefix(text: &'a str) -> (Self, Option<serde_json::Error>) {
         let mut fields = Vec::new();
@@ -48,43 +50,43 @@ impl<'a> Object<'a> {
         (Self { fields }, read.err())
     }
 
-    /// Reads an object from a value that was already delimited; `None` if it is no object.
+    /// Parses an object from a valid JSON value; `None` if it is not an object.
     #[must_use]
     pub fn of(raw: &'a RawValue) -> Option<Self> {
         raw.get().starts_with('{').then(|| Self::parse(raw.get()).ok()).flatten()
     }
 
-    /// The field's value, unless it is absent or null.
+    /// The field's value, unless it is missing or null.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.field(key).filter(|raw| raw.get() != "null")
     }
 
-    /// The field's value, null included.
+    /// The field's value, including null.
     #[must_use]
     pub fn field(&self, key: &str) -> Option<&'a RawValue> {
         self.fields.iter().rev().find(|(k, _)| k == key).map(|&(_, raw)| raw)
     }
 
-    /// The value of the first of `keys` that is there and not null.
+    /// The value of the first of `keys` that is present and not null.
     #[must_use]
     pub fn first(&self, keys: &[&str]) -> Option<&'a RawValue> {
         keys.iter().find_map(|key| self.get(key))
     }
 
-    /// Whether the field is there, null or not.
+    /// Whether the field is present, null or not.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         self.field(key).is_some()
     }
 
-    /// The field as a string, if it is one.
+    /// The field as a string; `None` if it is not one.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key).and_then(string)
     }
 
-    /// The field as an owned string, if it is one.
+    /// The field as an owned string; `None` if it is not one.
     #[must_use]
     pub fn owned(&self, key: &str) -> Option<String> {
         self.text(key).map(Cow::into_owned)
@@ -96,13 +98,13 @@ impl<'a> Object<'a> {
         self.get(key).and_then(identifier)
     }
 
-    /// The field as a whole number; fractions are cut off.
+    /// The field as an integer; fractions are truncated.
     #[must_use]
     pub fn integer(&self, key: &str) -> Option<i64> {
         self.get(key).and_then(integer)
     }
 
-    /// The field as a whole number that is not negative.
+    /// The field as a non-negative integer.
     #[must_use]
     pub fn count(&self, key: &str) -> Option<u64> {
         self.integer(key).and_then(|n| u64::try_from(n).ok())
@@ -114,19 +116,25 @@ impl<'a> Object<'a> {
         self.get(key).is_some_and(|raw| raw.get() == "true")
     }
 
-    /// The field as an object, if it is one.
+    /// Whether the field is `false`.
+    #[must_use]
+    pub fn is_false(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|raw| raw.get() == "false")
+    }
+
+    /// The field as an object; `None` if it is not one.
     #[must_use]
     pub fn object(&self, key: &str) -> Option<Object<'a>> {
         self.get(key).and_then(Object::of)
     }
 
-    /// The field's elements, if it is an array.
+    /// The field's elements; `None` if it is not an array.
     #[must_use]
     pub fn array(&self, key: &str) -> Option<Vec<&'a RawValue>> {
         self.get(key).and_then(elements)
     }
 
-    /// All fields, in their order.
+    /// All fields in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
         self.fields.iter().map(|(key, raw)| (key.as_ref(), *raw))
     }
@@ -142,7 +150,7 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
-        // Keys are taken raw as well: a key with half a surrogate pair must not lose the object.
+        // Keys are read raw as well: a lone surrogate in a key must not fail the object.
         while let Some(key) = map.next_key::<&RawValue>()? {
             let key = string(key).unwrap_or(Cow::Borrowed(key.get()));
             self.0.push((key, map.next_value()?));
@@ -151,7 +159,7 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
     }
 }
 
-/// The value a text holds.
+/// Parses a text as a JSON value.
 ///
 /// # Errors
 ///
@@ -161,7 +169,7 @@ pub fn value(text: &str) -> Result<&RawValue> {
         .map_err(|e| Error::new(ErrorKind::Corrupt, "a message is not valid JSON").source(e))
 }
 
-/// The elements of an array, or `None` if the value is no array.
+/// The elements of an array; `None` if the value is not an array.
 #[must_use]
 pub fn elements(raw: &RawValue) -> Option<Vec<&RawValue>> {
     if !raw.get().starts_with('[') {
@@ -171,7 +179,7 @@ pub fn elements(raw: &RawValue) -> Option<Vec<&RawValue>> {
     error.is_none().then_some(found)
 }
 
-/// The complete elements of an array that may be torn, and why reading stopped.
+/// The complete elements of a possibly truncated array, and why parsing stopped.
 #[must_use]
 pub fn elements_prefix(text: &str) -> (Vec<&RawValue>, Option<serde_json::Error>) {
     let mut found = Vec::new();
@@ -204,7 +212,7 @@ impl<'a> Visitor<'a> for Elements<'_, 'a> {
     }
 }
 
-/// The value as a string, if it is one. Half a surrogate pair reads as U+FFFD.
+/// The value as a string; `None` if it is not one. A lone surrogate becomes U+FFFD.
 #[must_use]
 pub fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     let text = raw.get();
@@ -227,7 +235,7 @@ pub fn identifier(raw: &RawValue) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The value as a whole number; fractions are cut off, and what does not fit is clamped.
+/// The value as an integer; fractions are truncated, and out-of-range values are clamped.
 #[must_use]
 pub fn integer(raw: &RawValue) -> Option<i64> {
     let text = raw.get();
@@ -237,7 +245,7 @@ pub fn integer(raw: &RawValue) -> Option<i64> {
     })
 }
 
-/// Replaces each `\uD800`-`\uDFFF` escape that has no partner by `\uFFFD`. Everything else stays.
+/// Replaces each lone `\uD800`-`\uDFFF` escape by `\uFFFD`.
 #[must_use]
 pub fn mend_surrogates(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
@@ -249,24 +257,24 @@ pub fn mend_surrogates(json: &str) -> String {
             (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
             (Some(0xD800..=0xDFFF), _) => {
                 out.push_str("\\uFFFD");
-                rest = escape.get(6..).unwrap_or_default();
+                rest = escape.slice(6..);
                 continue;
             }
             (Some(_), _) => 6,
-            // A backslash and the character after it, which may itself be a backslash.
+            // A backslash and the character it escapes, which may be a backslash.
             (None, _) => 1 + escape.chars().nth(1).map_or(0, char::len_utf8),
         };
         out.push_str(escape.get(..length).unwrap_or(escape));
-        rest = escape.get(length..).unwrap_or_default();
+        rest = escape.slice(length..);
     }
     out.push_str(rest);
     out
 }
 
-/// Whether a `\uD800`-`\uDFFF` escape without a partner is in the text.
+/// Whether the text contains a lone `\uD800`-`\uDFFF` escape.
 #[must_use]
 pub fn has_lone_surrogate(json: &str) -> bool {
-    // Most texts have no escaped surrogate at all.
+    // A fast check first: most texts have no escaped surrogate.
     memchr::memmem::find_iter(json.as_bytes(), b"\\u")
         .any(|at| json.as_bytes().get(at + 2).is_some_and(|b| matches!(b, b'd' | b'D')))
         && mend_surrogates(json) != json

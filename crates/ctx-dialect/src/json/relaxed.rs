@@ -1,14 +1,15 @@
-//! JSON5, and JSON with slight damage, made strict.
+//! Converts JSON5 and slightly damaged JSON to strict JSON.
 
+use ctx_core::text::Slice;
 use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
 
-/// Makes one value of JSON5, or of nearly JSON, strict JSON: comments go, keys and strings get
-/// double quotes, numbers their JSON form; commas too many go; `NaN`, `Infinity` and `undefined`
-/// become `null`; control characters in strings are escaped. `None` for what is not even that.
+/// Converts JSON5 or slightly damaged JSON to strict JSON: removes comments and surplus commas,
+/// double-quotes keys and strings, normalises numbers, turns `NaN`, `Infinity` and `undefined` into
+/// `null`, escapes control characters in strings. Returns `None` for anything else.
 ///
-/// One pass, no recursion. Of what is strict already only white space changes.
+/// A single pass without recursion. Strict JSON changes only in white space.
 #[must_use]
 pub fn relaxed(text: &str) -> Option<String> {
     let mut writer = Strict { text, at: 0, out: String::with_capacity(text.len()), comma: false };
@@ -20,13 +21,13 @@ struct Strict<'t> {
     text: &'t str,
     at: usize,
     out: String,
-    /// A comma was read that is only written if something follows.
+    /// A comma was read; it is written only if another element follows.
     comma: bool,
 }
 
 impl<'t> Strict<'t> {
     fn rest(&self) -> &'t str {
-        self.text.get(self.at..).unwrap_or_default()
+        self.text.slice(self.at..)
     }
 
     fn run(&mut self) -> Option<()> {
@@ -78,7 +79,7 @@ impl<'t> Strict<'t> {
                 }
                 '"' => self.out.push_str("\\\""),
                 '\'' => self.out.push(c),
-                // A string does not go over the line's end: its other quote is missing.
+                // A string cannot span lines: the closing quote is missing.
                 '\n' | '\r' => return None,
                 control => self.unicode(control),
             }
@@ -87,11 +88,11 @@ impl<'t> Strict<'t> {
     }
 
     fn unicode(&mut self, c: char) {
-        // Writing into a string does not fail.
+        // Writing to a string does not fail.
         let _ = write!(self.out, "\\u{:04x}", u32::from(c));
     }
 
-    /// What a backslash begins.
+    /// Reads an escape sequence.
     fn escape(&mut self) -> Option<()> {
         let c = self.text.get(self.at + 1..)?.chars().next()?;
         let after = self.at + 1 + c.len_utf8();
@@ -120,7 +121,7 @@ impl<'t> Strict<'t> {
         Some(())
     }
 
-    /// A key without quotes, a keyword or a number.
+    /// Reads an unquoted key, a keyword or a number.
     fn word(&mut self) -> Option<()> {
         let rest = self.rest();
         let in_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '+' | '-' | '.');
@@ -134,7 +135,7 @@ impl<'t> Strict<'t> {
             }
             _ => None,
         };
-        // Two words with nothing but white space between them are not one.
+        // Two words separated only by white space stay separate.
         if self.out.ends_with(|c: char| c.is_alphanumeric()) {
             self.out.push(' ');
         }
@@ -152,7 +153,7 @@ impl<'t> Strict<'t> {
     }
 }
 
-/// A number of JSON5 as JSON writes it. Whether it is one is seen by who reads the result.
+/// Converts a JSON5 number to JSON. Validity is checked later, on the result.
 fn number(word: &str) -> String {
     let (sign, digits) = match word.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -173,12 +174,12 @@ fn number(word: &str) -> String {
     format!("{sign}{lead}{whole}{tail}{exponent}")
 }
 
-/// The first place at or after `at` where there is neither white space nor a comment; `None` in a
-/// comment that does not end.
+/// The first position at or after `at` that is neither white space nor a comment; `None` if a
+/// comment is not closed.
 #[must_use]
 pub fn skip_trivia(text: &str, mut at: usize) -> Option<usize> {
     loop {
-        let rest = text.get(at..).unwrap_or_default();
+        let rest = text.slice(at..);
         let blank = |c: char| c.is_whitespace() || c == '\u{FEFF}';
         let trimmed = rest.trim_start_matches(blank);
         at += rest.len() - trimmed.len();
@@ -214,7 +215,7 @@ mod tests {
             ("\u{FEFF}{'é':1}\u{A0}", r#"{"é":1}"#),
             ("{\"a\":\"x\ty\"}", r#"{"a":"x\u0009y"}"#),
         ] {
-            // A letter written as \u0041 is the same letter.
+            // `\u0041` is equivalent to `A`.
             let found = relaxed(json5).map(|found| found.replace("\\u0041", "A"));
             assert_eq!(found.as_deref(), Some(json), "{json5}");
         }

@@ -1,15 +1,16 @@
-//! JSON written piece by piece.
+//! Writes JSON incrementally.
 
+use ctx_core::text::Slice;
 use std::fmt;
 
 /// The text as a JSON string.
 #[must_use]
 pub fn quote(text: &str) -> String {
-    // A `String` always serialises; the fallback is there because this crate does not panic.
+    // Serialising a string never fails; the fallback avoids a panic.
     serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
 }
 
-/// `[a,b,c]` of values that are JSON already.
+/// `[a,b,c]` from values that are already JSON.
 #[must_use]
 pub fn array<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
     let mut out = String::from("[");
@@ -25,22 +26,22 @@ pub fn array<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
 
 /// Writes one JSON object field by field.
 #[derive(Clone, Debug)]
-pub struct Fresh(String);
+pub struct ObjectWriter(String);
 
-impl Default for Fresh {
+impl Default for ObjectWriter {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Fresh {
-    /// An empty object.
+impl ObjectWriter {
+    /// Creates an empty object.
     #[must_use]
     pub fn new() -> Self {
         Self(String::from("{"))
     }
 
-    /// Adds a field whose value is JSON already.
+    /// Adds a field whose value is already JSON.
     #[must_use]
     pub fn raw(mut self, key: &str, json: impl AsRef<str>) -> Self {
         if self.0.len() > 1 {
@@ -59,7 +60,7 @@ impl Fresh {
         self.raw(key, value)
     }
 
-    /// Adds a string if there is one.
+    /// Adds a string, if any.
     #[must_use]
     pub fn text_if(self, key: &str, value: Option<&str>) -> Self {
         match value {
@@ -75,7 +76,7 @@ impl Fresh {
         self.raw(key, value)
     }
 
-    /// Adds a number or a boolean if there is one.
+    /// Adds a number or a boolean, if any.
     #[must_use]
     pub fn plain_if(self, key: &str, value: Option<impl fmt::Display>) -> Self {
         match value {
@@ -87,7 +88,7 @@ impl Fresh {
     /// Adds all fields of another object.
     #[must_use]
     pub fn with(mut self, other: &Self) -> Self {
-        let fields = other.0.get(1..).unwrap_or_default();
+        let fields = other.0.slice(1..);
         if self.0.len() > 1 && !fields.is_empty() {
             self.0.push(',');
         }
@@ -95,7 +96,7 @@ impl Fresh {
         self
     }
 
-    /// The object's text.
+    /// Returns the object's text.
     #[must_use]
     pub fn end(mut self) -> String {
         self.0.push('}');

@@ -1,4 +1,4 @@
-//! pi's `AgentMessage`, as it stands in pi's session files (format v3 and before).
+//! pi's `AgentMessage`, as stored in pi's session files (format v3 and before).
 
 mod plain;
 
@@ -6,15 +6,15 @@ use ctx_core::{BashRun, Block, Message, Meta, RawJson, Result, Role, Timestamp, 
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Fresh, Object, arguments_object, array, integer, value};
+use crate::json::{Object, ObjectWriter, arguments_object, array, integer, value};
 use crate::shape;
 
-/// Reads a message.
+/// Parses a message.
 ///
 /// # Errors
 ///
-/// [`Corrupt`](ctx_core::ErrorKind::Corrupt) if the text is not JSON. A value that is no message is carried as an
-/// opaque block.
+/// [`Corrupt`](ctx_core::ErrorKind::Corrupt) if the text is not JSON. Other values become an opaque
+/// block.
 pub fn parse(json: &str) -> Result<Message> {
     if let Some(message) = plain::parse(json) {
         return Ok(message);
@@ -22,7 +22,7 @@ pub fn parse(json: &str) -> Result<Message> {
     value(json).map(parse_raw)
 }
 
-/// Reads a message from a value that is known to be JSON.
+/// Parses a message from a valid JSON value.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
     let Some(object) = Object::of(raw) else { return block::no_message(raw) };
@@ -72,6 +72,7 @@ fn meta(object: &Object<'_>) -> Meta {
         stop_reason: object.owned("stopReason"),
         error_message: object.owned("errorMessage"),
         custom_type: object.owned("customType"),
+        hidden: object.is_false("display"),
         tokens_before: object.count("tokensBefore"),
         details: None,
         name: None,
@@ -96,15 +97,15 @@ pub fn parse_content(raw: &RawValue) -> Vec<Block> {
     block::content(Some(raw))
 }
 
-/// Writes a message as pi stores it. A message with several tool results, or with results beside
-/// other content, becomes several: pi's results are messages of their own.
+/// Writes a message as pi stores it. A message with several tool results, or with results and other
+/// content, is split: pi stores each result as a message.
 #[must_use]
 pub fn write(message: &Message) -> Vec<String> {
     shape::split_results(message).iter().map(|message| one(message)).collect()
 }
 
 fn one(message: &Message) -> String {
-    let fresh = Fresh::new().text("role", message.role.name());
+    let fresh = ObjectWriter::new().text("role", message.role.name());
     let fresh = match (&message.role, message.blocks.first()) {
         (Role::ToolResult, Some(Block::ToolResult(result))) => fresh
             .text("toolCallId", &result.call_id)
@@ -123,12 +124,12 @@ fn one(message: &Message) -> String {
     with_meta(fresh, message).end()
 }
 
-/// An unknown role's message was carried whole, with its role inside.
+/// Whether a message of an unknown role was kept whole, including its role.
 fn whole_message(json: &RawJson) -> bool {
     Object::parse(json.as_str()).is_ok_and(|object| object.has("role"))
 }
 
-fn bash(fresh: Fresh, run: &BashRun) -> Fresh {
+fn bash(fresh: ObjectWriter, run: &BashRun) -> ObjectWriter {
     let fresh = fresh
         .text("command", &run.command)
         .text("output", &run.output)
@@ -139,11 +140,11 @@ fn bash(fresh: Fresh, run: &BashRun) -> Fresh {
     if run.exclude_from_context { fresh.plain("excludeFromContext", true) } else { fresh }
 }
 
-fn with_meta(fresh: Fresh, message: &Message) -> Fresh {
+fn with_meta(fresh: ObjectWriter, message: &Message) -> ObjectWriter {
     let meta = &message.meta;
     let mut fresh = fresh;
     if message.role == Role::Assistant {
-        // pi reads these without looking whether they are there.
+        // pi requires these fields.
         fresh = fresh
             .text("api", meta.api.as_deref().unwrap_or("unknown"))
             .text("provider", meta.provider.as_deref().unwrap_or("unknown"))
@@ -156,7 +157,7 @@ fn with_meta(fresh: Fresh, message: &Message) -> Fresh {
     if message.role == Role::Custom {
         fresh = fresh
             .text("customType", meta.custom_type.as_deref().unwrap_or("imported"))
-            .plain("display", true);
+            .plain("display", !meta.hidden);
     }
     fresh
         .plain_if("tokensBefore", meta.tokens_before)
@@ -174,44 +175,46 @@ fn stop_reason(message: &Message) -> &str {
     }
 }
 
-/// Usage as pi writes it, with a cost of zero where nobody knows better.
+/// Usage in pi's format, with a cost of zero if unknown.
 fn usage_json(usage: &Usage) -> String {
-    let parts = |fresh: Fresh, [input, output, read, write, total]: [u64; 5], total_key: &str| {
+    let parts = |fresh: ObjectWriter,
+                 [input, output, read, write, total]: [u64; 5],
+                 total_key: &str| {
         let fresh = fresh.plain("input", input).plain("output", output).plain("cacheRead", read);
         fresh.plain("cacheWrite", write).plain(total_key, total)
     };
     let numbers = [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.total()];
-    let cost = parts(Fresh::new(), [0; 5], "total").end();
-    parts(Fresh::new(), numbers, "totalTokens").raw("cost", cost).end()
+    let cost = parts(ObjectWriter::new(), [0; 5], "total").end();
+    parts(ObjectWriter::new(), numbers, "totalTokens").raw("cost", cost).end()
 }
 
 fn block_json(block: &Block) -> String {
     match block {
-        Block::Text { text } => Fresh::new().text("type", "text").text("text", text).end(),
-        Block::Thinking { thinking, signature } => Fresh::new()
+        Block::Text { text } => ObjectWriter::new().text("type", "text").text("text", text).end(),
+        Block::Thinking { thinking, signature } => ObjectWriter::new()
             .text("type", "thinking")
             .text("thinking", thinking)
             .text_if("thinkingSignature", signature.as_deref())
             .end(),
-        Block::ToolCall(call) => Fresh::new()
+        Block::ToolCall(call) => ObjectWriter::new()
             .text("type", "toolCall")
             .text("id", &call.id)
             .text("name", &call.name)
             .raw("arguments", arguments_object(&call.arguments))
             .end(),
-        Block::Image(image) if image.is_url => Fresh::new()
+        Block::Image(image) if image.is_url => ObjectWriter::new()
             .text("type", "text")
             .text("text", &format!("[image: {}]", image.data))
             .end(),
-        Block::Image(image) => Fresh::new()
+        Block::Image(image) => ObjectWriter::new()
             .text("type", "image")
             .text("data", &image.data)
             .text("mimeType", &image.mime_type)
             .end(),
         Block::Opaque { json } => json.as_str().to_owned(),
-        // Results and commands never stand inside other content once the message is split.
+        // After the split, results and commands are never inside other content.
         Block::ToolResult(_) | Block::Bash(_) => {
-            Fresh::new().text("type", "text").text("text", &shape::block_text(block)).end()
+            ObjectWriter::new().text("type", "text").text("text", &shape::block_text(block)).end()
         }
     }
 }
@@ -228,6 +231,7 @@ mod tests {
             r#"{"role":"toolResult","toolCallId":"t1","toolName":"read","content":[{"type":"text","text":"x"}],"isError":true,"timestamp":5}"#,
             r#"{"role":"bashExecution","command":"ls","output":"a","exitCode":0,"cancelled":false,"truncated":false,"timestamp":5}"#,
             r#"{"role":"custom","content":[{"type":"text","text":"n"}],"customType":"x","display":true,"timestamp":5}"#,
+            r#"{"role":"custom","content":[{"type":"text","text":"n"}],"customType":"x","display":false,"timestamp":5}"#,
             r#"{"role":"compactionSummary","summary":"s","tokensBefore":9,"timestamp":5}"#,
             r#"{"role":"branchSummary","summary":"s","timestamp":5}"#,
             r#"{"role":"hologram","payload":{"deep":[1.50]}}"#,

@@ -1,9 +1,8 @@
-//! The shapes nearly every pi message has, read in one pass.
+//! A single-pass parser for the most common shapes of pi messages.
 //!
-//! The tolerant reader looks at each value several times, once for every level it stands in. That
-//! costs most of the time of counting a large session, and for nothing where a message is just as
-//! pi writes it. What is the least bit unusual is left to the tolerant reader, which would read
-//! these messages the same.
+//! The tolerant parser scans each value once per nesting level, which dominates the time of
+//! counting a large session. This parser handles messages exactly as pi writes them; anything
+//! unusual is left to the tolerant parser, which gives the same result for these messages.
 
 use ctx_core::{
     Block, CallSpelling, Image, Message, Meta, RawJson, Role, Timestamp, ToolCall, ToolResult,
@@ -13,8 +12,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-/// Reads a user's, the model's or a tool's message whose content is a list of text, thinking, calls
-/// and inline images. `None`: let the tolerant reader have it.
+/// Parses a user, assistant or tool message whose content is a list of text, thinking, calls and
+/// inline images. `None`: use the tolerant parser.
 pub(super) fn parse(json: &str) -> Option<Message> {
     let plain: Plain<'_> = serde_json::from_str(json).ok()?;
     if plain.unusual.is_some() {
@@ -47,6 +46,7 @@ pub(super) fn parse(json: &str) -> Option<Message> {
         stop_reason: plain.stop_reason,
         error_message: plain.error_message,
         custom_type: plain.custom_type,
+        hidden: plain.display == Some(false),
         tokens_before: None,
         details: None,
         name: None,
@@ -79,12 +79,14 @@ struct Plain<'a> {
     #[serde(default)]
     custom_type: Option<String>,
     #[serde(default)]
+    display: Option<bool>,
+    #[serde(default)]
     tool_call_id: Option<String>,
     #[serde(default)]
     tool_name: Option<String>,
     #[serde(default)]
     is_error: Option<bool>,
-    /// Fields by which other dialects say the same things: whoever has them is not plain.
+    /// Field names of other dialects: messages with them are left to the tolerant parser.
     #[serde(
         default,
         rename = "tool_use_id",
@@ -186,7 +188,7 @@ impl PlainBlock<'_> {
 mod tests {
     use super::*;
 
-    /// The tolerant reader's answer, by the way round the fast one.
+    /// Parses with the tolerant parser, bypassing the fast one.
     fn tolerant(json: &str) -> Message {
         super::super::parse_raw(serde_json::from_str(json).unwrap())
     }

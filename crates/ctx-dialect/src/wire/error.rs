@@ -1,14 +1,13 @@
-//! An error of ours in the client's own protocol.
+//! A ctx error in the client's protocol.
 
 use ctx_core::{Error, ErrorKind};
 
 use super::Protocol;
-use crate::json::Fresh;
+use crate::json::ObjectWriter;
 
-/// The body of an answer with that status, as the protocol's clients read errors. It says what the
-/// error says, and what to do next. A prompt that does not fit is told in the words and with the
-/// code by which clients recognise it. Anthropic's clients find a fact named `error_code` in the
-/// error's details.
+/// Returns the body of an error response in the format of the protocol: the error message and its
+/// hint. An overflow uses the wording and code by which clients recognise it. For Anthropic
+/// clients, the error's `error_code` fact goes into the details.
 #[must_use]
 pub fn error_body(protocol: Protocol, status: u16, error: &Error) -> String {
     let is_overflow = matches!(
@@ -27,33 +26,34 @@ pub fn error_body(protocol: Protocol, status: u16, error: &Error) -> String {
                 (false, 429) => "rate_limit_exceeded",
                 _ => error.kind().name(),
             };
-            let error = Fresh::new()
+            let error = ObjectWriter::new()
                 .text("message", &text)
                 .text("type", openai_type(status))
                 .raw("param", "null")
                 .text("code", code);
-            Fresh::new().raw("error", error.end()).end()
+            ObjectWriter::new().raw("error", error.end()).end()
         }
         Protocol::Messages => {
             let text = if is_overflow { format!("prompt is too long: {text}") } else { text };
-            let mut body = Fresh::new().text("type", anthropic_type(status)).text("message", &text);
+            let mut body =
+                ObjectWriter::new().text("type", anthropic_type(status)).text("message", &text);
             if let Some((key, code)) = error.context().iter().find(|(key, _)| *key == "error_code")
             {
-                body = body.raw("details", Fresh::new().text(key, code).end());
+                body = body.raw("details", ObjectWriter::new().text(key, code).end());
             }
-            Fresh::new().text("type", "error").raw("error", body.end()).end()
+            ObjectWriter::new().text("type", "error").raw("error", body.end()).end()
         }
         Protocol::Gemini => {
             let text = match is_overflow {
                 true => format!("The input token count exceeds what the model takes: {text}"),
                 false => text,
             };
-            let error = Fresh::new()
+            let error = ObjectWriter::new()
                 .plain("code", status)
                 .text("message", &text)
                 .text("status", google_status(status))
                 .end();
-            Fresh::new().raw("error", error).end()
+            ObjectWriter::new().raw("error", error).end()
         }
     }
 }

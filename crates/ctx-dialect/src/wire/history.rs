@@ -1,4 +1,4 @@
-//! The list of a history that goes out.
+//! Writes the history list of an outgoing request.
 
 use std::borrow::Cow;
 
@@ -6,20 +6,20 @@ use ctx_core::{Message, Role};
 
 use super::peek::peek;
 use super::rewrite::{self, Names, patched};
-use super::{Out, Protocol, Request, join, system};
-use crate::json::{Fresh, Object, array, elements, quote, string};
+use super::{OutgoingUnit, Protocol, Request, merge, system};
+use crate::json::{Object, ObjectWriter, array, elements, quote, string};
 
 /// One element of the list.
 #[derive(Clone, Debug)]
 pub(super) struct Element<'a> {
     pub(super) json: Cow<'a, str>,
-    /// The unit that it is, as it came.
-    pub(super) told: Option<usize>,
+    /// The index of the unit, if it is unchanged.
+    pub(super) unit: Option<usize>,
 }
 
 impl Element<'_> {
-    pub(super) fn written(json: String) -> Self {
-        Self { json: Cow::Owned(json), told: None }
+    pub(super) fn new(json: String) -> Self {
+        Self { json: Cow::Owned(json), unit: None }
     }
 
     pub(super) fn role(&self) -> Option<Cow<'_, str>> {
@@ -27,46 +27,50 @@ impl Element<'_> {
         role
     }
 
-    /// Whether it came right after that one.
+    /// Whether it directly followed that one in the original.
     pub(super) fn follows(&self, before: &Self) -> bool {
-        matches!((before.told, self.told), (Some(before), Some(own)) if own == before + 1)
+        matches!((before.unit, self.unit), (Some(before), Some(own)) if own == before + 1)
     }
 }
 
-/// Writes the list, with an addition to the system prompt where that is part of it.
-pub(super) fn write(request: &Request<'_>, out: &[Out<'_>], addition: Option<&str>) -> String {
+/// Writes the list, adding to the system prompt if that is part of the list.
+pub(super) fn write(
+    request: &Request<'_>,
+    out: &[OutgoingUnit<'_>],
+    addition: Option<&str>,
+) -> String {
     let mut all: Vec<Element<'_>> = Vec::with_capacity(out.len());
-    let mut late = Late::default();
+    let mut deferred = DeferredImages::default();
     let names = Names::new();
     for out in out {
         match *out {
-            Out::Told(n) => {
+            OutgoingUnit::Unchanged(n) => {
                 let Some(unit) = request.units.get(n) else { continue };
                 let json = match request.is_list {
                     true => Cow::Borrowed(unit.raw),
                     false => Cow::Owned(as_message(unit.raw)),
                 };
-                let element = Element { json, told: Some(n) };
-                late.before(&element, &mut all);
+                let element = Element { json, unit: Some(n) };
+                deferred.before(&element, &mut all);
                 all.push(element);
             }
-            Out::Written { message, of } => {
+            OutgoingUnit::Message { message, of } => {
                 let of = of.and_then(|n| request.units.get(n)).filter(|_| request.is_list);
                 let written = rewrite::write(request, &names, message, of);
                 for json in written {
-                    let element = Element::written(json);
-                    late.before(&element, &mut all);
-                    match late.takes(request.protocol, message, &element) {
-                        true => late.pictures.push(element),
+                    let element = Element::new(json);
+                    deferred.before(&element, &mut all);
+                    match deferred.takes(request.protocol, message, &element) {
+                        true => deferred.images.push(element),
                         false => all.push(element),
                     }
                 }
             }
         }
     }
-    late.end(&mut all);
+    deferred.end(&mut all);
     let mut all = match request.protocol {
-        Protocol::Messages | Protocol::Gemini => join::fit(request.protocol, all),
+        Protocol::Messages | Protocol::Gemini => merge::merge(request.protocol, all),
         Protocol::Chat | Protocol::Responses => all,
     };
     if let Some(addition) = addition {
@@ -75,22 +79,22 @@ pub(super) fn write(request: &Request<'_>, out: &[Out<'_>], addition: Option<&st
     array(all.iter().map(|element| &element.json))
 }
 
-/// A history that is no list, as the message that it stands for.
+/// Converts a history that is not a list to the equivalent message.
 fn as_message(raw: &str) -> String {
     match raw.starts_with('"') {
-        true => Fresh::new().text("role", "user").raw("content", raw).end(),
+        true => ObjectWriter::new().text("role", "user").raw("content", raw).end(),
         false => raw.to_owned(),
     }
 }
 
-/// Pictures that tools gave back, which OpenAI's chat takes from the user alone: they are shown
-/// after the last of the results, as nothing may stand between those.
+/// Images from tool results, which OpenAI's chat accepts only in user messages: they follow the
+/// last of the results, which must not be separated.
 #[derive(Default)]
-struct Late<'a> {
-    pictures: Vec<Element<'a>>,
+struct DeferredImages<'a> {
+    images: Vec<Element<'a>>,
 }
 
-impl<'a> Late<'a> {
+impl<'a> DeferredImages<'a> {
     fn takes(&self, protocol: Protocol, message: &Message, element: &Element<'_>) -> bool {
         protocol == Protocol::Chat
             && message.role == Role::ToolResult
@@ -98,17 +102,17 @@ impl<'a> Late<'a> {
     }
 
     fn before(&mut self, element: &Element<'_>, all: &mut Vec<Element<'a>>) {
-        if !self.pictures.is_empty() && element.role().as_deref() == Some("assistant") {
-            all.append(&mut self.pictures);
+        if !self.images.is_empty() && element.role().as_deref() == Some("assistant") {
+            all.append(&mut self.images);
         }
     }
 
     fn end(mut self, all: &mut Vec<Element<'a>>) {
-        all.append(&mut self.pictures);
+        all.append(&mut self.images);
     }
 }
 
-/// Adds to the last of the system's messages at the beginning, or puts one there.
+/// Appends to the last of the leading system messages, or inserts one.
 fn add_to_system(all: &mut Vec<Element<'_>>, addition: &str) {
     let is_system = |element: &&mut Element<'_>| {
         matches!(element.role().as_deref(), Some("system" | "developer"))
@@ -116,8 +120,8 @@ fn add_to_system(all: &mut Vec<Element<'_>>, addition: &str) {
     match all.iter_mut().take_while(is_system).last() {
         Some(last) => last.json = Cow::Owned(with_text(&last.json, addition)),
         None => {
-            let json = Fresh::new().text("role", "system").text("content", addition).end();
-            all.insert(0, Element::written(json));
+            let json = ObjectWriter::new().text("role", "system").text("content", addition).end();
+            all.insert(0, Element::new(json));
         }
     }
 }
@@ -129,7 +133,7 @@ fn with_text(message: &str, addition: &str) -> String {
     let content = match (text, content.and_then(elements)) {
         (Some(text), _) => quote(&system::joined(&text, addition)),
         (None, Some(parts)) => {
-            let more = Fresh::new().text("type", "text").text("text", addition).end();
+            let more = ObjectWriter::new().text("type", "text").text("text", addition).end();
             array(parts.iter().map(|raw| raw.get()).chain([more.as_str()]))
         }
         (None, None) => return message.to_owned(),

@@ -1,6 +1,6 @@
-//! The first fields of an object, without reading the rest.
+//! Reads the first fields of an object without the rest.
 //!
-//! Who speaks stands at the beginning of nearly every message, and the rest may be megabytes.
+//! The role is at the beginning of nearly every message, and the rest may be megabytes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,15 +10,15 @@ use serde_json::value::RawValue;
 
 use crate::json::string;
 
-/// The texts of these fields, as far as they are texts. Reading ends when all are found; of equal
-/// keys the first counts.
+/// The string values of these fields. Reading stops when all are found; the first of equal keys
+/// counts.
 pub(super) fn peek<'a, const N: usize>(
     json: &'a str,
     keys: [&str; N],
 ) -> [Option<Cow<'a, str>>; N] {
     let mut found = [const { None }; N];
     let mut json = serde_json::Deserializer::from_str(json);
-    // An error is how reading ends early; what is no object has no fields.
+    // An error ends reading early; other values have no fields.
     let _ = json.deserialize_map(Peek { keys, found: &mut found });
     found.map(|raw| raw.and_then(string))
 }

@@ -1,22 +1,22 @@
-//! Which API a request is for.
+//! Determines the API of a request.
 
 use std::fmt;
 
-/// A provider's API for conversations.
+/// A provider's conversation API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
-    /// OpenAI chat completions, and all that are compatible.
+    /// OpenAI Chat Completions and compatible APIs.
     Chat,
-    /// OpenAI responses.
+    /// OpenAI Responses.
     Responses,
-    /// Anthropic messages.
+    /// Anthropic Messages.
     Messages,
     /// Gemini `generateContent` and `streamGenerateContent`.
     Gemini,
 }
 
 impl Protocol {
-    /// All of them.
+    /// All protocols.
     pub const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Gemini];
 
     /// A stable name: `chat`, `responses`, `messages`, `gemini`.
@@ -30,7 +30,7 @@ impl Protocol {
         }
     }
 
-    /// The API family, as transcripts and [`Rules`](crate::hygiene::Rules) name it.
+    /// The API family, as named in transcripts and [`Rules`](crate::hygiene::Rules).
     #[must_use]
     pub fn api(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Protocol {
         }
     }
 
-    /// The field of a body that holds the history.
+    /// The body field with the history.
     pub(super) fn history(self) -> &'static str {
         match self {
             Self::Chat | Self::Messages => "messages",
@@ -57,20 +57,20 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// What a request asks for, as its line says it.
+/// The target of a request, according to its request line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The API.
     pub protocol: Protocol,
-    /// The model, where the path names it (Gemini, deployments of Azure).
+    /// The model, if it is in the path (Gemini, Azure deployments).
     pub model: Option<String>,
-    /// Whether the answer is a stream, where the path says so (Gemini); elsewhere the body does.
+    /// Whether the answer is a stream, if the path says so (Gemini); otherwise the body does.
     pub streams: Option<bool>,
 }
 
-/// What a request with that method and path asks for, whatever stands before the API's own part of
-/// the path, so that any base URL works. `None` for all that is no conversation: models, embeddings,
-/// counting.
+/// Returns the target of a request with that method and path. Any prefix before the API's own path
+/// is accepted, so that any base URL works. `None` for requests other than conversations: models,
+/// embeddings, counting.
 #[must_use]
 pub fn route(method: &str, path_and_query: &str) -> Option<Route> {
     if method != "POST" {
@@ -85,7 +85,7 @@ pub fn route(method: &str, path_and_query: &str) -> Option<Route> {
     let (before, last) = path.rsplit_once('/')?;
     match last {
         "responses" => Some(of(Protocol::Responses)),
-        // Those of OpenAI's threads are no conversation of Anthropic's.
+        // Messages of OpenAI's threads are not Anthropic conversations.
         "messages" if !before.contains("/threads/") => Some(of(Protocol::Messages)),
         last => {
             let (model, verb) = last.rsplit_once(':')?;

@@ -1,4 +1,4 @@
-//! The system prompt beside the history: read, and added to.
+//! Reads and extends a separate system prompt.
 
 use ctx_core::{Message, Role};
 use serde_json::value::RawValue;
@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 use super::Protocol;
 use super::rewrite::patched;
 use crate::block;
-use crate::json::{Fresh, Object, array, elements, quote, string};
+use crate::json::{Object, ObjectWriter, array, elements, quote, string};
 
-/// The names of the system prompt beside the history, each API's own first.
+/// The field names of the separate system prompt, the API's own first.
 pub(super) fn keys(protocol: Protocol) -> &'static [&'static str] {
     match protocol {
         Protocol::Chat => &[],
@@ -18,10 +18,10 @@ pub(super) fn keys(protocol: Protocol) -> &'static [&'static str] {
     }
 }
 
-/// The text of a system prompt; `None` where there is none.
+/// The text of a system prompt; `None` if it is empty.
 pub(super) fn text(protocol: Protocol, raw: &RawValue) -> Option<String> {
     let inner = match protocol {
-        // A content, whose parts are the text.
+        // A content; its parts hold the text.
         Protocol::Gemini => match Object::of(raw) {
             Some(content) => content.get("parts")?,
             None => raw,
@@ -32,7 +32,7 @@ pub(super) fn text(protocol: Protocol, raw: &RawValue) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// A system prompt with something after what is there.
+/// Appends to a system prompt.
 pub(super) fn with(protocol: Protocol, raw: Option<&RawValue>, addition: &str) -> String {
     let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return fresh(protocol, addition) };
     if let Some(text) = string(raw) {
@@ -49,26 +49,26 @@ pub(super) fn with(protocol: Protocol, raw: Option<&RawValue>, addition: &str) -
             let parts = array(parts.iter().map(|raw| raw.get()).chain([more.as_str()]));
             patched(&content, &[("parts", Some(parts))])
         }
-        // No provider takes such a one: it shall say so itself.
+        // Invalid: the provider reports the error.
         _ => raw.get().to_owned(),
     }
 }
 
-/// Two texts, one after the other.
+/// Joins two texts with an empty line.
 pub(super) fn joined(text: &str, addition: &str) -> String {
     if text.is_empty() { addition.to_owned() } else { format!("{text}\n\n{addition}") }
 }
 
 fn fresh(protocol: Protocol, text: &str) -> String {
     match protocol {
-        Protocol::Gemini => Fresh::new().raw("parts", array([part(protocol, text)])).end(),
+        Protocol::Gemini => ObjectWriter::new().raw("parts", array([part(protocol, text)])).end(),
         _ => quote(text),
     }
 }
 
 fn part(protocol: Protocol, text: &str) -> String {
     match protocol {
-        Protocol::Gemini => Fresh::new().text("text", text).end(),
-        _ => Fresh::new().text("type", "text").text("text", text).end(),
+        Protocol::Gemini => ObjectWriter::new().text("text", text).end(),
+        _ => ObjectWriter::new().text("type", "text").text("text", text).end(),
     }
 }

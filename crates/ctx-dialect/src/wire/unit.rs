@@ -1,47 +1,47 @@
-//! What of a history goes or stays together.
+//! The parts of a history that are kept or dropped as a whole.
 
 use ctx_core::{Message, Role};
 use serde_json::value::RawValue;
 
-use super::pair::{Ids, Pairs};
 use super::peek::peek;
-use super::{Protocol, apart};
+use super::result_ids::{ResultIds, ResultMatcher};
+use super::{Protocol, call_ids};
 use crate::json::elements;
 use crate::{anthropic, gemini, openai_responses};
 
-/// What OpenAI calls the items in which it has compacted a history.
+/// The types of OpenAI's compaction items.
 const COMPACTIONS: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
 
-/// What goes or stays together: one message; of the Responses API all neighbouring items of one
-/// answer (reasoning, text, calls), because the provider refuses reasoning without what follows it.
+/// A part of the history kept or dropped as a whole: one message, or all adjacent Responses items
+/// of one answer (reasoning, text, calls): reasoning is refused without the item that follows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit<'a> {
-    /// Its elements as they stand in the body, with what stands between them.
+    /// Its elements as in the body, including the text between them.
     pub raw: &'a str,
     pub(super) protocol: Protocol,
-    pub(super) ids: Ids,
+    pub(super) ids: ResultIds,
 }
 
 impl Unit<'_> {
-    /// What it says.
+    /// Parses the message.
     #[must_use]
     pub fn read(&self) -> Message {
         if self.protocol == Protocol::Responses {
             return answer(self.raw);
         }
-        // What a body was cut into is JSON; anything else would be carried as an unknown message.
+        // Units of a parsed body are valid JSON; anything else would become an unknown message.
         let Ok(raw) = serde_json::from_str::<&RawValue>(self.raw) else {
             return Message::new(Role::Other("unknown".into()), Vec::new());
         };
         match self.protocol {
             Protocol::Messages => anthropic::parse_raw(raw),
             Protocol::Gemini => match &self.ids {
-                Ids::These(ids) => gemini::parse_under(raw, ids),
-                Ids::Told | Ids::Nth(_) => gemini::parse_raw(raw),
+                ResultIds::Replaced(ids) => gemini::parse_under(raw, ids),
+                ResultIds::Original | ResultIds::Nth(_) => gemini::parse_raw(raw),
             },
             Protocol::Chat | Protocol::Responses => match self.ids {
-                Ids::Nth(nth) => apart::parse(raw, nth),
-                Ids::Told | Ids::These(_) => apart::parse(raw, 0),
+                ResultIds::Nth(nth) => call_ids::parse(raw, nth),
+                ResultIds::Original | ResultIds::Replaced(_) => call_ids::parse(raw, 0),
             },
         }
     }
@@ -54,7 +54,7 @@ fn answer(raw: &str) -> Message {
         let first = items.next().unwrap_or_else(|| Message::new(Role::User, Vec::new()));
         items.fold(first, |mut all, next| {
             all.blocks.extend(next.blocks);
-            // Reasoning that only refers to what is stored elsewhere does not say who speaks.
+            // Reasoning that only refers to stored content has no role.
             if next.role == Role::Assistant {
                 all.role = Role::Assistant;
             }
@@ -63,8 +63,8 @@ fn answer(raw: &str) -> Message {
     })
 }
 
-/// An item. What the provider made of all that was before it stands for that: it must not be the
-/// first to go.
+/// Parses an item. The provider's compaction items represent everything before them, so they must
+/// not be dropped first.
 fn item_of(raw: &RawValue) -> Message {
     let mut message = openai_responses::parse_raw(raw);
     if let Role::Other(kind) = &message.role
@@ -75,7 +75,7 @@ fn item_of(raw: &RawValue) -> Message {
     message
 }
 
-/// The items that a unit of several holds.
+/// Calls `read` with the items of a unit.
 pub(super) fn with_items<T>(raw: &str, read: impl FnOnce(&[&RawValue]) -> T) -> T {
     if let Ok(one) = serde_json::from_str::<&RawValue>(raw) {
         return read(&[one]);
@@ -85,19 +85,19 @@ pub(super) fn with_items<T>(raw: &str, read: impl FnOnce(&[&RawValue]) -> T) -> 
     read(&items.unwrap_or_default())
 }
 
-/// Cuts a history into units, and says whether all of it is here: an item may stand for one that
-/// the provider stored. `body` is what its elements are slices of.
+/// Cuts a history into units, and returns whether it is complete: an item may refer to one stored
+/// at the provider. The elements are slices of `body`.
 pub(super) fn cut<'a>(
     protocol: Protocol,
     history: &[&'a RawValue],
     body: &'a str,
 ) -> (Vec<Unit<'a>>, bool) {
     if protocol != Protocol::Responses {
-        let mut pairs = Pairs::of(protocol);
-        let one = |raw: &&'a RawValue| Unit { raw: raw.get(), protocol, ids: pairs.next(raw) };
+        let mut matcher = ResultMatcher::of(protocol);
+        let one = |raw: &&'a RawValue| Unit { raw: raw.get(), protocol, ids: matcher.next(raw) };
         return (history.iter().map(one).collect(), true);
     }
-    let one = |raw: &'a str| Unit { raw, protocol, ids: Ids::Told };
+    let one = |raw: &'a str| Unit { raw, protocol, ids: ResultIds::Original };
     let mut is_whole = true;
     let mut units: Vec<Unit<'a>> = Vec::with_capacity(history.len());
     let mut begun: Option<usize> = None;
@@ -117,18 +117,18 @@ pub(super) fn cut<'a>(
     (units, is_whole)
 }
 
-/// Whether an item is one of those that make up an answer.
+/// Whether an item is part of an answer.
 fn is_of_answer(kind: Option<&str>, role: Option<&str>, item: &str) -> bool {
     match kind {
         None | Some("message") => role == Some("assistant"),
         Some("reasoning" | "item_reference" | "mcp_list_tools" | "mcp_approval_request") => true,
-        // What the provider runs itself is answered in the same answer.
+        // Output of tools run by the provider is in the same answer.
         Some(kind) if kind.ends_with("_output") => peek(item, ["call_id"]) == [None],
         Some(kind) => kind.ends_with("_call"),
     }
 }
 
-/// Where a value stands in the text it was read from.
+/// The position of a value in the text it was parsed from.
 pub(super) fn span(text: &str, raw: &RawValue) -> (usize, usize) {
     let from = (raw.get().as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
     (from, from.wrapping_add(raw.get().len()))

@@ -1,5 +1,5 @@
-//! What each provider accepts, as the strict provider of the testkit knows it, apart from how this
-//! crate brings it about.
+//! What each provider accepts according to the strict provider of the testkit, independent of this
+//! crate.
 
 use ctx_core::{Message, RawJson};
 use ctx_dialect::hygiene::{self, Rules, Thoughts, clean};
@@ -8,10 +8,10 @@ use ctx_testkit::provider::Api;
 use ctx_testkit::provider::strict::{self, House, Ids, Seals};
 use serde_json::{Value, json};
 
-/// The proofs that the conversations of these tests hold.
+/// The signatures in the test conversations.
 const PROOFS: [&str; 3] = ["EqQBCgIYAhIM", "gAAAABo", "gAAAA"];
 
-/// A conversation as a request holds it.
+/// A conversation in the form of a request.
 pub(crate) fn written(messages: &[Message], rules: &Rules) -> Vec<Value> {
     texts(messages, rules).iter().map(|json| serde_json::from_str(json).expect("JSON")).collect()
 }
@@ -28,7 +28,7 @@ pub(crate) fn texts(messages: &[Message], rules: &Rules) -> Vec<String> {
     written.iter().map(|json| json.as_str().to_owned()).collect()
 }
 
-/// Why a provider refuses a conversation.
+/// Why a provider refuses a conversation; `None` if it does not.
 pub(crate) fn refusal(messages: &[Value], rules: &Rules) -> Option<String> {
     if messages.is_empty() {
         return None;
@@ -44,14 +44,14 @@ pub(crate) fn refusal(messages: &[Value], rules: &Rules) -> Option<String> {
         _ => json!({ "messages": messages }),
     };
     let seals = match api {
-        // It takes back what it signed itself, and not what others did.
+        // It accepts only its own signatures.
         Api::Messages => Seals::default().trusting(PROOFS[0]),
         _ => PROOFS.into_iter().fold(Seals::default(), Seals::trusting),
     };
     strict::refusal(api, &body, &house(api, rules), &seals)
 }
 
-/// The strictest house that the rules are for.
+/// The strictest provider that the rules cover.
 fn house(api: Api, rules: &Rules) -> House {
     let own = House { filled: true, ids_once: true, objects: true, ..House::of(api) };
     match api {
@@ -59,9 +59,9 @@ fn house(api: Api, rules: &Rules) -> House {
         Api::Responses => own,
         _ => House {
             ids: match rules.ids {
-                hygiene::Ids::Letters { exactly } => Ids::Exactly(exactly),
-                hygiene::Ids::Alphanumeric { most } => Ids::Alphanumeric(most),
-                hygiene::Ids::Word { most } => Ids::Word(most),
+                hygiene::CallIdFormat::Letters { exactly } => Ids::Exactly(exactly),
+                hygiene::CallIdFormat::Alphanumeric { most } => Ids::Alphanumeric(most),
+                hygiene::CallIdFormat::Word { most } => Ids::Word(most),
                 _ => Ids::Printable(40),
             },
             names: rules.names,

@@ -1,4 +1,4 @@
-//! Whatever a transcript holds, what goes out is accepted, and always the same.
+//! Any transcript gives an accepted and deterministic request.
 
 use ctx_core::{Block, Image, Message, RawJson, Role};
 use ctx_dialect::hygiene::{Rules, Thoughts, clean};
@@ -52,7 +52,7 @@ proptest! {
                 continue;
             }
             let whole = texts(&messages, &rules);
-            // The model is asked wherever it speaks next.
+            // Each answer marks the end of an earlier request.
             let asked = (1..messages.len()).filter(|at| messages[*at].role == Role::Assistant);
             for at in asked {
                 let part = texts(&messages[..at], &rules);
@@ -139,7 +139,7 @@ fn reasoning_goes_back_only_to_the_model_it_came_from() {
     let local = rules("openai-completions", "vllm", "qwen3");
     assert!(goes_back(thought("vllm", "qwen3", "reasoning_content"), &local));
     assert!(!goes_back(thought("vllm", "other", "reasoning_content"), &local));
-    // What was thought before the user spoke is of no use to this one.
+    // This provider does not accept reasoning from before the last user message.
     let deepseek = rules("openai-completions", "deepseek", "r");
     assert!(!goes_back(thought("deepseek", "r", "reasoning_content"), &deepseek));
     let said = [Message::text(Role::User, "a"), thought("deepseek", "r", "reasoning_content")];

@@ -1,4 +1,4 @@
-//! The crate as its users see it.
+//! Tests of the public API.
 
 mod accepted;
 mod hygiene;

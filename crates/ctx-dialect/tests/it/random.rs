@@ -1,12 +1,10 @@
-//! Conversations of any kind: some that no agent would write, and some as agents write them.
+//! Random conversations: arbitrary ones, and ones as agents write them.
 
-use ctx_core::{
-    BashRun, Block, CallSpelling, Image, Message, Meta, RawJson, Role, ToolCall, ToolResult,
-};
+use ctx_core::{BashRun, Block, Image, Message, Meta, RawJson, Role, ToolCall, ToolResult};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Few, so that they meet; of many alphabets.
+/// Few ids, so that collisions occur; of many alphabets.
 const IDS: [&str; 10] = [
     "call_0",
     "call_1|fc_1",
@@ -76,12 +74,7 @@ fn opaque() -> impl Strategy<Value = Block> {
 fn call() -> impl Strategy<Value = Block> {
     let name = select(&["read", "mcp.files/read", "", "说"][..]);
     (select(&IDS[..]), name, select(&ARGUMENTS[..])).prop_map(|(id, name, arguments)| {
-        Block::ToolCall(ToolCall {
-            id: id.into(),
-            name: name.to_owned(),
-            arguments: RawJson::from_text(arguments),
-            spelling: CallSpelling::default(),
-        })
+        Block::ToolCall(ToolCall::new(id, name, RawJson::from_text(arguments)))
     })
 }
 
@@ -112,7 +105,7 @@ fn meta() -> impl Strategy<Value = Meta> {
     })
 }
 
-/// Any message.
+/// Generates any message.
 fn message() -> impl Strategy<Value = Message> {
     let role = select(vec![
         Role::System,
@@ -138,13 +131,13 @@ fn message() -> impl Strategy<Value = Message> {
     })
 }
 
-/// Any messages in any order.
+/// Generates any messages in any order.
 pub(crate) fn anything() -> impl Strategy<Value = Vec<Message>> {
     prop::collection::vec(message(), 0..12)
 }
 
-/// A conversation as an agent writes it: each question is answered, after some rounds of calls that
-/// all get their results. Ids may come again.
+/// Generates a conversation as an agent writes it: each question is answered after some rounds of
+/// calls, all with results. Ids may repeat.
 pub(crate) fn sensible() -> impl Strategy<Value = Vec<Message>> {
     let said = prop_oneof![3 => text(), 1 => image()];
     let round = (thought(), prop::collection::vec((call(), result()), 1..3));

@@ -1,4 +1,4 @@
-//! Files as they may be trusted: where they really are, who can write to them, and what is in them.
+//! Trusted files: their real location, who can write to them, and their contents.
 
 use std::fs::Metadata;
 use std::io::{self, Read};
@@ -8,20 +8,20 @@ use std::time::SystemTime;
 use ctx_core::{Error, ErrorKind, Result};
 use sha2::{Digest, Sha256};
 
-/// Larger manifests are none.
+/// Larger manifests are rejected.
 const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 
-/// Larger files are no engine; they are read whole.
+/// Larger engine files are rejected; they are read into memory.
 const MAX_FILE_BYTES: u64 = 512 * 1024 * 1024;
 
-/// The SHA-256 of some bytes, as hexadecimal digits.
+/// Returns the SHA-256 of some bytes, in hexadecimal.
 #[must_use]
 pub fn sha256_of(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A file of the canonical folder `folder`, with all links followed. It has to lie there then as
-/// well.
+/// Returns the path of a file in the canonical folder `folder`, with all links followed. The result
+/// must lie in the folder as well.
 pub(super) fn inside(folder: &Path, name: &str) -> Result<PathBuf> {
     let path = folder.join(name);
     let real = path.canonicalize().map_err(|e| unreadable(&path, e))?;
@@ -31,16 +31,13 @@ pub(super) fn inside(folder: &Path, name: &str) -> Result<PathBuf> {
     Err(Error::new(ErrorKind::InvalidInput, "a link leads out of the engine's folder")
         .with("path", path.display())
         .with("leads to", real.display())
-        .hint("put the file itself beside the manifest"))
+        .hint("put the file itself next to the manifest"))
 }
 
-/// Refuses what belongs to another user than this one or root, and what the group or others can
-/// write to: they could put code of theirs there.
-///
-/// # Errors
-///
-/// `InvalidInput`. Elsewhere than on Unix nothing is refused.
-pub fn check_rights(path: &Path, metadata: &Metadata) -> Result<()> {
+/// Rejects files that belong to a user other than the current one or root, or that the group or
+/// others can write to: they could replace the contents. On systems other than Unix nothing is
+/// rejected.
+pub(super) fn check_rights(path: &Path, metadata: &Metadata) -> Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -48,11 +45,15 @@ pub fn check_rights(path: &Path, metadata: &Metadata) -> Result<()> {
             return Err(Error::new(ErrorKind::InvalidInput, "it belongs to another user")
                 .with("path", path.display())
                 .with("owner", metadata.uid())
-                .hint(
-                    "if you trust what is in it, install a copy of your own: `ctx engines add`",
-                ));
+                .hint("if you trust its contents, install your own copy: `ctx engines add`"));
         }
         let mode = metadata.permissions().mode();
+        if mode & 0o6000 != 0 {
+            return Err(Error::new(ErrorKind::InvalidInput, "it is set-user-ID or set-group-ID")
+                .with("path", path.display())
+                .with("mode", format!("{:04o}", mode & 0o7777))
+                .hint(format!("an engine needs no such rights: chmod ug-s {}", path.display())));
+        }
         let who = match mode & 0o022 {
             0 => return Ok(()),
             0o020 => "its group",
@@ -61,7 +62,7 @@ pub fn check_rights(path: &Path, metadata: &Metadata) -> Result<()> {
         Err(Error::new(ErrorKind::InvalidInput, format!("{who} can write to it"))
             .with("path", path.display())
             .with("mode", format!("{:04o}", mode & 0o7777))
-            .hint(format!("if you trust what is in it: chmod go-w {}", path.display())))
+            .hint(format!("if you trust its contents: chmod go-w {}", path.display())))
     }
     #[cfg(not(unix))]
     {
@@ -70,20 +71,20 @@ pub fn check_rights(path: &Path, metadata: &Metadata) -> Result<()> {
     }
 }
 
-/// Whether what a user owns is as good as one's own: root can do anything anyway.
+/// Whether files of `owner` are trusted: root can do anything anyway.
 #[cfg(unix)]
 pub(super) fn is_trusted(owner: u32, own: u32) -> bool {
     owner == 0 || owner == own
 }
 
-/// The text of a manifest.
+/// Reads a manifest.
 pub(super) fn read_manifest(path: &Path) -> Result<String> {
     let (bytes, metadata) = read(path, MAX_MANIFEST_BYTES)?;
     check_rights(path, &metadata)?;
     text_of(path, bytes)
 }
 
-/// The text of a manifest that is to be copied, whoever can write to it.
+/// Reads a manifest to be copied, without checking who can write to it.
 pub(super) fn read_manifest_to_copy(path: &Path) -> Result<String> {
     let (bytes, _) = read(path, MAX_MANIFEST_BYTES)?;
     text_of(path, bytes)
@@ -91,29 +92,29 @@ pub(super) fn read_manifest_to_copy(path: &Path) -> Result<String> {
 
 fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|e| {
-        Error::new(ErrorKind::Config, "the manifest is no text")
+        Error::new(ErrorKind::Config, "the manifest is not UTF-8 text")
             .with("path", path.display())
             .hint("a manifest is TOML, in UTF-8")
             .source(e)
     })
 }
 
-/// An engine's file: its bytes, and by what it is known again.
+/// Reads an engine's file: its bytes, and the stamp that identifies it later.
 pub(super) fn read_engine(path: &Path) -> Result<(Vec<u8>, Stamp)> {
     let (bytes, metadata) = read(path, MAX_FILE_BYTES)?;
     check_rights(path, &metadata)?;
     Ok((bytes, Stamp::of(path, &metadata)))
 }
 
-/// The bytes of an engine's file that is to be copied, whoever can write to it.
+/// Reads an engine's file to be copied, without checking who can write to it.
 pub(super) fn read_engine_to_copy(path: &Path) -> Result<Vec<u8>> {
     Ok(read(path, MAX_FILE_BYTES)?.0)
 }
 
-/// Reads a regular file. The metadata is that of the file read, also
-/// if another took its place meanwhile.
+/// Reads a regular file. The metadata is that of the file that was read, even if it was replaced
+/// meanwhile.
 fn read(path: &Path, most: u64) -> Result<(Vec<u8>, Metadata)> {
-    // Before it is opened: to open a pipe waits for who writes to it.
+    // Before it is opened: opening a named pipe would block.
     let before = path.symlink_metadata().map_err(|e| unreadable(path, e))?;
     regular(path, &before)?;
     let file = ctx_disk::open(path).map_err(|e| unreadable(path, e))?;
@@ -125,7 +126,7 @@ fn read(path: &Path, most: u64) -> Result<(Vec<u8>, Metadata)> {
         return Err(Error::new(ErrorKind::InvalidInput, "the file is too large")
             .with("path", path.display())
             .with("most", format!("{most} bytes"))
-            .hint("check that it is what the engine's maker meant to ship"));
+            .hint("check that it is the file that the engine's author shipped"));
     }
     Ok((bytes, metadata))
 }
@@ -134,7 +135,7 @@ fn regular(path: &Path, metadata: &Metadata) -> Result<()> {
     if metadata.is_file() {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::InvalidInput, "this is no regular file")
+    Err(Error::new(ErrorKind::InvalidInput, "not a regular file")
         .with("path", path.display())
         .hint("put the file itself there"))
 }
@@ -142,21 +143,21 @@ fn regular(path: &Path, metadata: &Metadata) -> Result<()> {
 pub(super) fn unreadable(path: &Path, error: io::Error) -> Error {
     let (kind, what, hint) = match error.kind() {
         io::ErrorKind::NotFound => {
-            (ErrorKind::NotFound, "a file is missing", "put it there, or install the engine anew")
+            (ErrorKind::NotFound, "a file is missing", "restore it, or reinstall the engine")
         }
-        _ => (ErrorKind::Io, "a file cannot be read", "check that you may read it"),
+        _ => (ErrorKind::Io, "a file cannot be read", "check that it is readable"),
     };
     Error::new(kind, what).with("path", path.display()).hint(hint).source(error)
 }
 
-/// By what a file is known again: which it is, how large, and when it was last changed.
+/// Identifies a file and its state: inode, size, and time of the last change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     path: PathBuf,
     bytes: u64,
     modified: Option<SystemTime>,
-    /// Device, file number, and time of the last change of either content or rights, which no
-    /// program can set back.
+    /// Device, inode, and time of the last change of content or permissions, which programs cannot
+    /// set back.
     #[cfg(unix)]
     identity: (u64, u64, i64, i64),
 }
@@ -185,6 +186,6 @@ impl Stamp {
         }
         Err(Error::new(ErrorKind::Conflict, "the engine's file changed since it was checked")
             .with("path", self.path.display())
-            .hint("start again, so that what is there now is checked"))
+            .hint("restart, so that the new file is checked"))
     }
 }

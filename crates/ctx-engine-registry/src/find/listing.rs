@@ -1,4 +1,4 @@
-//! Every engine that is installed.
+//! Listing all installed engines.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,37 +6,37 @@ use std::path::{Path, PathBuf};
 use ctx_core::Result;
 
 use super::search::{is_absent, is_looked_into};
-use super::{Found, Outcome, PlaceKind, Search, Trace, verify};
+use super::{FolderKind, FoundEngine, Search, SearchOutcome, SearchTrace, verify};
 use crate::EngineName;
 
-/// What is installed, and where it was looked for.
+/// The installed engines, and the places searched.
 #[derive(Debug, Default)]
-pub struct Listing {
-    /// The engines, by name. Those that another of the same name comes before are not among them.
-    pub engines: Vec<Listed>,
+pub struct EngineListing {
+    /// The engines, by name. Engines shadowed by an earlier one of the same name are omitted.
+    pub engines: Vec<ListedEngine>,
     /// Every folder, and every manifest in it.
-    pub trace: Trace,
+    pub trace: SearchTrace,
 }
 
 /// An engine that is installed.
 #[derive(Debug)]
-pub struct Listed {
-    /// Its name, by the name of its manifest.
+pub struct ListedEngine {
+    /// Its name, from the file name of its manifest.
     pub name: EngineName,
-    /// Its manifest.
+    /// The path of its manifest.
     pub manifest_path: PathBuf,
-    /// Where that is.
-    pub place: PlaceKind,
-    /// The engine, or why it is refused.
-    pub found: Result<Found>,
+    /// The place of the manifest.
+    pub place: FolderKind,
+    /// The engine, or why it is rejected.
+    pub found: Result<FoundEngine>,
 }
 
 impl Search {
-    /// Every engine in every place.
+    /// Lists the engines of all places.
     #[must_use]
-    pub fn list(&self) -> Listing {
-        let mut trace = Trace::default();
-        let mut engines: BTreeMap<EngineName, Listed> = BTreeMap::new();
+    pub fn list(&self) -> EngineListing {
+        let mut trace = SearchTrace::default();
+        let mut engines: BTreeMap<EngineName, ListedEngine> = BTreeMap::new();
         for (kind, folder) in self.places() {
             if !is_looked_into(*kind, folder, &mut trace) {
                 continue;
@@ -51,43 +51,47 @@ impl Search {
                     }
                 };
                 if let Some(first) = engines.get(&name) {
-                    let reason = format!("{} comes first", first.manifest_path.display());
+                    let reason = format!("shadowed by {}", first.manifest_path.display());
                     trace.pass_over(*kind, &manifest, reason);
                     continue;
                 }
                 let found = verify::verify(*kind, &manifest);
                 match &found {
-                    Ok(_) => trace.add(*kind, &manifest, Outcome::Found),
+                    Ok(_) => trace.add(*kind, &manifest, SearchOutcome::Found),
                     Err(error) => trace.refuse(*kind, &manifest, error),
                 }
-                let listed =
-                    Listed { name: name.clone(), manifest_path: manifest, place: *kind, found };
+                let listed = ListedEngine {
+                    name: name.clone(),
+                    manifest_path: manifest,
+                    place: *kind,
+                    found,
+                };
                 engines.insert(name, listed);
             }
         }
-        Listing { engines: engines.into_values().collect(), trace }
+        EngineListing { engines: engines.into_values().collect(), trace }
     }
 }
 
-/// The manifests of a folder, in the order in which they decide: those that lie in it first.
-fn manifests(kind: PlaceKind, folder: &Path, trace: &mut Trace) -> Vec<PathBuf> {
+/// Returns the manifests of a folder in order of precedence: those directly in it first.
+fn manifests(kind: FolderKind, folder: &Path, trace: &mut SearchTrace) -> Vec<PathBuf> {
     let items = match std::fs::read_dir(folder) {
         Ok(items) => items,
         Err(e) if is_absent(&e) => {
-            trace.add(kind, folder, Outcome::Absent);
+            trace.add(kind, folder, SearchOutcome::Absent);
             return Vec::new();
         }
         Err(e) => {
-            trace.pass_over(kind, folder, format!("it cannot be looked into: {e}"));
+            trace.pass_over(kind, folder, format!("cannot read the folder: {e}"));
             return Vec::new();
         }
     };
-    trace.add(kind, folder, Outcome::Searched);
+    trace.add(kind, folder, SearchOutcome::Searched);
     let (mut beside, mut below) = (Vec::new(), Vec::new());
     for path in items.filter_map(|item| Some(item.ok()?.path())) {
         if path.is_dir() {
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-            // An engine that is just being put there.
+            // An engine that is being installed.
             if name.starts_with('.') {
                 continue;
             }
@@ -101,7 +105,7 @@ fn manifests(kind: PlaceKind, folder: &Path, trace: &mut Trace) -> Vec<PathBuf> 
     for manifest in below {
         match manifest.symlink_metadata() {
             Ok(_) => beside.push(manifest),
-            Err(_) => trace.add(kind, &manifest, Outcome::Absent),
+            Err(_) => trace.add(kind, &manifest, SearchOutcome::Absent),
         }
     }
     beside

@@ -1,4 +1,4 @@
-//! What a file is: read only, nothing of it runs.
+//! Determines the kind of a file by reading it; nothing of it runs.
 
 use std::env::consts::{ARCH, OS};
 
@@ -8,26 +8,26 @@ use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
 use object::{Architecture, BinaryFormat, NameOrOrdinal, Object, ObjectKind, ObjectSegment};
 use serde::{Deserialize, Serialize};
 
-/// What a file that holds an engine is.
+/// The kind of a file that contains an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FileKind {
-    /// A library with the entry of an engine.
+    /// A library with the entry point of an engine.
     Library,
     /// A program of this platform.
     Program,
-    /// A script that says what runs it.
+    /// A script that names its interpreter.
     Script,
 }
 
-/// What a file is, by its bytes: a library that can be loaded here and exports the entry of an
-/// engine, or something that can be run here. A library without the entry is told from a program
-/// by its `name`.
+/// Determines the kind of a file from its bytes: a library that can be loaded here and exports the
+/// entry point of an engine, or something that can be run here. A library without the entry point
+/// is distinguished from a program by its `name`.
 ///
 /// # Errors
 ///
-/// `Corrupt`, for a file that is neither, or is not all there; `Capability`, for one of another
-/// platform; `Contract`, for a library without the entry.
+/// `Corrupt`, for a file that is neither, or is incomplete; `Capability`, for one of another
+/// platform; `Contract`, for a library without the entry point.
 pub fn kind_of(name: &str, bytes: &[u8]) -> Result<FileKind> {
     let named_library = [".so", ".dylib", ".dll"].iter().any(|ending| name.ends_with(ending));
     if bytes.starts_with(b"#!") && !named_library {
@@ -40,22 +40,25 @@ pub fn kind_of(name: &str, bytes: &[u8]) -> Result<FileKind> {
     Ok(if exports_entry(&file) { FileKind::Library } else { FileKind::Program })
 }
 
-/// Refuses what is no library of an engine that could be loaded here.
+/// Rejects everything but a library of an engine that can be loaded here.
 pub(super) fn library(bytes: &[u8]) -> Result<()> {
     let file = of_this_platform(bytes)?;
     if file.kind() != ObjectKind::Dynamic {
-        return Err(Error::new(ErrorKind::Corrupt, "this is no dynamic library")
+        return Err(Error::new(ErrorKind::Corrupt, "not a dynamic library")
             .with("is", format!("{:?}", file.kind()).to_lowercase())
             .hint("build it as one: crate-type = [\"cdylib\"], or cc -shared"));
     }
     if !exports_entry(&file) {
-        return Err(Error::new(ErrorKind::Contract, format!("the library exports no {ENTRY}"))
-            .hint("it is no ctx engine, or the symbol is hidden: see ctx_engine.h"));
+        return Err(Error::new(
+            ErrorKind::Contract,
+            format!("the library does not export {ENTRY}"),
+        )
+        .hint("it is not a ctx engine, or the symbol is hidden: see ctx_engine.h"));
     }
     Ok(())
 }
 
-/// Refuses what could not be run here by itself.
+/// Rejects everything that cannot be run here directly.
 pub(super) fn program(bytes: &[u8]) -> Result<()> {
     if bytes.starts_with(b"#!") {
         return Ok(());
@@ -63,9 +66,9 @@ pub(super) fn program(bytes: &[u8]) -> Result<()> {
     let file = of_this_platform(bytes)?;
     match file.kind() {
         ObjectKind::Executable | ObjectKind::Dynamic => Ok(()),
-        kind => Err(Error::new(ErrorKind::Corrupt, "this is no program")
+        kind => Err(Error::new(ErrorKind::Corrupt, "not a program")
             .with("is", format!("{kind:?}").to_lowercase())
-            .hint("name the linked program, not a part of it")),
+            .hint("use the linked program, not an object file")),
     }
 }
 
@@ -76,14 +79,14 @@ fn of_this_platform(bytes: &[u8]) -> Result<object::File<'_>> {
     if (system, architecture.as_str()) != (system_of_host(), ARCH) {
         return Err(other_platform(&format!("{system}-{architecture}")));
     }
-    // Headers come first: of a file that was cut off they may well be there.
+    // The headers come first, so a truncated file may still have them.
     if file.segments().any(|segment| segment.data().is_err()) {
-        return Err(damaged("it ends before its last segment"));
+        return Err(damaged("the file is truncated"));
     }
     Ok(file)
 }
 
-/// The object file, or the one for this machine of those that a macOS file may hold.
+/// Returns the object file, or from a macOS universal file the one for this machine.
 fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
     let of = |bytes| object::File::parse(bytes).map_err(|e| damaged(&e.to_string()));
     match object::FileKind::parse(bytes) {
@@ -96,7 +99,7 @@ fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
             of(slice_for_host(fat.arches(), bytes)?)
         }
         Ok(_) => of(bytes),
-        Err(_) => Err(Error::new(ErrorKind::Corrupt, "this is no library and no program")
+        Err(_) => Err(Error::new(ErrorKind::Corrupt, "neither a library nor a program")
             .with("begins with", beginning(bytes))
             .hint("a script needs a line `#!` at its top, or `interpreter` in the manifest")),
     }
@@ -112,7 +115,7 @@ fn slice_for_host<'d, A: FatArch>(arches: &[A], bytes: &'d [u8]) -> Result<&'d [
 }
 
 fn exports_entry(file: &object::File<'_>) -> bool {
-    // Names of C have an underscore before them on macOS.
+    // On macOS, C symbols have a leading underscore.
     let underscored = file.format() == BinaryFormat::MachO;
     let is_entry = |name: NameOrOrdinal<&[u8]>| {
         let NameOrOrdinal::Name(name) = name else { return false };
@@ -123,7 +126,7 @@ fn exports_entry(file: &object::File<'_>) -> bool {
     exports.map_while(object::Result::ok).any(|export| is_entry(export.name()))
 }
 
-/// The system whose files are of a format. The many Unixes that have ELF are not told apart.
+/// Returns the system of a file format. The Unix systems that use ELF are not distinguished.
 fn system_of(format: BinaryFormat) -> &'static str {
     match format {
         BinaryFormat::Elf if !matches!(OS, "macos" | "ios" | "windows") => OS,
@@ -152,16 +155,16 @@ fn other_platform(is_for: &str) -> Error {
     Error::new(ErrorKind::Capability, "the file is for another platform")
         .with("is for", is_for)
         .with("this is", format!("{OS}-{ARCH}"))
-        .hint("take a release of the engine for this platform, or build it here")
+        .hint("use a release of the engine for this platform, or build it here")
 }
 
 fn damaged(why: &str) -> Error {
     Error::new(ErrorKind::Corrupt, "the file is damaged")
         .with("because", why)
-        .hint("it may be cut off: install the engine anew")
+        .hint("it may be truncated: reinstall the engine")
 }
 
-/// The first bytes, for people.
+/// Returns the first bytes, for people.
 fn beginning(bytes: &[u8]) -> String {
     const SHOWN: usize = 16;
     format!("\"{}\"", bytes[..bytes.len().min(SHOWN)].escape_ascii())

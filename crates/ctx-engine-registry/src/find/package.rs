@@ -1,4 +1,4 @@
-//! An engine that is to be installed: its file and its manifest, read and checked where they are.
+//! An engine to be installed: its file and its manifest, read and checked in place.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,56 +13,56 @@ use super::verify::{check_hash, check_name};
 use crate::manifest::{MANIFEST_VERSION, Manifest, PlatformFile, this_platform};
 use crate::{EngineName, Slot};
 
-/// An engine that is to be installed.
+/// An engine to be installed.
 #[derive(Clone, Debug)]
 pub struct Package {
-    /// Its manifest: the one it came with, or one made for it.
+    /// Its manifest: the original one, or a generated one.
     pub manifest: Manifest,
-    /// Whether it came with one.
+    /// Whether it had a manifest.
     pub has_manifest: bool,
-    /// What its file is.
+    /// The kind of its file.
     pub kind: FileKind,
-    /// Where its file is now.
+    /// The current path of its file.
     pub path: PathBuf,
     bytes: Vec<u8>,
 }
 
 impl Package {
-    /// Reads a folder with a manifest, a library, a program or a script. Nothing of it runs. What
-    /// others can write to is taken as well: who installs it says that it is to be trusted as it is
-    /// now. `name` is for a file; without one, it is made of the file's own.
+    /// Reads a folder with a manifest, a library, a program or a script. Nothing of it runs. Files
+    /// that others can write to are accepted as well: by installing it, the user trusts its current
+    /// contents. `name` is for a file; without one, it is derived from the file name.
     ///
     /// # Errors
     ///
-    /// As [`Search::find`](super::Search::find); `InvalidInput` for a name that cannot be one, for
-    /// one given to a folder, and for a folder with no manifest or several.
+    /// As [`Search::find`](super::Search::find); `InvalidInput` for an invalid name, for a name
+    /// given with a folder, and for a folder with no manifest or several.
     pub fn read(path: &Path, name: Option<&str>) -> Result<Self> {
         let path = path.canonicalize().map_err(|e| unreadable(path, e))?;
         match path.is_dir() {
             true if name.is_some() => {
-                Err(Error::new(ErrorKind::InvalidInput, "a manifest names its engine itself")
+                Err(Error::new(ErrorKind::InvalidInput, "the name is set by the manifest")
                     .with("path", path.display())
-                    .hint("leave the name out, or name the engine's file instead of its folder"))
+                    .hint("omit the name, or give the engine's file instead of its folder"))
             }
             true => of_folder(&path),
             false => of_file(&path, name),
         }
     }
 
-    /// The SHA-256 of its file.
+    /// Returns the SHA-256 of its file.
     #[must_use]
     pub fn sha256(&self) -> String {
         sha256_of(&self.bytes)
     }
 
-    /// The name of its file.
+    /// Returns the name of its file.
     #[must_use]
     pub fn file_name(&self) -> &str {
         self.manifest.file().map_or("", PlatformFile::name)
     }
 
-    /// Writes file and manifest into a folder that is there and empty. Only its owner can read or
-    /// write them. The bytes are those that were checked.
+    /// Writes file and manifest into an existing, empty folder. Only its owner can read or write
+    /// them. The bytes are those that were checked.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     written.map_err(|e| {
         Error::new(ErrorKind::Io, "the engine cannot be written")
             .with("path", path.display())
-            .hint("check that there is room, and that you may write there")
+            .hint("check the free space and the write permission")
             .source(e)
     })
 }
@@ -121,7 +121,7 @@ fn of_folder(folder: &Path) -> Result<Package> {
     Ok(Package { manifest, has_manifest: true, kind, path: file, bytes })
 }
 
-/// The manifest of a folder: the one with the folder's name, or the only one.
+/// Returns the manifest of a folder: the one with the folder's name, or the only one.
 fn manifest_in(folder: &Path) -> Result<PathBuf> {
     let own = folder.file_name().map(|name| {
         let mut name = name.to_owned();
@@ -141,11 +141,11 @@ fn manifest_in(folder: &Path) -> Result<PathBuf> {
         (Some(only), true) => Ok(only),
         (None, _) => Err(Error::new(ErrorKind::NotFound, "the folder has no manifest NAME.toml")
             .with("path", folder.display())
-            .hint("name the library or the program itself: a manifest is made for it")),
+            .hint("give the library or the program itself: a manifest is generated for it")),
         (Some(_), false) => {
             Err(Error::new(ErrorKind::InvalidInput, "the folder has more than one .toml file")
                 .with("path", folder.display())
-                .hint("give the folder the name of the manifest that is meant"))
+                .hint("name the folder like the manifest to use"))
         }
     }
 }
@@ -160,7 +160,7 @@ fn of_file(path: &Path, name: Option<&str>) -> Result<Package> {
     let name = match name {
         Some(name) => EngineName::new(name)?,
         None => EngineName::new(name_of(file_name)).map_err(|error| {
-            let name = "give it a name with --name: the id that the engine says in its `hello`";
+            let name = "set a name with --name: the id that the engine returns from `hello`";
             Error::new(ErrorKind::InvalidInput, error.to_string()).hint(name)
         })?,
     };
@@ -186,12 +186,12 @@ fn of_file(path: &Path, name: Option<&str>) -> Result<Package> {
         base: None,
         platform: BTreeMap::from([(platform, entry)]),
     };
-    // What is written has to be read again: a file may have a name that no manifest may say.
+    // What is written must be readable again: a file may have a name that manifests do not allow.
     manifest.to_toml().map_err(|e| e.with("path", path.display()))?;
     Ok(Package { manifest, has_manifest: false, kind, path: path.to_owned(), bytes })
 }
 
-/// `libsliding_window.so` as `sliding-window`.
+/// Derives a name: `libsliding_window.so` becomes `sliding-window`.
 fn name_of(file_name: &str) -> String {
     let stem = file_name.split('.').next().unwrap_or_default();
     let stem = match file_name.contains(".so") || file_name.ends_with(".dylib") {
@@ -215,7 +215,8 @@ mod tests {
         let (from, to) = (tempfile::TempDir::new().unwrap(), tempfile::TempDir::new().unwrap());
         let library = from.path().join("libMy_window.so");
         fs::write(&library, compiled(WITH_ENTRY)).unwrap();
-        // Who installs it trusts what it is now; where it goes, nobody else can write.
+        // The user who installs it trusts its current contents; in the target folder only the user
+        // can write.
         fs::set_permissions(&library, fs::Permissions::from_mode(0o666)).unwrap();
         let package = Package::read(&library, None).unwrap();
         assert_eq!((package.kind, package.has_manifest), (FileKind::Library, false));
@@ -226,7 +227,7 @@ mod tests {
         package.write_into(&engine).unwrap();
         let found = Search::default().with_list(to.path().as_os_str()).find("my-window").unwrap();
         assert_eq!(found.manifest, package.manifest);
-        // What was installed can be installed from there.
+        // An installed engine can be installed again from its folder.
         let again = Package::read(&engine, None).unwrap();
         assert!(again.has_manifest);
         assert_eq!(again.sha256(), package.sha256());
@@ -239,7 +240,7 @@ mod tests {
         let read = || Package::read(folder.path(), None).unwrap_err();
         assert_eq!(read().kind(), ErrorKind::NotFound);
         fs::write(folder.path().join("a.toml"), "").unwrap();
-        assert!(read().to_string().contains("the manifest is wrong"));
+        assert!(read().to_string().contains("invalid manifest:"));
         fs::write(folder.path().join("b.toml"), "").unwrap();
         assert!(read().to_string().contains("more than one"));
         assert!(read().hint_text().is_some());

@@ -1,4 +1,4 @@
-//! The places, in their order, and looking for one engine in them.
+//! The places, in search order, and searching them for one engine.
 
 use std::ffi::OsStr;
 use std::io;
@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use ctx_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{Found, Trace, verify};
-use crate::find::Outcome;
+use super::{FoundEngine, SearchTrace, verify};
+use crate::find::SearchOutcome;
 use crate::{EngineName, Slot};
 
-/// The variable that lists folders to be looked into first.
+/// The variable that lists folders to search first.
 const PATH_VARIABLE: &str = "CTX_ENGINE_PATH";
 
-/// What kind of place an engine comes from.
+/// The kind of folder that an engine is found in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum PlaceKind {
+pub enum FolderKind {
     /// A folder of `$CTX_ENGINE_PATH`.
     Variable,
     /// `engines` in ctx's home.
@@ -26,8 +26,8 @@ pub enum PlaceKind {
     System,
 }
 
-impl PlaceKind {
-    /// For people.
+impl FolderKind {
+    /// Returns its name, for people.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl PlaceKind {
     }
 }
 
-/// The places where engines are looked for.
+/// The places searched for engines.
 ///
 /// # Example
 ///
@@ -52,11 +52,11 @@ impl PlaceKind {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
-    places: Vec<(PlaceKind, PathBuf)>,
+    places: Vec<(FolderKind, PathBuf)>,
 }
 
 impl Search {
-    /// The places that the environment names. Nothing is looked into yet.
+    /// Returns the places of the environment. Nothing is searched yet.
     #[must_use]
     pub fn from_env() -> Self {
         let home = std::env::var_os("CTX_HOME").filter(|home| !home.is_empty());
@@ -74,54 +74,54 @@ impl Search {
         }
     }
 
-    /// Then the folders of a list, as `$CTX_ENGINE_PATH` has it.
+    /// Appends the folders of a list in the format of `$CTX_ENGINE_PATH`.
     #[must_use]
     pub fn with_list(mut self, list: &OsStr) -> Self {
         let folders = std::env::split_paths(list).filter(|folder| !folder.as_os_str().is_empty());
-        self.places.extend(folders.map(|folder| (PlaceKind::Variable, folder)));
+        self.places.extend(folders.map(|folder| (FolderKind::Variable, folder)));
         self
     }
 
-    /// Then `engines` in ctx's home.
+    /// Appends `engines` in ctx's home.
     #[must_use]
     pub fn with_user(mut self, home: impl AsRef<Path>) -> Self {
-        self.places.push((PlaceKind::User, home.as_ref().join("engines")));
+        self.places.push((FolderKind::User, home.as_ref().join("engines")));
         self
     }
 
-    /// Then the system's folders.
+    /// Appends the system's folders.
     #[must_use]
     pub fn with_system(mut self) -> Self {
         if cfg!(unix) {
             let folders = ["/usr/local/lib/ctx/engines", "/usr/lib/ctx/engines"];
-            self.places.extend(folders.map(|folder| (PlaceKind::System, PathBuf::from(folder))));
+            self.places.extend(folders.map(|folder| (FolderKind::System, PathBuf::from(folder))));
         }
         self
     }
 
-    /// The folders, in their order.
+    /// Returns the folders, in search order.
     #[must_use]
-    pub fn places(&self) -> &[(PlaceKind, PathBuf)] {
+    pub fn places(&self) -> &[(FolderKind, PathBuf)] {
         &self.places
     }
 
-    /// The engine of that name that fills the slot `contextEngine`.
+    /// Finds the engine of that name for the slot `contextEngine`.
     ///
     /// # Errors
     ///
-    /// `NotFound`, if no place has it; else why the first that has it was refused.
-    pub fn find(&self, name: &str) -> Result<Found> {
+    /// `NotFound`, if it is in no place; else why the first match was rejected.
+    pub fn find(&self, name: &str) -> Result<FoundEngine> {
         self.find_traced(name).0
     }
 
-    /// As [`Search::find`], with every path tried.
-    pub fn find_traced(&self, name: &str) -> (Result<Found>, Trace) {
-        let mut trace = Trace::default();
+    /// As [`Search::find`], with all paths tried.
+    pub fn find_traced(&self, name: &str) -> (Result<FoundEngine>, SearchTrace) {
+        let mut trace = SearchTrace::default();
         let found = EngineName::new(name).and_then(|name| self.look_for(&name, &mut trace));
         (found, trace)
     }
 
-    fn look_for(&self, name: &EngineName, trace: &mut Trace) -> Result<Found> {
+    fn look_for(&self, name: &EngineName, trace: &mut SearchTrace) -> Result<FoundEngine> {
         for (kind, folder) in &self.places {
             if !is_looked_into(*kind, folder, trace) {
                 continue;
@@ -130,17 +130,17 @@ impl Search {
                 match manifest.symlink_metadata() {
                     Ok(_) => {}
                     Err(e) if is_absent(&e) => {
-                        trace.add(*kind, &manifest, Outcome::Absent);
+                        trace.add(*kind, &manifest, SearchOutcome::Absent);
                         continue;
                     }
                     Err(e) => {
-                        trace.pass_over(*kind, &manifest, format!("it cannot be looked at: {e}"));
+                        trace.pass_over(*kind, &manifest, format!("cannot access it: {e}"));
                         continue;
                     }
                 }
                 let found = verify::verify(*kind, &manifest).and_then(of_slot);
                 match &found {
-                    Ok(_) => trace.add(*kind, &manifest, Outcome::Found),
+                    Ok(_) => trace.add(*kind, &manifest, SearchOutcome::Found),
                     Err(error) => trace.refuse(*kind, &manifest, error),
                 }
                 return found;
@@ -151,12 +151,12 @@ impl Search {
     }
 }
 
-/// Whether a place may be looked into; the trace says why not.
-pub(super) fn is_looked_into(kind: PlaceKind, folder: &Path, trace: &mut Trace) -> bool {
+/// Whether a place may be searched; the trace records why not.
+pub(super) fn is_looked_into(kind: FolderKind, folder: &Path, trace: &mut SearchTrace) -> bool {
     let reason = if !folder.is_absolute() {
-        "it is no absolute path: what is looked into must not depend on the working directory"
+        "not an absolute path: the search must not depend on the working directory"
     } else if folder.metadata().is_ok_and(|metadata| !metadata.is_dir()) {
-        "it is no folder"
+        "not a folder"
     } else {
         return true;
     };
@@ -164,18 +164,18 @@ pub(super) fn is_looked_into(kind: PlaceKind, folder: &Path, trace: &mut Trace) 
     false
 }
 
-/// The manifests that a folder may have for an engine, in their order.
+/// Returns the paths of an engine's manifest in a folder, in search order.
 fn candidates(folder: &Path, name: &EngineName) -> [PathBuf; 2] {
     let file = format!("{name}.toml");
     [folder.join(&file), folder.join(name.as_str()).join(&file)]
 }
 
-/// Whether there is nothing at a path, rather than something that cannot be seen.
+/// Whether a path does not exist, as opposed to being unreadable.
 pub(super) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn of_slot(found: Found) -> Result<Found> {
+fn of_slot(found: FoundEngine) -> Result<FoundEngine> {
     if found.manifest.slot == Slot::ContextEngine {
         return Ok(found);
     }

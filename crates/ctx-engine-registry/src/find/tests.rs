@@ -1,4 +1,4 @@
-//! Engines that are found, and those that are refused before any of their code runs.
+//! Engines that are found, and engines that are rejected before any of their code runs.
 #![cfg(unix)]
 
 use std::fs::{self, Permissions};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::manifest::this_platform;
 
-/// A folder to be searched, with `demo` in it: a script, found and sound.
+/// A folder to search, with the valid script engine `demo` in it.
 struct Room {
     folder: TempDir,
 }
@@ -43,7 +43,7 @@ impl Room {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
     }
 
-    /// Writes a manifest whose platform table says `file`, with the hash of `bytes`.
+    /// Writes a manifest whose platform table names `file`, with the hash of `bytes`.
     fn describe(&self, at: &str, name: &str, file: &str, bytes: &[u8]) {
         let hash = sha256_of(bytes);
         let text = format!(
@@ -54,7 +54,7 @@ impl Room {
         self.put(at, text.as_bytes(), 0o644);
     }
 
-    /// Puts a library of those bytes in the place of the script.
+    /// Replaces the script by a library of those bytes.
     fn library(&self, bytes: &[u8]) {
         self.put("libdemo.so", bytes, 0o644);
         self.describe("demo.toml", "demo", "library = \"libdemo.so\"", bytes);
@@ -71,7 +71,7 @@ impl Room {
     }
 }
 
-/// A library made by the system's C compiler.
+/// Compiles a library with the system's C compiler.
 pub(super) fn compiled(source: &str) -> Vec<u8> {
     let folder = TempDir::new().unwrap();
     let (from, to) = (folder.path().join("a.c"), folder.path().join("a.so"));
@@ -83,7 +83,7 @@ pub(super) fn compiled(source: &str) -> Vec<u8> {
 
 pub(super) const WITH_ENTRY: &str = "const void *ctx_engine_v1(void) { return 0; }";
 
-/// The header of an ELF library for 64-bit machines, and nothing behind it.
+/// Returns the header of an ELF library for 64-bit machines, with nothing after it.
 fn elf_header(machine: u16, bits: u8) -> Vec<u8> {
     let mut header = vec![0; 64];
     header[..7].copy_from_slice(&[0x7f, b'E', b'L', b'F', bits, 1, 1]);
@@ -102,8 +102,8 @@ fn a_script_with_its_manifest_is_found() {
     let program = room.path("demo").canonicalize().unwrap();
     assert_eq!(found.path(), program);
     assert_eq!(found.file, EngineFile::Command { program, args: Vec::new() });
-    assert_eq!(found.carried_by(Trust::InProcess), CarriedBy::Process);
-    assert_eq!(found.place, PlaceKind::Variable);
+    assert_eq!(found.transport(Trust::InProcess), TransportKind::Process);
+    assert_eq!(found.place, FolderKind::Variable);
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn a_library_is_found_and_runs_apart_unless_it_is_trusted() {
     room.library(&compiled(WITH_ENTRY));
     let found = room.search().find("demo").unwrap();
     assert!(matches!(&found.file, EngineFile::Library(path) if path.ends_with("libdemo.so")));
-    assert_eq!(found.carried_by(Trust::default()), CarriedBy::Process);
-    assert_eq!(found.carried_by(Trust::InProcess), CarriedBy::Dylib);
+    assert_eq!(found.transport(Trust::default()), TransportKind::Process);
+    assert_eq!(found.transport(Trust::InProcess), TransportKind::Dylib);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn an_interpreter_is_looked_for_in_path_and_gets_the_script_first() {
         room.describe("demo.toml", "demo", &file, SCRIPT);
     };
     by("sh");
-    // What an interpreter reads need not be executable.
+    // A file run by an interpreter need not be executable.
     fs::set_permissions(room.path("demo"), Permissions::from_mode(0o644)).unwrap();
     let EngineFile::Command { program, args } = room.search().find("demo").unwrap().file else {
         panic!("it is a command")
@@ -140,26 +140,30 @@ fn a_bad_library_is_refused_with_the_reason() {
     let whole = compiled(WITH_ENTRY);
     let other = if std::env::consts::ARCH == "aarch64" { 62 } else { 183 };
     for (bytes, kind, words) in [
-        (b"int main() {}\n".to_vec(), ErrorKind::Corrupt, "no library and no program"),
-        (SCRIPT.to_vec(), ErrorKind::Corrupt, "no library and no program"),
-        (Vec::new(), ErrorKind::Corrupt, "no library and no program"),
+        (b"int main() {}\n".to_vec(), ErrorKind::Corrupt, "neither a library nor a program"),
+        (SCRIPT.to_vec(), ErrorKind::Corrupt, "neither a library nor a program"),
+        (Vec::new(), ErrorKind::Corrupt, "neither a library nor a program"),
         (elf_header(other, 2), ErrorKind::Capability, "for another platform"),
         (elf_header(3, 1), ErrorKind::Capability, "for another platform"),
         (whole[..whole.len() / 2].to_vec(), ErrorKind::Corrupt, "damaged"),
         (whole[..40].to_vec(), ErrorKind::Corrupt, "damaged"),
-        (compiled("int other(void) { return 0; }"), ErrorKind::Contract, "no ctx_engine_v1"),
+        (
+            compiled("int other(void) { return 0; }"),
+            ErrorKind::Contract,
+            "does not export ctx_engine_v1",
+        ),
         (
             compiled(
                 "static int ctx_engine_v1(void) { return 0; } void *f(void) { return ctx_engine_v1; }",
             ),
             ErrorKind::Contract,
-            "no ctx_engine_v1",
+            "does not export ctx_engine_v1",
         ),
         // Undefined, as in a library that only calls it.
         (
             compiled("extern int ctx_engine_v1(void); int f(void) { return ctx_engine_v1(); }"),
             ErrorKind::Contract,
-            "no ctx_engine_v1",
+            "does not export ctx_engine_v1",
         ),
     ] {
         let room = Room::new();
@@ -179,7 +183,7 @@ fn no_cut_and_no_flipped_byte_of_a_library_does_any_harm() {
         assert!(cut.is_err() || at > whole.len() / 2, "cut at {at}: {cut:?}");
         let mut flipped = whole.clone();
         flipped[at] ^= 0xff;
-        // Some bytes do not matter; what counts is that looking at them ends.
+        // Some flipped bytes do not matter; the test is that parsing terminates.
         drop(kind_of("a.so", &flipped));
     }
 }
@@ -215,8 +219,8 @@ fn a_place_that_is_no_folder_is_passed_over_as_such() {
     let search = Search::default().with_list(room.path("demo").as_os_str());
     for trace in [search.list().trace, search.find_traced("demo").1] {
         let [step] = &trace.steps[..] else { panic!("{trace:?}") };
-        assert_eq!(step.outcome, Outcome::PassedOver);
-        assert_eq!(step.reason.as_deref(), Some("it is no folder"));
+        assert_eq!(step.outcome, SearchOutcome::PassedOver);
+        assert_eq!(step.reason.as_deref(), Some("not a folder"));
     }
 }
 
@@ -231,7 +235,7 @@ fn what_others_can_write_to_is_refused() {
             assert!(error.hint_text().unwrap().contains("chmod go-w"));
         }
     }
-    // Somebody could put another folder in its place.
+    // Other users could replace the folder.
     let room = Room::new();
     room.put("inner/demo", SCRIPT, 0o755);
     room.describe("inner/demo.toml", "demo", "command = \"demo\"", SCRIPT);
@@ -262,22 +266,24 @@ fn links_out_of_the_folder_are_refused_and_those_inside_are_followed() {
 fn only_a_regular_file_with_the_right_name_and_rights_is_taken() {
     let room = Room::new();
     fs::set_permissions(room.path("demo"), Permissions::from_mode(0o644)).unwrap();
-    assert!(room.refused().to_string().contains("may not be run"));
+    assert!(room.refused().to_string().contains("the program is not executable"));
+    fs::set_permissions(room.path("demo"), Permissions::from_mode(0o4755)).unwrap();
+    assert!(room.refused().to_string().contains("set-user-ID"));
     fs::remove_file(room.path("demo")).unwrap();
     assert_eq!(room.refused().kind(), ErrorKind::NotFound);
     fs::create_dir(room.path("demo")).unwrap();
-    assert!(room.refused().to_string().contains("no regular file"));
-    // Opening a pipe would wait for ever.
+    assert!(room.refused().to_string().contains("not a regular file"));
+    // Opening a named pipe would block.
     fs::remove_file(room.path("demo.toml")).unwrap();
     assert!(Command::new("mkfifo").arg(room.path("demo.toml")).status().unwrap().success());
-    assert!(room.refused().to_string().contains("no regular file"));
+    assert!(room.refused().to_string().contains("not a regular file"));
     fs::remove_file(room.path("demo.toml")).unwrap();
     room.describe("demo.toml", "other", "command = \"demo\"", SCRIPT);
     assert!(room.refused().to_string().contains("'other'"));
     room.put("demo.toml", &[b'#'; 70_000], 0o644);
     assert!(room.refused().to_string().contains("too large"));
     room.put("demo.toml", b"\xff\xfe", 0o644);
-    assert!(room.refused().to_string().contains("no text"));
+    assert!(room.refused().to_string().contains("not UTF-8 text"));
 }
 
 #[test]
@@ -285,7 +291,7 @@ fn a_file_that_changes_after_the_check_is_noticed() {
     let room = Room::new();
     let found = room.search().find("demo").unwrap();
     assert!(found.check_unchanged().is_ok());
-    // As an attacker would: other content of the same size, moved into place.
+    // As an attacker would: other content of the same size, renamed into place.
     room.put("new", b"#!/bin/sh\nexit 9\n", 0o755);
     fs::rename(room.path("new"), room.path("demo")).unwrap();
     assert_eq!(found.check_unchanged().unwrap_err().kind(), ErrorKind::Conflict);
@@ -305,13 +311,13 @@ fn the_first_that_is_there_decides_and_the_trace_tells_the_way() {
         second.folder.path(),
     ]);
     let search = Search::default().with_list(&list.unwrap()).with_user("relative-home");
-    let outcomes = |trace: &Trace| trace.steps.iter().map(|s| s.outcome).collect::<Vec<_>>();
-    use Outcome::*;
+    let outcomes = |trace: &SearchTrace| trace.steps.iter().map(|s| s.outcome).collect::<Vec<_>>();
+    use SearchOutcome::*;
     let (found, trace) = search.find_traced("demo");
     assert_eq!(found.unwrap().manifest_path, second.path("demo.toml"));
     assert_eq!(outcomes(&trace), [PassedOver, Absent, Absent, Absent, Absent, Found]);
     assert!(trace.steps[0].reason.as_deref().unwrap().contains("working directory"));
-    // A broken one is not passed over for a sound one further on.
+    // A broken engine is not skipped in favour of a valid one further on.
     fs::remove_file(first.path("demo")).unwrap();
     first.put("demo/demo.toml", b"name = ", 0o644);
     let (found, trace) = search.find_traced("demo");
@@ -319,7 +325,7 @@ fn the_first_that_is_there_decides_and_the_trace_tells_the_way() {
     assert_eq!(outcomes(&trace), [PassedOver, Absent, Absent, Absent, Refused]);
     let last = trace.steps.last().unwrap();
     assert!(last.reason.is_some() && last.hint.is_some());
-    // Nothing at all: every place is named, the relative home as well.
+    // Found nowhere: the trace names every place, including the relative home.
     let (found, trace) = search.find_traced("nobody");
     assert_eq!(found.unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(trace.steps.len(), 8);
@@ -346,7 +352,7 @@ fn everything_installed_is_listed_once_with_what_it_hides() {
         .iter()
         .map(|s| (s.outcome, s.path.file_name().unwrap().to_str().unwrap()))
         .collect();
-    use Outcome::*;
+    use SearchOutcome::*;
     let folder = |room: &Room| room.folder.path().file_name().unwrap().to_owned();
     let (one, two) = (folder(&first), folder(&second));
     assert_eq!(

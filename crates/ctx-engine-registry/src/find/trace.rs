@@ -1,66 +1,66 @@
-//! What was tried on the way to an engine.
+//! The paths tried while searching for an engine.
 
 use std::path::{Path, PathBuf};
 
 use ctx_core::Error;
 use serde::Serialize;
 
-use super::PlaceKind;
+use super::FolderKind;
 
-/// Every place tried, in order, and what came of it.
+/// Every path tried, in order, and the outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Trace {
-    /// One step each.
-    pub steps: Vec<Step>,
+pub struct SearchTrace {
+    /// The steps.
+    pub steps: Vec<SearchStep>,
 }
 
 /// One path that was tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Step {
+pub struct SearchStep {
     /// The path.
     pub path: PathBuf,
     /// The place it belongs to.
-    pub place: PlaceKind,
-    /// What came of it.
-    pub outcome: Outcome,
-    /// Why it was passed over or refused.
+    pub place: FolderKind,
+    /// The outcome.
+    pub outcome: SearchOutcome,
+    /// Why it was skipped or rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What to do about that.
+    /// A hint for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// What came of a path that was tried.
+/// The outcome for a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Outcome {
-    /// Nothing is there.
+pub enum SearchOutcome {
+    /// It does not exist.
     Absent,
-    /// The folder was looked into.
+    /// The folder was searched.
     Searched,
-    /// It is there and does not count.
+    /// It exists, but is ignored.
     PassedOver,
-    /// It was taken.
+    /// It was selected.
     Found,
-    /// It decides, and is not sound.
+    /// It has precedence, but is invalid.
     Refused,
 }
 
-impl Trace {
-    pub(super) fn add(&mut self, place: PlaceKind, path: &Path, outcome: Outcome) {
+impl SearchTrace {
+    pub(super) fn add(&mut self, place: FolderKind, path: &Path, outcome: SearchOutcome) {
         let (path, reason, hint) = (path.to_owned(), None, None);
-        self.steps.push(Step { path, place, outcome, reason, hint });
+        self.steps.push(SearchStep { path, place, outcome, reason, hint });
     }
 
-    pub(super) fn pass_over(&mut self, place: PlaceKind, path: &Path, reason: impl Into<String>) {
-        self.add(place, path, Outcome::PassedOver);
+    pub(super) fn pass_over(&mut self, place: FolderKind, path: &Path, reason: impl Into<String>) {
+        self.add(place, path, SearchOutcome::PassedOver);
         self.explain(Some(reason.into()), None);
     }
 
-    pub(super) fn refuse(&mut self, place: PlaceKind, path: &Path, error: &Error) {
-        self.add(place, path, Outcome::Refused);
+    pub(super) fn refuse(&mut self, place: FolderKind, path: &Path, error: &Error) {
+        self.add(place, path, SearchOutcome::Refused);
         self.explain(Some(error.to_string()), error.hint_text().map(str::to_owned));
     }
 

@@ -1,4 +1,4 @@
-//! From a manifest that is there to an engine that may be loaded.
+//! Verifies a manifest and its file, until the engine may be loaded.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use ctx_core::{Error, ErrorKind, Result};
 
 use super::files::{check_rights, inside, read_engine, read_manifest, sha256_of, unreadable};
-use super::{EngineFile, Found, PlaceKind, object_file};
+use super::{EngineFile, FolderKind, FoundEngine, object_file};
 use crate::manifest::{Manifest, PlatformFile};
 
-/// Runs every check over the manifest at an absolute path.
-pub(super) fn verify(place: PlaceKind, manifest_path: &Path) -> Result<Found> {
+/// Runs every check on the manifest at an absolute path.
+pub(super) fn verify(place: FolderKind, manifest_path: &Path) -> Result<FoundEngine> {
     check(place, manifest_path).map_err(|error| match names_a_path(&error) {
         true => error,
         false => error.with("path", manifest_path.display()),
@@ -21,11 +21,11 @@ fn names_a_path(error: &Error) -> bool {
     error.context().iter().any(|(key, _)| *key == "path")
 }
 
-fn check(place: PlaceKind, manifest_path: &Path) -> Result<Found> {
+fn check(place: FolderKind, manifest_path: &Path) -> Result<FoundEngine> {
     let (Some(folder), Some(name)) =
         (manifest_path.parent(), manifest_path.file_name().and_then(|name| name.to_str()))
     else {
-        return Err(Error::new(ErrorKind::InvalidInput, "this is no path of a manifest"));
+        return Err(Error::new(ErrorKind::InvalidInput, "not the path of a manifest"));
     };
     let folder = folder.canonicalize().map_err(|e| unreadable(folder, e))?;
     check_folder(&folder)?;
@@ -45,10 +45,10 @@ fn check(place: PlaceKind, manifest_path: &Path) -> Result<Found> {
         }
         None => command(&entry, &path, &bytes).map_err(at)?,
     };
-    Ok(Found { manifest, manifest_path: manifest_path.to_owned(), place, file, stamp })
+    Ok(FoundEngine { manifest, manifest_path: manifest_path.to_owned(), place, file, stamp })
 }
 
-/// The folder itself, and that nobody can put another in its place further up.
+/// Checks the folder, and that other users cannot replace a parent of it.
 fn check_folder(folder: &Path) -> Result<()> {
     let metadata = folder.metadata().map_err(|e| unreadable(folder, e))?;
     check_rights(folder, &metadata)?;
@@ -58,7 +58,7 @@ fn check_folder(folder: &Path) -> Result<()> {
         const STICKY: u32 = 0o1000;
         let metadata = above.metadata().map_err(|e| unreadable(above, e))?;
         let mode = metadata.permissions().mode();
-        // In a sticky folder, such as /tmp, only its owner can move what is in it.
+        // In a sticky folder, such as /tmp, only the owner can move an entry.
         if mode & 0o002 != 0 && mode & STICKY == 0 {
             check_rights(above, &metadata)?;
         }
@@ -70,11 +70,8 @@ pub(super) fn check_name(file: &str, manifest: &Manifest) -> Result<()> {
     if file.strip_suffix(".toml") == Some(manifest.name.as_str()) {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::Config,
-        format!("the manifest says that its name is '{}'", manifest.name),
-    )
-    .hint(format!("a manifest has the name of its engine: {}.toml", manifest.name)))
+    Err(Error::new(ErrorKind::Config, format!("the name in the manifest is '{}'", manifest.name))
+        .hint(format!("the file must be named after its engine: {}.toml", manifest.name)))
 }
 
 pub(super) fn check_hash(entry: &PlatformFile, bytes: &[u8]) -> Result<()> {
@@ -82,10 +79,10 @@ pub(super) fn check_hash(entry: &PlatformFile, bytes: &[u8]) -> Result<()> {
     if found.eq_ignore_ascii_case(&entry.sha256) {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Corrupt, "the file is not the one that its manifest was made for")
+    Err(Error::new(ErrorKind::Corrupt, "the SHA-256 of the file does not match the manifest")
         .with("expected", format!("sha256 {}", entry.sha256.to_ascii_lowercase()))
         .with("found", found)
-        .hint("install the engine anew; if you built this file yourself, `ctx engines add` it"))
+        .hint("reinstall the engine; if you built this file yourself, run `ctx engines add` on it"))
 }
 
 fn command(entry: &PlatformFile, path: &Path, bytes: &[u8]) -> Result<EngineFile> {
@@ -108,11 +105,11 @@ fn check_executable(path: &Path) -> Result<()> {
     if is_executable(path) {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::InvalidInput, "the program may not be run")
+    Err(Error::new(ErrorKind::InvalidInput, "the program is not executable")
         .hint(format!("chmod +x {}, or name an `interpreter` in the manifest", path.display())))
 }
 
-/// A program of that name in one of the absolute folders of `PATH`.
+/// Searches the absolute folders of `PATH` for a program.
 fn in_path(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     let name = if cfg!(windows) { format!("{name}.exe") } else { name.to_owned() };

@@ -1,39 +1,39 @@
-//! Whether an answer can be carried out. Nothing is changed here.
+//! Checks whether an answer can be applied. Nothing is changed here.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ctx_core::{ContextView, Entry, MIN_MESSAGE_TOKENS, Message, Tokens};
-use ctx_engine_sdk::protocol::{Assembled, Outgoing, Plan};
+use ctx_engine_sdk::protocol::{Assembled, OutgoingMessage, Plan};
 
-use super::form;
-use super::{Rejection, Told};
+use super::message;
+use super::{Rejection, ViewSync};
 
-/// Where an engine gives no reason.
+/// Used if an engine gives no reason.
 const NO_REASON: &str = "planned by the engine";
 
-/// An estimate is remarked upon when it is off by this factor and by this many tokens.
+/// An estimate is remarked on if it is off by this factor and by this number of tokens.
 const OFF: (f64, u64) = (1.5, 2_000);
 
-/// What was there before the engine was asked.
+/// The state before the engine was called.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
-    /// The session, without what was added to the system prompt in an earlier turn.
+pub struct CheckContext<'a> {
+    /// The session, without the system prompt addition of an earlier turn.
     pub view: &'a ContextView,
-    /// What the engine was told of it.
-    pub told: &'a Told,
-    /// Whether the engine runs after another one, and need not make room where that did not.
+    /// What was sent to the engine.
+    pub sync: &'a ViewSync,
+    /// Whether the engine runs after another one, and need not reduce what that one left too large.
     pub adds_only: bool,
 }
 
-/// Something odd in an answer that is carried out all the same.
+/// Something unusual in an answer that is applied anyway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
-    /// The engine counts otherwise than the host.
+    /// The engine's token count differs from the host's.
     EstimateOff {
-        /// What the engine takes the messages for.
+        /// The engine's estimate of the messages.
         estimated: u64,
-        /// What they measure.
+        /// The host's count.
         counted: Tokens,
     },
 }
@@ -41,61 +41,60 @@ pub enum Remark {
 impl std::fmt::Display for Remark {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::EstimateOff { estimated, counted } => write!(
-                f,
-                "its estimate is off: it takes for {estimated} tokens what measures {counted}"
-            ),
+            Self::EstimateOff { estimated, counted } => {
+                write!(f, "its estimate is off: {estimated} tokens instead of {counted}")
+            }
         }
     }
 }
 
-/// A message to be added.
+/// A message to insert.
 #[derive(Debug)]
 pub(super) struct Addition {
-    /// The position it shall stand before.
+    /// The position to insert it before.
     pub(super) before: usize,
     pub(super) entry: Arc<Entry>,
     pub(super) pinned: bool,
 }
 
-/// An answer that can be carried out on the view it was checked against.
+/// An answer that can be applied to the view it was checked against.
 #[derive(Debug)]
-pub struct Checked {
-    /// A position of each group that goes.
+pub struct CheckedPlan {
+    /// One position of each dropped group.
     pub(super) drops: Vec<usize>,
     pub(super) forms: Vec<(usize, Message)>,
     pub(super) pins: Vec<usize>,
     /// In the order of the request.
     pub(super) additions: Vec<Addition>,
     pub(super) reason: String,
-    /// Text to be added to the system prompt.
+    /// Text to append to the system prompt.
     pub system_prompt_addition: Option<String>,
-    /// What the messages measure then.
+    /// The tokens of the messages afterwards.
     pub tokens: Tokens,
-    /// Oddities.
+    /// The remarks.
     pub remarks: Vec<Remark>,
 }
 
-/// Checks an answer against the view it is about.
+/// Checks an answer against its view.
 ///
 /// # Errors
 ///
-/// Why it cannot be carried out.
-pub fn check(answer: Assembled, ground: Ground<'_>) -> Result<Checked, Rejection> {
+/// Why it cannot be applied.
+pub fn check(answer: Assembled, context: CheckContext<'_>) -> Result<CheckedPlan, Rejection> {
     let Assembled { plan, messages, system_prompt_addition, estimated_tokens } = answer;
     let reason = plan.reason.as_deref().map_or_else(|| NO_REASON.into(), super::rejection::tidy);
     let edits = match messages {
-        None => Edits::of_plan(&plan, ground)?,
+        None => Edits::of_plan(&plan, context)?,
         Some(_) if !plan.is_empty() => {
             let why = "it has both 'messages' and a plan".to_owned();
             return Err(Rejection::Malformed { why });
         }
-        Some(messages) => Edits::of_messages(&messages, ground)?,
+        Some(messages) => Edits::of_messages(&messages, context)?,
     };
-    let (drops, freed) = edits.groups(ground)?;
-    let view = ground.view;
+    let (drops, freed) = edits.groups(context)?;
+    let view = context.view;
     if let Some(&at) = edits.forms.keys().find(|&&at| view.is_newest_user(at)) {
-        let why = "it is the newest user message, which goes out as it came";
+        let why = "it is the newest user message, which must be sent unchanged";
         return Err(Rejection::mismatch(view.node(at).entry().id(), why));
     }
     let grown: u64 = edits.forms.values().map(|form| view.ledger().count(form).get()).sum();
@@ -106,7 +105,7 @@ pub fn check(answer: Assembled, ground: Ground<'_>) -> Result<Checked, Rejection
         added += tokens.map_or(u64::from(u32::MAX), Tokens::get);
     }
     let tokens = (view.total().get() + grown + added).saturating_sub(freed + shrunk);
-    let checked = Checked {
+    let checked = CheckedPlan {
         drops,
         forms: edits.forms.into_iter().collect(),
         pins: edits.pins,
@@ -116,18 +115,18 @@ pub fn check(answer: Assembled, ground: Ground<'_>) -> Result<Checked, Rejection
         tokens: Tokens::saturating_from(tokens),
         remarks: remarks(estimated_tokens, tokens),
     };
-    check_budget(&checked, &edits.dropped, ground)?;
+    check_budget(&checked, &edits.dropped, context)?;
     Ok(checked)
 }
 
-/// What has to stay may be too large for any plan: then `finish` trims it. But nothing may be added
-/// to what does not fit.
+/// Rows that must stay may exceed the budget under any plan: `finish` then trims them. But nothing
+/// may be inserted into a request that does not fit.
 fn check_budget(
-    checked: &Checked,
+    checked: &CheckedPlan,
     dropped: &HashSet<usize>,
-    ground: Ground<'_>,
+    context: CheckContext<'_>,
 ) -> Result<(), Rejection> {
-    let view = ground.view;
+    let view = context.view;
     let addition = checked.system_prompt_addition.as_deref();
     let addition = addition.map_or(Tokens::ZERO, |text| view.system_tokens(text));
     let budget = view.ledger().budget() - addition;
@@ -145,7 +144,7 @@ fn check_budget(
     let may_go =
         |at: usize| view.node(at).is_live() && !dropped.contains(&at) && !view.is_protected(at);
     let could_go = !checked.additions.is_empty() || (0..view.len()).any(may_go);
-    if grew || (could_go && !ground.adds_only) { Err(refused) } else { Ok(()) }
+    if grew || (could_go && !context.adds_only) { Err(refused) } else { Ok(()) }
 }
 
 fn remarks(estimated: Option<u64>, counted: u64) -> Vec<Remark> {
@@ -156,7 +155,7 @@ fn remarks(estimated: Option<u64>, counted: u64) -> Vec<Remark> {
     is_off.then_some(Remark::EstimateOff { estimated, counted }).into_iter().collect()
 }
 
-/// An answer by positions.
+/// An answer, by positions.
 #[derive(Default)]
 struct Edits {
     dropped: HashSet<usize>,
@@ -166,9 +165,9 @@ struct Edits {
 }
 
 impl Edits {
-    fn of_plan(plan: &Plan, ground: Ground<'_>) -> Result<Self, Rejection> {
-        let view = ground.view;
-        let row = |id: &str| ground.told.position(view, id).ok_or_else(|| Rejection::unknown(id));
+    fn of_plan(plan: &Plan, context: CheckContext<'_>) -> Result<Self, Rejection> {
+        let view = context.view;
+        let row = |id: &str| context.sync.position(view, id).ok_or_else(|| Rejection::unknown(id));
         let mut edits = Self::default();
         for id in &plan.drop {
             let at = row(id)?;
@@ -188,15 +187,15 @@ impl Edits {
             if !named.insert(at) {
                 return Err(Rejection::twice(&replacement.id));
             }
-            let form = form::replacement(view.node(at), replacement)?;
-            // What is older than the last rows goes, in whatever form.
+            let form = message::replacement(view.node(at), replacement)?;
+            // Rows older than the last ones are dropped, whatever their form.
             if !edits.dropped.contains(&at) {
                 edits.forms.insert(at, form);
             }
         }
         let mut new: HashMap<&str, bool> = HashMap::new();
         for insertion in &plan.insert {
-            let taken = ground.told.position(view, &insertion.id);
+            let taken = context.sync.position(view, &insertion.id);
             if taken.is_some_and(|at| !edits.dropped.contains(&at)) {
                 return Err(Rejection::TakenId { id: super::rejection::tidy(&insertion.id) });
             }
@@ -204,7 +203,7 @@ impl Edits {
                 return Err(Rejection::twice(&insertion.id));
             }
             let before = insertion.before.as_deref().map(row).transpose()?;
-            let message = form::insertion(insertion)?;
+            let message = message::insertion(insertion)?;
             edits.add(&insertion.id, message, before.unwrap_or(view.len()));
         }
         for id in &plan.pin {
@@ -225,17 +224,20 @@ impl Edits {
         Ok(edits)
     }
 
-    /// All that shall go out, named one by one.
-    fn of_messages(messages: &[Outgoing], ground: Ground<'_>) -> Result<Self, Rejection> {
-        let view = ground.view;
+    /// The edits of a full list of messages.
+    fn of_messages(
+        messages: &[OutgoingMessage],
+        context: CheckContext<'_>,
+    ) -> Result<Self, Rejection> {
+        let view = context.view;
         let mut edits = Self::default();
         let (mut next, mut new) = (0, Vec::new());
         let (mut named, mut names) = (HashSet::new(), HashSet::new());
-        for Outgoing { id, message } in messages {
+        for OutgoingMessage { id, message } in messages {
             if !names.insert(id.as_str()) {
                 return Err(Rejection::twice(id));
             }
-            match (ground.told.position(view, id), message) {
+            match (context.sync.position(view, id), message) {
                 (Some(at), _) if at < next => {
                     return Err(Rejection::OutOfOrder { id: super::rejection::tidy(id) });
                 }
@@ -246,14 +248,14 @@ impl Edits {
                     next = at + 1;
                     named.insert(at);
                     if let Some(message) = message {
-                        // Who sends everything back has changed only what differs.
-                        if let Some(form) = form::change(view.node(at), id, message.get())? {
+                        // An engine that returns all messages has changed only those that differ.
+                        if let Some(form) = message::change(view.node(at), id, message.get())? {
                             edits.forms.insert(at, form);
                         }
                     }
                 }
                 (None, Some(message)) => {
-                    new.push((id.as_str(), form::addable(id, form::read(message.get())?)?));
+                    new.push((id.as_str(), message::addable(id, message::read(message.get())?)?));
                 }
                 (None, None) => return Err(Rejection::unknown(id)),
             }
@@ -274,12 +276,12 @@ impl Edits {
     }
 
     fn add(&mut self, id: &str, message: Message, before: usize) {
-        let entry = Arc::new(Entry::held(id, message));
+        let entry = Arc::new(Entry::in_memory(id, message));
         self.additions.push(Addition { before, entry, pinned: false });
     }
 
-    /// Drops what is older than the last rows, but for what must stay and for groups of which a
-    /// part is kept.
+    /// Drops rows older than the last `rows`, except rows that must stay and groups of which a part
+    /// is kept.
     fn keep_last(&mut self, rows: usize, view: &ContextView) {
         let mut kept = HashSet::new();
         let live = (0..view.len()).rev().filter(|&at| view.node(at).is_live());
@@ -295,9 +297,9 @@ impl Edits {
         self.dropped.extend(older.into_iter().filter(goes));
     }
 
-    /// A position of each group that is dropped, and the tokens that frees.
-    fn groups(&self, ground: Ground<'_>) -> Result<(Vec<usize>, u64), Rejection> {
-        let view = ground.view;
+    /// Returns one position of each dropped group, and the tokens this frees.
+    fn groups(&self, context: CheckContext<'_>) -> Result<(Vec<usize>, u64), Rejection> {
+        let view = context.view;
         let mut positions: Vec<usize> = self.dropped.iter().copied().collect();
         positions.sort_unstable();
         let (mut seen, mut drops, mut freed) = (HashSet::new(), Vec::new(), 0);

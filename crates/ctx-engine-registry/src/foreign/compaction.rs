@@ -1,4 +1,4 @@
-//! Compaction by an engine, and what is checked of it.
+//! Compaction by an engine, and the checks of its result.
 
 use ctx_core::{
     CompactRequest, Compacted, CompactionTrigger, ContextView, EntryId, Message, NodeState, Role,
@@ -6,34 +6,34 @@ use ctx_core::{
 };
 use ctx_engine_sdk::protocol::{self, CompactResult, IdentifierPolicy, Trigger, verb};
 
-use super::engine::{budget, decode, turn_of};
+use super::client::{budget, decode, turn_of};
 use super::rejection::tidy;
-use super::{Foreign, Rejection, Told, Trouble};
+use super::{EngineClient, EngineError, Rejection, ViewSync};
 
-/// What an engine made of a compaction.
+/// The outcome of a compaction by an engine.
 #[derive(Debug)]
-pub enum Outcome {
-    /// The session is to be compacted so.
+pub(super) enum CompactionOutcome {
+    /// The session should be compacted like this.
     Compacted(Compacted),
     /// Nothing had to be done.
     Nothing(String),
-    /// It leaves it to the host.
+    /// The engine leaves it to the host.
     Declined(String),
 }
 
-impl Foreign {
-    /// Has it compact a session, and checks the answer.
-    ///
-    /// # Errors
-    ///
-    /// What it does instead.
-    pub async fn compact(&mut self, request: &CompactRequest) -> Result<Outcome, Trouble> {
+impl EngineClient {
+    /// Calls `compact`, and checks the answer.
+    pub(super) async fn compact(
+        &mut self,
+        request: &CompactRequest,
+    ) -> Result<CompactionOutcome, EngineError> {
         let view = &request.view;
         let ask = |update| protocol::Compact { update, ..params(request) };
-        let (answer, told) = self.ask_of(&request.session_id, view, verb::COMPACT, ask).await?;
+        let (answer, sync) =
+            self.call_with_update(&request.session_id, view, verb::COMPACT, ask).await?;
         let outcome =
-            decode(&answer).and_then(|result| Ok(outcome(result, view, &told, &self.info().id)?));
-        self.remember(&request.session_id, told, &outcome);
+            decode(&answer).and_then(|result| Ok(outcome(result, view, &sync, &self.info().id)?));
+        self.remember(&request.session_id, sync, &outcome);
         outcome
     }
 }
@@ -68,33 +68,37 @@ fn params(request: &CompactRequest) -> protocol::Compact {
 fn outcome(
     answer: CompactResult,
     view: &ContextView,
-    told: &Told,
+    sync: &ViewSync,
     engine: &str,
-) -> Result<Outcome, Rejection> {
+) -> Result<CompactionOutcome, Rejection> {
     let reason = answer.reason.as_deref().map_or_else(|| "no reason given".into(), tidy);
     match (answer.compacted, answer.result) {
-        (true, Some(result)) => Ok(Outcome::Compacted(checked(result, view, told, engine)?)),
-        (true, None) => Err(Rejection::Malformed { why: "it compacted, without a result".into() }),
-        (false, _) if answer.ok => Ok(Outcome::Nothing(reason)),
-        (false, _) => Ok(Outcome::Declined(reason)),
+        (true, Some(result)) => {
+            Ok(CompactionOutcome::Compacted(checked(result, view, sync, engine)?))
+        }
+        (true, None) => {
+            Err(Rejection::Malformed { why: "it reported a compaction without a result".into() })
+        }
+        (false, _) if answer.ok => Ok(CompactionOutcome::Nothing(reason)),
+        (false, _) => Ok(CompactionOutcome::Declined(reason)),
     }
 }
 
-/// The compaction with the host's own counts, if it can be carried out and makes the session
+/// Returns the compaction with the host's own counts, if it can be applied and makes the session
 /// smaller.
 fn checked(
     answer: protocol::Compacted,
     view: &ContextView,
-    told: &Told,
+    sync: &ViewSync,
     engine: &str,
 ) -> Result<Compacted, Rejection> {
     if answer.summary.trim().is_empty() {
         return Err(Rejection::EmptySummary);
     }
     let id = &answer.first_kept_entry_id;
-    let at = told.position(view, id).ok_or_else(|| Rejection::unknown(id))?;
+    let at = sync.position(view, id).ok_or_else(|| Rejection::unknown(id))?;
     let first_kept: EntryId = view.node(at).entry().id().clone();
-    // What stands in no transcript is not there when the session is read again.
+    // An inserted row is in no transcript, so it is missing when the session is read again.
     if view.node(at).state() == NodeState::Inserted {
         return Err(Rejection::unknown(id));
     }
@@ -106,7 +110,7 @@ fn checked(
         if !node.is_live() {
             continue;
         }
-        // As the view does it: earlier summaries go, whatever else must stay does.
+        // As in the view: earlier summaries are removed, other protected rows stay.
         if *node.role() == Role::CompactionSummary || !view.is_protected(at) {
             freed += node.tokens().get();
         } else if node.state() != NodeState::Inserted && *node.role() != Role::System {

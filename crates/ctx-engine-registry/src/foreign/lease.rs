@@ -1,4 +1,4 @@
-//! The lease on compaction: who compacts which session.
+//! The lease on compaction: which side compacts which session.
 
 use std::collections::HashMap;
 
@@ -6,53 +6,53 @@ use ctx_core::LeaseState;
 
 use crate::CompactionBy;
 
-/// A session's compaction is taken back after so many answers in it that were not carried out.
-const MOST_REJECTED: u32 = 3;
+/// Number of failed calls and rejected answers in a session after which its lease is revoked.
+const MAX_REJECTED: u32 = 3;
 
-/// What became of the lease in one session.
+/// The state of the lease in one session.
 #[derive(Debug)]
 enum Lease {
     Granted { rejected: u32 },
     Withdrawn,
 }
 
-/// The leases of one engine. Granted per session, when it is first used there; taken back for good.
+/// The leases of one engine. Each session has one from the start, and loses it permanently.
 #[derive(Debug, Default)]
 pub(super) struct Leases {
-    asked: bool,
+    requested: bool,
     refused: bool,
-    /// Sessions in which something went wrong.
-    marked: HashMap<String, Lease>,
+    /// Sessions with failures.
+    with_failures: HashMap<String, Lease>,
     any_withdrawn: bool,
 }
 
 impl Leases {
-    pub(super) fn new(asked: bool, by: CompactionBy) -> Self {
-        Self { asked, refused: by == CompactionBy::Host, ..Self::default() }
+    pub(super) fn new(requested: bool, by: CompactionBy) -> Self {
+        Self { requested, refused: by == CompactionBy::Host, ..Self::default() }
     }
 
-    /// Whether the engine asks for it, as it says when it comes up.
-    pub(super) fn set_asked(&mut self, asked: bool) {
-        self.asked = asked;
+    /// Sets whether the engine requests the lease, as stated in its `hello` answer.
+    pub(super) fn set_requested(&mut self, requested: bool) {
+        self.requested = requested;
     }
 
     /// Whether the engine compacts this session.
     pub(super) fn is_granted(&self, session_id: &str) -> bool {
-        let withdrawn = matches!(self.marked.get(session_id), Some(Lease::Withdrawn));
-        self.asked && !self.refused && !withdrawn
+        let withdrawn = matches!(self.with_failures.get(session_id), Some(Lease::Withdrawn));
+        self.requested && !self.refused && !withdrawn
     }
 
-    /// Notes that a call in a session went wrong, and says whether that cost the lease. One that
-    /// was `grave`, a missed deadline or a crash, does so at once.
+    /// Records a failed call in a session. Returns whether that revoked the lease. A `grave`
+    /// failure (for example a missed deadline or a crash) revokes it at once.
     pub(super) fn failed(&mut self, session_id: &str, grave: bool) -> bool {
         if !self.is_granted(session_id) {
             return false;
         }
-        let lease = self.marked.entry(session_id.to_owned());
+        let lease = self.with_failures.entry(session_id.to_owned());
         let lease = lease.or_insert(Lease::Granted { rejected: 0 });
         if let Lease::Granted { rejected } = lease {
             *rejected += 1;
-            if !grave && *rejected < MOST_REJECTED {
+            if !grave && *rejected < MAX_REJECTED {
                 return false;
             }
         }
@@ -63,7 +63,7 @@ impl Leases {
 
     pub(super) fn state(&self) -> LeaseState {
         match self {
-            Self { asked: false, .. } => LeaseState::NotAsked,
+            Self { requested: false, .. } => LeaseState::NotAsked,
             Self { refused: true, .. } => LeaseState::Refused,
             Self { any_withdrawn: true, .. } => LeaseState::Withdrawn,
             _ => LeaseState::Granted,
@@ -79,7 +79,7 @@ mod tests {
     fn a_lease_is_asked_for_allowed_and_lost_session_by_session() {
         let mut leases = Leases::new(false, CompactionBy::Engine);
         assert_eq!((leases.state(), leases.is_granted("s")), (LeaseState::NotAsked, false));
-        leases.set_asked(true);
+        leases.set_requested(true);
         assert_eq!((leases.state(), leases.is_granted("s")), (LeaseState::Granted, true));
         assert!(leases.failed("s", true));
         assert!(!leases.failed("s", true), "it was lost before");

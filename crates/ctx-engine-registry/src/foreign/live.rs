@@ -1,4 +1,4 @@
-//! The engine that is up, if one is, and what outlives it when it is started again.
+//! The running engine, if there is one, and the state that survives its restarts.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -10,23 +10,23 @@ use ctx_engine_sdk::protocol::{self, Bootstrapped, Done, Hello, HostInfo, PROTOC
 
 use super::lease::Leases;
 use super::rejection::tidy;
-use super::{Checked, Foreign, Open, Outcome, Terms, Trouble};
+use super::{CheckedPlan, CompactionOutcome, EngineClient, EngineError, EngineSpec, Launcher};
 use crate::CompactionBy;
 
-/// An engine that takes in no turn is not told of more than these once it does.
-const MOST_ENDED: usize = 1_024;
+/// Maximum number of ended turns kept for an engine that does not take them.
+const MAX_ENDED: usize = 1_024;
 
-/// What no request depends on.
+/// A call that no request depends on.
 #[derive(Debug)]
-pub(super) enum Work {
+pub(super) enum BackgroundCall {
     Ingest(IngestRequest),
     CommitTurns,
-    OfSession { verb: &'static str, session_id: String },
+    SessionVerb { verb: &'static str, session_id: String },
     Spawn { verb: &'static str, spawn: protocol::SubagentSpawn },
     Ended(protocol::SubagentEnded),
 }
 
-impl Work {
+impl BackgroundCall {
     pub(super) fn spawn(verb: &'static str, spawn: &SubagentSpawn) -> Self {
         let spawn = protocol::SubagentSpawn {
             parent_session_key: spawn.parent_session_key.clone(),
@@ -53,30 +53,30 @@ impl Work {
         match self {
             Self::Ingest(_) => verb::INGEST,
             Self::CommitTurns => verb::COMMIT_TURN,
-            Self::OfSession { verb, .. } | Self::Spawn { verb, .. } => verb,
+            Self::SessionVerb { verb, .. } | Self::Spawn { verb, .. } => verb,
             Self::Ended(_) => verb::ON_SUBAGENT_ENDED,
         }
     }
 }
 
-/// The engine that is up, if one is.
-pub(super) struct Live {
-    foreign: Option<Foreign>,
+/// The running engine, if there is one.
+pub(super) struct LiveEngine {
+    client: Option<EngineClient>,
     pub(super) leases: Leases,
     /// The time of the last turn.
     pub(super) now: Timestamp,
-    /// Sessions that came up with a history.
+    /// Opened sessions that have a history.
     histories: HashMap<String, Option<String>>,
-    /// Those of them that this engine, since it is up, was told of.
+    /// Those of them that the running engine has been told about.
     bootstrapped: HashSet<String>,
-    /// Turns that it was not told of yet, with their sessions, oldest first.
+    /// Ended turns not yet reported to it, with their sessions, oldest first.
     ended: VecDeque<(String, String)>,
 }
 
-impl Live {
+impl LiveEngine {
     pub(super) fn new(compaction: CompactionBy) -> Self {
         Self {
-            foreign: None,
+            client: None,
             leases: Leases::new(false, compaction),
             now: Timestamp::default(),
             histories: HashMap::new(),
@@ -86,75 +86,79 @@ impl Live {
     }
 
     pub(super) fn is_up(&self) -> bool {
-        self.foreign.is_some()
+        self.client.is_some()
     }
 
     pub(super) fn is_lost(&self) -> bool {
-        self.foreign.as_ref().is_none_or(Foreign::is_lost)
+        self.client.as_ref().is_none_or(EngineClient::is_lost)
     }
 
     /// Ends the engine.
     pub(super) fn end(&mut self) {
-        self.foreign = None;
+        self.client = None;
         self.bootstrapped.clear();
     }
 
-    /// Starts it, and says who it is.
+    /// Starts it, and returns its info.
     pub(super) async fn start(
         &mut self,
-        terms: &Terms,
-        open: &dyn Open,
+        spec: &EngineSpec,
+        launcher: &dyn Launcher,
         base: &str,
-    ) -> Result<EngineInfo, Trouble> {
+    ) -> Result<EngineInfo, EngineError> {
         self.end();
         let hello = Hello {
             protocol: PROTOCOL.into(),
             host: HostInfo { name: "ctx".into(), version: env!("CARGO_PKG_VERSION").into() },
-            features: open.features(),
-            config: terms.config.expose().clone(),
+            features: launcher.features(),
+            config: spec.config.expose().clone(),
         };
-        let channel = open.open()?;
-        let foreign = Foreign::start(&terms.id, channel, &hello, terms.deadlines).await?;
-        let info = foreign.info();
-        if let Some(wanted) = info.contract.base.as_deref().filter(|&wanted| wanted != base) {
-            return Err(Trouble::Unfit {
-                why: format!("it runs after the engine '{}', and '{base}' does", tidy(wanted)),
+        let channel = launcher.open()?;
+        let client = EngineClient::start(&spec.id, channel, &hello, spec.deadlines).await?;
+        let info = client.info();
+        if let Some(expected) = info.contract.base.as_deref().filter(|&expected| expected != base) {
+            return Err(EngineError::Unfit {
+                why: format!("it runs after the engine '{}', and '{base}' does", tidy(expected)),
                 hint: "set plugins.engines.<id>.base to the engine that is to run first",
             });
         }
-        self.leases.set_asked(info.contract.owns_compaction);
+        self.leases.set_requested(info.contract.owns_compaction);
         let version = tidy(&info.version);
         let info = EngineInfo {
-            id: terms.id.clone().into(),
+            id: spec.id.clone().into(),
             name: tidy(&info.name).into(),
             version: version.into(),
             owns_compaction: info.contract.owns_compaction,
         };
-        self.foreign = Some(foreign);
+        self.client = Some(client);
         Ok(info)
     }
 
-    /// Notes that a session has a history: an engine that is started again is told so.
-    pub(super) fn knows_history(&mut self, request: BootstrapRequest) {
+    /// Records that a session has a history: a restarted engine gets it again.
+    pub(super) fn add_history(&mut self, request: BootstrapRequest) {
         self.bootstrapped.remove(&request.session_id);
         self.histories.insert(request.session_id, request.session_file);
     }
 
-    /// Whether the engine only adds to what another one does.
+    /// Whether the engine only adds to the result of another one.
     pub(super) fn wants_base(&self) -> bool {
-        self.foreign.as_ref().is_some_and(|foreign| foreign.info().contract.base.is_some())
+        self.client.as_ref().is_some_and(|client| client.info().contract.base.is_some())
     }
 
-    /// Notes that a turn's messages are stored for good. The engine is told until it takes it in.
-    pub(super) fn has_ended(&mut self, session_id: &str, key: &str) {
-        if self.ended.len() >= MOST_ENDED {
+    /// Records that a turn's messages are stored permanently. The call is repeated until it
+    /// succeeds.
+    pub(super) fn add_ended_turn(&mut self, session_id: &str, key: &str) {
+        if self.ended.len() >= MAX_ENDED {
             self.ended.pop_front();
         }
         self.ended.push_back((session_id.to_owned(), key.to_owned()));
     }
 
-    /// Has the engine take in a session's history, if it has one and the engine was not told.
-    pub(super) async fn bootstrap(&mut self, session_id: &str) -> Result<Bootstrapped, Trouble> {
+    /// Calls `bootstrap` for a session, if it has a history and the engine was not told yet.
+    pub(super) async fn bootstrap(
+        &mut self,
+        session_id: &str,
+    ) -> Result<Bootstrapped, EngineError> {
         let Some(file) = self.histories.get(session_id) else {
             return Ok(Bootstrapped::default());
         };
@@ -163,7 +167,7 @@ impl Live {
         }
         let session_file = file.clone();
         let session_id = session_id.to_owned();
-        self.foreign()?.bootstrap(protocol::Bootstrap { session_id, session_file }).await
+        self.client()?.bootstrap(protocol::Bootstrap { session_id, session_file }).await
     }
 
     pub(super) async fn assemble(
@@ -172,59 +176,64 @@ impl Live {
         view: &ContextView,
         turn: &TurnContext,
         adds_only: bool,
-    ) -> Result<Checked, Trouble> {
+    ) -> Result<CheckedPlan, EngineError> {
         self.bootstrap(session_id).await?;
-        self.foreign()?.assemble(session_id, view, turn, adds_only).await
+        self.client()?.assemble(session_id, view, turn, adds_only).await
     }
 
-    pub(super) async fn compact(&mut self, request: &CompactRequest) -> Result<Outcome, Trouble> {
+    pub(super) async fn compact(
+        &mut self,
+        request: &CompactRequest,
+    ) -> Result<CompactionOutcome, EngineError> {
         self.bootstrap(&request.session_id).await?;
-        self.foreign()?.compact(request).await
+        self.client()?.compact(request).await
     }
 
     pub(super) async fn work(
         &mut self,
         session_id: Option<&str>,
-        work: Work,
-    ) -> Result<bool, Trouble> {
+        work: BackgroundCall,
+    ) -> Result<bool, EngineError> {
         if let Some(session_id) = session_id {
             self.bootstrap(session_id).await?;
         }
-        let foreign = self.foreign.as_mut().ok_or_else(not_up)?;
+        let client = self.client.as_mut().ok_or_else(not_up)?;
         match work {
-            Work::Ingest(request) => foreign.ingest(&request).await,
-            Work::CommitTurns => {
+            BackgroundCall::Ingest(request) => client.ingest(&request).await,
+            BackgroundCall::CommitTurns => {
                 while let Some((session_id, key)) = self.ended.front() {
-                    foreign.commit_turn(session_id, key).await?;
+                    client.commit_turn(session_id, key).await?;
                     self.ended.pop_front();
                 }
                 Ok(true)
             }
-            Work::OfSession { verb, session_id } => {
-                foreign.of_session(verb, &session_id).await.map(|()| true)
+            BackgroundCall::SessionVerb { verb, session_id } => {
+                client.of_session(verb, &session_id).await.map(|()| true)
             }
-            Work::Spawn { verb, spawn } => foreign.tell::<Done>(verb, &spawn).await.map(|()| true),
-            Work::Ended(ended) => {
-                let done = foreign.tell::<Done>(verb::ON_SUBAGENT_ENDED, &ended).await;
+            BackgroundCall::Spawn { verb, spawn } => {
+                client.tell::<Done>(verb, &spawn).await.map(|()| true)
+            }
+            BackgroundCall::Ended(ended) => {
+                let done = client.tell::<Done>(verb::ON_SUBAGENT_ENDED, &ended).await;
                 done.map(|()| true)
             }
         }
     }
 
-    pub(super) async fn dispose(&mut self) -> Result<(), Trouble> {
-        let done = match &mut self.foreign {
-            Some(foreign) => foreign.dispose().await,
+    pub(super) async fn dispose(&mut self) -> Result<(), EngineError> {
+        let done = match &mut self.client {
+            Some(client) => client.dispose().await,
             None => Ok(()),
         };
         self.end();
         done
     }
 
-    fn foreign(&mut self) -> Result<&mut Foreign, Trouble> {
-        self.foreign.as_mut().ok_or_else(not_up)
+    fn client(&mut self) -> Result<&mut EngineClient, EngineError> {
+        self.client.as_mut().ok_or_else(not_up)
     }
 }
 
-fn not_up() -> Trouble {
-    Trouble::Unfit { why: "it is not up".into(), hint: "start it again" }
+fn not_up() -> EngineError {
+    EngineError::Unfit { why: "it is not running".into(), hint: "start it again" }
 }

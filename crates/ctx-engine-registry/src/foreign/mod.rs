@@ -1,36 +1,37 @@
-//! Foreign engines: telling them of a session, and keeping their answers from hurting it.
+//! Foreign engines: sending them the state of a session, and validating their answers.
 //!
-//! [`Supervised`] is the [`ContextEngine`](ctx_core::ContextEngine) that hosts see. It starts a
-//! [`Foreign`] over a [`Channel`] and tells it what is new in a
-//! [`ContextView`](ctx_core::ContextView) ([`Told`]). What that answers is [checked](check()) against
-//! the view before anything of it is carried out, and then [applied](apply()) in the engine's name.
-//! An answer that would break the session is a [`Rejection`], and one that does not come a
-//! [`Fault`](crate::carrier::Fault); the default engine then serves the turn from a view that is as
-//! it was.
+//! [`SupervisedEngine`] is the [`ContextEngine`](ctx_core::ContextEngine) that hosts see. It starts
+//! an [`EngineClient`] over a [`Channel`] and sends it the changes of a
+//! [`ContextView`](ctx_core::ContextView) ([`ViewSync`]). The answer is [checked](check()) against
+//! the view before any of it takes effect, and then [applied](apply()) in the engine's name. An
+//! answer that would break the session is a [`Rejection`], a missing one a
+//! [`Fault`](transport::Fault); the default engine then serves the turn from the unchanged view.
 
 mod apply;
-mod build;
-mod channel;
 mod check;
+mod client;
 mod compaction;
-mod engine;
-mod form;
+mod connection;
+mod context_engine;
+mod error;
+mod health;
+mod installed;
 mod lease;
 mod live;
-mod record;
+mod message;
 mod rejection;
-mod serving;
 mod sessions;
 mod supervised;
-mod tell;
-mod trouble;
+mod sync;
+pub mod transport;
 
 pub use apply::apply;
-pub use channel::{Channel, Open};
-pub use check::{Checked, Ground, Remark, check};
-pub use compaction::Outcome;
-pub use engine::Foreign;
+pub use check::{CheckContext, CheckedPlan, Remark, check};
+pub use client::EngineClient;
+use compaction::CompactionOutcome;
+pub use connection::{Channel, Launcher};
+pub use error::EngineError;
+pub(crate) use installed::InstalledEngine;
 pub use rejection::Rejection;
-pub use supervised::{Supervised, Terms};
-pub use tell::{Telling, Told};
-pub use trouble::Trouble;
+pub use supervised::{EngineSpec, SupervisedEngine};
+pub use sync::{SyncOptions, ViewSync};

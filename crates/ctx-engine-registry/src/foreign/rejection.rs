@@ -1,23 +1,24 @@
-//! Why an answer is not carried out.
+//! Why an answer is not applied.
 
+use ctx_core::text::clip;
 use ctx_core::{Error, ErrorKind, Tokens};
 use ctx_engine_sdk::protocol;
 
-/// Why an answer of an engine is not carried out. Nothing of it is then.
+/// Why an answer of an engine is not applied. No part of it is applied then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rejection {
-    /// It is no answer to what was asked.
+    /// It is not an answer to the call.
     Malformed {
         /// What is wrong with it.
         why: String,
     },
-    /// It names a row that is not there.
+    /// It names an unknown row.
     UnknownId {
         /// The row.
         id: String,
     },
-    /// It says two things of one row.
+    /// It names a row twice.
     NamedTwice {
         /// The row.
         id: String,
@@ -27,12 +28,12 @@ pub enum Rejection {
         /// The row.
         id: String,
     },
-    /// It parts a tool call from its results.
+    /// It separates a tool call from its results.
     GroupSplit {
-        /// A row that would be left.
+        /// A row of the group that would remain.
         id: String,
     },
-    /// A row is replaced by a message of another role, or with other calls or results.
+    /// A row is replaced by a message with another role, or with other calls or results.
     ReplacementMismatch {
         /// The row.
         id: String,
@@ -44,25 +45,25 @@ pub enum Rejection {
         /// The id.
         id: String,
     },
-    /// A new message is none that can be added.
+    /// A new message cannot be inserted.
     BadInsertion {
         /// Its id.
         id: String,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Rows are named in another order than theirs.
+    /// Rows are named in a different order than they are in.
     OutOfOrder {
-        /// The first that comes too late.
+        /// The first row that is out of order.
         id: String,
     },
-    /// What is left does not fit.
+    /// The remaining messages do not fit.
     OverBudget {
-        /// What the messages would measure.
+        /// The tokens of the messages.
         tokens: Tokens,
-        /// What they may.
+        /// The maximum.
         budget: Tokens,
-        /// What the engine takes them for, where it is far off.
+        /// The engine's estimate, if it is far off.
         estimated: Option<u64>,
     },
     /// A compaction without a summary.
@@ -77,7 +78,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// The names of all of them.
+    /// The names of all rejections.
     pub const NAMES: [&'static str; 12] = [
         "malformed",
         "unknown-id",
@@ -93,7 +94,7 @@ impl Rejection {
         "not-smaller",
     ];
 
-    /// A stable name, for programs and logs.
+    /// Returns a stable name, for programs and logs.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -112,13 +113,13 @@ impl Rejection {
         }
     }
 
-    /// What the engine's author can do about it.
+    /// Returns a hint for the engine's author.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Malformed { .. } => "answer with the JSON that the protocol has for the verb",
+            Self::Malformed { .. } => "answer with the JSON that the protocol defines for the verb",
             Self::UnknownId { .. } => {
-                "name rows of the session as it is: after each update, without those that are gone"
+                "name current rows of the session: after each update, without the removed ones"
             }
             Self::NamedTwice { .. } => "name each row once, in one list of the plan",
             Self::ProtectedDropped { .. } => "do not drop rows with 'keep'",
@@ -126,13 +127,13 @@ impl Rejection {
             Self::ReplacementMismatch { .. } => {
                 "keep the row's role, and its calls and results in their order; or give 'text'"
             }
-            Self::TakenId { .. } => "give new messages ids of their own",
+            Self::TakenId { .. } => "give new messages unused ids",
             Self::BadInsertion { .. } => {
                 "add text, as one of the roles user, assistant, system and custom"
             }
             Self::OutOfOrder { .. } => "name rows in the order they came in",
             Self::OverBudget { .. } => {
-                "drop until the rows' 'tokens' are within 'budget.messages', additions included"
+                "drop rows until their 'tokens' and those of insertions are within 'budget.messages'"
             }
             Self::EmptySummary => "write a summary, or decline the compaction",
             Self::NotSmaller { .. } => "cut later or write less, or decline the compaction",
@@ -156,44 +157,44 @@ impl Rejection {
     }
 }
 
-/// What an engine wrote, as it may stand in a message: short, and nothing that a terminal obeys.
+/// Makes a text of an engine fit for an error message: short, and without control characters.
 pub(super) fn tidy(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    let mut tidied: String = text.chars().take(200).map(plain).collect();
-    if text.chars().nth(200).is_some() {
-        tidied.push('…');
-    }
-    tidied
+    clip(text, 200).replace(char::is_control, "\u{fffd}")
 }
 
 impl std::fmt::Display for Rejection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Malformed { why } => write!(f, "the answer is none: {why}"),
-            Self::UnknownId { id } => write!(f, "the answer names '{id}', which is no row"),
+            Self::Malformed { why } => write!(f, "invalid answer: {why}"),
+            Self::UnknownId { id } => write!(f, "the answer names the unknown row '{id}'"),
             Self::NamedTwice { id } => write!(f, "the answer names '{id}' twice"),
             Self::ProtectedDropped { id } => write!(f, "the answer drops '{id}', which must stay"),
             Self::GroupSplit { id } => {
-                write!(f, "the answer parts a tool call from its results: '{id}' would be left")
+                write!(f, "the answer separates a tool call from its results: '{id}' would remain")
             }
             Self::ReplacementMismatch { id, why } => {
-                write!(f, "the answer replaces '{id}' by a message that cannot stand for it: {why}")
+                write!(f, "the answer replaces '{id}' by an invalid message: {why}")
             }
-            Self::TakenId { id } => write!(f, "the answer adds a message '{id}', and there is one"),
+            Self::TakenId { id } => {
+                write!(f, "the answer adds a message with the existing id '{id}'")
+            }
             Self::BadInsertion { id, why } => {
                 write!(f, "the answer adds a message '{id}' that cannot be added: {why}")
             }
             Self::OutOfOrder { id } => write!(f, "the answer names '{id}' out of order"),
             Self::OverBudget { tokens, budget, estimated } => {
-                write!(f, "the answer leaves {tokens} tokens where {budget} fit")?;
+                write!(f, "the answer leaves {tokens} tokens, but only {budget} fit")?;
                 match estimated {
-                    Some(n) => write!(f, ", and its estimate is off: it takes them for {n}"),
+                    Some(n) => write!(f, ", and its estimate is off: it says {n}"),
                     None => Ok(()),
                 }
             }
             Self::EmptySummary => f.write_str("the compaction has no summary"),
             Self::NotSmaller { before, after } => {
-                write!(f, "the compaction makes {after} tokens of {before}")
+                write!(
+                    f,
+                    "the compaction does not reduce the size: {before} tokens before, {after} after"
+                )
             }
         }
     }

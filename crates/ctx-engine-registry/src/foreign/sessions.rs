@@ -1,43 +1,43 @@
-//! What is remembered of the sessions that one engine was told of.
+//! What was sent to an engine, by session.
 
 use std::collections::{HashMap, HashSet};
 
 use ctx_core::{Counter, EntryId};
 use ctx_engine_sdk::protocol::Contract;
 
-use super::{Telling, Told};
+use super::{SyncOptions, ViewSync};
 
-/// Of more sessions than this, those that were not asked about for longest are told anew.
-const MOST: usize = 256;
+/// Maximum number of sessions; the least recently used beyond it are sent again in full.
+const MAX_SESSIONS: usize = 256;
 
 /// One session.
 #[derive(Debug, Default)]
-pub(super) struct Session {
-    /// What the engine knows of its view; nothing where it must be told everything.
-    pub(super) told: Option<Told>,
-    /// Messages that it was given before they came as a row.
+pub(super) struct SessionState {
+    /// The part of its view that the engine knows; `None` if all of it must be sent.
+    pub(super) sync: Option<ViewSync>,
+    /// Ingested messages that were not sent as a row yet.
     pub(super) ingested: HashSet<EntryId>,
     pub(super) counter: Counter,
     last_used: u64,
 }
 
-impl Session {
-    pub(super) fn telling<'a>(&'a self, contract: &'a Contract) -> Telling<'a> {
-        Telling { contract, ingested: &self.ingested }
+impl SessionState {
+    pub(super) fn sync_options<'a>(&'a self, contract: &'a Contract) -> SyncOptions<'a> {
+        SyncOptions { contract, ingested: &self.ingested }
     }
 }
 
 /// The sessions of one engine.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    by_id: HashMap<String, Session>,
+    by_id: HashMap<String, SessionState>,
     uses: u64,
 }
 
 impl Sessions {
-    pub(super) fn of(&mut self, id: &str) -> &mut Session {
+    pub(super) fn of(&mut self, id: &str) -> &mut SessionState {
         self.uses += 1;
-        if self.by_id.len() >= MOST && !self.by_id.contains_key(id) {
+        if self.by_id.len() >= MAX_SESSIONS && !self.by_id.contains_key(id) {
             let oldest = self.by_id.iter().min_by_key(|(_, session)| session.last_used);
             if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
                 self.by_id.remove(&oldest);
@@ -56,12 +56,12 @@ mod tests {
     #[test]
     fn the_session_that_was_not_asked_about_for_longest_is_forgotten() {
         let mut sessions = Sessions::default();
-        for n in 0..MOST {
+        for n in 0..MAX_SESSIONS {
             sessions.of(&n.to_string()).ingested.insert("e".into());
         }
         sessions.of("0");
         sessions.of("one more");
-        assert_eq!(sessions.by_id.len(), MOST);
+        assert_eq!(sessions.by_id.len(), MAX_SESSIONS);
         assert!(!sessions.of("0").ingested.is_empty());
         assert!(sessions.of("1").ingested.is_empty());
     }

@@ -1,5 +1,6 @@
-//! What can be told from a manifest alone.
+//! Checks that need only the manifest.
 
+use ctx_core::text::head_chars;
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_engine_sdk::protocol::PROTOCOL;
 
@@ -11,7 +12,7 @@ const ANY: &str = "any";
 
 const MAX_ARGS: usize = 64;
 
-/// Longer lines for people are no lines for people.
+/// Maximum length of the description line.
 const MAX_ABOUT_CHARS: usize = 200;
 
 pub(super) fn values(manifest: &Manifest) -> Result<()> {
@@ -48,7 +49,7 @@ fn platform_file(platform: &str, file: &PlatformFile) -> Result<()> {
         (Some(name), None) => {
             file_name(&key("library"), name)?;
             if file.interpreter.is_some() || !file.args.is_empty() {
-                return Err(wrong(&key("library"), name, "no interpreter and no args beside it"));
+                return Err(wrong(&key("library"), name, "neither interpreter nor args with it"));
             }
         }
         (None, Some(name)) => file_name(&key("command"), name)?,
@@ -70,20 +71,21 @@ fn platform_file(platform: &str, file: &PlatformFile) -> Result<()> {
     Ok(())
 }
 
-/// A plain name leads nowhere but to a file beside the manifest.
+/// A plain name can only refer to a file next to the manifest.
 fn file_name(key: &str, name: &str) -> Result<()> {
     let plain = !name.is_empty()
         && name != "."
         && name != ".."
         && name.len() <= 255
-        // A colon is a drive or a stream on Windows; a name that begins with a dash, an option.
+        // A colon is a drive or a stream on Windows; a name that begins with a dash could be an
+        // option.
         && !name.contains(['/', '\\', ':', '\0'])
         && !name.contains(char::is_control)
         && !name.starts_with('-');
     if plain {
         return Ok(());
     }
-    Err(wrong(key, name, "the plain name of a file beside the manifest, without any path"))
+    Err(wrong(key, name, "the plain name of a file next to the manifest, without a path"))
 }
 
 fn is_platform(name: &str) -> bool {
@@ -102,12 +104,12 @@ fn one_line(key: &str, text: &str, most: usize) -> Result<()> {
 }
 
 fn wrong(key: &str, value: &str, expected: &str) -> Error {
-    let value: String = value.chars().take(80).collect();
+    let value = head_chars(value, 80);
     Error::new(
         ErrorKind::Config,
-        format!("the manifest is wrong: '{key}' takes {expected}, not {value:?}"),
+        format!("invalid manifest: '{key}' must be {expected}, not {value:?}"),
     )
-    .hint("correct the manifest, or ask who made the engine to")
+    .hint("correct the manifest, or report it to the engine's author")
 }
 
 fn numbers(version: &str) -> Option<(u32, u32)> {
@@ -123,14 +125,14 @@ pub(super) fn contract(manifest: &Manifest) -> Result<()> {
         return Ok(());
     }
     let hint = if theirs.iter().any(|version| *version > ours) {
-        "take a newer ctx, or a release of the engine that is for this one"
+        "use a newer ctx, or a release of the engine for this version"
     } else {
-        "take a newer release of the engine"
+        "use a newer release of the engine"
     };
     let spoken = manifest.contract.join(", ");
     Err(Error::new(
         ErrorKind::Contract,
-        format!("the engine speaks version {spoken} of the engine protocol, this ctx {PROTOCOL}"),
+        format!("the engine supports version {spoken} of the engine protocol, this ctx {PROTOCOL}"),
     )
     .hint(hint))
 }
@@ -140,6 +142,6 @@ pub(super) fn file_for<'m>(manifest: &'m Manifest, platform: &str) -> Result<&'m
         let there: Vec<_> = manifest.platform.keys().map(String::as_str).collect();
         Error::new(ErrorKind::NotFound, format!("the engine has no file for {platform}"))
             .with("has", there.join(", "))
-            .hint("take a release of the engine for this platform, or build it here")
+            .hint("use a release of the engine for this platform, or build it here")
     })
 }

@@ -1,4 +1,4 @@
-//! `NAME.toml`: what an engine that is not built in says of itself, read before any of its code
+//! `NAME.toml`: the description of an engine that is not built in, read before any of its code
 //! runs.
 //!
 //! ```toml
@@ -8,22 +8,22 @@
 //! license = "MIT"
 //! about = "keeps the newest messages"
 //! slot = "contextEngine"           # the default
-//! contract = ["1.0"]               # versions of the engine protocol it speaks
+//! contract = ["1.0"]               # supported versions of the engine protocol
 //! base = "legacy"                  # optional: an engine that runs first
 //!
-//! [platform.linux-x86_64]          # <os>-<arch> as Rust calls them, or `any`
-//! library = "libsliding_window.so" # a file beside this one ...
+//! [platform.linux-x86_64]          # <os>-<arch> as named by Rust, or `any`
+//! library = "libsliding_window.so" # a file next to this one ...
 //! sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 //!
 //! [platform.any]
 //! command = "engine.py"            # ... or a program,
-//! interpreter = "python3"          # run by one that is looked for in PATH,
+//! interpreter = "python3"          # run by an interpreter in PATH,
 //! args = ["--quiet"]               # with arguments
 //! sha256 = "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752"
 //! ```
 //!
-//! A manifest of this machine's platform is preferred to `any`. Nothing in a manifest can grant
-//! trust: that is for the user's configuration alone.
+//! The table of this machine's platform is preferred to `any`. A manifest cannot grant trust: only
+//! the user's configuration can.
 
 mod check;
 mod read;
@@ -38,13 +38,13 @@ use crate::{EngineName, Slot};
 /// The version of the format that this crate reads and writes.
 pub const MANIFEST_VERSION: u32 = 1;
 
-/// What an engine says of itself.
+/// The manifest of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// [`MANIFEST_VERSION`].
     pub manifest_version: u32,
-    /// The id that a configuration selects it by.
+    /// The id used in the configuration.
     pub name: EngineName,
     /// Its own version.
     pub version: String,
@@ -57,7 +57,7 @@ pub struct Manifest {
     /// The slot it fills.
     #[serde(default)]
     pub slot: Slot,
-    /// The versions of the engine protocol it speaks, `major.minor` each.
+    /// The supported versions of the engine protocol, `major.minor` each.
     pub contract: Vec<String>,
     /// An engine that runs first, to which this one only adds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,64 +76,61 @@ pub struct PlatformFile {
     /// A program, by the name of its file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// What runs the program, by its name in `PATH`. Without, it runs by itself.
+    /// The interpreter, by its name in `PATH`. Without one, the program is run directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interpreter: Option<String>,
-    /// What the program is given.
+    /// The arguments of the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// The SHA-256 of the file, in hexadecimal digits.
+    /// The SHA-256 of the file, in hexadecimal.
     pub sha256: String,
 }
 
 impl Manifest {
-    /// Reads a manifest and checks what can be told from it alone. `from` is named in errors.
+    /// Parses a manifest and makes the checks that need only the manifest. `from` is named in
+    /// errors.
     ///
     /// # Errors
     ///
     /// `Config`, with the line: a manifest that is not TOML, lacks a key or has an unknown one, has
-    /// a value that makes no sense, or is of another version.
+    /// an invalid value, or is of another version.
     pub fn parse(text: &str) -> Result<Self> {
         read::parse(text)
     }
 
-    /// The manifest as TOML.
+    /// Returns the manifest as TOML.
     ///
     /// # Errors
     ///
-    /// As [`Manifest::parse`]: what could not be read again is not written.
+    /// As [`Manifest::parse`]: a manifest that could not be read again is not written.
     pub fn to_toml(&self) -> Result<String> {
         read::write(self)
     }
 
-    /// Refuses an engine that speaks no version of the protocol that this host speaks.
-    ///
-    /// # Errors
-    ///
-    /// `Contract`.
-    pub fn check_contract(&self) -> Result<()> {
+    /// Rejects an engine that supports no version of the protocol that this host supports.
+    pub(crate) fn check_contract(&self) -> Result<()> {
         check::contract(self)
     }
 
-    /// The file for this machine.
+    /// Returns the file for this machine.
     ///
     /// # Errors
     ///
-    /// `NotFound`, with the platforms that there are.
+    /// `NotFound`, with the available platforms.
     pub fn file(&self) -> Result<&PlatformFile> {
         check::file_for(self, &this_platform())
     }
 }
 
 impl PlatformFile {
-    /// The name of the file.
+    /// Returns the name of the file.
     #[must_use]
     pub fn name(&self) -> &str {
         self.library.as_deref().or(self.command.as_deref()).unwrap_or_default()
     }
 }
 
-/// This machine, as manifests name it: `linux-x86_64`.
+/// Returns the platform of this machine, as named in manifests: `linux-x86_64`.
 #[must_use]
 pub fn this_platform() -> String {
     format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH)

@@ -1,26 +1,27 @@
-//! TOML to a manifest and back.
+//! Converts TOML to a manifest and back.
 
+use ctx_core::text::Slice;
 use ctx_core::{Error, ErrorKind, Result};
 use serde::Deserialize;
 
 use super::{MANIFEST_VERSION, Manifest, check};
 
-/// The one key that every version of the format has.
+/// The only key common to all versions of the format.
 #[derive(Deserialize)]
 struct Versioned {
     manifest_version: u32,
 }
 
 pub(super) fn parse(text: &str) -> Result<Manifest> {
-    // The version first: of a newer format, neither keys nor values mean anything here.
+    // The version first: in a newer format, keys and values may have another meaning.
     let Versioned { manifest_version } = toml::from_str(text).map_err(|e| fault(text, &e))?;
     if manifest_version != MANIFEST_VERSION {
         return Err(Error::new(
             ErrorKind::Config,
-            format!("the manifest is of version {manifest_version}, which this ctx cannot read"),
+            format!("unsupported manifest version {manifest_version}"),
         )
         .with("known", MANIFEST_VERSION)
-        .hint("take a newer ctx, or a release of the engine that is for this one"));
+        .hint("use a newer ctx, or a release of the engine for this version"));
     }
     let manifest: Manifest = toml::from_str(text).map_err(|e| fault(text, &e))?;
     check::values(&manifest)?;
@@ -35,12 +36,12 @@ pub(super) fn write(manifest: &Manifest) -> Result<String> {
 }
 
 fn fault(text: &str, error: &toml::de::Error) -> Error {
-    // What follows the first line of a message repeats the text.
+    // After its first line, the message repeats the text.
     let what = error.message().lines().next().unwrap_or_default().to_owned();
-    let fault = Error::new(ErrorKind::Config, format!("the manifest is wrong: {what}"));
+    let fault = Error::new(ErrorKind::Config, format!("invalid manifest: {what}"));
     let fault = match error.span() {
         Some(span) => {
-            let before = text.get(..span.start).unwrap_or_default();
+            let before = text.slice(..span.start);
             fault.with("line", before.matches('\n').count() + 1)
         }
         None => fault,

@@ -1,4 +1,4 @@
-//! Manifests that are sound, and the many ways in which one is not.
+//! Valid and invalid manifests.
 
 use ctx_core::ErrorKind;
 
@@ -31,10 +31,10 @@ fn a_wrong_manifest_is_refused_with_what_is_wrong_and_where() {
         ("about", "abuot", "line: 5"),
         ("args = ", "arg = ", "line: 11"),
         ("manifest_version = 1\n", "", "manifest_version"),
-        ("manifest_version = 1\n", "manifest_version = 2\nnew_key = 1\n", "of version 2"),
+        ("manifest_version = 1\n", "manifest_version = 2\nnew_key = 1\n", "manifest version 2"),
         ("manifest_version = 1\n", "manifest_version = \"1\"\n", "line: 1"),
         ("name = \"demo\"\n", "", "missing field `name`"),
-        ("name = \"demo\"", "name = \"../demo\"", "cannot be an engine's name"),
+        ("name = \"demo\"", "name = \"../demo\"", "invalid engine name"),
         ("\"0.1.0\"", "\"\"", "'version'"),
         ("\"0.1.0\"", "\"\\u001b[2J\"", "'version'"),
         ("about = \"a demo\"", "about = \"a\\nb\"", "'about'"),
@@ -48,7 +48,7 @@ fn a_wrong_manifest_is_refused_with_what_is_wrong_and_where() {
         ("platform.any", "platform.linux-x86-64", "'platform'"),
         ("command = \"demo.py\"\n", "", "either a library or a command"),
         ("command = ", "library = \"a.so\"\ncommand = ", "either a library or a command"),
-        ("command = ", "library = ", "no interpreter and no args"),
+        ("command = ", "library = ", "neither interpreter nor args with it"),
         ("\"demo.py\"", "\"../demo.py\"", "plain name"),
         ("\"demo.py\"", "\"/bin/sh\"", "plain name"),
         ("\"demo.py\"", "\"..\"", "plain name"),

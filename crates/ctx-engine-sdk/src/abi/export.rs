@@ -1,4 +1,4 @@
-//! The table of a library, for an [`Engine`].
+//! The exported function table of a library, generated for an [`Engine`].
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Engine;
 use crate::driver::Driver;
-use crate::host::Carry;
+use crate::host::HostTransport;
 use crate::protocol::{Error, Result};
 
 use super::{ABI, Buffer, Bytes, EngineTable, HostTable, MISUSED, OK, PANICKED};
 
-/// An engine behind the C ABI. Hosts see only its address.
+/// An engine behind the C ABI. The host holds only its address.
 #[derive(Debug)]
 pub struct Instance<E> {
     driver: Mutex<Driver<E>>,
@@ -26,7 +26,7 @@ pub struct Instance<E> {
 pub struct Exported<E>(PhantomData<E>);
 
 impl<E: Engine> Exported<E> {
-    /// The table.
+    /// The function table.
     pub const TABLE: EngineTable = EngineTable {
         size: size_of::<EngineTable>(),
         abi: ABI,
@@ -45,7 +45,7 @@ unsafe extern "C" fn create<E: Engine>(host: *const HostTable, engine: *mut *mut
     guarded(|| {
         let instance =
             Instance::<E> { driver: Mutex::default(), cancelled: AtomicBool::new(false), host };
-        // SAFETY: checked not to be null, and the host lends it for this call.
+        // SAFETY: checked not to be null, and valid for this call.
         unsafe { *engine = Box::into_raw(Box::new(instance)).cast() };
         OK
     })
@@ -56,14 +56,14 @@ unsafe extern "C" fn call<E: Engine>(engine: *mut c_void, call: Bytes, answer: *
         return MISUSED;
     }
     guarded(|| {
-        // SAFETY: `create` made it, and the host has not destroyed it.
+        // SAFETY: `create` returned it, and the host has not destroyed it.
         let instance = unsafe { &*engine.cast::<Instance<E>>() };
-        // A poisoned lock cannot be: the driver catches what the engine panics with.
+        // The lock cannot be poisoned: the driver catches panics of the engine.
         let Ok(mut driver) = instance.driver.try_lock() else { return MISUSED };
-        // SAFETY: the host lends the bytes for this call.
+        // SAFETY: the bytes are valid for this call.
         let bytes = unsafe { lent(call) };
-        let mut carry = AcrossAbi(instance.host);
-        let made = driver.answer(bytes, &mut carry, &instance.cancelled);
+        let mut transport = AcrossAbi(instance.host);
+        let made = driver.answer(bytes, &mut transport, &instance.cancelled);
         // SAFETY: checked not to be null.
         unsafe { *answer = given(made) };
         OK
@@ -73,7 +73,7 @@ unsafe extern "C" fn call<E: Engine>(engine: *mut c_void, call: Bytes, answer: *
 unsafe extern "C" fn release(answer: Buffer) {
     guarded(|| {
         if !answer.data.is_null() {
-            // SAFETY: `given` made it of a vector.
+            // SAFETY: `given` created it from a vector.
             drop(unsafe { Vec::from_raw_parts(answer.data, answer.len, answer.capacity) });
         }
         OK
@@ -82,7 +82,7 @@ unsafe extern "C" fn release(answer: Buffer) {
 
 unsafe extern "C" fn cancel<E: Engine>(engine: *mut c_void) {
     if !engine.is_null() {
-        // SAFETY: `create` made it, and a flag may be set while a call is at work.
+        // SAFETY: `create` returned it; setting the flag while a call is running is allowed.
         unsafe { &*engine.cast::<Instance<E>>() }.cancelled.store(true, Ordering::Relaxed);
     }
 }
@@ -90,7 +90,7 @@ unsafe extern "C" fn cancel<E: Engine>(engine: *mut c_void) {
 unsafe extern "C" fn destroy<E: Engine>(engine: *mut c_void) {
     if !engine.is_null() {
         guarded(|| {
-            // SAFETY: `create` made it, and the host gives it back.
+            // SAFETY: `create` returned it, and the host gives up ownership.
             drop(unsafe { Box::from_raw(engine.cast::<Instance<E>>()) });
             OK
         });
@@ -103,12 +103,12 @@ fn guarded(work: impl FnOnce() -> i32) -> i32 {
 
 /// # Safety
 ///
-/// The bytes must be there for the lifetime.
+/// The bytes must be valid for the lifetime `'b`.
 unsafe fn lent<'b>(bytes: Bytes) -> &'b [u8] {
     if bytes.len == 0 {
         return &[];
     }
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts(bytes.data, bytes.len) }
 }
 
@@ -117,27 +117,28 @@ fn given(bytes: Vec<u8>) -> Buffer {
     Buffer { data: bytes.as_mut_ptr(), len: bytes.len(), capacity: bytes.capacity() }
 }
 
-/// Host calls through the host's table.
+/// Sends host calls through the function table of the host.
 struct AcrossAbi(*const HostTable);
 
-impl Carry for AcrossAbi {
-    fn carry(&mut self, host_call: &[u8]) -> Result<Vec<u8>> {
-        let short = || Error::failed("the host's table holds no services");
+impl HostTransport for AcrossAbi {
+    fn call(&mut self, host_call: &[u8]) -> Result<Vec<u8>> {
+        let short = || Error::failed("the host's table has no services");
         // SAFETY: the table lives as long as the engine, and its first field is its size.
         let size = unsafe { std::ptr::addr_of!((*self.0).size).read() };
         if size < size_of::<HostTable>() {
             return Err(short());
         }
-        // SAFETY: it is as large as the table that is known here.
+        // SAFETY: its size is that of the table known here.
         let host = unsafe { *self.0 };
         let (Some(call), Some(release)) = (host.call, host.release) else { return Err(short()) };
         let request = Bytes { data: host_call.as_ptr(), len: host_call.len() };
         let mut reply = Buffer::EMPTY;
-        // SAFETY: the request is lent for this call, and the reply is ours to be written.
+        // SAFETY: the request is valid for this call, and `reply` is a local variable to be
+        // written.
         let status = unsafe { call(host.context, request, &raw mut reply) };
-        // SAFETY: the host owns the reply until it is released.
+        // SAFETY: the reply is valid until it is released.
         let bytes = unsafe { lent(Bytes { data: reply.data, len: reply.len }) }.to_vec();
-        // SAFETY: it is the host's own.
+        // SAFETY: the host allocated it.
         unsafe { release(host.context, reply) };
         match status {
             OK => Ok(bytes),
@@ -146,7 +147,8 @@ impl Carry for AcrossAbi {
     }
 }
 
-/// Makes a `cdylib` of an [`Engine`](crate::Engine): defines the library's one entry.
+/// Turns a crate into a `cdylib` of an [`Engine`](crate::Engine): defines the library's entry
+/// point.
 ///
 /// ```
 /// use ctx_engine_sdk::{Assembled, Engine, Hello, Host, Info, Plan, Result, Session};
@@ -167,7 +169,7 @@ impl Carry for AcrossAbi {
 #[macro_export]
 macro_rules! export_engine {
     ($engine:ty) => {
-        /// The entry of this library: see `ctx_engine.h`.
+        /// The entry point of this library: see `ctx_engine.h`.
         #[unsafe(no_mangle)]
         pub extern "C" fn ctx_engine_v1() -> *const $crate::abi::EngineTable {
             static TABLE: $crate::abi::EngineTable = $crate::abi::Exported::<$engine>::TABLE;

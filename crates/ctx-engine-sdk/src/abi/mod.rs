@@ -1,20 +1,20 @@
-//! The C ABI: an engine as a dynamic library. `include/ctx_engine.h` says the same in C, and a test
-//! holds the two together.
+//! The C ABI: an engine as a dynamic library. `include/ctx_engine.h` declares the same in C; a test
+//! checks that the two agree.
 //!
 //! The rules:
 //!
-//! - A library has one entry, [`ctx_engine_v1`](ENTRY). It returns a table that lives as long as
-//!   the process. A library is never unloaded.
-//! - Tables begin with their size, and are only ever appended to. Who reads a table looks at its
-//!   size before it touches a field, so that either side may be older.
-//! - Bytes go in and bytes come out: the JSON of [`protocol`](crate::protocol). [`Bytes`] are lent
-//!   for the time of the call. A [`Buffer`] is freed by who allocated it, through the `release`
-//!   beside the function that gave it.
-//! - Calls on one engine come one at a time, from any thread. `cancel` alone may come from another
-//!   thread while a call is at work.
-//! - Host services may be asked for only from inside a call, on its thread.
-//! - Nothing may unwind across the boundary: a panic is an answer. A library built with
-//!   `panic = "abort"` takes its host along.
+//! - A library has one entry point, [`ctx_engine_v1`](ENTRY). It returns a table that is valid
+//!   until the process ends. A library is never unloaded.
+//! - Tables begin with their size, and fields are only ever appended. A reader checks the size
+//!   before it accesses a field, so either side may be older.
+//! - Input and output are bytes: the JSON of [`protocol`](crate::protocol). [`Bytes`] are borrowed
+//!   for the duration of the call. A [`Buffer`] is freed by the side that allocated it, through the
+//!   `release` function next to the function that returned it.
+//! - Calls on one engine come one at a time, from any thread. Only `cancel` may be called from
+//!   another thread while a call is running.
+//! - Host services may be called only from inside a call, on its thread.
+//! - Nothing may unwind across the boundary: a panic is returned as an answer. A library built with
+//!   `panic = "abort"` ends the host as well.
 
 #![allow(unsafe_code)] // tables of pointers are what this module is about
 
@@ -24,55 +24,55 @@ use std::ffi::c_void;
 
 pub use export::{Exported, Instance};
 
-/// The one symbol of a library: an [`EntryFn`].
+/// The one exported symbol of a library: an [`EntryFn`].
 pub const ENTRY: &str = "ctx_engine_v1";
 
-/// The version in [`EngineTable::abi`].
+/// The value of [`EngineTable::abi`].
 pub const ABI: u32 = 1;
 
-/// A function answered.
+/// The function returned an answer, which may be an error.
 pub const OK: i32 = 0;
 
-/// The engine panicked outside of a call that could be answered. The engine is not to be used again.
+/// The engine panicked outside of a call that could be answered. It must not be used again.
 pub const PANICKED: i32 = 1;
 
-/// The caller broke a rule: a null pointer, or a call during another one.
+/// The caller broke a rule: a null pointer, or a call during another call.
 pub const MISUSED: i32 = 2;
 
-/// Lent bytes.
+/// Borrowed bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes {
-    /// Where they are; may be null if there are none.
+    /// Pointer to the bytes; may be null if there are none.
     pub data: *const u8,
-    /// How many.
+    /// Number of bytes.
     pub len: usize,
 }
 
-/// Bytes that were allocated for the other side.
+/// Bytes allocated for the other side.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Buffer {
-    /// Where they are.
+    /// Pointer to the bytes.
     pub data: *mut u8,
-    /// How many.
+    /// Number of bytes.
     pub len: usize,
-    /// What their owner needs to know to free them; nobody else looks at it.
+    /// What the owner needs to free them; the other side ignores it.
     pub capacity: usize,
 }
 
 impl Buffer {
-    /// No bytes. Needs not be released.
+    /// No bytes. Does not have to be released.
     pub const EMPTY: Self = Self { data: std::ptr::null_mut(), len: 0, capacity: 0 };
 }
 
-/// What a host gives to an engine.
+/// The function table that a host passes to an engine.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HostTable {
     /// `sizeof(ctx_host_v1)` of the host.
     pub size: usize,
-    /// The host's own; passed back to it.
+    /// Opaque value of the host; passed back to it.
     pub context: *mut c_void,
     /// Answers a [`HostCall`](crate::protocol::HostCall) with a [`Reply`](crate::protocol::Reply).
     pub call: Option<
@@ -82,7 +82,7 @@ pub struct HostTable {
     pub release: Option<unsafe extern "C" fn(context: *mut c_void, reply: Buffer)>,
 }
 
-/// What a library gives to its host.
+/// The function table that a library returns to its host.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct EngineTable {
@@ -90,7 +90,7 @@ pub struct EngineTable {
     pub size: usize,
     /// [`ABI`].
     pub abi: u32,
-    /// Makes an engine. The host table lives as long as the engine.
+    /// Creates an engine. The host table is valid as long as the engine.
     pub create:
         Option<unsafe extern "C" fn(host: *const HostTable, engine: *mut *mut c_void) -> i32>,
     /// Answers a [`Call`](crate::protocol::Call) with an [`Answer`](crate::protocol::Answer).
@@ -98,14 +98,14 @@ pub struct EngineTable {
         Option<unsafe extern "C" fn(engine: *mut c_void, call: Bytes, answer: *mut Buffer) -> i32>,
     /// Frees an answer.
     pub release: Option<unsafe extern "C" fn(answer: Buffer)>,
-    /// The answer to the call at work is not needed any more.
+    /// Signals that the answer to the running call is not needed any more.
     pub cancel: Option<unsafe extern "C" fn(engine: *mut c_void)>,
     /// Frees an engine.
     pub destroy: Option<unsafe extern "C" fn(engine: *mut c_void)>,
 }
 
-/// The entry of a library.
+/// The entry point of a library.
 pub type EntryFn = unsafe extern "C" fn() -> *const EngineTable;
 
-// SAFETY: a table is constants and pointers to functions.
+// SAFETY: a table holds only constants and function pointers.
 unsafe impl Sync for EngineTable {}

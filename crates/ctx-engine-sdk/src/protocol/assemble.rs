@@ -1,44 +1,45 @@
-//! The request is about to be made: what shall go out?
+//! Selecting the messages of the next request.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Budget, Message, Turn, Update};
 
-/// A request is about to be made.
+/// Parameters of `assemble`: a request is about to be sent.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Assemble {
     /// The session.
     pub session_id: String,
-    /// What is new in it.
+    /// What changed in the session.
     pub update: Update,
-    /// The room there is.
+    /// The token budget.
     pub budget: Budget,
-    /// When.
+    /// The time of the call.
     pub turn: Turn,
-    /// The user's newest words, where they are not in the session yet.
+    /// The user's newest message, if it is not in the session yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
 }
 
-/// What shall go out: a plan, or all messages. With neither everything goes out as it is.
+/// The content of the request: a plan, or the full list of messages. With neither, everything is
+/// sent unchanged.
 ///
-/// Whatever the answer, the host keeps its rules: a tool call and its results stay together, rows
-/// with `keep` stay, and the request fits its window. An answer that would break them is rejected.
+/// The host always enforces its rules: a tool call and its results stay together, rows with `keep`
+/// stay, and the request fits its window. An answer that would break them is rejected.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Assembled {
-    /// Edits of what there is.
+    /// Edits of the current rows.
     #[serde(flatten)]
     pub plan: Plan,
-    /// All that shall go out, in order. What is not named does not.
+    /// The full list of messages, in order. Rows that are not named are dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub messages: Option<Vec<Outgoing>>,
-    /// Text to be added to the system prompt.
+    pub messages: Option<Vec<OutgoingMessage>>,
+    /// Text to append to the system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt_addition: Option<String>,
-    /// What the rows measure then, as far as the engine knows. The host counts for itself.
+    /// The engine's estimate of the tokens of all rows after the edits. The host counts for itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_tokens: Option<u64>,
 }
@@ -49,33 +50,33 @@ impl From<Plan> for Assembled {
     }
 }
 
-/// Edits, by id. They are carried out in the order of the fields.
+/// Edits, by id. They are applied in the order of the fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Plan {
-    /// Keep the last so many rows and drop the older ones. The host keeps what must stay, and does
-    /// not cut between a tool call and its results: rather more is kept.
+    /// Keep this number of rows from the end and drop the older ones. The host keeps the rows that
+    /// must stay, and does not cut between a tool call and its results: it keeps more rows instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_last: Option<usize>,
-    /// Rows that shall not go out. Give whole groups.
+    /// Rows to drop. Give whole groups.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drop: Vec<String>,
-    /// Rows that shall go out in another form.
+    /// Rows to send in another form.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replace: Vec<Replacement>,
-    /// Messages to be added.
+    /// Messages to insert.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub insert: Vec<Insertion>,
     /// Rows that must stay from now on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pin: Vec<String>,
-    /// Why, for the manifest of the request.
+    /// The reason, for the manifest of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl Plan {
-    /// Keeps the last rows.
+    /// Keeps the last `rows` rows.
     #[must_use]
     pub fn keep_last(rows: usize) -> Self {
         Self { keep_last: Some(rows), ..Self::default() }
@@ -87,14 +88,14 @@ impl Plan {
         Self { drop: ids.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
-    /// Says why.
+    /// Sets the reason.
     #[must_use]
     pub fn because(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
         self
     }
 
-    /// Whether it changes nothing.
+    /// Whether the plan changes nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keep_last.is_none()
@@ -105,45 +106,45 @@ impl Plan {
     }
 }
 
-/// Another form of a row: give `text` or `message`.
+/// A replacement for a row: give `text` or `message`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Replacement {
     /// The row.
     pub id: String,
-    /// A text in the place of its own, or of its tool result's. Calls, and what ties a result to
-    /// its call, stay.
+    /// New text for the message or for its tool result. Tool calls, and the id that ties a result
+    /// to its call, stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// A whole message of the same role, making and answering the same calls.
+    /// A whole message with the same role, tool calls and tool results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Message>,
 }
 
-/// A message to be added. It holds neither tool calls nor results.
+/// A message to insert. It contains neither tool calls nor results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Insertion {
-    /// The name it will have as a row. One that is taken is refused.
+    /// Its id as a row. An id that is in use is refused.
     pub id: String,
-    /// The row it shall stand before; at the end where absent.
+    /// The row to insert it before; at the end if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// Who speaks. Default: `user`.
+    /// The role. Default: `user`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// What is said.
+    /// The text.
     pub text: String,
 }
 
-/// One message of a full answer: a row by its id, in the form it has or in the one given; or a new
-/// message, with an id of its own.
+/// One message of a full list: a row by its id, unchanged or with the given content; or a new
+/// message, with a new id.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Outgoing {
-    /// The row, or a new message's name.
+pub struct OutgoingMessage {
+    /// The id of the row, or of the new message.
     pub id: String,
-    /// Its form, where that is not the row's own.
+    /// The content, if it differs from the row's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Box<RawValue>>,
 }

@@ -1,4 +1,4 @@
-//! Making a session smaller for good.
+//! Compacting a session permanently.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,48 +17,48 @@ pub enum Trigger {
     Threshold,
 }
 
-/// What a summary does with identifiers: paths, ids, hashes, URLs.
+/// How a summary treats identifiers: paths, ids, hashes, URLs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum IdentifierPolicy {
-    /// They stay exactly as they are.
+    /// Kept exactly.
     #[default]
     Preserve,
-    /// They are replaced by neutral names.
+    /// Replaced by neutral names.
     Anonymize,
-    /// Nothing is asked.
+    /// No instruction is given.
     Off,
-    /// [`Compact::identifier_instructions`] say.
+    /// As described by [`Compact::identifier_instructions`].
     Custom,
 }
 
-/// The session is to be compacted.
+/// Parameters of `compact`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Compact {
     /// The session.
     pub session_id: String,
-    /// What is new in it.
+    /// What changed in the session.
     pub update: Update,
-    /// The room there is.
+    /// The token budget.
     pub budget: Budget,
-    /// When.
+    /// The time of the call.
     pub turn: Turn,
-    /// What the rows may measure afterwards; the engine's own target where absent.
+    /// The number of tokens that the rows may take afterwards; the engine's own target if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_budget: Option<u64>,
-    /// Compact even if the session is small.
+    /// Whether to compact even if the session is small.
     pub force: bool,
-    /// Why.
+    /// The reason.
     pub trigger: Trigger,
-    /// Which attempt this is, from 1. Later ones must cut deeper.
+    /// The number of this attempt, from 1. Later ones must cut deeper.
     pub attempt: u32,
-    /// How many attempts there will be at most.
+    /// The maximum number of attempts.
     pub max_attempts: u32,
-    /// What the user wants the summary to dwell on. Untrusted text.
+    /// What the user wants the summary to focus on. Untrusted text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_instructions: Option<String>,
-    /// What to do with identifiers.
+    /// How to treat identifiers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identifier_policy: Option<IdentifierPolicy>,
     /// The instructions of [`IdentifierPolicy::Custom`].
@@ -66,24 +66,24 @@ pub struct Compact {
     pub identifier_instructions: Option<String>,
 }
 
-/// What became of it.
+/// The answer to [`Compact`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct CompactResult {
-    /// Whether all went well, also when nothing had to be done.
+    /// Whether the call succeeded, also if nothing had to be done.
     pub ok: bool,
     /// Whether anything was compacted.
     pub compacted: bool,
-    /// Why not.
+    /// Why nothing was compacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What was achieved.
+    /// The compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Compacted>,
 }
 
 impl CompactResult {
-    /// Nothing was done, and the host may do it its own way.
+    /// Nothing was done; the host may compact with its own method.
     pub fn declined(reason: impl Into<String>) -> Self {
         Self { reason: Some(reason.into()), ..Self::default() }
     }
@@ -104,16 +104,16 @@ impl From<Compacted> for CompactResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Compacted {
-    /// The summary that stands for the rows before the first kept one.
+    /// The summary that replaces the rows before the first kept one.
     pub summary: String,
-    /// The first row kept as it is. It may not lie between a tool call and its results.
+    /// The first row that is kept unchanged. It may not lie between a tool call and its results.
     pub first_kept_entry_id: String,
-    /// What the rows measured before. The host counts for itself.
+    /// The tokens of the rows before. The host counts for itself.
     pub tokens_before: u64,
-    /// What they measure after.
+    /// The tokens of the rows after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_after: Option<u64>,
-    /// What the engine has to say about it.
+    /// Details from the engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<serde_json::Value>,
 }

@@ -1,62 +1,62 @@
-//! Why a call has no answer.
+//! Errors of calls and host calls.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What went wrong, for programs.
+/// The kind of an error, for programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The sides speak different major versions of the protocol.
     Protocol,
-    /// The verb or service is not offered.
+    /// The verb or service is not supported.
     Unsupported,
-    /// The request cannot be read.
+    /// The request cannot be parsed.
     BadRequest,
-    /// What the engine knows of the session is not what the host thinks it knows. The host sends
-    /// all of it again.
+    /// The engine's copy of the session differs from what the host expects. The host sends the
+    /// whole session again.
     OutOfStep,
     /// The call was cancelled.
     Cancelled,
-    /// The engine panicked. It may go on.
+    /// The engine panicked. It may be called again.
     Panic,
-    /// The engine cannot do what was asked, now or with this input. Kinds that are not known are
-    /// read as this one.
+    /// The engine cannot do what was requested, now or with this input. Unknown kinds are read as
+    /// this one.
     #[default]
     #[serde(other)]
     Failed,
 }
 
-/// An error that travels.
+/// An error as sent over the protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Error {
-    /// What went wrong, for programs.
+    /// The kind, for programs.
     pub kind: ErrorKind,
-    /// What went wrong, for people.
+    /// The message, for people.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// The result of whatever may fail here.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error of a kind.
+    /// Creates an error of a kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), hint: None }
     }
 
-    /// [`ErrorKind::Failed`].
+    /// Creates an [`ErrorKind::Failed`].
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Failed, message)
     }
 
-    /// Says what to do about it.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

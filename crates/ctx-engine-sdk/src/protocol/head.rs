@@ -1,4 +1,4 @@
-//! What a message is, without reading all of it.
+//! Finding out what a message is, without reading all of it.
 
 use std::fmt;
 
@@ -6,32 +6,32 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 
 use super::Result;
 
-/// The beginning of a message: enough to know what it is and who it is for, read without walking
-/// through what it carries, which may be megabytes.
+/// The beginning of a message: its type and its recipient, read without parsing the content, which
+/// may be megabytes.
 ///
-/// Reading ends at the message's content, if its id (and the verb of a call) came before. What comes
-/// after that is not looked at: it may be anything until the content is read too.
+/// Reading stops at the message's content, if its id (and the verb of a call) came before. The rest
+/// is not checked: it may be invalid until the content is parsed too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Head {
-    /// The call, the answer, the host call or its reply.
+    /// The id of the call, answer, host call or reply.
     pub id: u64,
-    /// A call's verb.
+    /// The verb of a call.
     pub verb: Option<String>,
-    /// A host call's service.
+    /// The service of a host call.
     pub host: Option<String>,
-    /// A cancelled call.
+    /// The id of the cancelled call.
     pub cancel: Option<u64>,
     /// The name of the first field with content: `params`, `ok`, `error` or `reply`.
     pub content: Option<&'static str>,
 }
 
 impl Head {
-    /// Reads the beginning of a message.
+    /// Parses the beginning of a message.
     ///
     /// # Errors
     ///
-    /// If it is none.
+    /// If it is not a message.
     pub fn read(message: &[u8]) -> Result<Self> {
         let mut reading = Reading::default();
         let mut json = serde_json::Deserializer::from_slice(message);
@@ -50,7 +50,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Whether the content that comes now need not be walked through.
+    /// Whether the head is complete, so that the content that follows need not be parsed.
     fn is_enough(&self, content: &str) -> bool {
         let is_named = self.head.verb.is_some() || self.head.host.is_some();
         self.has_id && (content != "params" || is_named)
@@ -101,7 +101,7 @@ impl<'de> Visitor<'de> for &mut Reading {
             self.head.content = self.head.content.or(content);
             if content.is_some_and(|content| self.is_enough(content)) {
                 self.is_enough = true;
-                // An error is the only way out of an object that is not read to its end.
+                // An error is the only way to leave an object before its end.
                 return Err(A::Error::custom("the content was not read"));
             }
             fields.next_value::<IgnoredAny>()?;

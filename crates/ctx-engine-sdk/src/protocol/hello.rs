@@ -1,4 +1,4 @@
-//! Who is who, and what each side can do.
+//! The handshake: names, versions and capabilities of both sides.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub struct HostInfo {
     pub version: String,
 }
 
-/// The first call.
+/// Parameters of `hello`, the first call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Hello {
@@ -20,10 +20,9 @@ pub struct Hello {
     pub protocol: String,
     /// The host.
     pub host: HostInfo,
-    /// The [services](super::service) it offers. One that is missing here is refused when asked
-    /// for.
+    /// The [services](super::service) that the host offers. All others are refused.
     pub features: Vec<String>,
-    /// What the user's configuration says to this engine: `plugins.engines.<id>.config`.
+    /// The user's configuration for this engine: `plugins.engines.<id>.config`.
     pub config: serde_json::Value,
 }
 
@@ -35,28 +34,28 @@ impl Hello {
     }
 }
 
-/// How an engine wants to be spoken to.
+/// What an engine expects from its host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Contract {
-    /// Whether rows come with their message. Without, they still have id, role, tokens and group,
-    /// and calls are much smaller.
+    /// Whether rows include their message. If not, they still have id, role, tokens and group, and
+    /// calls are much smaller.
     pub contents: bool,
-    /// Whether the engine remembers the rows of a session, so that each call tells only what is
-    /// new. Engines of this crate do; one that is written without it may prefer to be sent all rows
-    /// each time.
+    /// Whether the engine remembers the rows of a session, so that each call contains only the
+    /// changes. Engines built with this crate do; an engine written without it may prefer to get
+    /// all rows each time.
     pub remembers: bool,
-    /// Whether it asks for the lease on compaction.
+    /// Whether it requests the lease on compaction.
     pub owns_compaction: bool,
-    /// An engine that runs first, to which this one only adds: `legacy`, or nothing.
+    /// The id of an engine that runs first, to which this one only adds: `legacy`, or empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// The optional [verbs](super::verb) it does something about. Others are not called.
+    /// The optional [verbs](super::verb) that the engine implements. Others are not called.
     pub verbs: Vec<String>,
 }
 
 impl Default for Contract {
-    /// Rows without contents, all of them each time, and no optional verb.
+    /// Rows without contents, all rows each time, and no optional verbs.
     fn default() -> Self {
         Self {
             contents: false,
@@ -74,19 +73,19 @@ impl Default for Contract {
 pub struct Info {
     /// The engine's [`PROTOCOL`](super::PROTOCOL).
     pub protocol: String,
-    /// The id that a configuration selects it by.
+    /// The id used in the configuration.
     pub id: String,
     /// A name for people.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// How it wants to be spoken to.
+    /// What it expects from the host.
     #[serde(flatten)]
     pub contract: Contract,
 }
 
 impl Info {
-    /// An engine of this crate: it remembers sessions and is sent contents.
+    /// Describes an engine of this crate: it remembers sessions and gets contents.
     #[must_use]
     pub fn new(id: impl Into<String>, version: impl Into<String>) -> Self {
         let id = id.into();
@@ -99,35 +98,35 @@ impl Info {
         }
     }
 
-    /// A name for people.
+    /// Sets a name for people.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Has rows come without their messages.
+    /// Requests rows without their messages.
     #[must_use]
     pub fn without_contents(mut self) -> Self {
         self.contract.contents = false;
         self
     }
 
-    /// Asks for the lease on compaction.
+    /// Requests the lease on compaction.
     #[must_use]
     pub fn owns_compaction(mut self) -> Self {
         self.contract.owns_compaction = true;
         self
     }
 
-    /// Runs after another engine and only adds to it.
+    /// Runs after another engine and only adds to its result.
     #[must_use]
     pub fn base(mut self, id: impl Into<String>) -> Self {
         self.contract.base = Some(id.into());
         self
     }
 
-    /// Names the optional [verbs](super::verb) that the engine does something about.
+    /// Names the optional [verbs](super::verb) that the engine implements.
     #[must_use]
     pub fn verbs(mut self, verbs: &[&str]) -> Self {
         self.contract.verbs = verbs.iter().map(|&verb| verb.to_owned()).collect();

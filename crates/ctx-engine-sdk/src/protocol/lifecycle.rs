@@ -1,72 +1,72 @@
-//! The life of a session, around its requests.
+//! The lifecycle of a session, apart from its requests.
 
 use serde::{Deserialize, Serialize};
 
 use super::Row;
 
-/// A session came up that has a history.
+/// Parameters of `bootstrap`: a session that has a history was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Bootstrap {
     /// The session.
     pub session_id: String,
-    /// Its transcript, where it has a file.
+    /// The path of its transcript, if it has a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_file: Option<String>,
 }
 
-/// What bootstrapping did.
+/// The answer to [`Bootstrap`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Bootstrapped {
-    /// Whether the engine took the history in.
+    /// Whether the engine imported the history.
     pub bootstrapped: bool,
-    /// How many messages it took in.
+    /// The number of imported messages.
     pub imported_messages: usize,
-    /// Why not.
+    /// Why the engine did not import it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// A message was added to the session.
+/// Parameters of `ingest`: a message was added to the session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Ingest {
     /// The session.
     pub session_id: String,
-    /// The message. Its group is not settled yet: it comes with the next update.
+    /// The message. Its group may still change; the next update contains the final group.
     pub row: Row,
-    /// Whether it belongs to a heartbeat rather than to a conversation.
+    /// Whether it belongs to a heartbeat instead of a conversation.
     pub is_heartbeat: bool,
 }
 
-/// What ingesting did.
+/// The answer to [`Ingest`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ingested {
-    /// Whether the engine keeps anything of it. A message that it knows already is not ingested
+    /// Whether the engine stored anything of it. A message that is already known is not ingested
     /// again.
     pub ingested: bool,
 }
 
-/// A turn's messages are stored for good.
+/// Parameters of `commit_turn`: a turn's messages were stored permanently.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct CommitTurn {
     /// The session.
     pub session_id: String,
-    /// Names the turn: a second call with the same key must change nothing.
+    /// Identifies the turn: a second call with the same key must change nothing.
     pub advancement_key: String,
 }
 
-/// What committing did.
+/// The result of committing a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TurnStatus {
     /// The turn is stored.
     #[default]
     Committed,
-    /// It was before.
+    /// The turn was already stored.
     Duplicate,
 }
 
@@ -74,14 +74,14 @@ pub enum TurnStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Committed {
-    /// What it did.
+    /// The result.
     pub status: TurnStatus,
 }
 
-/// The parameters of verbs that need to know the session alone.
+/// The parameters of verbs that need only the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct OfSession {
+pub struct SessionParams {
     /// The session.
     pub session_id: String,
 }
@@ -92,9 +92,9 @@ pub struct OfSession {
 pub struct SubagentSpawn {
     /// The session that starts it.
     pub parent_session_key: String,
-    /// The session it gets.
+    /// The session of the subagent.
     pub child_session_key: String,
-    /// How long it may live, in milliseconds.
+    /// Its maximum lifetime, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
 }
@@ -108,9 +108,9 @@ pub enum SubagentReason {
     /// It finished.
     #[default]
     Completed,
-    /// It outlived its time.
+    /// It exceeded its maximum lifetime.
     Swept,
-    /// Its parent let it go.
+    /// Its parent released it.
     Released,
 }
 
@@ -120,15 +120,16 @@ pub enum SubagentReason {
 pub struct SubagentEnded {
     /// Its session.
     pub child_session_key: String,
-    /// Why.
+    /// The reason.
     pub reason: SubagentReason,
-    /// Whether it ended without a result. It is [completed](SubagentReason::Completed) then as well,
-    /// for engines that do not know this field.
+    /// Whether it ended without a result. The reason is then
+    /// [completed](SubagentReason::Completed), because older engines know neither this field nor
+    /// another reason for it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
 }
 
-/// An answer that says no more than that it is done.
+/// An answer without data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Done {}

@@ -1,8 +1,8 @@
-//! A message, as far as an engine may care.
+//! A message, as engines see it.
 
 use serde::{Deserialize, Serialize};
 
-/// One block of a message. A kind that this version does not know is carried through untouched.
+/// One block of a message. A block of an unknown kind is passed through unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 #[non_exhaustive]
@@ -23,7 +23,7 @@ pub enum Block {
         #[serde(default)]
         arguments: serde_json::Value,
     },
-    /// What a tool gave back.
+    /// The result of a tool call.
     #[serde(rename_all = "camelCase")]
     ToolResult {
         /// The call this answers.
@@ -39,12 +39,12 @@ pub enum Block {
     Other(serde_json::Value),
 }
 
-/// A message: who speaks, and what is said.
+/// A message: a role and its content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// `system`, `user`, `assistant`, `toolResult`, or another one of the transcript.
     pub role: String,
-    /// What is said.
+    /// The content.
     pub blocks: Vec<Block>,
 }
 
@@ -54,7 +54,7 @@ impl Message {
         Self { role: role.into(), blocks: vec![Block::Text { text: text.into() }] }
     }
 
-    /// All text in it, that of tool results included, joined by line breaks.
+    /// Returns all text of the message, including that of tool results, joined by line breaks.
     #[must_use]
     pub fn plain_text(&self) -> String {
         let mut texts = Vec::new();

@@ -1,15 +1,14 @@
-//! What host and engine say to each other: JSON, one object a message.
+//! The protocol between host and engine: JSON, one object per message.
 //!
-//! A host sends a [`Call`] and gets one [`Answer`]. While a call is being worked on, the engine may
-//! ask its host for services, each a [`HostCall`] answered by a [`Reply`]; and the host may send a
-//! [`Cancel`]. Over a pipe each object is one line; across the C ABI the same bytes are passed to
-//! functions. Fields that a side does not know are ignored, on both sides, so that either may be
-//! newer.
+//! A host sends a [`Call`] and gets one [`Answer`]. During a call, the engine may call services of
+//! its host, each a [`HostCall`] answered by a [`Reply`]; and the host may send a [`Cancel`]. Over
+//! a pipe each object is one line; across the C ABI the same bytes are passed to functions. Both
+//! sides ignore unknown fields, so either may be newer.
 //!
-//! A side that does not know yet what came to it reads its [`Head`].
+//! A side that does not yet know the type of a message reads its [`Head`].
 //!
-//! Verbs are written `snake_case`, fields `camelCase`. Every size is in tokens as the host counts
-//! them, every time in milliseconds.
+//! Verbs are `snake_case`, fields `camelCase`. Every size is in tokens as counted by the host,
+//! every time in milliseconds.
 
 mod assemble;
 mod compact;
@@ -23,13 +22,13 @@ mod session;
 
 use serde::{Deserialize, Serialize};
 
-pub use assemble::{Assemble, Assembled, Insertion, Outgoing, Plan, Replacement};
+pub use assemble::{Assemble, Assembled, Insertion, OutgoingMessage, Plan, Replacement};
 pub use compact::{Compact, CompactResult, Compacted, IdentifierPolicy, Trigger};
 pub use error::{Error, ErrorKind, Result};
 pub use head::Head;
 pub use hello::{Contract, Hello, HostInfo, Info};
 pub use lifecycle::{
-    Bootstrap, Bootstrapped, CommitTurn, Committed, Done, Ingest, Ingested, OfSession,
+    Bootstrap, Bootstrapped, CommitTurn, Committed, Done, Ingest, Ingested, SessionParams,
     SubagentEnded, SubagentReason, SubagentSpawn, TurnStatus,
 };
 pub use message::{Block, Message};
@@ -39,10 +38,10 @@ pub use services::{
 };
 pub use session::{Budget, Row, Turn, Update};
 
-/// The version of this protocol, `major.minor`. Sides of one major version understand each other.
+/// The version of this protocol, `major.minor`. Versions with the same major number are compatible.
 pub const PROTOCOL: &str = "1.0";
 
-/// The verbs of an engine, as they stand in [`Call::verb`].
+/// The verbs of an engine: the values of [`Call::verb`].
 pub mod verb {
     /// [`Hello`](super::Hello) to [`Info`](super::Info): always the first call.
     pub const HELLO: &str = "hello";
@@ -56,9 +55,9 @@ pub mod verb {
     pub const COMPACT: &str = "compact";
     /// [`CommitTurn`](super::CommitTurn) to [`Committed`](super::Committed).
     pub const COMMIT_TURN: &str = "commit_turn";
-    /// [`OfSession`](super::OfSession) to [`Done`](super::Done).
+    /// [`SessionParams`](super::SessionParams) to [`Done`](super::Done).
     pub const AFTER_TURN: &str = "after_turn";
-    /// [`OfSession`](super::OfSession) to [`Done`](super::Done).
+    /// [`SessionParams`](super::SessionParams) to [`Done`](super::Done).
     pub const MAINTAIN: &str = "maintain";
     /// [`SubagentSpawn`](super::SubagentSpawn) to [`Done`](super::Done).
     pub const PREPARE_SUBAGENT_SPAWN: &str = "prepare_subagent_spawn";
@@ -69,7 +68,7 @@ pub mod verb {
     /// Nothing to [`Done`](super::Done): the last call.
     pub const DISPOSE: &str = "dispose";
 
-    /// All of them.
+    /// All verbs.
     pub const ALL: [&str; 12] = [
         HELLO,
         BOOTSTRAP,
@@ -86,7 +85,7 @@ pub mod verb {
     ];
 }
 
-/// What a host offers, as it stands in [`Hello::features`] and [`HostCall::host`].
+/// The services of a host: the values in [`Hello::features`] and [`HostCall::host`].
 pub mod service {
     /// [`Complete`](super::Complete) to [`Completion`](super::Completion).
     pub const COMPLETE: &str = "llm.complete";
@@ -101,62 +100,62 @@ pub mod service {
     /// [`LogLine`](super::LogLine) to [`Done`](super::Done).
     pub const LOG: &str = "log";
 
-    /// All of them.
+    /// All services.
     pub const ALL: [&str; 6] = [COMPLETE, COUNT, GET, PUT, LIST, LOG];
 }
 
-/// A host asks an engine.
+/// A call of a host to an engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Call<P> {
-    /// Tells the answer to this call from others.
+    /// Identifies the call in its answer.
     pub id: u64,
-    /// What is asked: one of [`verb`].
+    /// One of [`verb`].
     pub verb: String,
     /// The verb's parameters.
     pub params: P,
 }
 
-/// An engine answers a call: with `ok`, or with `error`.
+/// The answer of an engine to a call: `ok`, or `error`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Answer<T> {
-    /// The call.
+    /// The id of the call.
     pub id: u64,
-    /// The answer.
+    /// The result.
     #[serde(default = "absent", skip_serializing_if = "Option::is_none")]
     pub ok: Option<T>,
-    /// Why there is none.
+    /// The error, if the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Error>,
 }
 
-/// An engine asks its host, from inside a call.
+/// A call of an engine to its host, made during a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostCall<P> {
-    /// Tells the reply to this from others.
+    /// Identifies the host call in its reply.
     pub id: u64,
-    /// What is asked: one of [`service`].
+    /// One of [`service`].
     pub host: String,
     /// The service's parameters.
     pub params: P,
 }
 
-/// A host replies to a host call: with `reply`, or with `error`.
+/// The reply of a host to a host call: `reply`, or `error`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reply<T> {
-    /// The host call.
+    /// The id of the host call.
     pub id: u64,
-    /// The reply.
+    /// The result.
     #[serde(default = "absent", skip_serializing_if = "Option::is_none")]
     pub reply: Option<T>,
-    /// Why there is none.
+    /// The error, if the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Error>,
 }
 
-/// A host does not need the answer to a call any more. The call is answered all the same, soon.
+/// The host no longer needs the answer to a call. The engine answers it anyway, soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cancel {
-    /// The call.
+    /// The id of the call.
     pub cancel: u64,
 }
 

@@ -1,8 +1,8 @@
-//! What an engine may ask its host for, from inside a call.
+//! The services that an engine can call during a call.
 
 use serde::{Deserialize, Serialize};
 
-/// Asks the host's summary model.
+/// Calls the host's summary model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Complete {
@@ -11,12 +11,12 @@ pub struct Complete {
     pub system: Option<String>,
     /// The prompt.
     pub prompt: String,
-    /// The longest answer, in tokens.
+    /// The maximum length of the answer, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
 }
 
-/// What the model answered.
+/// The answer of the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Completion {
@@ -26,7 +26,7 @@ pub struct Completion {
     pub cut_off: bool,
 }
 
-/// Asks for sizes.
+/// Counts the tokens of texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Count {
@@ -34,7 +34,7 @@ pub struct Count {
     pub texts: Vec<String>,
 }
 
-/// The sizes, in the order of the texts.
+/// The token counts, in the order of the texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counts {
@@ -42,11 +42,11 @@ pub struct Counts {
     pub tokens: Vec<u64>,
 }
 
-/// Asks for a stored value.
+/// Reads a stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Key {
-    /// Its key. Engines cannot see one another's keys.
+    /// Its key. Each engine has its own keys.
     pub key: String,
 }
 
@@ -68,11 +68,11 @@ pub struct StoredValue {
     pub value: serde_json::Value,
 }
 
-/// Asks for keys.
+/// Lists keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KeyPrefix {
-    /// How they begin.
+    /// The prefix of the keys.
     pub prefix: String,
 }
 
@@ -80,31 +80,31 @@ pub struct KeyPrefix {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Keys {
-    /// Sorted.
+    /// The keys, sorted.
     pub keys: Vec<String>,
 }
 
-/// How much a line of the log matters.
+/// The level of a log line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LogLevel {
     /// Something is wrong.
     Error,
-    /// Something may be.
+    /// Something may be wrong.
     Warn,
     /// Good to know.
     #[default]
     Info,
-    /// For who looks for a fault.
+    /// For debugging.
     Debug,
 }
 
-/// Something to be logged.
+/// A log line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LogLine {
-    /// How much it matters.
+    /// The level.
     pub level: LogLevel,
-    /// The line.
+    /// The text.
     pub message: String,
 }

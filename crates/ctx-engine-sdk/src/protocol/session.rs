@@ -1,30 +1,30 @@
-//! What an engine is told of a session: its messages as rows, and the budget.
+//! The engine's view of a session: its messages as rows, and the budget.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Message, Result};
 
-/// One message of the session, as it would go out now.
+/// One message of the session, as the next request would contain it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Row {
-    /// The entry of the transcript. Plans name messages by it.
+    /// The id of the transcript entry. Plans name messages by it.
     pub id: String,
-    /// Who speaks: see [`Message::role`].
+    /// The role: see [`Message::role`].
     pub role: String,
-    /// What it takes of the budget, in tokens.
+    /// Its size, in tokens.
     pub tokens: u64,
-    /// Rows of one group are a tool call and its results: they go together. Groups have no order.
+    /// Rows of one group are a tool call and its results: they stay together. Groups have no order.
     pub group: u64,
-    /// Whether it must stay: the system prompt, what the user pinned, a summary that stands for
-    /// history, the newest message of the user, the tool call in progress.
+    /// Whether the row must stay: the system prompt, pinned messages, a summary that replaces
+    /// history, the user's newest message, the running tool call.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub keep: bool,
-    /// Whether it stands in no transcript: an engine or a layer added it.
+    /// Whether it is in no transcript, because an engine or a layer inserted it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub inserted: bool,
-    /// The message, if the engine asked for contents.
+    /// The message, if the engine requested contents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Box<RawValue>>,
 }
@@ -34,13 +34,13 @@ impl Row {
     ///
     /// # Errors
     ///
-    /// [`BadRequest`](super::ErrorKind::BadRequest) if it is none.
+    /// [`BadRequest`](super::ErrorKind::BadRequest) if it is not a message.
     pub fn parsed(&self) -> Result<Option<Message>> {
         let message = self.message.as_ref().map(|json| serde_json::from_str(json.get()));
         Ok(message.transpose()?)
     }
 
-    /// All text in it; nothing where the engine asked for no contents.
+    /// Returns all text of the message; empty if the engine did not request contents.
     #[must_use]
     pub fn text(&self) -> String {
         let message = self.parsed().ok().flatten();
@@ -48,45 +48,45 @@ impl Row {
     }
 }
 
-/// How much room there is, in tokens.
+/// The budget of a request, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Budget {
-    /// The model's window.
+    /// The model's context window.
     pub window: u64,
-    /// What all rows together may measure: the window without what is kept free for the answer,
-    /// the system prompt, the tool schemas and the pending input.
+    /// The maximum for all rows together: the window minus the reserve for the answer, the system
+    /// prompt, the tool schemas and the pending input.
     pub messages: u64,
 }
 
-/// When a call is made.
+/// The time of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Turn {
-    /// The time, in milliseconds since 1970. It stands still in replays and tests.
+    /// The current time, in milliseconds since 1970. It is fixed in replays and tests.
     pub now: i64,
-    /// When the session's last request was made, and so when the provider's cache was last used.
+    /// The time of the session's last request, and so of the last use of the provider's cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_request: Option<i64>,
 }
 
-/// What is new in a session since the engine was last told, to be taken in in the order of the
-/// fields: a row that is gone may come again at the end.
+/// The changes of a session since the last update. Applied in the order of the fields: a removed
+/// row may be added again at the end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Update {
-    /// Whether to forget all rows first.
+    /// Whether to discard all rows first.
     pub reset: bool,
-    /// Rows that go out no more.
+    /// Rows that were removed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<String>,
-    /// Rows that go out in another form, or whose `keep` or `group` changed. One that comes without
-    /// its message has the one it had.
+    /// Rows whose content, `keep` or `group` changed. A row without a message keeps the message it
+    /// had.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<Row>,
-    /// Rows at the end, oldest first. One that was ingested comes without its message.
+    /// Rows added at the end, oldest first. A row that was ingested comes without its message.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<Row>,
-    /// How many rows there are then.
+    /// The number of rows after the update.
     pub rows: usize,
 }

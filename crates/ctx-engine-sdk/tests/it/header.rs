@@ -1,4 +1,4 @@
-//! `include/ctx_engine.h` and `abi` say the same: a C compiler is asked.
+//! Checks with a C compiler that `include/ctx_engine.h` and `abi` agree.
 
 use std::fmt::Write as _;
 use std::mem::offset_of;

@@ -1,4 +1,4 @@
-//! The protocol, the ABI and the driver, as a host meets them.
+//! The protocol, the ABI and the driver, as a host uses them.
 
 mod driver;
 mod golden;
@@ -7,11 +7,12 @@ mod serving;
 
 use ctx_engine_sdk::protocol::service;
 use ctx_engine_sdk::{
-    Assembled, Carry, Engine, Error, Hello, Host, Info, LogLevel, Plan, Result, Row, Session,
+    Assembled, Engine, Error, Hello, Host, HostTransport, Info, LogLevel, Plan, Result, Row,
+    Session,
 };
 use serde_json::{Value, json};
 
-/// An engine that does what its configuration says.
+/// An engine that does what its configuration tells it.
 struct Told {
     keep: usize,
     ingested: usize,
@@ -53,11 +54,11 @@ impl Engine for Told {
     }
 }
 
-/// A host whose every text measures seven tokens.
+/// A host that counts seven tokens for every text.
 struct Sevens;
 
-impl Carry for Sevens {
-    fn carry(&mut self, host_call: &[u8]) -> Result<Vec<u8>> {
+impl HostTransport for Sevens {
+    fn call(&mut self, host_call: &[u8]) -> Result<Vec<u8>> {
         let call: Value = serde_json::from_slice(host_call)?;
         assert_eq!(call["host"], service::COUNT);
         Ok(json!({"id": call["id"], "reply": {"tokens": [7]}}).to_string().into_bytes())
@@ -75,7 +76,7 @@ fn row(id: &str, text: &str) -> Value {
         "message": {"role": "user", "blocks": [{"type": "text", "text": text}]}})
 }
 
-/// Tells of one more message of the session "s" and asks what shall go out.
+/// Adds one more message to the session "s" and requests `assemble`.
 fn assemble(id: u64, text: &str, rows: usize) -> Value {
     json!({"id": id, "verb": "assemble", "params": {"sessionId": "s", "update": {
         "added": [row(&format!("e{id}"), text)], "rows": rows}}})

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// An engine being served on a pair of pipes.
+/// An engine served on a pair of pipes.
 struct Served {
     input: Option<std::io::PipeWriter>,
     output: BufReader<PipeReader>,
@@ -44,7 +44,7 @@ fn calls_are_answered_line_by_line_until_the_pipe_ends() {
     let mut served = Served::start();
     served.tell(&hello(&json!({"keep": 4})));
     assert_eq!(served.hear()["ok"]["id"], "told");
-    // Two at once, a blank line, and a line that is none of the protocol.
+    // Two at once, a blank line, and a line that is not part of the protocol.
     served.tell(&assemble(2, "x", 1));
     served.tell(&assemble(3, "x", 2));
     served.tell(&json!("\n"));

@@ -1,48 +1,52 @@
-//! What was left out, and how much of what matters in it is still said.
+//! Tracks lost messages, and how many of their facts remain in the request.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::AddAssign;
 use std::sync::Arc;
 
 use ctx_core::{Action, ContextView, Edit, Entry, EntryId, Result, Role, Tokens};
-use ctx_layers::compaction::{Grounds, Said, audit, facts, missing};
+use ctx_layers::compaction::{CitedMessage, SourceIndex, audit, facts, missing};
 
 use super::{presets, text};
 
-/// Losses are judged when they make up this share of the window, so that a policy which drops a
-/// message before every request costs no audit for each.
+/// Losses are judged when they reach this share of the window, so that a policy which drops a
+/// message before every request does not cost an audit each time.
 const JUDGED_FROM: f64 = 0.1;
 
-/// How many facts a passage had, and how many of them stand in a text.
+/// The number of facts in a passage, and how many of them are in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct KeptFacts {
     pub(super) facts: u64,
     pub(super) kept: u64,
 }
 
-impl Kept {
-    /// The share that is kept, where there were any.
+impl KeptFacts {
+    /// Returns the share that is kept, if there are any facts.
     pub(super) fn share(self) -> Option<f64> {
         (self.facts > 0).then(|| self.kept as f64 / self.facts as f64)
     }
 }
 
-impl AddAssign for Kept {
+impl AddAssign for KeptFacts {
     fn add_assign(&mut self, other: Self) {
         self.facts += other.facts;
         self.kept += other.kept;
     }
 }
 
-/// How much of what must be kept of `said` stands in `text`.
-pub(super) fn kept(said: &[Said], text: &str) -> Kept {
+/// Returns how many required facts of `said` are in `text`.
+pub(super) fn kept(said: &[CitedMessage], text: &str) -> KeptFacts {
     let facts = facts(said);
     let missing = missing(text, &facts).len();
-    Kept { facts: facts.len() as u64, kept: facts.len().saturating_sub(missing) as u64 }
+    KeptFacts { facts: facts.len() as u64, kept: facts.len().saturating_sub(missing) as u64 }
 }
 
-/// What a summary says that stands nowhere in `said` nor in the summary before it.
-pub(super) fn ungrounded(summary: &str, said: &[Said], previous: Option<&str>) -> Vec<String> {
+/// Returns the claims of a summary that are neither in `said` nor in the previous summary.
+pub(super) fn ungrounded(
+    summary: &str,
+    said: &[CitedMessage],
+    previous: Option<&str>,
+) -> Vec<String> {
     let ids: BTreeSet<&str> = said.iter().map(|said| &*said.id).collect();
     let is_cited = |text: &str| {
         let cited = text.strip_prefix("[e:").and_then(|text| text.strip_suffix(']'));
@@ -50,13 +54,13 @@ pub(super) fn ungrounded(summary: &str, said: &[Said], previous: Option<&str>) -
             previous.is_some_and(|previous| previous.contains(text)) || names(&ids, cited)
         })
     };
-    let invented = audit(summary, &[], &Grounds::of(said, previous, &[])).ungrounded;
+    let invented = audit(summary, &[], &SourceIndex::of(said, previous, &[])).ungrounded;
     let texts = invented.into_iter().map(|invented| invented.text);
     texts.filter(|text| !is_cited(text)).collect()
 }
 
-/// Whether a citation names one of the ids. Either may be the other's beginning: how much of a long
-/// id is cited is for the summariser to say.
+/// Whether a citation names one of the ids. Either may be a prefix of the other, because the
+/// summariser decides how much of a long id it cites.
 fn names(ids: &BTreeSet<&str>, cited: &str) -> bool {
     let begins =
         |id: Option<&&str>| id.is_some_and(|id| id.starts_with(cited) || cited.starts_with(id));
@@ -64,13 +68,13 @@ fn names(ids: &BTreeSet<&str>, cited: &str) -> bool {
         && (begins(ids.range(cited..).next()) || begins(ids.range(..cited).next_back()))
 }
 
-/// A recorded message, as the auditor takes it. One that cannot be read is passed over.
-pub(super) fn said(entry: &Entry) -> Option<Said> {
-    Some(Said { id: cited(entry.id()), message: entry.message().ok()?, pinned: false })
+/// Returns a recorded message for the auditor, or `None` if it cannot be read.
+pub(super) fn cited_message(entry: &Entry) -> Option<CitedMessage> {
+    Some(CitedMessage { id: cited(entry.id()), message: entry.message().ok()?, pinned: false })
 }
 
-/// An id as summaries cite it: of a long one the beginning, so that a summary of the same size says
-/// more.
+/// Returns an id as summaries cite it: a long one is shortened to its beginning, which saves space
+/// in the summary.
 pub(super) fn cited(id: &EntryId) -> EntryId {
     const WHOLE_CHARS: usize = 12;
     const CITED_CHARS: usize = 8;
@@ -78,7 +82,7 @@ pub(super) fn cited(id: &EntryId) -> EntryId {
     short.map_or_else(|| id.clone(), EntryId::from)
 }
 
-/// Messages left out since the last judgement.
+/// Messages lost since the last judgement.
 #[derive(Debug)]
 pub(super) struct Losses {
     known: HashMap<EntryId, Arc<Entry>>,
@@ -99,17 +103,17 @@ impl Losses {
         }
     }
 
-    /// A message of the transcript.
-    pub(super) fn know(&mut self, entry: &Arc<Entry>) {
+    /// Adds a message of the transcript.
+    pub(super) fn add_message(&mut self, entry: &Arc<Entry>) {
         self.known.insert(entry.id().clone(), entry.clone());
     }
 
-    /// Takes note of what edits left out or shortened. Says whether history was cut: to bound one
-    /// tool result when it comes is none.
+    /// Records messages that edits dropped or truncated. Returns whether history was cut; limiting
+    /// a tool result on arrival is not a cut.
     pub(super) fn note(&mut self, edits: &[Edit]) -> bool {
         let mut cut = false;
         for edit in edits {
-            // An empty result that goes is gone all the same: a summary may cite it.
+            // Even an empty result counts when it is dropped, because a summary may cite it.
             let lost = match edit.action {
                 Action::Drop => true,
                 Action::Replace => edit.after < edit.before,
@@ -127,24 +131,24 @@ impl Losses {
         cut
     }
 
-    /// Whether so much was lost that it is time to judge.
-    pub(super) fn are_due(&self) -> bool {
+    /// Whether enough was lost to judge.
+    pub(super) fn is_due(&self) -> bool {
         !self.pending.is_empty() && self.tokens >= self.least
     }
 
     /// Whether anything was lost since the last judgement.
-    pub(super) fn any(&self) -> bool {
+    pub(super) fn is_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// The messages lost since the last judgement, as recorded.
-    pub(super) fn said(&self) -> Vec<Said> {
-        self.pending.iter().filter_map(|id| said(self.known.get(id)?)).collect()
+    /// Returns the messages lost since the last judgement, as recorded.
+    pub(super) fn messages(&self) -> Vec<CitedMessage> {
+        self.pending.iter().filter_map(|id| cited_message(self.known.get(id)?)).collect()
     }
 
-    /// Looks the facts of what was lost up in the request, and begins anew.
-    pub(super) fn judge(&mut self, view: &ContextView) -> Result<Kept> {
-        let kept = kept(&self.said(), &text::of_request(view)?);
+    /// Looks up the facts of lost messages in the request, and starts over.
+    pub(super) fn judge(&mut self, view: &ContextView) -> Result<KeptFacts> {
+        let kept = kept(&self.messages(), &text::of_request(view)?);
         self.pending.clear();
         self.listed.clear();
         self.tokens = Tokens::ZERO;
@@ -152,13 +156,13 @@ impl Losses {
     }
 }
 
-/// The recorded messages of a view, as the auditor takes them.
-pub(super) fn said_in(view: &ContextView) -> Vec<Said> {
+/// Returns the recorded messages of a view for the auditor.
+pub(super) fn cited_messages_in(view: &ContextView) -> Vec<CitedMessage> {
     let live = view
         .nodes()
         .iter()
         .filter(|node| node.is_live() && *node.role() != Role::CompactionSummary);
-    live.filter_map(|node| said(node.entry())).collect()
+    live.filter_map(|node| cited_message(node.entry())).collect()
 }
 
 #[cfg(test)]

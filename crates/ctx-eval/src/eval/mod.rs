@@ -1,55 +1,54 @@
-//! Engines, profiles and other agents' policies side by side, over recorded transcripts.
+//! Compares engines, profiles and other agents' policies over recorded transcripts.
 //!
-//! Each candidate replays a session as [`crate::replay`] does: before each recorded request it edits
-//! the view, and what would have been sent is measured. What it left out is compared with what it sent
-//! by the audit of layer 3, so that a policy without summaries is judged by the same rule as one with.
-//! The same input gives the same report, byte for byte.
+//! Each candidate replays a session as [`crate::replay`] does: before each recorded request it
+//! edits the view, and the request it would have sent is measured. The audit of layer 3 compares
+//! what it dropped with what it sent, so that policies with and without summaries are judged by the
+//! same rule. The same input gives the same report, byte for byte.
 
+mod arm_totals;
 mod losses;
-mod once;
-pub mod page;
 mod presets;
 mod recorded;
 mod report;
 mod run;
-mod tally;
+mod single_compaction;
 mod text;
 
 use std::sync::Arc;
 
-use ctx_core::{ContextEngine, Counter, Entry, Profile, Result, TokenLedger, Tokens};
+use ctx_core::{ContextEngine, Counter, Entry, Result, TokenLedger, Tokens};
 use ctx_model::Prices;
 use ctx_session::Transcript;
 
 pub use presets::{ALL as PRESETS, Preset};
 pub use report::{
-    EqualSize, EvalReport, EvalRow, OnceRow, RecordedSummary, RowKind, SessionEval, SummaryFigures,
-    SummarySums,
+    EqualSize, EvalReport, EvalRow, RecordedSummary, RowKind, SessionEval, SingleCompactionRow,
+    SummaryFigures, SummarySums,
 };
 
 use crate::calibration::walk;
 use crate::{Baseline, SessionReport};
-use tally::Sums;
+use arm_totals::ArmTotals;
 
-/// The share that a session is compacted to once, where nobody says otherwise.
+/// The default share that a session is compacted to once.
 pub const COMPACT_TO: f64 = 0.3;
 
-/// What one session is evaluated with.
+/// The settings for evaluating one session.
 #[derive(Clone, Debug)]
 pub struct EvalSetup {
     /// The transcript, for the report.
     pub session: SessionReport,
     /// The model's window.
     pub window: Tokens,
-    /// How all sizes are counted, whoever sends them.
+    /// The counter for all sizes of all candidates.
     pub counter: Counter,
-    /// Tokens of the system prompt, where the transcript has it.
+    /// Tokens of the system prompt, if the transcript has it.
     pub system: Tokens,
-    /// Tokens of the tool schemas, where the transcript has them.
+    /// Tokens of the tool schemas, if the transcript has them.
     pub tools: Tokens,
-    /// What the provider reported of the session, by which counted sizes are corrected.
+    /// What the provider reported of the session, which corrects counted sizes.
     pub baseline: Baseline,
-    /// The model whose prices are taken, and the prices.
+    /// The model whose prices are used, and the prices.
     pub model: Option<String>,
     /// See `model`.
     pub prices: Option<Prices>,
@@ -59,71 +58,68 @@ pub struct EvalSetup {
 
 /// An engine to be evaluated.
 #[derive(Clone)]
-pub struct Contender {
+pub struct EngineArm {
     /// Its name in the report: the profile's, or the engine's id.
     pub name: String,
     /// [`RowKind::Profile`] or [`RowKind::Engine`].
     pub kind: RowKind,
     /// The engine.
     pub engine: Arc<dyn ContextEngine>,
-    /// The profile it runs under.
-    pub profile: Profile,
-    /// Its own reserve and counter. The counter is only used to say how far it is off.
+    /// Its own reserve and counter. The counter is only used to report its error.
     pub ledger: TokenLedger,
 }
 
-impl std::fmt::Debug for Contender {
+impl std::fmt::Debug for EngineArm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Contender")
+        f.debug_struct("EngineArm")
             .field("name", &self.name)
             .field("kind", &self.kind)
-            .field("profile", &self.profile)
             .finish_non_exhaustive()
     }
 }
 
-/// What is compared.
+/// A candidate of the comparison.
 #[derive(Clone, Debug)]
-pub enum Candidate {
-    /// Nothing is ever left out.
-    Nothing,
+pub enum EvalArm {
+    /// Never drops anything.
+    FullHistory,
     /// An engine.
-    Engine(Contender),
+    Engine(EngineArm),
     /// Another agent's policy.
     Preset(Preset),
 }
 
-impl Candidate {
+impl EvalArm {
     /// Its name in the report.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Nothing => "nothing",
+            Self::FullHistory => "nothing",
             Self::Engine(contender) => &contender.name,
             Self::Preset(preset) => preset.name,
         }
     }
 
-    /// What it is.
+    /// Its kind.
     #[must_use]
     pub fn kind(&self) -> RowKind {
         match self {
-            Self::Nothing => RowKind::None,
+            Self::FullHistory => RowKind::None,
             Self::Engine(contender) => contender.kind,
             Self::Preset(_) => RowKind::Preset,
         }
     }
 }
 
-/// Evaluates the candidates over one session. Where the transcript holds compactions of the agent's
-/// own, there are rows for them too. `progress` hears how many candidates are done.
+/// Evaluates the candidates over one session. If the transcript holds the agent's own compactions,
+/// the report has rows for them too. `progress` receives the number of finished candidates.
 ///
 /// # Errors
 ///
-/// What reading the transcript may give. A candidate that fails is a row that says so.
+/// Those of reading the transcript. A candidate that fails has a row with the failure.
 pub async fn evaluate(
     transcript: &Transcript,
-    candidates: &[Candidate],
+    candidates: &[EvalArm],
     setup: &EvalSetup,
     mut progress: impl FnMut(usize),
 ) -> Result<SessionEval> {
@@ -135,8 +131,8 @@ pub async fn evaluate(
     for (done, candidate) in candidates.iter().enumerate() {
         let mut ran = run::run(&line, candidate, setup).await;
         let own = match candidate {
-            Candidate::Engine(contender) => *contender.ledger.counter(),
-            Candidate::Nothing | Candidate::Preset(_) => setup.counter,
+            EvalArm::Engine(contender) => *contender.ledger.counter(),
+            EvalArm::FullHistory | EvalArm::Preset(_) => setup.counter,
         };
         if !errors.iter().any(|(counter, _)| *counter == own) {
             let sizes = recorded::sizes(&points, &own)?;
@@ -150,7 +146,7 @@ pub async fn evaluate(
         let known = errors.iter().find(|(counter, _)| *counter == own);
         ran.errors = known.map(|(_, errors)| errors.clone()).unwrap_or_default();
         sums.push(ran);
-        once_rows.extend(once::once(&line, candidate, setup).await);
+        once_rows.extend(single_compaction::compact_once(&line, candidate, setup).await);
         progress(done + 1);
     }
     let (mut rows, summaries) = recorded::recorded(transcript, &line, &points, setup)?;
@@ -159,7 +155,7 @@ pub async fn evaluate(
         session: setup.session.clone(),
         window: setup.window,
         model: setup.model.clone(),
-        rows: rows.iter().map(Sums::row).collect(),
+        rows: rows.iter().map(ArmTotals::row).collect(),
         once: once_rows,
         recorded: summaries,
         calibration: setup.baseline.calibration,
@@ -168,13 +164,13 @@ pub async fn evaluate(
 }
 
 impl EvalReport {
-    /// The report of several sessions. Presets are those that the rows name.
+    /// Returns the report of several sessions. It lists the presets that the rows name.
     #[must_use]
     pub fn of(sessions: Vec<SessionEval>, counter: &Counter, compact_to: f64) -> Self {
-        let mut joined: Vec<Sums> = Vec::new();
+        let mut joined: Vec<ArmTotals> = Vec::new();
         let any_recorded = sessions.iter().any(|session| !session.recorded.is_empty());
         for sums in sessions.iter().flat_map(|session| &session.sums) {
-            let same = |other: &&mut Sums| other.kind == sums.kind && other.name == sums.name;
+            let same = |other: &&mut ArmTotals| other.kind == sums.kind && other.name == sums.name;
             match joined.iter_mut().find(same) {
                 Some(all) => all.join(sums),
                 None => joined.push(sums.clone()),
@@ -184,11 +180,11 @@ impl EvalReport {
             joined.iter().any(|sums| sums.kind == RowKind::Preset && sums.name == preset.name)
         };
         Self {
-            counter: counter.kind().name().to_owned(),
+            counter: counter.kind.name().to_owned(),
             compact_to,
-            rows: joined.iter().map(Sums::row).collect(),
+            rows: joined.iter().map(ArmTotals::row).collect(),
             equal_size: EqualSize::of(sessions.iter().flat_map(|session| &session.recorded)),
-            once: once::join(sessions.iter().flat_map(|session| session.once.clone())),
+            once: single_compaction::join(sessions.iter().flat_map(|session| session.once.clone())),
             presets: PRESETS.into_iter().filter(named).collect(),
             notes: notes(counter, compact_to, any_recorded),
             sessions,
@@ -196,13 +192,13 @@ impl EvalReport {
     }
 }
 
-/// What has to be known to read the figures.
+/// Returns the notes needed to interpret the figures.
 fn notes(counter: &Counter, compact_to: f64, recorded: bool) -> Vec<String> {
-    let counter = counter.kind().name();
+    let counter = counter.kind.name();
     let mut notes = vec![
         "presets: a policy from its documented constants, not the program; where a rival lets a model \
-         write the summary, the stand-in is ctx's extractive summariser without audit and repair, as \
-         large as the rival lets its model write, but at most a quarter of what it stands for"
+         write the summary, it is replaced by ctx's extractive summariser without audit and repair, as \
+         large as the rival lets its model write, but at most a quarter of what it replaces"
             .to_owned(),
         format!(
             "recorded is what the provider reported, over all requests of the session; all other sizes \
@@ -210,18 +206,18 @@ fn notes(counter: &Counter, compact_to: f64, recorded: bool) -> Vec<String> {
              and tools, and a factor; the estimate error is that of the candidate's own counter, \
              uncalibrated"
         ),
-        "coverage: must-keep facts of what was left out or shortened that still stand in the request \
-         afterwards, wherever they stand in it, over all of the session; by ctx's own audit"
+        "coverage: required facts in dropped or truncated messages that are still in the request \
+         afterwards, anywhere in it, over the whole session; by ctx's own audit"
             .to_owned(),
-        "ungrounded: identifiers and numbers in summaries that nothing they stand for says"
+        "ungrounded: identifiers and numbers in summaries that are not in their sources"
             .to_owned(),
-        "wedges: requests larger than the window, times that room had to be made and was not, and \
-         requests that an engine failed to make"
+        "wedges: requests larger than the window, times that tokens had to be freed and were not, and \
+         requests that an engine failed to assemble"
             .to_owned(),
         format!(
             "at {:.0} %: the whole session compacted once, to that share of its tokens at most, by the \
-             candidate's own rule for what stays; in brackets where not every session got there; what \
-             is left differs in size, so shares kept compare only beside it",
+             candidate's own rule for what stays; in brackets if not every session reached it; the \
+             remaining sizes differ, so compare shares only at similar sizes",
             compact_to * 100.0
         ),
     ];

@@ -1,30 +1,31 @@
-//! What the agent itself did: its own compactions, with the summaries its model wrote.
+//! The agent's own compactions, with the summaries its model wrote.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctx_core::{Counter, Entry, EntryId, Result, Role, Tokens};
 use ctx_layers::compaction::{
-    Extract, FileLists, Grounds, PreviousSummary, Repair, Said, Ungrounded, extract, facts, repair,
+    CitedMessage, ExtractInput, FileLists, PreviousSummary, RepairOptions, SourceIndex, Ungrounded,
+    extract, facts, repair,
 };
-use ctx_session::compactions::CompactedBy;
-use ctx_session::{LineItem, Transcript};
+use ctx_session::compactions::CompactionAuthor;
+use ctx_session::{BranchMessage, Transcript};
 
-use super::losses::{Kept, kept, said, ungrounded};
+use super::arm_totals::ArmTotals;
+use super::losses::{KeptFacts, cited_message, kept, ungrounded};
 use super::report::{RecordedSummary, RowKind, SummaryFigures};
 use super::run::{answer_tokens, boundless};
-use super::tally::Sums;
 use super::{EvalSetup, text};
-use crate::Recorded;
+use crate::RecordedUsage;
 use crate::calibration::{Cut, walk};
 
-/// The row of what the agent did.
+/// The row of the agent's own compactions.
 pub(super) const RECORDED: &str = "recorded";
 
-/// The row with our summaries in the place of the agent's.
+/// The row with ctx's summaries in place of the agent's.
 const IN_ITS_PLACE: &str = "recorded, ctx-extractive";
 
-/// A compaction of the agent's.
+/// A compaction of the agent.
 pub(super) struct Point {
     index: usize,
     id: EntryId,
@@ -32,17 +33,17 @@ pub(super) struct Point {
     after: Vec<Arc<Entry>>,
 }
 
-/// The contexts around compactions may hold this many times the messages of the session together.
-/// Where each compaction keeps a little, they hold each message about twice.
+/// The contexts around compactions may together hold this many times the messages of the session.
+/// If each compaction keeps little, they hold each message about twice.
 const CONTEXTS: usize = 8;
 
-/// The agent's compactions on the way to the leaf, oldest first. Those of ctx are not the agent's. In
-/// a damaged file each may keep everything; then the first ones have to do.
+/// Returns the agent's compactions on the path to the leaf, oldest first, without those of ctx. In
+/// a damaged file each may keep everything; then only the first ones are returned.
 pub(super) fn points(transcript: &Transcript, messages: usize) -> Result<Vec<Point>> {
     let mut points = Vec::new();
     let mut left = messages.saturating_mul(CONTEXTS);
     for compaction in transcript.compaction_list(None)? {
-        if compaction.by == CompactedBy::Ctx || compaction.undone {
+        if compaction.by == CompactionAuthor::Ctx || compaction.undone {
             continue;
         }
         let Some(index) = transcript.index_of(&compaction.id) else { continue };
@@ -61,17 +62,18 @@ pub(super) fn points(transcript: &Transcript, messages: usize) -> Result<Vec<Poi
     Ok(points)
 }
 
-/// The agent's compactions as places in the transcript, with the sizes of the contexts after them.
+/// Returns the agent's compactions as indices in the transcript, with the sizes of the contexts
+/// after them.
 pub(super) fn cuts(points: &[Point], sizes: &[Tokens]) -> Vec<Cut> {
     points.iter().zip(sizes).map(|(point, &size)| (point.index, size)).collect()
 }
 
-/// The sizes of the agent's contexts after its compactions.
+/// Returns the sizes of the agent's contexts after its compactions.
 pub(super) fn sizes(points: &[Point], counter: &Counter) -> Result<Vec<Tokens>> {
     points.iter().map(|point| tokens(&point.after, counter)).collect()
 }
 
-/// What a model sees of an entry, by `counter`.
+/// Returns the tokens of an entry that a model sees.
 pub(super) fn seen(entry: &Entry, counter: &Counter) -> Result<Tokens> {
     let (facts, tokens) = entry.measure(counter)?;
     Ok(if facts.in_model_context { tokens } else { Tokens::ZERO })
@@ -81,11 +83,11 @@ fn tokens(entries: &[Arc<Entry>], counter: &Counter) -> Result<Tokens> {
     entries.iter().map(|entry| entry.tokens(counter)).sum()
 }
 
-/// How far the counter is off what the provider reported, request by request.
+/// Returns the counter's relative error for each request with a reported size.
 pub(super) fn estimate_errors(
-    line: &[LineItem],
+    line: &[BranchMessage],
     walked: &[(Tokens, Tokens)],
-    recorded: &Recorded,
+    recorded: &RecordedUsage,
 ) -> Vec<f64> {
     let answers = line.iter().filter(|item| item.request);
     let errors = answers.zip(walked).filter_map(|(item, (estimate, _))| {
@@ -95,16 +97,16 @@ pub(super) fn estimate_errors(
     errors.collect()
 }
 
-/// Two rows, the agent's own and ours in its place, and the summaries one by one.
+/// Returns two rows, the agent's own and ctx's in its place, and the individual summaries.
 pub(super) fn recorded(
     transcript: &Transcript,
-    line: &[LineItem],
+    line: &[BranchMessage],
     points: &[Point],
     setup: &EvalSetup,
-) -> Result<(Vec<Sums>, Vec<RecordedSummary>)> {
+) -> Result<(Vec<ArmTotals>, Vec<RecordedSummary>)> {
     let prices = setup.baseline.prices(setup.prices);
-    let mut own = Sums::new(RECORDED, RowKind::Recorded, prices);
-    let mut ours = Sums::new(IN_ITS_PLACE, RowKind::Recorded, prices);
+    let mut own = ArmTotals::new(RECORDED, RowKind::Recorded, prices);
+    let mut ours = ArmTotals::new(IN_ITS_PLACE, RowKind::Recorded, prices);
     let ledger = setup.baseline.corrected(boundless(setup));
     let (fixed, corrected) = (ledger.fixed(), |tokens| ledger.corrected(tokens));
     let own_sizes = sizes(points, &setup.counter)?;
@@ -123,10 +125,10 @@ pub(super) fn recorded(
             [(&mut own, &found.figures.recorded, size), (&mut ours, &found.figures.ctx, our_size)]
         {
             sums.cut(corrected(before), corrected(fixed + size));
-            sums.invented(&figures.ungrounded);
+            sums.unsupported(&figures.ungrounded);
             let facts = found.figures.facts;
             let kept = figures.coverage.map_or(0, |share| (share * facts as f64).round() as u64);
-            sums.coverage += Kept { facts, kept };
+            sums.coverage += KeptFacts { facts, kept };
         }
         summaries.push(found.figures);
     }
@@ -156,16 +158,16 @@ pub(super) fn recorded(
     Ok((rows, summaries))
 }
 
-/// A recorded summary and ours, judged.
+/// A recorded summary and that of ctx, judged.
 struct Compared {
     figures: RecordedSummary,
 }
 
 impl Compared {
-    /// `None` where the agent left no summary in words.
+    /// Returns `None` if the agent left no summary as text.
     fn of(point: &Point, counter: &Counter) -> Result<Option<Self>> {
         let is_summary = |entry: &Arc<Entry>| {
-            entry.facts().is_ok_and(|facts| facts.role == Role::CompactionSummary)
+            entry.outline().is_ok_and(|facts| facts.role == Role::CompactionSummary)
         };
         let Some(summary) = point.after.iter().find(|entry| is_summary(entry)) else {
             return Ok(None);
@@ -176,7 +178,8 @@ impl Compared {
             point.before.iter().partition(|entry| is_summary(entry));
         let (kept_messages, removed): (Vec<_>, Vec<_>) =
             messages.into_iter().partition(|entry| staying.contains(entry.id()));
-        let removed: Vec<Said> = removed.into_iter().filter_map(|entry| said(entry)).collect();
+        let removed: Vec<CitedMessage> =
+            removed.into_iter().filter_map(|entry| cited_message(entry)).collect();
         let mut beside = String::new();
         for entry in &kept_messages {
             text::add_message(&*entry.message()?, &mut beside);
@@ -186,12 +189,12 @@ impl Compared {
             previous.push_str(&entry.message()?.plain_text());
         }
         let mut source = removed.clone();
-        source.extend(kept_messages.into_iter().filter_map(|entry| said(entry)));
+        source.extend(kept_messages.into_iter().filter_map(|entry| cited_message(entry)));
         let previous = Some(previous).filter(|text| !text.is_empty());
         let judge = |summary: &str| {
             figures(summary, &beside, &removed, &source, previous.as_deref(), counter)
         };
-        let (recorded, Kept { facts, .. }) = judge(&summary);
+        let (recorded, KeptFacts { facts, .. }) = judge(&summary);
         let ours =
             our_summary(&removed, &source, previous.as_deref(), counter.text(&summary), counter);
         Ok(Some(Self {
@@ -209,11 +212,11 @@ impl Compared {
 fn figures(
     summary: &str,
     beside: &str,
-    removed: &[Said],
-    source: &[Said],
+    removed: &[CitedMessage],
+    source: &[CitedMessage],
     previous: Option<&str>,
     counter: &Counter,
-) -> (SummaryFigures, Kept) {
+) -> (SummaryFigures, KeptFacts) {
     let alone = kept(removed, summary);
     let figures = SummaryFigures {
         tokens: counter.text(summary),
@@ -224,10 +227,10 @@ fn figures(
     (figures, alone)
 }
 
-/// Our extractive summary of the same messages, audited and repaired, in the same room.
+/// Returns ctx's extractive summary of the same messages, audited and repaired, at the same size.
 fn our_summary(
-    removed: &[Said],
-    source: &[Said],
+    removed: &[CitedMessage],
+    source: &[CitedMessage],
     previous: Option<&str>,
     budget: Tokens,
     counter: &Counter,
@@ -239,8 +242,8 @@ fn our_summary(
         tokens: counter.text(text),
         text: text.to_owned(),
     });
-    let job = Extract {
-        said: removed,
+    let job = ExtractInput {
+        messages: removed,
         facts: &facts,
         previous: before.as_ref(),
         turn_start: None,
@@ -248,7 +251,7 @@ fn our_summary(
         budget,
         counter,
     };
-    let grounds = Grounds::of(source, previous, &[]);
-    let how = Repair { budget, counter, ungrounded: Ungrounded::Remove };
+    let grounds = SourceIndex::of(source, previous, &[]);
+    let how = RepairOptions { budget, counter, ungrounded: Ungrounded::Remove };
     repair(&extract(&job), &facts, &grounds, &how).text
 }

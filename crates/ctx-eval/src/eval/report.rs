@@ -1,4 +1,4 @@
-//! What an evaluation found. The field names are part of the command line's contract.
+//! The report of an evaluation. The field names are part of the command line's contract.
 
 use ctx_core::{EntryId, Tokens};
 use serde::Serialize;
@@ -6,19 +6,19 @@ use serde::Serialize;
 use super::Preset;
 use crate::{SessionCalibration, SessionReport};
 
-/// What a row is about.
+/// The kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RowKind {
-    /// Nothing was ever left out.
+    /// Nothing was ever dropped.
     None,
-    /// The default engine under one of our profiles.
+    /// The default engine under a profile of ctx.
     Profile,
     /// An engine, by its id.
     Engine,
-    /// What another agent does, from its documented constants.
+    /// Another agent's policy, from its documented constants.
     Preset,
-    /// What the agent itself did, as recorded; or our summary in the place of its.
+    /// What the agent itself did, as recorded; or with ctx's summary in place of its own.
     Recorded,
 }
 
@@ -28,38 +28,38 @@ pub enum RowKind {
 pub struct EvalRow {
     /// The candidate.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: RowKind,
-    /// How many requests there were.
+    /// The number of requests.
     pub requests: usize,
     /// Sum of the tokens sent, all by the report's counter.
     pub sent_tokens: u64,
     /// Share of the sent tokens that the provider's cache would have held, 0 to 1.
     pub prefix_reuse: Option<f64>,
-    /// What the requests and the summary calls would have cost, in USD; null where no price is known.
+    /// What the requests and the summary calls would have cost, in USD; null if no price is known.
     pub cost_usd: Option<f64>,
-    /// Tokens of the request after over those before, mean over all times history was cut; null
-    /// where it never was.
+    /// Tokens of the request after a cut over those before, mean over all cuts of history; null if
+    /// there was none.
     pub compression_ratio: Option<f64>,
-    /// Calls for summaries that a model would have had to answer. Failed ones count.
+    /// Summary calls that a model would have had to answer, including failed ones.
     pub calls: u64,
-    /// How far the candidate's own counter is off what the provider reported: median over the
-    /// recorded requests of the absolute relative error; null where nothing was reported.
+    /// The error of the candidate's own counter against the provider's figures: median over the
+    /// recorded requests of the absolute relative error; null if nothing was reported.
     pub estimate_error: Option<f64>,
-    /// Of the must-keep facts in what was left out, the share that still stood in the request
-    /// afterwards. All times that something was left out count, by their facts; null where no fact
-    /// ever was. Losses under a tenth of the window are judged together with those that follow.
+    /// The share of required facts in dropped messages that remained in the request. All losses
+    /// count, weighted by their facts; null without any such fact. Losses under a tenth of the
+    /// window are judged together with those that follow.
     pub coverage: Option<f64>,
-    /// Identifiers and numbers in summaries that stand nowhere in their sources.
+    /// Identifiers and numbers in summaries that are nowhere in their sources.
     pub ungrounded: u64,
     /// The first of them.
     pub invented: Vec<String>,
-    /// Requests that would not have fitted the window, and times that room had to be made and was
-    /// not.
+    /// Requests that would not have fitted the window, and times that tokens had to be freed and
+    /// were not.
     pub wedges: usize,
-    /// How many times history was cut.
+    /// How often history was cut.
     pub cuts: usize,
-    /// Why the candidate did not get to the end, if it did not.
+    /// Why the candidate did not finish, if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
@@ -67,76 +67,77 @@ pub struct EvalRow {
 /// A session compacted once, to a share of its tokens.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct OnceRow {
+pub struct SingleCompactionRow {
     /// The candidate.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: RowKind,
     /// Tokens before.
     pub tokens_before: u64,
     /// Tokens after.
     pub tokens_after: u64,
-    /// Must-keep facts in what was left out: the more is left out, the more there are.
+    /// Required facts in dropped messages: the more is dropped, the more there are.
     pub facts: u64,
-    /// Share of them that stands in the request afterwards; null where there were none.
+    /// The share of them that is in the request afterwards; null without any.
     pub coverage: Option<f64>,
-    /// Identifiers and numbers in the summary that stand nowhere in its source.
+    /// Identifiers and numbers in the summary that are nowhere in its source.
     pub ungrounded: u64,
-    /// Sessions, and how many of them got to the share.
+    /// The number of sessions, and how many of them reached the share.
     pub sessions: usize,
     /// See `sessions`.
     pub reached: usize,
-    /// Why it could not be measured, where it could not.
+    /// Why it could not be measured, if it could not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
-/// A summary that the agent's own model wrote, and ours of the same passage at the same size.
+/// A summary by the agent's own model, and ctx's of the same messages at the same size.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedSummary {
     /// The recorded compaction.
     pub entry_id: EntryId,
-    /// Messages it stands for.
+    /// The number of messages it replaces.
     pub messages: usize,
-    /// Must-keep facts in them.
+    /// Required facts in them.
     pub facts: u64,
     /// The recorded one.
     pub recorded: SummaryFigures,
-    /// Ours, extractive, with audit and repair, in a budget of as many tokens as the recorded one has.
+    /// That of ctx: extractive, with audit and repair, limited to the tokens of the recorded one.
     pub ctx: SummaryFigures,
 }
 
-/// How good a summary is.
+/// The quality of a summary.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SummaryFigures {
     /// Its tokens.
     pub tokens: Tokens,
-    /// Share of the facts that stand in the summary alone; null where there were none.
+    /// The share of the facts that are in the summary alone; null without any.
     pub in_summary: Option<f64>,
-    /// Share of the facts that stand in the summary and in what was kept beside it.
+    /// The share of the facts that are in the summary or in the messages kept beside it.
     pub coverage: Option<f64>,
-    /// Identifiers and numbers that stand nowhere in the source.
+    /// Identifiers and numbers that are nowhere in the source.
     pub ungrounded: Vec<String>,
 }
 
-/// All recorded summaries and ours of the same passages, added up: the comparison at equal size.
+/// The sums over all recorded summaries and those of ctx of the same messages: the comparison at
+/// equal size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EqualSize {
-    /// How many summaries of the agents' own models there are.
+    /// The number of summaries by the agents' own models.
     pub summaries: usize,
-    /// Must-keep facts in the messages they stand for.
+    /// Required facts in the messages they replace.
     pub facts: u64,
     /// The recorded ones.
     pub recorded: SummarySums,
-    /// Ours, none of which has more tokens than the one that it is compared with.
+    /// Those of ctx, none of which has more tokens than the recorded one.
     pub ctx: SummarySums,
 }
 
 impl EqualSize {
-    /// The sums, where there are any recorded summaries.
+    /// Returns the sums, if there are any recorded summaries.
     pub(super) fn of<'a>(found: impl Iterator<Item = &'a RecordedSummary>) -> Option<Self> {
         let nothing = SummarySums { tokens: 0, kept: 0, ungrounded: 0 };
         let mut sums = Self { summaries: 0, facts: 0, recorded: nothing, ctx: nothing };
@@ -150,15 +151,15 @@ impl EqualSize {
     }
 }
 
-/// What several summaries amount to.
+/// The sums of several summaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SummarySums {
     /// Their tokens.
     pub tokens: u64,
-    /// Must-keep facts that stand in the summaries alone.
+    /// Required facts that are in the summaries alone.
     pub kept: u64,
-    /// Identifiers and numbers that stand nowhere in their sources.
+    /// Identifiers and numbers that are nowhere in their sources.
     pub ungrounded: u64,
 }
 
@@ -171,48 +172,47 @@ impl SummarySums {
 }
 
 /// One session's part of the report.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionEval {
     /// The transcript.
     pub session: SessionReport,
     /// The model's window.
     pub window: Tokens,
-    /// The model whose prices were taken.
+    /// The model whose prices were used.
     pub model: Option<String>,
     /// The candidates.
     pub rows: Vec<EvalRow>,
     /// The session compacted once.
-    pub once: Vec<OnceRow>,
+    pub once: Vec<SingleCompactionRow>,
     /// The agent's own summaries.
     pub recorded: Vec<RecordedSummary>,
-    /// How counted sizes were corrected by what the provider reported; null where it reported
-    /// nothing.
+    /// How counted sizes were corrected by the provider's figures; null if it reported none.
     pub calibration: Option<SessionCalibration>,
-    /// What the sums over several sessions are made from, a row each.
+    /// The inputs of the sums over several sessions, one per row.
     #[serde(skip)]
-    pub(super) sums: Vec<super::tally::Sums>,
+    pub(super) sums: Vec<super::arm_totals::ArmTotals>,
 }
 
 /// An evaluation.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvalReport {
-    /// How all sizes were counted.
+    /// The counter of all sizes.
     pub counter: String,
     /// The share that sessions were compacted to once.
     pub compact_to: f64,
     /// The candidates, over all sessions.
     pub rows: Vec<EvalRow>,
-    /// The agents' own summaries and ours in as many tokens; null where none was recorded.
+    /// The agents' own summaries and those of ctx at equal size; null if none was recorded.
     pub equal_size: Option<EqualSize>,
-    /// Each session compacted once, over all sessions. What is left differs in size, and so do the
-    /// facts in what is gone: a coverage means little without both.
-    pub once: Vec<OnceRow>,
+    /// Each session compacted once, over all sessions. The remaining sizes differ, and so do the
+    /// numbers of facts in what was dropped: a coverage must be read with both.
+    pub once: Vec<SingleCompactionRow>,
     /// The sessions.
     pub sessions: Vec<SessionEval>,
-    /// What the presets are made from.
+    /// The sources of the presets.
     pub presets: Vec<Preset>,
-    /// What has to be known to read the figures.
+    /// Notes needed to interpret the figures.
     pub notes: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! One candidate over one session, request by request.
+//! Replays one session under one candidate, request by request.
 
 use std::sync::Arc;
 
@@ -7,17 +7,21 @@ use ctx_core::{
     TokenLedger, Tokens, TurnContext,
 };
 use ctx_layers::compaction::{Details, Receipt};
-use ctx_session::LineItem;
+use ctx_session::BranchMessage;
 
-use super::losses::{Losses, said_in, ungrounded};
-use super::presets::{Moment, act};
-use super::tally::Sums;
-use super::{Candidate, Contender, EvalSetup};
+use super::arm_totals::ArmTotals;
+use super::losses::{Losses, cited_messages_in, ungrounded};
+use super::presets::{PresetContext, act};
+use super::{EngineArm, EvalArm, EvalSetup};
 
-/// Replays a session under one candidate. An engine that fails ends its replay: the requests that
-/// were left count as wedges.
-pub(super) async fn run(line: &[LineItem], candidate: &Candidate, setup: &EvalSetup) -> Sums {
-    let mut run = Run::new(candidate, setup);
+/// Replays a session under one candidate. A failing engine ends its replay: the remaining requests
+/// count as wedges.
+pub(super) async fn run(
+    line: &[BranchMessage],
+    candidate: &EvalArm,
+    setup: &EvalSetup,
+) -> ArmTotals {
+    let mut run = EvalRun::new(candidate, setup);
     for (done, item) in line.iter().enumerate() {
         if let Err(error) = run.step(item).await {
             run.sums.failed = Some(error.to_string());
@@ -28,7 +32,7 @@ pub(super) async fn run(line: &[LineItem], candidate: &Candidate, setup: &EvalSe
     run.finish()
 }
 
-/// What an answer measures: what the provider reported, where that can be.
+/// Returns the tokens of an answer: as reported by the provider, if plausible.
 pub(super) fn answer_tokens(answer: &Entry, setup: &EvalSetup) -> Result<u64> {
     let reported = answer.message()?.meta.usage.and_then(|usage| usage.answer());
     Ok(match reported {
@@ -41,23 +45,23 @@ pub(super) fn answer_tokens(answer: &Entry, setup: &EvalSetup) -> Result<u64> {
     })
 }
 
-/// A window that nothing fills: a view does not trim what is inside of it.
+/// Returns the ledger of a window that is never full, so that the view itself does not trim.
 pub(super) fn boundless(setup: &EvalSetup) -> TokenLedger {
     TokenLedger::new(setup.counter, Tokens(u32::MAX), Tokens::ZERO)
         .with_system(setup.system)
         .with_tools(setup.tools)
 }
 
-/// A window under an engine's own reserve, counted as the report counts.
-pub(super) fn own_ledger(contender: &Contender, setup: &EvalSetup, window: Tokens) -> TokenLedger {
+/// Returns the ledger of a window under an engine's own reserve, with the report's counter.
+pub(super) fn own_ledger(contender: &EngineArm, setup: &EvalSetup, window: Tokens) -> TokenLedger {
     TokenLedger::new(setup.counter, window, contender.ledger.reserve())
         .with_system(setup.system)
         .with_tools(setup.tools)
 }
 
 /// The state of a replay between two messages.
-struct Run<'a> {
-    candidate: &'a Candidate,
+struct EvalRun<'a> {
+    candidate: &'a EvalArm,
     setup: &'a EvalSetup,
     view: Option<ContextView>,
     history: Vec<Arc<Entry>>,
@@ -66,15 +70,15 @@ struct Run<'a> {
     previous: Option<String>,
     ids: Arc<SequentialIds>,
     last_request: Option<Timestamp>,
-    sums: Sums,
+    sums: ArmTotals,
 }
 
-impl<'a> Run<'a> {
-    fn new(candidate: &'a Candidate, setup: &'a EvalSetup) -> Self {
+impl<'a> EvalRun<'a> {
+    fn new(candidate: &'a EvalArm, setup: &'a EvalSetup) -> Self {
         let ledger = match candidate {
-            Candidate::Engine(contender) => own_ledger(contender, setup, setup.window),
-            // Under a policy of somebody else's nobody trims the request to fit.
-            Candidate::Preset(_) | Candidate::Nothing => boundless(setup),
+            EvalArm::Engine(contender) => own_ledger(contender, setup, setup.window),
+            // Under another agent's policy, ctx does not trim the request to fit.
+            EvalArm::Preset(_) | EvalArm::FullHistory => boundless(setup),
         };
         Self {
             candidate,
@@ -86,7 +90,7 @@ impl<'a> Run<'a> {
             previous: None,
             ids: Arc::default(),
             last_request: None,
-            sums: Sums::new(
+            sums: ArmTotals::new(
                 candidate.name(),
                 candidate.kind(),
                 setup.baseline.prices(setup.prices),
@@ -94,18 +98,43 @@ impl<'a> Run<'a> {
         }
     }
 
-    async fn step(&mut self, item: &LineItem) -> Result<()> {
+    async fn step(&mut self, item: &BranchMessage) -> Result<()> {
         if item.request {
             self.request(&item.entry).await?;
         }
-        let facts = item.entry.facts()?;
+        let facts = item.entry.outline()?;
         self.user_spoke = facts.role == Role::User && facts.has_content;
-        self.losses.know(&item.entry);
+        self.losses.add_message(&item.entry);
         self.history.push(item.entry.clone());
         match &mut self.view {
             Some(view) => view.append(item.entry.clone()),
             None => Ok(()),
         }
+    }
+
+    /// Lets an engine assemble the request, and collects its summaries.
+    async fn assemble(
+        &mut self,
+        engine: &EngineArm,
+        view: ContextView,
+        now: Option<Timestamp>,
+        summaries: &mut Vec<String>,
+    ) -> Result<ContextView> {
+        let turn = TurnContext {
+            now: now.or(self.last_request).unwrap_or_default(),
+            last_request: self.last_request,
+            ids: self.ids.clone(),
+        };
+        let session_id = self.setup.session.path.clone();
+        let request = AssembleRequest { session_id, view, turn };
+        let mut view = engine.engine.assemble(request).await?.into_view();
+        for compacted in view.take_compactions() {
+            let receipt = receipt_of(&compacted);
+            self.sums.calls += receipt.as_ref().map_or(0, |r| r.calls.len() as u64);
+            self.sums.add_cost(receipt.and_then(|receipt| receipt.cost_usd));
+            summaries.extend(Some(compacted.summary).filter(|text| !text.is_empty()));
+        }
+        Ok(view)
     }
 
     async fn request(&mut self, answer: &Arc<Entry>) -> Result<()> {
@@ -115,9 +144,9 @@ impl<'a> Run<'a> {
         let mut stuck = false;
         let mut summaries = Vec::new();
         match self.candidate {
-            Candidate::Nothing => {}
-            Candidate::Preset(preset) => {
-                let moment = Moment {
+            EvalArm::FullHistory => {}
+            EvalArm::Preset(preset) => {
+                let moment = PresetContext {
                     window: self.setup.window,
                     new_turn: self.user_spoke,
                     history: &self.history,
@@ -133,22 +162,8 @@ impl<'a> Run<'a> {
                 // The presets' own compactions need not be stored.
                 view.take_compactions();
             }
-            Candidate::Engine(contender) => {
-                let turn = TurnContext {
-                    now: now.or(self.last_request).unwrap_or_default(),
-                    last_request: self.last_request,
-                    ids: self.ids.clone(),
-                    profile: contender.profile,
-                };
-                let session_id = self.setup.session.path.clone();
-                let request = AssembleRequest { session_id, view, turn };
-                view = contender.engine.assemble(request).await?.into_view();
-                for compacted in view.take_compactions() {
-                    let receipt = receipt_of(&compacted);
-                    self.sums.calls += receipt.as_ref().map_or(0, |r| r.calls.len() as u64);
-                    self.sums.add_cost(receipt.and_then(|receipt| receipt.cost_usd));
-                    summaries.extend(Some(compacted.summary).filter(|text| !text.is_empty()));
-                }
+            EvalArm::Engine(engine) => {
+                view = self.assemble(engine, view, now, &mut summaries).await?;
             }
         }
         let finished = view.finish()?;
@@ -159,7 +174,7 @@ impl<'a> Run<'a> {
         if cut && finished.tokens < before {
             self.sums.cut(before, finished.tokens);
         }
-        if self.losses.are_due() {
+        if self.losses.is_due() {
             self.judge(&view)?;
         }
         let answer_tokens = answer_tokens(answer, self.setup)?;
@@ -171,13 +186,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Looks for what a summary made up: it may draw on what it stands for, on what is still there,
-    /// and on the summary before it.
+    /// Audits a summary for unsupported claims. Its sources are what it replaces, what is still
+    /// there, and the previous summary.
     fn audit(&mut self, view: &ContextView, summary: String) {
-        let mut source = self.losses.said();
-        source.extend(said_in(view));
+        let mut source = self.losses.messages();
+        source.extend(cited_messages_in(view));
         let invented = ungrounded(&summary, &source, self.previous.as_deref());
-        self.sums.invented(&invented);
+        self.sums.unsupported(&invented);
         self.previous = Some(summary);
     }
 
@@ -186,9 +201,9 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn finish(mut self) -> Sums {
-        // What was lost last was too little to be judged before.
-        if let Some(view) = self.view.take().filter(|_| self.losses.any())
+    fn finish(mut self) -> ArmTotals {
+        // The last losses were too small to be judged before.
+        if let Some(view) = self.view.take().filter(|_| self.losses.is_pending())
             && self.judge(&view).is_err()
         {
             self.sums.failed.get_or_insert_with(|| "the last request cannot be read".to_owned());
@@ -197,7 +212,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What layer 3 says of its compaction. Another engine's details say what they like.
+/// Returns the receipt of a compaction by layer 3. Other engines' details have any format.
 fn receipt_of(compacted: &Compacted) -> Option<Receipt> {
     Some(Details::from_json(compacted.details.as_ref()?)?.receipt)
 }

@@ -1,9 +1,9 @@
-//! Messages as text, to look facts up in.
+//! Messages as text, to look up facts in.
 
 use ctx_core::{Block, ContextView, Message, Result};
 use serde_json::Value;
 
-/// Everything that a request says: the texts of its messages, the arguments of its calls, its results.
+/// Returns all text of a request: its messages, the arguments of its calls, its results.
 pub(super) fn of_request(view: &ContextView) -> Result<String> {
     let mut out = String::new();
     for node in view.nodes().iter().filter(|node| node.is_live()) {
@@ -12,8 +12,8 @@ pub(super) fn of_request(view: &ContextView) -> Result<String> {
     Ok(out)
 }
 
-/// Adds what a message says, each block on lines of its own. Thinking is left out: providers drop
-/// that of earlier turns.
+/// Adds the text of a message, each block on lines of its own. Thinking is omitted, because
+/// providers drop that of earlier turns.
 pub(super) fn add_message(message: &Message, out: &mut String) {
     for block in &message.blocks {
         add_block(block, out);
@@ -30,7 +30,7 @@ fn add_block(block: &Block, out: &mut String) {
                 Err(_) => add_line(call.arguments.as_str(), out),
             }
         }
-        // Results lie in messages only, so this is one level deep.
+        // Results occur only in messages, so the recursion is one level deep.
         Block::ToolResult(result) => {
             for block in &result.content {
                 match block {
@@ -49,7 +49,7 @@ fn add_block(block: &Block, out: &mut String) {
     }
 }
 
-/// The parser refuses values nested deeper than 128, so this ends.
+/// The recursion is bounded: the parser rejects values nested deeper than 128.
 fn add_value(value: &Value, out: &mut String) {
     match value {
         Value::Null => {}
@@ -79,12 +79,7 @@ mod tests {
     #[test]
     fn arguments_are_told_as_they_read_and_not_as_json_writes_them() {
         let call = |arguments: &str| {
-            let call = ToolCall {
-                id: "1".into(),
-                name: "write".into(),
-                arguments: RawJson::from_text(arguments),
-                spelling: Default::default(),
-            };
+            let call = ToolCall::new("1", "write", RawJson::from_text(arguments));
             let mut out = String::new();
             add_message(&Message::new(Role::Assistant, vec![Block::ToolCall(call)]), &mut out);
             out

@@ -1,4 +1,4 @@
-//! BEAM: a person and an assistant work on something; questions name messages by number.
+//! BEAM: a person and an assistant work on something; questions refer to messages by number.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ctx_core::{Error, ErrorKind, Result, Role, Timestamp};
 use serde_json::Value;
 
-use super::conversation::{Conversation, Place, Question, entries, read_json};
+use super::conversation::{Conversation, JsonLocation, Question, entries, read_json};
 use super::dates;
 
 const CHAT: &str = "chat.json";
@@ -17,14 +17,17 @@ pub(super) fn load(path: &Path) -> Result<Vec<Conversation>> {
     folders.iter().map(|folder| conversation(folder)).collect()
 }
 
-/// The folders in `path` that hold a conversation, `2` before `10`.
+/// Returns the folders in `path` that hold a conversation, `2` before `10`.
 fn within(path: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = entries(path)?;
     folders.retain(|folder| folder.join(CHAT).is_file());
     if folders.is_empty() {
-        return Err(Error::new(ErrorKind::NotFound, "no labelled conversation in the folder")
-            .with("path", path.display())
-            .hint(format!("a conversation is a folder with {CHAT} and {QUESTIONS}")));
+        return Err(Error::new(
+            ErrorKind::NotFound,
+            "the folder contains no labelled conversation",
+        )
+        .with("path", path.display())
+        .hint(format!("a conversation is a folder with {CHAT} and {QUESTIONS}")));
     }
     folders.sort_by_cached_key(|folder| {
         let name = name(folder);
@@ -40,7 +43,7 @@ fn name(folder: &Path) -> String {
 fn conversation(folder: &Path) -> Result<Conversation> {
     let mut conversation = Conversation { name: name(folder), ..Conversation::default() };
     let path = folder.join(CHAT);
-    let root = Place::of(&path);
+    let root = JsonLocation::of(&path);
     let chat = read_json(&path)?;
     let batches = chat.as_array().ok_or_else(|| root.wrong("a list of batches"))?;
     let mut turns = HashMap::new();
@@ -71,7 +74,7 @@ fn conversation(folder: &Path) -> Result<Conversation> {
     Ok(conversation)
 }
 
-/// The day on which it was said, where it says so.
+/// Returns the day of a message, if it is given.
 fn anchor(value: &Value) -> Option<Timestamp> {
     dates::time(value["time_anchor"].as_str()?)
 }
@@ -81,7 +84,7 @@ fn questions(
     turns: &HashMap<u64, usize>,
     conversation: &mut Conversation,
 ) -> Result<()> {
-    let root = Place::of(path);
+    let root = JsonLocation::of(path);
     let all = read_json(path)?;
     let all = all.as_object().ok_or_else(|| root.wrong("lists of questions by category"))?;
     for (category, questions) in all {
@@ -106,7 +109,7 @@ fn questions(
     Ok(())
 }
 
-/// All numbers in a value: messages are named in lists, or in lists by what they are for.
+/// Collects all numbers in a value: messages are named in lists, or in lists by purpose.
 fn numbers(value: &Value, found: &mut Vec<u64>) {
     match value {
         Value::Number(number) => found.extend(number.as_u64()),

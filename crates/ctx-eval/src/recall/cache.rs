@@ -1,4 +1,4 @@
-//! Vectors that were made before: a model may take minutes for what does not change.
+//! A cache of vectors: a model may take minutes to embed unchanged texts.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use ctx_core::{Embedder, Error, ErrorKind, Result};
 use sha2::{Digest, Sha256};
 
-/// What a file of vectors begins with.
+/// The beginning of a vector cache file.
 const MAGIC: &[u8; 8] = b"ctxvec1\n";
 
 type Key = [u8; 16];
 
-/// Vectors by the text they are of and by what made them, kept in a file or in memory. A file that is
-/// damaged counts as empty: everything in it can be made again.
+/// Vectors by text and embedder, kept in a file or in memory. A damaged file counts as empty:
+/// everything in it can be computed again.
 #[derive(Debug, Default)]
 pub struct VectorCache {
     file: Option<PathBuf>,
@@ -23,19 +23,19 @@ pub struct VectorCache {
 }
 
 impl VectorCache {
-    /// The vectors in a file, which need not be there yet.
+    /// Opens the vectors in a file, which may not exist yet.
     #[must_use]
     pub fn open(file: &Path) -> Self {
         let known = ctx_disk::read(file).ok().and_then(|bytes| read(&bytes)).unwrap_or_default();
         Self { file: Some(file.to_owned()), known, is_changed: false, fault: None }
     }
 
-    /// One vector per text, in their order.
+    /// Returns one vector per text, in order.
     ///
     /// # Errors
     ///
-    /// Those of the embedder, and [`ErrorKind::Upstream`] if it gives another number of vectors than
-    /// of texts.
+    /// Those of the embedder, and [`ErrorKind::Upstream`] if it returns another number of vectors
+    /// than of texts.
     pub async fn embed(
         &mut self,
         embedder: &dyn Embedder,
@@ -48,10 +48,13 @@ impl VectorCache {
             let asked: Vec<String> = missing.iter().map(|&n| texts[n].clone()).collect();
             let made = embedder.embed(&asked).await?;
             if made.len() != asked.len() {
-                return Err(Error::new(ErrorKind::Upstream, "not one vector for each text")
-                    .with("embedder", embedder.name())
-                    .with("texts", asked.len())
-                    .with("vectors", made.len()));
+                return Err(Error::new(
+                    ErrorKind::Upstream,
+                    "the embedder returned a wrong number of vectors",
+                )
+                .with("embedder", embedder.name())
+                .with("texts", asked.len())
+                .with("vectors", made.len()));
             }
             self.known.extend(missing.iter().map(|&n| keys[n]).zip(made));
             self.is_changed = true;
@@ -59,14 +62,14 @@ impl VectorCache {
         Ok(keys.iter().map(|key| self.known.get(key).cloned().unwrap_or_default()).collect())
     }
 
-    /// Writes the file, if there is one and anything is new. One that cannot be written is not tried
-    /// again, and [told of](Self::take_fault): the vectors are in memory all the same.
+    /// Writes the file, if there is one and anything is new. After a failure it is not written
+    /// again, and [`take_fault`](Self::take_fault) returns the error; the vectors stay in memory.
     pub fn save(&mut self) {
         let Some(file) = self.file.as_ref().filter(|_| self.is_changed) else { return };
         self.is_changed = false;
         if let Err(error) = write(file, &self.known) {
             self.fault = Some(
-                Error::new(ErrorKind::Io, "cannot keep the vectors for the next run")
+                Error::new(ErrorKind::Io, "cannot write the vector cache")
                     .with("path", file.display())
                     .hint("give another --cache, or none")
                     .source(error),
@@ -75,7 +78,7 @@ impl VectorCache {
         }
     }
 
-    /// Why the file could not be written, told once.
+    /// Returns why the file could not be written, once.
     pub fn take_fault(&mut self) -> Option<Error> {
         self.fault.take()
     }
@@ -91,7 +94,8 @@ fn key(embedder: &str, text: &str) -> Key {
     key
 }
 
-/// Magic, then for each vector its key, its length (u32, little endian) and its numbers (f32).
+/// The format: magic, then for each vector its key, its length (u32, little endian) and its numbers
+/// (f32).
 fn write(file: &Path, known: &HashMap<Key, Vec<f32>>) -> ctx_core::Result<()> {
     ctx_disk::create_private_dir(ctx_disk::parent(file))?;
     ctx_disk::replace(file, |out| {

@@ -1,4 +1,4 @@
-//! Labelled conversations: what was said, what is asked, and which turns answer it.
+//! Labelled conversations: turns, questions, and the turns that answer them.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -9,20 +9,20 @@ use serde_json::Value;
 
 use super::{beam, locomo};
 
-/// How labelled conversations are written down.
+/// The formats of labelled conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// A JSON file, or a folder of such: a conversation, or a list of them. Each has `conversation` with `session_N` (a
-    /// list of turns with `dia_id`, `speaker` and `text`) and `session_N_date_time`, and `qa` (a list
-    /// of `question`, `evidence` and `category`).
+pub enum DatasetFormat {
+    /// A JSON file, or a folder of such: a conversation, or a list of them. Each has `conversation`
+    /// with `session_N` (a list of turns with `dia_id`, `speaker` and `text`) and
+    /// `session_N_date_time`, and `qa` (a list of `question`, `evidence` and `category`).
     Locomo,
-    /// A folder with `chat.json` (batches of groups of messages with `id`, `role` and `content`) and
-    /// `probing_questions.json` (lists of `question` and `source_chat_ids`, by category), or a folder
-    /// of such folders.
+    /// A folder with `chat.json` (batches of groups of messages with `id`, `role` and `content`)
+    /// and `probing_questions.json` (lists of `question` and `source_chat_ids`, by category), or a
+    /// folder of such folders.
     Beam,
 }
 
-impl Form {
+impl DatasetFormat {
     /// Its name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -33,7 +33,7 @@ impl Form {
     }
 }
 
-impl FromStr for Form {
+impl FromStr for DatasetFormat {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
@@ -41,41 +41,41 @@ impl FromStr for Form {
             "locomo" => Ok(Self::Locomo),
             "beam" => Ok(Self::Beam),
             _ => {
-                Err(Error::new(ErrorKind::InvalidInput, "no known form of labelled conversations")
+                Err(Error::new(ErrorKind::InvalidInput, "unknown format of labelled conversations")
                     .with("name", name)
-                    .hint("locomo and beam are known"))
+                    .hint("use locomo or beam"))
             }
         }
     }
 }
 
-/// A conversation and what is asked about it.
+/// A conversation and the questions about it.
 #[derive(Clone, Debug, Default)]
 pub struct Conversation {
     /// Its name in errors.
     pub name: String,
-    /// What was said, in order. The id of a turn is its place.
+    /// The turns, in order. The id of a turn is its index.
     pub turns: Vec<Segment>,
-    /// What is asked, where turns that answer it are known.
+    /// Questions with known answering turns.
     pub questions: Vec<Question>,
-    /// Questions for which none are known.
+    /// The number of questions without known answering turns.
     pub skipped: usize,
-    /// References that were no turn as they stood, and plainly meant one.
+    /// The number of invalid references whose meaning was clear.
     pub repaired: usize,
-    /// References that are no turn.
+    /// The number of references that match no turn.
     pub dropped: usize,
 }
 
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// As it is asked.
+    /// Its text.
     pub text: String,
-    /// What kind of question it is.
+    /// Its category.
     pub category: String,
-    /// Whether it counts in the sum; questions that have no answer do not.
+    /// Whether it counts in the sum; questions without an answer do not.
     pub counts: bool,
-    /// The turns that answer it: places in [`Conversation::turns`], sorted, each once.
+    /// The turns that answer it: indices into [`Conversation::turns`], sorted, each once.
     pub evidence: Vec<usize>,
 }
 
@@ -83,15 +83,15 @@ pub struct Question {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Io`] where nothing can be read, [`ErrorKind::Corrupt`] where what is read is not of
-/// the form, with the file and the place in it.
-pub fn load(form: Form, path: &Path) -> Result<Vec<Conversation>> {
+/// [`ErrorKind::Io`] if nothing can be read, [`ErrorKind::Corrupt`] if the content does not have
+/// the format, with the file and the place in it.
+pub fn load(form: DatasetFormat, path: &Path) -> Result<Vec<Conversation>> {
     let found = match form {
-        Form::Locomo => locomo::load(path)?,
-        Form::Beam => beam::load(path)?,
+        DatasetFormat::Locomo => locomo::load(path)?,
+        DatasetFormat::Beam => beam::load(path)?,
     };
     if found.iter().all(|conversation| conversation.questions.is_empty()) {
-        return Err(Error::new(ErrorKind::Corrupt, "no question has a turn that answers it")
+        return Err(Error::new(ErrorKind::Corrupt, "no question has a known answering turn")
             .with("path", path.display())
             .with("conversations", found.len())
             .hint("the labels name turns by their ids: see `evidence` or `source_chat_ids`"));
@@ -100,7 +100,7 @@ pub fn load(form: Form, path: &Path) -> Result<Vec<Conversation>> {
 }
 
 impl Conversation {
-    /// Adds a turn, and gives its place.
+    /// Adds a turn, and returns its index.
     pub(super) fn say(
         &mut self,
         session: String,
@@ -111,7 +111,7 @@ impl Conversation {
     ) -> usize {
         let place = self.turns.len();
         self.turns.push(Segment {
-            // What is said twice is two turns here.
+            // Repeated text makes two turns here.
             id: SegmentId(uuid::Uuid::from_u128(place as u128)),
             agent_id: self.name.clone(),
             session_id: session,
@@ -127,7 +127,7 @@ impl Conversation {
         place
     }
 
-    /// Adds a question, if anything answers it.
+    /// Adds a question, if a turn answers it.
     pub(super) fn ask(&mut self, mut question: Question) {
         question.evidence.sort_unstable();
         question.evidence.dedup();
@@ -139,7 +139,7 @@ impl Conversation {
     }
 }
 
-/// What is in a folder, by name.
+/// Lists a folder, sorted by name.
 pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let unreadable = |e: std::io::Error| {
         Error::new(ErrorKind::Io, "cannot read the folder of labelled conversations")
@@ -155,7 +155,7 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// A JSON file.
+/// Reads a JSON file.
 pub(super) fn read_json(path: &Path) -> Result<Value> {
     let text = ctx_disk::read_to_string(path).map_err(|e| {
         Error::new(ErrorKind::Io, "cannot read labelled conversations")
@@ -164,20 +164,20 @@ pub(super) fn read_json(path: &Path) -> Result<Value> {
             .source(e)
     })?;
     serde_json::from_str(&text).map_err(|e| {
-        Error::new(ErrorKind::Corrupt, "labelled conversations are no JSON")
+        Error::new(ErrorKind::Corrupt, "labelled conversations are not valid JSON")
             .with("path", path.display())
             .source(e)
     })
 }
 
-/// Where in a file something is, for errors.
+/// A place in a file, for errors.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct JsonLocation {
     pub(super) path: PathBuf,
     pub(super) at: String,
 }
 
-impl Place {
+impl JsonLocation {
     pub(super) fn of(path: &Path) -> Self {
         Self { path: path.to_owned(), at: String::new() }
     }
@@ -186,12 +186,12 @@ impl Place {
         Self { path: self.path.clone(), at: format!("{}/{step}", self.at) }
     }
 
-    /// What is there is not what it should be.
+    /// Returns the error that the value at this place is not `expected`.
     pub(super) fn wrong(&self, expected: &'static str) -> Error {
-        Error::new(ErrorKind::Corrupt, "labelled conversations are not of the form")
+        Error::new(ErrorKind::Corrupt, "labelled conversations do not have the expected format")
             .with("path", self.path.display())
             .with("at", if self.at.is_empty() { "/" } else { &self.at })
             .with("expected", expected)
-            .hint("see `ctx eval recall --help` for the forms")
+            .hint("see `ctx eval recall --help` for the formats")
     }
 }

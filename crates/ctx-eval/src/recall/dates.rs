@@ -1,13 +1,13 @@
-//! The days on which conversations took place, as people wrote them down.
+//! Parses the dates of conversations.
 
 use ctx_core::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 
-/// A time that is not known.
+/// An unknown time.
 pub(super) const UNKNOWN: Timestamp = Timestamp(0);
 
-/// The time of `1:56 pm on 8 May, 2023`, `March-15-2024`, or an ISO date with or without a time.
+/// Parses `1:56 pm on 8 May, 2023`, `March-15-2024`, or an ISO date with or without a time.
 pub(super) fn time(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     let at = DateTime::strptime("%I:%M %p on %d %B, %Y", text)

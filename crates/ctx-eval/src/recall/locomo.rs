@@ -1,4 +1,4 @@
-//! LoCoMo: two people talk over months; questions name turns by session and number.
+//! LoCoMo: two people talk over months; questions refer to turns by session and number.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::path::Path;
 use ctx_core::{Result, Role};
 use serde_json::{Map, Value};
 
-use super::conversation::{Conversation, Place, Question, entries, read_json};
+use super::conversation::{Conversation, JsonLocation, Question, entries, read_json};
 use super::dates;
 
-/// Categories by their numbers.
+/// Categories by number.
 const CATEGORIES: [&str; 5] = ["multi-hop", "temporal", "open-domain", "single-hop", "adversarial"];
 
-/// Questions of this one have no answer, and are left out of the sum.
+/// Questions of this category have no answer, and do not count in the sum.
 const ADVERSARIAL: &str = "adversarial";
 
 pub(super) fn load(path: &Path) -> Result<Vec<Conversation>> {
@@ -29,7 +29,7 @@ pub(super) fn load(path: &Path) -> Result<Vec<Conversation>> {
 }
 
 fn file(path: &Path) -> Result<Vec<Conversation>> {
-    let root = Place::of(path);
+    let root = JsonLocation::of(path);
     match read_json(path)? {
         Value::Array(list) => {
             let one = |(n, value): (usize, &Value)| conversation(value, &root.down(n), n);
@@ -40,7 +40,7 @@ fn file(path: &Path) -> Result<Vec<Conversation>> {
     }
 }
 
-fn conversation(value: &Value, place: &Place, n: usize) -> Result<Conversation> {
+fn conversation(value: &Value, place: &JsonLocation, n: usize) -> Result<Conversation> {
     let name = value["sample_id"].as_str().map_or_else(|| n.to_string(), ToOwned::to_owned);
     let mut conversation = Conversation { name, ..Conversation::default() };
     let said = place.down("conversation");
@@ -57,7 +57,7 @@ fn conversation(value: &Value, place: &Place, n: usize) -> Result<Conversation> 
     Ok(conversation)
 }
 
-/// The numbers of the sessions that hold turns, in order.
+/// Returns the numbers of the sessions that hold turns, in order.
 fn session_numbers(sessions: &Map<String, Value>) -> Vec<u32> {
     let number = |key: &String| key.strip_prefix("session_")?.parse().ok();
     let mut numbers: Vec<u32> = sessions.keys().filter_map(number).collect();
@@ -68,7 +68,7 @@ fn session_numbers(sessions: &Map<String, Value>) -> Vec<u32> {
 fn session(
     sessions: &Map<String, Value>,
     number: u32,
-    place: &Place,
+    place: &JsonLocation,
     conversation: &mut Conversation,
     turns: &mut HashMap<String, usize>,
 ) -> Result<()> {
@@ -94,7 +94,7 @@ fn session(
 
 fn question(
     value: &Value,
-    place: &Place,
+    place: &JsonLocation,
     turns: &HashMap<String, usize>,
     conversation: &mut Conversation,
 ) -> Result<()> {
@@ -122,8 +122,8 @@ fn question(
     Ok(())
 }
 
-/// Turns that a reference means. Several may be glued together (`D8:6; D9:17`), or written in
-/// another way than the turns have it (`D:11:26`, `D30:05`).
+/// Returns the turns of a reference. It may name several turns (`D8:6; D9:17`), or be written
+/// differently from the turn's id (`D:11:26`, `D30:05`).
 fn find(
     reference: &str,
     turns: &HashMap<String, usize>,

@@ -1,25 +1,25 @@
-//! What one ranking is worth.
+//! The metrics of a single ranking.
 
 use super::report::CUTS;
 
-/// The first turn that answers counts for the reciprocal rank down to here.
+/// The maximum rank that counts for the reciprocal rank.
 pub(super) const DEEPEST: usize = 200;
 
-/// What the ranking for one question is worth.
+/// The metrics of the ranking for one question.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Worth {
+pub(super) struct RankingScores {
     /// The share of the evidence among the first, by [`CUTS`].
     pub(super) recall: [f64; CUTS.len()],
-    /// One by the rank of the first turn that answers.
+    /// The reciprocal rank of the first turn that answers.
     pub(super) reciprocal: f64,
     pub(super) ndcg10: f64,
     /// The share of the evidence in the recall block.
     pub(super) coverage: f64,
 }
 
-/// Judges `ranked`, places of turns, best first, and `block`, those that are in the recall block.
+/// Judges `ranked` (indices of turns, best first) and `block` (those in the recall block).
 /// `evidence` is sorted and not empty.
-pub(super) fn judge(ranked: &[usize], block: &[usize], evidence: &[usize]) -> Worth {
+pub(super) fn judge(ranked: &[usize], block: &[usize], evidence: &[usize]) -> RankingScores {
     let answers = |place: &usize| evidence.binary_search(place).is_ok();
     let share = |places: &[usize]| {
         places.iter().filter(|place| answers(place)).count() as f64 / evidence.len() as f64
@@ -29,7 +29,7 @@ pub(super) fn judge(ranked: &[usize], block: &[usize], evidence: &[usize]) -> Wo
     let ideal: f64 = (0..evidence.len().min(10)).map(gain).sum();
     let ranks = first(10).iter().enumerate().filter(|(_, place)| answers(place));
     let gained: f64 = ranks.map(|(rank, _)| gain(rank)).sum();
-    Worth {
+    RankingScores {
         recall: CUTS.map(|cut| share(first(cut))),
         reciprocal: first(DEEPEST)
             .iter()
@@ -61,6 +61,6 @@ mod tests {
         let perfect = judge(&[3, 5], &[3, 5], &[3, 5]);
         assert_eq!(perfect.recall, [1.0; 4]);
         assert_eq!((perfect.reciprocal, perfect.ndcg10, perfect.coverage), (1.0, 1.0, 1.0));
-        assert_eq!(judge(&[], &[], &[3]), Worth::default());
+        assert_eq!(judge(&[], &[], &[3]), RankingScores::default());
     }
 }

@@ -1,9 +1,9 @@
-//! How well memory finds what it is asked for, over labelled conversations.
+//! Measures how well memory retrieves answers, over labelled conversations.
 //!
-//! A conversation is indexed one turn a segment, by the code that searches the store; each of its
-//! questions is asked as it stands, and what counts is how many of the turns that answer it come
-//! among the first. Two forms of labelled conversations are read, [`Form::Locomo`] and [`Form::Beam`];
-//! anybody's own will do if they have the form of one of them.
+//! A conversation is indexed with one segment per turn, by the same code as the store. Each
+//! question is searched for verbatim, and the measure is how many of the turns that answer it are
+//! among the first. Two formats of labelled conversations are supported, [`DatasetFormat::Locomo`] and
+//! [`DatasetFormat::Beam`]; other data can be used in one of these formats.
 
 mod beam;
 mod cache;
@@ -15,6 +15,6 @@ mod report;
 mod run;
 
 pub use cache::VectorCache;
-pub use conversation::{Conversation, Form, Question, load};
+pub use conversation::{Conversation, DatasetFormat, Question, load};
 pub use report::{AtCuts, CategoryReport, RecallReport};
 pub use run::{RecallSetup, Vectors, measure};

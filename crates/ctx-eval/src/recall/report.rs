@@ -1,12 +1,12 @@
-//! What was measured.
+//! The report of a measurement.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::metrics::Worth;
+use super::metrics::RankingScores;
 
-/// How many of the first turns are looked at.
+/// The numbers of first turns at which recall is measured.
 pub(super) const CUTS: [usize; 4] = [5, 10, 20, 50];
 
 /// Recall among the first 5, 10, 20 and 50 turns, 0 to 1.
@@ -26,58 +26,58 @@ pub struct AtCuts {
     pub at50: f64,
 }
 
-/// How well a set of questions is served. Shares are means over the questions, 0 to 1.
+/// The metrics of a set of questions. Shares are means over the questions, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CategoryReport {
-    /// How many questions.
+    /// The number of questions.
     pub questions: usize,
-    /// The share of the turns that answer a question which are among the first.
+    /// The share of the answering turns that are among the first.
     pub recall: AtCuts,
-    /// One by the rank of the first turn that answers, within the first 200.
+    /// The mean reciprocal rank of the first answering turn, within the first 200.
     pub mrr: f64,
     /// Normalised discounted cumulative gain of the first 10.
     pub ndcg10: f64,
-    /// The share of the turns that answer which are in a recall block of 4,000 tokens.
+    /// The share of the answering turns that are in a recall block of 4,000 tokens.
     pub coverage4000: f64,
 }
 
-/// What was measured over a dataset.
+/// The measurements over a dataset.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecallReport {
-    /// The form of the dataset.
+    /// The format of the dataset.
     pub dataset: &'static str,
-    /// What made the vectors.
+    /// The embedder of the vectors.
     pub embedder: String,
-    /// How many conversations.
+    /// The number of conversations.
     pub conversations: usize,
-    /// How many turns they have together.
+    /// The total number of turns.
     pub turns: usize,
     /// All questions that have an answer. In LoCoMo, `adversarial` ones have none.
     #[serde(flatten)]
     pub all: CategoryReport,
-    /// Questions left out because no turn is known that answers them.
+    /// Questions skipped because no answering turn is known.
     pub skipped: usize,
-    /// References to turns that were repaired because it is plain what they mean.
+    /// References to turns that were repaired because their meaning is clear.
     pub evidence_repaired: usize,
-    /// References that are no turn.
+    /// References that match no turn.
     pub evidence_dropped: usize,
-    /// The same by category, adversarial questions too.
+    /// The same by category, including adversarial questions.
     pub by_category: BTreeMap<String, CategoryReport>,
     /// R@10 of each conversation by itself, over the same questions as `all`.
     pub recall10_by_conversation: BTreeMap<String, f64>,
 }
 
-/// Sums on their way to means.
+/// Sums for computing means.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     questions: usize,
-    worth: Worth,
+    worth: RankingScores,
 }
 
 impl Sums {
-    pub(super) fn add(&mut self, worth: &Worth) {
+    pub(super) fn add(&mut self, worth: &RankingScores) {
         self.questions += 1;
         for (sum, one) in self.worth.recall.iter_mut().zip(worth.recall) {
             *sum += one;

@@ -1,37 +1,39 @@
-//! From conversations to figures.
+//! Measures recall over conversations.
 
 use std::collections::BTreeMap;
 
 use ctx_core::{Counter, Embedder, Passage, Result, Timestamp, Tokens};
-use ctx_memory::{Cosines, Hit, Query, SearchIndex, SearchSettings, build, embedded_text};
+use ctx_memory::{
+    Cosines, Hit, Query, SearchIndex, SearchSettings, build_recall_block, embedded_text,
+};
 
 use super::cache::VectorCache;
-use super::conversation::{Conversation, Form, Question};
-use super::metrics::{DEEPEST, Worth, judge};
+use super::conversation::{Conversation, DatasetFormat, Question};
+use super::metrics::{DEEPEST, RankingScores, judge};
 use super::report::{RecallReport, Sums};
 
-/// The recall block that `coverage4000` is about.
+/// The size of the recall block for `coverage4000`.
 const BLOCK: Tokens = Tokens(4_000);
 
-/// So many texts are embedded at a time, between two signs of progress.
+/// The number of texts embedded between two progress reports.
 const BATCH: usize = 32;
 
-/// What is measured with.
+/// The settings of a measurement.
 #[derive(Clone, Debug)]
 pub struct RecallSetup {
-    /// How scores are made and mixed.
+    /// How scores are computed and combined.
     pub settings: SearchSettings,
-    /// How the block is counted.
+    /// The token counter of the block.
     pub counter: Counter,
 }
 
-/// What makes the vectors, and what they count.
+/// The embedder and the weight of its vectors.
 pub struct Vectors<'a> {
-    /// Who makes them.
+    /// The embedder.
     pub embedder: &'a dyn Embedder,
-    /// Their share of the score, 0 to 1. Where it is 0, none are made.
+    /// The weight in the score, 0 to 1. If it is 0, no vectors are computed.
     pub weight: f32,
-    /// Vectors that were made before, and those that are made now.
+    /// The cache for the vectors.
     pub cache: &'a mut VectorCache,
 }
 
@@ -42,14 +44,14 @@ impl std::fmt::Debug for Vectors<'_> {
     }
 }
 
-/// Asks every question of every conversation. `done` is told how many turns and questions are dealt
-/// with, of all there are.
+/// Searches for every question of every conversation. `done` receives the number of finished turns
+/// and questions, and their total.
 ///
 /// # Errors
 ///
-/// Those of the embedder, and those of keeping its vectors.
+/// Those of the embedder, and those of storing its vectors.
 pub async fn measure(
-    form: Form,
+    form: DatasetFormat,
     conversations: &[Conversation],
     setup: &RecallSetup,
     mut vectors: Vectors<'_>,
@@ -98,7 +100,7 @@ pub async fn measure(
 
 type Vector = Vec<f32>;
 
-/// The vectors of the turns and of the questions, unless they count for nothing.
+/// Returns the vectors of the turns and of the questions, unless their weight is 0.
 async fn embed(
     conversation: &Conversation,
     settings: &SearchSettings,
@@ -117,7 +119,7 @@ async fn embed(
         made.extend(vectors.cache.embed(vectors.embedder, batch).await?);
         done(made.len().min(conversation.turns.len()));
     }
-    // A run that is broken off goes on from here.
+    // An interrupted run continues from here.
     vectors.cache.save();
     let questions = made.split_off(conversation.turns.len());
     Ok(Some((made, questions)))
@@ -133,7 +135,7 @@ fn ask(
     index: &SearchIndex,
     cosines: Option<Cosines<'_>>,
     counter: &Counter,
-) -> Worth {
+) -> RankingScores {
     let now = conversation.turns.last().map_or(Timestamp(0), |turn| turn.timestamp);
     let query = Query { text: &question.text, session: None, limit: DEEPEST, now };
     let hits = index.search(&query, cosines);
@@ -154,7 +156,7 @@ fn ask(
             })
         })
         .collect();
-    let block = build(&[], &passages, BLOCK, counter);
+    let block = build_recall_block(&[], &passages, BLOCK, counter);
     let held = block.map_or_else(Vec::new, |block| block.passages);
     let held: Vec<usize> = held.iter().filter_map(|&at| ranked.get(at).copied()).collect();
     judge(&ranked, &held, &question.evidence)

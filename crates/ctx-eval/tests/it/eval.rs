@@ -1,19 +1,20 @@
-//! Whole evaluations of sessions made by hand: what the rows count, and what the page holds.
+//! Whole evaluations of constructed sessions: what the rows count.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::sync::Arc;
 
-use ctx_core::{Counter, Profile, Services, TokenLedger, Tokens};
-use ctx_engine_registry::{BuildContext, Config, Registry};
+use ctx_config::{Config, Profile, SystemRules};
+use ctx_core::{Counter, Services, TokenLedger, Tokens};
+use ctx_engine_registry::{BuildContext, Registry};
 use ctx_eval::eval::{
-    COMPACT_TO, Candidate, Contender, EvalReport, EvalRow, EvalSetup, PRESETS, Preset, RowKind,
-    SessionEval, evaluate, page,
+    COMPACT_TO, EngineArm, EvalArm, EvalReport, EvalRow, EvalSetup, PRESETS, Preset, RowKind,
+    SessionEval, evaluate,
 };
-use ctx_eval::{Baseline, Recorded, SessionReport, Setup, replay};
+use ctx_eval::{Baseline, RecordedUsage, ReplaySetup, SessionReport, replay};
 use ctx_model::Prices;
-use ctx_session::compactions::ReplayItem;
-use ctx_session::{LineItem, Transcript};
+use ctx_session::compactions::ReplayMessage;
+use ctx_session::{BranchMessage, Transcript};
 use serde_json::{Value, json};
 
 const WINDOW: Tokens = Tokens(16_000);
@@ -32,7 +33,7 @@ impl Session {
         Self { lines: vec![header.to_string()], entries: 0 }
     }
 
-    /// Adds an entry after the last one, and gives its id.
+    /// Adds an entry after the last one, and returns its id.
     fn push(&mut self, mut entry: Value) -> String {
         let id = format!("{:08x}", self.entries);
         entry["id"] = json!(id);
@@ -59,7 +60,7 @@ impl Session {
             "usage": {"input": 900, "output": 20, "cacheRead": 100, "cacheWrite": 0}, "stopReason": "stop"}))
     }
 
-    /// A call and its result of so many tokens.
+    /// Adds a call and its result of this many tokens.
     fn tool(&mut self, tokens: usize) {
         let call = format!("call-{}", self.entries);
         self.say(json!({"role": "assistant", "stopReason": "toolUse",
@@ -75,7 +76,7 @@ impl Session {
     }
 }
 
-/// Twelve turns of four results each, about 50,000 tokens; the first question holds a rule.
+/// Twelve turns of four results each, about 50,000 tokens; the first question contains a rule.
 fn long() -> Session {
     let mut session = Session::new();
     session.user("Never touch /etc/hosts.bak, and always run `cargo nextest` before a commit.");
@@ -90,7 +91,7 @@ fn long() -> Session {
     session
 }
 
-fn engine(profile: Profile) -> Contender {
+fn engine(profile: Profile) -> EngineArm {
     let registry = Registry::collect().unwrap();
     let (services, config) = (Services::default(), Config::default().with_profile(profile));
     let context = BuildContext {
@@ -99,12 +100,12 @@ fn engine(profile: Profile) -> Contender {
         window: WINDOW.into(),
         registry: &registry,
     };
-    Contender {
+    let counter = config.section::<SystemRules>().unwrap().counter;
+    EngineArm {
         name: profile.name().to_owned(),
         kind: RowKind::Profile,
         engine: registry.build_engine(None, &context).unwrap(),
-        profile,
-        ledger: TokenLedger::new(Counter::for_profile(profile), WINDOW, Tokens(4_000)),
+        ledger: TokenLedger::new(counter, WINDOW, Tokens(4_000)),
     }
 }
 
@@ -122,10 +123,10 @@ fn setup() -> EvalSetup {
     }
 }
 
-fn everything() -> Vec<Candidate> {
-    let mut candidates = vec![Candidate::Nothing];
-    candidates.extend(Profile::ALL.map(|profile| Candidate::Engine(engine(profile))));
-    candidates.extend(PRESETS.map(Candidate::Preset));
+fn everything() -> Vec<EvalArm> {
+    let mut candidates = vec![EvalArm::FullHistory];
+    candidates.extend(Profile::all().map(|profile| EvalArm::Engine(engine(profile))));
+    candidates.extend(PRESETS.map(EvalArm::Preset));
     candidates
 }
 
@@ -133,11 +134,11 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-fn session_of(session: &Session, candidates: &[Candidate]) -> SessionEval {
+fn session_of(session: &Session, candidates: &[EvalArm]) -> SessionEval {
     block_on(evaluate(&session.transcript(), candidates, &setup(), |_| ())).unwrap()
 }
 
-fn report(session: &Session, candidates: &[Candidate]) -> EvalReport {
+fn report(session: &Session, candidates: &[EvalArm]) -> EvalReport {
     EvalReport::of(vec![session_of(session, candidates)], &Counter::default(), COMPACT_TO)
 }
 
@@ -145,20 +146,20 @@ fn row<'a>(report: &'a EvalReport, kind: RowKind, name: &str) -> &'a EvalRow {
     report.rows.iter().find(|row| row.kind == kind && row.name == name).unwrap()
 }
 
-/// A message before which nobody stored a compaction.
-fn unstored(item: LineItem) -> ReplayItem {
-    ReplayItem { item, compactions: Vec::new() }
+/// A message without a stored compaction before it.
+fn unstored(item: BranchMessage) -> ReplayMessage {
+    ReplayMessage { item, compactions: Vec::new() }
 }
 
 #[test]
 fn an_engines_row_says_what_its_replay_says() {
     let session = long();
-    let contender = engine(Profile::Pi);
-    let setup = Setup {
+    let contender = engine(Profile::find("pi").unwrap());
+    let setup = ReplaySetup {
         ledger: TokenLedger::new(Counter::default(), WINDOW, Tokens(4_000)),
         baseline: Baseline::default(),
         engine: contender.engine.clone(),
-        profile: Profile::Pi,
+        profile: Profile::find("pi").unwrap(),
         model: None,
         prices: Some(PRICES),
         details: false,
@@ -167,7 +168,7 @@ fn an_engines_row_says_what_its_replay_says() {
     let line: Vec<_> = line.into_iter().map(unstored).collect();
     let told = SessionReport { path: "s.jsonl".to_owned(), ..SessionReport::default() };
     let replayed = block_on(replay(&line, told, &setup, |_| ())).unwrap().totals;
-    let found = report(&session, &[Candidate::Nothing, Candidate::Engine(contender)]);
+    let found = report(&session, &[EvalArm::FullHistory, EvalArm::Engine(contender)]);
     let with = row(&found, RowKind::Profile, "pi");
     assert!(with.cuts > 0 && with.wedges == 0, "{with:?}");
     assert_eq!((with.requests, with.sent_tokens), (replayed.requests, replayed.sent_tokens));
@@ -181,7 +182,7 @@ fn an_engines_row_says_what_its_replay_says() {
 #[test]
 fn with_nothing_left_out_what_is_over_the_window_is_a_wedge() {
     let session = long();
-    let found = report(&session, &[Candidate::Nothing]);
+    let found = report(&session, &[EvalArm::FullHistory]);
     let row = row(&found, RowKind::None, "nothing");
     assert!(row.wedges > 40 && row.wedges < row.requests, "{row:?}");
     assert_eq!((row.cuts, row.calls, row.coverage), (0, 0, None));
@@ -191,8 +192,8 @@ fn with_nothing_left_out_what_is_over_the_window_is_a_wedge() {
 #[test]
 fn what_is_dropped_without_a_summary_is_missing_and_with_ours_is_not() {
     let candidates = [
-        Candidate::Engine(engine(Profile::Openclaw)),
-        Candidate::Preset(Preset::find("truncation").unwrap()),
+        EvalArm::Engine(engine(Profile::default())),
+        EvalArm::Preset(Preset::find("truncation").unwrap()),
     ];
     let found = report(&long(), &candidates);
     let ours = row(&found, RowKind::Profile, "openclaw");
@@ -209,18 +210,13 @@ fn what_is_dropped_without_a_summary_is_missing_and_with_ours_is_not() {
 }
 
 #[test]
-fn the_same_sessions_give_the_same_report_and_page() {
-    let write = || {
-        let report = report(&long(), &everything());
-        let mut html = Vec::new();
-        page::write(&report, &mut html).unwrap();
-        (serde_json::to_string(&report).unwrap(), String::from_utf8(html).unwrap())
-    };
-    let (json, html) = write();
-    assert_eq!((json.clone(), html.clone()), write());
+fn the_same_sessions_give_the_same_report() {
+    let write = || serde_json::to_string(&report(&long(), &everything())).unwrap();
+    let json = write();
+    assert_eq!(json, write());
     let report: Value = serde_json::from_str(&json).unwrap();
     let rows = report["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 1 + Profile::ALL.len() + PRESETS.len());
+    assert_eq!(rows.len(), 1 + Profile::all().count() + PRESETS.len());
     for row in rows {
         assert_eq!(row.get("failed"), None, "{row}");
         for field in [
@@ -240,15 +236,11 @@ fn the_same_sessions_give_the_same_report_and_page() {
             assert!(row.get(field).is_some(), "{field} of {row}");
         }
     }
-    // The page is the report.
-    let (_, data) = html.split_once(r#"id="report">"#).unwrap();
-    let data: Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
-    assert_eq!(data, report);
 }
 
 #[test]
 fn sums_over_sessions_are_made_of_all_their_requests() {
-    let candidates = [Candidate::Nothing];
+    let candidates = [EvalArm::FullHistory];
     let (one, two) = (session_of(&long(), &candidates), session_of(&long(), &candidates));
     let (alone, requests) = (one.rows[0].sent_tokens, one.rows[0].requests);
     let both = EvalReport::of(vec![one, two], &Counter::default(), COMPACT_TO);
@@ -263,9 +255,9 @@ fn the_counter_is_measured_by_what_the_provider_reported() {
     session.user(&"word".repeat(750));
     session.assistant("yes");
     let transcript = session.transcript();
-    let recorded = Recorded::of(&transcript).unwrap();
+    let recorded = RecordedUsage::of(&transcript).unwrap();
     let setup = EvalSetup { baseline: Baseline { recorded, ..Baseline::default() }, ..setup() };
-    let found = block_on(evaluate(&transcript, &[Candidate::Nothing], &setup, |_| ())).unwrap();
+    let found = block_on(evaluate(&transcript, &[EvalArm::FullHistory], &setup, |_| ())).unwrap();
     assert_eq!((found.rows[0].kind, found.rows[0].sent_tokens), (RowKind::Recorded, 1_000));
     // 750 counted, 1,000 reported.
     assert!((found.rows[1].estimate_error.unwrap() - 0.25).abs() < 1e-9);
@@ -285,7 +277,7 @@ fn the_agents_own_summary_is_judged_beside_ours() {
         "summary": format!("## Goal\nLook at parts; see src/imagined_module.rs and /etc/hosts.bak. {}", "All is well. ".repeat(30))}));
     session.user("go on");
     session.assistant("done");
-    let found = session_of(&session, &[Candidate::Nothing]);
+    let found = session_of(&session, &[EvalArm::FullHistory]);
     let [summary] = found.recorded.as_slice() else { panic!("{:?}", found.recorded) };
     assert!(summary.facts > 0 && summary.messages > 100, "{summary:?}");
     assert_eq!(summary.recorded.ungrounded, ["src/imagined_module.rs"]);
@@ -339,13 +331,13 @@ fn an_engine_that_fails_is_a_row_that_says_so() {
         version: "1".into(),
         owns_compaction: true,
     };
-    let broken = Contender {
+    let broken = EngineArm {
         name: "broken".to_owned(),
         kind: RowKind::Engine,
         engine: Arc::new(Broken(info)),
-        ..engine(Profile::Openclaw)
+        ..engine(Profile::default())
     };
-    let found = report(&long(), &[Candidate::Nothing, Candidate::Engine(broken)]);
+    let found = report(&long(), &[EvalArm::FullHistory, EvalArm::Engine(broken)]);
     let row = row(&found, RowKind::Engine, "broken");
     assert!(row.failed.as_deref().unwrap().contains("lost my way"));
     assert_eq!(row.requests + row.wedges, found.rows[0].requests);

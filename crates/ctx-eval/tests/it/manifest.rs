@@ -1,17 +1,19 @@
-//! The manifest of any request of a replay, against the one that the view gave at that request.
+//! The manifest of any request of a replay, compared with the one that the view returned for that
+//! request.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::sync::Arc;
 
+use ctx_config::Config;
 use ctx_core::{
     AssembleRequest, ContextEngine, ContextView, Counter, ManifestEntry, Message, NodeState, Role,
     SequentialIds, Services, TokenLedger, Tokens, TurnContext,
 };
-use ctx_engine_registry::{BuildContext, Config, Registry};
-use ctx_eval::{SessionReport, Setup, manifest_at, replay, request_ends};
-use ctx_session::LineItem;
-use ctx_session::compactions::ReplayItem;
+use ctx_engine_registry::{BuildContext, Registry};
+use ctx_eval::{ReplaySetup, SessionReport, manifest_at, replay, request_ends};
+use ctx_session::BranchMessage;
+use ctx_session::compactions::ReplayMessage;
 use ctx_testkit::{RandomTranscript, Sample, entries};
 use serde_json::json;
 
@@ -36,26 +38,25 @@ fn engine() -> Arc<dyn ContextEngine> {
     registry.build_engine(None, &context).unwrap()
 }
 
-fn line(messages: Vec<Message>) -> Vec<ReplayItem> {
+fn line(messages: Vec<Message>) -> Vec<ReplayMessage> {
     let marked: Vec<bool> = messages.iter().map(|m| m.role == Role::Assistant).collect();
     let items = entries(messages).into_iter().zip(marked);
-    let items = items.map(|(entry, request)| LineItem { entry, request });
-    items.map(|item| ReplayItem { item, compactions: Vec::new() }).collect()
+    let items = items.map(|(entry, request)| BranchMessage { entry, request });
+    items.map(|item| ReplayMessage { item, compactions: Vec::new() }).collect()
 }
 
-/// The manifests as the view gives them.
-async fn seen(line: &[ReplayItem]) -> Vec<Vec<ManifestEntry>> {
+/// Returns the manifests from the view.
+async fn seen(line: &[ReplayMessage]) -> Vec<Vec<ManifestEntry>> {
     let (engine, ids) = (engine(), Arc::new(SequentialIds::default()));
     let mut view = ContextView::new(ledger());
     let (mut seen, mut last_request) = (Vec::new(), None);
-    for ReplayItem { item, .. } in line {
+    for ReplayMessage { item, .. } in line {
         if item.request {
             let now = item.entry.timestamp();
             let turn = TurnContext {
-                now: now.or(last_request).unwrap_or_default(),
                 last_request,
                 ids: ids.clone(),
-                profile: Default::default(),
+                ..TurnContext::at(now.or(last_request).unwrap_or_default())
             };
             let request = AssembleRequest { session_id: String::new(), view, turn };
             view = engine.assemble(request).await.unwrap().into_view();
@@ -78,10 +79,10 @@ fn sent(entries: &[ManifestEntry]) -> Vec<&str> {
     entries.iter().filter(|e| e.state != NodeState::Dropped).map(|e| &*e.entry).collect()
 }
 
-/// How many requests there were, and how many entries were added in them.
+/// Returns the number of requests, and of entries inserted in them.
 fn check(messages: Vec<Message>, in_order: bool) -> (usize, usize) {
     let line = line(messages);
-    let setup = Setup {
+    let setup = ReplaySetup {
         baseline: Default::default(),
         ledger: ledger(),
         engine: engine(),

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ctx_core::{Counter, CounterKind, Embedder, ErrorKind};
-use ctx_eval::recall::{Form, RecallReport, RecallSetup, VectorCache, Vectors, load, measure};
+use ctx_eval::recall::{
+    DatasetFormat, RecallReport, RecallSetup, VectorCache, Vectors, load, measure,
+};
 use ctx_memory::{HashEmbedder, SearchSettings};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -54,7 +56,12 @@ fn locomo() -> Value {
     }])
 }
 
-fn measured(form: Form, path: &Path, weight: f32, cache: &mut VectorCache) -> RecallReport {
+fn measured(
+    form: DatasetFormat,
+    path: &Path,
+    weight: f32,
+    cache: &mut VectorCache,
+) -> RecallReport {
     let conversations = load(form, path).expect("it is of the form");
     let setup = RecallSetup {
         settings: SearchSettings::default(),
@@ -75,7 +82,7 @@ fn measured(form: Form, path: &Path, weight: f32, cache: &mut VectorCache) -> Re
 fn a_conversation_in_the_form_of_locomo_is_measured() {
     let room = Room::new();
     let path = room.write("own.json", &locomo());
-    let report = measured(Form::Locomo, &path, 0.0, &mut VectorCache::default());
+    let report = measured(DatasetFormat::Locomo, &path, 0.0, &mut VectorCache::default());
     assert_eq!((report.conversations, report.turns, report.all.questions), (1, 4, 2));
     assert_eq!((report.skipped, report.evidence_repaired, report.evidence_dropped), (1, 2, 0));
     assert_eq!(report.all.recall.at10, 1.0);
@@ -92,9 +99,9 @@ fn a_conversation_in_the_form_of_locomo_is_measured() {
 fn one_conversation_need_not_be_in_a_list() {
     let room = Room::new();
     let path = room.write("own.json", &locomo()[0]);
-    assert_eq!(load(Form::Locomo, &path).expect("of the form").len(), 1);
+    assert_eq!(load(DatasetFormat::Locomo, &path).expect("of the form").len(), 1);
     let folder = path.parent().expect("a folder");
-    assert_eq!(load(Form::Locomo, folder).expect("files of the form").len(), 1);
+    assert_eq!(load(DatasetFormat::Locomo, folder).expect("files of the form").len(), 1);
 }
 
 #[test]
@@ -114,14 +121,14 @@ fn conversations_in_the_form_of_beam_are_measured_in_the_order_of_their_numbers(
         });
         room.write(&format!("{folder}/probing_questions.json"), &questions);
     }
-    let found = load(Form::Beam, room.path()).expect("of the form");
+    let found = load(DatasetFormat::Beam, room.path()).expect("of the form");
     let names: Vec<&str> = found.iter().map(|c| c.name.as_str()).collect();
     assert_eq!(names, ["2", "10"]);
     assert_eq!((found[0].skipped, found[0].dropped), (1, 1));
     assert_eq!(found[0].questions[0].evidence, [0]);
-    let report = measured(Form::Beam, room.path(), 0.0, &mut VectorCache::default());
+    let report = measured(DatasetFormat::Beam, room.path(), 0.0, &mut VectorCache::default());
     assert_eq!((report.all.questions, report.all.recall.at5), (2, 1.0));
-    let one = load(Form::Beam, &room.path().join("2")).expect("a folder of one");
+    let one = load(DatasetFormat::Beam, &room.path().join("2")).expect("a folder of one");
     assert_eq!(one.len(), 1);
 }
 
@@ -131,44 +138,49 @@ fn vectors_are_made_once_and_kept_for_the_next_run() {
     let path = room.write("own.json", &locomo());
     let file = room.path().join("vectors");
     let mut cache = VectorCache::open(&file);
-    let first = measured(Form::Locomo, &path, 0.5, &mut cache);
+    let first = measured(DatasetFormat::Locomo, &path, 0.5, &mut cache);
     let bytes = fs::metadata(&file).expect("a file").len();
     assert!(bytes > HashEmbedder.dimensions() as u64 * 4 * 7, "four turns, three questions");
     let mut again = VectorCache::open(&file);
-    assert_eq!(measured(Form::Locomo, &path, 0.5, &mut again), first);
+    assert_eq!(measured(DatasetFormat::Locomo, &path, 0.5, &mut again), first);
 }
 
 #[test]
 fn what_is_not_of_the_form_is_an_error_that_says_where() {
     let room = Room::new();
-    let case = |form: Form, name: &str, value: Value, at: &str| {
+    let case = |form: DatasetFormat, name: &str, value: Value, at: &str| {
         let path = room.write(name, &value);
-        let path = if form == Form::Beam { room.path().join("b") } else { path };
+        let path = if form == DatasetFormat::Beam { room.path().join("b") } else { path };
         let error = load(form, &path).expect_err("not of the form");
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         let said = error.to_string();
         assert!(said.contains(at) && said.contains(name), "{said}");
     };
-    case(Form::Locomo, "a.json", json!(7), "a conversation, or a list");
-    case(Form::Locomo, "a.json", json!([{"qa": []}]), "/0/conversation");
+    case(DatasetFormat::Locomo, "a.json", json!(7), "a conversation, or a list");
+    case(DatasetFormat::Locomo, "a.json", json!([{"qa": []}]), "/0/conversation");
     let text = json!([{"conversation": {"session_1": [{"dia_id": "D1:1", "text": 5}]}, "qa": []}]);
-    case(Form::Locomo, "a.json", text, "/0/conversation/session_1/0/text");
-    case(Form::Locomo, "a.json", json!([{"conversation": {}}]), "/0/qa");
-    case(Form::Locomo, "a.json", json!([{"conversation": {}, "qa": [{}]}]), "/0/qa/0/question");
-    case(Form::Locomo, "a.json", json!([]), "no question");
+    case(DatasetFormat::Locomo, "a.json", text, "/0/conversation/session_1/0/text");
+    case(DatasetFormat::Locomo, "a.json", json!([{"conversation": {}}]), "/0/qa");
+    case(
+        DatasetFormat::Locomo,
+        "a.json",
+        json!([{"conversation": {}, "qa": [{}]}]),
+        "/0/qa/0/question",
+    );
+    case(DatasetFormat::Locomo, "a.json", json!([]), "no question");
     let chat = json!([{"turns": [[{"content": "x", "role": "user"}]]}]);
-    case(Form::Beam, "b/chat.json", chat, "/0/turns/0/0/id");
+    case(DatasetFormat::Beam, "b/chat.json", chat, "/0/turns/0/0/id");
 }
 
 #[test]
 fn what_is_not_there_is_an_error_that_says_what_to_give() {
     let room = Room::new();
-    let error = load(Form::Beam, room.path()).expect_err("an empty folder");
+    let error = load(DatasetFormat::Beam, room.path()).expect_err("an empty folder");
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.hint_text().is_some_and(|hint| hint.contains("chat.json")));
-    let error = load(Form::Locomo, &room.path().join("none.json")).expect_err("no file");
+    let error = load(DatasetFormat::Locomo, &room.path().join("none.json")).expect_err("no file");
     assert_eq!(error.kind(), ErrorKind::Io);
     fs::write(room.path().join("torn.json"), "[{").expect("written");
-    let error = load(Form::Locomo, &room.path().join("torn.json")).expect_err("torn");
+    let error = load(DatasetFormat::Locomo, &room.path().join("torn.json")).expect_err("torn");
     assert_eq!(error.kind(), ErrorKind::Corrupt);
 }

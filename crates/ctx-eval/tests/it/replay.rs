@@ -1,13 +1,14 @@
-//! Whole replays of sessions made by hand: what is counted, and what is charged.
+//! Whole replays of constructed sessions: what is counted, and what is charged.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+use ctx_config::Config;
 use ctx_core::{Counter, Message, Role, Services, TokenLedger, Tokens, Usage};
-use ctx_engine_registry::{BuildContext, Config, Registry};
-use ctx_eval::{Baseline, ReplayReport, SessionReport, Setup, replay};
+use ctx_engine_registry::{BuildContext, Registry};
+use ctx_eval::{Baseline, ReplayReport, ReplaySetup, SessionReport, replay};
 use ctx_model::Prices;
-use ctx_session::LineItem;
-use ctx_session::compactions::ReplayItem;
+use ctx_session::BranchMessage;
+use ctx_session::compactions::ReplayMessage;
 use ctx_testkit::{Sample, entries};
 
 const WINDOW: Tokens = Tokens(16_000);
@@ -15,7 +16,7 @@ const WINDOW: Tokens = Tokens(16_000);
 /// USD per million tokens of an answer.
 const ANSWER_PRICE: f64 = 3.0;
 
-fn run(line: &[ReplayItem]) -> ReplayReport {
+fn run(line: &[ReplayMessage]) -> ReplayReport {
     let registry = Registry::collect().unwrap();
     let (services, config) = (Services::default(), Config::default());
     let context = BuildContext {
@@ -24,7 +25,7 @@ fn run(line: &[ReplayItem]) -> ReplayReport {
         window: WINDOW.into(),
         registry: &registry,
     };
-    let setup = Setup {
+    let setup = ReplaySetup {
         ledger: TokenLedger::new(Counter::default(), WINDOW, Tokens(4_000)),
         baseline: Baseline::default(),
         engine: registry.build_engine(None, &context).unwrap(),
@@ -42,15 +43,15 @@ fn run(line: &[ReplayItem]) -> ReplayReport {
     runtime.block_on(replay(line, SessionReport::default(), &setup, |_| ())).unwrap()
 }
 
-fn line(messages: Vec<Message>) -> Vec<ReplayItem> {
+fn line(messages: Vec<Message>) -> Vec<ReplayMessage> {
     let marked = messages.iter().map(|m| m.role == Role::Assistant).collect::<Vec<_>>();
     let items = entries(messages).into_iter().zip(marked);
-    let items = items.map(|(entry, request)| LineItem { entry, request });
-    items.map(|item| ReplayItem { item, compactions: Vec::new() }).collect()
+    let items = items.map(|(entry, request)| BranchMessage { entry, request });
+    items.map(|item| ReplayMessage { item, compactions: Vec::new() }).collect()
 }
 
-/// A question of so many tokens and its answer, with what the provider said of the answer.
-fn exchange(tokens: usize, output: u64) -> Vec<ReplayItem> {
+/// A question of this many tokens and its answer, with the usage that the provider reported.
+fn exchange(tokens: usize, output: u64) -> Vec<ReplayMessage> {
     let question = Message::text(Role::User, "word".repeat(tokens));
     let mut answer = Message::text(Role::Assistant, "word".repeat(50));
     answer.meta.usage = Some(Usage { output, ..Usage::default() });

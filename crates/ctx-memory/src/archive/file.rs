@@ -1,32 +1,32 @@
-//! The bytes of the archive: appended under a lock, or replaced.
+//! The archive's file: appended to under a lock, or replaced.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ctx_core::Result;
 
 use crate::disk::{self, FileLock};
 
-/// How long another process may have the lock. It holds it for as long as a write takes, or as
-/// writing the file anew does.
+/// How long to wait while another process holds the lock. It is held for one write or one rewrite
+/// of the file.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// So many bytes before a place tell whether the file is still the one that was read up to there.
+/// Number of bytes before an offset that are compared to tell whether the file is still the same.
 const TAIL: usize = 64;
 
-/// What is known of the file's beginning, to be read on from.
+/// How far the file was read, and how to recognise it, so that reading can continue there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct ReadPosition {
     pub(super) read_to: u64,
     tail: Vec<u8>,
     generation: u64,
 }
 
-impl Mark {
-    /// How often the file had been replaced.
+impl ReadPosition {
+    /// Returns the file's generation, which increases with every replacement.
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }
@@ -42,16 +42,12 @@ impl SegmentFile {
         Self { path }
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     pub(super) fn lock(&self) -> Result<FileLock> {
         disk::create_private_dir(disk::parent(&self.path))?;
-        FileLock::within(&self.path, PATIENCE)
+        FileLock::with_timeout(&self.path, PATIENCE)
     }
 
-    /// The file to read from. None: there is none yet.
+    /// Opens the file for reading. Returns `None` if it does not exist yet.
     pub(super) fn open(&self) -> Result<Option<File>> {
         match disk::open(&self.path) {
             Ok(file) => Ok(Some(file)),
@@ -60,39 +56,32 @@ impl SegmentFile {
         }
     }
 
-    /// How often the file was replaced, as far as the file beside it says.
+    /// Returns the file's current generation, as recorded in the sidecar file.
     pub(super) fn generation(&self) -> u64 {
         let text = disk::read_to_string(disk::beside(&self.path, ".lock"));
         text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or_default()
     }
 
-    /// Whether the file is the one of which `mark` was taken, or that with more behind it.
-    pub(super) fn is_same(&self, file: &File, mark: &Mark) -> Result<bool> {
+    /// Whether `file` is the one that `mark` was taken of, possibly with more data appended.
+    pub(super) fn is_same(&self, file: &File, mark: &ReadPosition) -> Result<bool> {
         if self.generation() != mark.generation {
             return Ok(false);
         }
-        let mut there = Vec::new();
-        let from = mark.read_to.saturating_sub(mark.tail.len() as u64);
-        let read = (&mut &*file)
-            .seek(SeekFrom::Start(from))
-            .and_then(|_| file.take(mark.tail.len() as u64).read_to_end(&mut there));
-        read.map_err(|e| self.failed("cannot read the archive", e))?;
-        Ok(there == mark.tail)
+        let length = mark.tail.len() as u64;
+        let there = disk::read_at(file, mark.read_to.saturating_sub(length), length);
+        Ok(there.map_err(|e| self.failed("cannot read the archive", e))? == mark.tail)
     }
 
-    /// What is to be known of a file that was read up to `read_to`, when `generation` was its own.
-    pub(super) fn mark(&self, file: &File, read_to: u64, generation: u64) -> Result<Mark> {
-        let mut tail = Vec::new();
+    /// Returns the mark of a file that was read up to `read_to` at `generation`.
+    pub(super) fn mark(&self, file: &File, read_to: u64, generation: u64) -> Result<ReadPosition> {
         let from = read_to.saturating_sub(TAIL as u64);
-        let read = (&mut &*file)
-            .seek(SeekFrom::Start(from))
-            .and_then(|_| file.take(read_to - from).read_to_end(&mut tail));
-        read.map_err(|e| self.failed("cannot read the archive", e))?;
-        Ok(Mark { read_to, tail, generation })
+        let tail = disk::read_at(file, from, read_to - from)
+            .map_err(|e| self.failed("cannot read the archive", e))?;
+        Ok(ReadPosition { read_to, tail, generation })
     }
 
-    /// Appends whole lines, and returns when they are on the disk: where they begin, and the file.
-    /// Everything up to `whole` is known to be whole lines; `bridge` is what lacks before the first.
+    /// Appends whole lines, flushes them to disk, and returns their offset and the file. Everything
+    /// up to `whole` is known to be whole lines; `bridge` is written before the first new line.
     pub(super) fn append(
         &self,
         _lock: &FileLock,
@@ -109,7 +98,7 @@ impl SegmentFile {
             file.sync_data()
         };
         if let Err(e) = write() {
-            // Should this fail as well, a torn line stays that was never acknowledged.
+            // If this fails too, a torn line remains that was never acknowledged.
             let _ = file.set_len(whole);
             return Err(self.failed("cannot write to the archive", e));
         }
@@ -119,9 +108,9 @@ impl SegmentFile {
         Ok((whole + bridge.len() as u64, file))
     }
 
-    /// Moves what stands behind `whole` to a file of its own.
+    /// Moves the bytes after `whole` to a file of their own.
     pub(super) fn keep_aside(&self, _lock: &FileLock, whole: u64) -> Result<PathBuf> {
-        let aside = disk::keep_aside(&self.path, whole)?;
+        let aside = disk::copy_torn_tail(&self.path, whole)?;
         let cut = File::options().write(true).open(&self.path).and_then(|file| {
             file.set_len(whole)?;
             file.sync_data()
@@ -130,15 +119,15 @@ impl SegmentFile {
         Ok(aside)
     }
 
-    /// Puts these parts of the file, in their order, in its place.
+    /// Replaces the file by these parts of it, in this order.
     pub(super) fn keep_only(
         &self,
         lock: &FileLock,
         mut old: &File,
         parts: &[Range<u64>],
     ) -> Result<u64> {
-        // First, so that nobody takes the new file for the old one. A crash in between costs the
-        // others a scan.
+        // The generation is written first, so that no process takes the new file for the old one. A
+        // crash in between only costs the other processes a scan.
         let generation = self.generation().wrapping_add(1);
         self.write_generation(lock, generation)?;
         disk::replace(&self.path, |out| {
@@ -154,7 +143,7 @@ impl SegmentFile {
         Ok(generation)
     }
 
-    /// Adds lines that could not be read to the file beside that keeps them.
+    /// Appends unreadable lines to the file beside the archive that keeps them.
     pub(super) fn keep_unreadable(
         &self,
         _lock: &FileLock,
@@ -174,7 +163,8 @@ impl SegmentFile {
         disk::sync_dir(disk::parent(&self.path))
     }
 
-    /// Removes what was kept aside: of what was to be forgotten, it may hold a part.
+    /// Removes the files of torn and unreadable lines: they may contain text that must be
+    /// forgotten.
     pub(super) fn remove_aside(&self, _lock: &FileLock) -> Result<()> {
         let folder = disk::parent(&self.path);
         let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -191,7 +181,7 @@ impl SegmentFile {
         disk::sync_dir(folder)
     }
 
-    /// Removes what a rewrite that was killed left behind.
+    /// Removes the temporary files of a rewrite that was killed.
     pub(super) fn sweep(&self, _lock: &FileLock) {
         let _ = std::fs::remove_file(disk::temporary(&self.path));
     }
@@ -202,7 +192,7 @@ impl SegmentFile {
 
     fn write_generation(&self, lock: &FileLock, generation: u64) -> Result<()> {
         let mut sidecar = lock.sidecar();
-        // Of one width, so that it is replaced in one write.
+        // Fixed width, so that the value is replaced in one write.
         let write = sidecar
             .seek(SeekFrom::Start(0))
             .and_then(|_| sidecar.write_all(format!("{generation:020}\n").as_bytes()));

@@ -1,8 +1,8 @@
-//! What was forgotten, so that it does not come back with the next transcript that says it.
+//! The ids of forgotten segments, so that the next transcript that contains them does not restore
+//! them.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use ctx_core::Result;
@@ -12,17 +12,17 @@ use uuid::Uuid;
 use crate::SegmentId;
 use crate::disk::{self, FileLock};
 
-/// The ids of segments that were forgotten, one on a line: hashes of what was said, and no word of it.
+/// The ids of forgotten segments, one per line. An id is a hash; the file contains no text.
 #[derive(Debug)]
 pub(super) struct Forgotten {
     path: PathBuf,
     ids: HashSet<SegmentId, RandomState>,
-    /// How long the file was when it was read.
+    /// The length of the file when it was read.
     length: u64,
 }
 
 impl Forgotten {
-    /// Those that are kept beside an archive. Nothing is read yet.
+    /// Returns the list kept beside an archive, without reading it.
     pub(super) fn beside(archive: &Path) -> Self {
         let path = disk::beside(archive, ".forgotten");
         Self { path, ids: HashSet::default(), length: 0 }
@@ -32,7 +32,7 @@ impl Forgotten {
         self.ids.contains(&id)
     }
 
-    /// Reads what other processes added. A line that is no id was never acknowledged.
+    /// Reads ids that other processes added. A line that is not an id was never acknowledged.
     pub(super) fn refresh(&mut self) -> Result<()> {
         let failed = |e| disk::io_error("cannot read what was forgotten", &self.path, e);
         let mut file = match disk::open(&self.path) {
@@ -56,7 +56,7 @@ impl Forgotten {
         Ok(())
     }
 
-    /// Adds ids, and returns when they are on the disk.
+    /// Adds ids and flushes them to disk.
     pub(super) fn add(&mut self, _lock: &FileLock, ids: &HashSet<SegmentId>) -> Result<()> {
         self.refresh()?;
         let mut new: Vec<SegmentId> =
@@ -68,8 +68,8 @@ impl Forgotten {
         let is_new = !self.path.exists();
         let write = || {
             let mut file = disk::private().read(true).append(true).create(true).open(&self.path)?;
-            // What a crash tore is ended, so that it takes no id along.
-            let mut text = if ends_a_line(&mut file)? { String::new() } else { "\n".to_owned() };
+            // A line torn by a crash is terminated first, so that it does not merge with a new id.
+            let mut text = if disk::ends_line(&file)? { String::new() } else { "\n".to_owned() };
             new.iter().for_each(|id| text.push_str(&format!("{id}\n")));
             file.write_all(text.as_bytes())?;
             file.sync_data()
@@ -80,15 +80,4 @@ impl Forgotten {
         }
         self.refresh()
     }
-}
-
-fn ends_a_line(file: &mut File) -> io::Result<bool> {
-    let length = file.metadata()?.len();
-    if length == 0 {
-        return Ok(true);
-    }
-    let mut last = [0];
-    file.seek(SeekFrom::Start(length - 1))?;
-    file.read_exact(&mut last)?;
-    Ok(last == *b"\n")
 }

@@ -1,36 +1,36 @@
-//! A file line by line, through one buffer that is used again and again.
+//! Reads a file line by line through a reused buffer.
 
 use std::io::{self, BufRead, BufReader, Read};
 
-/// How much is read at once.
+/// Number of bytes per read.
 const CHUNK: usize = 256 << 10;
 
-/// What the buffer may keep after a long line.
+/// The capacity the buffer may keep after a long line.
 const KEEP: usize = 4 << 20;
 
 /// One line, without its line break.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct RawLine<'a> {
     pub(super) bytes: &'a [u8],
-    /// Where it begins in the file.
+    /// The line's offset in the file.
     pub(super) offset: u64,
     /// Whether a line break follows.
     pub(super) terminated: bool,
 }
 
-pub(super) struct Lines<R> {
+pub(super) struct LineReader<R> {
     reader: BufReader<R>,
     buffer: Vec<u8>,
     offset: u64,
 }
 
-impl<R: Read> Lines<R> {
-    /// The lines of what `reader` gives, which begins at `offset` of its file.
+impl<R: Read> LineReader<R> {
+    /// Returns the lines of `reader`, which starts at `offset` of its file.
     pub(super) fn new(reader: R, offset: u64) -> Self {
         Self { reader: BufReader::with_capacity(CHUNK, reader), buffer: Vec::new(), offset }
     }
 
-    pub(super) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<RawLine<'_>>> {
         self.buffer.clear();
         if self.buffer.capacity() > KEEP {
             self.buffer.shrink_to(KEEP);
@@ -43,7 +43,7 @@ impl<R: Read> Lines<R> {
         self.offset += length as u64;
         let terminated = self.buffer.last() == Some(&b'\n');
         let bytes = self.buffer.strip_suffix(b"\n").unwrap_or(&self.buffer);
-        Ok(Some(Line { bytes, offset, terminated }))
+        Ok(Some(RawLine { bytes, offset, terminated }))
     }
 }
 
@@ -55,7 +55,7 @@ mod tests {
     fn lines_have_their_places_however_long_they_are() {
         let long = "x".repeat(3 * CHUNK + 7);
         let text = format!("a\n\n{long}\nbc");
-        let mut lines = Lines::new(text.as_bytes(), 10);
+        let mut lines = LineReader::new(text.as_bytes(), 10);
         let mut found = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             found.push((line.bytes.len(), line.offset, line.terminated));

@@ -1,38 +1,38 @@
-//! `segments.jsonl`: what was said, word for word, a line for each segment.
+//! `segments.jsonl`: the verbatim text of messages, one segment per line.
 //!
 //! ```text
 //! message --> SegmentMaker (text, redaction, tags, id) --> Segments::add --> commit --> the disk
 //! ```
 //!
-//! The file is the truth: it is only appended to, or replaced atomically. In memory there is a small
-//! row for each segment; its text is read when somebody wants it.
+//! The file is the source of truth: it is only appended to, or replaced atomically. Memory holds a
+//! small row per segment; texts are read on demand.
 //!
-//! - **Several processes** may have one archive open. Whoever writes takes the lock beside the file,
-//!   reads what others wrote since, writes, and lets go; a generation in the lock file tells the
-//!   others that the file was replaced.
-//! - **What [`Segments::commit`] acknowledged is on the disk.** A write that fails is taken back, and
-//!   what was to be written waits for the next commit.
-//! - **A torn last line** is moved to `segments.jsonl.torn-<n>` by whoever writes next; lines in the
-//!   middle that cannot be read are skipped and counted, and moved to `segments.jsonl.unreadable`
-//!   when the file is written anew.
-//! - **What was forgotten stays out**: `segments.jsonl.forgotten` keeps the ids, written before anything
-//!   is erased. They are hashes, and no word of it.
-//! - **A segment is stored as it is, however long**: an archive that shortened what it keeps would
-//!   lose what it is for, and a line costs time and memory in proportion to its length, no more.
+//! - **Several processes** may open one archive. A writer takes the lock beside the file, reads
+//!   what others wrote, writes, and releases the lock. A generation number in the lock file tells
+//!   the others that the file was replaced.
+//! - **What [`Segments::commit`] acknowledged is on the disk.** A failed write is rolled back, and
+//!   its segments wait for the next commit.
+//! - **A torn last line** is moved to `segments.jsonl.torn-<n>` by the next writer. Unreadable
+//!   lines in the middle are skipped and counted, and moved to `segments.jsonl.unreadable` when the
+//!   file is rewritten.
+//! - **Forgotten segments stay out**: `segments.jsonl.forgotten` keeps their ids, which are hashes
+//!   and contain no text. The ids are written before anything is erased.
+//! - **A segment is stored in full, however long**: a truncated archive would defeat its purpose. A
+//!   line costs time and memory in proportion to its length.
 
+mod add;
 mod file;
 mod forgotten;
 mod lines;
-mod make;
+mod maintenance;
 mod row;
 mod scan;
+mod segment_maker;
 mod segments;
 mod sessions;
-mod take;
-mod upkeep;
 
-pub use make::{SegmentMaker, text_of};
-pub use row::RowRef;
-pub use segments::{Changes, Damage, Limits, Segments};
+pub use add::AddOutcome;
+pub use row::ArchiveRow;
+pub use segment_maker::{SegmentMaker, text_of};
+pub use segments::{ArchiveLimits, Changes, Damage, Segments};
 pub use sessions::{ArchiveLock, ArchivedSession, ArchivedSessions};
-pub use take::Taken;

@@ -1,4 +1,4 @@
-//! What is in memory of each segment.
+//! The in-memory row of each segment.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,39 +11,39 @@ use serde::de::IgnoredAny;
 
 use crate::SegmentId;
 
-/// Where a segment is, and what is asked of it before anybody reads it.
+/// Where a segment is in the file, and the metadata that is needed without its text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(super) struct RowEntry {
     pub(super) id: SegmentId,
     pub(super) offset: u64,
     pub(super) timestamp: Timestamp,
-    /// When it came here, from when on its age counts.
+    /// When it was archived; its age counts from here.
     pub(super) since: Timestamp,
-    /// Bytes of its line, without the line break.
+    /// Length of its line in bytes, without the line break.
     pub(super) length: u32,
     pub(super) session: u32,
     pub(super) tokens: u32,
     pub(super) role: u16,
-    /// Its speaker, by number, or [`NAMELESS`].
+    /// The number of its speaker, or [`NAMELESS`].
     pub(super) name: u16,
-    /// False once it was evicted; its line is still there.
+    /// False once it was evicted; its line is still in the file.
     pub(super) live: bool,
 }
 
 /// A segment without its text.
 #[derive(Clone, Copy, Debug)]
-pub struct RowRef<'a> {
-    /// Which one.
+pub struct ArchiveRow<'a> {
+    /// The segment's id.
     pub id: SegmentId,
-    /// The session it was said in.
+    /// The session it belongs to.
     pub session: &'a str,
-    /// A number for the session, the same as long as the archive is open.
+    /// A number for the session, stable while the archive is open.
     pub session_ordinal: u32,
-    /// When it was said.
+    /// The message's time.
     pub timestamp: Timestamp,
-    /// Who said it.
+    /// The message's role.
     pub role: &'a Role,
-    /// The speaker's name, where there are names.
+    /// The speaker's name, if any.
     pub name: Option<&'a str>,
     /// Its size in tokens.
     pub tokens: u32,
@@ -58,13 +58,13 @@ pub(super) struct Names {
     speakers: Vec<Arc<str>>,
 }
 
-/// A speaker without a name, or one of too many.
+/// A speaker without a name, or beyond the limit of names.
 const NAMELESS: u16 = u16::MAX;
 
-/// What is read of a line when the archive is opened. The text is passed over.
+/// The fields of a line that are read when the archive is opened. The text is skipped.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Head<'a> {
+pub(super) struct RowHeader<'a> {
     pub(super) id: SegmentId,
     #[serde(borrow)]
     session_id: Cow<'a, str>,
@@ -75,7 +75,7 @@ pub(super) struct Head<'a> {
     tokens: u32,
     #[serde(borrow, default)]
     name: Option<Cow<'a, str>>,
-    // What a whole segment has as well: without it, it could not be read later.
+    // Required fields of a segment: a line without them could not be read later.
     #[expect(dead_code, reason = "it must be there")]
     agent_id: IgnoredAny,
     #[expect(dead_code, reason = "it must be there")]
@@ -83,9 +83,15 @@ pub(super) struct Head<'a> {
 }
 
 impl Names {
-    /// The row of a line. None if it is too long, or speaks in one role too many.
-    pub(super) fn row(&mut self, head: &Head<'_>, offset: u64, length: usize) -> Option<Row> {
-        Some(Row {
+    /// Returns the row of a line, or `None` if the line is too long or its role exceeds the limit
+    /// of roles.
+    pub(super) fn row(
+        &mut self,
+        head: &RowHeader<'_>,
+        offset: u64,
+        length: usize,
+    ) -> Option<RowEntry> {
+        Some(RowEntry {
             id: head.id,
             offset,
             timestamp: head.timestamp,
@@ -99,8 +105,8 @@ impl Names {
         })
     }
 
-    pub(super) fn show<'a>(&'a self, row: &Row) -> Option<RowRef<'a>> {
-        Some(RowRef {
+    pub(super) fn show<'a>(&'a self, row: &RowEntry) -> Option<ArchiveRow<'a>> {
+        Some(ArchiveRow {
             id: row.id,
             session: self.sessions.get(row.session as usize)?,
             session_ordinal: row.session,
@@ -124,7 +130,8 @@ impl Names {
 
     fn speaker(&mut self, name: &str) -> u16 {
         let known = self.speakers.iter().position(|known| **known == *name);
-        // As with roles: a few people talk to an agent, and with hundreds, names say little.
+        // Linear, as with roles: an agent has few speakers, and with hundreds their names say
+        // little.
         let number = known.unwrap_or(self.speakers.len());
         if number >= 256 {
             return NAMELESS;
@@ -136,11 +143,11 @@ impl Names {
     }
 
     fn role(&mut self, role: &Role) -> Option<u16> {
-        // There are a handful.
+        // There is only a handful of roles.
         if let Some(ordinal) = self.roles.iter().position(|known| known == role) {
             return u16::try_from(ordinal).ok();
         }
-        // A file with thousands of roles is none of ours, and a search among them would be slow.
+        // ctx never writes thousands of roles, and searching among them would be slow.
         if self.roles.len() >= 256 {
             return None;
         }

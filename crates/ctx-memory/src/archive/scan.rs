@@ -1,40 +1,40 @@
-//! Reading the archive: on from where it was read to, anew where the file is another, and texts.
+//! Reads the archive: continues where it stopped, rescans a replaced file, and reads texts.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Seek, SeekFrom};
 
 use std::cmp::Reverse;
 
 use ctx_core::Result;
 
-use super::file::Mark;
-use super::lines::Lines;
-use super::row::Head;
+use super::file::ReadPosition;
+use super::lines::LineReader;
+use super::row::RowHeader;
 use super::segments::{Damage, Segments};
-use crate::{Segment, SegmentId};
+use crate::{Segment, SegmentId, disk};
 
 impl Segments {
-    /// Reads on from where it was read to, or everything if the file is another.
+    /// Reads what was appended since, or everything if the file was replaced.
     pub(super) fn catch_up(&mut self) -> Result<()> {
         let generation = self.file.generation();
         let Some(file) = self.file.open()? else {
-            return if self.mark == Mark::default() { Ok(()) } else { self.scan_anew() };
+            return if self.mark == ReadPosition::default() { Ok(()) } else { self.rescan() };
         };
-        if self.mark != Mark::default() && !self.file.is_same(&file, &self.mark)? {
-            return self.scan_anew();
+        if self.mark != ReadPosition::default() && !self.file.is_same(&file, &self.mark)? {
+            return self.rescan();
         }
         self.read_on(&file, generation)
     }
 
-    /// Forgets what is known of the file, reads it from its beginning, and notes the difference.
-    pub(super) fn scan_anew(&mut self) -> Result<()> {
+    /// Drops all rows, reads the file from its beginning, and records the differences.
+    pub(super) fn rescan(&mut self) -> Result<()> {
         let before = std::mem::take(&mut self.places);
         let mut changes = std::mem::take(&mut self.changes);
         self.rows.clear();
         self.ages.clear();
         self.unreadable.clear();
         self.dead = 0;
-        self.mark = Mark::default();
+        self.mark = ReadPosition::default();
         self.damage = Damage { torn: std::mem::take(&mut self.damage.torn), ..Damage::default() };
         self.forgotten.refresh()?;
         let generation = self.file.generation();
@@ -53,7 +53,7 @@ impl Segments {
         let mut reader = file;
         let seek = reader.seek(SeekFrom::Start(at));
         seek.map_err(|e| self.file.failed("cannot read the archive", e))?;
-        let mut lines = Lines::new(file, at);
+        let mut lines = LineReader::new(file, at);
         loop {
             let line = lines.next().map_err(|e| self.file.failed("cannot read the archive", e))?;
             let Some(line) = line.filter(|line| line.terminated) else { break };
@@ -70,7 +70,7 @@ impl Segments {
         if line.trim_ascii().is_empty() {
             return;
         }
-        let head = serde_json::from_slice::<Head<'_>>(line).ok();
+        let head = serde_json::from_slice::<RowHeader<'_>>(line).ok();
         let row = head.and_then(|head| self.names.row(&head, offset, line.len()));
         let row = row.filter(|row| !self.spoiled.contains(&row.id) || is_segment(line));
         let place = u32::try_from(self.rows.len()).ok();
@@ -84,7 +84,7 @@ impl Segments {
             return;
         }
         if self.spoiled.contains(&row.id) {
-            // It was said once more, in a line that can be read.
+            // A later, readable line holds the same segment.
             self.changes.removed.retain(|id| *id != row.id);
         }
         self.places.insert(row.id, place);
@@ -93,7 +93,7 @@ impl Segments {
         self.rows.push(row);
     }
 
-    /// Takes note of a line that cannot be read.
+    /// Records an unreadable line.
     fn leave_out(&mut self, offset: u64, length: u64) {
         self.damage.unreadable += 1;
         let end = offset + length + 1;
@@ -109,12 +109,8 @@ impl Segments {
         for (id, found) in ids.iter().zip(&mut found) {
             let place = self.places.get(id).and_then(|place| self.rows.get(*place as usize));
             let Some(row) = place else { continue };
-            let mut line = Vec::new();
-            let mut reader = &file;
-            let read = reader
-                .seek(SeekFrom::Start(row.offset))
-                .and_then(|_| (&file).take(u64::from(row.length)).read_to_end(&mut line));
-            read.map_err(|e| self.file.failed("cannot read the archive", e))?;
+            let line = disk::read_at(&file, row.offset, u64::from(row.length))
+                .map_err(|e| self.file.failed("cannot read the archive", e))?;
             *found = serde_json::from_slice::<Segment>(&line).ok().filter(|s| s.id == *id);
         }
         Ok(found)

@@ -3,72 +3,71 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ctx_core::{Result, Timestamp};
 use foldhash::fast::RandomState;
 
-use super::file::{Mark, SegmentFile};
+use super::file::{ReadPosition, SegmentFile};
 use super::forgotten::Forgotten;
-use super::lines::Lines;
-use super::row::{Names, Row, RowRef};
+use super::row::{ArchiveRow, Names, RowEntry};
 use crate::{Segment, SegmentId};
 
-/// The file is written anew when it holds so many lines that nobody wants, and an eighth of all.
+/// The file is rewritten when it holds at least this many dead lines and they are an eighth of all.
 pub(super) const SLACK: usize = 256;
 
-/// What the archive keeps.
+/// The limits of the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// This many segments at most; the oldest go. Default: 20,000.
+pub struct ArchiveLimits {
+    /// The maximum number of segments; the oldest are evicted. Default: 20,000.
     pub max_segments: usize,
-    /// Segments older than this many days go; 0 keeps them. Default: 90.
+    /// Segments older than this many days are evicted; 0 keeps them. Default: 90.
     pub eviction_days: u32,
 }
 
-impl Default for Limits {
+impl Default for ArchiveLimits {
     fn default() -> Self {
         Self { max_segments: 20_000, eviction_days: 90 }
     }
 }
 
-/// What became of the archive since it was last asked: by this process and by others.
+/// What this process and others changed in the archive since the last call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Segments that are new, in the order of the file.
+    /// New segments, in the order of the file.
     pub added: Vec<SegmentId>,
-    /// Segments that are no longer there: evicted or forgotten.
+    /// Segments that were evicted or forgotten.
     pub removed: Vec<SegmentId>,
 }
 
-/// What was wrong with the file.
+/// The damage found in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// Lines that are no segment.
+    /// The number of lines that are not a segment.
     pub unreadable: usize,
-    /// Lines whose segment stands before them.
+    /// The number of lines that repeat an earlier segment.
     pub duplicates: usize,
-    /// Where torn last lines were moved to.
+    /// The files that torn last lines were moved to.
     pub torn: Vec<PathBuf>,
 }
 
-/// The segments of one agent, as `segments.jsonl` holds them. Opening one creates nothing; the first
-/// commit does.
+/// The segments of one agent, stored in `segments.jsonl`. Opening creates no file; the first commit
+/// does.
 #[derive(Debug)]
 pub struct Segments {
     pub(super) file: SegmentFile,
-    pub(super) limits: Limits,
-    pub(super) mark: Mark,
-    pub(super) rows: Vec<Row>,
+    pub(super) limits: ArchiveLimits,
+    pub(super) mark: ReadPosition,
+    pub(super) rows: Vec<RowEntry>,
     pub(super) places: HashMap<SegmentId, u32, RandomState>,
-    /// The live ones by age, oldest first, and some that no longer are: since when they are here, when
-    /// they were said, and their place.
+    /// Segments by age, oldest first: time of archiving, time of the message, and index of the row.
+    /// May still contain evicted segments.
     pub(super) ages: BinaryHeap<Reverse<(Timestamp, Timestamp, u32)>>,
     pub(super) names: Names,
-    /// Lines of the file that nobody wants: evicted ones and duplicates.
+    /// The number of dead lines in the file: evicted segments and duplicates.
     pub(super) dead: usize,
     pub(super) unreadable: Vec<Range<u64>>,
-    /// Those whose line looked like a segment and is none.
+    /// Segments whose line looked valid but could not be read.
     pub(super) spoiled: HashSet<SegmentId, RandomState>,
     pub(super) damage: Damage,
     pub(super) forgotten: Forgotten,
@@ -78,19 +77,20 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Opens the archive at `path`, `.../memory/context/segments.jsonl`, and reads what is there: a
-    /// row for each segment, not its text.
+    /// Opens the archive at `path`, `.../memory/context/segments.jsonl`, and reads a row per
+    /// segment, not the texts.
     ///
     /// # Errors
     ///
-    /// If the file is there and cannot be read. Damage is no error: [`damage`](Self::damage) tells.
-    pub fn open(path: impl Into<PathBuf>, limits: Limits, now: Timestamp) -> Result<Self> {
+    /// If the file exists and cannot be read. Damage is not an error; [`damage`](Self::damage)
+    /// reports it.
+    pub fn open(path: impl Into<PathBuf>, limits: ArchiveLimits, now: Timestamp) -> Result<Self> {
         let path = path.into();
         let mut segments = Self {
             forgotten: Forgotten::beside(&path),
             file: SegmentFile::new(path),
             limits,
-            mark: Mark::default(),
+            mark: ReadPosition::default(),
             rows: Vec::new(),
             places: HashMap::default(),
             ages: BinaryHeap::new(),
@@ -110,65 +110,46 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Where the file is.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        self.file.path()
-    }
-
-    /// How many segments there are, those that wait for a commit not counted.
+    /// The number of segments, without those that wait for a commit.
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no segments.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.len() == 0
     }
 
-    /// What was wrong with the file when it was read.
+    /// The damage found when the file was read.
     #[must_use]
     pub fn damage(&self) -> &Damage {
         &self.damage
     }
 
     /// The segments without their texts, in the order of the file.
-    pub fn rows(&self) -> impl Iterator<Item = RowRef<'_>> {
+    pub fn rows(&self) -> impl Iterator<Item = ArchiveRow<'_>> {
         self.rows.iter().filter(|row| row.live).filter_map(|row| self.names.show(row))
     }
 
-    /// A segment without its text.
-    #[must_use]
-    pub fn row(&self, id: SegmentId) -> Option<RowRef<'_>> {
-        let place = *self.places.get(&id)?;
-        self.names.show(self.rows.get(place as usize)?)
-    }
-
-    /// Where in the file the line of a segment is: its offset, and its length without the line break.
-    /// It is there until the file is written anew.
+    /// Returns the offset and the length (without the line break) of a segment's line. They are
+    /// valid until the file is rewritten.
     pub(crate) fn place(&self, id: SegmentId) -> Option<(u64, u32)> {
         let row = self.rows.get(*self.places.get(&id)? as usize)?;
         Some((row.offset, row.length))
     }
 
-    /// How often the file was written anew: as far as this process has read it, and by now.
+    /// The file's generation as last read by this process, and its current one.
     pub(crate) fn generations(&self) -> (u64, u64) {
         (self.mark.generation(), self.file.generation())
     }
 
-    /// How many segments wait for a commit.
-    #[must_use]
-    pub fn waiting(&self) -> usize {
-        self.pending.len()
-    }
-
-    /// Writes what waits. When this returns it is on the disk, whatever happens next.
+    /// Writes waiting segments. When this returns, they are on the disk.
     ///
     /// # Errors
     ///
-    /// If the lock is not to be had, or the file cannot be written. What waits, waits on.
+    /// If the lock cannot be taken or the file cannot be written. The segments keep waiting.
     pub fn commit(&mut self, now: Timestamp) -> Result<Changes> {
         if self.pending.is_empty() {
             self.catch_up()?;
@@ -176,10 +157,10 @@ impl Segments {
             return Ok(std::mem::take(&mut self.changes));
         }
         let lock = self.begin()?;
-        // Another process may have been faster.
+        // Another process may have written it first.
         let places = &self.places;
         self.pending.retain(|(id, _)| !places.contains_key(id));
-        // Or have forgotten it.
+        // Another process may have forgotten it.
         self.forgotten.refresh()?;
         let Self { forgotten, pending, changes, .. } = self;
         changes
@@ -199,25 +180,25 @@ impl Segments {
         self.waiting.clear();
         self.evict(now);
         if self.dead + self.unreadable.len() >= SLACK.max(self.places.len() / 8) {
-            // What was to be stored is stored. The file is written anew another time, then.
-            let _ = self.write_anew(&lock, true);
+            // The segments are stored. If the rewrite fails, it is done another time.
+            let _ = self.rewrite(&lock, true);
         }
         Ok(std::mem::take(&mut self.changes))
     }
 
-    /// Reads what other processes wrote meanwhile.
+    /// Reads what other processes wrote.
     ///
     /// # Errors
     ///
     /// If the file cannot be read.
-    pub fn refresh(&mut self) -> Result<Changes> {
+    pub(crate) fn refresh(&mut self) -> Result<Changes> {
         self.catch_up()?;
         Ok(std::mem::take(&mut self.changes))
     }
 
-    /// Segments with their texts, in the order of `ids`; None for those that are not there. If the
-    /// file changed underneath, it is read anew. A line that is no segment after all counts as
-    /// unreadable from then on.
+    /// Returns segments with their texts, in the order of `ids`; `None` for missing ones. Rescans a
+    /// file that was replaced. A line that turns out not to be a segment counts as unreadable from
+    /// then on.
     ///
     /// # Errors
     ///
@@ -228,10 +209,10 @@ impl Segments {
             segment.is_none() && self.places.contains_key(id)
         };
         if ids.iter().zip(&found).any(missed) {
-            self.scan_anew()?;
+            self.rescan()?;
             found = self.read_all(ids)?;
-            // Their lines look like segments and are none. Else the whole file would be scanned whenever
-            // somebody asks for one. What was said may stand in a later line.
+            // Their lines look valid but are not segments. They are marked, because otherwise each
+            // request for one would scan the whole file. A later line may hold the same text.
             let places = &self.places;
             let left = ids
                 .iter()
@@ -240,40 +221,20 @@ impl Segments {
             let spoiled = self.spoiled.len();
             self.spoiled.extend(left.map(|(id, _)| *id));
             if self.spoiled.len() > spoiled {
-                self.scan_anew()?;
+                self.rescan()?;
                 found = self.read_all(ids)?;
             }
         }
         Ok(found)
     }
 
-    /// Every segment with its text, in the order of the file, one at a time in memory.
+    /// Removes segments from memory and from the disk, and returns how many existed. Their ids are
+    /// kept, so they cannot be added again. Torn and unreadable lines are removed as well, because
+    /// they may contain forgotten text.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read, or `visit` fails.
-    pub fn each(&mut self, mut visit: impl FnMut(Segment) -> Result<()>) -> Result<()> {
-        self.catch_up()?;
-        let Some(file) = self.file.open()? else { return Ok(()) };
-        let mut lines = Lines::new(file, 0);
-        loop {
-            let line = lines.next().map_err(|e| self.file.failed("cannot read the archive", e))?;
-            let Some(line) = line else { return Ok(()) };
-            let Ok(segment) = serde_json::from_slice::<Segment>(line.bytes) else { continue };
-            let place = self.places.get(&segment.id).and_then(|p| self.rows.get(*p as usize));
-            if place.is_some_and(|row| row.offset == line.offset) {
-                visit(segment)?;
-            }
-        }
-    }
-
-    /// Removes segments from memory and from the disk, and says how many were there. They are not taken
-    /// in again: their ids are kept. Lines that were torn or could not be read go with them: they may
-    /// hold a part of what is to be forgotten.
-    ///
-    /// # Errors
-    ///
-    /// If the lock is not to be had, or the file cannot be written. Then nothing is forgotten.
+    /// If the lock cannot be taken or the file cannot be written. Nothing is forgotten then.
     pub fn forget(&mut self, ids: &HashSet<SegmentId>) -> Result<usize> {
         self.pending.retain(|(id, _)| !ids.contains(id));
         self.waiting.retain(|id| !ids.contains(id));
@@ -281,20 +242,21 @@ impl Segments {
             return Ok(0);
         }
         let lock = self.begin()?;
-        // First: a run that is killed has nothing erased that could come back.
+        // The ids are written first: if the process is killed, nothing that was erased can be added
+        // again.
         self.forgotten.add(&lock, ids)?;
         let there: Vec<_> = ids.iter().filter(|id| self.places.contains_key(id)).copied().collect();
         if there.is_empty() && self.dead == 0 && self.unreadable.is_empty() {
-            // Every line of it is of a segment that stays.
+            // Every line that is left belongs to a segment that stays.
             self.file.remove_aside(&lock)?;
             return Ok(0);
         }
         for id in &there {
             self.remove(*id);
         }
-        if let Err(e) = self.write_anew(&lock, false) {
-            // Memory is to say what the disk says.
-            let _ = self.scan_anew();
+        if let Err(e) = self.rewrite(&lock, false) {
+            // Memory must match the disk.
+            let _ = self.rescan();
             return Err(e);
         }
         self.file.remove_aside(&lock)?;

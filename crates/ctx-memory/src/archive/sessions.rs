@@ -9,29 +9,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::{self, FileLock};
 
-/// What was archived of a session, as its transcript was then.
+/// How far a session was archived, and the state of its transcript at that time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchivedSession {
     /// The program that wrote it.
     pub agent: String,
-    /// The name of the session in the archive.
+    /// The session's name in the archive.
     pub session: String,
-    /// The folder that the program was started in, where the transcript says so.
+    /// The working directory of the program, if the transcript records it.
     pub project: Option<PathBuf>,
-    /// The size of the transcript; 0 where the rest of it is still to be archived.
+    /// The transcript's size; 0 if part of it still has to be archived.
     pub bytes: u64,
     /// When the transcript was last written.
     pub modified: Timestamp,
-    /// The last entry that was archived.
+    /// The id of the last archived entry.
     pub last: Option<String>,
 }
 
-/// Which sessions were archived, by their transcripts, and which projects stay out.
+/// Archived sessions by transcript, and excluded projects.
 #[derive(Debug, Default)]
 pub struct ArchivedSessions {
     path: PathBuf,
     list: List,
-    /// Length and time of the file when it was read.
+    /// Length and modification time of the file when it was read.
     read: Option<(u64, SystemTime)>,
 }
 
@@ -42,13 +42,13 @@ struct List {
 }
 
 impl ArchivedSessions {
-    /// Those of the memory in `folder`. Nothing is read yet.
+    /// Returns the list of the memory in `folder`, without reading it.
     #[must_use]
     pub fn of(folder: &Path) -> Self {
         Self { path: folder.join("sessions.json"), ..Self::default() }
     }
 
-    /// Whether there is such a file: nothing was archived before without one.
+    /// Whether the file exists. It does not exist before the first session is archived.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.path.exists()
@@ -58,7 +58,7 @@ impl ArchivedSessions {
     ///
     /// # Errors
     ///
-    /// If the file is there and cannot be read.
+    /// If the file exists and cannot be read.
     pub fn refresh(&mut self) -> Result<()> {
         let now = self.stamp();
         if self.read != now {
@@ -79,35 +79,35 @@ impl ArchivedSessions {
         Some((about.len(), about.modified().ok()?))
     }
 
-    /// What was archived of the session whose transcript this is.
+    /// Returns the record of the session with this transcript.
     #[must_use]
     pub fn get(&self, path: &Path) -> Option<&ArchivedSession> {
         self.list.sessions.get(&*path.to_string_lossy())
     }
 
-    /// All of them, with their transcripts.
+    /// All sessions, with their transcripts.
     pub fn iter(&self) -> impl Iterator<Item = (&Path, &ArchivedSession)> {
         self.list.sessions.iter().map(|(path, session)| (Path::new(path), session))
     }
 
-    /// Whether a project was forgotten, or a folder above it.
+    /// Whether a project or one of its parent folders was forgotten.
     #[must_use]
     pub fn is_forgotten(&self, project: &Path) -> bool {
         self.list.forgotten.iter().any(|forgotten| project.starts_with(forgotten))
     }
 
-    /// Keeps other processes from archiving sessions, as long as the value lives.
+    /// Keeps other processes from archiving sessions while the returned value lives.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Locked`](ctx_core::ErrorKind::Locked) if another process does it for longer than
-    /// `limit`.
+    /// [`ErrorKind::Locked`](ctx_core::ErrorKind::Locked) if another process holds the lock for
+    /// longer than `limit`.
     pub fn lock(&self, limit: Duration) -> Result<ArchiveLock> {
         disk::create_private_dir(disk::parent(&self.path))?;
-        Ok(ArchiveLock { _lock: FileLock::within(&self.path, limit)? })
+        Ok(ArchiveLock { _lock: FileLock::with_timeout(&self.path, limit)? })
     }
 
-    /// Takes note of a session, durably.
+    /// Records a session durably.
     ///
     /// # Errors
     ///
@@ -118,8 +118,7 @@ impl ArchivedSessions {
         self.write()
     }
 
-    /// Takes note that the sessions of a project stay out from now on, durably. Their names leave the
-    /// list.
+    /// Durably excludes the sessions of a project from now on and removes them from the list.
     ///
     /// # Errors
     ///
@@ -140,7 +139,7 @@ impl ArchivedSessions {
     }
 }
 
-/// The sessions of other programs are archived by one process at a time.
+/// The lock that lets only one process at a time archive sessions of other programs.
 #[derive(Debug)]
 pub struct ArchiveLock {
     _lock: FileLock,
@@ -178,7 +177,7 @@ mod tests {
         one.note(&lock, Path::new("a"), session("a", "/p", 2)).unwrap();
         assert_eq!(open().iter().map(|(_, s)| s.bytes).collect::<Vec<_>>(), [2, 1]);
         assert_eq!(open().get(Path::new("a")), one.get(Path::new("a")));
-        // A list that cannot be read is not taken for an empty one: what was forgotten stays out.
+        // An unreadable list is not treated as empty: forgotten projects stay excluded.
         std::fs::write(&one.path, "{").unwrap();
         assert!(
             one.refresh().is_err()

@@ -1,22 +1,24 @@
-//! Vectors without a model: words, counted in buckets.
+//! Vectors without a model: words counted in buckets.
 
 use async_trait::async_trait;
 use ctx_core::{Embedder, Result};
 
-use crate::text::{TermKind, Terms};
+use ctx_text::{TermKind, Terms};
 
-/// The length of the vectors: that of all-MiniLM-L6-v2, so that a store can change between the two.
+/// The length of the vectors. It equals that of all-MiniLM-L6-v2, so that a store can change
+/// between the two.
 const DIMENSIONS: usize = 384;
 
-/// Hashes each word of a text into one of 384 buckets, with a sign, and makes the length 1. Texts that
-/// share words are near each other. By itself it finds less than BM25 on labelled conversations. At a share
-/// of 0.3 it adds 4 points where messages are long, because it sees them whole and BM25 a piece at a time,
-/// and changes nothing where they are short (docs/memory.md).
+/// Hashes each word of a text into one of 384 buckets, with a sign, and normalises the vector.
+/// Texts that share words are near each other. Alone it finds less than BM25 on labelled
+/// conversations. With a weight of 0.3 it adds 4 points where messages are long, because it sees
+/// them whole and BM25 sees one piece at a time. It changes nothing where they are short
+/// (docs/memory.md).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HashEmbedder;
 
 impl HashEmbedder {
-    /// The vector of a text; all zeros where it has no words.
+    /// Returns the vector of a text; all zeros if it has no words.
     #[must_use]
     pub fn vector(self, text: &str) -> Vec<f32> {
         let mut vector = vec![0f32; DIMENSIONS];
@@ -50,7 +52,7 @@ impl Embedder for HashEmbedder {
     }
 }
 
-/// The 64 bits of FNV-1a: the same on every machine and in every version.
+/// 64-bit FNV-1a: the same on every machine and in every version.
 fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)

@@ -1,4 +1,4 @@
-//! Vectors of texts: what is embedded, and what makes vectors on this machine.
+//! Text embeddings: the text that is embedded, and the local embedders.
 
 mod hash;
 mod text;
@@ -11,8 +11,8 @@ pub use text::embedded_text;
 #[cfg(feature = "transformer")]
 pub use transformer::TransformerEmbedder;
 
-/// The cosine of the angle between two vectors, -1 to 1. NaN where it means nothing: the lengths
-/// differ, or one is zero or holds a number that is none.
+/// Returns the cosine similarity of two vectors, -1 to 1. NaN if the lengths differ, a vector is
+/// zero, or it contains a NaN or infinity.
 #[must_use]
 pub fn cosine(one: &[f32], two: &[f32]) -> f32 {
     if one.len() != two.len() {

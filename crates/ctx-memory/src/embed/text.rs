@@ -1,21 +1,21 @@
-//! What of a segment is embedded.
+//! The text of a segment that is embedded.
 
 use ctx_core::Chars;
 
 use crate::Segment;
 use crate::search::head;
 
-/// No more of a text is given to a model: it would read no more, or refuse it.
+/// The longest text given to a model: it would not read more, or refuse it.
 pub(crate) const LONGEST: Chars = Chars(16 * 1_024);
 
-/// Turns before it are embedded with a segment while they have at most so many bytes together. A model
-/// reads the first 256 tokens or so: of a short turn there must be some left, and what is long is clear
-/// without.
+/// Preceding turns are embedded with a segment while they have at most this many bytes together. A
+/// model reads about the first 256 tokens, which must still include a short turn; a long turn is
+/// clear without context.
 const CONTEXT_BYTES: usize = 500;
 
-/// The text to embed for the last of `turns`: its day, then up to `before` turns of its session that
-/// precede it, if they are short, then itself, each after its speaker. What is said in a conversation is often clear only
-/// with what was said before it.
+/// Returns the text to embed for the last of `turns`: its day, up to `before` preceding turns of
+/// its session if they are short, then the turn itself, each after its speaker. A turn is often
+/// clear only with the turns before it.
 #[must_use]
 pub fn embedded_text(turns: &[Segment], before: u8) -> String {
     let Some(last) = turns.last() else { return String::new() };

@@ -1,4 +1,4 @@
-//! Vectors by a BERT-type model from a folder on this machine, in pure Rust.
+//! Embeddings by a BERT-type model from a folder on this machine, in pure Rust.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use sha2::{Digest, Sha256};
 use tokenizers::{Tokenizer, TruncationParams};
 
 use super::LONGEST;
-use crate::apart::apart;
+use crate::blocking::spawn_blocking;
 
-/// So many tokens of a text are read where the folder does not say it.
+/// The number of tokens read from a text if the folder does not specify it.
 const MAX_TOKENS: usize = 256;
 
-/// A model that reads less is none: two of them say where the text begins and ends.
+/// A smaller limit is invalid: two tokens mark the beginning and the end of the text.
 const FEWEST_TOKENS: usize = 8;
 
-/// So many texts go through the model at once.
+/// The number of texts per batch.
 const BATCH: usize = 16;
 
-/// What the folder holds of how long texts may be (`sentence_bert_config.json`, optional).
+/// The folder's limits for the length of texts (`sentence_bert_config.json`, optional).
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Limits {
+struct ModelLimits {
     max_seq_length: Option<usize>,
 }
 
-/// A model such as all-MiniLM-L6-v2: the mean over its tokens, at length 1.
+/// A model such as all-MiniLM-L6-v2: the mean over its tokens, normalised.
 ///
 /// # Notes
 ///
-/// Making a vector keeps a core busy for some milliseconds; [`Embedder::embed`] does that on a thread
-/// of its own.
+/// Computing a vector keeps a core busy for some milliseconds; [`Embedder::embed`] does that on a
+/// separate thread.
 pub struct TransformerEmbedder {
     name: String,
     dimensions: usize,
@@ -58,12 +58,12 @@ impl std::fmt::Debug for TransformerEmbedder {
 }
 
 impl TransformerEmbedder {
-    /// The model in `folder`: `config.json`, `tokenizer.json` and `model.safetensors`.
+    /// Opens the model in `folder`: `config.json`, `tokenizer.json` and `model.safetensors`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] where a file cannot be read, [`ErrorKind::Corrupt`] where it is not what it
-    /// should be; each names the file.
+    /// [`ErrorKind::Io`] if a file cannot be read, [`ErrorKind::Corrupt`] if it is invalid; each
+    /// names the file.
     pub fn open(folder: &Path) -> Result<Self> {
         let file = |name: &'static str| File { folder, name };
         let (config, words, weights) =
@@ -71,13 +71,13 @@ impl TransformerEmbedder {
         let parsed: Config = serde_json::from_slice(&config.read()?).map_err(|e| config.bad(e))?;
         let heads = parsed.num_attention_heads;
         if heads == 0 || parsed.hidden_size == 0 || !parsed.hidden_size.is_multiple_of(heads) {
-            return Err(config.bad("hidden_size is no multiple of num_attention_heads"));
+            return Err(config.bad("hidden_size is not a multiple of num_attention_heads"));
         }
         let limits = ctx_disk::read(folder.join("sentence_bert_config.json")).unwrap_or_default();
-        let limits: Limits = serde_json::from_slice(&limits).unwrap_or_default();
+        let limits: ModelLimits = serde_json::from_slice(&limits).unwrap_or_default();
         let most = limits.max_seq_length.unwrap_or(MAX_TOKENS).min(parsed.max_position_embeddings);
         if most < FEWEST_TOKENS {
-            return Err(config.bad("no room for a text: see max_position_embeddings"));
+            return Err(config.bad("max_position_embeddings is too small"));
         }
         let vocabulary = words.read()?;
         let mut tokenizer = Tokenizer::from_bytes(&vocabulary).map_err(|e| words.bad(e))?;
@@ -105,7 +105,7 @@ impl Bert {
         Ok(encoded.map_err(|e| self.failed(e))?.get_ids().to_vec())
     }
 
-    /// The vectors of texts that are cut into tokens.
+    /// Computes the vectors of tokenised texts.
     fn vectors(&self, texts: &[&[u32]]) -> candle_core::Result<Vec<Vec<f32>>> {
         let longest = texts.iter().map(|ids| ids.len()).max().unwrap_or_default().max(1);
         let mut ids = Vec::with_capacity(texts.len() * longest);
@@ -130,7 +130,8 @@ impl Bert {
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
         let tokens: Vec<Vec<u32>> =
             texts.iter().map(|text| self.tokens(text)).collect::<Result<_>>()?;
-        // Texts of like length together: a short one beside a long one costs as much as the long one.
+        // Texts of similar length share a batch: a short one beside a long one costs as much as the
+        // long one.
         let mut order: Vec<usize> = (0..texts.len()).collect();
         order.sort_by_key(|&n| tokens[n].len());
         let mut vectors = vec![Vec::new(); texts.len()];
@@ -139,7 +140,7 @@ impl Bert {
             let made = self.vectors(&ids).map_err(|e| self.failed(e))?;
             for (&n, vector) in batch.iter().zip(made) {
                 if vector.len() != self.dimensions || !vector.iter().all(|x| x.is_finite()) {
-                    return Err(self.failed("a vector holds numbers that are none"));
+                    return Err(self.failed("a vector contains values that are not finite"));
                 }
                 vectors[n] = vector;
             }
@@ -148,7 +149,7 @@ impl Bert {
     }
 
     fn failed(&self, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-        Error::new(ErrorKind::Upstream, "the model makes no vector")
+        Error::new(ErrorKind::Upstream, "the model failed to compute a vector")
             .with("embedder", &self.name)
             .hint("check that the folder holds a BERT-type model, such as all-MiniLM-L6-v2")
             .source(why)
@@ -167,7 +168,7 @@ impl Embedder for TransformerEmbedder {
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
         let (bert, texts) = (self.bert.clone(), texts.to_vec());
-        apart("ctx-memory-bert", move || bert.embed(&texts)).await?
+        spawn_blocking("ctx-memory-bert", move || bert.embed(&texts)).await?
     }
 }
 
@@ -189,15 +190,15 @@ impl File<'_> {
     }
 
     fn bad(self, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-        Error::new(ErrorKind::Corrupt, "the embedding model is not of the BERT type, or damaged")
+        Error::new(ErrorKind::Corrupt, "the embedding model is damaged or not a BERT-type model")
             .with("path", self.folder.join(self.name).display())
             .hint("all-MiniLM-L6-v2 is known to work")
             .source(why)
     }
 }
 
-/// Tells one model from another: by its words, by how many tokens it reads, and of its weights by their
-/// size, beginning and end, as all of them would take a quarter of a second at each start.
+/// Identifies a model by its vocabulary, its token limit, and the size, beginning and end of its
+/// weights. Hashing all weights would take a quarter of a second at each start.
 fn fingerprint(weights: &[u8], words: &[u8], most: usize) -> String {
     const ENDS: usize = 1 << 20;
     let mut hash = Sha256::new();

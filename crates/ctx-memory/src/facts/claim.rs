@@ -1,22 +1,23 @@
-//! What a fact claims: of what, which value, and whether it says yes or no.
+//! Parses the claim of a fact: its subject, its value, and whether it affirms or denies.
 
+use ctx_text::WordList;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
 use super::words::word_set;
-use crate::text::Terms;
+use ctx_text::Terms;
 
 /// What a text claims, as far as rules can tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Claim {
-    /// Its words, sorted, without those of state and denial.
+    /// Its words, sorted, without words of state and denial.
     pub(super) words: Vec<String>,
     /// Numbers, versions, paths and the like, sorted.
     pub(super) values: Vec<String>,
     /// Whether it denies.
     pub(super) is_denied: bool,
-    /// Whether work is said to be open or done.
+    /// Whether work is open or done.
     pub(super) state: Option<State>,
     /// "SUBJECT is VALUE".
     pub(super) slot: Option<Slot>,
@@ -24,21 +25,21 @@ pub(super) struct Claim {
     pub(super) choice: Option<Choice>,
 }
 
-/// How far something is.
+/// The state of a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Open,
     Done,
 }
 
-/// Something with a value.
+/// A subject with a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) subject: Vec<String>,
     pub(super) value: Vec<String>,
 }
 
-/// One thing taken, others not, for some purpose.
+/// A choice of one thing over others, for some purpose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) chosen: Vec<String>,
@@ -46,69 +47,14 @@ pub(super) struct Choice {
     pub(super) purpose: Vec<String>,
 }
 
-/// Words of state and denial: they are read, and are no part of what a fact is about.
-const OPEN: &[&str] = &[
-    "todo",
-    "pending",
-    "unresolved",
-    "unfinished",
-    "incomplete",
-    "open",
-    "broken",
-    "failing",
-    "fails",
-    "remaining",
-    "remains",
-    "blocked",
-    "missing",
-];
-const DONE: &[&str] = &[
-    "done",
-    "completed",
-    "complete",
-    "finished",
-    "fixed",
-    "resolved",
-    "solved",
-    "passes",
-    "pass",
-    "passing",
-    "merged",
-    "shipped",
-    "works",
-    "implemented",
-    "added",
-];
-const DENIALS: &[&str] = &[
-    "not", "no", "never", "dont", "doesnt", "isnt", "arent", "wasnt", "cannot", "cant", "wont",
-    "without", "avoid", "stop", "disabled",
-];
-const FILL: &[&str] = &[
-    "yet",
-    "still",
-    "already",
-    "currently",
-    "now",
-    "also",
-    "use",
-    "using",
-    "used",
-    "chose",
-    "chosen",
-    "switched",
-    "set",
-    "decided",
-    "instead",
-    "need",
-    "needs",
-    "be",
-    "been",
-    "has",
-    "have",
-];
-const OPEN_CJK: &[&str] = &["尚未", "还没", "未完成", "待办", "待", "未"];
-const DONE_CJK: &[&str] = &["已经", "已完成", "完成了", "修复了", "已"];
-const DENIALS_CJK: &[&str] = &["不要", "不用", "禁止", "不再", "没有"];
+/// Words of state and denial: they are parsed, and are not part of the subject.
+static OPEN: WordList = WordList::new("claim.open");
+static DONE: WordList = WordList::new("claim.done");
+static DENIALS: WordList = WordList::new("claim.denials");
+static FILL: WordList = WordList::new("claim.fill");
+static OPEN_CJK: WordList = WordList::new("claim.open_anywhere");
+static DONE_CJK: WordList = WordList::new("claim.done_anywhere");
+static DENIALS_CJK: WordList = WordList::new("claim.denials_anywhere");
 
 static SLOT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
@@ -146,40 +92,8 @@ static FROM_TO: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// Nouns whose number is their name: another number is another thing.
-const NUMBERED: &[&str] = &[
-    "phase",
-    "step",
-    "sprint",
-    "issue",
-    "test",
-    "chapter",
-    "part",
-    "line",
-    "lines",
-    "page",
-    "ticket",
-    "pr",
-    "option",
-    "week",
-    "day",
-    "milestone",
-    "task",
-    "point",
-    "item",
-    "case",
-    "bug",
-    "section",
-    "stage",
-    "round",
-    "layer",
-    "level",
-    "node",
-    "worker",
-    "shard",
-    "step",
-    "priority",
-];
+/// Nouns that are identified by their number: another number is another thing.
+static NUMBERED: WordList = WordList::new("claim.numbered");
 
 impl Claim {
     pub(super) fn of(text: &str) -> Self {
@@ -187,9 +101,9 @@ impl Claim {
         let bare: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
         let has = |list: &[&str]| bare.iter().any(|word| list.contains(word));
         let has_any = |list: &[&str]| list.iter().any(|word| lower.contains(word));
-        let is_denied = has(DENIALS) || has_any(DENIALS_CJK);
-        let opens = has(OPEN) || has_any(OPEN_CJK) || lower.contains("not yet");
-        let is_done = has(DONE) || has_any(DONE_CJK);
+        let is_denied = has(&DENIALS) || has_any(&DENIALS_CJK);
+        let opens = has(&OPEN) || has_any(&OPEN_CJK) || lower.contains("not yet");
+        let is_done = has(&DONE) || has_any(&DONE_CJK);
         // "Not implemented" is open.
         let state = if opens || (is_denied && is_done) {
             Some(State::Open)
@@ -200,7 +114,7 @@ impl Claim {
             .split_whitespace()
             .filter(|word| {
                 let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-                ![OPEN, DONE, DENIALS, FILL].iter().any(|list| list.contains(&word))
+                ![&OPEN, &DONE, &DENIALS, &FILL].iter().any(|list| list.contains(&word))
             })
             .collect::<Vec<_>>()
             .join(" ");
@@ -218,7 +132,7 @@ impl Claim {
 
 fn strip_cjk_state(text: &str) -> String {
     let mut text = text.to_owned();
-    for word in OPEN_CJK.iter().chain(DONE_CJK) {
+    for word in OPEN_CJK.iter().chain(DONE_CJK.iter()) {
         if text.contains(word) {
             text = text.replace(word, " ");
         }
@@ -226,7 +140,7 @@ fn strip_cjk_state(text: &str) -> String {
     text
 }
 
-/// The words that are values: they hold a digit, or are a path or a quotation.
+/// Returns the words that are values: they contain a digit, or are a path or a quotation.
 fn values(text: &str) -> Vec<String> {
     let mut out: Vec<String> = text
         .split_whitespace()
@@ -239,53 +153,25 @@ fn values(text: &str) -> Vec<String> {
     out
 }
 
-/// Subjects that stand for anything.
-const VAGUE: &[&str] = &[
-    "it",
-    "this",
-    "that",
-    "these",
-    "those",
-    "there",
-    "they",
-    "he",
-    "she",
-    "what",
-    "which",
-    "here",
-    "everything",
-    "all",
-    "one",
-    "i",
-    "we",
-    "you",
-    "default",
-    "value",
-    "issue",
-    "problem",
-    "fix",
-    "note",
-    "result",
-    "file",
-    "code",
-    "test",
-    "error",
-    "reason",
-    "goal",
-    "change",
-];
+/// Subjects that can refer to anything.
+static VAGUE: WordList = WordList::new("claim.vague");
 
 fn slot(text: &str) -> Option<Slot> {
     let found = SLOT.as_ref()?.captures(text)?;
     let subject = found.name("subject")?.as_str();
     let value = found.name("value")?.as_str();
     let bare: Vec<String> = subject.split_whitespace().map(str::to_lowercase).collect();
-    if bare.last().is_some_and(|word| VAGUE.contains(&word.as_str())) && bare.len() <= 2
-        || NUMBERED.iter().any(|n| bare.iter().any(|word| word == n))
-    {
+    let is_vague =
+        bare.len() <= 2 && bare.last().is_some_and(|word| VAGUE.contains(&word.as_str()));
+    // "phase 2", and "phase", but not "node version".
+    let is_numbered = bare.iter().enumerate().any(|(at, word)| {
+        let is_number = |next: &String| next.starts_with(|c: char| c.is_ascii_digit());
+        NUMBERED.contains(&word.as_str()) && bare.get(at + 1).is_none_or(is_number)
+    });
+    if is_vague || is_numbered {
         return None;
     }
-    // Why, and what else, is no part of the value.
+    // Reasons and additions are not part of the value.
     let value = value.split([',', ';', '，', '；', '(']).next().unwrap_or(value);
     let value = value.split(" because ").next().unwrap_or(value);
     let slot = Slot { subject: word_set(subject), value: word_set(value) };
@@ -297,7 +183,10 @@ fn choice(text: &str) -> Option<Choice> {
         .as_ref()
         .and_then(|regex| regex.captures(text))
         .or_else(|| CHOICE.as_ref()?.captures(text))?;
-    let part = |name: &str| found.name(name).map(|m| word_set(m.as_str())).unwrap_or_default();
+    // In lower case: "PostgreSQL" and "postgresql" are one choice, not words and a word.
+    let part = |name: &str| {
+        found.name(name).map(|m| word_set(&m.as_str().to_lowercase())).unwrap_or_default()
+    };
     let mut purpose = part("purpose");
     if purpose.is_empty() {
         purpose = part("role");
@@ -306,27 +195,12 @@ fn choice(text: &str) -> Option<Choice> {
     (!choice.chosen.is_empty() && choice.chosen.len() <= 6).then_some(choice)
 }
 
-/// Things of which one is used at a time. Without a purpose of its own, a choice of one takes the
-/// place of a choice of another.
-static RIVALS: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {
-    let groups = [
-        "postgresql mysql mariadb mongodb sqlite cockroachdb oracle",
-        "npm pnpm yarn bun",
-        "jest vitest mocha ava",
-        "pytest unittest",
-        "tabs spaces",
-        "react vue svelte angular solidjs",
-        "django flask fastapi",
-        "graphql grpc rest",
-        "github gitlab bitbucket",
-        "aws gcp azure",
-        "poetry pipenv uv conda",
-        "webpack vite rollup esbuild parcel",
-    ];
-    groups.iter().map(|group| word_set(group)).collect()
-});
+/// Alternatives of which one is used at a time. Choosing one supersedes the choice of another,
+/// unless they have different purposes.
+static RIVALS: LazyLock<Vec<Vec<String>>> =
+    LazyLock::new(|| WordList::new("rivals").iter().map(|group| word_set(group)).collect());
 
-/// Whether two choices are of things of which only one is used.
+/// Whether two choices are alternatives.
 pub(super) fn are_rivals(a: &[String], b: &[String]) -> bool {
     let place = |list: &[String]| {
         RIVALS.iter().enumerate().find_map(|(at, group)| {
@@ -339,14 +213,14 @@ pub(super) fn are_rivals(a: &[String], b: &[String]) -> bool {
     }
 }
 
-/// The part that two sorted lists have in common of all that stands in either, 0 to 1.
+/// Returns the Jaccard similarity of two sorted lists, 0 to 1.
 pub(super) fn overlap(a: &[String], b: &[String]) -> f32 {
     let shared = shared(a, b);
     let all = a.len() + b.len() - shared;
     if all == 0 { 0.0 } else { shared as f32 / all as f32 }
 }
 
-/// How many words two sorted lists have in common.
+/// Returns the number of words that two sorted lists share.
 pub(super) fn shared(a: &[String], b: &[String]) -> usize {
     a.iter().filter(|word| b.binary_search(word).is_ok()).count()
 }
@@ -356,7 +230,7 @@ pub(super) fn is_within(a: &[String], b: &[String]) -> bool {
     shared(a, b) == a.len()
 }
 
-/// A text as it is compared for being the very same: all its terms, in their order.
+/// Normalises a text for equality: all its terms, in order.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::new();
     Terms::default().each(text, |term| {

@@ -1,4 +1,4 @@
-//! What a fact is.
+//! The type of a fact.
 
 use std::fmt;
 
@@ -11,32 +11,32 @@ use uuid::Uuid;
 pub const CONTENT_MAX: Chars = Chars(240);
 
 /// The longest [`Fact::context`], in UTF-16 units.
-pub const CONTEXT_MAX: Chars = Chars(400);
+const CONTEXT_MAX: Chars = Chars(400);
 
-/// The most entries a fact names as its sources. All of them are named: what is erased must take
-/// the fact with it.
-pub const SOURCES_MAX: usize = 64;
+/// The maximum number of source entries of a fact. All sources are recorded, so that erasing a
+/// source erases the fact.
+pub(crate) const SOURCES_MAX: usize = 64;
 
 /// What a fact is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FactKind {
-    /// What was chosen: "Use PostgreSQL instead of MySQL".
+    /// A choice: "Use PostgreSQL instead of MySQL".
     Decision,
-    /// What was built, and where it is: "Webhook endpoint is /api/stripe/webhook".
+    /// What was built, and where: "Webhook endpoint is /api/stripe/webhook".
     Implementation,
     /// A setting: "The server listens on port 3000".
     Config,
-    /// What is broken: "SSL certificate error in staging".
+    /// A problem: "SSL certificate error in staging".
     Issue,
-    /// How far the work is: "Refund logic not yet implemented".
+    /// The state of a task: "Refund logic not yet implemented".
     TaskState,
-    /// How it is built: "Event-driven with Redis pub/sub".
+    /// How the system is structured: "Event-driven with Redis pub/sub".
     Architecture,
 }
 
 impl FactKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 6] = [
         Self::Decision,
         Self::Implementation,
@@ -59,9 +59,9 @@ impl FactKind {
         }
     }
 
-    /// The kind of that name, in any case and with any separator: `taskState`, `Task State`.
+    /// Parses a kind's name, in any case and with any separator: `taskState`, `Task State`.
     #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         let bare = |text: &str| -> String {
             text.chars()
                 .filter(|c| c.is_alphanumeric())
@@ -74,16 +74,16 @@ impl FactKind {
     }
 }
 
-/// The id of a fact. It stays the same when the fact is told in more detail.
+/// The id of a fact. It stays the same when the fact is repeated in more detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FactId(pub Uuid);
 
 impl FactId {
-    /// The id of a fact when it is first learned: the beginning of the SHA-256 of what it is, so
-    /// that two processes that learn the same thing write the same fact.
+    /// Returns the id of a newly learned fact: the beginning of the SHA-256 of its fields, so that
+    /// two processes that learn the same fact give it the same id.
     #[must_use]
-    pub fn of(session: &str, kind: FactKind, content: &str, valid_from: Timestamp) -> Self {
+    pub(crate) fn of(session: &str, kind: FactKind, content: &str, valid_from: Timestamp) -> Self {
         let mut hash = Sha256::new();
         for part in [session, kind.name(), content] {
             hash.update((part.len() as u64).to_le_bytes());
@@ -106,76 +106,76 @@ impl fmt::Display for FactId {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fact {
-    /// What makes it this one.
+    /// Its id.
     pub id: FactId,
     /// What it is about.
     #[serde(rename = "type")]
     pub kind: FactKind,
     /// The fact in a few words, at most [`CONTENT_MAX`].
     pub content: String,
-    /// What was said around it, at most [`CONTEXT_MAX`]. May be empty.
+    /// The surrounding text, at most 400 characters. May be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub context: String,
-    /// When it was last told.
+    /// When it was last stated.
     pub timestamp: Timestamp,
-    /// Since when it holds.
+    /// When it became valid.
     pub valid_from: Timestamp,
-    /// Until when it held; `None` while it does.
+    /// When it ceased to be valid; `None` while it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_to: Option<Timestamp>,
-    /// The fact that took its place.
+    /// The fact that superseded it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<FactId>,
-    /// The entries it was drawn from.
+    /// The entries it was extracted from.
     #[serde(default)]
     pub source_entry_ids: Vec<String>,
-    /// The session it was said in.
+    /// The session it was stated in.
     pub session_id: String,
 }
 
 impl Fact {
-    /// Whether nothing has taken its place.
+    /// Whether it has not been superseded.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.superseded_by.is_none() && self.valid_to.is_none()
     }
 
-    /// Whether it held at a time.
+    /// Whether it was valid at a time.
     #[must_use]
-    pub fn held_at(&self, at: Timestamp) -> bool {
+    pub(crate) fn held_at(&self, at: Timestamp) -> bool {
         self.valid_from <= at && self.valid_to.is_none_or(|end| at < end)
     }
 }
 
-/// A fact that somebody would like to be kept: an extractor, a person, a model.
+/// A fact proposed by an extractor, a person or a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct FactCandidate {
     /// What it is about.
     pub kind: FactKind,
     /// The fact in a few words.
     pub content: String,
-    /// What was said around it.
+    /// The surrounding text.
     pub context: String,
-    /// When it was said.
+    /// When it was stated.
     pub timestamp: Timestamp,
-    /// The entries it is drawn from.
+    /// The entries it was extracted from.
     pub source_entry_ids: Vec<String>,
-    /// The session it was said in.
+    /// The session it was stated in.
     pub session_id: String,
 }
 
-impl Candidate {
-    /// The same within its bounds: one blank for each white space, no control characters, lengths
-    /// and number of sources cut. `None` where nothing is left to be kept.
+impl FactCandidate {
+    /// Applies the limits: collapses white space, removes control characters, and truncates texts
+    /// and sources. Returns `None` if no content is left.
     #[must_use]
-    pub fn bounded(mut self) -> Option<Self> {
+    pub(crate) fn bounded(mut self) -> Option<Self> {
         self.content = one_line(&self.content, CONTENT_MAX);
         self.context = one_line(&self.context, CONTEXT_MAX);
         self.source_entry_ids.truncate(SOURCES_MAX);
         self.content.chars().any(char::is_alphanumeric).then_some(self)
     }
 
-    /// The fact it becomes when nothing like it is known.
+    /// Converts the candidate to a new fact.
     #[must_use]
     pub fn into_fact(self) -> Fact {
         Fact {
@@ -193,9 +193,9 @@ impl Candidate {
     }
 }
 
-/// A text on one line, cut where a word ends.
+/// Returns a text on one line, truncated at the end of a word.
 pub(crate) fn one_line(text: &str, max: Chars) -> String {
-    // Whatever is longer than this cannot be needed whole, white space included.
+    // Reads no more than this, which is enough even with much white space.
     let near = ctx_core::text::head(text, Chars(max.0.saturating_mul(4)));
     let clean: String = near.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let line = clean.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_line_reads_back_as_it_was_written() {
-        let candidate = Candidate {
+        let candidate = FactCandidate {
             kind: FactKind::TaskState,
             content: "Refund logic\n not yet  implemented".into(),
             context: String::new(),
@@ -238,7 +238,7 @@ mod tests {
         let wide = one_line(&"数据库".repeat(10_000), CONTENT_MAX);
         assert!(Chars::of(&wide) <= CONTENT_MAX && wide.ends_with('…'));
         assert_eq!(one_line("a\u{0}b\n", CONTENT_MAX), "a b");
-        let empty = Candidate {
+        let empty = FactCandidate {
             kind: FactKind::Issue,
             content: " \n--".into(),
             context: "x".into(),

@@ -1,9 +1,10 @@
-//! `knowledge.jsonl`: a line for each fact as it was last told. A later line of the same id wins.
+//! `knowledge.jsonl`: one line per version of a fact. A later line with the same id wins.
 //!
-//! Lines are only ever appended, under a lock that ends with its process, and synced before the
-//! caller hears that they are there. A line that a crash left unfinished was never acknowledged: it
-//! is passed over, and goes when the file is next written anew.
+//! Lines are appended under a lock that is released when its process ends, and synced before the
+//! call returns. A line that a crash left unfinished was never acknowledged: it is skipped, and
+//! removed by the next rewrite.
 
+use ctx_core::text::Slice;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -14,19 +15,19 @@ use ctx_core::{Error, Result};
 use super::Fact;
 use crate::disk::{self, FileLock};
 
-/// A longer line is no fact: its content and context are bounded.
+/// A longer line is not a fact: content and context are bounded.
 const LINE_MAX: u64 = 64 * 1024;
 
-/// So much of what was read is compared before reading on, to notice a file that was replaced.
+/// Number of bytes before the read position that are compared, to notice a replaced file.
 const TAIL: u64 = 256;
 
-/// How long another process may have the lock. It holds it for milliseconds.
+/// How long to wait while another process holds the lock. It is held for milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a read found.
+/// The result of a read.
 #[derive(Debug, Default)]
 pub(super) struct News {
-    /// Whether the file is another than before, and what was known of it is to be forgotten.
+    /// Whether the file was replaced, so that all known facts must be dropped.
     pub(super) anew: bool,
     /// The facts, in the order of their lines.
     pub(super) facts: Vec<Fact>,
@@ -40,11 +41,11 @@ pub(super) struct KnowledgeFile {
     tail: Vec<u8>,
     lines: usize,
     damaged: usize,
-    /// Lines that are JSON but no fact this version knows. They are carried through.
+    /// Valid JSON lines that this version does not know as facts. A rewrite preserves them.
     foreign: Vec<String>,
 }
 
-/// The right to write; there is no file to lock where nothing is kept.
+/// The right to write. Holds no lock if the store has no file.
 #[derive(Debug)]
 pub(crate) struct Lock(#[expect(dead_code, reason = "held, not used")] Option<FileLock>);
 
@@ -53,7 +54,7 @@ impl KnowledgeFile {
         Self { path, read_to: 0, tail: Vec::new(), lines: 0, damaged: 0, foreign: Vec::new() }
     }
 
-    /// One that keeps nothing: what is known is in memory alone.
+    /// Returns a store without a file.
     pub(super) fn nowhere() -> Self {
         Self::new(PathBuf::new())
     }
@@ -66,26 +67,26 @@ impl KnowledgeFile {
         &self.path
     }
 
-    /// The lines that hold a fact.
+    /// The number of lines that hold a fact.
     pub(super) fn lines(&self) -> usize {
         self.lines
     }
 
-    /// The lines that could not be read.
+    /// The number of lines that could not be read.
     pub(super) fn damaged(&self) -> usize {
         self.damaged
     }
 
-    /// Takes the lock, waiting a little while another has it.
+    /// Takes the lock, waiting up to the limit while another process holds it.
     pub(super) fn lock(&self) -> Result<Lock> {
         if !self.is_kept() {
             return Ok(Lock(None));
         }
         disk::create_private_dir(disk::parent(&self.path))?;
-        Ok(Lock(Some(FileLock::within(&self.path, PATIENCE)?)))
+        Ok(Lock(Some(FileLock::with_timeout(&self.path, PATIENCE)?)))
     }
 
-    /// Reads what was written since the last time; everything, where the file is another.
+    /// Reads what was appended since the last read, or everything if the file was replaced.
     pub(super) fn read(&mut self) -> Result<News> {
         if !self.is_kept() {
             return Ok(News::default());
@@ -121,7 +122,7 @@ impl KnowledgeFile {
             if is_long {
                 length += skip_line(&mut reader)?;
             } else if line.last() != Some(&b'\n') {
-                // The end, or a line that is being written.
+                // The end of the file, or a line that is being written.
                 break;
             }
             self.read_to += length;
@@ -152,21 +153,18 @@ impl KnowledgeFile {
     fn keep_tail(&mut self, line: &[u8]) {
         self.tail.clear();
         let from = line.len().saturating_sub(TAIL as usize);
-        self.tail.extend_from_slice(line.get(from..).unwrap_or_default());
+        self.tail.extend_from_slice(line.slice(from..));
     }
 
-    /// Whether what was read last still stands where it stood.
-    fn is_same(&self, mut file: &File) -> io::Result<bool> {
+    /// Whether the bytes before the read position are unchanged.
+    fn is_same(&self, file: &File) -> io::Result<bool> {
         let Some(from) = self.read_to.checked_sub(self.tail.len() as u64) else { return Ok(false) };
-        let mut there = Vec::new();
-        file.seek(SeekFrom::Start(from))?;
-        file.take(self.tail.len() as u64).read_to_end(&mut there)?;
-        // The rest of a line that is too long is not known; its beginning is compared nowhere.
+        let there = disk::read_at(file, from, self.tail.len() as u64)?;
+        // The rest of a too long line is not kept, so its beginning cannot be compared.
         Ok(there.len() == self.tail.len() && (there == self.tail || !self.tail.ends_with(b"\n")))
     }
 
-    /// Appends facts, and returns when they are on the disk. The file must have been read under the
-    /// same lock.
+    /// Appends facts and flushes them to disk. The file must have been read under the same lock.
     pub(super) fn append(&mut self, _lock: &Lock, facts: &[Fact]) -> Result<()> {
         if !self.is_kept() {
             return Ok(());
@@ -181,7 +179,7 @@ impl KnowledgeFile {
         let file = disk::private().append(true).create(true).open(&self.path);
         let mut file = file.map_err(|e| self.failed(e))?;
         let end = file.metadata().map_err(|e| self.failed(e))?.len();
-        // What a crash left unfinished must not swallow the first line.
+        // An unfinished line of a crash must not merge with the first new line.
         let bridge: &[u8] = if end > self.read_to { b"\n" } else { b"" };
         let mut write = || {
             file.write_all(bridge)?;
@@ -189,7 +187,7 @@ impl KnowledgeFile {
             file.sync_data()
         };
         if let Err(e) = write() {
-            // Best effort: what stays is a torn line, and those are passed over.
+            // Best effort: a torn line that remains is skipped.
             let _ = file.set_len(end);
             return Err(self.failed(e));
         }
@@ -199,12 +197,12 @@ impl KnowledgeFile {
         self.damaged += bridge.len();
         self.read_to = end + bridge.len() as u64 + text.len() as u64;
         self.lines += facts.len();
-        self.keep_tail(text.get(last..).unwrap_or_default());
+        self.keep_tail(text.slice(last..));
         Ok(())
     }
 
-    /// Puts these facts, and what is carried through and passes `keep`, in the place of all that is
-    /// there. Readers see the old file or the new one, also after a crash.
+    /// Replaces the file by these facts and by the preserved lines that pass `keep`. Readers see
+    /// the old file or the new one, also after a crash.
     pub(super) fn rewrite<'a>(
         &mut self,
         _lock: &Lock,
@@ -230,11 +228,11 @@ impl KnowledgeFile {
         disk::replace(&self.path, |out| out.write_all(&text))?;
         (self.lines, self.damaged, self.foreign) = (lines, 0, foreign);
         self.read_to = text.len() as u64;
-        self.keep_tail(text.get(last..).unwrap_or_default());
+        self.keep_tail(text.slice(last..));
         Ok(())
     }
 
-    /// Takes away what a rewrite that was killed left behind.
+    /// Removes the temporary file of a rewrite that was killed.
     pub(super) fn sweep(&self, _lock: &Lock) {
         let _ = std::fs::remove_file(disk::temporary(&self.path));
     }
@@ -250,7 +248,7 @@ fn write_line(out: &mut Vec<u8>, fact: &Fact) -> serde_json::Result<()> {
     Ok(())
 }
 
-/// Reads to the end of a line without keeping it, and says how long the rest was.
+/// Skips to the end of a line and returns the number of bytes skipped.
 fn skip_line(reader: &mut impl BufRead) -> io::Result<u64> {
     let mut skipped = 0;
     loop {

@@ -1,49 +1,48 @@
-//! Taking facts away, from the disk as well.
+//! Removes facts, from the disk as well.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
 
 use super::{Fact, FactId, FactStore};
-use crate::text::without_case;
+use ctx_text::without_case;
 
-/// What is to be forgotten.
+/// Selects facts to forget.
 #[derive(Clone, Copy, Debug)]
-pub enum Erase<'a> {
-    /// What was drawn from these entries of a session, alone or together with others.
+pub enum FactSelector<'a> {
+    /// Facts that have one of these entries among their sources.
     Entries {
-        /// The session. Ids of entries are unique within it alone.
+        /// The session. Entry ids are unique only within a session.
         session: &'a str,
         /// The entries.
         ids: &'a BTreeSet<String>,
     },
-    /// All that was said in a session.
+    /// All facts of a session.
     Session(&'a str),
-    /// What holds this text, whatever the case of its letters and however it is broken into lines.
+    /// Facts that contain this text, ignoring case and line breaks.
     Matching(&'a str),
 }
 
 impl FactStore {
-    /// The facts that [`forget`](Self::forget) would take away.
-    pub fn would_forget(&self, what: &[Erase<'_>]) -> Vec<&Fact> {
-        let wanted = Wanted::of(what);
+    /// Returns the facts that [`forget`](Self::forget) would remove.
+    pub fn would_forget(&self, what: &[FactSelector<'_>]) -> Vec<&Fact> {
+        let wanted = FactFilter::of(what);
         self.facts.iter().filter(|fact| wanted.takes(fact)).collect()
     }
 
-    /// Takes facts away, from the disk as well: the file is written anew, once, without them and
-    /// without what they said before they were last told. What an erased fact had superseded holds
-    /// again, as if that had never been said. Returns the facts that are gone.
+    /// Removes facts, from the disk as well: the file is rewritten once, without these facts and
+    /// their earlier versions. A fact that was superseded by a removed one becomes current again.
+    /// Returns the removed facts.
     ///
     /// # Errors
     ///
-    /// Where a text to match is empty, or the file cannot be locked, read or written; nothing has
+    /// If a text to match is empty, or the file cannot be locked, read or written; nothing has
     /// changed then.
-    pub fn forget(&mut self, what: &[Erase<'_>]) -> Result<Vec<Fact>> {
-        let is_empty =
-            |erase: &Erase<'_>| matches!(erase, Erase::Matching(text) if text.trim().is_empty());
+    pub fn forget(&mut self, what: &[FactSelector<'_>]) -> Result<Vec<Fact>> {
+        let is_empty = |erase: &FactSelector<'_>| matches!(erase, FactSelector::Matching(text) if text.trim().is_empty());
         if what.iter().any(is_empty) {
             return Err(Error::new(ErrorKind::InvalidInput, "the text to forget is empty")
-                .hint("name the text; to forget all of a session, name the session"));
+                .hint("give a text; to forget a whole session, give the session"));
         }
         if self.file.is_kept() && !self.file.path().exists() {
             self.refresh()?;
@@ -54,7 +53,7 @@ impl FactStore {
             self.file.sweep(&lock);
         }
         self.refresh()?;
-        let wanted = Wanted::of(what);
+        let wanted = FactFilter::of(what);
         let (gone, mut kept): (Vec<Fact>, Vec<Fact>) =
             self.facts.iter().cloned().partition(|fact| wanted.takes(fact));
         let erased: HashMap<FactId, &Fact> = gone.iter().map(|fact| (fact.id, fact)).collect();
@@ -70,14 +69,14 @@ impl FactStore {
     }
 }
 
-/// A fact whose successor is erased is succeeded by that one's successor, if any is left.
+/// If the successor of a fact is erased, the fact is linked to the successor's successor, if any.
 fn relink(
     fact: &mut Fact,
     erased: &HashMap<FactId, &Fact>,
     since: impl Fn(FactId) -> Option<Timestamp>,
 ) {
     let mut next = fact.superseded_by;
-    // A chain is no longer than the facts in it; a file that says otherwise holds a circle.
+    // A chain longer than the number of its facts means a cycle in the file.
     for _ in 0..=erased.len() {
         let Some(gone) = next.and_then(|id| erased.get(&id)) else { break };
         next = gone.superseded_by;
@@ -90,30 +89,30 @@ fn relink(
     fact.valid_to = next.and_then(since);
 }
 
-/// All that is to be forgotten, to be asked of each fact.
+/// Everything to forget, matched against each fact.
 #[derive(Default)]
-struct Wanted<'a> {
+struct FactFilter<'a> {
     sessions: HashSet<&'a str>,
     entries: HashMap<&'a str, Vec<&'a BTreeSet<String>>>,
     texts: Vec<String>,
-    /// What a line that is no fact may not hold.
+    /// Texts that a line which is not a fact must not contain.
     names: Vec<String>,
 }
 
-impl<'a> Wanted<'a> {
-    fn of(what: &[Erase<'a>]) -> Self {
+impl<'a> FactFilter<'a> {
+    fn of(what: &[FactSelector<'a>]) -> Self {
         let mut wanted = Self::default();
         for erase in what {
             match *erase {
-                Erase::Entries { session, ids } => {
+                FactSelector::Entries { session, ids } => {
                     wanted.entries.entry(session).or_default().push(ids);
                     wanted.names.extend(ids.iter().map(|id| format!("\"{id}\"")));
                 }
-                Erase::Session(session) => {
+                FactSelector::Session(session) => {
                     wanted.sessions.insert(session);
                     wanted.names.push(format!("\"{session}\""));
                 }
-                Erase::Matching(text) => wanted.texts.push(without_case(text)),
+                FactSelector::Matching(text) => wanted.texts.push(without_case(text)),
             }
         }
         wanted.texts.retain(|text| !text.is_empty());
@@ -134,8 +133,8 @@ impl<'a> Wanted<'a> {
             || !self.texts.is_empty() && holds()
     }
 
-    /// Whether a line stays that is no fact this version knows. What it says is unknown, and escapes
-    /// may hide a text.
+    /// Whether a line that this version does not know as a fact is kept. Its meaning is unknown,
+    /// and escapes may hide a text.
     fn keeps(&self, line: &str) -> bool {
         self.texts.is_empty() && !self.names.iter().any(|name| line.contains(name.as_str()))
     }

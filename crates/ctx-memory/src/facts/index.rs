@@ -1,13 +1,13 @@
-//! Which fact holds which word.
+//! An inverted index over facts.
 
 use std::collections::HashMap;
 
 use super::words::word_set;
 
-/// A word of more facts than this says little, where others say more.
+/// A word in more facts than this is ignored if the query has rarer words.
 const COMMON: usize = 1_000;
 
-/// An inverted index over facts by their place.
+/// An inverted index from words to the positions of facts.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     places: HashMap<Box<str>, Vec<u32>>,
@@ -18,21 +18,21 @@ pub(super) struct Index {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Match {
     pub(super) place: usize,
-    /// How many of the query's words it holds.
+    /// The number of query words it contains.
     pub(super) words: usize,
-    /// The part of the query's weight that it holds, 0 to 1; rare words weigh more.
+    /// The share of the query's weight that it contains, 0 to 1; rare words weigh more.
     pub(super) score: f32,
 }
 
 impl Index {
-    /// Adds the fact at the next place.
+    /// Adds a fact at the next position.
     pub(super) fn push(&mut self, text: &str) {
         let place = self.len as u32;
         self.len += 1;
         self.enter(place, text);
     }
 
-    /// Puts another text in the place of a fact's.
+    /// Replaces the text of a fact.
     pub(super) fn change(&mut self, place: usize, old: &str, new: &str) {
         for word in word_set(old) {
             if let Some(places) = self.places.get_mut(word.as_str()) {
@@ -52,12 +52,12 @@ impl Index {
         }
     }
 
-    /// All facts that share a word with the query, in no order.
+    /// Returns all facts that share a word with the query, unordered.
     pub(super) fn matches(&self, words: &[String]) -> Vec<Match> {
         self.score(words, usize::MAX)
     }
 
-    /// The same without those that share common words alone.
+    /// Like [`matches`](Self::matches), without facts that share only common words.
     pub(super) fn related(&self, words: &[String]) -> Vec<Match> {
         self.score(words, COMMON)
     }
@@ -68,7 +68,7 @@ impl Index {
         let mut all = 0.0;
         let found: Vec<Option<&Vec<u32>>> =
             words.iter().map(|word| self.places.get(word.as_str())).collect();
-        // Where every word is common, the rarest must do.
+        // If every word is common, the rarest is used.
         let rarest = found.iter().flatten().map(|places| places.len()).min().unwrap_or(0);
         for places in found {
             let count = places.map_or(0, Vec::len);

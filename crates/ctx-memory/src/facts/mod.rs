@@ -1,14 +1,14 @@
-//! Facts: what was decided, built, set, broken, done, in a sentence each.
+//! Facts: decisions, implementations, settings, issues and task states, one sentence each.
 //!
 //! ```text
-//! what was said --> Extractor --> candidates --> decide --> FactStore (knowledge.jsonl)
+//! messages --> Extractor --> candidates --> decide --> FactStore (knowledge.jsonl)
 //! ```
 //!
-//! A fact is never deleted because another says otherwise: it is superseded, and stays readable as
-//! what held at the time. Only [`FactStore::forget`] takes facts away, from the disk as well.
+//! A contradicted fact is not deleted: it is superseded, and stays readable as what held at the
+//! time. Only [`FactStore::forget`] removes facts, from the disk as well.
 
-mod budget;
 mod claim;
+mod daily_budget;
 mod extract;
 mod fact;
 mod file;
@@ -16,19 +16,22 @@ mod forget;
 mod index;
 mod model;
 mod proposal;
-mod purse;
 mod search;
+mod spend_ledger;
 mod store;
 mod update;
 mod words;
 
-pub use budget::{Budget, Cap, Spent};
-pub use extract::{Extracted, Extractor, IsSecret, Rules, Said, is_injected};
-pub use fact::{CONTENT_MAX, CONTEXT_MAX, Candidate, Fact, FactId, FactKind, SOURCES_MAX};
-pub use forget::Erase;
+pub use daily_budget::{DailyBudget, DailySpend, Spent};
+pub(crate) use extract::is_injected;
+pub use extract::{Extraction, Extractor, IsSecret, Rules, SourceMessage};
+pub(crate) use fact::SOURCES_MAX;
+pub use fact::{CONTENT_MAX, Fact, FactCandidate, FactId, FactKind};
+pub use forget::FactSelector;
 pub use model::ModelExtractor;
-pub use proposal::{PROPOSALS_MAX, Proposal, Refusal, RefusalReason, SUPERSEDED_MAX, Wish};
-pub(crate) use purse::{Purse, Spending};
-pub use search::{FactHit, FactQuery, threshold};
-pub use store::{FactStore, Learned, Scope};
+pub(crate) use proposal::PROPOSALS_MAX;
+pub use proposal::{Proposal, ProposedOperation, RejectedProposal, RejectionReason};
+pub use search::{FactHit, FactQuery};
+pub(crate) use spend_ledger::{SpendGuard, SpendLedger};
+pub use store::{FactStore, LearnOutcome, Scope};
 pub use update::{Update, decide};

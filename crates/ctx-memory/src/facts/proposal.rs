@@ -1,40 +1,40 @@
-//! What a model would like to be done to the facts, and what of it is done.
+//! A model's proposals for changing facts, and the checks they must pass.
 
 use std::fmt;
 
 use super::claim::{Claim, overlap, shared};
 use super::update::{Relation, relation};
-use super::{Candidate, Fact, FactId, Update};
+use super::{Fact, FactCandidate, FactId, Update};
 
-/// At most this many proposals of one answer are looked at.
-pub const PROPOSALS_MAX: usize = 50;
+/// The maximum number of proposals considered per answer.
+pub(crate) const PROPOSALS_MAX: usize = 50;
 
-/// At most so many facts are superseded by one answer: a model that is told to make an end of all
-/// that is known gets no further.
-pub const SUPERSEDED_MAX: usize = 10;
+/// The maximum number of facts that one answer may supersede. It limits the damage of a prompt
+/// injection that asks to supersede everything.
+pub(super) const SUPERSEDED_MAX: usize = 10;
 
-/// What a model would like to be done with a fact.
+/// The operation that a model proposes for a fact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wish {
-    /// It does not say: the rules decide.
+pub enum ProposedOperation {
+    /// Not specified: the rules decide.
     #[default]
-    Unsaid,
-    /// A new fact.
+    Unspecified,
+    /// Add a new fact.
     Add,
-    /// A known one in more detail.
+    /// Update a known fact with more detail.
     Update,
-    /// In the place of a known one.
+    /// Supersede a known fact.
     Supersede,
-    /// Taken away. Never done.
+    /// Delete a fact. Never done.
     Delete,
-    /// Nothing.
+    /// Do nothing.
     None,
 }
 
-impl Wish {
-    /// The wish of that name; what is no known name is [`Wish::Unsaid`].
+impl ProposedOperation {
+    /// Parses an operation; an unknown name is [`ProposedOperation::Unspecified`].
     #[must_use]
-    pub fn from_name(name: &str) -> Self {
+    pub(crate) fn from_name(name: &str) -> Self {
         let bare = name.trim().to_ascii_lowercase();
         match bare.as_str() {
             "add" | "new" | "create" => Self::Add,
@@ -42,7 +42,7 @@ impl Wish {
             "supersede" | "replace" | "contradict" | "invalidate" => Self::Supersede,
             "delete" | "remove" | "forget" | "erase" | "drop" | "clear" => Self::Delete,
             "none" | "noop" | "skip" | "ignore" | "keep" => Self::None,
-            _ => Self::Unsaid,
+            _ => Self::Unspecified,
         }
     }
 }
@@ -50,92 +50,92 @@ impl Wish {
 /// One item of a model's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
-    /// What is wished.
-    pub wish: Wish,
-    /// The fact it is wished for, as the model wrote it.
+    /// The proposed operation.
+    pub operation: ProposedOperation,
+    /// The id of the fact to change, as the model wrote it.
     pub id: Option<String>,
     /// The new fact; a deletion has none.
-    pub candidate: Option<Candidate>,
+    pub candidate: Option<FactCandidate>,
 }
 
 /// A proposal that was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// Its place in the answer.
+pub struct RejectedProposal {
+    /// Its index in the answer.
     pub at: usize,
-    /// Why.
-    pub reason: RefusalReason,
+    /// The reason.
+    pub reason: RejectionReason,
 }
 
 /// Why a proposal was not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum RefusalReason {
-    /// Facts are not deleted on the word of a model.
+pub enum RejectionReason {
+    /// A model may not delete facts.
     Deletion,
-    /// There is no fact of that id that holds.
+    /// No current fact has this id.
     UnknownId,
-    /// It is to take the place of a fact that is about something else.
+    /// The fact to be replaced is about something else.
     OtherSubject,
-    /// One answer may not ask for so much.
+    /// The answer exceeds the limit of changes.
     TooMany,
-    /// It says nothing.
+    /// It is empty.
     Empty,
-    /// Numbers, paths or names in it do not stand in what was said.
+    /// It contains numbers, paths or names that are not in the messages.
     Ungrounded,
     /// It holds what looks like a secret.
     Secret,
-    /// Its type is none of the six.
+    /// Its type is not one of the six.
     UnknownType,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RejectedProposal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reason = match self.reason {
-            RefusalReason::Deletion => "facts are not deleted on the word of a model",
-            RefusalReason::UnknownId => "no fact of that id holds",
-            RefusalReason::OtherSubject => "it would take the place of a fact about something else",
-            RefusalReason::TooMany => "one answer may not ask for so much",
-            RefusalReason::Empty => "it says nothing",
-            RefusalReason::Ungrounded => "what it names does not stand in what was said",
-            RefusalReason::Secret => "it holds what looks like a secret",
-            RefusalReason::UnknownType => "its type is none of the six",
+            RejectionReason::Deletion => "a model may not delete facts",
+            RejectionReason::UnknownId => "no current fact has this id",
+            RejectionReason::OtherSubject => "it would replace a fact about another subject",
+            RejectionReason::TooMany => "the answer has too many changes",
+            RejectionReason::Empty => "it is empty",
+            RejectionReason::Ungrounded => "it names something that is not in the messages",
+            RejectionReason::Secret => "it holds what looks like a secret",
+            RejectionReason::UnknownType => "unknown type",
         };
         write!(f, "proposal {}: {reason}", self.at + 1)
     }
 }
 
-/// What is done about a proposal: what the rules decide, and what is wished where it is the
-/// stronger and the fact it is wished for is about the same.
+/// Decides about a proposal: the rules' decision, or the proposed operation if it is stronger and
+/// the fact it names is about the same subject.
 pub(super) fn check<'a>(
     at: usize,
     proposal: &Proposal,
     decided: Option<Update>,
     known: impl Fn(FactId) -> Option<&'a Fact>,
-) -> Result<Update, Refusal> {
-    let refuse = |reason| Err(Refusal { at, reason });
+) -> Result<Update, RejectedProposal> {
+    let refuse = |reason| Err(RejectedProposal { at, reason });
     if at >= PROPOSALS_MAX {
-        return refuse(RefusalReason::TooMany);
+        return refuse(RejectionReason::TooMany);
     }
-    if proposal.wish == Wish::Delete {
-        return refuse(RefusalReason::Deletion);
+    if proposal.operation == ProposedOperation::Delete {
+        return refuse(RejectionReason::Deletion);
     }
     let (Some(candidate), Some(decided)) = (&proposal.candidate, decided) else {
-        return refuse(RefusalReason::Empty);
+        return refuse(RejectionReason::Empty);
     };
-    if proposal.wish == Wish::None {
+    if proposal.operation == ProposedOperation::None {
         return match decided {
-            // It is the model's word that nothing is to be done; there is no fact to name.
+            // The model proposes to do nothing and names no fact.
             Update::None { id } => Ok(Update::None { id }),
-            _ => refuse(RefusalReason::Empty),
+            _ => refuse(RejectionReason::Empty),
         };
     }
-    if !matches!(proposal.wish, Wish::Update | Wish::Supersede) {
+    if !matches!(proposal.operation, ProposedOperation::Update | ProposedOperation::Supersede) {
         return Ok(decided);
     }
     let id = proposal.id.as_deref().and_then(|id| uuid::Uuid::parse_str(id.trim()).ok());
     let Some(old) = id.and_then(|id| known(FactId(id))).filter(|fact| fact.is_current()) else {
-        return refuse(RefusalReason::UnknownId);
+        return refuse(RejectionReason::UnknownId);
     };
     if matches!(decided, Update::None { .. }) {
         return Ok(decided);
@@ -146,11 +146,14 @@ pub(super) fn check<'a>(
         || shared(&was.words, &is.words) >= 2
         || overlap(&was.words, &is.words) >= 0.3;
     if !same_subject {
-        return refuse(RefusalReason::OtherSubject);
+        return refuse(RejectionReason::OtherSubject);
     }
-    Ok(match (proposal.wish, stands) {
-        // What would be lost by telling it anew is superseded, and stays readable.
-        (Wish::Update, Relation::Detail | Relation::Known) => Update::Update { id: old.id },
+    Ok(match (proposal.operation, stands) {
+        // An update that would lose information supersedes instead, so that the old text stays
+        // readable.
+        (ProposedOperation::Update, Relation::Detail | Relation::Known) => {
+            Update::Update { id: old.id }
+        }
         _ => match decided {
             Update::Supersede { mut ids } => {
                 if !ids.contains(&old.id) {

@@ -1,4 +1,4 @@
-//! Which facts fit a question.
+//! Searches facts.
 
 use ctx_core::Timestamp;
 use serde::Serialize;
@@ -6,41 +6,40 @@ use serde::Serialize;
 use super::words::word_set;
 use super::{Fact, FactStore};
 
-/// A question to the facts.
+/// A search for facts.
 #[derive(Clone, Copy, Debug)]
 pub struct FactQuery<'a> {
     /// The words.
     pub text: &'a str,
-    /// Only what was said in this session; `None` asks them all.
+    /// Only facts of this session; `None` searches all sessions.
     pub session: Option<&'a str>,
-    /// What held at this time; `None` asks for what holds now.
+    /// Facts that were valid at this time; `None` means now.
     pub at: Option<Timestamp>,
-    /// At most this many facts. Default: 10.
+    /// The maximum number of facts. Default: 10.
     pub limit: usize,
 }
 
 impl<'a> FactQuery<'a> {
-    /// A question to all sessions for what holds now.
+    /// Returns a search of all sessions for current facts.
     #[must_use]
     pub fn new(text: &'a str) -> Self {
         Self { text, session: None, at: None, limit: 10 }
     }
 }
 
-/// A fact that fits a question.
+/// A search result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FactHit<'a> {
     /// The fact.
     pub fact: &'a Fact,
-    /// The part of the question's weight that it holds, 0 to 1; rare words weigh more.
+    /// The share of the query's weight that it contains, 0 to 1; rare words weigh more.
     pub score: f32,
 }
 
-/// How many words of a question a fact must hold: all of two, half of up to eight, of more 30 % but
-/// no more than six. The thresholds are those of the system that the profile `memory-context`
+/// Returns how many query words a fact must contain: all of two, half of up to eight, and 30 % of
+/// more, at most six. The thresholds are those of the system that the profile `memory-context`
 /// follows.
-#[must_use]
-pub fn threshold(words: usize) -> usize {
+fn threshold(words: usize) -> usize {
     match words {
         0..=2 => words,
         3..=8 => words.div_ceil(2),
@@ -48,16 +47,16 @@ pub fn threshold(words: usize) -> usize {
     }
 }
 
-/// Words that speak to who is asked and not of what is asked for, by their stems: no fact has to hold
-/// them.
+/// Stems of words that address the assistant rather than the subject. A fact does not have to
+/// contain them.
 const ASKING: [&str; 9] =
     ["know", "knew", "said", "say", "tell", "told", "rememb", "recal", "mention"];
 
-/// The words of a question that a fact may hold.
+/// Returns the query words that a fact may contain.
 fn asked_for(text: &str) -> Vec<String> {
     let mut words = word_set(text);
     let is_asking = |word: &String| ASKING.contains(&word.as_str());
-    // Who asks for them alone means them.
+    // A query of only such words means the words themselves.
     if !words.iter().all(is_asking) {
         words.retain(|word| !is_asking(word));
     }
@@ -65,7 +64,7 @@ fn asked_for(text: &str) -> Vec<String> {
 }
 
 impl FactStore {
-    /// The facts that fit, best first, of equals the newer one first.
+    /// Returns matching facts, best first; of equal scores, newer first.
     #[must_use]
     pub fn search(&self, query: &FactQuery<'_>) -> Vec<FactHit<'_>> {
         let words = asked_for(query.text);

@@ -1,4 +1,4 @@
-//! The facts of one agent: in memory for questions, on the disk for good.
+//! The facts of one agent: searched in memory, stored on the disk.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,60 +9,59 @@ use serde::Serialize;
 
 use super::file::{KnowledgeFile, Lock};
 use super::index::Index;
-use super::proposal::{Proposal, Refusal, RefusalReason, SUPERSEDED_MAX, check};
+use super::proposal::{Proposal, RejectedProposal, RejectionReason, SUPERSEDED_MAX, check};
 use super::update::{Reading, decide_read};
 use super::words::word_set;
-use super::{Candidate, Fact, FactId, Update};
+use super::{Fact, FactCandidate, FactId, Update};
 
-/// At most this many of the known facts are compared with a new one.
+/// The maximum number of known facts that a new one is compared with.
 const RELATED_MAX: usize = 32;
 
-/// The file is written anew when it holds so many lines more than twice the facts.
+/// The file is rewritten when it has more than twice as many lines as facts, plus this number.
 const SLACK: usize = 256;
 
-/// Facts of which sessions a new one may supersede.
+/// The sessions whose facts a new one may supersede.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of its own session: nothing said in one changes what is known in another.
+    /// Its own session: one session does not change the facts of another.
     #[default]
     Session,
-    /// Those of all sessions of the agent.
+    /// All sessions of the agent.
     Agent,
 }
 
 /// The facts of one agent.
 ///
-/// Several processes may have the same file open: changes are made under a lock and after reading
-/// what others wrote. What a changing call acknowledged is on the disk; after one that failed,
-/// nothing has changed.
+/// Several processes may open the same file: each change takes a lock and first reads what others
+/// wrote. An acknowledged change is on the disk; a failed one has changed nothing.
 #[derive(Debug)]
 pub struct FactStore {
     pub(super) file: KnowledgeFile,
     scope: Scope,
     pub(super) facts: Vec<Fact>,
-    /// What the rules read in each fact, once they had to.
+    /// The parsed form of each fact, computed on first use.
     readings: Vec<OnceLock<Reading>>,
     places: HashMap<FactId, usize>,
     index: Index,
 }
 
-/// What [`FactStore::learn`] did.
+/// The result of [`FactStore::learn`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Learned {
-    /// New facts, those that supersede others among them.
+pub struct LearnOutcome {
+    /// New facts, including those that supersede others.
     pub added: Vec<FactId>,
-    /// Facts that are told in more detail now.
+    /// Facts that now have more detail.
     pub updated: Vec<FactId>,
     /// Facts that no longer hold.
     pub superseded: Vec<FactId>,
-    /// How many candidates said nothing new.
+    /// The number of candidates that were already known.
     pub known: usize,
-    /// How many candidates said nothing at all.
+    /// The number of empty candidates.
     pub empty: usize,
 }
 
-impl Learned {
+impl LearnOutcome {
     /// Whether nothing changed.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
@@ -71,20 +70,19 @@ impl Learned {
 }
 
 impl FactStore {
-    /// Opens the facts in `path`, usually `knowledge.jsonl`. A file that is not there is made when
-    /// the first fact is learned; lines that cannot be read are passed over and
-    /// [counted](Self::damaged).
+    /// Opens the facts in `path`, usually `knowledge.jsonl`. A missing file is created when the
+    /// first fact is learned. Unreadable lines are skipped and [counted](Self::damaged).
     ///
     /// # Errors
     ///
-    /// Where the file is there and cannot be read.
+    /// If the file exists and cannot be read.
     pub fn open(path: impl Into<PathBuf>, scope: Scope) -> Result<Self> {
         let mut store = Self::of(KnowledgeFile::new(path.into()), scope);
         store.refresh()?;
         Ok(store)
     }
 
-    /// Facts without a file, for replays and tests.
+    /// Returns a store without a file, for replays and tests.
     #[must_use]
     pub fn in_memory(scope: Scope) -> Self {
         Self::of(KnowledgeFile::nowhere(), scope)
@@ -101,34 +99,34 @@ impl FactStore {
         }
     }
 
-    /// Where the facts are; empty where they are in memory alone.
+    /// The path of the file; empty for a store in memory.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// How many lines of the file could not be read. They go when it is next written anew.
+    /// The number of unreadable lines. The next rewrite removes them.
     #[must_use]
     pub fn damaged(&self) -> usize {
         self.file.damaged()
     }
 
-    /// All facts, superseded ones too, in the order in which they were learned.
+    /// All facts, including superseded ones, in the order in which they were learned.
     pub fn facts(&self) -> impl ExactSizeIterator<Item = &Fact> {
         self.facts.iter()
     }
 
-    /// A fact by its id.
+    /// Returns a fact by its id.
     #[must_use]
     pub fn get(&self, id: FactId) -> Option<&Fact> {
         self.facts.get(*self.places.get(&id)?)
     }
 
-    /// Reads what other processes have written since the last look.
+    /// Reads what other processes have written since the last call.
     ///
     /// # Errors
     ///
-    /// Where the file cannot be read. What was known before stays known.
+    /// If the file cannot be read. The known facts stay.
     pub fn refresh(&mut self) -> Result<()> {
         let news = self.file.read()?;
         if news.anew {
@@ -140,38 +138,41 @@ impl FactStore {
         Ok(())
     }
 
-    /// Learns what is new of the candidates, each by [`decide`](super::decide), and returns when it is on the disk.
+    /// Learns the new facts among the candidates, each decided by [`decide`](super::decide), and
+    /// returns when they are on the disk.
     ///
-    /// A candidate that is older than the fact it contradicts becomes a fact of the past: the
-    /// order in which transcripts are read makes no difference to what holds.
+    /// A candidate that is older than the fact it contradicts is stored as already superseded. So
+    /// the order in which transcripts are read does not matter.
     ///
     /// # Errors
     ///
-    /// Where the file cannot be locked, read or written; nothing has changed then.
-    pub fn learn(&mut self, candidates: impl IntoIterator<Item = Candidate>) -> Result<Learned> {
+    /// If the file cannot be locked, read or written; nothing has changed then.
+    pub fn learn(
+        &mut self,
+        candidates: impl IntoIterator<Item = FactCandidate>,
+    ) -> Result<LearnOutcome> {
         let lock = self.file.lock()?;
         self.learn_under(&lock, candidates)
     }
 
-    /// Waits for other processes that write, while everybody else may ask: a store that many share is
-    /// not to be locked for that long. For [`learn_under`](Self::learn_under) and
-    /// [`accept_under`](Self::accept_under).
+    /// Waits for the file lock without holding the mutex, so that other threads can search
+    /// meanwhile. For [`learn_under`](Self::learn_under) and [`accept_under`](Self::accept_under).
     ///
     /// # Errors
     ///
-    /// Where the file cannot be locked.
+    /// If the file cannot be locked.
     pub(crate) fn pen_of(shared: &Mutex<Self>) -> Result<Lock> {
         let path = shared.lock().unwrap_or_else(PoisonError::into_inner).path().to_owned();
         KnowledgeFile::new(path).lock()
     }
 
-    /// As [`learn`](Self::learn), by who may write.
+    /// Like [`learn`](Self::learn), with the lock already held.
     pub(crate) fn learn_under(
         &mut self,
         lock: &Lock,
-        candidates: impl IntoIterator<Item = Candidate>,
-    ) -> Result<Learned> {
-        let mut learned = Learned::default();
+        candidates: impl IntoIterator<Item = FactCandidate>,
+    ) -> Result<LearnOutcome> {
+        let mut learned = LearnOutcome::default();
         self.change(lock, |store, lines| {
             for candidate in candidates {
                 let Some(candidate) = candidate.bounded() else {
@@ -185,27 +186,30 @@ impl FactStore {
         Ok(learned)
     }
 
-    /// Does what a model proposes, as far as the rules allow it; see [`Refusal`] for what they do
-    /// not.
+    /// Carries out a model's proposals where the rules allow it; a [`RejectedProposal`] explains each other
+    /// one.
     ///
     /// # Errors
     ///
     /// Those of [`learn`](Self::learn).
-    pub fn accept(&mut self, proposals: Vec<Proposal>) -> Result<(Learned, Vec<Refusal>)> {
+    pub fn accept(
+        &mut self,
+        proposals: Vec<Proposal>,
+    ) -> Result<(LearnOutcome, Vec<RejectedProposal>)> {
         let lock = self.file.lock()?;
         self.accept_under(&lock, proposals)
     }
 
-    /// As [`accept`](Self::accept), by who may write.
+    /// Like [`accept`](Self::accept), with the lock already held.
     pub(crate) fn accept_under(
         &mut self,
         lock: &Lock,
         proposals: Vec<Proposal>,
-    ) -> Result<(Learned, Vec<Refusal>)> {
-        let (mut learned, mut refused) = (Learned::default(), Vec::new());
+    ) -> Result<(LearnOutcome, Vec<RejectedProposal>)> {
+        let (mut learned, mut refused) = (LearnOutcome::default(), Vec::new());
         self.change(lock, |store, lines| {
             for (at, proposal) in proposals.into_iter().enumerate() {
-                let seen = proposal.candidate.clone().and_then(Candidate::bounded);
+                let seen = proposal.candidate.clone().and_then(FactCandidate::bounded);
                 let decided = seen.as_ref().map(|candidate| store.decided(candidate));
                 let known = |id| {
                     store.get(id).filter(|fact| {
@@ -217,9 +221,9 @@ impl FactStore {
                         Update::Supersede { ids } => ids.len(),
                         _ => 0,
                     };
-                    let reason = RefusalReason::TooMany;
+                    let reason = RejectionReason::TooMany;
                     let fits = more == 0 || learned.superseded.len() + more <= SUPERSEDED_MAX;
-                    if fits { Ok(update) } else { Err(Refusal { at, reason }) }
+                    if fits { Ok(update) } else { Err(RejectedProposal { at, reason }) }
                 });
                 match checked {
                     Ok(update) => {
@@ -234,8 +238,7 @@ impl FactStore {
         Ok((learned, refused))
     }
 
-    /// Makes changes in memory, then on the disk; where the disk refuses, memory is read from it
-    /// again.
+    /// Changes memory, then the disk. If the write fails, memory is read from the disk again.
     fn change(&mut self, lock: &Lock, make: impl FnOnce(&mut Self, &mut Vec<Fact>)) -> Result<()> {
         self.refresh()?;
         let mut lines = Vec::new();
@@ -253,17 +256,17 @@ impl FactStore {
         Ok(())
     }
 
-    /// Writes the file anew where most of its lines are of the past.
+    /// Rewrites the file if most of its lines are outdated.
     fn tidy(&mut self, lock: &Lock) {
         if self.file.lines() > self.facts.len() * 2 + SLACK {
             self.file.sweep(lock);
-            // What cannot be written shorter stays long; every fact is on the disk.
+            // If the rewrite fails, the file stays long; every fact is on the disk.
             let _ = self.file.rewrite(lock, self.facts.iter(), |_| true);
         }
     }
 
-    /// What the rules make of a candidate, by the facts that are most like it.
-    fn decided(&self, candidate: &Candidate) -> Update {
+    /// Decides about a candidate by comparing it with the most similar facts.
+    fn decided(&self, candidate: &FactCandidate) -> Update {
         let mut related = self.index.related(&word_set(&candidate.content));
         related.retain(|m| {
             self.facts
@@ -279,16 +282,16 @@ impl FactStore {
         decide_read(read, candidate)
     }
 
-    fn in_scope(&self, fact: &Fact, candidate: &Candidate) -> bool {
+    fn in_scope(&self, fact: &Fact, candidate: &FactCandidate) -> bool {
         self.scope == Scope::Agent || fact.session_id == candidate.session_id
     }
 
     fn apply(
         &mut self,
-        candidate: Candidate,
+        candidate: FactCandidate,
         update: Update,
         lines: &mut Vec<Fact>,
-        learned: &mut Learned,
+        learned: &mut LearnOutcome,
     ) {
         let mut fact = candidate.into_fact();
         if self.places.contains_key(&fact.id) || word_set(&fact.content).is_empty() {
@@ -312,7 +315,8 @@ impl FactStore {
                 for id in ids {
                     let Some(old) = self.get(id) else { continue };
                     if old.valid_from > fact.valid_from {
-                        // Said before what it contradicts: of the past already.
+                        // The candidate is older than what it contradicts, so it is already
+                        // superseded.
                         if fact.valid_to.is_none_or(|end| old.valid_from < end) {
                             fact.valid_to = Some(old.valid_from);
                             fact.superseded_by = Some(id);
@@ -371,7 +375,7 @@ impl FactStore {
     }
 }
 
-/// What a fact is found by.
+/// Returns the text under which a fact is indexed.
 fn indexed(fact: &Fact) -> String {
     format!("{} {}", fact.content, fact.context)
 }

@@ -1,34 +1,34 @@
-//! What a new fact does to those that are known.
+//! Decides what a new fact does to the known ones.
 
 use super::claim::{Claim, are_rivals, is_within, overlap, plain, shared};
-use super::{Candidate, Fact, FactId, FactKind};
+use super::{Fact, FactCandidate, FactId, FactKind};
 
-/// What becomes of a candidate.
+/// What happens to a candidate.
 ///
-/// There is no deletion: a model that is wrong, or was told to, would empty the memory. What is no
-/// longer true is superseded, and stays readable as what was true.
+/// Deletion does not exist: a model that errs or follows injected instructions could empty the memory.
+/// An outdated fact is superseded, and stays readable as what held then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// Nothing like it is known.
+    /// Nothing similar is known.
     Add,
-    /// It tells this fact in more detail, and is told in its place.
+    /// It repeats this fact in more detail, and replaces its text.
     Update {
-        /// The fact that is told better.
+        /// The fact to update.
         id: FactId,
     },
-    /// It contradicts these, and holds from now on.
+    /// It contradicts these facts, and holds from now on.
     Supersede {
         /// The facts that no longer hold.
         ids: Vec<FactId>,
     },
-    /// It is known.
+    /// It is already known.
     None {
-        /// The fact that says so.
+        /// The fact that states it.
         id: FactId,
     },
 }
 
-/// How a candidate stands to one fact.
+/// How a candidate relates to one fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
     /// The same, or less.
@@ -37,16 +37,19 @@ pub(super) enum Relation {
     Detail,
     /// The same subject, another value.
     Contradiction,
-    /// Something else.
+    /// Another subject.
     Unrelated,
 }
 
-/// What a candidate does to facts that hold. Pure, by rules alone: the same subject with another
-/// value supersedes, more detail updates, what says nothing new is known.
+/// Decides what a candidate does to current facts. A pure function, by rules alone: the same
+/// subject with another value supersedes, more detail updates, and a repetition is known.
 ///
-/// Only facts that [hold](Fact::is_current) are looked at, whatever is given.
+/// Facts that are not [current](Fact::is_current) are ignored.
 #[must_use]
-pub fn decide<'a>(existing: impl IntoIterator<Item = &'a Fact>, candidate: &Candidate) -> Update {
+pub fn decide<'a>(
+    existing: impl IntoIterator<Item = &'a Fact>,
+    candidate: &FactCandidate,
+) -> Update {
     let read: Vec<(&Fact, Reading)> = existing
         .into_iter()
         .filter(|fact| fact.is_current())
@@ -55,7 +58,7 @@ pub fn decide<'a>(existing: impl IntoIterator<Item = &'a Fact>, candidate: &Cand
     decide_read(read.iter().map(|(fact, reading)| (*fact, reading)), candidate)
 }
 
-/// A text as it is compared. Made once for each fact that is compared with many.
+/// The parsed form of a text. Computed once per fact that is compared often.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reading {
     plain: String,
@@ -68,10 +71,10 @@ impl Reading {
     }
 }
 
-/// [`decide`] over facts that were read before.
+/// Like [`decide`], for facts that are already parsed.
 pub(super) fn decide_read<'a>(
     existing: impl Iterator<Item = (&'a Fact, &'a Reading)>,
-    candidate: &Candidate,
+    candidate: &FactCandidate,
 ) -> Update {
     let new = Reading::of(&candidate.content);
     let (mut known, mut detail, mut contradicted) = (None, None, Vec::new());
@@ -86,7 +89,7 @@ pub(super) fn decide_read<'a>(
             Relation::Unrelated => {}
         }
     }
-    // A contradiction weighs most: what is kept beside it would be wrong.
+    // A contradiction takes precedence: the contradicted fact would be wrong.
     if !contradicted.is_empty() {
         return Update::Supersede { ids: contradicted };
     }
@@ -97,7 +100,7 @@ pub(super) fn decide_read<'a>(
     }
 }
 
-/// How a candidate stands to a fact.
+/// Returns how a candidate relates to a fact.
 pub(super) fn relation(
     old_kind: FactKind,
     old: &Claim,
@@ -105,7 +108,7 @@ pub(super) fn relation(
     new: &Claim,
 ) -> Relation {
     use FactKind::{Architecture, Config, Decision, Implementation, Issue, TaskState};
-    // Progress and trouble are told of in turn, and so are choices and settings.
+    // States of work and issues are comparable, and so are choices and settings.
     let comparable = old_kind == new_kind
         || matches!((old_kind, new_kind), (Issue | TaskState, Issue | TaskState | Implementation))
         || matches!(
@@ -125,7 +128,7 @@ pub(super) fn relation(
     if old.is_denied != new.is_denied || old.state != new.state {
         return Relation::Unrelated;
     }
-    // One word is too little to go by, unless it is what both choose.
+    // One word is too little to compare, unless both choose it.
     let same_choice =
         matches!((&old.choice, &new.choice), (Some(a), Some(b)) if a.chosen == b.chosen);
     let enough = |claim: &Claim| claim.words.len() >= 2 || same_choice && !claim.words.is_empty();
@@ -170,12 +173,17 @@ fn slots_differ(old: &Claim, new: &Claim) -> bool {
     same && !is_within(&was.value, &is.value)
         && !is_within(&is.value, &was.value)
         && old.is_denied == new.is_denied
-        // A number has another number for its value, and a name another name.
+        // A number is replaced by a number, and a name by a name.
         && has_number(&was.value) == has_number(&is.value)
 }
 
 fn has_number(words: &[String]) -> bool {
-    words.iter().any(|word| word.contains(|c: char| c.is_ascii_digit()))
+    let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+    match words {
+        // "v20"; in a path "v2" is a name.
+        [only] => is_number(only.strip_prefix('v').unwrap_or(only)),
+        _ => words.iter().any(|word| is_number(word)),
+    }
 }
 
 /// "Use PostgreSQL for storage", "use SQLite instead of PostgreSQL".
@@ -206,8 +214,8 @@ mod tests {
 
     use super::*;
 
-    fn candidate(kind: FactKind, content: &str) -> Candidate {
-        Candidate {
+    fn candidate(kind: FactKind, content: &str) -> FactCandidate {
+        FactCandidate {
             kind,
             content: content.into(),
             context: String::new(),
@@ -237,6 +245,9 @@ mod tests {
             (Config, "LOG_LEVEL=debug", "LOG_LEVEL=info", "supersede"),
             (Config, "服务端口是3000", "服务端口改为8080", "supersede"),
             (Config, "Server port is 3000", "Database port is 5432", "add"),
+            (Config, "The Node version is set to 18", "The Node version is set to 20", "supersede"),
+            (Config, "The Node version is 18", "The Node version is v20", "supersede"),
+            (Config, "Node 1 is down", "Node 2 is up", "add"),
             (Config, "The API runs on port 3000", "The API runs on port 8080", "supersede"),
             (Decision, "Use PostgreSQL", "Use MySQL instead of PostgreSQL", "supersede"),
             (Decision, "Use PostgreSQL for storage", "Use SQLite for storage", "supersede"),
@@ -244,6 +255,7 @@ mod tests {
             (Decision, "Use PostgreSQL", "Use Redis for caching", "add"),
             (Decision, "Use PostgreSQL for production", "Use SQLite for tests", "add"),
             (Decision, "Use PostgreSQL", "Use PostgreSQL for user accounts", "update"),
+            (Decision, "Use PostgreSQL as the database", "Use postgresql as database", "none"),
             (Decision, "Use Redis for sessions", "Do not use Redis for sessions", "supersede"),
             (Decision, "使用 MySQL", "使用 PostgreSQL 而不是 MySQL", "supersede"),
             (Decision, "Use npm", "Migrated from npm to pnpm", "supersede"),
@@ -261,6 +273,12 @@ mod tests {
                 Implementation,
                 "Webhook endpoint is /api/hook",
                 "Webhook endpoint is /api/stripe/webhook",
+                "supersede",
+            ),
+            (
+                Implementation,
+                "Webhook endpoint is /api/stripe/webhook",
+                "Webhook endpoint is /v2/webhooks/stripe",
                 "supersede",
             ),
             (

@@ -1,37 +1,14 @@
-//! The words of a text, as facts are compared and found by.
+//! The words by which facts are compared and indexed.
 
+use ctx_text::WordList;
 use std::borrow::Cow;
 
-use crate::text::{TermKind, Terms};
+use ctx_text::{TermKind, Terms};
 
-/// Chinese words that only hold a sentence together: a run of characters is split at them.
-const CJK_STOP: &[&str] = &[
-    "为什么",
-    "什么",
-    "怎么",
-    "哪个",
-    "哪些",
-    "多少",
-    "我们",
-    "你们",
-    "他们",
-    "这个",
-    "那个",
-    "的",
-    "了",
-    "吗",
-    "呢",
-    "吧",
-    "是",
-    "在",
-    "和",
-    "把",
-    "被",
-    "我",
-    "你",
-];
+/// Chinese function words: a run of characters is split at them.
+static CJK_STOP: WordList = WordList::new("stop_anywhere");
 
-/// The [terms](crate::text) of a text that say what it is about, each once, sorted.
+/// Returns the content [terms](ctx_text) of a text, deduplicated and sorted.
 pub(crate) fn word_set(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     Terms::default().each(&without_cjk_stops(text), |term| {
@@ -47,7 +24,7 @@ pub(crate) fn word_set(text: &str) -> Vec<String> {
 fn without_cjk_stops(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     if !text.is_ascii() {
-        for stop in CJK_STOP {
+        for stop in CJK_STOP.iter() {
             if text.contains(stop) {
                 text = Cow::Owned(text.replace(stop, " "));
             }

@@ -1,4 +1,4 @@
-//! What of a segment is in the index.
+//! The indexed fields of a segment.
 
 use ctx_core::Result;
 use tantivy::TantivyDocument;
@@ -7,14 +7,14 @@ use tantivy::schema::{Field, IndexRecordOption, NumericOptions, Schema, TextFiel
 use tantivy::tokenizer::{PreTokenizedString, Token};
 
 use crate::lexical::pieces;
-use crate::text::{TermKind, Terms};
+use ctx_text::{TermKind, Terms};
 
 /// The name of the column with the key of each document's segment.
 pub(super) const KEY: &str = "key";
 /// The name of the column with the length of each document.
 pub(super) const LENGTH: &str = "length";
 
-/// The fields of a document, and the schema that they make.
+/// The fields of a document, and their schema.
 #[derive(Clone, Debug)]
 pub(super) struct Fields {
     pub(super) schema: Schema,
@@ -27,7 +27,7 @@ impl Default for Fields {
     fn default() -> Self {
         let mut schema = Schema::builder();
         let indexing = TextFieldIndexing::default()
-            // Terms come made: this one is never asked.
+            // Terms are pre-tokenised, so this tokeniser is never called.
             .set_tokenizer("raw")
             .set_fieldnorms(false)
             .set_index_option(IndexRecordOption::WithFreqs);
@@ -48,7 +48,8 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// The pieces of a segment, as far as `each` takes them: `head` goes before each, as in [`crate::lexical::Delta::add`].
+    /// Passes the pieces of a segment to `each`, up to its first error. `head` is put before each
+    /// piece, as in [`crate::lexical::Delta::add`].
     pub(crate) fn each(
         scanner: &mut Terms,
         key: u64,
@@ -61,7 +62,7 @@ impl Piece {
             for part in [head, piece] {
                 scanner.each(part, |term| {
                     length += u64::from(term.kind != TermKind::Whole);
-                    // Where it stands is not kept.
+                    // Positions are not stored.
                     let text = term.text.to_owned();
                     tokens.push(Token { text, position: 0, ..Token::default() });
                 });

@@ -1,4 +1,4 @@
-//! The folder with the index.
+//! The folder of the index.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -9,45 +9,44 @@ use tantivy::indexer::IndexWriterOptions;
 use tantivy::{Index, IndexReader, IndexWriter, ReloadPolicy, TantivyDocument};
 
 use super::document::{Fields, Piece};
-use super::{Snapshot, failed, place};
+use super::{Snapshot, failed, index_folder};
 use crate::disk;
 
-/// Goes up when the terms of a text become others. It is written with each commit.
+/// Increased when the terms of a text change. It is written with each commit.
 const VERSION: &str = "ctx-memory 1";
 
-/// What tantivy collects in memory before it writes, in bytes: for a batch, and for a whole store.
+/// The memory budget of tantivy's writer in bytes: for a small batch, and for a whole store.
 const SMALL_BUDGET: usize = 16 << 20;
 const LARGE_BUDGET: usize = 128 << 20;
 
-/// An index in a folder. Nothing of it is locked except while it is written.
+/// An index in a folder. It is locked only while it is written.
 pub(crate) struct DiskIndex {
     folder: PathBuf,
     index: Index,
     fields: Fields,
 }
 
-/// What became of a batch.
+/// The result of writing a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum WriteOutcome {
     /// It is on disk.
     Committed,
-    /// Another process is writing: it is not.
+    /// Not written: another process is writing.
     Busy,
-    /// Another process wrote since the snapshot was taken, perhaps the same: it is not.
+    /// Not written: the index has changed since the snapshot was taken.
     Stale,
 }
 
 impl DiskIndex {
-    /// Opens the index in `folder`, or makes an empty one where there is none. Every byte of it is
-    /// checked.
+    /// Opens the index in `folder`, or creates an empty one. Verifies the checksum of every file.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Corrupt`] where it is damaged, of another version or not an index of ours;
-    /// [`ErrorKind::Io`] where the folder cannot be made or read.
+    /// [`ErrorKind::Corrupt`] if it is damaged, of another version or not an index of ctx;
+    /// [`ErrorKind::Io`] if the folder cannot be created or read.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         disk::create_private_dir(folder)?;
-        // tantivy trusts what it reads; what is not as it should be can make it panic.
+        // tantivy trusts what it reads; invalid data can make it panic.
         let opened = catch_unwind(AssertUnwindSafe(|| Self::open_checked(folder)));
         opened
             .unwrap_or_else(|_| Err(corrupt("it cannot be read")))
@@ -68,7 +67,7 @@ impl DiskIndex {
         let meta = index.load_metas().map_err(opening)?;
         let is_ours = meta.segments.is_empty() || meta.payload.as_deref() == Some(VERSION);
         if !is_ours || index.schema() != fields.schema {
-            return Err(corrupt("it is of another version"));
+            return Err(corrupt("it has another version"));
         }
         if !index.validate_checksum().map_err(opening)?.is_empty() {
             return Err(corrupt("its checksums are wrong"));
@@ -80,9 +79,9 @@ impl DiskIndex {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] where the index cannot be deleted or made.
+    /// [`ErrorKind::Io`] if the index cannot be deleted or created.
     pub(crate) fn create(folder: &Path) -> Result<Self> {
-        place::clear(folder)?;
+        index_folder::clear(folder)?;
         Self::open(folder)
     }
 
@@ -91,10 +90,10 @@ impl DiskIndex {
         self.folder.join("meta.json").is_file()
     }
 
-    /// What is committed. `row_of` gives the row of the segment with a key.
+    /// Returns what is committed. `row_of` maps a segment's key to its row.
     pub(crate) fn snapshot(&self, row_of: impl Fn(u64) -> Option<u32>) -> Result<Snapshot> {
         let read = || {
-            // Asked first: what is written in between makes the next write look once more.
+            // Read first: a commit in between makes the next write check again.
             let version = self.version()?;
             let reader: IndexReader = self
                 .index
@@ -109,22 +108,22 @@ impl DiskIndex {
             .map_err(|error| in_folder(error, &self.folder))
     }
 
-    /// Commits pieces that the last snapshot, whose version is `seen`, does not have. `fill` gets the
-    /// sink to put them into, and stops at its first error. Where there is an error, nothing of it
-    /// is in the index.
+    /// Commits pieces that are missing from the last snapshot, whose version is `seen`. `fill`
+    /// passes them to the sink and stops at its first error. After an error, none of them is in the
+    /// index.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] where the disk is full or the folder is gone.
+    /// [`ErrorKind::Io`] if the disk is full or the folder is missing.
     pub(crate) fn write(
         &self,
         size: Batch,
         seen: u64,
         fill: impl FnOnce(&mut dyn FnMut(Piece) -> Result<()>) -> Result<()>,
-    ) -> Result<Written> {
+    ) -> Result<WriteOutcome> {
         match self.try_write(size, seen, fill) {
             Ok(written) => Ok(written),
-            Err(error) if error.kind() == ErrorKind::Locked => Ok(Written::Busy),
+            Err(error) if error.kind() == ErrorKind::Locked => Ok(WriteOutcome::Busy),
             Err(error) => Err(in_folder(error, &self.folder)),
         }
     }
@@ -134,7 +133,7 @@ impl DiskIndex {
         size: Batch,
         seen: u64,
         fill: impl FnOnce(&mut dyn FnMut(Piece) -> Result<()>) -> Result<()>,
-    ) -> Result<Written> {
+    ) -> Result<WriteOutcome> {
         let writing = |error| failed("writing", error);
         let options = IndexWriterOptions::builder()
             .num_worker_threads(1)
@@ -147,7 +146,7 @@ impl DiskIndex {
         let mut writer: IndexWriter<TantivyDocument> =
             self.index.writer_with_options(options).map_err(writing)?;
         if self.version()? != seen {
-            return Ok(Written::Stale);
+            return Ok(WriteOutcome::Stale);
         }
         fill(&mut |piece| {
             writer.add_document(piece.document(&self.fields)).map_err(writing)?;
@@ -157,21 +156,21 @@ impl DiskIndex {
         commit.set_payload(VERSION);
         commit.commit().map_err(writing)?;
         writer.wait_merging_threads().map_err(writing)?;
-        Ok(Written::Committed)
+        Ok(WriteOutcome::Committed)
     }
 
-    /// What tells one commit from the next.
+    /// Identifies a commit.
     pub(crate) fn version(&self) -> Result<u64> {
         Ok(self.index.load_metas().map_err(|error| failed("reading", error))?.opstamp)
     }
 }
 
-/// How much is going to be written.
+/// The size of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Batch {
-    /// What was said since the last commit.
+    /// Segments since the last commit.
     Small,
-    /// Much of a store.
+    /// A large part of a store.
     Large,
 }
 

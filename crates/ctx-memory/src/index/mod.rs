@@ -1,21 +1,21 @@
-//! The lexical index on disk: pieces as documents of tantivy, scored by [`crate::lexical`].
+//! The lexical index on disk: pieces are tantivy documents, scored by [`crate::lexical`].
 //!
-//! tantivy keeps the postings; what a posting is worth is decided elsewhere. A document has the
-//! terms of a piece, without their places, and two numbers: the key of its segment and its length,
-//! both exact (tantivy's own lengths are rounded). Texts are not stored.
+//! tantivy stores the postings; scoring happens elsewhere. A document has the terms of a piece,
+//! without positions, and two numbers: the key of its segment and its length, both exact (tantivy's
+//! own lengths are rounded). Texts are not stored.
 //!
-//! The index is derived from the archive. One that is of another version or damaged is reported as
-//! [`ErrorKind::Corrupt`](ctx_core::ErrorKind::Corrupt), and whoever owns it makes it anew.
+//! The index is derived from the archive. An index that is damaged or of another version is
+//! reported as [`ErrorKind::Corrupt`](ctx_core::ErrorKind::Corrupt), and its owner rebuilds it.
 
 mod document;
 mod folder;
-pub(crate) mod place;
+pub(crate) mod index_folder;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use document::Piece;
-pub(crate) use folder::{Batch, DiskIndex, Written};
+pub(crate) use folder::{Batch, DiskIndex, WriteOutcome};
 pub(crate) use snapshot::Snapshot;
 
 use ctx_core::{Error, ErrorKind};
@@ -24,13 +24,13 @@ use tantivy::directory::error::LockError;
 
 use crate::SegmentId;
 
-/// What a segment is known by in the index: the first half of its id. Two segments that share it
-/// would be found in each other's place, which takes 2^32 segments to happen.
+/// Returns a segment's key in the index: the first half of its id. Two segments with the same key
+/// would be mistaken for each other; that takes about 2^32 segments.
 pub(crate) fn key_of(id: SegmentId) -> u64 {
     id.0.as_u64_pair().0
 }
 
-/// What tantivy says, as an error of ours.
+/// Converts an error of tantivy.
 fn failed(doing: &'static str, error: TantivyError) -> Error {
     let kind = match &error {
         TantivyError::LockFailure(LockError::LockBusy, _) => ErrorKind::Locked,
@@ -40,10 +40,10 @@ fn failed(doing: &'static str, error: TantivyError) -> Error {
         _ => ErrorKind::Corrupt,
     };
     let hint = match kind {
-        ErrorKind::Locked => "another process writes it; what is new is found meanwhile",
+        ErrorKind::Locked => "another process is writing it; new messages are found meanwhile",
         _ => {
-            "nothing that was archived is lost: the index is made anew from the archive; see whether \
-             the disk is full, and who owns the folder"
+            "the archive is not affected, and the index is rebuilt from it; check whether \
+             the disk is full, and the owner of the folder"
         }
     };
     Error::new(kind, format!("the lexical index: {doing} failed")).source(error).hint(hint)

@@ -1,4 +1,4 @@
-//! The index as it was after a commit.
+//! The index as of a commit.
 
 use std::io;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use super::document::{KEY, LENGTH};
 use super::failed;
 use crate::lexical::{Corpus, Posting, Postings};
 
-/// No segment of the archive: its documents are passed over.
+/// A document whose segment has left the archive; it is skipped.
 const GONE: u32 = u32::MAX;
 
-/// What can be searched of an index on disk. It stays as it is, whatever is written since, and even
-/// if the index is deleted: its files stay mapped.
+/// The searchable state of an index on disk. Later writes do not change it, and it survives the
+/// deletion of the index, because its files stay mapped.
 pub(crate) struct Snapshot {
-    parts: Vec<Part>,
+    parts: Vec<IndexSegment>,
     terms: Field,
-    /// By piece: the key of its segment, its row, and how many words it has.
+    /// By piece: the key of its segment, its row, and its number of words.
     keys: Vec<u64>,
     owners: Vec<u32>,
     lengths: Vec<u16>,
@@ -31,14 +31,14 @@ pub(crate) struct Snapshot {
     damaged: AtomicBool,
 }
 
-/// A part of the index that tantivy wrote at once.
-struct Part {
+/// A tantivy segment.
+struct IndexSegment {
     index: Arc<InvertedIndexReader>,
     first_piece: u32,
 }
 
 impl Snapshot {
-    /// Reads what a search needs at hand. `row_of` gives the row of the segment with a key.
+    /// Reads what a search needs in memory. `row_of` maps a segment's key to its row.
     pub(super) fn read(
         searcher: &Searcher,
         terms: Field,
@@ -48,7 +48,7 @@ impl Snapshot {
         let (mut keys, mut lengths, mut parts) = (Vec::new(), Vec::new(), Vec::new());
         for reader in searcher.segment_readers() {
             let reading = |error| failed("reading", error);
-            parts.push(Part {
+            parts.push(IndexSegment {
                 index: reader.inverted_index(terms).map_err(reading)?,
                 first_piece: keys.len() as u32,
             });
@@ -74,27 +74,27 @@ impl Snapshot {
         Ok(Self { parts, terms, keys, owners, lengths, words, version, damaged })
     }
 
-    /// Which commit it is of; for [`super::DiskIndex::write`].
+    /// Identifies the commit; for [`super::DiskIndex::write`].
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
 
-    /// The keys of the segments that are in it.
+    /// The keys of the segments it contains.
     pub(crate) fn keys(&self) -> HashSet<u64> {
         self.keys.iter().copied().collect()
     }
 
-    /// How many pieces it has, and how many of them are of no segment of the archive any more.
+    /// The number of pieces, and how many of them belong to no segment of the archive any more.
     pub(crate) fn pieces(&self) -> (usize, usize) {
         (self.owners.len(), self.owners.iter().filter(|owner| **owner == GONE).count())
     }
 
-    /// Whether something could not be read.
+    /// Whether a read failed.
     pub(crate) fn is_damaged(&self) -> bool {
         self.damaged.load(Ordering::Relaxed)
     }
 
-    /// What was read, or nothing and a note for [`Self::is_damaged`].
+    /// Returns what was read, or `None` and sets [`Self::is_damaged`].
     fn or_damaged<T>(&self, read: io::Result<Option<T>>) -> Option<T> {
         read.unwrap_or_else(|_| {
             self.damaged.store(true, Ordering::Relaxed);
@@ -102,7 +102,7 @@ impl Snapshot {
         })
     }
 
-    fn postings(&self, part: &Part, term: &Term) -> Option<BlockSegmentPostings> {
+    fn postings(&self, part: &IndexSegment, term: &Term) -> Option<BlockSegmentPostings> {
         self.or_damaged(part.index.read_block_postings(term, IndexRecordOption::WithFreqs))
     }
 }
@@ -114,7 +114,7 @@ impl Postings for Snapshot {
 
     fn frequency(&self, term: &str) -> u64 {
         let term = Term::from_field_text(self.terms, term);
-        let of = |part: &Part| self.or_damaged(part.index.get_term_info(&term));
+        let of = |part: &IndexSegment| self.or_damaged(part.index.get_term_info(&term));
         self.parts.iter().filter_map(of).map(|info| u64::from(info.doc_freq)).sum()
     }
 

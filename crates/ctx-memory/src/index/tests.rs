@@ -5,12 +5,12 @@ use ctx_core::ErrorKind;
 
 use super::*;
 use crate::lexical::{Bm25, Delta, Postings, QueryTerm, score};
-use crate::text::Terms;
+use ctx_text::Terms;
 
 const TEXTS: [&str; 4] =
     ["cat dog", "dog dog bird fish", "bird: src/main.rs", "the dog sleeps in the garden"];
 
-fn write(index: &DiskIndex, seen: u64, rows: std::ops::Range<usize>) -> Written {
+fn write(index: &DiskIndex, seen: u64, rows: std::ops::Range<usize>) -> WriteOutcome {
     let mut scanner = Terms::default();
     let written = index.write(Batch::Small, seen, |sink| {
         for row in rows {
@@ -50,10 +50,10 @@ fn a_segment_has_the_same_score_on_disk_as_in_memory() {
     let expected = scores(&[&in_memory(0..4)]);
     assert!(expected.iter().all(|score| *score > 0.0));
     assert_eq!(scores(&[&snapshot(&index), &in_memory(0..4)]), expected);
-    assert_eq!(write(&index, snapshot(&index).version(), 0..2), Written::Committed);
+    assert_eq!(write(&index, snapshot(&index).version(), 0..2), WriteOutcome::Committed);
     assert_eq!(scores(&[&snapshot(&index), &in_memory(2..4)]), expected);
-    // In a second part, and read again.
-    assert_eq!(write(&index, snapshot(&index).version(), 2..4), Written::Committed);
+    // In a second tantivy segment, after opening again.
+    assert_eq!(write(&index, snapshot(&index).version(), 2..4), WriteOutcome::Committed);
     assert_eq!(scores(&[&snapshot(&index)]), expected);
     let again = DiskIndex::open(folder.path()).unwrap();
     assert_eq!(scores(&[&snapshot(&again)]), expected);
@@ -94,13 +94,13 @@ fn two_that_write_at_once_write_nothing_twice() {
     let two = DiskIndex::open(folder.path()).unwrap();
     let (seen_by_one, seen_by_two) = (snapshot(&one).version(), snapshot(&two).version());
     let busy = one.write(Batch::Small, seen_by_one, |_| {
-        assert_eq!(write(&two, seen_by_two, 0..2), Written::Busy);
+        assert_eq!(write(&two, seen_by_two, 0..2), WriteOutcome::Busy);
         Ok(())
     });
-    assert_eq!(busy.unwrap(), Written::Committed);
-    assert_eq!(write(&one, seen_by_one, 2..4), Written::Committed);
-    assert_eq!(write(&two, seen_by_two, 0..2), Written::Stale);
-    assert_eq!(write(&two, snapshot(&two).version(), 0..2), Written::Committed);
+    assert_eq!(busy.unwrap(), WriteOutcome::Committed);
+    assert_eq!(write(&one, seen_by_one, 2..4), WriteOutcome::Committed);
+    assert_eq!(write(&two, seen_by_two, 0..2), WriteOutcome::Stale);
+    assert_eq!(write(&two, snapshot(&two).version(), 0..2), WriteOutcome::Committed);
     assert_eq!(snapshot(&one).pieces(), (4, 0));
 }
 
@@ -115,7 +115,7 @@ fn what_fails_half_way_is_not_in_the_index() {
     });
     assert_eq!(failed.unwrap_err().kind(), ErrorKind::Cancelled);
     assert_eq!(snapshot(&index).pieces(), (0, 0));
-    assert_eq!(write(&index, snapshot(&index).version(), 0..4), Written::Committed);
+    assert_eq!(write(&index, snapshot(&index).version(), 0..4), WriteOutcome::Committed);
 }
 
 #[test]

@@ -1,41 +1,42 @@
-//! What leaves the window goes to the archive.
+//! Archives what leaves the window.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ctx_core::{ContextView, Layer, MemoryStore, Prepared, Result, TurnContext};
 
-use super::leaving::Leaving;
-use super::said::Warnings;
+use super::departed::DepartedMessages;
 use super::views::Views;
+use super::warnings::Warnings;
 
-/// Hands every message that the model no longer sees in full to the memory: those that any layer
-/// left out, and those that were shortened.
+/// Passes every message that the model no longer sees in full to the memory: messages dropped by
+/// any layer, and truncated ones.
 ///
 /// # Notes
 ///
-/// It runs behind all layers. What the view itself leaves out afterwards, so that the request fits,
-/// is archived with the next request. The memory takes messages in at once and writes them later: a
-/// request waits for no disk. A memory that fails is told of by a warning, and no request with it.
+/// It runs after all layers. What the view itself drops afterwards, so that the request fits, is
+/// archived with the next request. The memory accepts messages at once and writes them later, so a
+/// request does not wait for the disk. If the memory fails, a warning is reported and the request
+/// continues.
 ///
 /// # Default
 ///
 /// Off, with `agents.defaults.memoryContext.enabled`.
 pub struct Archive {
     memory: Arc<dyn MemoryStore>,
-    state: Mutex<State>,
+    state: Mutex<ArchiveState>,
 }
 
 #[derive(Default)]
-struct State {
-    views: Views<Leaving>,
+struct ArchiveState {
+    views: Views<DepartedMessages>,
     warnings: Warnings,
 }
 
 impl Archive {
     /// The layer's name in manifests.
-    pub const ID: &'static str = "memory-archive";
+    pub(crate) const ID: &'static str = "memory-archive";
 
-    /// A layer that archives into `memory`.
+    /// Returns a layer that archives into `memory`.
     #[must_use]
     pub fn new(memory: Arc<dyn MemoryStore>) -> Self {
         Self { memory, state: Mutex::default() }
@@ -49,15 +50,15 @@ impl Layer for Archive {
 
     fn apply(&self, view: &mut ContextView, _: Option<Prepared>, _: &TurnContext) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { views, warnings } = &mut *state;
+        let ArchiveState { views, warnings } = &mut *state;
         let leaving = views.of(view);
-        let entries = leaving.since(view);
+        let entries = leaving.take_new(view);
         if entries.is_empty() {
             return Ok(());
         }
         if let Err(error) = self.memory.archive(&entries) {
-            leaving.again();
-            warnings.push(format!("what left the window was not archived: {error}"));
+            leaving.reset();
+            warnings.push(format!("messages that left the window were not archived: {error}"));
         }
         Ok(())
     }

@@ -1,16 +1,16 @@
-//! The two layers: what is recalled and trimmed, and what is archived.
+//! The two layers: one recalls and trims, one archives.
 
 mod archive;
-mod leaving;
+mod departed;
 mod recall;
-mod said;
-mod shown;
+mod recalled_blocks;
 mod trim;
 mod views;
+mod warnings;
 
 pub use archive::Archive;
-pub use leaving::Leaving;
+pub use departed::DepartedMessages;
 pub use recall::Recall;
 pub(crate) use recall::newest_user;
-pub(crate) use said::Warnings;
 pub(crate) use views::Views;
+pub(crate) use warnings::Warnings;

@@ -1,4 +1,4 @@
-//! Smart trim, and the block of what was recalled.
+//! Smart trim and the recall block.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,29 +7,30 @@ use ctx_core::{
     RecallRequest, Recollection, Result, Role, Tokens, TurnContext,
 };
 
-use super::said::Warnings;
-use super::shown::{Anchor, Shown, ShownBlock};
+use super::recalled_blocks::{Anchor, RecalledBlock, RecalledBlocks};
 use super::trim::Trimmed;
 use super::views::Views;
-use crate::recall::{Block, build, query_of};
+use super::warnings::Warnings;
+use crate::recall::{RecallBlock, build_recall_block, query_of};
 use crate::{Config, Placement};
 
-/// Earlier blocks stay while all blocks together are not larger than this many of the largest:
-/// taking one out breaks the provider's cached prefix from there on.
+/// Earlier blocks stay until all blocks together exceed this many times the largest block: removing
+/// one breaks the provider's cached prefix from there on.
 const BLOCKS_KEPT: u32 = 4;
 
-/// So many messages are read in a turn that trims nothing, for one that will.
+/// The number of messages indexed in a turn that does not trim, to prepare for a trim.
 const READ_A_TURN: usize = 16;
 
-/// Trims what matters least to what is being asked when the window is nearly full, and brings back
-/// what matters from memory: one user message, made anew when the user says something new.
+/// Trims the messages least relevant to the current question when the window is nearly full, and
+/// recalls relevant messages from memory. The recalled block is one user message, rebuilt for each
+/// new user message.
 ///
 /// # Notes
 ///
-/// It runs behind pruning and before compaction: small cuts before large ones, and one that keeps
-/// what is relevant before one that keeps what is new. The limit is window minus reserve minus
-/// `hardCapTokens`, so that the block always has room. What was trimmed stays trimmed. A query of
-/// less than three letters, or two characters of Chinese, trims and recalls nothing. A memory that fails costs the block, and a
+/// It runs after pruning and before compaction: small cuts before large ones, and a cut by
+/// relevance before a cut by age. The limit is window minus reserve minus `hardCapTokens`, so that
+/// the block always fits. What was trimmed stays trimmed. A query of less than three letters, or
+/// two Chinese characters, neither trims nor recalls. A failing memory costs the block and a
 /// warning, never the request.
 ///
 /// # Default
@@ -38,17 +39,17 @@ const READ_A_TURN: usize = 16;
 pub struct Recall {
     config: Arc<Config>,
     memory: Arc<dyn MemoryStore>,
-    state: Mutex<State>,
+    state: Mutex<RecallState>,
 }
 
 #[derive(Default)]
-struct State {
-    views: Views<Shown>,
+struct RecallState {
+    views: Views<RecalledBlocks>,
     warnings: Warnings,
 }
 
-/// What `prepare` hands to `apply`.
-struct Asked {
+/// What `prepare` passes to `apply`.
+struct PreparedRecall {
     newest: Anchor,
     recollection: Recollection,
 }
@@ -57,7 +58,7 @@ impl Recall {
     /// The layer's name in manifests.
     pub const ID: &'static str = "memory";
 
-    /// A layer that recalls from `memory`.
+    /// Returns a layer that recalls from `memory`.
     #[must_use]
     pub fn new(config: Config, memory: Arc<dyn MemoryStore>) -> Self {
         Self { config: Arc::new(config), memory, state: Mutex::default() }
@@ -72,14 +73,15 @@ impl Layer for Recall {
     fn prepare(&self, view: &ContextView, turn: &TurnContext) -> Option<Pending> {
         let newest = Anchor::of(view.node(newest_user(view)?).entry());
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let shown = state.views.of_or(view, |older| Shown::after(older, view));
-        shown.let_go_of_what_left(view);
+        let shown = state.views.of_or(view, |older| RecalledBlocks::after(older, view));
+        shown.forget_removed(view);
         if shown.asked.as_ref() == Some(&newest) {
             return None;
         }
         let query = query(view);
-        // What a block says that leaves in this turn is not seen any more: it may come back.
-        let used = view.used() + shown.unplaced();
+        // Entries of a block that is removed in this turn are no longer visible and may be recalled
+        // again.
+        let used = view.used() + shown.pending_tokens();
         let leave = self.makes_way(view, shown) || used > self.limit(view);
         let staying = if leave { &[][..] } else { &shown.blocks };
         let live = view.nodes().iter().filter(|node| node.is_live());
@@ -90,7 +92,7 @@ impl Layer for Recall {
             query: String::new(),
             now: turn.now,
             visible,
-            min_score: self.config.auto_recall_min_score,
+            min_score: self.config.auto_recall_min_score as f32,
             passages: settings.passages as usize,
             facts: settings.facts as usize,
         };
@@ -102,7 +104,7 @@ impl Layer for Recall {
                     .await
                     .unwrap_or_else(|e| failed(&e)),
             };
-            Ok(Box::new(Asked { newest, recollection }) as Prepared)
+            Ok(Box::new(PreparedRecall { newest, recollection }) as Prepared)
         }))
     }
 
@@ -113,17 +115,17 @@ impl Layer for Recall {
         turn: &TurnContext,
     ) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { views, warnings } = &mut *state;
-        let shown = views.of_or(view, |older| Shown::after(older, view));
+        let RecallState { views, warnings } = &mut *state;
+        let shown = views.of_or(view, |older| RecalledBlocks::after(older, view));
         let before = |view: &ContextView, anchor: &Anchor| match self.config.recall.placement {
             Placement::BeforeNewest => anchor.position(view),
             Placement::AfterSummary => Some(self.place(view)),
         };
         shown.restore(view, before)?;
-        let asked = prepared.and_then(|prepared| prepared.downcast::<Asked>().ok());
+        let asked = prepared.and_then(|prepared| prepared.downcast::<PreparedRecall>().ok());
         self.make_room(view, shown)?;
         let Some(asked) = asked else { return Ok(()) };
-        let Asked { newest, recollection } = *asked;
+        let PreparedRecall { newest, recollection } = *asked;
         for warning in &recollection.warnings {
             warnings.push(warning.clone());
         }
@@ -138,13 +140,14 @@ impl Layer for Recall {
 }
 
 impl Recall {
-    /// The largest request that leaves room for a block.
+    /// Returns the largest request that leaves space for a block.
     fn limit(&self, view: &ContextView) -> Tokens {
         view.ledger().limit() - self.config.hard_cap(view.ledger().window())
     }
 
-    /// Takes earlier blocks out of a request that is over the limit, and then what matters least.
-    fn make_room(&self, view: &mut ContextView, shown: &mut Shown) -> Result<()> {
+    /// If the request is over the limit, removes earlier blocks and then the least relevant
+    /// messages.
+    fn make_room(&self, view: &mut ContextView, shown: &mut RecalledBlocks) -> Result<()> {
         let limit = self.limit(view);
         if view.used() <= limit {
             // A view that fills up will have to be trimmed.
@@ -152,8 +155,8 @@ impl Recall {
             return if fills_up { shown.trim.learn(view, READ_A_TURN) } else { Ok(()) };
         }
         let current = newest_user(view).map(|at| Anchor::of(view.node(at).entry()));
-        // The block of the message that is being worked on stays: the model relies on it.
-        let is_current = |block: &ShownBlock| Some(&block.of) == current.as_ref();
+        // The block of the current message stays: the model relies on it.
+        let is_current = |block: &RecalledBlock| Some(&block.of) == current.as_ref();
         let kept = usize::from(shown.blocks.last().is_some_and(is_current));
         let past = shown.blocks.len().saturating_sub(kept);
         take_out(view, shown.blocks.drain(..past), "recalled for an earlier message");
@@ -169,29 +172,29 @@ impl Recall {
         Ok(())
     }
 
-    /// Whether earlier blocks leave as soon as there is another one.
-    fn makes_way(&self, view: &ContextView, shown: &Shown) -> bool {
+    /// Whether a new block replaces the earlier ones.
+    fn makes_way(&self, view: &ContextView, shown: &RecalledBlocks) -> bool {
         let largest = self.config.hard_cap(view.ledger().window()).get();
         self.config.recall.placement == Placement::AfterSummary
             || shown.tokens().get() > largest * u64::from(BLOCKS_KEPT - 1)
     }
 
-    /// Puts the block of a recollection into the request, in the place of those that have to go. Where
-    /// nothing was recalled, or it does not fit, things stay as they are.
+    /// Inserts the block of a recollection and removes the blocks it replaces. If nothing was
+    /// recalled or it does not fit, the view stays unchanged.
     fn show(
         &self,
         view: &mut ContextView,
-        shown: &mut Shown,
+        shown: &mut RecalledBlocks,
         found: &Recollection,
         (newest, turn): (&Anchor, &TurnContext),
     ) -> Result<()> {
         let largest = self.config.hard_cap(view.ledger().window());
         let counter = *view.ledger().counter();
-        let block = build(&found.facts, &found.passages, largest, &counter);
+        let block = build_recall_block(&found.facts, &found.passages, largest, &counter);
         let Some(block) = block else { return Ok(()) };
         let leave = self.makes_way(view, shown);
         let one_at_a_time = self.config.recall.placement == Placement::AfterSummary;
-        let same = |last: &&mut ShownBlock| one_at_a_time && last.text == block.text;
+        let same = |last: &&mut RecalledBlock| one_at_a_time && last.text == block.text;
         if let Some(last) = shown.blocks.last_mut().filter(same) {
             last.of = newest.clone();
             return Ok(());
@@ -207,15 +210,15 @@ impl Recall {
         let entries = entries.collect();
         let reason = words(&block);
         let id: EntryId = turn.ids.next_id().into();
-        let entry = Entry::held(id.clone(), Message::text(Role::User, block.text.clone()));
+        let entry = Entry::in_memory(id.clone(), Message::text(Role::User, block.text.clone()));
         let at = self.place(view);
         view.insert(at, Arc::new(entry), Self::ID, reason)?;
         let (text, tokens, of) = (block.text, block.tokens, newest.clone());
-        shown.blocks.push(ShownBlock { id, of, text, tokens, entries, stands: true });
+        shown.blocks.push(RecalledBlock { id, of, text, tokens, entries, is_inserted: true });
         Ok(())
     }
 
-    /// Where the block stands.
+    /// Returns the position of the block.
     fn place(&self, view: &ContextView) -> usize {
         let opens = |role: &Role| matches!(role, Role::System | Role::CompactionSummary);
         match self.config.recall.placement {
@@ -228,14 +231,14 @@ impl Recall {
     }
 }
 
-/// What a recall that failed brought back.
+/// Returns the recollection of a failed recall.
 fn failed(error: &ctx_core::Error) -> Recollection {
     let warnings = vec![format!("nothing was recalled: {error}")];
     Recollection { warnings, ..Recollection::default() }
 }
 
 /// `2 facts and 5 passages that fit what is being asked`.
-fn words(block: &Block) -> String {
+fn words(block: &RecallBlock) -> String {
     let counted = |n: usize, what: &str| match n {
         0 => None,
         1 => Some(format!("1 {what}")),
@@ -246,7 +249,11 @@ fn words(block: &Block) -> String {
     format!("recalled: {} for the newest message", parts.join(" and "))
 }
 
-fn take_out(view: &mut ContextView, blocks: impl Iterator<Item = ShownBlock>, why: &'static str) {
+fn take_out(
+    view: &mut ContextView,
+    blocks: impl Iterator<Item = RecalledBlock>,
+    why: &'static str,
+) {
     let ids: Vec<EntryId> = blocks.map(|block| block.id).collect();
     for id in ids {
         let of = |node: &ctx_core::Node| node.is_live() && *node.entry().id() == id;
@@ -256,16 +263,16 @@ fn take_out(view: &mut ContextView, blocks: impl Iterator<Item = ShownBlock>, wh
     }
 }
 
-/// The position of the newest message of the user.
+/// Returns the position of the newest user message.
 pub(crate) fn newest_user(view: &ContextView) -> Option<usize> {
     view.nodes()
         .iter()
         .rposition(|node| node.is_live() && node.is_user() && node.state() != NodeState::Inserted)
 }
 
-/// The query that the user's last messages make.
+/// Returns the query made from the last user messages.
 fn query(view: &ContextView) -> Result<Option<String>> {
-    // More are read than are needed, because some say nothing.
+    // More are read than needed, because some are empty.
     const READ: usize = 6;
     let said = |node: &&ctx_core::Node| {
         node.is_live() && node.is_user() && node.state() != NodeState::Inserted

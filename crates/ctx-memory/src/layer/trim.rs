@@ -1,7 +1,8 @@
-//! How well each message of a view fits a query, and which of them go.
+//! Scores the messages of a view against a query and chooses which to trim.
 
 use std::collections::HashMap;
 
+use ctx_core::text::head_chars;
 use ctx_core::{ContextView, EntryId, Message, Node, NodeState, Result, Role, Tokens};
 
 use crate::lexical::{Bm25, Delta, score};
@@ -9,13 +10,13 @@ use crate::recall::is_recalled;
 use crate::search::query::terms_of;
 use crate::trim::{TrimReason, TrimRow, plan_trim};
 
-/// Of a long message the beginning says what it is about; the rest would only cost.
+/// The number of characters read of a message: the beginning shows what a long message is about.
 const READ_CHARS: usize = 4_000;
 
 /// BM25 for whole messages (Robertson): the conventional constants.
 const BM25: Bm25 = Bm25 { k1: 1.2, b: 0.75 };
 
-/// A message that goes.
+/// A message to trim.
 pub(super) struct Trimmed {
     pub(super) at: usize,
     pub(super) reason: &'static str,
@@ -26,13 +27,13 @@ pub(super) struct Trimmed {
 pub(super) struct Index {
     words: Delta,
     ordinals: HashMap<EntryId, u32>,
-    /// Messages before this place were read, as far as that was worth while.
+    /// Messages before this position have been read, unless they are not worth indexing.
     seen: usize,
 }
 
 impl Index {
-    /// Reads some messages of the view that were not read yet, so that a trim need not read all of them
-    /// at once.
+    /// Reads up to `most` unread messages of the view, so that a trim need not read all of them at
+    /// once.
     pub(super) fn learn(&mut self, view: &ContextView, most: usize) -> Result<()> {
         let nodes = view.nodes();
         let mut read = 0;
@@ -48,7 +49,7 @@ impl Index {
         Ok(())
     }
 
-    /// The messages that go so that `over` tokens are freed.
+    /// Returns the messages to trim so that `over` tokens are freed.
     pub(super) fn plan(
         &mut self,
         view: &ContextView,
@@ -110,8 +111,8 @@ fn words(reason: TrimReason) -> &'static str {
     }
 }
 
-/// The position from which on messages are recent: that of the n-th last message of the user or
-/// the model.
+/// Returns the position from which on messages are recent: that of the n-th last message of the
+/// user or the model.
 fn recent_from(view: &ContextView, keep: usize) -> usize {
     let speaks = |node: &Node| {
         node.is_live()
@@ -126,7 +127,7 @@ fn recent_from(view: &ContextView, keep: usize) -> usize {
     }
 }
 
-/// The words of a message: what is said, asked of tools and answered by them.
+/// Returns the words of a message: its text, tool calls and tool results.
 fn text_of(message: &Message) -> String {
     let mut text = message.plain_text();
     for call in message.tool_calls() {
@@ -142,8 +143,6 @@ fn text_of(message: &Message) -> String {
     if is_recalled(&text) {
         return String::new();
     }
-    if let Some((end, _)) = text.char_indices().nth(READ_CHARS) {
-        text.truncate(end);
-    }
+    text.truncate(head_chars(&text, READ_CHARS).len());
     text
 }

@@ -1,22 +1,23 @@
-//! What a layer remembers of the views it is shown.
+//! Per-view state of a layer.
 
 use ctx_core::{ContextView, ViewId};
 
-/// A host shows few views at once; one that is not shown for long is forgotten.
+/// The number of views remembered. A host uses few views at once; the least recently used is
+/// dropped.
 const REMEMBERED: usize = 32;
 
-/// State by view, the least recently shown first.
+/// State by view, least recently used first.
 #[derive(Debug)]
 pub(crate) struct Views<T>(Vec<(ViewId, T)>);
 
 impl<T: Default> Views<T> {
-    /// The state of a view.
+    /// Returns the state of a view.
     pub(crate) fn of(&mut self, view: &ContextView) -> &mut T {
         self.of_or(view, |_| T::default())
     }
 
-    /// The same; that of a view never seen is made from those of the others, given in the order in
-    /// which they were last shown.
+    /// Like [`of`](Self::of); the state of a new view is made from those of the others, given in
+    /// the order of last use.
     pub(crate) fn of_or(
         &mut self,
         view: &ContextView,

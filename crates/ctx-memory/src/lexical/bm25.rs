@@ -1,39 +1,44 @@
-//! What sharing words is worth.
+//! BM25 scoring.
 
 use super::{Corpus, Postings, Scores};
 
 /// BM25's constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bm25 {
-    /// How much it counts that a term is there several times.
-    pub k1: f32,
-    /// How much it counts against a piece that it is long: 0 to 1.
-    pub b: f32,
+pub(crate) struct Bm25 {
+    /// Term frequency saturation.
+    pub(crate) k1: f32,
+    /// Length normalisation: 0 to 1.
+    pub(crate) b: f32,
 }
 
-/// A term that is looked for.
+/// A query term.
 #[derive(Clone, Debug, PartialEq)]
-pub struct QueryTerm {
-    /// The term, in the form in which terms are compared.
-    pub text: String,
-    /// How much it counts; 1 for a word that is said once.
-    pub weight: f32,
+pub(crate) struct QueryTerm {
+    /// The normalised term.
+    pub(crate) text: String,
+    /// Its weight; 1 for a word that occurs once.
+    pub(crate) weight: f32,
 }
 
-/// Lengths above this are as bad as this; a piece has 150 to 250 words.
+/// Longer pieces count as this long; a piece has 150 to 250 words.
 const LONGEST: usize = 511;
 
-/// The score of every segment: `scores` has room for all of them, and those that share no word
-/// with the query stay as they are. The statistics are those of all sources together.
-pub fn score(query: &[QueryTerm], sources: &[&dyn Postings], bm25: Bm25, scores: &mut [f32]) {
+/// Adds the score of every segment to `scores`, which has an element for each. Segments that share
+/// no word with the query stay unchanged. The statistics are those of all sources together.
+pub(crate) fn score(
+    query: &[QueryTerm],
+    sources: &[&dyn Postings],
+    bm25: Bm25,
+    scores: &mut [f32],
+) {
     let (mut pieces, mut found) = (Scores::default(), Scores::default());
     found.reset(scores.len());
     score_rows(query, sources, bm25, &mut pieces, &mut found);
     found.drain(|row, score| scores[row as usize] = score);
 }
 
-/// The same for the segments that share a word with the query. `found` has room for all of them;
-/// `pieces` is for use in between.
+/// Like [`score`], for the segments that share a word with the query. `found` has an element for
+/// each; `pieces` is a scratch buffer.
 pub(crate) fn score_rows(
     query: &[QueryTerm],
     sources: &[&dyn Postings],
@@ -76,13 +81,13 @@ pub(crate) fn score_rows(
     }
 }
 
-/// How much it says that a piece holds a term that `found` of `all` pieces hold: more than 0.
+/// Returns the inverse document frequency of a term that `found` of `all` pieces hold: more than 0.
 pub(crate) fn rarity(all: u64, found: u64) -> f32 {
     let (all, found) = (all as f64, found as f64);
     (1.0 + (all - found + 0.5).max(0.0) / (found + 0.5)).ln() as f32
 }
 
-/// What is added to a term's count below the line, by the length of the piece.
+/// Returns the length term of BM25's denominator, by the length of the piece.
 fn norms(corpus: Corpus, bm25: Bm25) -> [f32; LONGEST + 1] {
     let average = (corpus.words as f64 / corpus.pieces as f64).max(1.0) as f32;
     std::array::from_fn(|length| bm25.k1 * (1.0 - bm25.b + bm25.b * length as f32 / average))
@@ -145,7 +150,7 @@ mod tests {
     fn nothing_to_find_and_nothing_to_look_in_are_no_matches() {
         assert_eq!(scores(&[], &[&delta(&[(0, "cat")])]), [0.0; 3]);
         assert_eq!(scores(&[term("cat")], &[&Delta::default()]), [0.0; 3]);
-        // An owner beyond the scores is passed over.
+        // An owner beyond the scores is skipped.
         assert_eq!(scores(&[term("cat")], &[&delta(&[(9, "cat")])]), [0.0; 3]);
     }
 }

@@ -1,27 +1,27 @@
-//! The index in memory: what is added is found at once.
+//! The in-memory index: added segments can be searched at once.
 
 use foldhash::HashMap;
 
 use super::{Corpus, Posting, Postings, pieces};
-use crate::text::{TermKind, Terms};
+use ctx_text::{TermKind, Terms};
 
-/// Postings in memory. It holds as much as was added since the index on disk was written, or all
-/// of a small store.
+/// Postings in memory: the segments added since the index on disk was written, or all of a small
+/// store.
 #[derive(Debug, Default)]
-pub struct Delta {
+pub(crate) struct Delta {
     terms: HashMap<Box<str>, u32>,
     postings: Vec<Vec<Posting>>,
     owners: Vec<u32>,
     words: u64,
     scanner: Terms,
-    /// How often each term stands in the piece being added; emptied after each.
+    /// Term counts of the piece being added; cleared after each.
     counts: HashMap<u32, u16>,
 }
 
 impl Delta {
-    /// Adds a segment: `head` (its date and speaker) goes before each piece of `text`. Segments may
-    /// come in any order, and one that is added twice counts twice.
-    pub fn add(&mut self, segment: u32, head: &str, text: &str) {
+    /// Adds a segment: `head` (its date and speaker) is put before each piece of `text`. Segments
+    /// may be added in any order; one that is added twice counts twice.
+    pub(crate) fn add(&mut self, segment: u32, head: &str, text: &str) {
         for piece in pieces(text) {
             let mut length = 0u64;
             for part in [head, piece] {
@@ -40,7 +40,7 @@ impl Delta {
     fn count(&mut self, text: &str, length: &mut u64) {
         let Self { terms, postings, scanner, counts, .. } = self;
         scanner.each(text, |term| {
-            // A name as a whole is found by, but does not make the piece longer.
+            // A whole name is a term, but does not count in the length of the piece.
             *length += u64::from(term.kind != TermKind::Whole);
             let id = match terms.get(term.text) {
                 Some(&id) => id,

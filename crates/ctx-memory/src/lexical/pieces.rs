@@ -1,12 +1,13 @@
-//! Long messages, cut where they may be cut.
+//! Splits long messages into pieces.
 
-/// How long a piece may be, in characters. On long messages of assistants, pieces of 800 find 8
-/// points more of the evidence than whole messages do (docs/memory.md).
-pub const PIECE_CHARS: usize = 800;
+/// The maximum length of a piece in characters. On long messages of assistants, pieces of 800 find
+/// 8 points more of the evidence than whole messages do (docs/memory.md).
+pub(crate) const PIECE_CHARS: usize = 800;
 
-/// `text` in pieces of at most [`PIECE_CHARS`] characters: cut at the end of a line where the second
-/// half of a piece has one, else between words, else anywhere. An empty text is one empty piece.
-pub fn pieces(text: &str) -> impl Iterator<Item = &str> {
+/// Splits `text` into pieces of at most [`PIECE_CHARS`] characters: at the end of a line if the
+/// second half of a piece has one, else between words, else anywhere. An empty text is one empty
+/// piece.
+pub(crate) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let text = rest.take()?;
@@ -17,7 +18,7 @@ pub fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the first piece of `text` ends.
+/// Returns the end of the first piece of `text`.
 fn cut(text: &str) -> usize {
     let Some((end, _)) = text.char_indices().nth(PIECE_CHARS) else { return text.len() };
     let half = text.char_indices().nth(PIECE_CHARS / 2).map_or(0, |(at, _)| at);

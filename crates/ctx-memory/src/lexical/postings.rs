@@ -1,41 +1,40 @@
-//! What an index has to give for its segments to be scored.
+//! The interface of an index for scoring.
 
 /// A piece that holds a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Posting {
-    /// The piece, by its place in the index.
-    pub piece: u32,
-    /// How often it holds the term.
-    pub count: u16,
-    /// How many words it has.
-    pub length: u16,
+pub(crate) struct Posting {
+    /// The piece's number in the index.
+    pub(crate) piece: u32,
+    /// The number of occurrences of the term.
+    pub(crate) count: u16,
+    /// The number of words in the piece.
+    pub(crate) length: u16,
 }
 
-/// How much an index holds.
+/// The size of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Corpus {
-    /// How many pieces.
-    pub pieces: u64,
-    /// How many words they have together.
-    pub words: u64,
+pub(crate) struct Corpus {
+    /// The number of pieces.
+    pub(crate) pieces: u64,
+    /// Their total number of words.
+    pub(crate) words: u64,
 }
 
 impl Corpus {
-    /// Two indexes as one.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    /// Returns the sum of two sizes.
+    pub(crate) fn and(self, other: Self) -> Self {
         Self { pieces: self.pieces + other.pieces, words: self.words + other.words }
     }
 }
 
 /// An index from terms to the pieces that hold them.
-pub trait Postings {
-    /// How much it holds.
+pub(crate) trait Postings {
+    /// Returns its size.
     fn corpus(&self) -> Corpus;
-    /// How many pieces hold a term.
+    /// Returns the number of pieces that hold a term.
     fn frequency(&self, term: &str) -> u64;
-    /// The pieces that hold a term, each once, in as many blocks as suits the index.
+    /// Passes the pieces that hold a term to `block`, each piece once, in blocks of any size.
     fn each_block(&self, term: &str, block: &mut dyn FnMut(&[Posting]));
-    /// The segment that each piece is of, in the order of the pieces.
+    /// Returns the segment of each piece, in the order of the pieces.
     fn owners(&self) -> &[u32];
 }

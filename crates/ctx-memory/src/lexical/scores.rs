@@ -1,24 +1,25 @@
-//! Scores of some rows among many.
+//! A sparse set of scores by row.
 
-/// A score for some of the rows from 0 on. To read or to empty it takes as long as there are scores, not
-/// as there are rows: a search of a million turns touches those that share a word with the query.
+/// Scores for some of the rows. Reading and clearing take time in proportion to the number of
+/// scores, not of rows: a search of a million turns touches only those that share a word with the
+/// query.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scores {
-    /// By row; 0 where there is none.
+    /// By row; 0 without a score.
     values: Vec<f32>,
-    /// A bit for each row: whether it has a score.
+    /// One bit per row: whether it has a score.
     marks: Vec<u64>,
 }
 
 impl Scores {
-    /// Takes all scores out, and makes room for those of so many rows.
+    /// Clears all scores and resizes to `rows`.
     pub(crate) fn reset(&mut self, rows: usize) {
         self.drain(|_, _| {});
         self.values.resize(rows, 0.0);
         self.marks.resize(rows.div_ceil(64), 0);
     }
 
-    /// Gives each score, in the order of the rows, and takes it out.
+    /// Passes each score to `each`, in row order, and removes it.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(u32, f32)) {
         for (word, marks) in self.marks.iter_mut().enumerate() {
             for row in bits(word, std::mem::take(marks)) {
@@ -29,7 +30,7 @@ impl Scores {
         }
     }
 
-    /// The score of a row, 0 where it has none.
+    /// Returns the score of a row, 0 if it has none.
     pub(crate) fn get(&self, row: u32) -> f32 {
         self.values.get(row as usize).copied().unwrap_or_default()
     }
@@ -40,7 +41,7 @@ impl Scores {
         word.is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 
-    /// The place of a row's score, which is 0 at first; `None` where there is no such row.
+    /// Returns the score of a row for writing, initially 0; `None` if the row does not exist.
     pub(crate) fn entry(&mut self, row: u32) -> Option<&mut f32> {
         let value = self.values.get_mut(row as usize)?;
         *self.marks.get_mut(row as usize / 64)? |= 1 << (row % 64);
@@ -53,7 +54,7 @@ impl Scores {
         }
     }
 
-    /// Takes a row's score out.
+    /// Removes the score of a row.
     pub(crate) fn remove(&mut self, row: u32) {
         if self.has(row) {
             self.values[row as usize] = 0.0;
@@ -61,7 +62,7 @@ impl Scores {
         }
     }
 
-    /// Keeps the scores of some rows alone.
+    /// Keeps only the scores of rows for which `keep` returns true.
     pub(crate) fn retain(&mut self, keep: impl Fn(u32) -> bool) {
         for (word, marks) in self.marks.iter_mut().enumerate() {
             for row in bits(word, *marks).filter(|row| !keep(*row)) {
@@ -71,7 +72,7 @@ impl Scores {
         }
     }
 
-    /// Each row that has a score, with it, in their order.
+    /// Rows with their scores, in row order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, f32)> {
         let rows = self.marks.iter().enumerate().flat_map(|(word, marks)| bits(word, *marks));
         rows.map(|row| (row, self.get(row)))
@@ -88,7 +89,7 @@ impl Scores {
         }
     }
 
-    /// The rows that have a score here or there, in their order.
+    /// Returns the rows that have a score in either set, in order.
     pub(crate) fn rows_with(&self, other: &Self) -> Vec<u32> {
         let mut rows = Vec::new();
         for word in 0..self.marks.len().max(other.marks.len()) {
@@ -99,7 +100,7 @@ impl Scores {
     }
 }
 
-/// The places of the bits that are set in a word of 64.
+/// Returns the positions of the set bits in a 64-bit word.
 fn bits(word: usize, mut marks: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let at = (marks != 0).then(|| marks.trailing_zeros())?;

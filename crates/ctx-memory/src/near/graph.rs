@@ -1,4 +1,4 @@
-//! Candidates for what is near, among many.
+//! Approximate nearest neighbours for large stores.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,50 +6,54 @@ use ctx_core::{Error, ErrorKind, Result};
 use usearch::{Index, IndexOptions, MetricKind, ScalarKind};
 
 use super::Rows;
-use super::fixed::float;
+use super::quantise::float;
 use super::rows::Direction;
 
-/// A graph that finds less of the ten nearest than this is not used.
+/// The minimum recall of the ten nearest neighbours; a graph with less is not used.
 pub(crate) const LEAST_FOUND: f64 = 0.95;
 
-/// How many vectors a search looks at, at least: the first that finds enough is taken.
+/// The candidate search widths (usearch's `expansion_search`); the first that reaches the minimum
+/// recall is used.
 const EXPANSIONS: [usize; 3] = [128, 256, 512];
 
-/// How many vectors a graph is tried with, and how many of the nearest it has to find.
+/// The number of vectors a graph is tested with, and the number of neighbours it has to find for
+/// each.
 const TRIED: usize = 64;
 const NEAREST: usize = 10;
 
-/// Cosines that differ by less are the same.
+/// Cosines that differ by less are considered equal.
 const ALIKE: f32 = 1e-4;
 
-/// Searches at once; one more waits for none of them, but compares with every vector.
+/// The maximum number of concurrent searches. A further search does not wait, but compares with
+/// every vector.
 const THREADS: usize = 16;
 
-/// A graph over the first vectors of a [`Rows`], as whole numbers of 8 bits: it only gives
-/// candidates, and those are compared as they are.
+/// A graph over the first vectors of a [`Rows`], quantised to 8-bit integers. It only yields
+/// candidates, which are then compared exactly.
 pub(crate) struct Graph {
     pub(super) index: Index,
-    /// Where the vectors are, by their keys; empty where they are where their keys say.
+    /// The current slots of the vectors, by key; empty if keys and slots are equal.
     slots: Vec<u32>,
     size: usize,
     pub(super) expansion: usize,
 }
 
-/// No place: the vector is gone.
+/// The slot of a vector that no longer exists.
 pub(super) const GONE: u32 = u32::MAX;
 
-/// What became of building a graph.
+/// The result of building a graph.
 pub(crate) enum Built {
-    /// It finds enough.
+    /// The graph reaches the minimum recall.
     Good(Graph),
-    /// It finds this share of what is nearest: too little.
+    /// The graph's recall, which is too low.
     Weak(f64),
-    /// It was no longer wanted.
+    /// The build was cancelled.
     Stopped,
 }
 
 impl Graph {
-    /// Builds a graph over all of `rows`, and tries it. It takes minutes for a million.
+    /// Builds a graph over all of `rows` and measures its recall. It takes minutes for a million
+    /// vectors.
     pub(crate) fn build(rows: &Rows, stop: &AtomicBool) -> Result<Built> {
         Self::build_with(rows, &EXPANSIONS, stop)
     }
@@ -93,13 +97,13 @@ impl Graph {
         Ok(Built::Weak(found))
     }
 
-    /// How many vectors it has: the first ones.
+    /// The number of vectors it covers: the first ones.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// The places of vectors that are near, if it can search now. They are about as many as it looks
-    /// at, in no order that means anything.
+    /// Returns the slots of near vectors, unordered, about as many as the search width. Returns
+    /// `None` if it cannot search now.
     pub(crate) fn near(&self, query: &Direction) -> Option<Vec<usize>> {
         let query = in_bytes(query.as_slice().iter().copied());
         let found = self.index.search(&query, self.expansion).ok()?;
@@ -110,8 +114,9 @@ impl Graph {
         Some(found.keys.into_iter().filter_map(slot).collect())
     }
 
-    /// The graph in a file that was written by this crate. `slots` tells where each vector is now,
-    /// `size` how many of them there are. `None` where the file holds another graph.
+    /// Opens the graph in a file that was written by this crate. `slots` holds the current slot of
+    /// each vector, `size` is the number of vectors. Returns `None` if the file holds another
+    /// graph.
     pub(super) fn of_file(
         path: &str,
         dimensions: usize,
@@ -129,7 +134,7 @@ impl Graph {
         Ok(Some(Self { index, slots, size, expansion }))
     }
 
-    /// Whether it holds the vectors that are at its places: some of them are looked for.
+    /// Whether it holds the vectors at its slots, checked by searching for some of them.
     pub(super) fn is_of(&self, rows: &Rows) -> bool {
         let finds = |slot: usize| {
             let query = direction(rows, slot)?;
@@ -143,7 +148,7 @@ impl Graph {
         found as f64 >= LEAST_FOUND * tried.len() as f64
     }
 
-    /// The share of the nearest that it finds, tried with some of the vectors themselves.
+    /// Returns the recall, measured with some of the vectors themselves.
     fn found(&self, rows: &Rows) -> f64 {
         let step = (rows.len() / TRIED).max(1);
         let (mut found, mut wanted) = (0usize, 0usize);
@@ -155,7 +160,7 @@ impl Graph {
             let cosines =
                 cosines.filter_map(|near| rows.vector(near).map(|near| query.cosine(near)));
             wanted += count;
-            // Of those that are alike, any will do.
+            // Any of several equally near vectors counts.
             found += cosines.filter(|cosine| *cosine >= least - ALIKE).take(count).count();
         }
         found as f64 / wanted.max(1) as f64
@@ -175,13 +180,13 @@ fn empty(dimensions: usize) -> Result<Index> {
     Index::new(&options).map_err(failed)
 }
 
-/// One of the vectors, to be compared with others.
+/// Returns one of the vectors as a query.
 fn direction(rows: &Rows, slot: usize) -> Option<Direction> {
     Direction::of(&rows.vector(slot)?.iter().map(|x| float(*x)).collect::<Vec<_>>())
 }
 
-/// How many vectors are nearest to one of them, [`NEAREST`] where there are so many, and the cosine
-/// of the last of these. `None` where there is no other.
+/// Returns the number of nearest neighbours of a vector, at most [`NEAREST`], and the cosine of the
+/// last one. Returns `None` without another vector.
 fn nearest(rows: &Rows, but: usize, query: &Direction) -> Option<(usize, f32)> {
     let mut best: Vec<f32> = Vec::with_capacity(NEAREST + 1);
     for slot in (0..rows.len()).filter(|slot| *slot != but) {
@@ -195,14 +200,15 @@ fn nearest(rows: &Rows, but: usize, query: &Direction) -> Option<(usize, f32)> {
     Some((best.len(), *best.last()?))
 }
 
-/// A vector in bytes: its largest number becomes 127. Its length changes, which a cosine does not see.
+/// Quantises a vector to bytes: its largest component becomes 127. The scale does not affect
+/// cosines.
 fn in_bytes(vector: impl Iterator<Item = f32> + Clone) -> Vec<i8> {
     let largest = vector.clone().fold(0f32, |most, x| most.max(x.abs())).max(f32::MIN_POSITIVE);
     vector.map(|x| (x / largest * 127.0 + 0.5f32.copysign(x)) as i8).collect()
 }
 
 pub(super) fn failed(error: impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::Corrupt, format!("the graph of vectors cannot be used: {error}"))
+    Error::new(ErrorKind::Corrupt, format!("the vector graph cannot be used: {error}"))
 }
 
 impl std::fmt::Debug for Graph {
@@ -219,7 +225,7 @@ impl std::fmt::Debug for Graph {
 mod tests {
     use super::*;
 
-    /// Numbers that look random and are the same each time.
+    /// Pseudo-random numbers, the same each time.
     fn noise(seed: &mut u64) -> f32 {
         *seed =
             seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

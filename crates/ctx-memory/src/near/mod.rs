@@ -1,13 +1,13 @@
-//! Vectors, and what is near to one.
+//! Vectors and nearest-neighbour search.
 //!
-//! They are kept as numbers of 16 bits in memory. Up to [`EXACT_UP_TO`] of them a query is compared with
-//! each; beyond, a graph (usearch's HNSW) gives candidates, and those are compared. A graph finds
-//! less than it should where vectors have no structure, so it is tried on some of them before it is
-//! used: one that finds less than `LEAST_FOUND` of what is nearest is not.
+//! Vectors are kept in memory as 16-bit numbers. Up to [`EXACT_UP_TO`] vectors, a query is compared
+//! with each. Beyond that, a graph (usearch's HNSW) yields candidates, which are then compared. A
+//! graph has low recall on vectors without structure, so its recall is measured before use: a graph
+//! below `LEAST_FOUND` is not used.
 
-mod fixed;
 mod graph;
-mod kept;
+mod graph_file;
+mod quantise;
 mod rows;
 
 pub(crate) use graph::{Built, Graph};

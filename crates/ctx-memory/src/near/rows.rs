@@ -1,29 +1,31 @@
-//! A vector for each row that has one.
+//! Vectors by row.
 
 use std::sync::Arc;
 
-use super::fixed::{fixed, product};
+use super::quantise::{fixed, product};
 use crate::lexical::Scores;
 
 /// No vector.
 const NONE: u32 = u32::MAX;
 
-/// Vectors of a block. Full blocks never change, so that a graph can be built from them meanwhile.
+/// The number of vectors per block. Full blocks never change, so a graph can be built from them
+/// concurrently.
 const BLOCK: usize = 1_024;
 
-/// Vectors of one length, each of a row. Vectors are made 1 long, so that a product is a cosine.
+/// Vectors of equal dimensions, one per row. They are normalised, so that a dot product is a
+/// cosine.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     dimensions: usize,
-    /// Vectors one after the other, [`BLOCK`] at a time.
+    /// Consecutive vectors, [`BLOCK`] at a time.
     blocks: Vec<Arc<Vec<i16>>>,
-    /// By vector: its row.
+    /// The row of each vector.
     rows: Vec<u32>,
-    /// By row: its vector.
+    /// The vector of each row.
     slots: Vec<u32>,
 }
 
-/// A vector that is compared with others: 1 long, and as those are kept.
+/// A query vector, normalised and in the stored format.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Direction {
     vector: Vec<f32>,
@@ -31,8 +33,7 @@ pub(crate) struct Direction {
 }
 
 impl Direction {
-    /// The direction of a vector; `None` where it has none: it is all zeros, or holds a number that
-    /// is none.
+    /// Normalises a vector; returns `None` if it is all zeros or contains a NaN or infinity.
     pub(crate) fn of(vector: &[f32]) -> Option<Self> {
         let vector: Vec<f32> = unit(vector)?.collect();
         let fixed = vector.iter().map(|x| fixed(*x)).collect();
@@ -43,13 +44,13 @@ impl Direction {
         &self.vector
     }
 
-    /// The cosine to a vector of a [`Rows`].
+    /// Returns the cosine to a vector of a [`Rows`].
     pub(super) fn cosine(&self, vector: &[i16]) -> f32 {
         product(vector, &self.fixed)
     }
 }
 
-/// A vector made 1 long; `None` where it has no direction.
+/// Normalises a vector; `None` if it has no direction.
 fn unit(vector: &[f32]) -> Option<impl Iterator<Item = f32>> {
     let mut squares = [0f64; 8];
     for part in vector.chunks(8) {
@@ -63,12 +64,12 @@ fn unit(vector: &[f32]) -> Option<impl Iterator<Item = f32>> {
 }
 
 impl Rows {
-    /// Room for vectors of a length.
+    /// Returns an empty set of vectors with these dimensions.
     pub(crate) fn new(dimensions: usize) -> Self {
         Self { dimensions, blocks: Vec::new(), rows: Vec::new(), slots: Vec::new() }
     }
 
-    /// How many vectors there are.
+    /// The number of vectors.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -82,13 +83,13 @@ impl Rows {
         self.slot(row).is_some()
     }
 
-    /// The place of a row's vector.
+    /// Returns the slot of a row's vector.
     pub(crate) fn slot(&self, row: u32) -> Option<usize> {
         self.slots.get(row as usize).filter(|slot| **slot != NONE).map(|slot| *slot as usize)
     }
 
-    /// Gives a row its vector. One that it has already stays, and one of another length or without
-    /// a direction is refused.
+    /// Sets the vector of a row. An existing vector stays; one with other dimensions or without a
+    /// direction is rejected.
     pub(crate) fn add(&mut self, row: u32, vector: &[f32]) -> bool {
         if vector.len() != self.dimensions || self.has(row) || row == NONE {
             return false;
@@ -108,18 +109,18 @@ impl Rows {
         true
     }
 
-    /// The row of a vector.
+    /// Returns the row of a vector.
     pub(crate) fn row(&self, slot: usize) -> Option<u32> {
         self.rows.get(slot).copied()
     }
 
-    /// A vector, by its place.
+    /// Returns the vector in a slot.
     pub(crate) fn vector(&self, slot: usize) -> Option<&[i16]> {
         let start = (slot % BLOCK) * self.dimensions;
         self.blocks.get(slot / BLOCK)?.get(start..start + self.dimensions)
     }
 
-    /// Sets the cosines of the rows with the vectors from `first` on.
+    /// Sets the cosines of the rows whose vectors are in `first` and later slots.
     pub(crate) fn all_from(&self, first: usize, query: &Direction, cosines: &mut Scores) {
         (first..self.rows.len()).for_each(|slot| self.set(slot, query, cosines));
     }

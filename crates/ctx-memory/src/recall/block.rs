@@ -1,61 +1,61 @@
-//! The block that brings memory into a request.
+//! The block that brings recalled facts and passages into a request.
 
-use ctx_core::text::without_middle_words;
 use ctx_core::{Counter, Passage, RecalledFact, Timestamp, Tokens};
 use jiff::tz::TimeZone;
 
 use super::escape::escaped;
 
-/// How a block begins. Messages that hold it are never archived, searched for or taken for the
-/// user's.
-pub const RECALLED_TAG: &str = "<recalled-context";
+/// The beginning of a block. Messages that contain it are never archived, searched for or taken for
+/// the user's.
+const RECALLED_TAG: &str = "<recalled-context";
 
 const OPENING: &str = "<recalled-context source=\"memory-context\">\n";
 const CLOSING: &str = "\n</recalled-context>";
 
-/// Facts get this share of the block, passages the rest.
+/// The share of the block for facts; passages get the rest.
 const FACTS_SHARE: f64 = 0.3;
 
-/// One passage gets at most this share of what passages have, so that a long one leaves room.
+/// The maximum share of the passages' budget for a single passage, so that a long one leaves space
+/// for others.
 const PASSAGE_SHARE: f64 = 0.4;
 
 const OMITTED: &str = "[...]";
 
-/// A block, and what is in it.
+/// A block and its contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct RecallBlock {
     /// The text.
     pub text: String,
     /// Its tokens.
     pub tokens: Tokens,
-    /// How many facts it holds.
+    /// The number of facts in it.
     pub facts: usize,
-    /// Which passages it holds, by their place among those given.
+    /// The passages in it, as indices into those given.
     pub passages: Vec<usize>,
 }
 
-/// Whether a text holds a block, or something that looks like one.
+/// Whether a text contains a block, or something that looks like one.
 #[must_use]
 pub fn is_recalled(text: &str) -> bool {
     text.contains(RECALLED_TAG)
 }
 
-/// Builds the block of what was recalled, within `cap` tokens. Facts get 30 % of it; what they leave
-/// over passages may use. Best ones come in first, turns next to them last; what does not fit is
-/// left out, and a passage that alone is too long keeps both its ends, between words. In the block
-/// passages stand in the order of time. `None` where nothing fits.
+/// Builds the block of recalled facts and passages, within `cap` tokens. Facts get 30 % of it;
+/// passages may use what they leave. The best passages are added first, neighbouring turns last. A
+/// passage that does not fit is dropped; one that is too long by itself is truncated in its middle,
+/// between words. The passages are then sorted by time. Returns `None` if nothing fits.
 #[must_use]
-pub fn build(
+pub fn build_recall_block(
     facts: &[RecalledFact],
     passages: &[Passage],
     cap: Tokens,
     counter: &Counter,
-) -> Option<Block> {
+) -> Option<RecallBlock> {
     let frame = counter.text(&wrapped("", if passages.is_empty() { "" } else { "\n" }));
     let room = cap - frame;
     let (knowledge, known) = fact_lines(facts, room.scale(FACTS_SHARE), counter);
     let (mut detail, mut kept) = passage_lines(passages, room - counter.text(&knowledge), counter);
-    // Counted apart, the parts may come out a few tokens smaller than as a whole.
+    // The parts are counted separately and may have a few tokens less than the whole.
     loop {
         if known + kept.len() == 0 {
             return None;
@@ -64,14 +64,14 @@ pub fn build(
         let tokens = counter.text(&text);
         if tokens <= cap {
             kept.sort_unstable();
-            return Some(Block { text, tokens, facts: known, passages: kept });
+            return Some(RecallBlock { text, tokens, facts: known, passages: kept });
         }
         detail.pop()?;
         kept.pop();
     }
 }
 
-/// The lines of the facts that fit, and how many they are.
+/// Returns the lines of the facts that fit, and their number.
 fn fact_lines(facts: &[RecalledFact], room: Tokens, counter: &Counter) -> (String, usize) {
     let (mut lines, mut used, mut count) = (String::new(), Tokens::ZERO, 0);
     for fact in facts {
@@ -88,7 +88,7 @@ fn fact_lines(facts: &[RecalledFact], room: Tokens, counter: &Counter) -> (Strin
     (lines, count)
 }
 
-/// The passages that fit, best first: the place of each, and its text.
+/// Returns the passages that fit, best first, as index and text.
 fn passage_lines(
     passages: &[Passage],
     room: Tokens,
@@ -116,7 +116,7 @@ fn passage_lines(
     (lines, kept)
 }
 
-/// One passage with when and by whom it was said; empty where there is no room for any of it.
+/// Returns one passage with its time and speaker; empty if nothing of it fits.
 fn passage_line(passage: &Passage, room: Tokens, counter: &Counter) -> String {
     let head = format!("[{} {}] ", minute(passage.timestamp), passage.role);
     let room = room - counter.text(&head) - Tokens(2);
@@ -124,11 +124,11 @@ fn passage_line(passage: &Passage, room: Tokens, counter: &Counter) -> String {
         return String::new();
     }
     let text = escaped(passage.text.trim());
-    let text = without_middle_words(&text, OMITTED, room, counter);
+    let text = counter.truncate_middle_words(&text, OMITTED, room);
     format!("{head}{text}\n\n")
 }
 
-/// The passages in the order of time.
+/// Joins the passages in order of time.
 fn joined(lines: &[(usize, String)], passages: &[Passage]) -> String {
     let mut order: Vec<&(usize, String)> = lines.iter().collect();
     order.sort_by_key(|(at, _)| (passages[*at].timestamp, *at));
@@ -176,8 +176,8 @@ mod tests {
         RecalledFact { kind: kind.into(), text: text.into(), score: 1.0, entries: Vec::new() }
     }
 
-    fn built(facts: &[RecalledFact], passages: &[Passage], cap: u32) -> Option<Block> {
-        let block = build(facts, passages, Tokens(cap), &CHARS3());
+    fn built(facts: &[RecalledFact], passages: &[Passage], cap: u32) -> Option<RecallBlock> {
+        let block = build_recall_block(facts, passages, Tokens(cap), &CHARS3());
         if let Some(block) = &block {
             assert!(block.tokens <= Tokens(cap), "{block:?}");
             assert_eq!(block.tokens, CHARS3().text(&block.text));

@@ -1,17 +1,17 @@
-//! Content that may not pass for what stands around it.
+//! Escapes content that imitates the tags around it.
 
 use std::borrow::Cow;
 
-/// Tags that mean something in a request of ours: content may not imitate them.
+/// Tags with a meaning in ctx's requests: content must not imitate them.
 const TAGS: [&str; 5] =
     ["recalled-context", "knowledge", "detail", "relevant_context", "relevant-context"];
 
-/// The text with tags of ours made harmless.
+/// Escapes ctx's tags in a text.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     escaped_with(text, |_| false)
 }
 
-/// The same, and with every `<` made harmless whose rest of the text `also` says yes to.
+/// Like [`escaped`], and also escapes every `<` whose following text makes `also` return true.
 pub(crate) fn escaped_with(text: &str, also: fn(&str) -> bool) -> Cow<'_, str> {
     if !text.contains('<') {
         return Cow::Borrowed(text);
@@ -29,7 +29,7 @@ pub(crate) fn escaped_with(text: &str, also: fn(&str) -> bool) -> Cow<'_, str> {
 }
 
 fn begins_with_tag(text: &str) -> bool {
-    // Blanks that a model would read over; a few, so that a run of them costs nothing.
+    // Skips blanks that a model would ignore. They are few, so a run of them costs nothing.
     let text = text.trim_start_matches(['/', ' ', '\t']);
     TAGS.iter().any(|tag| text.get(..tag.len()).is_some_and(|head| head.eq_ignore_ascii_case(tag)))
 }

@@ -1,35 +1,39 @@
-//! What to search for.
+//! Makes the search query.
 
 use super::is_recalled;
-use crate::text::weight;
+use ctx_core::text::head_chars;
+use ctx_text::weight;
 
-/// Queries that say less, by [`weight`], search for nothing: "y" and "ok" fit everything.
+/// The minimum [`weight`] of a query: "y" and "ok" match everything.
 const MIN_WEIGHT: usize = 3;
 
-/// Whether a query says enough to search for: three letters, or two characters of Chinese.
+/// Whether a query is long enough to search for: three letters, or two Chinese characters.
 #[must_use]
 pub fn is_query(text: &str) -> bool {
     weight(text) >= MIN_WEIGHT
 }
 
-/// The user messages that make a query.
+/// The number of user messages in a query.
 const MESSAGES: usize = 3;
 
-/// The newest ones matter; of a text that is pasted in, its beginning says what it is about.
+/// The number of characters used of a message: the beginning of a pasted text shows what it is
+/// about.
 const LONGEST_PART: usize = 2_000;
 
-/// The query that the user's messages make, oldest first: the last two or three of them, without
-/// what a gateway put in front. `None` where they say too little to search for.
-pub fn query_of<'a>(user_messages: impl DoubleEndedIterator<Item = &'a str>) -> Option<String> {
+/// Returns the query made from the user's messages (oldest first): the last two or three of them,
+/// without gateway prefixes. Returns `None` if they are too short to search for.
+pub(crate) fn query_of<'a>(
+    user_messages: impl DoubleEndedIterator<Item = &'a str>,
+) -> Option<String> {
     let mut parts: Vec<&str> = user_messages
         .rev()
         .filter(|text| !is_recalled(text))
-        .map(said)
+        .map(query_text)
         .filter(|text| !text.is_empty())
         .take(MESSAGES)
         .collect();
     let newest = parts.first()?;
-    // A question of its own needs no older ones; a short one is about what was said before.
+    // A long question needs no older messages; a short one depends on them.
     if newest.chars().count() >= 200 {
         parts.truncate(2);
     }
@@ -38,18 +42,13 @@ pub fn query_of<'a>(user_messages: impl DoubleEndedIterator<Item = &'a str>) -> 
     is_query(&query).then_some(query)
 }
 
-/// The message without system prefixes, and not longer than a query needs.
-pub(crate) fn said(text: &str) -> &str {
-    let text = without_prefixes(text);
-    match text.char_indices().nth(LONGEST_PART) {
-        Some((end, _)) => &text[..end],
-        None => text,
-    }
+/// Returns the message without system prefixes, truncated to the length a query needs.
+pub(crate) fn query_text(text: &str) -> &str {
+    head_chars(without_prefixes(text), LONGEST_PART)
 }
 
-/// Leaves out what gateways put before a user's words: lines such as
-/// `System: [2026-02-10 14:31 UTC] Feishu message in group`, and bracketed envelopes such as
-/// `[Feishu Ada id:ou_1 2026-02-10 14:31]`.
+/// Removes gateway prefixes: lines such as `System: [2026-02-10 14:31 UTC] Feishu message in
+/// group`, and bracketed envelopes such as `[Feishu Ada id:ou_1 2026-02-10 14:31]`.
 pub(crate) fn without_prefixes(mut text: &str) -> &str {
     loop {
         text = text.trim();
@@ -64,7 +63,8 @@ pub(crate) fn without_prefixes(mut text: &str) -> &str {
     }
 }
 
-/// The length of a bracketed envelope in front of the text: one that holds a date or an id.
+/// Returns the length of a bracketed envelope at the beginning of the text: one that holds a date
+/// or an id.
 fn envelope(text: &str) -> Option<usize> {
     let inner = text.strip_prefix('[')?;
     let end = inner.find([']', '\n'])?;
@@ -74,7 +74,7 @@ fn envelope(text: &str) -> Option<usize> {
     is_envelope.then_some(end + 2)
 }
 
-/// Whether a text holds something like `2026-02-10`.
+/// Whether a text holds a date such as `2026-02-10`.
 fn has_date(text: &str) -> bool {
     text.as_bytes().windows(10).any(|window| {
         window.iter().enumerate().all(|(at, byte)| match at {

@@ -1,13 +1,13 @@
-//! Two rankings as one.
+//! Combines two rankings.
 
 use super::Fusion;
 use crate::lexical::Scores;
 
-/// The constant of reciprocal ranks, as published with them.
+/// The constant of reciprocal rank fusion, as published.
 const RRF_K: f32 = 60.0;
 
-/// Spreads the scores over 0 to 1: the worst of all becomes 0, the best 1. Where all are alike,
-/// they say nothing, and are 0. Numbers that are none count as the worst.
+/// Scales the scores to 0 to 1: the worst becomes 0, the best 1. If all are equal, all become 0.
+/// NaN counts as the worst.
 pub(crate) fn min_max(scores: &mut [f32]) {
     let (mut least, mut most) = (f32::INFINITY, f32::NEG_INFINITY);
     for score in scores.iter().filter(|score| score.is_finite()) {
@@ -16,13 +16,13 @@ pub(crate) fn min_max(scores: &mut [f32]) {
     }
     let span = most - least;
     for score in scores {
-        let apart = span > 0.0 && score.is_finite();
-        *score = if apart { (*score - least) / span } else { 0.0 };
+        let spawn_blocking = span > 0.0 && score.is_finite();
+        *score = if spawn_blocking { (*score - least) / span } else { 0.0 };
     }
 }
 
-/// Makes the best of the scores 1. For scores with a meaning of 0, as those of shared words: what
-/// shares none stays 0, and nothing else becomes it.
+/// Scales the scores so that the best becomes 1. For scores where 0 means no match: only those stay
+/// 0.
 pub(crate) fn to_best(scores: &mut Scores) {
     let most = scores.iter().map(|(_, score)| score).filter(|score| score.is_finite());
     let most = most.fold(0.0, f32::max);
@@ -32,7 +32,7 @@ pub(crate) fn to_best(scores: &mut Scores) {
     });
 }
 
-/// Mixes lexical and vector scores that are 0 to 1. `weight` is the share of the vectors.
+/// Combines lexical and vector scores of 0 to 1. `weight` is the weight of the vectors.
 pub(crate) fn fuse(fusion: Fusion, lexical: &[f32], vector: &[f32], weight: f32) -> Vec<f32> {
     let weight = if weight.is_finite() { weight.clamp(0.0, 1.0) } else { 0.0 };
     match fusion {
@@ -47,7 +47,7 @@ pub(crate) fn fuse(fusion: Fusion, lexical: &[f32], vector: &[f32], weight: f32)
                     add_ranks(scores, weight, &mut fused);
                 }
             }
-            // The best there can be is 1: first on both sides.
+            // Scales the best possible score, first in both rankings, to 1.
             fused.iter_mut().for_each(|score| *score *= RRF_K + 1.0);
             fused
         }

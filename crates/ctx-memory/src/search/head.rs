@@ -1,12 +1,12 @@
-//! When it was said, and by whom.
+//! The date and speaker of a segment.
 
 use jiff::tz::TimeZone;
 
 use crate::Segment;
 
-/// The day of a segment, as `8 May 2023`, where it is known, and its speaker.
+/// Returns the day of a segment, as `8 May 2023`, if it is known, and its speaker.
 pub(crate) fn head(segment: &Segment) -> (Option<String>, &str) {
-    // Nothing was said in 1970: that is a time that is not known.
+    // A time of 0 means unknown.
     let time = Some(segment.timestamp.0).filter(|time| *time > 0);
     let day = time
         .and_then(|time| jiff::Timestamp::from_millisecond(time).ok())
@@ -14,7 +14,8 @@ pub(crate) fn head(segment: &Segment) -> (Option<String>, &str) {
     (day, segment.name.as_deref().unwrap_or(segment.role.name()))
 }
 
-/// What goes before each piece of a segment in the lexical index. Questions name days and speakers.
+/// Returns the text put before each piece of a segment in the lexical index, because questions
+/// mention days and speakers.
 pub(crate) fn lexical_head(segment: &Segment) -> String {
     match head(segment) {
         (Some(day), speaker) => format!("{day} {speaker}"),

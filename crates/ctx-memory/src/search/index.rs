@@ -1,18 +1,18 @@
-//! All segments of a store, ready to be searched.
+//! The searchable segments of a store.
 
 use std::sync::Arc;
 
 use ctx_core::Timestamp;
 
+use super::buffers::{BufferPool, SearchBuffers};
 use super::fuse::{fuse, min_max, to_best};
 use super::head::lexical_head;
 use super::query::terms_of;
-use super::room::{Room, Rooms};
-use super::speaker::{Said, Speakers};
+use super::speaker::{Speaker, Speakers};
 use super::spread::{share_best, spread};
 use super::top::top;
 use super::turns::Turns;
-use super::{Hit, Parts, Query, SearchSettings};
+use super::{Hit, Query, ScoreParts, SearchSettings};
 use crate::lexical::{Bm25, Delta, Postings, QueryTerm, Scores, score_rows};
 use crate::{Segment, SegmentId};
 
@@ -23,66 +23,60 @@ pub struct SearchIndex {
     pub(super) settings: SearchSettings,
     pub(super) turns: Turns,
     pub(super) speakers: Speakers,
-    /// What is on disk, then what is on its way there, then what is new.
+    /// Pieces on disk, then pieces being written, then new ones.
     pub(super) stored: Option<Stored>,
     pub(super) frozen: Vec<Delta>,
     pub(super) delta: Delta,
-    /// Rows that are no longer there.
+    /// Rows that were removed.
     pub(super) gone: Vec<u32>,
-    rooms: Rooms,
+    rooms: BufferPool,
 }
 
-/// The cosine of every row to a query, from whoever holds the vectors.
+/// The cosine of every row to a query, computed by the owner of the vectors.
 #[derive(Clone, Copy, Debug)]
 pub struct Cosines<'a> {
-    /// One for each row, in their order; a row without a vector has NaN.
+    /// One per row, in order; NaN for a row without a vector.
     pub of_rows: &'a [f32],
-    /// Their share of the score, 0 to 1: [`SearchSettings::vector_weight`] for those of a model.
+    /// Their weight in the score, 0 to 1: [`SearchSettings::vector_weight`] for those of a model.
     pub weight: f32,
 }
 
 impl SearchIndex {
-    /// An empty index.
+    /// Returns an empty index.
     #[must_use]
     pub fn new(settings: SearchSettings) -> Self {
         Self { settings, ..Self::default() }
     }
 
-    /// Adds a segment, and gives its row. It is found at once. Within a session, segments come in
-    /// the order in which they were said.
+    /// Adds a segment and returns its row. It can be searched at once. Within a session, segments
+    /// must be added in the order of the conversation.
     pub fn add(&mut self, segment: &Segment) -> u32 {
-        let said = Said::of(segment);
+        let said = Speaker::of(segment);
         let row = self.add_row(segment.id, &segment.session_id, segment.timestamp, said);
         self.delta.add(row, &lexical_head(segment), &segment.content);
         row
     }
 
-    /// A row whose words are, or will be, in an index that is stored.
+    /// Adds a row whose words are, or will be, in a stored index.
     pub(crate) fn add_row(
         &mut self,
         id: SegmentId,
         session: &str,
         time: Timestamp,
-        said: Said<'_>,
+        said: Speaker<'_>,
     ) -> u32 {
         self.speakers.add(said);
         self.turns.add(id, session, time)
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.turns.len()
     }
 
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The best segments for a query, best first; of equals, the earlier turn first. Only segments
-    /// that fit at all are hits.
+    /// Returns the best segments for a query, best first; of equal scores, the earlier turn first.
+    /// Segments that do not match at all are never returned.
     #[must_use]
     pub fn search(&self, query: &Query<'_>, cosines: Option<Cosines<'_>>) -> Vec<Hit> {
         match cosines {
@@ -97,7 +91,7 @@ impl SearchIndex {
         }
     }
 
-    /// The same, with cosines by whoever can make them.
+    /// Like [`search`](Self::search), with a function that computes the cosines.
     pub(crate) fn search_with(&self, query: &Query<'_>, vectors: Option<Vectors<'_>>) -> Vec<Hit> {
         let mut room = self.rooms.take();
         let hits = self.search_in(&mut room, query, vectors);
@@ -107,20 +101,20 @@ impl SearchIndex {
 
     fn search_in(
         &self,
-        room: &mut Room,
+        room: &mut SearchBuffers,
         query: &Query<'_>,
         vectors: Option<Vectors<'_>>,
     ) -> Vec<Hit> {
         let settings = &self.settings;
         let terms = terms_of(query.text);
         self.score_words(room, &terms, query.session);
-        let Room { bm25, lexical, cosines, .. } = room;
+        let SearchBuffers { bm25, lexical, cosines, .. } = room;
         cosines.reset(self.len());
         if let Some((_, fill)) = vectors {
             fill(lexical, cosines);
             self.leave_out(cosines, query.session);
         }
-        // What follows is about these rows alone: the others share no word and are not near.
+        // From here on only these rows matter: the others share no word and are not near.
         let rows = lexical.rows_with(cosines);
         let lexical: Vec<f32> = rows.iter().map(|row| lexical.get(*row)).collect();
         let cosine = |row: u32| if cosines.has(row) { cosines.get(row) } else { f32::NAN };
@@ -142,7 +136,7 @@ impl SearchIndex {
         let hit = |at: u32| {
             let at = at as usize;
             let row = *rows.get(at)?;
-            let parts = Parts {
+            let parts = ScoreParts {
                 bm25: bm25.get(row),
                 lexical: lexical[at],
                 cosine: if vectors.is_some() { cosine(row) } else { 0.0 },
@@ -156,10 +150,10 @@ impl SearchIndex {
         best.into_iter().filter_map(hit).collect()
     }
 
-    /// What the rows are worth by their words, 0 to 1, and what BM25 is of it.
-    fn score_words(&self, room: &mut Room, terms: &[QueryTerm], session: Option<&str>) {
+    /// Computes the lexical scores, 0 to 1, and the BM25 scores they are based on.
+    fn score_words(&self, room: &mut SearchBuffers, terms: &[QueryTerm], session: Option<&str>) {
         let settings = &self.settings;
-        let Room { pieces, bm25, lexical, .. } = room;
+        let SearchBuffers { pieces, bm25, lexical, .. } = room;
         let constants = Bm25 { k1: settings.k1, b: settings.b };
         bm25.reset(self.len());
         lexical.reset(self.len());
@@ -172,7 +166,7 @@ impl SearchIndex {
         to_best(lexical);
     }
 
-    /// Takes out what is no longer there, and what is not of `session`, if only that is asked for.
+    /// Removes the scores of removed rows, and of rows outside `session` if one is given.
     fn leave_out(&self, scores: &mut Scores, session: Option<&str>) {
         self.gone.iter().for_each(|row| scores.remove(*row));
         if let Some(id) = session {
@@ -192,8 +186,9 @@ impl SearchIndex {
     }
 }
 
-/// The share of the vectors, and what gives rows their cosines; those without one are worst. It gets the
-/// lexical scores, so that a row that is a candidate by its words can get its cosine too.
+/// The weight of the vectors, and the function that computes the cosines; rows without one rank
+/// worst. It gets the lexical scores, so that it can also compute the cosines of lexical
+/// candidates.
 pub(crate) type Vectors<'a> = (f32, &'a dyn Fn(&Scores, &mut Scores));
 
 /// An index on disk.
@@ -326,7 +321,7 @@ mod tests {
         let hits = index(settings).search(&later, None);
         assert!((hits[0].parts.decay - 0.995f32.powi(24)).abs() < 1e-5);
         assert!((hits[0].score - hits[0].parts.decay).abs() < 1e-5);
-        // A clock that went backwards makes nothing better than new.
+        // A clock that was set back does not raise a score above that of a new segment.
         let before = Query { now: Timestamp(0), ..query("beagle") };
         let settings = SearchSettings { hourly_decay: 0.995, ..alone() };
         assert_eq!(index(settings).search(&before, None)[0].parts.decay, 1.0);

@@ -1,5 +1,6 @@
-//! An index that changes while it is searched: what is added, what goes to the disk, what goes away.
+//! Changes to an index during searches: rows are added, stored and removed.
 
+use ctx_core::text::head_bytes;
 use std::ops::Range;
 
 use foldhash::{HashMap, HashSet, HashSetExt};
@@ -9,9 +10,8 @@ use super::head::lexical_head;
 use super::index::Stored;
 use super::query::telling_terms_of;
 use crate::lexical::{Corpus, Delta, Postings, pieces, rarity};
-use crate::redact::floor;
-use crate::text::Terms;
 use crate::{Segment, SegmentId};
+use ctx_text::Terms;
 
 impl SearchIndex {
     /// Adds the words of a row that has none yet.
@@ -19,60 +19,60 @@ impl SearchIndex {
         self.delta.add(row, &lexical_head(segment), &segment.content);
     }
 
-    /// Takes a row out of every search.
+    /// Removes a row from all searches.
     pub(crate) fn remove(&mut self, row: u32) {
         self.gone.push(row);
     }
 
-    /// How many rows were taken out.
+    /// The number of removed rows.
     pub(crate) fn removed(&self) -> usize {
         self.gone.len()
     }
 
-    /// How many pieces are new.
+    /// The number of new pieces.
     pub(crate) fn fresh(&self) -> usize {
         self.delta.owners().len()
     }
 
-    /// Sets what is new aside, to be stored. It is found as before.
+    /// Freezes the new pieces, to be stored. They can still be searched.
     pub(crate) fn freeze(&mut self) {
         if self.fresh() > 0 {
             self.frozen.push(std::mem::take(&mut self.delta));
         }
     }
 
-    /// The words of a row that has none yet, for [`add_frozen`](Self::add_frozen).
+    /// Splits the words of a row that has none yet, for [`add_frozen`](Self::add_frozen).
     pub(crate) fn words_of(row: u32, segment: &Segment) -> Delta {
         let mut delta = Delta::default();
         delta.add(row, &lexical_head(segment), &segment.content);
         delta
     }
 
-    /// Adds words that were split elsewhere. They are set aside at once.
+    /// Adds words that were split elsewhere as frozen.
     pub(crate) fn add_frozen(&mut self, words: Delta) {
         self.frozen.push(words);
     }
 
-    /// How many were set aside, and the rows that they are of.
+    /// Returns the number of frozen parts, and their rows.
     pub(crate) fn frozen_rows(&self) -> (usize, Vec<u32>) {
         let mut rows: Vec<u32> = self.frozen.iter().flat_map(Delta::owners).copied().collect();
-        // The pieces of a segment follow one another.
+        // The pieces of a segment are consecutive.
         rows.dedup();
         (self.frozen.len(), rows)
     }
 
-    /// How many pieces are on disk.
+    /// The number of pieces on disk.
     pub(crate) fn stored(&self) -> usize {
         self.stored.as_ref().map_or(0, |stored| stored.owners().len())
     }
 
-    /// How many pieces are in memory alone.
+    /// The number of pieces that are only in memory.
     pub(crate) fn unstored(&self) -> usize {
         self.fresh() + self.frozen.iter().map(|delta| delta.owners().len()).sum::<usize>()
     }
 
-    /// Takes an index that holds what was stored before and the first `frozen` that were set aside.
-    /// What it stands for is given back: to let go of it takes time.
+    /// Switches to an index that holds the previous one and the first `frozen` frozen parts.
+    /// Returns what it replaces, because dropping that takes time.
     pub(crate) fn publish(
         &mut self,
         stored: Stored,
@@ -82,22 +82,22 @@ impl SearchIndex {
         (self.stored.replace(stored), frozen)
     }
 
-    /// The segments, by their rows.
+    /// The segments, by row.
     pub(crate) fn ids(&self) -> &[SegmentId] {
         self.turns.ids()
     }
 
-    /// The rows of the turns before and after one, in the same session.
+    /// Returns the rows of the previous and next turn in the same session.
     pub(crate) fn neighbours_of(&self, row: u32) -> [Option<u32>; 2] {
         self.turns.neighbours_of(row)
     }
 
-    /// Whether the user says what a row holds.
+    /// Whether a row is a message of the user.
     pub(crate) fn is_by_user(&self, row: u32) -> bool {
         self.speakers.is_user(row)
     }
 
-    /// The session of that name, or the only one whose name begins so.
+    /// Returns the session of that name, or the only one whose name begins with it.
     pub(crate) fn session_named(&self, name: &str) -> Option<&str> {
         let mut alike = self.turns.session_names().filter(|known| known.starts_with(name));
         match self.turns.session(name) {
@@ -117,7 +117,7 @@ impl SearchIndex {
         stored.chain(frozen).chain([&self.delta as &dyn Postings]).collect()
     }
 
-    /// What a passage would need to hold to be about a query.
+    /// Returns the terms that a passage about the query would contain.
     pub(crate) fn needs(&self, query: &str) -> Needs {
         let sources = self.sources();
         let all = sources.iter().fold(Corpus::default(), |sum, source| sum.and(source.corpus()));
@@ -136,33 +136,33 @@ impl std::fmt::Debug for SearchIndex {
     }
 }
 
-/// What a passage would need to hold.
+/// The terms that a passage should contain.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Needs {
     pub(crate) terms: Vec<Need>,
-    /// As how long a query counts at least: one common word is not enough.
+    /// The minimum length of a query vector: one common word is not enough.
     least: f32,
 }
 
-/// A query is never shorter than this share of a word that nobody ever said.
+/// The minimum length, as a share of the rarity of a word that occurs nowhere.
 const LEAST: f32 = 0.5;
 
-/// A term of a query, and how rare it is.
+/// A query term and its rarity.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Need {
     pub(crate) term: String,
     pub(crate) rarity: f32,
 }
 
-/// A passage that holds this much of what is needed fits as well as [`ENOUGH`] says.
+/// A passage that contains this share of the terms has a fit of [`ENOUGH`].
 const ENOUGH_AT: f32 = 0.8;
 const ENOUGH: f32 = 0.7;
 
-/// How well a text fits a query, 0 to 1, whatever else there is: how rare the terms are that the best
-/// of its pieces shares with it (`held`, by [`best_piece`]), against the length of the query as a
-/// vector of rarities. So a long query need not be shared as a whole, and a common word alone never
-/// fits. [`ENOUGH`] is where queries about an archive and queries about something else part
-/// (docs/memory.md).
+/// Returns how well a text fits a query, 0 to 1, independently of other texts: the rarity of the
+/// terms that its best piece shares with the query (`held`, by [`best_piece`]), relative to the
+/// length of the query as a vector of rarities. So a text need not share all of a long query, and a
+/// common word alone is never enough. [`ENOUGH`] is the measured threshold between queries about an
+/// archive and other queries (docs/memory.md).
 pub(crate) fn fit(needs: &Needs, held: f32) -> f32 {
     let length = needs.terms.iter().map(|need| need.rarity * need.rarity).sum::<f32>().sqrt();
     if length <= 0.0 {
@@ -172,11 +172,10 @@ pub(crate) fn fit(needs: &Needs, held: f32) -> f32 {
     1.0 - (1.0 - ENOUGH).powf(held / length / ENOUGH_AT)
 }
 
-/// How much of what is needed the best piece of a segment holds, and where that piece is. Only the
-/// first `most` bytes of the segment are looked at.
+/// Returns how much of `needs` the best piece of a segment contains, and the range of that piece.
+/// Only the first `most` bytes of the segment are examined.
 pub(crate) fn best_piece(needs: &[Need], segment: &Segment, most: usize) -> (f32, Range<usize>) {
-    let most = floor(&segment.content, most);
-    let content = segment.content.get(..most).unwrap_or_default();
+    let content = head_bytes(&segment.content, most);
     let places: HashMap<&str, usize> = needs.iter().map(|n| n.term.as_str()).zip(0..).collect();
     let (head, mut scanner) = (lexical_head(segment), Terms::default());
     let (mut best, mut best_at) = (-1f32, 0..0);

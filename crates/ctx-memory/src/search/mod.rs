@@ -1,71 +1,72 @@
-//! What is asked of memory, and what it answers.
+//! Searches the archive.
 
+mod buffers;
+mod diversify;
 mod fuse;
 mod head;
 mod index;
 mod live;
 pub(crate) mod query;
-mod room;
 mod settings;
 mod speaker;
 mod spread;
 mod top;
 mod turns;
-mod variety;
 
 use ctx_core::Timestamp;
 use serde::Serialize;
 
 use crate::SegmentId;
 
+pub(crate) use diversify::diversify;
 pub(crate) use fuse::{fuse, min_max};
 pub(crate) use head::{head, lexical_head};
 pub use index::{Cosines, SearchIndex};
 pub(crate) use live::{Need, best_piece, fit};
+pub(crate) use settings::shortest_decimal;
 pub use settings::{Fusion, SearchSettings};
-pub(crate) use speaker::Said;
+pub(crate) use speaker::Speaker;
 pub(crate) use top::top;
-pub use variety::diversify;
 
-/// A question to the archive.
+/// A search of the archive.
 #[derive(Clone, Debug)]
 pub struct Query<'a> {
     /// The words.
     pub text: &'a str,
-    /// Only what was said in this session; `None` searches them all.
+    /// Only segments of this session; `None` searches all.
     pub session: Option<&'a str>,
-    /// At most this many hits.
+    /// The maximum number of hits.
     pub limit: usize,
-    /// What time it is, for the decay of old segments.
+    /// The current time, for the decay of old segments.
     pub now: Timestamp,
 }
 
-/// A segment that fits a query.
+/// A segment that matches a query.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hit {
     /// The segment.
     pub id: SegmentId,
-    /// How well it fits, 0 to 1.
+    /// Its score, 0 to 1.
     pub score: f32,
-    /// What the score is made of.
-    pub parts: Parts,
+    /// The components of the score.
+    pub parts: ScoreParts,
 }
 
-/// What a score is made of, for `--explain`.
+/// The components of a score, for `--explain`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Parts {
-    /// BM25, as it is.
+pub struct ScoreParts {
+    /// The raw BM25 score.
     pub bm25: f32,
-    /// BM25 with what its neighbours and its session gave to it, against the best of all: 0 to 1.
+    /// BM25 with the shares of its neighbours and its session, relative to the best: 0 to 1.
     pub lexical: f32,
-    /// Cosine to the query; 0 without vectors, and where it was not looked at.
+    /// Cosine to the query; 0 without vectors or if it was not computed.
     pub cosine: f32,
-    /// The cosine against those of all: 0 to 1.
+    /// The cosine relative to those of all rows: 0 to 1.
     pub vector: f32,
-    /// What it counts by who said it: 0 to 1.
+    /// The factor for the speaker: 0 to 1.
     pub speaker: f32,
-    /// What age left of it: 0 to 1, 1 without decay.
+    /// The factor for age: 0 to 1, 1 without decay.
     pub decay: f32,
 }

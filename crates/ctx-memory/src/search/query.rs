@@ -1,24 +1,24 @@
-//! What is looked for, of what was asked.
+//! Extracts the search terms of a question.
 
 use crate::lexical::QueryTerm;
-use crate::text::{TermKind, Terms};
+use ctx_text::{TermKind, Terms};
 
-/// A query longer than this is cut: a pasted log is no question.
+/// The maximum number of terms: a pasted log is not a question.
 const MOST_TERMS: usize = 256;
 
-/// The terms of a question, each once. Words that say nothing are left out where anything else is
-/// there: they cost most to look up and change no ranking (docs/memory.md).
+/// Returns the terms of a question, deduplicated. Stop words are dropped if any other term is
+/// present: they are the most expensive to look up and change no ranking (docs/memory.md).
 pub(crate) fn terms_of(question: &str) -> Vec<QueryTerm> {
     let (terms, empty) = parted(question);
     if terms.is_empty() { empty } else { terms }
 }
 
-/// The terms of a question that say what it is about. "What is it?" has none.
+/// Returns the terms of a question without stop words. "What is it?" has none.
 pub(crate) fn telling_terms_of(question: &str) -> Vec<QueryTerm> {
     parted(question).0
 }
 
-/// The terms that say something, and those that do not.
+/// Splits the terms into content words and stop words.
 fn parted(question: &str) -> (Vec<QueryTerm>, Vec<QueryTerm>) {
     let mut terms: Vec<QueryTerm> = Vec::new();
     let mut empty: Vec<QueryTerm> = Vec::new();

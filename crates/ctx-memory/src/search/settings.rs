@@ -1,89 +1,77 @@
-//! How scores are made and mixed.
+//! How scores are computed and combined.
 
-use ctx_core::Profile;
 use schemars::JsonSchema;
+use serde::ser::{Error as _, Serializer};
 use serde::{Deserialize, Serialize};
 
-/// How lexical and vector scores become one.
+/// How lexical and vector scores are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fusion {
-    /// A weighted sum of scores that are spread over 0 to 1.
+    /// A weighted sum of scores scaled to 0 to 1.
     #[default]
     Weighted,
     /// Reciprocal ranks: 1 / (60 + rank), summed.
     Rrf,
 }
 
-/// `agents.defaults.memoryContext.search`: how scores are made and mixed. The defaults are what
-/// measures best (docs/memory.md); the profile `memory-context` has the values of its system.
+/// `agents.defaults.memoryContext.search`: how scores are computed and combined. The defaults
+/// measured best (docs/memory.md); the profile `memory-context` has the values of its system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SearchSettings {
-    /// How the two become one. Default: `weighted`.
+    /// How lexical and vector scores are combined. Default: `weighted`.
     pub fusion: Fusion,
-    /// The share of the vectors, 0 to 1, where a model makes them. Default: 0.5.
+    /// The weight of a model's vectors, 0 to 1. Default: 0.5.
     #[schemars(range(min = 0, max = 1))]
+    #[serde(serialize_with = "shortest_decimal")]
     pub vector_weight: f32,
-    /// The share of the vectors where they are hashes of words. Default: 0.3.
+    /// The weight of vectors that are hashes of words. Default: 0.3.
     #[schemars(range(min = 0, max = 1))]
+    #[serde(serialize_with = "shortest_decimal")]
     pub hash_weight: f32,
     /// BM25's k1. Default: 1.2.
+    #[serde(serialize_with = "shortest_decimal")]
     pub k1: f32,
-    /// BM25's b, 0 to 1. Default: 0.4; documents want 0.75, turns of a conversation less.
+    /// BM25's b, 0 to 1. Default: 0.4; documents need 0.75, turns of a conversation less.
     #[schemars(range(min = 0, max = 1))]
+    #[serde(serialize_with = "shortest_decimal")]
     pub b: f32,
-    /// How much of its lexical score a turn gives to the ones before and after it in its session, 0 to
-    /// 1. Default: 0.4.
+    /// The share of its lexical score that a turn passes to the previous and next turn of its
+    /// session, 0 to 1. Default: 0.4.
     #[schemars(range(min = 0, max = 1))]
+    #[serde(serialize_with = "shortest_decimal")]
     pub spread: f32,
-    /// How much of the best lexical score in its session goes to every other match there, 0 to 1.
-    /// Default: 0.3.
+    /// The share of the best lexical score in its session that is added to every other match there,
+    /// 0 to 1. Default: 0.3.
     #[schemars(range(min = 0, max = 1))]
+    #[serde(serialize_with = "shortest_decimal")]
     pub session_share: f32,
-    /// What a message counts that is not the user's, against one that is, 0 to 1: what people ask for
-    /// later is mostly what they said themselves. Default: 0.6.
+    /// The weight of messages that are not the user's, relative to the user's, 0 to 1: later
+    /// questions are mostly about what users said themselves. Default: 0.6.
     #[schemars(range(min = 0, max = 1))]
+    #[serde(serialize_with = "shortest_decimal")]
     pub reply_weight: f32,
-    /// Where a query names somebody who speaks in the archive, what the others say counts so much, 0 to
-    /// 1. Default: 0.83.
+    /// If a query names a speaker in the archive, the weight of all other speakers, 0 to 1.
+    /// Default: 0.83.
     #[schemars(range(min = 0, max = 1))]
+    #[serde(serialize_with = "shortest_decimal")]
     pub other_speakers: f32,
-    /// This many turns before a segment are embedded with it. Default: 2.
+    /// The number of turns before a segment that are embedded with it. Default: 2.
     pub embed_context: u8,
-    /// What an hour leaves of a score, 0 to 1; 1 is no decay. Default: 1.
+    /// The factor by which a score decays per hour, 0 to 1; 1 disables decay. Default: 1.
     #[schemars(range(min = 0, max = 1))]
+    #[serde(serialize_with = "shortest_decimal")]
     pub hourly_decay: f32,
-    /// How much relevance counts against variety (maximal marginal relevance), 0 to 1; 1 is off.
+    /// The weight of relevance against variety (maximal marginal relevance), 0 to 1; 1 is off.
     /// Default: 1.
     #[schemars(range(min = 0, max = 1))]
+    #[serde(serialize_with = "shortest_decimal")]
     pub mmr_lambda: f32,
-    /// Segments with a lower score are no hits, 0 to 1. Default: 0.
+    /// Segments with a lower score are not returned, 0 to 1. Default: 0.
     #[schemars(range(min = 0, max = 1))]
+    #[serde(serialize_with = "shortest_decimal")]
     pub min_score: f32,
-}
-
-impl SearchSettings {
-    /// The settings of a profile.
-    #[must_use]
-    pub fn for_profile(profile: Profile) -> Self {
-        match profile {
-            Profile::MemoryContext => Self {
-                vector_weight: 0.7,
-                hash_weight: 0.7,
-                k1: 1.2,
-                b: 0.75,
-                spread: 0.0,
-                session_share: 0.0,
-                reply_weight: 1.0,
-                other_speakers: 1.0,
-                embed_context: 0,
-                hourly_decay: 0.995,
-                ..Self::default()
-            },
-            _ => Self::default(),
-        }
-    }
 }
 
 impl Default for SearchSettings {
@@ -104,4 +92,10 @@ impl Default for SearchSettings {
             min_score: 0.0,
         }
     }
+}
+
+/// Writes the shortest decimal that reads as `number`: 0.7, not 0.699999988079071.
+pub(crate) fn shortest_decimal<S: Serializer>(number: &f32, to: S) -> Result<S::Ok, S::Error> {
+    let decimal: f64 = number.to_string().parse().map_err(S::Error::custom)?;
+    to.serialize_f64(decimal)
 }

@@ -1,4 +1,4 @@
-//! Who said it, and what that counts.
+//! Weights by speaker.
 
 use foldhash::{HashMap, HashSet};
 
@@ -7,41 +7,41 @@ use ctx_core::Role;
 use super::SearchSettings;
 use crate::Segment;
 use crate::lexical::QueryTerm;
-use crate::text::{TermKind, Terms};
+use ctx_text::{TermKind, Terms};
 
 /// Speakers without a name.
 const NAMELESS: u32 = 0;
 
-/// Who says a segment.
+/// The speaker of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said<'a> {
-    /// Whether the user says it.
+pub(crate) struct Speaker<'a> {
+    /// Whether the speaker is the user.
     pub(crate) by_user: bool,
-    /// The speaker's name, where there are names.
+    /// The speaker's name, if any.
     pub(crate) name: Option<&'a str>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> Speaker<'a> {
     pub(crate) fn of(segment: &'a Segment) -> Self {
         Self { by_user: segment.role == Role::User, name: segment.name.as_deref() }
     }
 }
 
-/// Who says what, by row.
+/// The speakers, by row.
 #[derive(Debug, Default)]
 pub(crate) struct Speakers {
-    /// Of each row: its speaker, by number, and whether it is the user.
+    /// The number of each row's speaker, and whether it is the user.
     rows: Vec<(u32, bool)>,
     numbers: HashMap<Box<str>, u32>,
-    /// Which speakers have a word in their name.
+    /// The speakers whose name contains a word.
     by_word: HashMap<Box<str>, Vec<u32>>,
     scanner: Terms,
 }
 
 impl Speakers {
-    pub(crate) fn add(&mut self, said: Said<'_>) {
-        let speaker = said.name.map_or(NAMELESS, |name| self.number(name));
-        self.rows.push((speaker, said.by_user));
+    pub(crate) fn add(&mut self, speaker: Speaker<'_>) {
+        let number = speaker.name.map_or(NAMELESS, |name| self.number(name));
+        self.rows.push((number, speaker.by_user));
     }
 
     fn number(&mut self, name: &str) -> u32 {
@@ -59,12 +59,12 @@ impl Speakers {
         number
     }
 
-    /// Whether the user says a row.
+    /// Whether a row is a message of the user.
     pub(super) fn is_user(&self, row: u32) -> bool {
         self.rows.get(row as usize).is_some_and(|(_, is_user)| *is_user)
     }
 
-    /// What rows count, 0 to 1, for a query of these terms.
+    /// Returns the weights of rows, 0 to 1, for a query with these terms.
     pub(crate) fn weights(
         &self,
         query: &[QueryTerm],
@@ -94,14 +94,14 @@ mod tests {
 
     fn weights(query: &str) -> Vec<f32> {
         let mut speakers = Speakers::default();
-        let said = [
+        let spoken = [
             (Role::User, Some("Ann Lee")),
             (Role::User, Some("Bob")),
             (Role::User, None),
             (Role::Assistant, None),
         ];
-        for (role, name) in said {
-            speakers.add(Said { by_user: role == Role::User, name });
+        for (role, name) in spoken {
+            speakers.add(Speaker { by_user: role == Role::User, name });
         }
         let settings =
             SearchSettings { reply_weight: 0.5, other_speakers: 0.8, ..SearchSettings::default() };

@@ -1,11 +1,11 @@
-//! What was said around it counts too.
+//! Spreads scores to neighbouring turns and within sessions.
 
 use super::turns::Turns;
 use crate::lexical::Scores;
 
-/// Sets in `to` each score with the share `share` of those of the turns before and after in its session.
-/// A question and its answer share few words, and only one of them has those that one looks for. What
-/// shares no word with the query itself becomes a match by that.
+/// Sets in `to` each score plus `share` times the scores of the previous and next turn in its
+/// session. A question and its answer share few words, and only one of them may match the query. A
+/// turn that shares no word with the query can become a match this way.
 pub(crate) fn spread(scores: &Scores, turns: &Turns, share: f32, to: &mut Scores) {
     if share <= 0.0 || share.is_nan() {
         scores.iter().for_each(|(row, score)| to.set(row, score));
@@ -22,8 +22,8 @@ pub(crate) fn spread(scores: &Scores, turns: &Turns, share: f32, to: &mut Scores
     });
 }
 
-/// Adds to each match the share `share` of the best score in its session: a session that is about what
-/// is looked for is about it in more than one turn.
+/// Adds `share` times the best score in its session to each match: a session about the query's
+/// topic has more than one relevant turn.
 pub(crate) fn share_best(scores: &mut Scores, turns: &Turns, share: f32) {
     if share <= 0.0 || share.is_nan() {
         return;

@@ -1,13 +1,13 @@
-//! The best of many.
+//! Selects the highest scores.
 
-/// The places of the highest scores above 0 and not below `least`, best first; of equals, those that
-/// come first. At most `limit`.
+/// Returns the indices of the highest scores that are above 0 and not below `least`, best first; of
+/// equal scores, the lower index first. At most `limit`.
 pub(crate) fn top(scores: &[f32], limit: usize, least: f32) -> Vec<u32> {
     if limit == 0 {
         return Vec::new();
     }
     let better = |a: &(f32, u32), b: &(f32, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
-    // Most of them are worse than what was found by then: one look each.
+    // Most scores are below the current threshold and cost one comparison.
     let room = limit.saturating_mul(2).max(64);
     let mut found: Vec<(f32, u32)> = Vec::with_capacity(room.min(scores.len()));
     let mut beats = 0f32;
@@ -19,7 +19,7 @@ pub(crate) fn top(scores: &[f32], limit: usize, least: f32) -> Vec<u32> {
         if found.len() >= room {
             found.select_nth_unstable_by(limit - 1, better);
             found.truncate(limit);
-            // Later ones that are equal come after it.
+            // Later equal scores rank after it.
             beats = found[limit - 1].0;
         }
     }

@@ -1,4 +1,4 @@
-//! What is known of each segment, in the order of the archive.
+//! Columns of segment metadata, in the order of the archive.
 
 use foldhash::HashMap;
 
@@ -6,16 +6,16 @@ use ctx_core::Timestamp;
 
 use crate::SegmentId;
 
-/// Nobody before or after.
+/// No previous or next turn.
 const NONE: u32 = u32::MAX;
 
-/// A row for each segment, in dense columns: ranking walks all of them.
+/// A row per segment, in dense columns, because ranking walks all of them.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     ids: Vec<SegmentId>,
     times: Vec<Timestamp>,
     sessions: Vec<u32>,
-    /// The turns before and after in the same session, or [`NONE`].
+    /// The previous and next turn in the same session, or [`NONE`].
     before: Vec<u32>,
     after: Vec<u32>,
     session_ids: HashMap<Box<str>, u32>,
@@ -23,7 +23,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// Adds a row. Within a session, segments come in the order in which they were said.
+    /// Adds a row. Within a session, segments must be added in the order of the conversation.
     pub(crate) fn add(&mut self, id: SegmentId, session: &str, time: Timestamp) -> u32 {
         let row = self.ids.len() as u32;
         let session = match self.session_ids.get(session) {
@@ -64,7 +64,7 @@ impl Turns {
         &self.ids
     }
 
-    /// The turns before and after one, in the same session.
+    /// Returns the previous and next turn in the same session.
     pub(crate) fn neighbours_of(&self, row: u32) -> [Option<u32>; 2] {
         let of = |column: &[u32]| column.get(row as usize).copied().filter(|row| *row != NONE);
         [of(&self.before), of(&self.after)]
@@ -91,7 +91,7 @@ impl Turns {
         self.session_ids.keys().map(|name| &**name)
     }
 
-    /// The number of the session called `id`.
+    /// Returns the number of the session called `id`.
     pub(crate) fn session(&self, id: &str) -> Option<u32> {
         self.session_ids.get(id).copied()
     }

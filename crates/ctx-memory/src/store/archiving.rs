@@ -1,4 +1,4 @@
-//! From the window to the archive: what waits, and who works on it.
+//! The queue of messages to archive, and its worker.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use ctx_core::{Entry, Result, Timestamp};
 
 use super::session::Shared;
-use crate::facts::{Candidate, FactStore, Said};
+use crate::facts::{FactCandidate, FactStore, SourceMessage};
 
 /// Messages that wait to be archived. The view they left holds them as well.
 #[derive(Default)]
@@ -15,7 +15,7 @@ pub(super) struct Queue {
     has_worker: bool,
 }
 
-/// Whoever works on the queue. One that panics leaves the rest to another.
+/// The worker of the queue. If it panics, the rest is left to the next worker.
 struct Worker<'a>(&'a Shared);
 
 impl Drop for Worker<'_> {
@@ -31,8 +31,8 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has messages archived by a thread. Where none can be started they wait for the next one, or for
-    /// who flushes.
+    /// Queues messages to be archived by a thread. If no thread can be started, they wait for the
+    /// next one or for a flush.
     pub(super) fn push(self: &Arc<Self>, entries: &[Arc<Entry>]) {
         let mut queue = self.queue();
         queue.entries.extend(entries.iter().cloned());
@@ -43,10 +43,9 @@ impl Shared {
         let work = move || {
             let worker = Worker(&shared);
             if let Err(error) = shared.work() {
-                shared
-                    .memory
-                    .inner
-                    .warn(format!("what left the window is kept in memory for now: {error}"));
+                shared.memory.inner.warn(format!(
+                    "messages that left the window are kept in memory for now: {error}"
+                ));
             }
             drop(worker);
         };
@@ -54,12 +53,12 @@ impl Shared {
         queue.has_worker = thread.spawn(work).is_ok();
     }
 
-    /// Archives what waits, and returns when it is on disk. A message that cannot be read is told of,
-    /// and stays in its transcript.
+    /// Archives the queued messages and returns when they are on disk. A message that cannot be
+    /// read is reported and stays in its transcript.
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be opened or written. What waits, waits on.
+    /// If the archive cannot be opened or written. The messages keep waiting.
     pub(super) fn work(&self) -> Result<()> {
         let _working = self.working.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = self.memory.inner.ensure_open() {
@@ -69,10 +68,10 @@ impl Shared {
         let now = self.memory.settings().now();
         let mut learned = Vec::new();
         while let Some(entry) = self.next() {
-            match self.take_in(&entry, now) {
+            match self.insert(&entry, now) {
                 Ok(candidates) => learned.extend(candidates),
                 Err(error) => {
-                    self.memory.inner.warn(format!("a message is not archived: {error}"));
+                    self.memory.inner.warn(format!("a message was not archived: {error}"));
                 }
             }
         }
@@ -80,7 +79,7 @@ impl Shared {
         self.memory.flush()
     }
 
-    /// The next message; who gets none is no longer at work.
+    /// Returns the next message. A worker that gets `None` is done.
     fn next(&self) -> Option<Arc<Entry>> {
         let mut queue = self.queue();
         let next = queue.entries.pop_front();
@@ -88,25 +87,25 @@ impl Shared {
         next
     }
 
-    /// Archives a message, and gives the facts in it, where it is new.
-    fn take_in(&self, entry: &Entry, now: Timestamp) -> Result<Vec<Candidate>> {
+    /// Archives a message and returns its facts if it is new.
+    fn insert(&self, entry: &Entry, now: Timestamp) -> Result<Vec<FactCandidate>> {
         let Some(segment) = self.maker.of_entry(entry, now)? else { return Ok(Vec::new()) };
         let facts = self.rules.as_ref().map(|rules| {
             let id = segment.id.to_string();
-            rules.find(&[Said::of(&segment, &id)])
+            rules.find(&[SourceMessage::of(&segment, &id)])
         });
         let segment = [segment];
         let added = self.memory.add(&segment)?;
         if added == 0 {
             return Ok(Vec::new());
         }
-        if let (Some(study), [segment]) = (&self.study, &segment) {
-            study.push(segment);
+        if let (Some(extraction), [segment]) = (&self.extraction, &segment) {
+            extraction.push(segment);
         }
         Ok(facts.unwrap_or_default())
     }
 
-    fn learn(&self, candidates: Vec<Candidate>) {
+    fn learn(&self, candidates: Vec<FactCandidate>) {
         let Some(facts) = self.facts.as_ref().filter(|_| !candidates.is_empty()) else { return };
         let learned = FactStore::pen_of(facts).and_then(|pen| {
             let mut facts = facts.lock().unwrap_or_else(PoisonError::into_inner);

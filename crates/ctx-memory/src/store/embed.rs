@@ -1,4 +1,4 @@
-//! Vectors by a model, made when there is time.
+//! Computes a model's vectors in the background.
 
 use std::collections::HashSet;
 use std::sync::PoisonError;
@@ -9,53 +9,52 @@ use ctx_core::{Chars, Error, ErrorKind, Result};
 use futures_util::future::{Either, select};
 
 use super::{Memory, VectorModel, Vectors};
-use crate::apart::apart;
+use crate::blocking::spawn_blocking;
 use crate::embed::LONGEST;
 use crate::near::Rows;
 use crate::{Segment, SegmentId, embedded_text};
 
-/// So many texts are embedded at once, and so many bytes: a slow server has [`VectorModel::batch_deadline`]
-/// for them.
+/// The maximum number of texts, and of bytes, per batch: a slow server must embed them within
+/// [`VectorModel::batch_deadline`].
 const BATCH: usize = 32;
 const BATCH_BYTES: usize = 64 << 10;
 
-/// A text that is refused at this length is not refused for it.
+/// A text that is refused at this length is not refused for its length.
 const SHORTEST: u32 = 512;
 
-/// A model that refuses so many texts one after the other, each by itself, refuses all.
+/// A model that refuses this many consecutive texts, each sent alone, refuses all.
 const IN_A_ROW: usize = 3;
 
-/// Said once, of whatever many messages.
-const WITHOUT_DIRECTION: &str = "the model makes vectors of nothing but zeros: such messages are found \
-                                 by their words alone; check that `embeddingSource` names a model for \
+/// Reported once, however many messages are affected.
+const WITHOUT_DIRECTION: &str = "the model returns zero vectors: these messages are found \
+                                 by their words only; check that `embeddingSource` names a model for \
                                  embeddings";
 
-/// A model that failed is not asked again for so long.
+/// The pause after a failure of the model.
 const REST: Duration = Duration::from_secs(60);
 
 impl Memory {
-    /// The vector of a query, where a model makes them; `None` where none does, and for a minute
-    /// after it failed.
+    /// Returns the vector of a query; `None` without a model, and for a minute after it failed.
     ///
     /// # Errors
     ///
-    /// Where the model fails, or answers with what is no vector of its own. Search without one.
+    /// If the model fails or returns an invalid vector. Search without a vector then.
     pub async fn vector_of(&self, query: &str) -> Result<Option<Vec<f32>>> {
         let Some(model) = self.model().filter(|model| !self.rests(model)) else { return Ok(None) };
         let made = vectors_of(model, &[query.to_owned()], model.query_deadline).await;
         Ok(self.unless_it_rests(model, made)?.into_iter().next())
     }
 
-    /// Gives a vector to the segments that have none, where a model makes them, and says to how
-    /// many. Nothing waits for it: until then, segments are found by their words. What a batch made
-    /// is kept, whatever becomes of the next one. A model that failed is left alone for a minute.
+    /// Embeds the segments that have no vector, if there is a model, and returns their number.
+    /// Nothing waits for it: until then, segments are found by their words. Each batch is stored,
+    /// even if the next one fails. A model that failed is not called for a minute.
     ///
-    /// Of a long message its beginning is embedded. One that the model refuses even so is embedded shorter
-    /// and shorter, and in the end passed over: it holds up no other.
+    /// Of a long message, the beginning is embedded. If the model still refuses it, it is sent
+    /// shorter and shorter, and skipped in the end, so that it does not block others.
     ///
     /// # Errors
     ///
-    /// Where the model fails, or the archive cannot be read.
+    /// If the model fails, or the archive cannot be read.
     pub async fn embed(&self) -> Result<usize> {
         let Some(model) = self.model() else { return Ok(0) };
         let _alone = self.inner.embedding.lock().await;
@@ -65,9 +64,10 @@ impl Memory {
         let mut pace = Pace { next: 0, texts: BATCH, longest: self.inner.unembedded().longest };
         let (mut made, mut refused) = (0, Vec::new());
         loop {
-            let (batch, texts) = self.apart(move |memory| memory.next_batch(pace)).await??;
+            let (batch, texts) =
+                self.spawn_blocking(move |memory| memory.next_batch(pace)).await??;
             let Some(&(first, id)) = batch.first() else {
-                self.apart(|memory| memory.inner.flush_vectors()).await?;
+                self.spawn_blocking(|memory| memory.inner.flush_vectors()).await?;
                 self.inner.unembedded().pass_over(&mut refused);
                 self.nudge();
                 return Ok(made);
@@ -80,7 +80,7 @@ impl Memory {
                     pace.texts = (pace.texts * 2).min(BATCH);
                     let dimensions = model.embedder.dimensions();
                     let keep = move |memory: &Self| memory.keep(&batch, &vectors, dimensions);
-                    made += self.apart(keep).await?;
+                    made += self.spawn_blocking(keep).await?;
                     continue;
                 }
                 Err(error) => error,
@@ -99,23 +99,25 @@ impl Memory {
                     self.inner.unembedded().later.extend(refused);
                     return self.unless_it_rests(model, Err(error));
                 }
-                self.inner.warn(format!("a message is found by its words alone: {error}"));
+                self.inner.warn(format!(
+                    "a message has no vector and is found by its words only: {error}"
+                ));
                 pace.next = first.saturating_add(1);
                 pace.longest = self.inner.unembedded().longest;
             }
         }
     }
 
-    /// What waits for a disk, on a thread of its own.
-    async fn apart<T: Send + 'static>(
+    /// Runs blocking work on a separate thread.
+    async fn spawn_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> T + Send + 'static,
     ) -> Result<T> {
         let memory = self.clone();
-        apart("ctx-memory-embed", move || work(&memory)).await
+        spawn_blocking("ctx-memory-embed", move || work(&memory)).await
     }
 
-    /// Whether the model failed not long ago: no turn waits for it again so soon.
+    /// Whether the model failed recently, so that no turn waits for it again.
     fn rests(&self, model: &VectorModel) -> bool {
         let until = *self.inner.rests_until.lock().unwrap_or_else(PoisonError::into_inner);
         until.is_some_and(|until| model.timer.elapsed() < until)
@@ -127,7 +129,7 @@ impl Memory {
         made
     }
 
-    /// The model, where its vectors count.
+    /// Returns the model, if its vectors have a weight.
     fn model(&self) -> Option<&VectorModel> {
         match &self.inner.settings.vectors {
             Vectors::Model(model) if self.inner.settings.weight() > 0.0 => Some(model),
@@ -135,7 +137,7 @@ impl Memory {
         }
     }
 
-    /// The next segments that have no vector, by their rows, and what of each is embedded.
+    /// Returns the next segments without a vector, with their rows and the text to embed.
     fn next_batch(&self, pace: Pace) -> Result<(Batch, Vec<String>)> {
         self.inner.ensure_open()?;
         let mut batch = self.without_vector(pace);
@@ -165,7 +167,7 @@ impl Memory {
         (pace.next..live.index.len() as u32).filter_map(wants).take(pace.texts).collect()
     }
 
-    /// What of a segment is embedded, with the turns before it.
+    /// Returns the text to embed for a segment, with the turns before it.
     fn text(&self, id: SegmentId) -> Result<String> {
         let before = self.inner.settings.search.embed_context;
         let turns = {
@@ -183,8 +185,8 @@ impl Memory {
         Ok(embedded_text(&turns, before))
     }
 
-    /// Gives segments their vectors, and says how many took one. A vector without a direction is none,
-    /// and is not asked for again.
+    /// Stores vectors and returns how many segments got one. A vector without a direction is
+    /// dropped and not requested again.
     fn keep(&self, batch: &Batch, vectors: &[Vec<f32>], dimensions: usize) -> usize {
         let (mut kept, mut never) = (Vec::new(), Vec::new());
         {
@@ -209,26 +211,26 @@ impl Memory {
     }
 }
 
-/// Segments, by their rows.
+/// Segments and their rows.
 type Batch = Vec<(u32, SegmentId)>;
 
-/// How the segments without a vector are gone through.
+/// How to iterate over the segments without a vector.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
-    /// The row to go on with.
+    /// The next row.
     next: u32,
-    /// So many texts at once.
+    /// The maximum number of texts per batch.
     texts: usize,
-    /// No more of a text than this, in UTF-16 units.
+    /// The maximum length of a text, in UTF-16 units.
     longest: u32,
 }
 
-/// What a model makes no vectors of, and how much of a text it takes.
+/// Segments that cannot be embedded, and the length of text the model accepts.
 #[derive(Debug)]
 pub(super) struct Unembedded {
-    /// Refused, or made into what is no vector: not asked for again by this process.
+    /// Refused, or embedded to an invalid vector: not sent again by this process.
     never: HashSet<SegmentId>,
-    /// Failed, perhaps for another reason: asked for again once all others have theirs.
+    /// Failed, perhaps for another reason: sent again once all others are done.
     later: HashSet<SegmentId>,
     longest: u32,
 }
@@ -238,13 +240,13 @@ impl Unembedded {
         !self.never.contains(&id) && !self.later.contains(&id)
     }
 
-    /// Takes note that the model works: what it refused before was refused for what it is.
+    /// Records that the model works, so that what it refused before was refused for its content.
     fn succeeded(&mut self, longest: u32, refused: &mut Vec<SegmentId>) {
         self.longest = longest;
         self.never.extend(refused.drain(..));
     }
 
-    /// Takes note that there is nothing left but what failed.
+    /// Records that only failed segments are left.
     fn pass_over(&mut self, refused: &mut Vec<SegmentId>) {
         self.never.extend(refused.drain(..));
         self.later.clear();
@@ -257,15 +259,13 @@ impl Default for Unembedded {
     }
 }
 
-/// Whether another batch may fare better. A key that is refused, or a limit of so many requests, has
-/// nothing to do with what was sent.
+/// Whether another batch may succeed. A rejected key or a rate limit does not depend on the texts.
 fn may_be_the_texts(error: &Error) -> bool {
     use ErrorKind::{Corrupt, Overflow, Timeout, Upstream};
     matches!(error.kind(), Corrupt | Overflow | Timeout | Upstream) && error.wait().is_none()
 }
 
-/// The vectors of texts, if they are there in time, and as many, as long and as sound as they should
-/// be.
+/// Returns the vectors of texts, if they arrive in time and are valid in number, length and values.
 pub(crate) async fn vectors_of(
     model: &VectorModel,
     texts: &[String],
@@ -275,11 +275,14 @@ pub(crate) async fn vectors_of(
     let made = match select(embedder.embed(texts), model.timer.sleep(within)).await {
         Either::Left((made, _)) => made?,
         Either::Right(_) => {
-            return Err(Error::new(ErrorKind::Timeout, "the model took too long to make vectors")
-                .with("model", embedder.name())
-                .with("waited", format!("{} s", within.as_secs_f32()))
-                .retryable()
-                .hint("words alone decide now; check the server"));
+            return Err(Error::new(
+                ErrorKind::Timeout,
+                "the embedding model did not answer in time",
+            )
+            .with("model", embedder.name())
+            .with("waited", format!("{} s", within.as_secs_f32()))
+            .retryable()
+            .hint("search is lexical until then; check the server"));
         }
     };
     let length = embedder.dimensions();
@@ -288,9 +291,11 @@ pub(crate) async fn vectors_of(
     if made.len() == texts.len() && made.iter().all(is_sound) {
         return Ok(made);
     }
-    Err(Error::new(ErrorKind::Upstream, "the model's vectors cannot be used")
+    Err(Error::new(ErrorKind::Upstream, "the embedding model returned invalid vectors")
         .with("model", embedder.name())
         .with("vectors", format!("{} of {}", made.len(), texts.len()))
         .with("dimensions", length)
-        .hint("check that `embeddingSource` names a model for embeddings; words alone decide now"))
+        .hint(
+            "check that `embeddingSource` names an embedding model; search is lexical until then",
+        ))
 }

@@ -1,40 +1,40 @@
-//! What is shown of a long message: how it begins, and the place that is about the query.
+//! Excerpts of long messages: the beginning and the passage about the query.
 
 use std::ops::Range;
 
-use ctx_core::text::{word_end, word_start};
+use ctx_core::text::{Slice, head_chars, word_end, word_start};
 
 use crate::Segment;
 use crate::search::{Need, best_piece};
 
-/// Shorter messages are shown as they are.
+/// Shorter messages are shown whole.
 const WHOLE_CHARS: usize = 2_400;
 
-/// So much of the beginning tells what it is.
+/// The number of characters shown from the beginning.
 const HEAD_CHARS: usize = 200;
 
-/// So much is shown before and after the best piece.
+/// The number of characters shown before and after the best piece.
 const MARGIN_CHARS: usize = 600;
 
 const OMITTED: &str = "[...]";
 
-/// No more of one message is searched for the place that fits.
+/// The number of bytes of one message that are searched for the best piece.
 const SEARCHED: usize = 1 << 20;
 
-/// Nor of all messages of a question. The best come first.
+/// The limit for all messages of a query. The best are searched first.
 const SEARCHED_IN_ALL: usize = 8 << 20;
 
-/// No more of a message is shown: whoever cuts it to a budget has room for less.
+/// The number of bytes shown of a message: callers that cut it to a budget need less.
 const SHOWN: usize = 256 << 10;
 
-/// Where a message fits best, and how much of what is needed stands there.
+/// The best piece of a message, and how much of the query it contains.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct BestPiece {
     pub(super) held: f32,
     at: Range<usize>,
 }
 
-/// Looks for the places that fit, in as much as a turn has time for.
+/// Finds the best pieces, within the limits of a turn.
 pub(super) struct Reading<'a> {
     needs: &'a [Need],
     left: usize,
@@ -45,18 +45,18 @@ impl<'a> Reading<'a> {
         Self { needs, left: SEARCHED_IN_ALL }
     }
 
-    /// Where a message fits best.
-    pub(super) fn place(&mut self, segment: &Segment) -> Place {
+    /// Returns the best piece of a message.
+    pub(super) fn place(&mut self, segment: &Segment) -> BestPiece {
         let most = segment.content.len().min(SEARCHED).min(self.left);
         self.left -= most;
         let (held, at) = best_piece(self.needs, segment, most);
-        Place { held, at }
+        BestPiece { held, at }
     }
 }
 
-/// A message, or of a long one what fits best. Whoever cuts it to a budget would keep its ends, and
-/// what was asked for may stand anywhere.
-pub(super) fn excerpt(content: &str, place: impl FnOnce() -> Place) -> String {
+/// Returns a message, or the best excerpt of a long one. Truncating in the middle would keep the
+/// ends, but the relevant text may be anywhere.
+pub(super) fn excerpt(content: &str, place: impl FnOnce() -> BestPiece) -> String {
     if content.char_indices().nth(WHOLE_CHARS).is_none() {
         return content.to_owned();
     }
@@ -67,36 +67,34 @@ pub(super) fn excerpt(content: &str, place: impl FnOnce() -> Place) -> String {
     }
 }
 
-/// A message, or of a very long one both its ends.
+/// Returns a message, or both ends of a very long one.
 pub(super) fn ends(content: &str) -> String {
     if content.len() <= SHOWN {
         return content.to_owned();
     }
     let head = word_end(content, SHOWN / 2);
     let tail = word_start(content, content.len() - SHOWN / 2);
-    let parts = (content.get(..head).unwrap_or_default(), content.get(tail..).unwrap_or_default());
+    let parts = (content.slice(..head), content.slice(tail..));
     format!("{}\n{OMITTED}\n{}", parts.0, parts.1)
 }
 
 fn around(content: &str, best: &Range<usize>) -> String {
-    let before = content.get(..best.start).unwrap_or_default();
-    let after = content.get(best.end..).unwrap_or_default();
+    let before = content.slice(..best.start);
+    let after = content.slice(best.end..);
     let start = before.char_indices().rev().nth(MARGIN_CHARS).map_or(0, |(at, _)| at);
     let start = word_start(content, start);
-    let end = after.char_indices().nth(MARGIN_CHARS).map_or(content.len(), |(at, _)| best.end + at);
-    let end = word_end(content, end);
-    let head = content.char_indices().nth(HEAD_CHARS).map_or(content.len(), |(at, _)| at);
-    let head = word_end(content, head);
+    let end = word_end(content, best.end + head_chars(after, MARGIN_CHARS).len());
+    let head = word_end(content, head_chars(content, HEAD_CHARS).len());
     let mut text = String::new();
     let start = match start > head {
         true => {
-            text.push_str(content.get(..head).unwrap_or_default());
+            text.push_str(content.slice(..head));
             text.push_str(&format!("\n{OMITTED}\n"));
             start
         }
         false => 0,
     };
-    text.push_str(content.get(start..end).unwrap_or_default());
+    text.push_str(content.slice(start..end));
     if end < content.len() {
         text.push_str(&format!("\n{OMITTED}"));
     }
@@ -124,7 +122,7 @@ mod tests {
     #[test]
     fn of_a_very_long_message_that_fits_nowhere_both_ends_are_shown() {
         let content = format!("begin {} end", "ä".repeat(1 << 20));
-        let text = excerpt(&content, Place::default);
+        let text = excerpt(&content, BestPiece::default);
         assert!(text.starts_with("begin ä") && text.ends_with("ä end") && text.len() < SHOWN + 9);
         assert_eq!(ends(&content), text);
         assert_eq!(ends("short"), "short");

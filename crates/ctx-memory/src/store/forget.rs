@@ -1,4 +1,4 @@
-//! Forgetting segments, with everything that was derived from them.
+//! Forgets segments and everything derived from them.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,15 +13,16 @@ use crate::disk;
 use crate::vectors::{Embedding, VectorFile};
 
 impl Memory {
-    /// Removes segments from memory and from the disk, with everything that was derived from them,
-    /// and says how many were there. Of none, only what a run that was killed left behind, and what
-    /// is kept of segments that are gone, is taken away.
+    /// Removes segments from memory and from the disk, with everything derived from them, and
+    /// returns how many existed. With no ids, it only removes what a killed run left behind and
+    /// what is derived from removed segments.
     ///
-    /// The index of what stays is made by a thread; [`settle`](Self::settle) returns when it is there.
+    /// A thread rebuilds the index of the remaining segments; [`settle`](Self::settle) returns when
+    /// it is done.
     ///
     /// # Errors
     ///
-    /// Where a file cannot be written. What was removed by then is gone.
+    /// If a file cannot be written. What was removed by then is gone.
     pub fn forget(&self, ids: &HashSet<SegmentId>) -> Result<usize> {
         if self.inner.settings.read_only {
             return Err(super::read_only());
@@ -32,14 +33,14 @@ impl Memory {
             let mut indexer = self.inner.indexer();
             self.inner.is_wanted_elsewhere.store(false, Ordering::Relaxed);
             let mut source = self.inner.opened()?;
-            // Vectors of what others archived meanwhile are to stay.
+            // Vectors of segments that others archived meanwhile must stay.
             self.inner.catch_up(&mut source)?;
             if ids.is_empty() && !indexer.tells_of_what_is_gone(&self.inner) {
                 self.inner.forget_vectors(ids)?;
                 return source.forget(ids);
             }
-            // The source goes last: what is left of it after a crash says what is to be forgotten.
-            // Terms of that would stay readable in the index.
+            // The segments are removed last: after a crash they still show what to forget. The
+            // index is deleted first, because it contains their words.
             indexer.delete()?;
             self.inner.forget_vectors(ids)?;
             self.inner.live_mut().pending.retain(|id, _| !ids.contains(id));
@@ -49,7 +50,7 @@ impl Memory {
             self.inner.delete_graph()?;
             let live = self.inner.load(&mut source, &mut indexer)?;
             self.inner.swap(live);
-            // A model may have made the vector of one of them meanwhile.
+            // A model may have embedded one of them meanwhile.
             self.inner.forget_vectors(&HashSet::new())?;
             gone?
         };
@@ -59,8 +60,8 @@ impl Memory {
 }
 
 impl Inner {
-    /// Takes vectors out of the file: those of the segments that are named, and of any that are there no
-    /// more. Where none is named, a file that is not used as things are set stays as it is.
+    /// Removes vectors from the file: those of `ids`, and of segments that no longer exist. With no
+    /// ids, a file that the current settings do not use stays unchanged.
     fn forget_vectors(&self, ids: &HashSet<SegmentId>) -> Result<()> {
         let stays = |id: SegmentId| !ids.contains(&id) && self.live().row(id).is_some();
         let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,8 +87,8 @@ impl Inner {
     }
 }
 
-/// Takes vectors out of a file that is not used as things are set. Those that stay cost a model's
-/// time to make again; only of a file that nobody can read they go as well.
+/// Removes vectors from a file that the current settings do not use. The others are kept, because
+/// embedding them again takes time; an unreadable file is deleted.
 fn forget_in(
     path: &Path,
     made_by: Option<Embedding>,

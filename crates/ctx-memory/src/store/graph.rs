@@ -1,8 +1,8 @@
-//! The graph over the vectors of a store: the one that was kept, or another.
+//! The graph over the vectors of a store: loaded from disk, or built.
 //!
-//! What is forgotten must not come back with a graph that somebody else keeps later. So one is kept, and
-//! taken away, under a lock of its own; it is kept only if the archive was not written anew since the
-//! vectors were read; and who forgets takes it away once more after that was done.
+//! A graph that another process saves later must not restore forgotten vectors. Therefore a graph
+//! is saved and deleted under its own lock. It is saved only if the archive was not rewritten since
+//! the vectors were read. And forgetting deletes it once more after the archive was rewritten.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
@@ -15,28 +15,28 @@ use super::indexer::Indexer;
 use crate::disk::{self, FileLock};
 use crate::near::{Built, Graph, Rows};
 
-/// The graph over the vectors, beside them.
+/// The file of the graph, beside the vectors.
 pub(super) const GRAPH: &str = "vectors.graph";
 
-/// How long another process may have the lock: as long as a large graph takes to be written.
+/// How long to wait while another process holds the lock: the time to write a large graph.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a graph is built from.
-pub(super) struct Ground {
+/// The input for building a graph.
+pub(super) struct GraphInput {
     vectors: Rows,
     numbering: u64,
-    /// How often the archive had been written anew.
+    /// The generation of the archive.
     generation: u64,
 }
 
-/// Where a graph is kept, and what made its vectors.
-pub(super) struct Kept {
+/// The file of a graph, and the embedder of its vectors.
+pub(super) struct GraphFile {
     path: PathBuf,
     owner: String,
 }
 
 impl Indexer {
-    /// Gets a graph over the vectors, where there are many: the one on disk, or another.
+    /// Loads or builds a graph over the vectors, if there are many.
     pub(super) fn build_graph(&mut self, inner: &Inner) -> Result<()> {
         let Some(ground) = inner.ground()? else { return Ok(()) };
         let kept = inner.graph_file();
@@ -51,7 +51,7 @@ impl Indexer {
             return Ok(());
         }
         if kept.is_some() && inner.live().has_dead_vectors() {
-            // Vectors of what is gone are not to be on the disk again.
+            // Vectors of removed segments must not be written to disk again.
             self.reload(inner)?;
             self.looked_at = Some(inner.live().numbering);
             let Some(anew) = inner.ground()? else { return Ok(()) };
@@ -59,7 +59,7 @@ impl Indexer {
         }
         match Graph::build(&ground.vectors, &inner.is_wanted_elsewhere)? {
             Built::Good(graph) => {
-                // Kept first: who stops now need not make it again.
+                // Saved first, so that a process that stops now need not build it again.
                 if let Some(kept) = &kept {
                     inner.keep_graph(kept, &ground, |path| {
                         let id_of = |slot| inner.live().id(ground.vectors.row(slot)?);
@@ -77,8 +77,8 @@ impl Indexer {
                 }
                 let found = found * 100.0;
                 inner.warn(format!(
-                    "a query is compared with all {} vectors: a graph finds only {found:.0} % of \
-                     what is nearest",
+                    "queries are compared with all {} vectors: a graph finds only {found:.0} % of \
+                     the nearest ones",
                     ground.vectors.len()
                 ));
             }
@@ -87,9 +87,10 @@ impl Indexer {
         Ok(())
     }
 
-    /// Takes the graph on disk, or what it says of one that found too little.
-    fn look_at(&mut self, inner: &Inner, kept: &Kept, ground: &Ground) {
-        let Kept { path, owner } = kept;
+    /// Loads the graph on disk, or the record in its place that a graph finds too few of the
+    /// nearest vectors.
+    fn look_at(&mut self, inner: &Inner, kept: &GraphFile, ground: &GraphInput) {
+        let GraphFile { path, owner } = kept;
         let slot_of = |id| inner.live().row(id).and_then(|row| ground.vectors.slot(row));
         match Graph::load(path, owner, &ground.vectors, slot_of) {
             Ok(Some(graph)) => inner.use_graph(graph, ground.numbering),
@@ -97,67 +98,68 @@ impl Indexer {
                 let weak = Graph::weak(path, owner, ground.vectors.dimensions());
                 self.weak = weak.unwrap_or(self.weak);
             }
-            Err(error) => inner.warn(format!("the graph is made anew: {error}")),
+            Err(error) => inner.warn(format!("the vector graph is rebuilt: {error}")),
         }
     }
 }
 
 impl Inner {
-    /// What a graph would be built from, where one is worth while.
-    pub(super) fn ground(&self) -> Result<Option<Ground>> {
+    /// Returns the input for a graph, if one is worthwhile.
+    pub(super) fn ground(&self) -> Result<Option<GraphInput>> {
         let (generation, _) = self.opened()?.generations();
         let live = self.live();
         let vectors = live.vectors.as_ref().filter(|_| live.wants_graph());
         let numbering = live.numbering;
-        Ok(vectors.map(|vectors| Ground { vectors: vectors.clone(), numbering, generation }))
+        Ok(vectors.map(|vectors| GraphInput { vectors: vectors.clone(), numbering, generation }))
     }
 
-    /// Where the graph over the vectors is kept; nowhere without files.
-    pub(super) fn graph_file(&self) -> Option<Kept> {
+    /// Returns the file of the graph; `None` for a memory without files.
+    pub(super) fn graph_file(&self) -> Option<GraphFile> {
         let file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         let owner = file.as_ref()?.embedding().name.clone();
-        Some(Kept { path: self.folder.as_ref()?.join(GRAPH), owner })
+        Some(GraphFile { path: self.folder.as_ref()?.join(GRAPH), owner })
     }
 
-    /// Has a graph written, if the archive is the one that its vectors are of.
+    /// Saves a graph, if the archive still is the one that its vectors belong to.
     pub(super) fn keep_graph(
         &self,
-        kept: &Kept,
-        ground: &Ground,
+        kept: &GraphFile,
+        ground: &GraphInput,
         save: impl FnOnce(&Path) -> Result<()>,
     ) {
         if self.settings.read_only {
             return;
         }
         let keep = || {
-            let _lock = FileLock::within(&kept.path, PATIENCE)?;
+            let _lock = FileLock::with_timeout(&kept.path, PATIENCE)?;
             let (_, generation) = self.opened()?.generations();
             let is_same =
                 generation == ground.generation && self.live().numbering == ground.numbering;
             if is_same { save(&kept.path) } else { Ok(()) }
         };
         if let Err(error) = keep() {
-            self.warn(format!("the graph is made anew with the next start: {error}"));
+            self.warn(format!("the vector graph is rebuilt at the next start: {error}"));
         }
     }
 
-    /// Takes away the graph on disk: it tells of vectors that are gone.
+    /// Deletes the graph on disk: it contains removed vectors.
     pub(super) fn delete_graph(&self) -> Result<()> {
         let Some(path) = self.folder.as_ref().map(|folder| folder.join(GRAPH)) else {
             return Ok(());
         };
-        // Whoever is about to keep one has made the lock, and looks at the archive after that.
+        // Without a lock file no process is about to save a graph. One that creates it later checks
+        // the archive after taking the lock.
         let temporary = disk::temporary(&path);
         let there = [&path, &temporary, &disk::beside(&path, ".lock")];
         if there.iter().all(|path| !path.exists()) {
             return Ok(());
         }
-        let _lock = FileLock::within(&path, PATIENCE)?;
+        let _lock = FileLock::with_timeout(&path, PATIENCE)?;
         disk::remove(&temporary, "cannot remove the graph of vectors")?;
         disk::remove(&path, "cannot remove the graph of vectors").map(drop)
     }
 
-    /// Has a graph lead to vectors, if they are still where it says.
+    /// Uses a graph for searches, if its slots are still valid.
     fn use_graph(&self, graph: Graph, numbering: u64) {
         let mut live = self.live_mut();
         if live.numbering == numbering {

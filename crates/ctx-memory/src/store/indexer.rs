@@ -1,5 +1,6 @@
-//! What writes the index on disk, batch by batch.
+//! Writes the index on disk in batches.
 
+use ctx_core::text::Slice;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,46 +11,46 @@ use super::Inner;
 use super::live::Live;
 use super::load::Shared;
 use crate::SegmentId;
-use crate::index::{Batch, DiskIndex, Piece, Written, key_of, place};
+use crate::index::{Batch, DiskIndex, Piece, WriteOutcome, index_folder, key_of};
 use crate::search::lexical_head;
-use crate::text::Terms;
+use ctx_text::Terms;
 
-/// So many segments are written at once where there are many; then they are found.
+/// The maximum number of segments per write; each batch can be searched after its commit.
 const CHUNK: usize = 50_000;
 
-/// A batch of more segments than this is written with more memory.
+/// A batch of more segments than this gets a larger memory budget.
 const LARGE: usize = 5_000;
 
-/// The index on disk, and what is known of it.
+/// The index on disk and its state.
 pub(super) struct Indexer {
     folder: Option<PathBuf>,
     disk: Option<DiskIndex>,
     stored: Option<Shared>,
-    /// The rows of the segments, as they were numbered last.
+    /// The rows of the segments, by key, as last numbered.
     rows: HashMap<u64, u32>,
     known: usize,
     numbering: u64,
-    /// How many vectors there were when a graph over them found too little.
+    /// The number of vectors when a graph over them had too little recall.
     pub(super) weak: usize,
-    /// The numbering for which the graph on disk was looked at.
+    /// The numbering for which the graph on disk was examined.
     pub(super) looked_at: Option<u64>,
 }
 
-/// How much is to be written.
+/// How much to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Much {
+pub(super) enum WriteScope {
     /// Everything.
     All,
-    /// Batches that are worth a commit.
+    /// Only batches large enough for a commit.
     Batches,
 }
 
-/// What is to be written.
-struct Work {
+/// A batch to write.
+struct IndexBatch {
     ids: Vec<SegmentId>,
-    /// How many of those set aside it is.
+    /// The number of frozen parts in it.
     frozen: usize,
-    /// How many of those whose words are nowhere.
+    /// The number of its rows whose words are in no index.
     wordless: usize,
     numbering: u64,
 }
@@ -68,8 +69,7 @@ impl Indexer {
         }
     }
 
-    /// The index as it is, for rows that were numbered anew. `None` where there is none that can be
-    /// used; why is told.
+    /// Opens the index for newly numbered rows. Returns `None` and warns if no usable index exists.
     pub(super) fn open(&mut self, inner: &Inner, live: &Live) -> Option<Shared> {
         let folder = self.folder.clone()?;
         self.number(live);
@@ -81,7 +81,7 @@ impl Indexer {
         let read_only = inner.settings.read_only;
         let there = if read_only { folder.join("meta.json") } else { folder.clone() };
         if self.disk.is_none() && !there.exists() {
-            // The first batch makes it.
+            // The first batch creates it.
             return None;
         }
         let mut opened = self.snapshot(&folder);
@@ -92,10 +92,10 @@ impl Indexer {
             self.disk = None;
             opened = Ok(None);
         } else if let Err(error) = &opened {
-            inner.warn(format!("the lexical index is made anew: {error}"));
+            inner.warn(format!("the lexical index is rebuilt: {error}"));
             self.disk = None;
-            if let Err(error) = place::clear(&folder) {
-                inner.warn(format!("there is no lexical index: {error}"));
+            if let Err(error) = index_folder::clear(&folder) {
+                inner.warn(format!("the lexical index is missing: {error}"));
             }
             opened = Ok(None);
         }
@@ -112,7 +112,7 @@ impl Indexer {
         self.disk.as_ref().map(read).transpose()
     }
 
-    /// Learns the rows of segments that are new.
+    /// Records the rows of new segments.
     fn number(&mut self, live: &Live) {
         if self.numbering != live.numbering {
             self.numbering = live.numbering;
@@ -120,28 +120,28 @@ impl Indexer {
             self.known = 0;
         }
         let ids = live.index.ids();
-        let new = ids.get(self.known..).unwrap_or_default();
+        let new = ids.slice(self.known..);
         self.rows.extend(new.iter().map(|id| key_of(*id)).zip(self.known as u32..));
         self.known = ids.len();
     }
 
-    /// Deletes the index, with what its terms tell.
+    /// Deletes the index, including its terms.
     pub(super) fn delete(&mut self) -> Result<()> {
         (self.disk, self.stored) = (None, None);
-        self.folder.as_deref().map_or(Ok(()), place::clear)
+        self.folder.as_deref().map_or(Ok(()), index_folder::clear)
     }
 
-    /// Whether an index can be where it belongs. What else is there is told of, and stays; words are
-    /// kept in memory then.
+    /// Whether an index can be created in its folder. Foreign files there are reported and kept;
+    /// words then stay in memory.
     pub(super) fn has_place(&self, inner: &Inner) -> bool {
         let Some(folder) = &self.folder else { return false };
-        let Err(error) = place::check(folder) else { return true };
+        let Err(error) = index_folder::check(folder) else { return true };
         inner.warn(format!("the lexical index is kept in memory: {}", error.told()));
         false
     }
 
-    /// Makes what is missing: the index of words, hash vectors, a graph over vectors.
-    pub(super) fn run(&mut self, inner: &Inner, much: Much) -> Result<()> {
+    /// Builds what is missing: the lexical index, hash vectors, the graph over vectors.
+    pub(super) fn run(&mut self, inner: &Inner, much: WriteScope) -> Result<()> {
         let is_written = self.folder.is_some() && !inner.settings.read_only;
         let written = match is_written && self.has_place(inner) {
             true => self.write_words(inner, much),
@@ -153,40 +153,40 @@ impl Indexer {
         self.build_graph(inner)
     }
 
-    /// Writes everything that is not in the index. One that is gone or damaged is made anew; one
-    /// that cannot be written is done without, and told of.
-    fn write_words(&mut self, inner: &Inner, much: Much) -> Result<()> {
+    /// Writes everything that is not in the index. A missing or damaged index is rebuilt; one that
+    /// cannot be written is reported, and the words stay in memory.
+    fn write_words(&mut self, inner: &Inner, much: WriteScope) -> Result<()> {
         let damaged = self.stored.as_ref().is_some_and(|stored| stored.is_damaged());
         let gone = self.disk.is_some() && !self.is_there();
         if damaged || gone {
             let why = if gone { "it was deleted" } else { "it cannot be read" };
-            inner.warn(format!("the lexical index is made anew: {why}"));
+            inner.warn(format!("the lexical index is rebuilt: {why}"));
             return self.rebuild(inner);
         }
         if self.is_stale(inner) {
-            // What is not known here may have been added by another process.
+            // Unknown documents may have been added by another process.
             self.reload(inner)?;
             if self.is_stale(inner) {
                 self.rebuild(inner)?;
                 self.reload(inner)?;
             }
         }
-        // Else each message that is added meanwhile would be a commit of its own.
-        while (much == Much::All || inner.has_batch())
+        // Otherwise each message added meanwhile would be a commit of its own.
+        while (much == WriteScope::All || inner.has_batch())
             && let Some(work) = self.next(inner)
         {
             match self.write(inner, &work) {
-                Ok(Written::Committed) => self.publish(inner, &work)?,
-                // Another process writes. What is new stays in memory until next time.
-                Ok(Written::Busy) => break,
-                Ok(Written::Stale) => self.reload(inner)?,
-                // The disk is full, perhaps. What is new stays in memory until next time.
+                Ok(WriteOutcome::Committed) => self.publish(inner, &work)?,
+                // Another process writes. New words stay in memory until next time.
+                Ok(WriteOutcome::Busy) => break,
+                Ok(WriteOutcome::Stale) => self.reload(inner)?,
+                // The disk may be full. New words stay in memory until next time.
                 Err(error) if error.kind() == ErrorKind::Io && self.is_there() => {
                     inner.warn(format!("the lexical index cannot be written: {error}"));
                     break;
                 }
                 Err(error) => {
-                    inner.warn(format!("the lexical index is made anew: {error}"));
+                    inner.warn(format!("the lexical index is rebuilt: {error}"));
                     return self.rebuild(inner);
                 }
             }
@@ -198,14 +198,14 @@ impl Indexer {
         self.disk.as_ref().is_some_and(DiskIndex::is_there)
     }
 
-    /// Whether much of the index is of segments that are gone.
+    /// Whether a large part of the index belongs to removed segments.
     fn is_stale(&self, inner: &Inner) -> bool {
         let (all, mut gone) = self.stored.as_ref().map_or((0, 0), |stored| stored.pieces());
         gone += inner.live().index.removed();
         gone > 1_024 && gone > all / 4
     }
 
-    /// Whether it may hold words of segments that are gone, or none at all that can be used.
+    /// Whether it may contain words of removed segments, or is unusable.
     pub(super) fn tells_of_what_is_gone(&self, inner: &Inner) -> bool {
         let is_there = || self.folder.as_ref().is_some_and(|folder| folder.exists());
         match self.stored.as_ref().map(|stored| stored.pieces()) {
@@ -214,7 +214,7 @@ impl Indexer {
         }
     }
 
-    /// Everything in memory anew, from the archive and the index as they are.
+    /// Reloads everything in memory from the archive and the index.
     pub(super) fn reload(&mut self, inner: &Inner) -> Result<()> {
         let mut source = inner.opened()?;
         inner.catch_up(&mut source)?;
@@ -223,7 +223,7 @@ impl Indexer {
         Ok(())
     }
 
-    fn next(&mut self, inner: &Inner) -> Option<Work> {
+    fn next(&mut self, inner: &Inner) -> Option<IndexBatch> {
         let mut live = inner.live_mut();
         live.index.freeze();
         let wordless = live.wordless.len().min(CHUNK);
@@ -231,21 +231,21 @@ impl Indexer {
         rows.extend(&live.wordless[..wordless]);
         let ids: Vec<_> = rows.into_iter().filter_map(|row| live.id(row)).collect();
         let numbering = live.numbering;
-        (!ids.is_empty()).then_some(Work { ids, frozen, wordless, numbering })
+        (!ids.is_empty()).then_some(IndexBatch { ids, frozen, wordless, numbering })
     }
 
-    fn write(&mut self, inner: &Inner, work: &Work) -> Result<Written> {
+    fn write(&mut self, inner: &Inner, work: &IndexBatch) -> Result<WriteOutcome> {
         let folder = self.folder.clone().unwrap_or_default();
         if self.stored.is_none() {
             self.number(&inner.live());
             self.stored = self.snapshot(&folder)?;
             if self.stored.as_ref().is_some_and(|stored| stored.pieces().0 > 0) {
-                // Another process made it meanwhile, perhaps of the same.
-                return Ok(Written::Stale);
+                // Another process has built it meanwhile, perhaps with the same segments.
+                return Ok(WriteOutcome::Stale);
             }
         }
         let (Some(disk), Some(stored)) = (&self.disk, &self.stored) else {
-            return Err(Error::new(ErrorKind::NotFound, "there is no lexical index"));
+            return Err(Error::new(ErrorKind::NotFound, "the lexical index is missing"));
         };
         let size = if work.ids.len() > LARGE { Batch::Large } else { Batch::Small };
         let mut scanner = Terms::default();
@@ -266,8 +266,8 @@ impl Indexer {
         })
     }
 
-    /// Has the index searched as it is now, in the place of what was written.
-    fn publish(&mut self, inner: &Inner, work: &Work) -> Result<()> {
+    /// Switches searches to the index as it is now and drops the written parts from memory.
+    fn publish(&mut self, inner: &Inner, work: &IndexBatch) -> Result<()> {
         self.number(&inner.live());
         let folder = self.folder.clone().unwrap_or_default();
         let Some(stored) = self.snapshot(&folder)? else { return Ok(()) };
@@ -284,31 +284,31 @@ impl Indexer {
         Ok(())
     }
 
-    /// Makes the index anew. What there is of it is searched until the new one is there.
+    /// Rebuilds the index. The old index is searched until the new one is ready.
     pub(super) fn rebuild(&mut self, inner: &Inner) -> Result<()> {
         let folder = self.folder.clone().filter(|_| !inner.settings.read_only);
         let Some(folder) = folder else { return self.reload(inner) };
-        place::check(&folder)?;
-        // The index is that of other processes too: what they archived belongs in it.
+        index_folder::check(&folder)?;
+        // Other processes share the index, so it must include what they archived.
         inner.catch_up(&mut *inner.opened()?)?;
-        // Rows without their words count as missing, not as written.
+        // Rows without words count as missing, not as written.
         let work = {
             let mut live = inner.live_mut();
             live.index.freeze();
             let (frozen, _) = live.index.frozen_rows();
             let ids: Vec<_> = live.index.ids().to_vec();
             let (wordless, numbering) = (live.wordless.len(), live.numbering);
-            Work { ids, frozen, wordless, numbering }
+            IndexBatch { ids, frozen, wordless, numbering }
         };
         let written = DiskIndex::create(&folder).and_then(|disk| {
             (self.disk, self.stored) = (Some(disk), None);
             self.write(inner, &work)
         });
         match written {
-            Ok(Written::Committed) => self.publish(inner, &work),
-            Ok(Written::Busy | Written::Stale) => self.reload(inner),
+            Ok(WriteOutcome::Committed) => self.publish(inner, &work),
+            Ok(WriteOutcome::Busy | WriteOutcome::Stale) => self.reload(inner),
             Err(error) => {
-                // What was new stays in memory, and what was stored stays mapped.
+                // New words stay in memory, and stored ones stay mapped.
                 self.disk = None;
                 inner.warn(format!("the lexical index cannot be written: {error}"));
                 Err(error)

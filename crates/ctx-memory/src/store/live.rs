@@ -1,4 +1,4 @@
-//! What is searched.
+//! The searchable state of a store.
 
 use std::sync::Arc;
 
@@ -7,48 +7,48 @@ use foldhash::{HashMap, HashMapExt};
 use crate::lexical::Scores;
 use crate::near::{Direction, EXACT_UP_TO, Graph, Rows};
 use crate::search::top;
-use crate::{Hit, Query, SearchIndex, Segment, SegmentId, Settings, Vectors};
+use crate::{Hit, MemorySettings, Query, SearchIndex, Segment, SegmentId, Vectors};
 
-/// Rows by their words of which the cosine is wanted too, where not all are compared.
+/// The number of top lexical rows whose cosine is also computed if a graph is used.
 const BY_WORDS: usize = 256;
 
-/// The same where vectors are hashes of words: what shares no word with a query is not near it either.
+/// The same for hash vectors: a row that shares no word with a query is not near it either.
 const HASHED_BY_WORDS: usize = 2_048;
 
-/// Rows of which the cosine is always known, so that the worst there is is too.
+/// The number of sampled rows whose cosine is always computed, to know the lowest cosine.
 const SAMPLED: usize = 512;
 
-/// A reply is looked for among the last so many segments of a turn.
+/// A reply is looked for among this many last segments of a turn.
 const REPLIES: usize = 4;
 
-/// No more segments of a turn are walked.
+/// The maximum number of segments of a turn that are walked.
 const LONGEST_TURN: usize = 4_096;
 
-/// The rows of a store: their words, their vectors, and those whose segments are not yet on disk.
+/// The rows of a store: their words, their vectors, and segments that are not yet on disk.
 #[derive(Debug, Default)]
 pub(super) struct Live {
     pub(super) index: SearchIndex,
     rows: HashMap<SegmentId, u32>,
-    /// By row: where the segment is in the archive, as far as that is known.
+    /// By row: the segment's place in the archive, if known.
     places: Vec<Option<(u64, u32)>>,
     /// Segments that were added and are not on disk.
     pub(super) pending: HashMap<SegmentId, Segment>,
-    /// Rows whose words are in no index yet, though they are on disk.
+    /// Rows on disk whose words are not indexed yet.
     pub(super) wordless: Vec<u32>,
     pub(super) vectors: Option<Rows>,
-    /// Rows that are to get a vector of hashed words.
+    /// Rows that still need a hash vector.
     pub(super) vectorless: Vec<u32>,
     pub(super) graph: Option<Arc<Graph>>,
     /// Whether vectors are hashes of words.
     pub(super) hashed: bool,
-    /// With more vectors than these, a graph is worth while.
+    /// With more vectors than this, a graph is worthwhile.
     pub(super) exact_up_to: usize,
-    /// Counts how often the rows were numbered anew.
+    /// Counts how often the rows were renumbered.
     pub(super) numbering: u64,
 }
 
 impl Live {
-    pub(super) fn new(settings: &Settings, numbering: u64) -> Self {
+    pub(super) fn new(settings: &MemorySettings, numbering: u64) -> Self {
         Self {
             index: SearchIndex::new(settings.search.clone()),
             hashed: matches!(settings.vectors, Vectors::Hash),
@@ -60,7 +60,7 @@ impl Live {
         }
     }
 
-    /// Takes note of a row of the index.
+    /// Records a row of the index.
     pub(super) fn add(&mut self, id: SegmentId, row: u32) {
         self.rows.insert(id, row);
     }
@@ -77,12 +77,12 @@ impl Live {
         self.rows.len()
     }
 
-    /// Where a segment is in the archive, as far as that is known.
+    /// Returns a segment's place in the archive, if known.
     pub(super) fn place(&self, id: SegmentId) -> Option<(u64, u32)> {
         self.places.get(self.row(id)? as usize).copied().flatten()
     }
 
-    /// Takes note of where segments are.
+    /// Records the places of segments.
     pub(super) fn locate(
         &mut self,
         ids: impl IntoIterator<Item = SegmentId>,
@@ -105,15 +105,15 @@ impl Live {
         }
     }
 
-    /// The turns before and after a segment, in its session.
+    /// Returns the previous and next turn of a segment in its session.
     pub(super) fn neighbours(&self, id: SegmentId) -> Vec<SegmentId> {
         let rows = self.row(id).map_or([None, None], |row| self.index.neighbours_of(row));
         let there = |row: u32| self.id(row).filter(|id| self.rows.contains_key(id));
         rows.into_iter().flatten().filter_map(there).collect()
     }
 
-    /// What was said after a segment in its session, until the user speaks again: the last first, at
-    /// most [`REPLIES`].
+    /// Returns the segments after one in its session, until the user's next message: the last
+    /// first, at most [`REPLIES`].
     pub(super) fn replies(&self, id: SegmentId) -> Vec<SegmentId> {
         let after = |row: &u32| self.index.neighbours_of(*row)[1];
         let rows = std::iter::successors(self.row(id).as_ref().and_then(after), after);
@@ -125,7 +125,7 @@ impl Live {
         replies
     }
 
-    /// What fits a query. `vector` is that of the query, `weight` what vectors count.
+    /// Searches. `vector` is the query's vector, `weight` the weight of vectors.
     pub(super) fn search(
         &self,
         query: &Query<'_>,
@@ -142,7 +142,7 @@ impl Live {
         }
         let fill = |lexical: &Scores, cosines: &mut Scores| {
             match query.session {
-                // All of it: among candidates of a large store, one session may have none.
+                // All rows of the session: the candidates of a large store may include none of it.
                 Some(session) if !self.hashed => {
                     vectors.some(self.index.rows_of(session), &direction, cosines);
                 }
@@ -152,7 +152,7 @@ impl Live {
         self.index.search_with(query, Some((weight, &fill)))
     }
 
-    /// The cosines of all rows, or of those that matter where there is a graph to tell.
+    /// Computes the cosines of all rows, or of candidates if there is a graph.
     fn fill(&self, vectors: &Rows, query: &Direction, lexical: &Scores, cosines: &mut Scores) {
         let near = self.graph.as_ref().and_then(|graph| Some((graph.size(), graph.near(query)?)));
         let (by_words, known, near) = match near {
@@ -162,7 +162,7 @@ impl Live {
         };
         vectors.all_from(known, query, cosines);
         let step = (self.index.len() / SAMPLED).max(1);
-        // A hash by itself makes nothing a hit: those that share no word are near by chance.
+        // Hash vectors alone produce no hit: rows without a shared word are near by chance.
         let rows = if self.hashed { 0 } else { self.index.len() as u32 };
         let sampled = (0..rows).step_by(step);
         let near = near.into_iter().filter_map(|slot| vectors.row(slot));
@@ -171,14 +171,14 @@ impl Live {
         vectors.some(near.chain(best).chain(sampled), query, cosines);
     }
 
-    /// Whether there are vectors of segments that are gone.
+    /// Whether there are vectors of removed segments.
     pub(super) fn has_dead_vectors(&self) -> bool {
         let Some(vectors) = &self.vectors else { return false };
         let is_live = |row: u32| self.id(row).is_some_and(|id| self.row(id) == Some(row));
         (0..vectors.len()).filter_map(|slot| vectors.row(slot)).any(|row| !is_live(row))
     }
 
-    /// Whether there are so many vectors that a graph is worth while, and none covers most of them.
+    /// Whether there are enough vectors for a graph, and no graph covers most of them.
     pub(super) fn wants_graph(&self) -> bool {
         let (Some(vectors), graph) = (&self.vectors, &self.graph) else { return false };
         let covered = graph.as_ref().map_or(0, |graph| graph.size());

@@ -1,4 +1,4 @@
-//! From the files to what is searched.
+//! Loads the searchable state from the files.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::source::Source;
 use super::vectors::hashed;
 use crate::archive::{Changes, Segments};
 use crate::near::Rows;
-use crate::search::Said;
+use crate::search::Speaker;
 use crate::{Segment, SegmentId};
 
-/// So many segments that are not in the index are read when a store is opened. More than these are
-/// found as the index is made.
+/// The number of unindexed segments that are read when a store is opened. If there are more, they
+/// can be searched once the index is written.
 const READ_AT_ONCE: usize = 4_096;
 
-/// A text of so many bytes is split into words before anybody has to wait for it.
+/// Texts of at least this many bytes are split into words before the lock is taken.
 const LONG: usize = 64 << 10;
 
 impl Inner {
@@ -44,11 +44,11 @@ impl Inner {
         Ok(())
     }
 
-    /// Everything as the source has it. What was not committed is carried over.
+    /// Loads everything in the source. Uncommitted segments are carried over.
     pub(super) fn load(&self, source: &mut Source, indexer: &mut Indexer) -> Result<Live> {
         let (numbering, pending) = {
             let live = self.live();
-            // In the order in which they came, which says what was said next to what.
+            // In the order of arrival, which determines neighbouring turns.
             let mut pending: Vec<_> = live.pending.values().cloned().collect();
             pending.sort_by_key(|segment| live.row(segment.id));
             (live.numbering + 1, pending)
@@ -56,11 +56,39 @@ impl Inner {
         let damaged = source.unreadable();
         let mut live = Live::new(&self.settings, numbering);
         live.exact_up_to = self.live().exact_up_to;
-        source.each_row(|id, session, time, said| {
-            let row = live.index.add_row(id, session, time, said);
+        source.each_row(|id, session, time, speaker| {
+            let row = live.index.add_row(id, session, time, speaker);
             live.add(id, row);
         });
-        let stored = indexer.open(self, &live);
+        self.load_words(&mut live, source, indexer)?;
+        for segment in pending {
+            if live.row(segment.id).is_none() {
+                let row = live.index.add(&segment);
+                live.add(segment.id, row);
+                live.pending.insert(segment.id, segment);
+            }
+        }
+        self.load_vectors(&mut live, source)?;
+        let ids = live.index.ids().to_vec();
+        live.locate(ids.iter().copied(), |id| source.place(id));
+        if self.warn_of_damage(source, damaged) {
+            // Some lines turned out not to be segments.
+            let is_there =
+                |id: &SegmentId| source.place(*id).is_some() || live.pending.contains_key(id);
+            let gone: Vec<_> = ids.into_iter().filter(|id| !is_there(id)).collect();
+            gone.into_iter().for_each(|id| live.remove(id));
+        }
+        Ok(live)
+    }
+
+    /// Loads the index on disk, and adds the words of segments that are not in it.
+    fn load_words(
+        &self,
+        live: &mut Live,
+        source: &mut Source,
+        indexer: &mut Indexer,
+    ) -> Result<()> {
+        let stored = indexer.open(self, live);
         let missing: Vec<u32> = match &stored {
             Some(stored) => {
                 let keys = stored.keys();
@@ -74,7 +102,7 @@ impl Inner {
         if let Some(stored) = stored {
             live.index.publish(stored, 0);
         }
-        // Without files that can be written, there is no index to be made later.
+        // Without writable files, no index will be built later.
         let is_written = self.folder.is_some() && !self.settings.read_only;
         if missing.len() <= READ_AT_ONCE || !is_written || !indexer.has_place(self) {
             for rows in missing.chunks(256) {
@@ -89,27 +117,10 @@ impl Inner {
             live.wordless = missing;
             self.was_wordless.store(true, Ordering::Release);
         }
-        for segment in pending {
-            if live.row(segment.id).is_none() {
-                let row = live.index.add(&segment);
-                live.add(segment.id, row);
-                live.pending.insert(segment.id, segment);
-            }
-        }
-        self.load_vectors(&mut live, source)?;
-        let ids = live.index.ids().to_vec();
-        live.locate(ids.iter().copied(), |id| source.place(id));
-        if self.warn_of_damage(source, damaged) {
-            // Some were no segments after all.
-            let is_there =
-                |id: &SegmentId| source.place(*id).is_some() || live.pending.contains_key(id);
-            let gone: Vec<_> = ids.into_iter().filter(|id| !is_there(id)).collect();
-            gone.into_iter().for_each(|id| live.remove(id));
-        }
-        Ok(live)
+        Ok(())
     }
 
-    /// Tells of lines that cannot be read, if there are more than the `known` ones.
+    /// Warns of unreadable lines, if there are more than the `known` ones.
     pub(super) fn warn_of_damage(&self, source: &Source, known: usize) -> bool {
         let more = source.unreadable().saturating_sub(known);
         if more > 0 {
@@ -123,15 +134,16 @@ impl Inner {
         more > 0
     }
 
-    /// Makes a segment that was added be found.
+    /// Makes an added segment searchable.
     pub(super) fn show(&self, segment: &Segment, is_pending: bool) {
         let hash = self.settings.hashes().then(|| hashed(segment));
         // Split here, so that no search waits for a long text.
         let long = segment.content.len() > LONG;
-        let said = Said::of(segment);
+        let speaker = Speaker::of(segment);
         {
             let mut live = self.live_mut();
-            let row = live.index.add_row(segment.id, &segment.session_id, segment.timestamp, said);
+            let row =
+                live.index.add_row(segment.id, &segment.session_id, segment.timestamp, speaker);
             live.add(segment.id, row);
             if is_pending && self.folder.is_some() {
                 live.pending.insert(segment.id, segment.clone());
@@ -152,13 +164,13 @@ impl Inner {
         }
     }
 
-    /// Takes over what other processes made of the source.
+    /// Applies other processes' changes of the source.
     pub(super) fn catch_up(&self, source: &mut Source) -> Result<()> {
         let changes = source.refresh()?;
         self.follow(source, &changes)
     }
 
-    /// Takes over what became of the source.
+    /// Applies changes of the source.
     pub(super) fn follow(&self, source: &mut Source, changes: &Changes) -> Result<()> {
         let unknown: Vec<SegmentId> = {
             let mut live = self.live_mut();
@@ -181,5 +193,5 @@ impl Inner {
     }
 }
 
-/// An index that both sides of a snapshot know.
+/// An index shared by both sides of a snapshot.
 pub(super) type Shared = Arc<crate::index::Snapshot>;

@@ -1,33 +1,33 @@
-//! The store: everything of one agent's memory, ready to be searched.
+//! The store: one agent's searchable memory.
 //!
 //! ```text
 //! add --> source (segments.jsonl) ------------------> get
 //!     \-> live: rows, words, vectors ---------------> search
-//!           words: new (in memory) --> set aside --> index on disk   a thread, batch by batch
+//!           words: new (in memory) --> frozen --> index on disk   by a thread, in batches
 //! ```
 //!
-//! What is added is found at once. A search waits for nobody but for those who swap one part for
-//! another: files are read and written, and indexes are made, while it goes on. The same segment is
-//! in one index at a time, so scores are the same before and after it was written.
+//! Added segments can be searched at once. A search only waits while one part of the state is
+//! swapped for another: files are read and written, and indexes are built, concurrently. A segment
+//! is in one index at a time, so scores are the same before and after it is written.
 //!
 //! Locks are taken in this order: indexer, source, live.
 
+mod add;
 mod archiving;
 mod embed;
 mod excerpt;
+mod fact_extraction;
 mod forget;
 mod graph;
 mod indexer;
 mod live;
 mod load;
 mod read;
-mod recalling;
+mod recall;
 mod session;
 mod settings;
 mod source;
 mod stats;
-mod study;
-mod take;
 #[cfg(test)]
 mod tests;
 mod vectors;
@@ -41,30 +41,31 @@ use ctx_core::{Error, ErrorKind, Result, Role};
 
 pub(crate) use embed::vectors_of;
 pub use session::SessionMemory;
-pub use settings::{Settings, VectorModel, Vectors};
-pub use stats::Stats;
+pub use settings::{MemorySettings, VectorModel, Vectors};
+pub use stats::MemoryStats;
 
 use self::embed::Unembedded;
-use self::indexer::{Indexer, Much};
+use self::indexer::{Indexer, WriteScope};
 use self::live::Live;
-use self::source::{Held, Source};
+use self::source::{InMemorySegments, Source};
 use crate::layer::Warnings;
+use crate::search::diversify;
 use crate::vectors::VectorFile;
-use crate::{HashEmbedder, Hit, Query, Segment, SegmentId, diversify};
+use crate::{HashEmbedder, Hit, Query, Segment, SegmentId};
 
-/// New pieces are written to the index on disk when there are so many.
+/// The number of new pieces that are written to the index on disk as a batch.
 const BATCH: usize = 1_000;
 
-/// With variety wanted, it is chosen from so many times what was asked for.
+/// Maximal marginal relevance selects from this many times the requested hits.
 const CHOICE: usize = 4;
 
 /// One agent's memory. Cheap to clone; clones share it.
 ///
 /// # Notes
 ///
-/// Nothing is read before it is first used. What is derived from the archive (the index, the
-/// vectors) and cannot be read or written is made anew or done without, and [`take_warnings`] says
-/// so once. Only the archive itself can fail.
+/// Files are read on first use. Derived data (the index, the vectors) that cannot be read or
+/// written is rebuilt or ignored, and [`take_warnings`] reports it once. Only the archive itself
+/// can fail.
 ///
 /// [`take_warnings`]: Self::take_warnings
 #[derive(Clone)]
@@ -73,10 +74,9 @@ pub struct Memory {
 }
 
 struct Inner {
-    /// Where the files are; `None` for a memory that has none.
+    /// The folder of the files; `None` for a memory without files.
     folder: Option<PathBuf>,
-    agent: String,
-    settings: Settings,
+    settings: MemorySettings,
     indexer: Mutex<Indexer>,
     source: Mutex<Source>,
     live: RwLock<Live>,
@@ -84,41 +84,43 @@ struct Inner {
     is_open: AtomicBool,
     /// Whether a thread writes the index, or is about to.
     is_indexing: AtomicBool,
-    /// Until when a model that failed is left alone, by its clock.
+    /// Until when a failed model is not called, by its clock.
     rests_until: Mutex<Option<Duration>>,
-    /// Held by whoever makes vectors: others wait, and find them made.
+    /// Held while vectors are computed: others wait, and find them done.
     embedding: futures_util::lock::Mutex<()>,
-    /// What a model makes no vectors of.
+    /// Segments that the model cannot embed.
     unembedded: Mutex<Unembedded>,
-    /// Whether words of older messages were nowhere when they were read, and nobody asked since.
+    /// Whether older messages were loaded without indexed words, and no search has reported it yet.
     was_wordless: AtomicBool,
     was_searched: AtomicBool,
-    /// Whether somebody waits for the indexer, so that it should not begin to build a graph, nor go on.
+    /// Whether another thread waits for the indexer, so that it must not start or continue building a
+    /// graph.
     is_wanted_elsewhere: AtomicBool,
     warnings: Mutex<Warnings>,
 }
 
 impl Memory {
-    /// The memory of an agent in `folder`, usually `agents/<agent>/memory/context`. Nothing is read
-    /// or written yet.
+    /// Returns the memory of an agent in `folder`, usually `agents/<agent>/memory/context`. Nothing
+    /// is read or written yet.
     #[must_use]
-    pub fn open(folder: impl Into<PathBuf>, agent: impl Into<String>, settings: Settings) -> Self {
-        Self::new(Some(folder.into()), agent.into(), settings)
+    pub fn open(folder: impl Into<PathBuf>, settings: MemorySettings) -> Self {
+        Self::new(Some(folder.into()), settings)
     }
 
-    /// A memory without files, for replays and tests.
+    /// Returns a memory without files, for replays and tests.
     #[must_use]
-    pub fn in_memory(agent: impl Into<String>, settings: Settings) -> Self {
-        Self::new(None, agent.into(), settings)
+    pub fn in_memory(settings: MemorySettings) -> Self {
+        Self::new(None, settings)
     }
 
-    fn new(folder: Option<PathBuf>, agent: String, settings: Settings) -> Self {
+    fn new(folder: Option<PathBuf>, settings: MemorySettings) -> Self {
         let inner = Inner {
             indexer: Mutex::new(Indexer::new(folder.as_ref().map(|at| at.join("lexical")))),
             live: RwLock::new(Live::new(&settings, 0)),
             folder,
-            agent,
-            source: Mutex::new(Source::Held(Held::new(settings.limits.max_segments))),
+            source: Mutex::new(Source::InMemory(InMemorySegments::new(
+                settings.limits.max_segments,
+            ))),
             vectors: Mutex::default(),
             settings,
             is_open: AtomicBool::new(false),
@@ -134,24 +136,18 @@ impl Memory {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Whose memory it is.
+    /// The settings.
     #[must_use]
-    pub fn agent(&self) -> &str {
-        &self.inner.agent
-    }
-
-    /// How it behaves.
-    #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &MemorySettings {
         &self.inner.settings
     }
 
-    /// Returns when everything that was taken in is on disk.
+    /// Writes all added segments to disk.
     ///
     /// # Errors
     ///
-    /// Where it cannot be written, or may not. It stays in memory, is found, and the next call tries
-    /// again.
+    /// If they cannot be written, or the memory is read-only. They stay searchable in memory, and
+    /// the next call tries again.
     pub fn flush(&self) -> Result<()> {
         {
             let mut source = self.inner.opened()?;
@@ -161,7 +157,7 @@ impl Memory {
             }
             let changes = source.commit(self.inner.settings.now())?;
             self.inner.follow(&mut source, &changes)?;
-            // Here, so that nobody adds one meanwhile whose segment is not known.
+            // Done under the lock, so that no vector of an unknown segment is added meanwhile.
             self.inner.thin_vectors();
         }
         self.inner.flush_vectors();
@@ -169,33 +165,33 @@ impl Memory {
         Ok(())
     }
 
-    /// Takes over what other processes wrote. As long as this one writes there is no need to: it does so
-    /// itself.
+    /// Applies what other processes wrote. Not needed while this process writes, because each write
+    /// does so.
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be read.
+    /// If the archive cannot be read.
     pub fn refresh(&self) -> Result<()> {
         self.inner.ensure_open()?;
         let Ok(mut source) = self.inner.source.try_lock() else { return Ok(()) };
         self.inner.catch_up(&mut source)
     }
 
-    /// The session of that name, or the only one whose name begins so.
+    /// Returns the session of that name, or the only one whose name begins with it.
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be read.
+    /// If the archive cannot be read.
     pub fn session_named(&self, name: &str) -> Result<Option<String>> {
         self.inner.ensure_open()?;
         Ok(self.inner.live().index.session_named(name).map(str::to_owned))
     }
 
-    /// The segments of a session, in the order in which they were said.
+    /// Returns the segments of a session, in the order of the conversation.
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be read.
+    /// If the archive cannot be read.
     pub fn of_session(&self, session: &str) -> Result<Vec<Segment>> {
         self.inner.ensure_open()?;
         let ids: Vec<SegmentId> = {
@@ -206,17 +202,17 @@ impl Memory {
         Ok(self.get(&ids)?.into_iter().rev().flatten().collect())
     }
 
-    /// The segments that fit a query, best first. Where a model makes the vectors, `vector` is that
-    /// of the query, by [`vector_of`](Self::vector_of); without one, words alone decide.
+    /// Returns the segments that match a query, best first. With a model, `vector` is the query's
+    /// vector, by [`vector_of`](Self::vector_of); without a vector, the score is lexical.
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be read.
+    /// If the archive cannot be read.
     pub fn search(&self, query: &Query<'_>, vector: Option<&[f32]>) -> Result<Vec<Hit>> {
         self.inner.ensure_open()?;
         self.look_for_words();
         if !self.inner.was_searched.swap(true, Ordering::Relaxed) {
-            // A graph that is on disk, or of which there is none, helps those that follow.
+            // Loads or builds a graph for later searches.
             self.nudge();
         }
         let settings = &self.inner.settings;
@@ -236,56 +232,43 @@ impl Memory {
         Ok(diversify(hits, lambda, query.limit, |id| texts.remove(&id).unwrap_or_default()))
     }
 
-    /// Segments by their ids; `None` for those that are not there.
+    /// Returns segments by their ids; `None` for missing ones.
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be read.
+    /// If the archive cannot be read.
     pub fn get(&self, ids: &[SegmentId]) -> Result<Vec<Option<Segment>>> {
         self.inner.get(ids)
     }
 
-    /// The turns before and after a segment, in its session.
+    /// Returns the previous and next turn of a segment in its session.
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be read.
-    pub fn neighbours(&self, id: SegmentId) -> Result<Vec<SegmentId>> {
+    /// If the archive cannot be read.
+    pub(crate) fn neighbours(&self, id: SegmentId) -> Result<Vec<SegmentId>> {
         self.inner.ensure_open()?;
         Ok(self.inner.live().neighbours(id))
     }
 
-    /// The reply to what the user says in a segment: the last words of the assistant before the user
-    /// speaks again.
+    /// Returns the reply to a user's segment: the last message of the assistant before the user's
+    /// next one.
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be read.
-    pub fn reply(&self, id: SegmentId) -> Result<Option<Segment>> {
+    /// If the archive cannot be read.
+    pub(crate) fn reply(&self, id: SegmentId) -> Result<Option<Segment>> {
         self.inner.ensure_open()?;
         let replies = self.inner.live().replies(id);
         let mut replies = self.get(&replies)?.into_iter().flatten();
         Ok(replies.find(|reply| reply.role == Role::Assistant))
     }
 
-    /// Lets go of what is too old or too much, and says how many that were.
+    /// Rebuilds the lexical index, computes missing hash vectors, and returns when they are done.
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be read or written.
-    pub fn evict(&self) -> Result<usize> {
-        let mut source = self.inner.opened()?;
-        let changes = source.commit(self.inner.settings.now())?;
-        self.inner.follow(&mut source, &changes)?;
-        Ok(changes.removed.len())
-    }
-
-    /// Makes the index of words anew, and the hash vectors that are missing, and returns when they are
-    /// there.
-    ///
-    /// # Errors
-    ///
-    /// Where the archive cannot be read, or the index not be written.
+    /// If the archive cannot be read, or the index cannot be written.
     pub fn rebuild(&self) -> Result<()> {
         self.inner.ensure_open()?;
         let mut indexer = self.inner.indexer();
@@ -293,48 +276,49 @@ impl Memory {
         self.inner.hash_missing()
     }
 
-    /// Writes what is new to the index now, and returns when that is done. There is no need to: it
-    /// is found either way, and written in time.
+    /// Writes new segments to the index now. Not required: they can be searched anyway, and are
+    /// written in time.
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be read.
+    /// If the archive cannot be read.
     pub fn settle(&self) -> Result<()> {
         self.inner.ensure_open()?;
-        self.inner.indexer().run(&self.inner, Much::All)
+        self.inner.indexer().run(&self.inner, WriteScope::All)
     }
 
-    /// How many segments have their words in no index: they are found once [`settle`](Self::settle)
-    /// returned, or a thread has done the same, which the first search begins.
+    /// The number of segments whose words are in no index. They can be searched after
+    /// [`settle`](Self::settle), or after the background thread, which the first search starts, is
+    /// done.
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be read.
+    /// If the archive cannot be read.
     pub fn wordless(&self) -> Result<usize> {
         self.inner.ensure_open()?;
         Ok(self.inner.live().wordless.len())
     }
 
-    /// What did not work and was done without; each is said once.
+    /// Returns warnings about failures that were worked around; each is returned once.
     #[must_use]
     pub fn take_warnings(&self) -> Vec<String> {
         self.inner.warnings.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Has the index made where a store was opened whose index was gone, and says so.
+    /// If the index was missing when the store was opened, starts to build it and warns.
     fn look_for_words(&self) {
         let inner = &self.inner;
         let asked = inner.was_wordless.load(Ordering::Acquire)
             && inner.was_wordless.swap(false, Ordering::AcqRel);
         if asked && !inner.live().wordless.is_empty() {
             inner.warn(
-                "the lexical index is being made: older messages are found once it is".into(),
+                "the lexical index is being rebuilt: older messages are not found until it is ready".into(),
             );
             self.nudge();
         }
     }
 
-    /// Has the index written by a thread, where there is enough to write.
+    /// Starts a thread that writes the index, if there is enough to write.
     fn nudge(&self) {
         let inner = &self.inner;
         if !inner.wants_indexing() || inner.is_indexing.swap(true, Ordering::AcqRel) {
@@ -344,9 +328,9 @@ impl Memory {
         let started =
             std::thread::Builder::new().name("ctx-memory-index".into()).spawn(move || {
                 let done = {
-                    // Whatever becomes of it: after a panic the next one is to begin.
+                    // Reset in any case: after a panic, the next thread must be able to start.
                     let _over = Over(&worker.inner.is_indexing);
-                    worker.inner.indexer().run(&worker.inner, Much::Batches)
+                    worker.inner.indexer().run(&worker.inner, WriteScope::Batches)
                 };
                 if let Err(error) = done {
                     worker.inner.warn(format!("the lexical index was not written: {error}"));
@@ -375,7 +359,7 @@ impl Inner {
         self.unembedded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens the memory, the first time.
+    /// Opens the memory on first use.
     fn ensure_open(&self) -> Result<()> {
         match self.is_open.load(Ordering::Acquire) {
             true => Ok(()),
@@ -383,7 +367,7 @@ impl Inner {
         }
     }
 
-    /// The source, once the memory is open.
+    /// Returns the source, after opening the memory.
     fn opened(&self) -> Result<MutexGuard<'_, Source>> {
         self.ensure_open()?;
         Ok(self.source.lock().unwrap_or_else(PoisonError::into_inner))
@@ -400,21 +384,21 @@ impl Inner {
         }
     }
 
-    /// Whether there is enough to be written for a commit to be worth while.
+    /// Whether there is enough to write for a commit.
     fn has_batch(&self) -> bool {
         let live = self.live();
         let is_writable = self.folder.is_some() && !self.settings.read_only;
         is_writable && (live.index.fresh() >= BATCH || !live.wordless.is_empty())
     }
 
-    /// Puts another state of things in the place of the present one.
+    /// Replaces the searchable state.
     fn swap(&self, live: Live) {
         let old = std::mem::replace(&mut *self.live_mut(), live);
         drop(old);
     }
 }
 
-/// Says that something is over when it is dropped.
+/// Clears the flag when dropped.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -423,8 +407,8 @@ impl Drop for Over<'_> {
     }
 }
 
-/// What a memory that writes nothing says of what would.
+/// The error of a write to a read-only memory.
 fn read_only() -> Error {
-    Error::new(ErrorKind::InvalidInput, "the memory is opened to be read alone")
-        .hint("open it without `read_only`; what was taken in is in memory")
+    Error::new(ErrorKind::InvalidInput, "the memory is read-only")
+        .hint("open it without `read_only`; added messages are kept in memory")
 }

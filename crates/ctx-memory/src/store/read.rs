@@ -1,22 +1,22 @@
-//! Reading segments while others write.
+//! Reads segments concurrently with writers.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 
 use ctx_core::Result;
 
 use super::{Inner, Memory};
-use crate::{Segment, SegmentId};
+use crate::{Segment, SegmentId, disk};
 
-/// So many segments are in memory at once, while all of them are looked at.
+/// The number of segments in memory at once while all are scanned.
 const AT_ONCE: usize = 256;
 
 impl Memory {
-    /// The segments that are wanted, in the order in which they came. All of them are read for it.
+    /// Returns the segments for which `wanted` returns true, in the order of arrival. Reads all
+    /// segments.
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be read.
+    /// If the archive cannot be read.
     pub fn select(&self, mut wanted: impl FnMut(&Segment) -> bool) -> Result<Vec<Segment>> {
         self.inner.ensure_open()?;
         let ids: Vec<SegmentId> = {
@@ -34,9 +34,9 @@ impl Memory {
 }
 
 impl Inner {
-    /// Segments by their ids. Whoever writes to the archive, or waits for another process that does,
-    /// is not waited for: the file is read where the segments were last. Only where they are there
-    /// no more, because the file was written anew, the source is asked.
+    /// Returns segments by their ids. Does not wait for writers: it reads the file at the last
+    /// known places. It asks the source only if the segments are not there, because the file was
+    /// rewritten.
     pub(super) fn get(&self, ids: &[SegmentId]) -> Result<Vec<Option<Segment>>> {
         self.ensure_open()?;
         let (mut found, places): (Vec<_>, Vec<_>) = {
@@ -44,10 +44,10 @@ impl Inner {
             ids.iter().map(|id| (live.pending.get(id).cloned(), live.place(*id))).unzip()
         };
         let path = self.folder.as_ref().map(|folder| folder.join("segments.jsonl"));
-        if let Some(mut file) = path.and_then(|path| crate::disk::open(path).ok()) {
+        if let Some(file) = path.and_then(|path| disk::open(path).ok()) {
             for ((id, found), place) in ids.iter().zip(&mut found).zip(&places) {
                 if found.is_none() {
-                    *found = place.and_then(|place| read(&mut file, place)).filter(|s| s.id == *id);
+                    *found = place.and_then(|place| read(&file, place)).filter(|s| s.id == *id);
                 }
             }
         }
@@ -55,7 +55,7 @@ impl Inner {
         Ok(found)
     }
 
-    /// Asks the source for those that were not found, though they are there.
+    /// Asks the source for segments that exist but were not found.
     fn ask(&self, ids: &[SegmentId], found: &mut [Option<Segment>]) -> Result<()> {
         let missing: Vec<usize> = {
             let live = self.live();
@@ -74,13 +74,13 @@ impl Inner {
         self.warn_of_damage(&source, damaged);
         let mut live = self.live_mut();
         for id in missing.iter().filter(|at| found[**at].is_none()).map(|at| ids[*at]) {
-            // Gone, or no segment after all. One that was just added may have no place yet.
+            // Removed, or not a segment. A new one may have no place yet.
             if !live.pending.contains_key(&id) {
                 live.remove(id);
             }
         }
         if self.folder.is_some() && missing.iter().any(|at| found[*at].is_some()) {
-            // The file was written anew: all of them are elsewhere.
+            // The file was rewritten, so all places have changed.
             let all = live.index.ids().to_vec();
             live.locate(all, |id| source.place(id));
         }
@@ -88,10 +88,8 @@ impl Inner {
     }
 }
 
-/// The segment whose line is at a place, if there is one.
-fn read(file: &mut File, (offset, length): (u64, u32)) -> Option<Segment> {
-    file.seek(SeekFrom::Start(offset)).ok()?;
-    let mut line = Vec::new();
-    file.take(u64::from(length)).read_to_end(&mut line).ok()?;
+/// Reads the segment whose line is at this place, if there is one.
+fn read(file: &File, (offset, length): (u64, u32)) -> Option<Segment> {
+    let line = disk::read_at(file, offset, u64::from(length)).ok()?;
     serde_json::from_slice(&line).ok()
 }

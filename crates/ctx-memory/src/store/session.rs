@@ -8,14 +8,14 @@ use ctx_core::{Entry, MemoryStore, RecallRequest, Recollection, Result, SummaryM
 
 use super::Memory;
 use super::archiving::Queue;
-use super::study::Study;
-use crate::apart::apart;
+use super::fact_extraction::FactExtraction;
 use crate::archive::SegmentMaker;
-use crate::facts::{Cap, FactStore, Rules};
+use crate::blocking::spawn_blocking;
+use crate::facts::{DailyBudget, FactStore, Rules};
 
 /// The long-term memory of one session, as layers see it.
 ///
-/// Messages are archived by a thread of their own, so that a request waits for no disk;
+/// A separate thread archives messages, so that a request does not wait for the disk;
 /// [`flush`](MemoryStore::flush) waits for it.
 #[derive(Clone)]
 pub struct SessionMemory {
@@ -28,15 +28,16 @@ pub(super) struct Shared {
     pub(super) maker: SegmentMaker,
     pub(super) facts: Option<Arc<Mutex<FactStore>>>,
     pub(super) rules: Option<Rules>,
-    pub(super) study: Option<Study>,
+    pub(super) extraction: Option<FactExtraction>,
     pub(super) cross_session: bool,
     pub(super) queue: Mutex<Queue>,
-    /// Held by whoever works on the queue, so that messages stay in their order.
+    /// Held while the queue is processed, so that messages stay in order.
     pub(super) working: Mutex<()>,
 }
 
 impl SessionMemory {
-    /// What `session` archives into and recalls from `memory`. `maker` is of the same session.
+    /// Returns the memory that `session` archives into and recalls from. `maker` must be for the
+    /// same session.
     #[must_use]
     pub fn new(memory: Memory, session: impl Into<String>, maker: SegmentMaker) -> Self {
         Self {
@@ -46,7 +47,7 @@ impl SessionMemory {
                 maker,
                 facts: None,
                 rules: None,
-                study: None,
+                extraction: None,
                 cross_session: false,
                 queue: Mutex::default(),
                 working: Mutex::default(),
@@ -54,44 +55,43 @@ impl SessionMemory {
         }
     }
 
-    /// With facts to recall as well.
+    /// Adds facts to recall.
     #[must_use]
     pub fn with_facts(self, facts: Arc<Mutex<FactStore>>) -> Self {
         self.with(|shared| shared.facts = Some(facts))
     }
 
-    /// With facts found by rules in what is archived.
+    /// Extracts facts from archived messages by rules.
     #[must_use]
     pub fn with_rules(self, rules: Rules) -> Self {
         self.with(|shared| shared.rules = Some(rules))
     }
 
-    /// With facts found by models in what is archived, when [`study`](MemoryStore::study) is called, at
-    /// a price of at most `cap` a day. What was spent is kept in the file `purse`, for all processes;
-    /// without one, for as long as this memory is open.
+    /// Extracts facts from archived messages by models, when [`extract_facts`](MemoryStore::extract_facts) is
+    /// called, within the daily budget `cap`. The spent budget is kept in the file `ledger`, shared
+    /// by all processes; without a file, it is kept while this memory is open.
     #[must_use]
-    pub fn with_models(self, models: SummaryModels, cap: Cap, purse: Option<PathBuf>) -> Self {
-        self.with(|shared| shared.study = Some(Study::new(models, cap, purse)))
+    pub fn with_models(
+        self,
+        models: SummaryModels,
+        cap: DailyBudget,
+        ledger: Option<PathBuf>,
+    ) -> Self {
+        self.with(|shared| shared.extraction = Some(FactExtraction::new(models, cap, ledger)))
     }
 
-    /// Whether it recalls what was said in other sessions of the agent. Default: no.
+    /// Whether it recalls from other sessions of the agent. Default: no.
     #[must_use]
     pub fn with_cross_session(self, cross_session: bool) -> Self {
         self.with(|shared| shared.cross_session = cross_session)
     }
 
     fn with(mut self, change: impl FnOnce(&mut Shared)) -> Self {
-        // It was just made, and is not shared: were it, it would stay as it is.
+        // Just created, so not shared yet; if it were shared, it would stay unchanged.
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             change(shared);
         }
         self
-    }
-
-    /// Whose memory it is a part of.
-    #[must_use]
-    pub fn memory(&self) -> &Memory {
-        &self.shared.memory
     }
 }
 
@@ -108,31 +108,32 @@ impl MemoryStore for SessionMemory {
 
     async fn flush(&self) -> Result<()> {
         let shared = self.shared.clone();
-        apart("ctx-memory-flush", move || shared.work()).await?
+        spawn_blocking("ctx-memory-flush", move || shared.work()).await?
     }
 
-    async fn tend(&self) -> Vec<String> {
-        self.shared.tend().await
+    async fn maintain(&self) -> Vec<String> {
+        self.shared.maintain().await
     }
 
-    async fn study(&self) -> Vec<String> {
-        self.shared.study().await
+    async fn extract_facts(&self) -> Vec<String> {
+        self.shared.extract_facts().await
     }
 }
 
 impl Shared {
-    /// Makes the vectors that are missing. A model that fails is told of once, by whoever asked it
-    /// first.
-    async fn tend(&self) -> Vec<String> {
+    /// Computes missing vectors. A failure of the model is reported once, by the first caller.
+    async fn maintain(&self) -> Vec<String> {
         if let Err(error) = self.memory.embed().await {
-            self.memory.inner.warn(format!("words alone decide what is recalled: {error}"));
+            self.memory.inner.warn(format!("recall is lexical only: {error}"));
         }
         self.memory.take_warnings()
     }
 
-    async fn study(&self) -> Vec<String> {
-        let (Some(study), Some(facts)) = (&self.study, &self.facts) else { return Vec::new() };
+    async fn extract_facts(&self) -> Vec<String> {
+        let (Some(extraction), Some(facts)) = (&self.extraction, &self.facts) else {
+            return Vec::new();
+        };
         let session = (!self.cross_session).then_some(self.session.as_str());
-        study.run(facts, session, self.memory.settings().now()).await
+        extraction.run(facts, session, self.memory.settings().now()).await
     }
 }

@@ -1,41 +1,41 @@
-//! How a store behaves.
+//! The settings of a store.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use ctx_core::{Embedder, Timer, Timestamp};
 
-use crate::archive::Limits;
+use crate::archive::ArchiveLimits;
 use crate::{Config, SearchSettings};
 
-/// What makes the vectors of a store.
+/// What computes the vectors of a store.
 #[derive(Clone, Default)]
 pub enum Vectors {
-    /// There are none: words alone decide.
+    /// No vectors: search is lexical.
     #[default]
     None,
-    /// Hashes of words, made at once.
+    /// Hashes of words, computed at once.
     Hash,
-    /// A model. A segment is found by its words until [`Memory::embed`](super::Memory::embed) gave it
-    /// its vector.
+    /// A model. A segment is found by its words until [`Memory::embed`](super::Memory::embed) has
+    /// embedded it.
     Model(VectorModel),
 }
 
-/// A model that makes vectors, and the clock that bounds how long it is waited for.
+/// An embedding model, and the clock for its deadlines.
 #[derive(Clone)]
 pub struct VectorModel {
     /// The model.
     pub embedder: Arc<dyn Embedder>,
     /// The clock.
     pub timer: Arc<dyn Timer>,
-    /// A query goes without its vector after this time. Default: 2 s.
+    /// The deadline of a query; without its vector, search is lexical. Default: 2 s.
     pub query_deadline: Duration,
-    /// A batch of segments is given up after this time. Default: 60 s.
+    /// The deadline of a batch of segments. Default: 60 s.
     pub batch_deadline: Duration,
 }
 
 impl VectorModel {
-    /// A model with the default deadlines.
+    /// Returns a model with the default deadlines.
     #[must_use]
     pub fn new(embedder: Arc<dyn Embedder>, timer: Arc<dyn Timer>) -> Self {
         let (query_deadline, batch_deadline) = (Duration::from_secs(2), Duration::from_secs(60));
@@ -43,29 +43,29 @@ impl VectorModel {
     }
 }
 
-/// How a store behaves. The defaults are those of [`Config`].
+/// The settings of a store. The defaults are those of [`Config`].
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Settings {
-    /// How scores are made and mixed.
+pub struct MemorySettings {
+    /// How scores are computed and combined.
     pub search: SearchSettings,
     /// How much is kept, and for how long.
-    pub limits: Limits,
-    /// What makes vectors. Where they count nothing by `search`, none are made.
+    pub limits: ArchiveLimits,
+    /// What computes vectors. None are computed if their weight in `search` is 0.
     pub vectors: Vectors,
-    /// Whether nothing is written: no file is made, changed or deleted, not even one that is damaged.
-    /// What is taken in stays in memory.
+    /// Whether nothing is written: no file is created, changed or deleted, not even a damaged one.
+    /// Added segments stay in memory.
     pub read_only: bool,
-    /// What time it is, for eviction.
+    /// The current time, for eviction.
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
-impl Settings {
-    /// The settings of a configuration. `model` is that of the host, if it has one; what the
-    /// configuration calls `hash` needs none.
+impl MemorySettings {
+    /// Returns the settings of a configuration. `model` is the host's model, if any; the embedding
+    /// model `hash` needs none.
     #[must_use]
     pub fn of(config: &Config, model: Option<VectorModel>) -> Self {
-        let limits = Limits {
+        let limits = ArchiveLimits {
             max_segments: config.max_segments as usize,
             eviction_days: config.eviction_days,
         };
@@ -76,7 +76,7 @@ impl Settings {
         Self { search: config.search.clone(), limits, vectors, ..Self::default() }
     }
 
-    /// What vectors count in a score; 0 where there are none.
+    /// Returns the weight of vectors in a score; 0 if there are none.
     pub(super) fn weight(&self) -> f32 {
         match &self.vectors {
             Vectors::None => 0.0,
@@ -85,7 +85,7 @@ impl Settings {
         }
     }
 
-    /// Whether hashes of words are the vectors, and count.
+    /// Whether vectors are hashes of words, and have a weight.
     pub(super) fn hashes(&self) -> bool {
         matches!(self.vectors, Vectors::Hash) && self.weight() > 0.0
     }
@@ -95,11 +95,11 @@ impl Settings {
     }
 }
 
-impl Default for Settings {
+impl Default for MemorySettings {
     fn default() -> Self {
         Self {
             search: SearchSettings::default(),
-            limits: Limits::default(),
+            limits: ArchiveLimits::default(),
             vectors: Vectors::Hash,
             read_only: false,
             clock: Arc::new(|| {
@@ -111,14 +111,14 @@ impl Default for Settings {
     }
 }
 
-impl std::fmt::Debug for Settings {
+impl std::fmt::Debug for MemorySettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let vectors = match &self.vectors {
             Vectors::None => "none",
             Vectors::Hash => "hash",
             Vectors::Model(model) => model.embedder.name(),
         };
-        f.debug_struct("Settings")
+        f.debug_struct("MemorySettings")
             .field("search", &self.search)
             .field("limits", &self.limits)
             .field("vectors", &vectors)

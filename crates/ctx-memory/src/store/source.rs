@@ -1,28 +1,28 @@
-//! Where the segments themselves are: on the disk, or in memory.
+//! The source of segments: on disk or in memory.
 
 use std::collections::HashSet;
 
 use ctx_core::{Result, Role, Timestamp};
 use foldhash::{HashMap, HashMapExt};
 
-use crate::archive::{Changes, Segments, Taken};
+use crate::archive::{AddOutcome, Changes, Segments};
 use crate::recall::is_recalled;
-use crate::search::Said;
+use crate::search::Speaker;
 use crate::{Segment, SegmentId};
 
-/// The truth that everything else in a store is derived from.
+/// The source of truth, from which everything else in a store is derived.
 #[derive(Debug)]
 pub(super) enum Source {
     /// `segments.jsonl`.
     Disk(Box<Segments>),
-    /// Nothing outlives the process: for replays and tests.
-    Held(Held),
+    /// In memory only: for replays and tests.
+    InMemory(InMemorySegments),
 }
 
-/// Segments in memory, in the order in which they came. They are not evicted by age: what is replayed
-/// is old.
+/// Segments in memory, in the order of arrival. They are not evicted by age, because replayed
+/// segments are old.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct InMemorySegments {
     segments: Vec<Option<Segment>>,
     places: HashMap<SegmentId, usize>,
     oldest: usize,
@@ -31,26 +31,26 @@ pub(super) struct Held {
     forgotten: HashSet<SegmentId>,
 }
 
-impl Held {
+impl InMemorySegments {
     pub(super) fn new(most: usize) -> Self {
         Self { most, places: HashMap::new(), ..Self::default() }
     }
 
-    fn take_in(&mut self, segment: &Segment) -> Taken {
+    fn insert(&mut self, segment: &Segment) -> AddOutcome {
         let id = segment.id;
         if segment.content.trim().is_empty() || is_recalled(&segment.content) {
-            return Taken::Nothing;
+            return AddOutcome::Empty;
         }
         if self.places.contains_key(&id) {
-            return Taken::Known;
+            return AddOutcome::Duplicate;
         }
         if self.forgotten.contains(&id) {
-            return Taken::Forgotten;
+            return AddOutcome::Forgotten;
         }
         self.places.insert(id, self.segments.len());
         self.segments.push(Some(segment.clone()));
         self.changes.added.push(id);
-        Taken::New
+        AddOutcome::New
     }
 
     fn evict(&mut self) {
@@ -82,89 +82,89 @@ impl Held {
 }
 
 impl Source {
-    /// Takes a segment in, and says what became of it.
-    pub(super) fn take_in(&mut self, segment: &Segment) -> Result<Taken> {
+    /// Adds a segment and returns the result.
+    pub(super) fn insert(&mut self, segment: &Segment) -> Result<AddOutcome> {
         match self {
-            Self::Disk(segments) => segments.take_in(segment),
-            Self::Held(held) => Ok(held.take_in(segment)),
+            Self::Disk(segments) => segments.insert(segment),
+            Self::InMemory(held) => Ok(held.insert(segment)),
         }
     }
 
     pub(super) fn is_forgotten(&self, id: SegmentId) -> bool {
         match self {
             Self::Disk(segments) => segments.is_forgotten(id),
-            Self::Held(held) => held.forgotten.contains(&id),
+            Self::InMemory(held) => held.forgotten.contains(&id),
         }
     }
 
-    /// Makes what was taken in last, and lets go of what is too old or too much.
+    /// Commits added segments, and evicts those that are too old or too many.
     pub(super) fn commit(&mut self, now: Timestamp) -> Result<Changes> {
         match self {
             Self::Disk(segments) => segments.commit(now),
-            Self::Held(held) => {
+            Self::InMemory(held) => {
                 held.evict();
                 Ok(std::mem::take(&mut held.changes))
             }
         }
     }
 
-    /// What others made of it meanwhile. Nothing is written.
+    /// Returns other processes' changes. Nothing is written.
     pub(super) fn refresh(&mut self) -> Result<Changes> {
         match self {
             Self::Disk(segments) => segments.refresh(),
-            Self::Held(held) => Ok(std::mem::take(&mut held.changes)),
+            Self::InMemory(held) => Ok(std::mem::take(&mut held.changes)),
         }
     }
 
-    /// How often the archive was written anew: as far as this process has read it, and by now.
+    /// The archive's generation as last read by this process, and its current one.
     pub(super) fn generations(&self) -> (u64, u64) {
         match self {
             Self::Disk(segments) => segments.generations(),
-            Self::Held(_) => (0, 0),
+            Self::InMemory(_) => (0, 0),
         }
     }
 
-    /// Lines that could not be read.
+    /// The number of unreadable lines.
     pub(super) fn unreadable(&self) -> usize {
         match self {
             Self::Disk(segments) => segments.damage().unreadable,
-            Self::Held(_) => 0,
+            Self::InMemory(_) => 0,
         }
     }
 
-    /// Where a segment is in its file, if it is in one.
+    /// Returns a segment's place in its file, if any.
     pub(super) fn place(&self, id: SegmentId) -> Option<(u64, u32)> {
         match self {
             Self::Disk(segments) => segments.place(id),
-            Self::Held(_) => None,
+            Self::InMemory(_) => None,
         }
     }
 
     pub(super) fn get(&mut self, ids: &[SegmentId]) -> Result<Vec<Option<Segment>>> {
         match self {
             Self::Disk(segments) => segments.get(ids),
-            Self::Held(held) => Ok(ids.iter().map(|id| held.get(id)).collect()),
+            Self::InMemory(held) => Ok(ids.iter().map(|id| held.get(id)).collect()),
         }
     }
 
     pub(super) fn forget(&mut self, ids: &HashSet<SegmentId>) -> Result<usize> {
         match self {
             Self::Disk(segments) => segments.forget(ids),
-            Self::Held(held) => Ok(held.forget(ids)),
+            Self::InMemory(held) => Ok(held.forget(ids)),
         }
     }
 
-    /// Each segment's id, session and time, and who says it, in their order.
-    pub(super) fn each_row(&self, mut each: impl FnMut(SegmentId, &str, Timestamp, Said<'_>)) {
+    /// Visits each segment's id, session, time and speaker, in order.
+    pub(super) fn each_row(&self, mut each: impl FnMut(SegmentId, &str, Timestamp, Speaker<'_>)) {
         match self {
             Self::Disk(segments) => segments.rows().for_each(|row| {
                 let by_user = *row.role == Role::User;
-                let said = Said { by_user, name: row.name };
-                each(row.id, row.session, row.timestamp, said);
+                let speaker = Speaker { by_user, name: row.name };
+                each(row.id, row.session, row.timestamp, speaker);
             }),
-            Self::Held(held) => held.segments.iter().flatten().for_each(|segment| {
-                let said = Said::of(segment);
-                each(segment.id, &segment.session_id, segment.timestamp, said);
+            Self::InMemory(held) => held.segments.iter().flatten().for_each(|segment| {
+                let speaker = Speaker::of(segment);
+                each(segment.id, &segment.session_id, segment.timestamp, speaker);
             }),
         }
     }

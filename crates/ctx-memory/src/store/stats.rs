@@ -1,4 +1,4 @@
-//! How much there is.
+//! Statistics of a memory.
 
 use std::path::Path;
 
@@ -7,22 +7,22 @@ use serde::Serialize;
 
 use super::Memory;
 
-/// How much a memory holds.
+/// The size of a memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Stats {
-    /// Segments, those that wait for the disk as well.
+pub struct MemoryStats {
+    /// Segments, including those not yet on disk.
     pub segments: usize,
-    /// Segments that wait for the disk.
+    /// Segments not yet on disk.
     pub pending: usize,
-    /// Pieces in the index on disk, those of segments that are gone as well.
+    /// Pieces in the index on disk, including those of removed segments.
     pub stored_pieces: usize,
-    /// Pieces that are in memory alone.
+    /// Pieces that are only in memory.
     pub new_pieces: usize,
     /// Vectors.
     pub vectors: usize,
-    /// Vectors that a graph leads to; 0 where a query is compared with all of them.
+    /// Vectors covered by a graph; 0 if a query is compared with all vectors.
     pub in_graph: usize,
     /// Bytes of `segments.jsonl`.
     pub archive_bytes: u64,
@@ -35,17 +35,17 @@ pub struct Stats {
 }
 
 impl Memory {
-    /// How much there is.
+    /// Returns the statistics.
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be read.
-    pub fn stats(&self) -> Result<Stats> {
+    /// If the archive cannot be read.
+    pub fn stats(&self) -> Result<MemoryStats> {
         self.inner.ensure_open()?;
         let live = self.inner.live();
         let size =
             |name: &str| self.inner.folder.as_ref().map_or(0, |folder| bytes(&folder.join(name)));
-        Ok(Stats {
+        Ok(MemoryStats {
             segments: live.len(),
             pending: live.pending.len(),
             stored_pieces: live.index.stored(),
@@ -60,7 +60,7 @@ impl Memory {
     }
 }
 
-/// The bytes of a file, or of the files in a folder; 0 for what is not there.
+/// Returns the size of a file, or of the files in a folder; 0 if missing.
 fn bytes(path: &Path) -> u64 {
     let Ok(meta) = std::fs::metadata(path) else { return 0 };
     if meta.is_file() {

@@ -1,4 +1,4 @@
-//! The vectors of a store: their file, and those that hashes make.
+//! The vectors of a store: their file, and hash vectors.
 
 use std::path::Path;
 use std::sync::PoisonError;
@@ -13,17 +13,18 @@ use crate::near::Rows;
 use crate::vectors::{Embedding, VectorFile};
 use crate::{HashEmbedder, Segment, SegmentId, embedded_text};
 
-/// So many hash vectors that are missing are made when a store is opened. More are made by a thread.
+/// The number of missing hash vectors that are computed when a store is opened. If there are more,
+/// a thread computes them.
 const HASHED_AT_ONCE: usize = 512;
 
-/// So many are made before they are shown and kept.
+/// The number of vectors computed before they are published and stored.
 const HASHED: usize = 256;
 
-/// The file is written anew when it holds so many vectors of segments that are gone, and an eighth of
-/// all: as the archive.
+/// The file is rewritten when it holds at least this many vectors of removed segments and they are
+/// an eighth of all, like the archive.
 const SLACK: usize = 256;
 
-/// The vector of a segment that hashes make.
+/// Returns the hash vector of a segment.
 pub(super) fn hashed(segment: &Segment) -> Vec<f32> {
     HashEmbedder.vector(&embedded_text(std::slice::from_ref(segment), 0))
 }
@@ -34,7 +35,7 @@ impl Inner {
             _ if self.settings.weight() <= 0.0 => return,
             Vectors::None => return,
             Vectors::Hash => Embedding::new("hash", HashEmbedder.vector("").len()),
-            // What is embedded with a message is a part of its vector.
+            // The embedded context is part of a message's vector.
             Vectors::Model(model) => Embedding::new(
                 format!("{} after {}", model.embedder.name(), self.settings.search.embed_context),
                 model.embedder.dimensions(),
@@ -45,12 +46,12 @@ impl Inner {
                 file.take_faults().iter().for_each(|fault| self.warn(fault.to_string()));
                 *self.vectors.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
             }
-            Err(error) => self.warn(format!("words alone decide what is recalled: {error}")),
+            Err(error) => self.warn(format!("recall is lexical only: {error}")),
         }
     }
 
-    /// Gives rows that were numbered anew their vectors, from the file and, where hashes make them, from
-    /// the segments. Where many of these are missing, a thread makes them.
+    /// Sets the vectors of renumbered rows, from the file or, for hash vectors, from the segments.
+    /// If many are missing, a thread computes them.
     pub(super) fn load_vectors(&self, live: &mut Live, source: &mut Source) -> Result<()> {
         self.read_vectors(live);
         if !self.settings.hashes() {
@@ -76,8 +77,8 @@ impl Inner {
     fn read_vectors(&self, live: &mut Live) {
         let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = file.as_mut() {
-            if let Err(error) = file.take_back() {
-                self.warn(format!("vectors cannot be read: {error}"));
+            if let Err(error) = file.reload() {
+                self.warn(format!("cannot read the vectors: {error}"));
             }
             let mut rows = Rows::new(file.embedding().dimensions);
             for (id, vector) in file.iter() {
@@ -85,16 +86,16 @@ impl Inner {
                     rows.add(row, vector);
                 }
             }
-            file.let_go();
+            file.release();
             live.vectors = Some(rows);
         } else {
-            // Rows may be numbered anew, vectors that no file has go with them.
+            // Vectors that are in no file are dropped when rows are renumbered.
             live.vectors = self.live().vectors.as_ref().map(|old| Rows::new(old.dimensions()));
         }
     }
 
-    /// Makes the hash vectors that are missing: those of an archive that was made without, or whose file
-    /// of vectors was lost. It stops where somebody else wants the indexer.
+    /// Computes missing hash vectors: those of an archive made without vectors, or whose vector
+    /// file was lost. Stops if another thread waits for the indexer.
     pub(super) fn hash_missing(&self) -> Result<()> {
         while !self.is_wanted_elsewhere.load(Ordering::Relaxed) {
             let (rows, ids, numbering) = {
@@ -125,9 +126,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Keeps a vector for the next start, if its segment is still there.
+    /// Stores a vector for the next start, if its segment still exists.
     pub(super) fn keep_vector(&self, id: SegmentId, vector: &[f32]) {
-        // Asked while the file is held: whoever forgets a segment looks into the file after that.
+        // Checked while the file is locked: forgetting a segment examines the file afterwards.
         self.keep_in_file(id, vector, |id| self.live().row(id).is_some());
     }
 
@@ -137,7 +138,7 @@ impl Inner {
         if is_there(id)
             && let Err(error) = file.add(id, vector)
         {
-            self.warn(format!("a vector is not kept: {error}"));
+            self.warn(format!("a vector was not saved: {error}"));
         }
     }
 
@@ -145,12 +146,12 @@ impl Inner {
         let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = file.as_mut().filter(|_| !self.settings.read_only) else { return };
         match file.commit() {
-            Ok(()) => file.let_go(),
-            Err(error) => self.warn(format!("vectors are not kept: {error}")),
+            Ok(()) => file.release(),
+            Err(error) => self.warn(format!("vectors were not saved: {error}")),
         }
     }
 
-    /// Takes the vectors of segments that are gone out of the file, where they are many.
+    /// Removes the vectors of removed segments from the file, if there are many.
     pub(super) fn thin_vectors(&self) {
         let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = file.as_mut().filter(|_| !self.settings.read_only) else { return };
@@ -159,8 +160,8 @@ impl Inner {
             return;
         }
         match file.retain(|id| self.live().row(id).is_some()) {
-            Ok(()) => file.let_go(),
-            Err(error) => self.warn(format!("vectors that nobody needs are kept: {error}")),
+            Ok(()) => file.release(),
+            Err(error) => self.warn(format!("outdated vectors were not removed: {error}")),
         }
     }
 }

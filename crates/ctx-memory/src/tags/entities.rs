@@ -1,18 +1,18 @@
-//! Entities: what has a form of its own. Files, functions, URLs, error codes, packages, types,
+//! Entities, recognised by their form: files, functions, URLs, error codes, packages, types,
 //! people.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// At most so many.
+/// The maximum number of entities.
 const MOST: usize = 32;
 
-/// And none longer than this.
+/// The maximum length of an entity.
 const LONGEST: usize = 120;
 
-/// One alternative for each kind of entity; the first that fits at a place wins. Every repetition is
-/// of one class of characters, so a text is read in linear time.
+/// One alternative for each kind of entity; the first that matches at a position wins. Every
+/// repetition is of one character class, so a text is scanned in linear time.
 static ENTITY: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r#"(?:https?|wss?|ftp|ssh)://[^\s"'`<>()\[\]{}|\\,，。；]+"#,
@@ -42,7 +42,7 @@ pub(super) fn find(text: &str) -> Vec<String> {
     for matched in entity.find_iter(text) {
         let entity = matched.as_str().trim_end_matches(['.', ',', ':', ';', '!', '?', '/']);
         let before = text.get(..matched.start()).and_then(|before| before.chars().next_back());
-        // ada@example.com is no @example.
+        // ada@example.com does not contain @example.
         let inside = entity.starts_with('@') && before.is_some_and(char::is_alphanumeric);
         if entity.len() < 3 || entity.len() > LONGEST || inside {
             continue;

@@ -1,4 +1,4 @@
-//! What a text is about, by rules: topics from words, entities from forms.
+//! Tags a text by rules: topics by its words, entities (files, URLs and others) by their form.
 
 mod entities;
 mod topics;
@@ -7,12 +7,11 @@ use ctx_core::text::head_bytes;
 
 use crate::Metadata;
 
-/// So much of a text is looked at; what it is about stands at its beginning as a rule.
+/// The number of bytes examined; a text's topic is usually clear from its beginning.
 const LOOKED_AT: usize = 64 << 10;
 
-/// The topics and entities of a text, in time linear in it.
-#[must_use]
-pub fn of(text: &str) -> Metadata {
+/// Returns the topics and entities of a text, in linear time.
+pub(crate) fn of(text: &str) -> Metadata {
     let text = head_bytes(text, LOOKED_AT);
     Metadata { topics: topics::find(text), entities: entities::find(text) }
 }

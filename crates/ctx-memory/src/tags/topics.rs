@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-/// At most so many topics, those with most words first.
+/// The maximum number of topics; those with the most words come first.
 const MOST: usize = 5;
 
 struct Topics {

@@ -1,31 +1,31 @@
-//! What can be wrong with a file of vectors.
+//! Faults of a vector file.
 
-/// What was wrong with the file.
+/// A fault of a vector file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VectorFault {
-    /// It is no VMEM file, or of another version: nothing of it is used.
+    /// Not a VMEM file, or another version: nothing of it is used.
     Foreign {
-        /// What it is instead, in words.
+        /// A description of what was found.
         found: String,
     },
-    /// Another embedder made it, or vectors of another length: nothing of it is used.
+    /// Made by another embedder, or with other dimensions: nothing of it is used.
     OtherEmbedder {
-        /// Which, where that is known.
+        /// The embedder, if known.
         made_by: Option<String>,
-        /// The length of its vectors.
+        /// The dimensions of its vectors.
         dimensions: usize,
     },
-    /// It is shorter than its count says, or ends within a row: what is whole is used.
+    /// Shorter than its count, or ends within a row: the whole rows are used.
     Truncated {
-        /// Rows that the header tells of.
+        /// The number of rows according to the header.
         count: usize,
-        /// Rows that are there.
+        /// The number of whole rows.
         whole: usize,
     },
-    /// Rows that hold what is no number: they are left out.
+    /// Rows that contain a NaN or infinity: they are skipped.
     NotFinite {
-        /// How many.
+        /// The number of such rows.
         rows: usize,
     },
 }
@@ -33,21 +33,27 @@ pub enum VectorFault {
 impl std::fmt::Display for VectorFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Foreign { found } => write!(f, "the vectors are made anew: {found}"),
+            Self::Foreign { found } => write!(f, "the vectors are computed again: {found}"),
             Self::OtherEmbedder { made_by: Some(name), dimensions } => {
-                write!(f, "the vectors are made anew: those there are by {name}, {dimensions} long")
+                write!(
+                    f,
+                    "the vectors are computed again: the file has those of {name}, with {dimensions} dimensions"
+                )
             }
             Self::OtherEmbedder { made_by: None, dimensions } => {
                 write!(
                     f,
-                    "the vectors are made anew: those there are {dimensions} long, by whom is not known"
+                    "the vectors are computed again: the file has {dimensions} dimensions and an unknown embedder"
                 )
             }
             Self::Truncated { count, whole } => {
-                write!(f, "the file of vectors is damaged: {whole} of {count} are used")
+                write!(f, "the vector file is damaged: {whole} of {count} vectors are used")
             }
             Self::NotFinite { rows } => {
-                write!(f, "{rows} vectors are made anew: they hold what is no number")
+                write!(
+                    f,
+                    "{rows} vectors are computed again: they contain values that are not finite"
+                )
             }
         }
     }

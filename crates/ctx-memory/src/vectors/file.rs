@@ -1,10 +1,11 @@
 //! `vectors.bin`, with a file beside it that names the embedder.
 //!
-//! The file is derived: what of it is sound is used, and the rest is embedded again. So it is not
-//! synced with every append; what a crash takes of it is made anew. A length that the count does not
-//! explain, rows torn or of what are no numbers, another magic, version or embedder: each is a
-//! [`VectorFault`], told once, and mended by the next write.
+//! The file is derived: its valid rows are used, and the rest is embedded again. So it is not
+//! synced after every append; what a crash loses is computed again. A length that does not match
+//! the count, a torn row, a row that is not finite, another magic, version or embedder: each is a
+//! [`VectorFault`], reported once and repaired by the next write.
 
+use ctx_core::text::Slice;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use ctx_core::{Error, ErrorKind, Result};
 use foldhash::fast::RandomState;
 
-use super::layout::{BadHeader, HEADER, read_header, read_row, row};
+use super::layout::{HEADER, read_header, read_row, row};
 use super::{Embedding, VectorFault};
 use crate::SegmentId;
 use crate::disk;
@@ -25,31 +26,32 @@ pub struct VectorFile {
     pub(super) path: PathBuf,
     pub(super) embedding: Embedding,
     pub(super) ids: Vec<SegmentId>,
-    /// Those of the rows from `held_from` on; the others are on disk alone.
+    /// The rows from `held_from` on; earlier rows are only on disk.
     pub(super) values: Vec<f32>,
     pub(super) held_from: usize,
-    is_let_go: bool,
+    is_released: bool,
     pub(super) places: HashMap<SegmentId, u32, RandomState>,
     faults: Vec<VectorFault>,
-    /// Rows from here on are not in the file yet.
+    /// The first row that is not in the file yet.
     pub(super) written: usize,
-    /// Bytes in the file as this process left it. None: it is to be written anew.
+    /// The length of the file as this process left it. `None` means that the file must be
+    /// rewritten.
     pub(super) length: Option<u64>,
 }
 
-/// Vectors that are in memory alone.
+/// Vectors that are only in memory.
 pub(super) struct Unwritten {
     ids: Vec<SegmentId>,
     values: Vec<f32>,
 }
 
 impl VectorFile {
-    /// Opens `vectors.bin` at `path` for vectors of `embedding`. Opening creates nothing.
+    /// Opens `vectors.bin` at `path` for vectors of `embedding`. Creates no file.
     ///
     /// # Errors
     ///
-    /// If the file is there and cannot be read. What is wrong in it is no error:
-    /// [`take_faults`](Self::take_faults) tells.
+    /// If the file exists and cannot be read. Faults are not errors;
+    /// `take_faults` returns them.
     pub fn open(path: impl Into<PathBuf>, embedding: Embedding) -> Result<Self> {
         let mut vectors = Self {
             path: path.into(),
@@ -57,7 +59,7 @@ impl VectorFile {
             ids: Vec::new(),
             values: Vec::new(),
             held_from: 0,
-            is_let_go: false,
+            is_released: false,
             places: HashMap::default(),
             faults: Vec::new(),
             written: 0,
@@ -75,78 +77,66 @@ impl VectorFile {
         Ok(vectors)
     }
 
-    /// Where the file is.
+    /// The embedder of the vectors.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// What made the vectors.
-    #[must_use]
-    pub fn embedding(&self) -> &Embedding {
+    pub(crate) fn embedding(&self) -> &Embedding {
         &self.embedding
     }
 
-    /// How many there are.
+    /// The number of vectors.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether there are none.
+    /// The segments of the vectors, in the order of the file.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.ids.is_empty()
-    }
-
-    /// Whose they are, in the order of the file.
-    #[must_use]
-    pub fn ids(&self) -> &[SegmentId] {
+    pub(crate) fn ids(&self) -> &[SegmentId] {
         &self.ids
     }
 
     /// Whether a segment has a vector.
     #[must_use]
-    pub fn contains(&self, id: SegmentId) -> bool {
+    pub(crate) fn contains(&self, id: SegmentId) -> bool {
         self.places.contains_key(&id)
     }
 
-    /// A segment's vector, while it is [held](Self::let_go).
+    /// Returns a segment's vector, while it is [in memory](Self::release).
     #[must_use]
-    pub fn get(&self, id: SegmentId) -> Option<&[f32]> {
+    pub(crate) fn get(&self, id: SegmentId) -> Option<&[f32]> {
         let place = (*self.places.get(&id)? as usize).checked_sub(self.held_from)?;
         let at = place * self.embedding.dimensions;
         self.values.get(at..at + self.embedding.dimensions)
     }
 
-    /// All that are [held](Self::let_go), in the order of the file.
+    /// All vectors in memory, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = (SegmentId, &[f32])> {
-        let ids = self.ids.get(self.held_from..).unwrap_or_default();
+        let ids = self.ids.slice(self.held_from..);
         ids.iter().copied().zip(self.values.chunks_exact(self.embedding.dimensions.max(1)))
     }
 
-    /// Holds no vector in memory any more that is on disk: whoever searches has them in another form, and
-    /// those of a million segments are 1.5 GB.
-    pub fn let_go(&mut self) {
+    /// Releases the memory of vectors that are on disk: searches keep them in another form, and
+    /// those of a million segments take 1.5 GB.
+    pub(crate) fn release(&mut self) {
         if self.length.is_some() && self.written == self.ids.len() {
             self.values = Vec::new();
             self.held_from = self.ids.len();
-            self.is_let_go = true;
+            self.is_released = true;
         }
     }
 
-    /// Holds all vectors again, those that others added as well. Those that are no longer in the file are
-    /// gone.
+    /// Loads all vectors again, including those that others added. Vectors that are no longer in
+    /// the file are dropped.
     ///
     /// # Errors
     ///
-    /// If the file is there and cannot be read.
-    pub fn take_back(&mut self) -> Result<()> {
-        if self.is_let_go { self.read_anew() } else { Ok(()) }
+    /// If the file exists and cannot be read.
+    pub(crate) fn reload(&mut self) -> Result<()> {
+        if self.is_released { self.reread() } else { Ok(()) }
     }
 
-    /// Takes the file for what is there, and keeps what is not in it yet.
-    pub(super) fn read_anew(&mut self) -> Result<()> {
+    /// Reads the file again, and keeps the vectors that are not in it yet.
+    pub(super) fn reread(&mut self) -> Result<()> {
         let there = Self::open(&self.path, self.embedding.clone())?;
         let new = self.unwritten();
         let faults = std::mem::take(&mut self.faults);
@@ -155,7 +145,7 @@ impl VectorFile {
         Ok(())
     }
 
-    /// Takes out what is not in the file yet.
+    /// Removes and returns the vectors that are not in the file yet.
     pub(super) fn unwritten(&mut self) -> Unwritten {
         let ids = self.ids.split_off(self.written.min(self.ids.len()));
         for id in &ids {
@@ -166,33 +156,30 @@ impl VectorFile {
         Unwritten { ids, values }
     }
 
-    /// Puts it behind what is there.
+    /// Appends these vectors.
     pub(super) fn place_all(&mut self, new: &Unwritten) {
         let vectors = new.values.chunks_exact(self.embedding.dimensions.max(1));
         new.ids.iter().zip(vectors).for_each(|(id, vector)| self.place(*id, vector));
     }
 
-    /// What was wrong with the file, told once.
-    pub fn take_faults(&mut self) -> Vec<VectorFault> {
+    /// Returns the faults of the file, each once.
+    pub(crate) fn take_faults(&mut self) -> Vec<VectorFault> {
         std::mem::take(&mut self.faults)
     }
 
-    /// Takes a vector in, to be written by the next [`commit`](Self::commit). False if the segment
-    /// has one.
+    /// Adds a vector, to be written by the next [`commit`](Self::commit). Returns false if the
+    /// segment has one.
     ///
     /// # Errors
     ///
-    /// If the vector is of another length than the others, or holds what is no number.
+    /// If the vector has other dimensions, or contains a NaN or infinity.
     pub fn add(&mut self, id: SegmentId, vector: &[f32]) -> Result<bool> {
         if vector.len() != self.embedding.dimensions || !vector.iter().all(|v| v.is_finite()) {
-            return Err(Error::new(
-                ErrorKind::Upstream,
-                "an embedder gave what is no vector of its",
-            )
-            .with("embedder", &self.embedding.name)
-            .with("dimensions", vector.len())
-            .with("expected", self.embedding.dimensions)
-            .hint("memory goes on without it; check the model that makes the embeddings"));
+            return Err(Error::new(ErrorKind::Upstream, "an embedder returned an invalid vector")
+                .with("embedder", &self.embedding.name)
+                .with("dimensions", vector.len())
+                .with("expected", self.embedding.dimensions)
+                .hint("memory works without it; check the embedding model"));
         }
         let place = u32::try_from(self.ids.len()).ok();
         let (Entry::Vacant(vacant), Some(place)) = (self.places.entry(id), place) else {
@@ -222,13 +209,7 @@ impl VectorFile {
         let (dimensions, count) = match read_header(&head) {
             Ok(sound) => sound,
             Err(bad) => {
-                let found = match bad {
-                    BadHeader::Short => "the file ends within its header".to_owned(),
-                    BadHeader::Magic => "the file is not of the format VMEM".to_owned(),
-                    BadHeader::Version(version) => format!("the file is VMEM of version {version}"),
-                    BadHeader::Dimensions(n) => format!("the file tells of {n} dimensions"),
-                };
-                self.faults.push(VectorFault::Foreign { found });
+                self.faults.push(VectorFault::Foreign { found: bad.to_string() });
                 return Ok(());
             }
         };
@@ -272,7 +253,7 @@ impl VectorFile {
             self.faults.push(VectorFault::NotFinite { rows: not_finite });
         }
         self.written = self.ids.len();
-        // Rows behind the count are of an append that was not finished; they go.
+        // Rows beyond the count belong to an unfinished append; they are removed.
         let sound = length == expected && self.ids.len() == count as usize;
         self.length = sound.then_some(length);
         Ok(())

@@ -1,9 +1,11 @@
-//! VMEM, version 1: what stands where in `vectors.bin`.
+//! VMEM, version 1: the format of `vectors.bin`.
 //!
 //! ```text
 //! magic "VMEM" | version u32 | dimensions u32 | count u32      little endian
 //! UUID, 16 bytes | dimensions x float32                        count times
 //! ```
+
+use std::fmt;
 
 use crate::SegmentId;
 
@@ -12,16 +14,27 @@ const MAGIC: [u8; 4] = *b"VMEM";
 const VERSION: u32 = 1;
 const UUID: usize = 16;
 
-/// More is no embedding, and a length made of it could not be trusted.
+/// A larger number is invalid, and a length computed from it could not be trusted.
 pub(super) const MOST_DIMENSIONS: usize = 1 << 16;
 
-/// Why a header is not one of ours.
+/// Why a header is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BadHeader {
     Short,
     Magic,
     Version(u32),
     Dimensions(u32),
+}
+
+impl fmt::Display for BadHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Short => f.write_str("the file ends within its header"),
+            Self::Magic => f.write_str("not a VMEM file"),
+            Self::Version(version) => write!(f, "unsupported VMEM version {version}"),
+            Self::Dimensions(n) => write!(f, "invalid number of dimensions: {n}"),
+        }
+    }
 }
 
 pub(super) fn header(dimensions: usize, count: u32) -> [u8; HEADER] {
@@ -34,7 +47,7 @@ pub(super) fn header(dimensions: usize, count: u32) -> [u8; HEADER] {
     header
 }
 
-/// The dimensions and the count that a header tells.
+/// Returns the dimensions and the count in a header.
 pub(super) fn read_header(bytes: &[u8]) -> Result<(usize, u32), BadHeader> {
     let word = |at: usize| {
         let bytes = bytes.get(at..at + 4)?;
@@ -57,7 +70,7 @@ pub(super) fn read_header(bytes: &[u8]) -> Result<(usize, u32), BadHeader> {
     }
 }
 
-/// Bytes of one row.
+/// Returns the length of one row in bytes.
 pub(super) fn row(dimensions: usize) -> usize {
     UUID + dimensions * 4
 }
@@ -69,8 +82,8 @@ pub(super) fn write_row(out: &mut Vec<u8>, id: SegmentId, vector: &[f32]) {
     }
 }
 
-/// A row's id, and its values added to `vectors`. None, and nothing added, if one of them is no
-/// number.
+/// Returns a row's id and appends its values to `vectors`. Returns `None` and appends nothing if a
+/// value is not finite.
 pub(super) fn read_row(bytes: &[u8], vectors: &mut Vec<f32>) -> Option<SegmentId> {
     let (id, values) = bytes.split_at_checked(UUID)?;
     let id = SegmentId(uuid::Uuid::from_slice(id).ok()?);

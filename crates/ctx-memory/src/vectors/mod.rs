@@ -1,4 +1,4 @@
-//! Vectors of segments, kept so that a restart embeds nothing again.
+//! The vectors of segments, stored so that a restart embeds nothing again.
 
 mod fault;
 mod file;

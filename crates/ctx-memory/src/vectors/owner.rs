@@ -1,4 +1,4 @@
-//! Who made the vectors: `vectors.bin` itself does not say.
+//! The embedder of the vectors, which `vectors.bin` itself does not record.
 
 use std::path::Path;
 
@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk;
 
-/// What made vectors. Those of one cannot be compared with those of another.
+/// What made vectors. Vectors of different embedders cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Embedding {
-    /// The embedder, with what of it changes its vectors: `hash`, `transformer:all-MiniLM-L6-v2`.
+    /// The embedder, with everything that changes its vectors: `hash`,
+    /// `transformer:all-MiniLM-L6-v2`.
     pub name: String,
-    /// How long a vector is.
+    /// The dimensions of a vector.
     pub dimensions: usize,
 }
 
@@ -24,7 +25,7 @@ impl Embedding {
         Self { name: name.into(), dimensions }
     }
 
-    /// What the file beside `vectors.bin` says. None if there is none that can be read.
+    /// Reads the file beside `vectors.bin`. Returns `None` if it is missing or unreadable.
     #[must_use]
     pub fn beside(vectors: &Path) -> Option<Self> {
         let text = disk::read(disk::beside(vectors, ".json")).ok()?;
@@ -33,7 +34,7 @@ impl Embedding {
 
     pub(super) fn write_beside(&self, vectors: &Path) -> Result<()> {
         let text = serde_json::to_vec(self).map_err(|e| {
-            Error::new(ErrorKind::Io, "cannot write who made the vectors").source(e)
+            Error::new(ErrorKind::Io, "cannot write the name of the embedder").source(e)
         })?;
         disk::replace(&disk::beside(vectors, ".json"), |out| std::io::Write::write_all(out, &text))
     }

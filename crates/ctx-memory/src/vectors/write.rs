@@ -1,10 +1,10 @@
-//! Writing `vectors.bin`, beside others that write it too.
+//! Writes `vectors.bin`, concurrently with other processes.
 //!
-//! Rows are added at the end alone, and taken out only by writing the file anew: where the last row that
-//! this process knows is still in its place, those behind it are what others added.
+//! Rows are only appended, and removed only by rewriting the file. So if the last row that this
+//! process knows is still in its place, the rows after it were added by others.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::time::Duration;
 
 use ctx_core::Result;
@@ -17,37 +17,37 @@ use crate::disk::{self, FileLock};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl VectorFile {
-    /// Writes what was added, beside what others added meanwhile. A file that is not sound, or that
-    /// another process wrote anew, is written anew, with what is sound of it.
+    /// Writes added vectors after those that others added. A file that is invalid, or that another
+    /// process rewrote, is rewritten with its valid rows.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written; what was added stays in memory and is written next time.
+    /// If the file cannot be written; the added vectors stay in memory and are written next time.
     pub fn commit(&mut self) -> Result<()> {
         if self.written == self.ids.len() && self.length.is_some() {
             return Ok(());
         }
         let lock = self.lock()?;
         if !self.follow()? {
-            self.read_anew()?;
+            self.reread()?;
         }
         match self.length {
             Some(_) if self.written == self.ids.len() => Ok(()),
             Some(length) => self.append(&lock, length),
-            // What stands there instead, perhaps of a model, goes for vectors alone.
+            // Another model's file there is only replaced once there are vectors to write.
             None if self.ids.is_empty() => Ok(()),
-            None => self.write_anew(&lock),
+            None => self.rewrite(&lock),
         }
     }
 
-    /// Keeps the vectors of those segments alone, in memory and on the disk.
+    /// Keeps only the vectors of these segments, in memory and on the disk.
     ///
     /// # Errors
     ///
     /// If the file cannot be written.
-    pub fn retain(&mut self, mut keep: impl FnMut(SegmentId) -> bool) -> Result<()> {
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(SegmentId) -> bool) -> Result<()> {
         let lock = self.lock()?;
-        self.read_anew()?;
+        self.reread()?;
         if self.length.is_some() && self.ids.iter().all(|id| keep(*id)) {
             return match self.length {
                 Some(length) if self.written < self.ids.len() => self.append(&lock, length),
@@ -63,15 +63,16 @@ impl VectorFile {
         }
         self.length = None;
         self.written = 0;
-        self.write_anew(&lock)
+        self.rewrite(&lock)
     }
 
     fn lock(&self) -> Result<FileLock> {
         disk::create_private_dir(disk::parent(&self.path))?;
-        FileLock::within(&self.path, PATIENCE)
+        FileLock::with_timeout(&self.path, PATIENCE)
     }
 
-    /// Takes the rows that others added, if the file is otherwise as this process knows it.
+    /// Reads the rows that others added. Returns false if the file differs otherwise from what this
+    /// process knows.
     fn follow(&mut self) -> Result<bool> {
         if self.length.is_none() {
             return Ok(false);
@@ -89,20 +90,19 @@ impl VectorFile {
         let is_sound = self.ids.len() == self.written + ids.len();
         (self.written, self.length) = (self.ids.len(), Some(self.bytes()));
         self.place_all(&new);
-        // A row that stands twice is none that was added.
+        // A repeated row was not added by an append.
         Ok(is_sound)
     }
 
-    /// How many rows stand behind those that this process knows, and their bytes; `None` where the file is
-    /// another.
+    /// Returns the number of rows after those that this process knows, and their bytes; `None` if
+    /// the file is another.
     fn added(&self) -> io::Result<Option<(usize, Vec<u8>)>> {
-        let mut file = match disk::open(&self.path) {
+        let file = match disk::open(&self.path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };
         let length = file.metadata()?.len();
-        let mut head = Vec::new();
-        (&mut file).take(HEADER as u64).read_to_end(&mut head)?;
+        let head = disk::read_at(&file, 0, HEADER as u64)?;
         let Ok((dimensions, count)) = read_header(&head) else { return Ok(None) };
         let size = row(dimensions) as u64;
         let is_whole = length == HEADER as u64 + u64::from(count) * size;
@@ -113,27 +113,22 @@ impl VectorFile {
             return Ok(None);
         }
         let known = HEADER as u64 + self.written as u64 * size;
-        if let Some(last) = self.written.checked_sub(1).and_then(|last| self.ids.get(last)) {
-            let mut id = [0; 16];
-            file.seek(SeekFrom::Start(known - size))?;
-            file.read_exact(&mut id)?;
-            if id != *last.0.as_bytes() {
-                return Ok(None);
-            }
+        if let Some(last) = self.written.checked_sub(1).and_then(|last| self.ids.get(last))
+            && disk::read_at(&file, known - size, 16)? != last.0.as_bytes()
+        {
+            return Ok(None);
         }
-        file.seek(SeekFrom::Start(known))?;
-        let mut rows = Vec::new();
-        file.take(length - known).read_to_end(&mut rows)?;
+        let rows = disk::read_at(&file, known, length - known)?;
         Ok((rows.len() as u64 == length - known).then_some((added, rows)))
     }
 
-    /// The length of a file of what is known to be in it or to come.
+    /// The length of a file with all known rows, written or not.
     fn bytes(&self) -> u64 {
         (HEADER + self.ids.len() * row(self.embedding.dimensions)) as u64
     }
 
-    /// The rows first, then the count that tells of them: whoever reads in between, or after a crash
-    /// there, sees the rows before.
+    /// Writes the rows first, then the count: a reader in between, or after a crash there, sees the
+    /// rows before.
     fn append(&mut self, _lock: &FileLock, length: u64) -> Result<()> {
         let mut bytes = Vec::new();
         for (id, vector) in self.iter().skip(self.written - self.held_from) {
@@ -157,9 +152,9 @@ impl VectorFile {
         Ok(())
     }
 
-    fn write_anew(&mut self, _lock: &FileLock) -> Result<()> {
-        // First who made them: a crash in between leaves vectors that are taken for foreign at
-        // worst, and never for those of another.
+    fn rewrite(&mut self, _lock: &FileLock) -> Result<()> {
+        // The embedder is written first: after a crash in between, the vectors may be taken for
+        // foreign, but never for those of another embedder.
         let count = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
         if Embedding::beside(&self.path).as_ref() != Some(&self.embedding) {
             disk::remove(&self.path, "cannot replace the vectors")?;

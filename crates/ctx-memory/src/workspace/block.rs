@@ -5,28 +5,28 @@ use std::fmt::Write;
 
 use ctx_core::{Counter, Snippet, Tokens};
 
-use crate::Redactor;
 use crate::recall::escaped_with;
+use ctx_redact::Redactor;
 
 const OPENING: &str = "<relevant_context>\n";
 const CLOSING: &str = "</relevant_context>";
 
-/// A block, and what is in it.
+/// A block and its contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextBlock {
     /// The text.
     pub text: String,
     /// Its tokens.
     pub tokens: Tokens,
-    /// How many of the snippets it holds: the first ones.
+    /// The number of snippets in it: the first ones.
     pub snippets: usize,
-    /// The last line of the first snippet, where only its beginning fits.
+    /// The last line of the first snippet, if only its beginning fits.
     pub cut_at: Option<u32>,
 }
 
-/// Builds the block of snippets that are in their order, within `cap` tokens: the first that does not
-/// fit and all after it are left out. Of a first one that alone is too long, as many lines are shown
-/// as fit. `None` where nothing does.
+/// Builds the block of sorted snippets, within `cap` tokens: the first that does not fit and all
+/// after it are dropped. If the first snippet alone is too long, it is truncated to the lines that
+/// fit. Returns `None` if nothing fits.
 #[must_use]
 pub fn build(snippets: &[Snippet], cap: Tokens, counter: &Counter) -> Option<ContextBlock> {
     let mut files: Vec<String> = Vec::new();
@@ -34,7 +34,8 @@ pub fn build(snippets: &[Snippet], cap: Tokens, counter: &Counter) -> Option<Con
     let mut used = frame;
     for snippet in snippets {
         let file = file(snippet, &snippet.text, snippet.last_line);
-        // Counted apart, the parts are together never less than the whole but for what joins them.
+        // The sum of separately counted parts is never less than the whole, apart from what joins
+        // them.
         used += counter.text(&file);
         if used > cap {
             break;
@@ -58,7 +59,7 @@ pub fn build(snippets: &[Snippet], cap: Tokens, counter: &Counter) -> Option<Con
     None
 }
 
-/// The first lines of a snippet that fit, and the last of them.
+/// Returns the first lines of a snippet that fit, and the number of the last one.
 fn beginning(snippet: &Snippet, room: Tokens, counter: &Counter) -> Option<(String, u32)> {
     let ends: Vec<usize> = snippet.text.match_indices('\n').map(|(at, _)| at).collect();
     let of = |lines: usize| {
@@ -68,7 +69,7 @@ fn beginning(snippet: &Snippet, room: Tokens, counter: &Counter) -> Option<(Stri
         (file(snippet, text, last), last)
     };
     let fits = |lines: usize| counter.text(&of(lines).0) <= room;
-    // The largest number of lines that fits; with more lines a text never gets smaller.
+    // Searches for the largest number of lines that fits; more lines never have fewer tokens.
     let (mut some, mut none) = (0, ends.len() + 1);
     while none - some > 1 {
         let half = some + (none - some) / 2;
@@ -84,21 +85,21 @@ fn file(snippet: &Snippet, text: &str, last_line: u32) -> String {
     format!("<file path=\"{path}\" lines=\"{first}-{last_line}\">\n{text}\n</file>\n")
 }
 
-/// Whether what follows a `<` ends or begins a file of the block. Type parameters such as
-/// `Vec<File>` do neither.
+/// Whether the text after a `<` imitates the begin or end tag of a file in the block. Type
+/// parameters such as `Vec<File>` do not.
 fn imitates_file(text: &str) -> bool {
     let inner = text.trim_start_matches([' ', '\t']);
     let (closes, name) = match inner.strip_prefix('/') {
         Some(rest) => (true, rest.trim_start_matches([' ', '\t'])),
         None => (false, inner),
     };
-    let is_file = name.get(..4).is_some_and(|head| head.eq_ignore_ascii_case("file"));
-    let after = name.get(4..).unwrap_or_default();
+    let file = name.split_at_checked(4).filter(|(head, _)| head.eq_ignore_ascii_case("file"));
+    let Some((_, after)) = file else { return false };
     let ends = !after.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
-    is_file && ends && (closes || after.trim_start().starts_with("path"))
+    ends && (closes || after.trim_start().starts_with("path"))
 }
 
-/// A text as the value of an attribute, on one line.
+/// Escapes a text for an attribute value, on one line.
 fn attribute(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| !matches!(c, '"' | '<' | '>' | '&') && !c.is_control();
     if text.chars().all(is_plain) {

@@ -1,53 +1,58 @@
-//! A file in pieces that can be shown.
+//! Splits files into chunks.
 
+use ctx_core::text::Slice;
 use std::ops::Range;
 
 use ctx_core::text::head;
 use ctx_core::{Chars, Counter, Tokens};
 use serde::{Deserialize, Serialize};
 
-/// The first and the last line of a chunk, counted from 1; a pair in a list.
+/// The first and the last line of a chunk, counted from 1; a pair in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Lines(pub(super) u32, pub(super) u32);
+pub(super) struct LineRange(pub(super) u32, pub(super) u32);
 
-/// Lines of a file that follow one another.
+/// Consecutive lines of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chunk<'a> {
-    pub(super) lines: Lines,
+    pub(super) lines: LineRange,
     pub(super) text: &'a str,
 }
 
-/// A text in chunks, as [`ranges`] cuts it.
+/// Splits a text into chunks, as [`ranges`] does.
 pub(super) fn chunks<'a>(text: &'a str, most: Tokens, counter: &Counter) -> Vec<Chunk<'a>> {
     let all = ranges(text, most, counter).into_iter();
     all.map(|(lines, at)| Chunk { lines, text: text.get(at).unwrap_or_default() }).collect()
 }
 
-/// Where the chunks of a text are, each of at most `most` tokens, cut between lines. Of a line that
-/// alone is longer each piece is a chunk. Chunks without anything but blanks are left out.
-pub(super) fn ranges(text: &str, most: Tokens, counter: &Counter) -> Vec<(Lines, Range<usize>)> {
+/// Returns the ranges of the chunks of a text, each of at most `most` tokens, cut between lines. A
+/// longer line is split into several chunks. Blank chunks are dropped.
+pub(super) fn ranges(
+    text: &str,
+    most: Tokens,
+    counter: &Counter,
+) -> Vec<(LineRange, Range<usize>)> {
     let mut chunks = Vec::new();
-    let mut put = |from: usize, to: usize, lines: Lines| {
-        let text = text.get(from..to).unwrap_or_default();
+    let mut put = |from: usize, to: usize, lines: LineRange| {
+        let text = text.slice(from..to);
         if !text.trim().is_empty() {
             chunks.push((lines, from..to));
         }
     };
-    // Where the open chunk begins, its first line, and what it measures so far.
+    // The start of the open chunk, its first line, and its tokens so far.
     let (mut from, mut first, mut used) = (0, 1, Tokens::ZERO);
     let (mut at, mut number) = (0, 0);
     for line in text.split_inclusive('\n') {
         number += 1;
         let end = at + line.len();
-        // A line counted alone is rounded up, so lines together are never more than their sum.
+        // A line counted alone is rounded up, so the lines together never exceed the sum.
         let tokens = counter.text(line);
         if used + tokens > most && from < at {
-            put(from, at, Lines(first, number - 1));
+            put(from, at, LineRange(first, number - 1));
             (from, first, used) = (at, number, Tokens::ZERO);
         }
         if tokens > most {
             for part in parts(line, most, counter) {
-                put(at, at + part.len(), Lines(number, number));
+                put(at, at + part.len(), LineRange(number, number));
                 at += part.len();
             }
             (from, first, used) = (end, number + 1, Tokens::ZERO);
@@ -56,11 +61,11 @@ pub(super) fn ranges(text: &str, most: Tokens, counter: &Counter) -> Vec<(Lines,
         }
         at = end;
     }
-    put(from, at, Lines(first, number));
+    put(from, at, LineRange(first, number));
     chunks
 }
 
-/// A line that is too long, in parts that are not.
+/// Splits a line that is too long.
 fn parts<'a>(line: &'a str, most: Tokens, counter: &Counter) -> Vec<&'a str> {
     let mut parts = Vec::new();
     let mut rest = line;
@@ -71,7 +76,7 @@ fn parts<'a>(line: &'a str, most: Tokens, counter: &Counter) -> Vec<&'a str> {
             chars = (chars / 2).max(2);
             part = head(rest, Chars(chars));
         }
-        // Two units hold any character, so a part is never empty.
+        // Any character fits into two units, so a part is never empty.
         let length = part.len().max(1);
         let Some((part, after)) = rest.split_at_checked(length) else { break };
         parts.push(part);
@@ -113,11 +118,11 @@ mod tests {
         for kind in [CounterKind::Chars4, CounterKind::Cjk] {
             let counter = Counter::new(kind);
             let chunks = chunks(&text, Tokens(100), &counter);
-            // A line break that is left over alone is no chunk.
+            // A remaining line break alone is not a chunk.
             let all: String = chunks.iter().map(|chunk| chunk.text).collect();
             assert_eq!(all.replace('\n', ""), text.replace('\n', ""));
-            assert_eq!((chunks[0].lines, chunks[1].lines), (Lines(1, 1), Lines(2, 2)));
-            assert_eq!(chunks.last().unwrap().lines, Lines(3, 4));
+            assert_eq!((chunks[0].lines, chunks[1].lines), (LineRange(1, 1), LineRange(2, 2)));
+            assert_eq!(chunks.last().unwrap().lines, LineRange(3, 4));
             assert!(chunks.iter().all(|chunk| counter.text(chunk.text) <= Tokens(100)));
         }
     }
@@ -127,7 +132,7 @@ mod tests {
         for text in ["", "\n\n\n", "  \n\t"] {
             assert_eq!(of(text, 512), [], "{text:?}");
         }
-        assert_eq!(of("one", 512)[0].lines, Lines(1, 1));
-        assert_eq!(of("one\r\ntwo\r\n", 512)[0].lines, Lines(1, 2));
+        assert_eq!(of("one", 512)[0].lines, LineRange(1, 1));
+        assert_eq!(of("one\r\ntwo\r\n", 512)[0].lines, LineRange(1, 2));
     }
 }

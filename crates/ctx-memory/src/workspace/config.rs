@@ -2,24 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
-use ctx_core::{Error, ErrorKind, Profile, Result, Tokens};
+use ctx_core::{Error, ErrorKind, Result, Tokens};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Settings;
+use super::WorkspaceSettings;
 
-/// `agents.defaults.workspace`: the folder whose files are brought in when a message asks for them, as
-/// an absolute path, or one that begins with `~/`. Default: none, and nothing is.
+/// `agents.defaults.workspace`: the folder whose files are included when a message asks for them,
+/// as an absolute path, or one that begins with `~/`. Default: none, which disables it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Folder(pub Option<String>);
+pub struct WorkspaceFolder(pub Option<String>);
 
-impl Folder {
-    /// Where it is. `~` stands for the home folder of the user.
+impl WorkspaceFolder {
+    /// Returns the path. `~` is the user's home folder.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] where that is not known.
+    /// [`ErrorKind::Config`] if the home folder is unknown.
     pub fn path(&self) -> Result<Option<PathBuf>> {
         self.within(std::env::home_dir)
     }
@@ -28,14 +28,14 @@ impl Folder {
         let Some(text) = self.0.as_deref() else { return Ok(None) };
         let Some(rest) = text.strip_prefix("~/") else { return Ok(Some(PathBuf::from(text))) };
         let home = home().filter(|home| !home.as_os_str().is_empty()).ok_or_else(|| {
-            Error::new(ErrorKind::Config, "the workspace is in a home folder that is not known")
+            Error::new(ErrorKind::Config, "the home folder of the workspace is unknown")
                 .with("value", format!("{text:?}"))
-                .hint("set HOME, or give the whole path as agents.defaults.workspace")
+                .hint("set HOME, or set agents.defaults.workspace to an absolute path")
         })?;
         Ok(Some(home.join(rest)))
     }
 
-    /// Refuses a path that depends on where one stands.
+    /// Rejects a relative path.
     ///
     /// # Errors
     ///
@@ -44,22 +44,22 @@ impl Folder {
         match &self.0 {
             Some(text) if !text.starts_with("~/") && !Path::new(text).is_absolute() => {
                 let key = "agents.defaults.workspace";
-                Err(Error::new(ErrorKind::Config, format!("'{key}' is no absolute path"))
+                Err(Error::new(ErrorKind::Config, format!("'{key}' is not an absolute path"))
                     .with("value", format!("{text:?}"))
-                    .hint("give the folder's whole path, or one that begins with ~/"))
+                    .hint("give an absolute path, or one that begins with ~/"))
             }
             _ => Ok(()),
         }
     }
 }
 
-/// `agents.defaults.workspaceAccess`: what the agent may do in its workspace. Ordered by how much that
-/// is, so that of two limits the lower one counts.
+/// `agents.defaults.workspaceAccess`: what the agent may do in its workspace. Ordered by
+/// permission, so that the lower of two limits applies.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
-pub enum Access {
-    /// Nothing: its files are not brought in, and nothing is written there.
+pub enum WorkspaceAccess {
+    /// Nothing: its files are not included, and nothing is written there.
     #[serde(rename = "none")]
     None,
     /// Read: a memory flush, which would write there, is skipped.
@@ -71,7 +71,7 @@ pub enum Access {
     ReadWrite,
 }
 
-/// Where the block stands in the request.
+/// Where the block is inserted in the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
@@ -83,47 +83,38 @@ pub enum Placement {
     SystemPrompt,
 }
 
-/// How files of the workspace are brought in.
+/// How files of the workspace are included.
 ///
 /// # Notes
 ///
-/// It acts where `agents.defaults.workspace` names a folder. Numbers are those of PonyBunny.
+/// Active if `agents.defaults.workspace` names a folder. Numbers are those of PonyBunny.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Config {
-    /// Where the block stands. Default: `before-newest`; `system-prompt` in profile `ponybunny`.
+    /// Where the block is inserted. Default: `before-newest`; `system-prompt` in profile
+    /// `ponybunny`.
     pub placement: Placement,
     /// The longest block, in tokens; at most an eighth of the window. Default: 10000.
     #[schemars(range(min = 64))]
     pub budget_tokens: u32,
-    /// At most so many snippets. Default: 10.
+    /// The maximum number of snippets. Default: 10.
     #[schemars(range(min = 1, max = 1000))]
     pub limit: u32,
-    /// How long a snippet is, in tokens. Default: 512.
+    /// The length of a snippet, in tokens. Default: 512.
     #[schemars(range(min = 16, max = 8192))]
     pub chunk_tokens: u32,
-    /// The share of the vectors in a score, 0 to 1, where a model makes them; otherwise words decide.
-    /// Default: 0.7.
+    /// The weight of the vectors in a score, 0 to 1, if a model makes them; otherwise the score is
+    /// lexical. Default: 0.7.
     #[schemars(range(min = 0, max = 1))]
+    #[serde(serialize_with = "crate::search::shortest_decimal")]
     pub vector_weight: f32,
-    /// Whether what the archive recalls stands in the same block. Default: false, as layer `memory`
+    /// Whether the block also contains what the archive recalls. Default: false, as layer `memory`
     /// brings it; true in profile `ponybunny`.
     pub sessions: bool,
 }
 
 impl Config {
-    /// The defaults of a profile.
-    #[must_use]
-    pub fn for_profile(profile: Profile) -> Self {
-        match profile {
-            Profile::Ponybunny => {
-                Self { placement: Placement::SystemPrompt, sessions: true, ..Self::default() }
-            }
-            _ => Self::default(),
-        }
-    }
-
-    /// Refuses numbers that make no sense.
+    /// Rejects invalid numbers.
     ///
     /// # Errors
     ///
@@ -147,16 +138,16 @@ impl Config {
         Ok(())
     }
 
-    /// The longest block in a window.
+    /// Returns the longest block for a window.
     #[must_use]
-    pub fn budget(&self, window: Tokens) -> Tokens {
+    pub(crate) fn budget(&self, window: Tokens) -> Tokens {
         Tokens(self.budget_tokens.min(window.0 / 8))
     }
 
-    /// How the workspace is indexed.
+    /// Returns the settings for indexing.
     #[must_use]
-    pub fn settings(&self, counter: ctx_core::Counter) -> Settings {
-        Settings { vector_weight: self.vector_weight, ..Settings::default() }
+    pub fn settings(&self, counter: ctx_core::Counter) -> WorkspaceSettings {
+        WorkspaceSettings { vector_weight: self.vector_weight, ..WorkspaceSettings::default() }
             .with_counter(counter)
             .with_chunk(Tokens(self.chunk_tokens))
     }
@@ -181,8 +172,11 @@ mod tests {
 
     #[test]
     fn a_workspace_is_a_whole_path() {
-        let folder = |text: &str| Folder(Some(text.to_owned()));
-        assert!(Folder(None).check().is_ok() && Folder(None).path().unwrap().is_none());
+        let folder = |text: &str| WorkspaceFolder(Some(text.to_owned()));
+        assert!(
+            WorkspaceFolder(None).check().is_ok()
+                && WorkspaceFolder(None).path().unwrap().is_none()
+        );
         assert!(folder("~/work").check().is_ok());
         for wrong in ["", "work", "./work", "~", "~root/work"] {
             assert_eq!(folder(wrong).check().unwrap_err().kind(), ErrorKind::Config, "{wrong}");
@@ -191,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_home_folder_that_is_not_known_is_an_error() {
-        let folder = |text: &str| Folder(Some(text.to_owned()));
+        let folder = |text: &str| WorkspaceFolder(Some(text.to_owned()));
         let home = || Some(PathBuf::from("/home/ada"));
         let work = PathBuf::from("/home/ada/work");
         assert_eq!(folder("~/work").within(home).unwrap(), Some(work));

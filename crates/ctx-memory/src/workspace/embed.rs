@@ -1,4 +1,4 @@
-//! Vectors of chunks, where a model makes them.
+//! Vectors of chunks, if there is a model.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -7,14 +7,14 @@ use ctx_core::{Embedder, Result};
 
 use super::Progress;
 use super::chunk::chunks;
-use super::index::{State, Workspace};
+use super::index::{SearchState, Workspace};
 use super::read::{Content, read};
 use crate::near;
 use crate::store::vectors_of;
 use crate::vectors::{Embedding, VectorFile};
 use crate::{SegmentId, VectorModel};
 
-/// So many texts are embedded at once.
+/// The number of texts per batch.
 const BATCH: usize = 32;
 
 /// A chunk that has no vector yet.
@@ -25,13 +25,12 @@ pub(super) struct Waiting {
 }
 
 impl Workspace {
-    /// Gives the chunks that have none their vectors, and says to how many. What a batch made is
-    /// kept, whatever becomes of the next one. Call it after [`update`](Self::update). `progress` counts
-    /// chunks.
+    /// Embeds the chunks without a vector, and returns their number. Each batch is stored, even if
+    /// the next one fails. Call it after [`update`](Self::update). `progress` counts chunks.
     ///
     /// # Errors
     ///
-    /// Where the model fails or takes too long, or the vectors cannot be written.
+    /// If the model fails or takes too long, or the vectors cannot be written.
     pub async fn embed(
         &self,
         model: &VectorModel,
@@ -54,11 +53,11 @@ impl Workspace {
         Ok(made)
     }
 
-    /// The vector of a question, for [`search`](Self::search).
+    /// Returns the vector of a question, for [`search`](Self::search).
     ///
     /// # Errors
     ///
-    /// Where the model fails or takes too long.
+    /// If the model fails or takes too long.
     pub async fn vector_of(
         &self,
         model: &VectorModel,
@@ -69,7 +68,7 @@ impl Workspace {
         Ok((embedding_of(&*model.embedder), vector.unwrap_or_default()))
     }
 
-    /// Keeps the vectors of chunks, and says of how many.
+    /// Stores the vectors of chunks, and returns how many were stored.
     pub(super) fn keep(
         &self,
         file: &mut VectorFile,
@@ -85,12 +84,13 @@ impl Workspace {
         Ok(made)
     }
 
-    /// The vectors that `embedding` made.
+    /// Opens the vectors that `embedding` made.
     pub(super) fn vector_file(&self, embedding: Embedding) -> Result<VectorFile> {
         VectorFile::open(self.store.join("vectors.bin"), embedding)
     }
 
-    /// The chunks that have no vector, by file. Vectors of chunks that are gone go.
+    /// Returns the chunks without a vector, by file. Removes the vectors of chunks that no longer
+    /// exist.
     pub(super) fn without_vector(&self, file: &mut VectorFile) -> Result<Vec<Waiting>> {
         let guard = self.state()?;
         let Some(state) = guard.as_ref() else { return Ok(Vec::new()) };
@@ -107,7 +107,7 @@ impl Workspace {
         Ok(all.into_iter().filter(|chunk| !file.contains(chunk.id)).collect())
     }
 
-    /// The texts of chunks, each after its path; those whose files have changed are left out.
+    /// Returns the texts of chunks, each after its path. Chunks of changed files are skipped.
     pub(super) fn texts(&self, of: &[Waiting]) -> Vec<(SegmentId, String)> {
         let cut = self.settings.cut();
         let mut texts = Vec::with_capacity(of.len());
@@ -125,15 +125,16 @@ impl Workspace {
         texts
     }
 
-    /// The vectors that `embedding` made, read the first time; `None` where there are none.
+    /// Returns the vectors that `embedding` made, reading them on first use; `None` if there are
+    /// none.
     pub(super) fn vectors<'s>(
         &self,
-        state: &'s mut State,
+        state: &'s mut SearchState,
         embedding: &Embedding,
     ) -> Option<&'s near::Rows> {
         if state.vectors.as_ref().is_none_or(|(of, _)| of != embedding) {
             let mut vectors = near::Rows::new(embedding.dimensions);
-            // Vectors that cannot be read are done without.
+            // Unreadable vectors are ignored.
             if let Ok(file) = self.vector_file(embedding.clone()) {
                 for row in 0..state.rows.len() as u32 {
                     let vector = state.rows.id(row).and_then(|id| file.get(id));
@@ -148,7 +149,7 @@ impl Workspace {
     }
 }
 
-/// What makes vectors, by its name.
+/// Returns the embedding of an embedder, by its name.
 pub(super) fn embedding_of(embedder: &dyn Embedder) -> Embedding {
     Embedding::new(embedder.name(), embedder.dimensions())
 }

@@ -1,4 +1,4 @@
-//! What a file held when it was indexed.
+//! The hash of a file's content when it was indexed.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::settings::Cut;
 use crate::SegmentId;
 
-/// The SHA-256 of a file's bytes; 64 hex digits in a list.
+/// The SHA-256 of a file's bytes; 64 hex digits in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileHash([u8; 32]);
 
@@ -19,8 +19,8 @@ impl FileHash {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The id of a chunk of a file with this content: another path, content or place is another id,
-    /// and so is another way to cut.
+    /// Returns the id of the `nth` chunk of a file with this content. It depends on the path, the
+    /// content, the number and the way the file is cut.
     pub(super) fn chunk(&self, cut: &Cut, path: &str, nth: u32) -> SegmentId {
         let mut hash = Sha256::new();
         hash.update(cut.version.to_le_bytes());

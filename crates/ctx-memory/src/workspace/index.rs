@@ -1,5 +1,6 @@
-//! A folder's index: where it is, and what is at hand of it.
+//! A folder's index: its files, and its state in memory.
 
+use ctx_core::text::Slice;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,84 +11,84 @@ use std::time::{Duration, SystemTime};
 use ctx_core::{Error, ErrorKind, Result};
 
 use super::hash::FileHash;
-use super::list::{self, Header};
+use super::list::{self, ListHeader};
 use super::rows::Rows;
-use super::settings::Settings;
+use super::settings::WorkspaceSettings;
 use crate::disk::{self, FileLock};
 use crate::index::{DiskIndex, Snapshot};
 use crate::near;
 use crate::vectors::Embedding;
 
-/// The file with what is indexed, in the folder of an index.
+/// The list of indexed files, in the folder of an index.
 const LIST: &str = "files.jsonl";
 
-/// How long one waits for another process that works on the same index.
+/// How long to wait for another process that works on the same index.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The folder with the indexes of `folder`, which is a canonical path, in the folder of all of an
-/// agent's: usually `agents/<agent>/workspaces`. Each counter and length of chunks has an index of its
-/// own in it, so that hosts that cut otherwise do not undo each other's work.
+/// Returns the folder with the indexes of `folder` (a canonical path) below `workspaces`, usually
+/// `agents/<agent>/workspaces`. Each counter and chunk length has its own index in it, so that
+/// hosts with different settings do not undo each other's work.
 #[must_use]
 pub fn folder_of(workspaces: &Path, folder: &Path) -> PathBuf {
     let hash = FileHash::of(folder.as_os_str().as_encoded_bytes()).hex();
-    workspaces.join(hash.get(..16).unwrap_or_default())
+    workspaces.join(hash.slice(..16))
 }
 
-/// The files of a folder, to be searched.
+/// The searchable files of a folder.
 ///
 /// # Notes
 ///
-/// The index is derived: missing, damaged or of other settings, it is made anew by the next
-/// [`update`](Self::update). An update that is killed leaves what it wrote by then; one process updates
-/// at a time, any number search.
+/// The index is derived: if it is missing, damaged or has other settings, the next
+/// [`update`](Self::update) rebuilds it. A killed update leaves what it has written. One process
+/// updates at a time; any number search.
 #[derive(Debug)]
 pub struct Workspace {
     pub(super) folder: PathBuf,
-    /// The folder of all of its indexes.
+    /// The folder of all indexes of this workspace.
     stores: PathBuf,
-    /// That of this one.
+    /// The folder of this index.
     pub(super) store: PathBuf,
-    pub(super) settings: Settings,
-    /// Whether a file that is listed was not in the index.
+    pub(super) settings: WorkspaceSettings,
+    /// Whether a listed file was missing from the index.
     pub(super) is_unsound: AtomicBool,
-    state: Mutex<Option<State>>,
+    state: Mutex<Option<SearchState>>,
 }
 
-/// What a search needs.
+/// The state for searches.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct SearchState {
     pub(super) rows: Rows,
-    /// None where there is no index yet, or none that can be read.
+    /// `None` without a readable index.
     pub(super) snapshot: Option<Snapshot>,
     pub(super) vectors: Option<(Embedding, near::Rows)>,
     seen: Option<Seen>,
 }
 
-/// The list that a state was made from.
+/// Length and modification time of the list that a state was made from.
 type Seen = (u64, SystemTime);
 
-impl State {
+impl SearchState {
     fn is_damaged(&self) -> bool {
         self.snapshot.as_ref().is_some_and(Snapshot::is_damaged)
     }
 }
 
 impl Workspace {
-    /// The workspace in `folder`, whose index is kept under `workspaces`. Nothing is read or written
-    /// yet.
+    /// Opens the workspace in `folder`, whose index is kept under `workspaces`. Nothing is read or
+    /// written yet.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] where there is no such folder.
-    pub fn open(workspaces: &Path, folder: &Path, settings: Settings) -> Result<Self> {
+    /// [`ErrorKind::NotFound`] if the folder does not exist.
+    pub fn open(workspaces: &Path, folder: &Path, settings: WorkspaceSettings) -> Result<Self> {
         let missing = |reason: String| {
             Error::new(ErrorKind::NotFound, format!("the workspace cannot be searched: {reason}"))
                 .with("path", folder.display())
-                .hint("name a folder that is there and that you may read")
+                .hint("give an existing folder that you may read")
         };
         let canonical = folder.canonicalize().map_err(|error| missing(error.to_string()))?;
         if !canonical.is_dir() {
-            return Err(missing("it is no folder".into()));
+            return Err(missing("not a folder".into()));
         }
         let stores = folder_of(workspaces, &canonical);
         Ok(Self {
@@ -106,13 +107,13 @@ impl Workspace {
         &self.folder
     }
 
-    /// Where its index is.
+    /// The folder of its index.
     #[must_use]
     pub fn store(&self) -> &Path {
         &self.store
     }
 
-    /// Where all indexes of the folder are.
+    /// The folder of all indexes of this workspace.
     pub(super) fn stores(&self) -> &Path {
         &self.stores
     }
@@ -125,11 +126,11 @@ impl Workspace {
         self.store.join("lexical")
     }
 
-    pub(super) fn header(&self) -> Header {
-        Header::new(&self.folder, self.settings.cut())
+    pub(super) fn header(&self) -> ListHeader {
+        ListHeader::new(&self.folder, self.settings.cut())
     }
 
-    /// The index on disk and what it holds; `None` where it is damaged.
+    /// Opens the index on disk; returns `None` if it is damaged.
     pub(super) fn opened(&self, rows: &Rows) -> Result<Option<(DiskIndex, Snapshot)>> {
         let opened = DiskIndex::open(&self.lexical()).and_then(|index| {
             let snapshot = index.snapshot(|key| rows.row_of(key))?;
@@ -141,21 +142,21 @@ impl Workspace {
         }
     }
 
-    /// What a search needs, of the list as it is now.
-    pub(super) fn state(&self) -> Result<MutexGuard<'_, Option<State>>> {
+    /// Returns the state for searches, according to the current list.
+    pub(super) fn state(&self) -> Result<MutexGuard<'_, Option<SearchState>>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = self.seen();
         if state.as_ref().is_none_or(|state| state.seen != seen || state.is_damaged()) {
-            // What is held is let go of first, so that there are never two.
+            // The old state is dropped first, so that there are never two in memory.
             *state = None;
             *state = Some(self.load(seen)?);
         }
         Ok(state)
     }
 
-    /// Nothing is written here: whoever updates holds the lock for that.
-    fn load(&self, seen: Option<Seen>) -> Result<State> {
-        let mut state = State { rows: Rows::default(), snapshot: None, vectors: None, seen };
+    /// Nothing is written here, because only an update holds the lock.
+    fn load(&self, seen: Option<Seen>) -> Result<SearchState> {
+        let mut state = SearchState { rows: Rows::default(), snapshot: None, vectors: None, seen };
         let lexical = self.lexical();
         if seen.is_none() || !lexical.is_dir() {
             self.is_unsound.store(seen.is_some(), Ordering::Relaxed);
@@ -172,18 +173,18 @@ impl Workspace {
         if rows.files().len() < listed {
             self.is_unsound.store(true, Ordering::Relaxed);
         }
-        // Rows have other numbers where some are left out.
+        // The rows are renumbered if some were dropped.
         state.snapshot = Some(index.snapshot(|key| rows.row_of(key))?);
         state.rows = rows;
         Ok(state)
     }
 
-    /// Whether a search found the index damaged; the next [`refresh`](Self::refresh) sees to it.
+    /// Whether a search found the index damaged; the next [`refresh`](Self::refresh) repairs it.
     pub(super) fn wants_check(&self) -> bool {
         self.is_unsound.load(Ordering::Relaxed)
     }
 
-    /// Has the vectors read again.
+    /// Drops the vectors in memory, so that they are read again.
     pub(super) fn forget_vectors(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(state) = state.as_mut() {
@@ -196,13 +197,13 @@ impl Workspace {
         Some((metadata.len(), metadata.modified().ok()?))
     }
 
-    /// Removes all indexes of the folder from the disk, whatever the settings, and says whether there
-    /// were any. The folder itself stays as it is.
+    /// Deletes all indexes of the folder, whatever the settings, and returns whether there were
+    /// any. The folder itself is not changed.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Locked`] where another process updates one; [`ErrorKind::Io`] where one cannot be
-    /// removed.
+    /// [`ErrorKind::Locked`] if another process updates one; [`ErrorKind::Io`] if one cannot be
+    /// deleted.
     pub fn forget(&self) -> Result<bool> {
         self.forget_within(PATIENCE)
     }
@@ -217,10 +218,10 @@ impl Workspace {
                 continue;
             }
             let list = store.join(LIST);
-            let _lock = FileLock::within(&list, patience)?;
+            let _lock = FileLock::with_timeout(&list, patience)?;
             let lock = disk::beside(&list, ".lock");
             for path in entries(&store).map_err(failed)? {
-                // The lock stays: whoever waits for it must not get another than who comes next.
+                // The lock file stays, so that all waiting processes wait for the same lock.
                 if path == lock {
                     continue;
                 }
@@ -236,7 +237,7 @@ impl Workspace {
     }
 }
 
-/// What a folder holds; nothing where there is none.
+/// Lists a folder; empty if it does not exist.
 fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! Files of the workspace as part of a request.
+//! Includes files of the workspace in a request.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,19 +14,19 @@ use super::{
 use crate::layer::{Views, Warnings, newest_user};
 use crate::recall::{escaped, is_recalled};
 
-/// Earlier blocks stay while all blocks together are not larger than this many of the largest:
-/// taking one out breaks the provider's cached prefix from there on.
+/// Earlier blocks stay until all blocks together exceed this many times the largest block: removing
+/// one breaks the provider's cached prefix from there on.
 const BLOCKS_KEPT: u32 = 4;
 
-/// Brings in the files of the workspace that fit the newest message of the user, where that message
-/// asks for them (see [`should_search`]).
+/// Includes the workspace files that match the newest user message, if that message asks for them
+/// (see [`should_search`]).
 ///
 /// # Notes
 ///
-/// The block is made anew only when the user says something new. It stands before the newest user
-/// message; under profile `ponybunny` it is an addition to the system prompt, there for as long as
-/// the message that asked for it is the newest. A workspace that cannot be searched costs the block,
-/// and a warning, never the request.
+/// The block is rebuilt only for a new user message. It is inserted before that message. Under
+/// profile `ponybunny`, it is appended to the system prompt while the message that asked for it is
+/// the newest. If the workspace cannot be searched, the block is missing and a warning is reported;
+/// the request continues.
 ///
 /// # Default
 ///
@@ -35,19 +35,19 @@ pub struct WorkspaceLayer {
     config: Config,
     workspace: Arc<dyn WorkspaceSearch>,
     memory: Option<Arc<dyn MemoryStore>>,
-    state: Mutex<State>,
+    state: Mutex<LayerState>,
 }
 
 #[derive(Default)]
-struct State {
-    views: Views<Shown>,
+struct LayerState {
+    views: Views<ShownContext>,
     warnings: Warnings,
 }
 
-/// What a view holds of the workspace.
+/// The workspace state of a view.
 #[derive(Default)]
-struct Shown {
-    /// The user message that was looked at last.
+struct ShownContext {
+    /// The user message that was examined last.
     asked: Option<EntryId>,
     /// The blocks among its messages, oldest first.
     blocks: Vec<(EntryId, Tokens)>,
@@ -55,17 +55,17 @@ struct Shown {
     addition: Option<String>,
 }
 
-/// What `prepare` hands to `apply`.
-struct Asked {
+/// What `prepare` passes to `apply`.
+struct PreparedSearch {
     newest: EntryId,
     answer: WorkspaceAnswer,
 }
 
 impl WorkspaceLayer {
     /// The layer's name in manifests.
-    pub const ID: &'static str = "workspace";
+    pub(crate) const ID: &'static str = "workspace";
 
-    /// A layer that searches `workspace`, and `memory` as well where the configuration wants it.
+    /// Returns a layer that searches `workspace`, and `memory` as well if configured.
     #[must_use]
     pub fn new(
         config: Config,
@@ -114,7 +114,7 @@ impl Layer for WorkspaceLayer {
                 None => WorkspaceAnswer::default(),
                 Some(question) => search.of(question, request).await,
             };
-            Ok(Box::new(Asked { newest, answer }) as Prepared)
+            Ok(Box::new(PreparedSearch { newest, answer }) as Prepared)
         }))
     }
 
@@ -125,15 +125,16 @@ impl Layer for WorkspaceLayer {
         turn: &TurnContext,
     ) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { views, warnings } = &mut *state;
+        let LayerState { views, warnings } = &mut *state;
         let shown = views.of(view);
         if view.used() > view.ledger().limit() {
-            // The block of the message that is being worked on stays: the model relies on it.
+            // The block of the current message stays: the model relies on it.
             let past = shown.blocks.len().saturating_sub(1);
             take_out(view, shown.blocks.drain(..past));
         }
-        let Some(asked) = prepared.and_then(|prepared| prepared.downcast::<Asked>().ok()) else {
-            // Whoever made a request in between may have taken it out.
+        let Some(asked) = prepared.and_then(|prepared| prepared.downcast::<PreparedSearch>().ok())
+        else {
+            // A request in between may have removed it.
             if self.config.placement == Placement::SystemPrompt
                 && view.system_addition() != shown.addition.as_deref()
             {
@@ -141,7 +142,7 @@ impl Layer for WorkspaceLayer {
             }
             return Ok(());
         };
-        let Asked { newest, answer } = *asked;
+        let PreparedSearch { newest, answer } = *asked;
         answer.warnings.into_iter().for_each(|warning| warnings.push(warning));
         match self.config.placement {
             Placement::SystemPrompt => self.add(view, shown, &answer.snippets),
@@ -157,7 +158,7 @@ impl Layer for WorkspaceLayer {
 }
 
 impl WorkspaceLayer {
-    /// The block, as far as there is room for one.
+    /// Returns the block, as far as it fits.
     fn block(&self, view: &ContextView, snippets: &[Snippet]) -> Option<ContextBlock> {
         let room = view.ledger().limit() - view.used();
         let counter: Counter = *view.ledger().counter();
@@ -165,18 +166,18 @@ impl WorkspaceLayer {
         build_context(snippets, cap, &counter)
     }
 
-    /// Adds the block to the system prompt, in the place of the last one.
-    fn add(&self, view: &mut ContextView, shown: &mut Shown, snippets: &[Snippet]) {
+    /// Replaces the block in the system prompt.
+    fn add(&self, view: &mut ContextView, shown: &mut ShownContext, snippets: &[Snippet]) {
         view.set_system_addition(None);
         shown.addition = self.block(view, snippets).map(|block| block.text);
         view.set_system_addition(shown.addition.clone());
     }
 
-    /// Puts the block before the newest user message.
+    /// Inserts the block before the newest user message.
     fn insert(
         &self,
         view: &mut ContextView,
-        shown: &mut Shown,
+        shown: &mut ShownContext,
         snippets: &[Snippet],
         turn: &TurnContext,
     ) -> Result<()> {
@@ -189,7 +190,7 @@ impl WorkspaceLayer {
         }
         let Some(block) = self.block(view, snippets) else { return Ok(()) };
         let id: EntryId = turn.ids.next_id().into();
-        let entry = Entry::held(id.clone(), Message::text(Role::User, block.text));
+        let entry = Entry::in_memory(id.clone(), Message::text(Role::User, block.text));
         let at = newest_user(view).unwrap_or(view.len());
         view.insert(at, Arc::new(entry), Self::ID, words(block.snippets))?;
         shown.blocks.push((id, block.tokens));
@@ -197,17 +198,17 @@ impl WorkspaceLayer {
     }
 }
 
-/// Who is asked.
+/// The sources to search.
 struct Search {
     workspace: Arc<dyn WorkspaceSearch>,
     memory: Option<Arc<dyn MemoryStore>>,
-    /// What is in the request already.
+    /// Recalled text that is already in the request.
     recalled: Vec<String>,
     limit: usize,
 }
 
 impl Search {
-    /// The best of all sources, in their order.
+    /// Returns the best results of all sources, ranked.
     async fn of(&self, question: &str, request: RecallRequest) -> WorkspaceAnswer {
         let mut answer = match self.workspace.search(question, self.limit).await {
             Ok(answer) => answer,
@@ -236,8 +237,8 @@ impl Search {
     }
 }
 
-/// The best of two sources, `limit` of them together. Their scores do not compare, so each has half of
-/// the places, and what the other leaves free; and the best of each stands at 1.
+/// Returns the best `limit` results of two sources. Their scores are not comparable, so each source
+/// gets half of the places, plus those the other leaves free, and its best score is scaled to 1.
 fn shared(mut files: Vec<Snippet>, mut recalled: Vec<Snippet>, limit: usize) -> Vec<Snippet> {
     for source in [&mut files, &mut recalled] {
         source.sort_by(|a, b| b.score.total_cmp(&a.score));

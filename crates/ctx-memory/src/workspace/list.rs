@@ -1,5 +1,4 @@
-//! `files.jsonl`: which files are indexed, as they were. A line each, after one that says of which
-//! folder and how.
+//! `files.jsonl`: the indexed files, one per line, after a header with the folder and the settings.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -7,38 +6,38 @@ use std::path::Path;
 use ctx_core::Result;
 use serde::{Deserialize, Serialize};
 
-use super::chunk::Lines;
+use super::chunk::LineRange;
 use super::hash::FileHash;
 use super::settings::Cut;
 use super::walk::Stamp;
 use crate::disk;
 
-/// A line that is longer is none of ours: a file of 1 MiB has 1,000 chunks.
+/// A longer line is invalid: a file of 1 MiB has 1,000 chunks.
 const LONGEST_LINE: u64 = 1 << 20;
 
 /// The first line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Header {
+pub(super) struct ListHeader {
     workspace: String,
     #[serde(flatten)]
     cut: Cut,
 }
 
-impl Header {
+impl ListHeader {
     pub(super) fn new(folder: &Path, cut: Cut) -> Self {
         Self { workspace: folder.to_string_lossy().into_owned(), cut }
     }
 }
 
-/// What is known of a file's content.
+/// The kind of a file's content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
     #[default]
     Text,
     Binary,
-    /// Listed, so that it is not tried again before it is another.
+    /// Listed, so that it is not tried again until it changes.
     Unreadable,
 }
 
@@ -48,7 +47,7 @@ impl Kind {
     }
 }
 
-/// A file as it was indexed. Only one with text has chunks.
+/// A file as it was indexed. Only a text file has chunks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct FileRow {
     pub(super) path: String,
@@ -58,7 +57,7 @@ pub(super) struct FileRow {
     pub(super) hash: FileHash,
     #[serde(skip_serializing_if = "Kind::is_text", default)]
     pub(super) kind: Kind,
-    pub(super) chunks: Vec<Lines>,
+    pub(super) chunks: Vec<LineRange>,
 }
 
 impl FileRow {
@@ -67,9 +66,9 @@ impl FileRow {
     }
 }
 
-/// The rows that can be read; none if there is no list, or one of another folder or other settings.
-/// A row that cannot be read is left out: its file is indexed again.
-pub(super) fn read(path: &Path, header: &Header) -> Result<Vec<FileRow>> {
+/// Returns the readable rows; none if the list is missing or has another folder or other settings.
+/// The file of an unreadable row is indexed again.
+pub(super) fn read(path: &Path, header: &ListHeader) -> Result<Vec<FileRow>> {
     let failed = |error| disk::io_error("cannot read the list of the workspace", path, error);
     let file = match disk::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -80,7 +79,7 @@ pub(super) fn read(path: &Path, header: &Header) -> Result<Vec<FileRow>> {
     while next_line(&mut reader, &mut line).map_err(failed)? {
         if is_ours {
             rows.extend(serde_json::from_slice::<FileRow>(&line));
-        } else if serde_json::from_slice::<Header>(&line).is_ok_and(|found| found == *header) {
+        } else if serde_json::from_slice::<ListHeader>(&line).is_ok_and(|found| found == *header) {
             is_ours = true;
         } else {
             return Ok(Vec::new());
@@ -89,7 +88,7 @@ pub(super) fn read(path: &Path, header: &Header) -> Result<Vec<FileRow>> {
     Ok(rows)
 }
 
-/// The next line, or the beginning of one that is too long to be ours.
+/// Reads the next line, or the beginning of one that is too long.
 fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     use io::Read;
     line.clear();
@@ -101,8 +100,8 @@ fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> 
     Ok(read > 0)
 }
 
-/// Puts the rows in the place of those that are there. The caller holds the lock of the list.
-pub(super) fn write(path: &Path, header: &Header, rows: &[FileRow]) -> Result<()> {
+/// Replaces the rows. The caller holds the lock of the list.
+pub(super) fn write(path: &Path, header: &ListHeader, rows: &[FileRow]) -> Result<()> {
     disk::replace(path, |out| {
         serde_json::to_writer(&mut *out, header)?;
         out.write_all(b"\n")?;

@@ -1,14 +1,14 @@
-//! Workspace search: what the files of a folder say on what is being asked.
+//! Workspace search: finds the parts of a folder's files that match a question.
 //!
 //! ```text
-//! folder --> walk --> read --> chunks --> index on disk (words; vectors where a model makes them)
-//!                                  \----> files.jsonl: which files, as they were (the truth)
+//! folder --> walk --> read --> chunks --> index on disk (words; vectors, if there is a model)
+//!                                  \----> files.jsonl: the indexed files (the source of truth)
 //!
 //! question --> should_search --> scores of chunks --> read again, hash checked --> block
 //! ```
 //!
-//! Nothing of the folder is copied but its words, for the index, without secrets. What is shown is read
-//! from the files again, and only if they are what they were.
+//! Only the words of the folder are copied, into the index, without secrets. Snippets are read from
+//! the files again, and only from files that have not changed.
 
 mod block;
 mod chunk;
@@ -32,13 +32,13 @@ mod update;
 mod walk;
 
 pub use block::{ContextBlock, build as build_context};
-pub use config::{Access, Config, Folder, Placement};
+pub use config::{Config, Placement, WorkspaceAccess, WorkspaceFolder};
 pub use index::{Workspace, folder_of};
 pub use layer::WorkspaceLayer;
 pub use rank::{rank, sessions};
-pub use search::Found;
+pub use search::WorkspaceMatches;
 pub use service::WorkspaceService;
-pub use settings::Settings;
+pub use settings::WorkspaceSettings;
 pub use trigger::{Trigger, question_of, should_search};
 pub use update::{IndexReport, Progress};
 pub use walk::Skipped;

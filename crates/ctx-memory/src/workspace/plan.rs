@@ -1,26 +1,26 @@
-//! What an update has to do.
+//! Plans an update.
 
 use std::collections::HashMap;
 
 use super::list::FileRow;
-use super::walk::{Candidate, Walked};
+use super::walk::{Walked, WalkedFile};
 
-/// What is to be done.
-pub(super) struct Plan {
-    /// What stays as it is.
+/// The plan of an update.
+pub(super) struct UpdatePlan {
+    /// Rows that stay as they are.
     pub(super) kept: Vec<FileRow>,
-    /// What has to be read, and what it was.
-    pub(super) to_read: Vec<(Candidate, Option<FileRow>)>,
-    /// How many that are listed are gone.
+    /// Files to read, with their old rows.
+    pub(super) to_read: Vec<(WalkedFile, Option<FileRow>)>,
+    /// The number of listed files that no longer exist.
     pub(super) removed: usize,
     pub(super) left: usize,
-    /// Whether the list is to be written anew, whatever is read.
+    /// Whether the list must be rewritten, whatever is read.
     pub(super) is_changed: bool,
 }
 
-impl Plan {
-    /// What of the files found is to be done, of which those `listed` are known. Files beyond `most`
-    /// bytes are left for later.
+impl UpdatePlan {
+    /// Plans what to do with the files found, given the rows of `listed` ones. Files beyond a total
+    /// of `most` bytes are left for later.
     pub(super) fn new(listed: Vec<FileRow>, walked: &Walked, most: u64, mode: Mode) -> Self {
         let mut known: HashMap<String, FileRow> =
             listed.into_iter().map(|row| (row.path.clone(), row)).collect();
@@ -39,7 +39,7 @@ impl Plan {
                 row => {
                     bytes = bytes.saturating_add(candidate.bytes);
                     if bytes > most {
-                        // What it said is shown only while it still says it.
+                        // Its old text is only shown if the file still contains it.
                         kept.extend(row);
                         left += 1;
                     } else {
@@ -50,7 +50,7 @@ impl Plan {
         }
         let mut removed = 0;
         if walked.is_cut_short {
-            // What was not come to may be there still.
+            // Files that the walk has not reached may still exist.
             kept.extend(known.into_values());
         } else {
             removed = known.len();
@@ -58,8 +58,8 @@ impl Plan {
         Self { kept, to_read, removed, left, is_changed: removed > 0 }
     }
 
-    /// Keeps what holds the same as before, for which the index is not needed. Only files of the
-    /// same length are looked into.
+    /// Keeps files with unchanged content, for which the index is not needed. Only reads files of
+    /// the same length.
     pub(super) fn settle(&mut self, holds_same: impl Fn(&FileRow) -> bool) {
         for (candidate, row) in std::mem::take(&mut self.to_read) {
             match row {
@@ -72,18 +72,17 @@ impl Plan {
         }
     }
 
-    /// What is listed and still there.
+    /// Returns the listed files that still exist.
     pub(super) fn into_rows(self) -> Vec<FileRow> {
         self.kept.into_iter().chain(self.to_read.into_iter().filter_map(|(_, row)| row)).collect()
     }
 }
 
-/// How much of the list is believed.
+/// How far to trust the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// What is listed is, as long as the file looks the same from outside.
+    /// A listed file is unchanged if its metadata is.
     Trusting,
-    /// Every file that is listed is looked for in the index, and what could not be read is tried
-    /// again.
+    /// Every listed file is looked up in the index, and unreadable files are tried again.
     Checking,
 }

@@ -1,18 +1,17 @@
-//! The order of snippets from several sources.
+//! Ranks snippets of several sources.
 
 use ctx_core::{Passage, Snippet, SnippetSource};
 
-/// Puts snippets in their order: by score, but what the agent wrote down stands before anything said
-/// in sessions. Where the two would stand the other way round, they change places; files keep
-/// theirs. (A rule for pairs alone, as in the system this comes from, makes no order where there are
-/// three sources.)
+/// Sorts snippets by score, but puts the agent's notes before snippets of sessions. Where these two
+/// would be in the other order, they swap places; files keep theirs. (The original system's rule
+/// compares pairs only, which is not a consistent order for three sources.)
 #[must_use]
 pub fn rank(mut snippets: Vec<Snippet>) -> Vec<Snippet> {
     snippets.sort_by(|a, b| b.score.total_cmp(&a.score));
     let is_file = |snippet: &Snippet| snippet.source == SnippetSource::Files;
     let mut others: Vec<Snippet> =
         snippets.iter().filter(|snippet| !is_file(snippet)).cloned().collect();
-    // The order by score stays within each.
+    // The sort is stable: each group stays sorted by score.
     others.sort_by_key(|snippet| snippet.source == SnippetSource::Sessions);
     let mut others = others.into_iter();
     for snippet in &mut snippets {
@@ -25,7 +24,7 @@ pub fn rank(mut snippets: Vec<Snippet>) -> Vec<Snippet> {
     snippets
 }
 
-/// What the archive recalled, as snippets of the sessions.
+/// Converts recalled passages to snippets of sessions.
 #[must_use]
 pub fn sessions(passages: Vec<Passage>) -> Vec<Snippet> {
     passages

@@ -1,4 +1,4 @@
-//! A file of the folder as text.
+//! Reads a file of the folder as text.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,21 +6,21 @@ use std::path::Path;
 
 use super::hash::FileHash;
 use super::walk;
-use crate::Redactor;
+use ctx_redact::Redactor;
 
-/// Who looks for a NUL looks this far, as git does.
+/// The number of bytes searched for a NUL, as in git.
 const LOOKED_AT: usize = 8_000;
 
-/// What became of reading a file.
+/// The result of reading a file.
 pub(super) enum Content {
     Text(Text),
     Binary(FileHash),
     Large,
-    /// It is gone, is no file any more, leads out of the folder, or may not be read.
+    /// It does not exist, is not a file, leads out of the folder, or may not be read.
     Unreadable,
 }
 
-/// A file's text, without secrets; lines are where they are in the file.
+/// A file's redacted text, with the same line numbers as the file.
 pub(super) struct Text {
     pub(super) hash: FileHash,
     pub(super) text: String,
@@ -42,25 +42,25 @@ pub(super) fn read(root: &Path, path: &str, largest: u64) -> Content {
     Content::Text(Text { hash, text: Redactor::builtin().redact_lines(text).text.into_owned() })
 }
 
-/// What a file of the folder holds; `None` where that cannot be read, or is more than `largest`.
+/// Returns the hash of a file; `None` if it cannot be read or is larger than `largest`.
 pub(super) fn hash(root: &Path, path: &str, largest: u64) -> Option<FileHash> {
     let bytes = bytes(root, path, largest).filter(|bytes| bytes.len() as u64 <= largest)?;
     Some(FileHash::of(&bytes))
 }
 
-/// At most one byte more than `largest`.
+/// Reads at most one byte more than `largest`.
 fn bytes(root: &Path, path: &str, largest: u64) -> Option<Vec<u8>> {
     walk::place(root, path)?;
     let file = open(root, path).ok()?;
-    // Asked of what is open: the name may stand for something else by now.
+    // Queried from the open file: by now, the name may refer to another file.
     let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(largest)).ok()? + 1);
     file.take(largest.saturating_add(1)).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 
-/// Opens what has a name, going from folder to folder: none of them may be a link, whoever changes
-/// what meanwhile. A pipe is opened without waiting for who writes into it.
+/// Opens a file, folder by folder: none of them may be a link, even if they change meanwhile. A
+/// pipe is opened without waiting for a writer.
 #[cfg(unix)]
 fn open(root: &Path, path: &str) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open, openat};

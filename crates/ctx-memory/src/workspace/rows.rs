@@ -1,4 +1,4 @@
-//! The chunks of all files, by their numbers and by their keys.
+//! The chunks of all files, by number and by key.
 
 use foldhash::{HashMap, HashMapExt, HashSet};
 
@@ -8,12 +8,12 @@ use crate::SegmentId;
 use crate::index::key_of;
 use crate::lexical::Delta;
 
-/// What is indexed.
+/// The indexed files and chunks.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     files: Vec<FileRow>,
     cut: Cut,
-    /// By chunk: its file, and which of its chunks it is.
+    /// By chunk: its file, and its number in the file.
     chunks: Vec<(u32, u32)>,
     keys: HashMap<u64, u32>,
     /// The words of the paths, by file.
@@ -34,7 +34,7 @@ impl Rows {
         Self { files, cut, chunks, keys, names: Delta::default() }
     }
 
-    /// The same with its paths ready to be searched.
+    /// Adds the index of paths for searches.
     pub(super) fn named(mut self) -> Self {
         for (file, at) in self.files.iter().zip(0u32..) {
             self.names.add(at, "", &file.path);
@@ -47,7 +47,7 @@ impl Rows {
         &self.names
     }
 
-    /// The number of a chunk's file.
+    /// Returns the number of a chunk's file.
     pub(super) fn file_of(&self, row: u32) -> Option<usize> {
         Some(self.chunks.get(row as usize)?.0 as usize)
     }
@@ -56,29 +56,29 @@ impl Rows {
         &self.files
     }
 
-    /// How many chunks there are.
+    /// The number of chunks.
     pub(super) fn len(&self) -> usize {
         self.chunks.len()
     }
 
-    /// The row of the chunk with a key.
+    /// Returns the row of the chunk with a key.
     pub(super) fn row_of(&self, key: u64) -> Option<u32> {
         self.keys.get(&key).copied()
     }
 
-    /// The file of a chunk, and which of its chunks it is.
+    /// Returns the file of a chunk, and the chunk's number in it.
     pub(super) fn chunk(&self, row: u32) -> Option<(&FileRow, u32)> {
         let (file, nth) = *self.chunks.get(row as usize)?;
         Some((self.files.get(file as usize)?, nth))
     }
 
-    /// The id of a chunk, by which it has a vector.
+    /// Returns the id of a chunk, which is the key of its vector.
     pub(super) fn id(&self, row: u32) -> Option<SegmentId> {
         let (file, nth) = self.chunk(row)?;
         Some(file.hash.chunk(&self.cut, &file.path, nth))
     }
 
-    /// The rows of the files whose chunks are all in an index with those keys.
+    /// Returns the rows of the files whose chunks are all among `keys`.
     pub(super) fn indexed(self, keys: &HashSet<u64>) -> Vec<FileRow> {
         let cut = self.cut;
         let is_there = |file: &FileRow| {

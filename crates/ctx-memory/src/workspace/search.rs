@@ -1,12 +1,12 @@
-//! What of a folder fits a question.
+//! Searches a folder.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use ctx_core::{Result, Snippet, SnippetSource};
 
-use super::chunk::{Lines, ranges};
-use super::index::{State, Workspace};
+use super::chunk::{LineRange, ranges};
+use super::index::{SearchState, Workspace};
 use super::list::FileRow;
 use super::read::{Content, read};
 use crate::lexical::{Bm25, Postings, Scores, score};
@@ -15,46 +15,46 @@ use crate::search::query::terms_of;
 use crate::search::{Fusion, fuse, min_max};
 use crate::vectors::Embedding;
 
-/// The constants of [`crate::SearchSettings`]: chunks are of about the same length, and one that is
-/// shorter is not the better for it.
+/// The constants of [`crate::SearchSettings`]: chunks are of similar length, and a shorter one is
+/// not better.
 const BM25: Bm25 = Bm25 { k1: 1.2, b: 0.4 };
 
-/// Paths are short, and a long one that holds a word says less of it.
+/// Paths are short, and a match in a long path means less.
 const NAMES: Bm25 = Bm25 { k1: 1.2, b: 0.75 };
 
-/// Where files have changed, the next best are looked at, up to so many times what was asked for.
+/// If files have changed, further results are examined, up to this many times the limit.
 const TRIES: usize = 4;
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
-    /// What fits, best first.
+pub struct WorkspaceMatches {
+    /// Matching snippets, best first.
     pub snippets: Vec<Snippet>,
-    /// How many would have fitted, but their files are not what they were.
+    /// The number of matches in files that have changed since.
     pub stale: usize,
 }
 
 impl Workspace {
-    /// The chunks that fit a question best. `vector` is that of the question, with what made it;
-    /// without one, words alone decide. Files are read again: what is not as it was indexed is left
-    /// out.
+    /// Returns the chunks that match a question best. `vector` is that of the question, with its
+    /// embedder; without it, the score is lexical. Files are read again, and changed files are
+    /// skipped.
     ///
     /// # Errors
     ///
-    /// Where the index is there and cannot be read. Where there is none, nothing is found.
+    /// If the index exists and cannot be read. Without an index, nothing is found.
     pub fn search(
         &self,
         question: &str,
         limit: usize,
         vector: Option<(&Embedding, &[f32])>,
-    ) -> Result<Found> {
+    ) -> Result<WorkspaceMatches> {
         let mut guard = self.state()?;
-        let Some(state) = guard.as_mut() else { return Ok(Found::default()) };
+        let Some(state) = guard.as_mut() else { return Ok(WorkspaceMatches::default()) };
         let scores = self.scores(state, question, vector);
         let mut order: Vec<u32> = (0..scores.len() as u32).collect();
         order.retain(|row| scores[*row as usize] > 0.0);
         order.sort_by(|a, b| scores[*b as usize].total_cmp(&scores[*a as usize]).then(a.cmp(b)));
-        let mut found = Found::default();
+        let mut found = WorkspaceMatches::default();
         let mut read = HashMap::new();
         for row in order.into_iter().take(limit.saturating_mul(TRIES)) {
             if found.snippets.len() >= limit {
@@ -68,10 +68,10 @@ impl Workspace {
         Ok(found)
     }
 
-    /// By chunk, how well it fits: 0 to 1.
+    /// Returns the score of each chunk: 0 to 1.
     fn scores(
         &self,
-        state: &mut State,
+        state: &mut SearchState,
         question: &str,
         vector: Option<(&Embedding, &[f32])>,
     ) -> Vec<f32> {
@@ -79,7 +79,7 @@ impl Workspace {
         if let Some(snapshot) = &state.snapshot {
             let terms = terms_of(question);
             score(&terms, &[snapshot as &dyn Postings], BM25, &mut lexical);
-            // A file whose path says what is asked comes before one that happens to share its words.
+            // A file whose path matches ranks before one that happens to share words.
             let mut names = vec![0f32; state.rows.files().len()];
             score(&terms, &[state.rows.names() as &dyn Postings], NAMES, &mut names);
             for (row, score) in (0u32..).zip(&mut lexical).filter(|(_, score)| **score > 0.0) {
@@ -105,17 +105,17 @@ impl Workspace {
         let has_none: Vec<bool> = cosines.iter().map(|cosine| cosine.is_nan()).collect();
         min_max(&mut cosines);
         let mut fused = fuse(Fusion::Weighted, &lexical, &cosines, self.settings.vector_weight);
-        // A folder gets its vectors bit by bit: words alone say how well the rest of it fits.
+        // A folder is embedded gradually: chunks without a vector are scored by words alone.
         for (row, _) in has_none.iter().enumerate().filter(|(_, has_none)| **has_none) {
             fused[row] = lexical[row];
         }
         fused
     }
 
-    /// A chunk as its file has it now, if that is what it was.
+    /// Reads a chunk from its file, if the file is unchanged.
     fn snippet(
         &self,
-        state: &State,
+        state: &SearchState,
         row: u32,
         score: f32,
         read: &mut HashMap<String, Option<Chunked>>,
@@ -134,7 +134,7 @@ impl Workspace {
         })
     }
 
-    /// A file with its chunks, if it is as it was indexed.
+    /// Reads a file and its chunks, if it is unchanged.
     fn chunked(&self, file: &FileRow) -> Option<Chunked> {
         let text = match read(&self.folder, &file.path, self.settings.largest_file) {
             Content::Text(text) if text.hash == file.hash => text.text,
@@ -145,13 +145,13 @@ impl Workspace {
     }
 }
 
-/// A file that was read again. It is cut once, however many of its chunks fit.
+/// A file that was read again. It is split once for all of its matching chunks.
 struct Chunked {
     text: String,
-    chunks: Vec<(Lines, Range<usize>)>,
+    chunks: Vec<(LineRange, Range<usize>)>,
 }
 
-/// `MEMORY.md` and `memory/*.md` are what the agent wrote down for itself.
+/// `MEMORY.md` and `memory/*.md` are the agent's own notes.
 fn source_of(path: &str) -> SnippetSource {
     let of_folder = path
         .strip_prefix("memory/")

@@ -1,26 +1,26 @@
-//! How a workspace is indexed.
+//! The settings for indexing a workspace.
 
 use ctx_core::{Counter, CounterKind, Tokens};
 use serde::{Deserialize, Serialize};
 
-/// Goes up when the same file would make other chunks or other words.
+/// Increased when the same file would get other chunks or other words.
 const VERSION: u32 = 2;
 
-/// How a workspace is indexed. Another counter or chunk makes another index.
+/// The settings for indexing. Another counter or chunk length makes another index.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Settings {
-    /// How long a chunk is. Default: 512 tokens.
+pub struct WorkspaceSettings {
+    /// The length of a chunk. Default: 512 tokens.
     pub chunk: Tokens,
-    /// How tokens are counted.
+    /// The token counter.
     pub counter: Counter,
-    /// Larger files are left out, in bytes. Default: 1 MiB.
+    /// Larger files are skipped, in bytes. Default: 1 MiB.
     pub largest_file: u64,
-    /// The share of the vectors in a score, where a model makes them: 0 to 1. Default: 0.7.
+    /// The weight of the vectors in a score, if a model makes them: 0 to 1. Default: 0.7.
     pub vector_weight: f32,
 }
 
-impl Default for Settings {
+impl Default for WorkspaceSettings {
     fn default() -> Self {
         Self {
             chunk: Tokens(512),
@@ -31,27 +31,27 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
-    /// The same with another counter.
+impl WorkspaceSettings {
+    /// Sets the counter.
     #[must_use]
-    pub fn with_counter(mut self, counter: Counter) -> Self {
+    pub(crate) fn with_counter(mut self, counter: Counter) -> Self {
         self.counter = counter;
         self
     }
 
-    /// The same with chunks of another length, of at least 16 tokens.
+    /// Sets the length of chunks, at least 16 tokens.
     #[must_use]
-    pub fn with_chunk(mut self, chunk: Tokens) -> Self {
+    pub(crate) fn with_chunk(mut self, chunk: Tokens) -> Self {
         self.chunk = chunk.max(Tokens(16));
         self
     }
 
     pub(super) fn cut(&self) -> Cut {
-        Cut { version: VERSION, counter: self.counter.kind(), chunk: self.chunk }
+        Cut { version: VERSION, counter: self.counter.kind, chunk: self.chunk }
     }
 }
 
-/// How files are cut. The same number of a chunk means other lines where they are cut otherwise.
+/// How files are cut. A chunk's number refers to other lines if files are cut differently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cut {
     pub(super) version: u32,
@@ -60,7 +60,7 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// Its name, as that of a folder.
+    /// Returns its name as a folder.
     pub(super) fn name(&self) -> String {
         format!("{}-{}", self.counter.name(), self.chunk.0)
     }

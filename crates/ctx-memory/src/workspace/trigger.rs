@@ -1,25 +1,25 @@
-//! Which messages ask for the workspace.
+//! Detects messages that ask for the workspace.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 use serde::Deserialize;
 
-use crate::recall::{is_query, said, without_prefixes};
+use crate::recall::{is_query, query_text, without_prefixes};
 
 /// Why a message asks for the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger<'a> {
     /// It begins with a command, such as `/context`.
     Command(&'a str),
-    /// It names a file between quotes.
+    /// It names a file in quotes.
     File(&'a str),
-    /// It holds a word that refers to something that is there.
+    /// It contains a word that refers to existing content.
     Word(&'a str),
 }
 
-/// Why a message of the user asks for the workspace; `None` where it does not. What a gateway put in
-/// front of it does not count.
+/// Returns why a user message asks for the workspace; `None` if it does not. Ignores gateway
+/// prefixes.
 ///
 /// ```
 /// use ctx_memory::workspace::{Trigger, should_search};
@@ -43,17 +43,17 @@ pub fn should_search(message: &str) -> Option<Trigger<'_>> {
     triggers.words.find(message).map(|found| Trigger::Word(found.as_str()))
 }
 
-/// What a message asks: without a command in front of it, and without what a gateway put there.
-/// `None` where that is too little to search for.
+/// Returns the question in a message, without a leading command and gateway prefixes. Returns
+/// `None` if it is too short to search for.
 #[must_use]
 pub fn question_of(message: &str) -> Option<&str> {
-    let message = said(message);
+    let message = query_text(message);
     let command = TRIGGERS.as_ref().and_then(|triggers| triggers.command(message));
     let question = command.map_or(message, |(_, rest)| rest).trim();
     is_query(question).then_some(question)
 }
 
-/// The patterns, made of the data. A test holds that there are some.
+/// The patterns, built from the data. A test checks that there are some.
 static TRIGGERS: LazyLock<Option<Triggers>> = LazyLock::new(|| {
     let data: Data = toml::from_str(include_str!("triggers.toml")).ok()?;
     Triggers::new(&data)
@@ -84,7 +84,7 @@ impl Triggers {
         let file = format!(r"(?:{quotes})([\w/\\.-]+\.(?:{extensions}))(?:{quotes})");
         let (latin, other): (Vec<String>, Vec<String>) =
             data.words.iter().cloned().partition(|word| word.is_ascii());
-        // Chinese is written without blanks: a word may begin right after it.
+        // Chinese is written without spaces, so another word may follow directly.
         let (anywhere, other) = (any(&data.anywhere), any(&other));
         let words = format!(r"{anywhere}|{other}|(?-u:\b)(?i:{})(?-u:\b)", any(&latin));
         Some(Self {
@@ -94,7 +94,7 @@ impl Triggers {
         })
     }
 
-    /// The whole command that a message begins with, and the rest.
+    /// Returns the command at the beginning of a message, and the rest.
     fn command<'m>(&self, message: &'m str) -> Option<(&'m str, &'m str)> {
         let length = self
             .commands

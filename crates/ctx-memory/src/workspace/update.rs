@@ -1,4 +1,4 @@
-//! Making the index say what the folder says.
+//! Updates the index from the folder.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -14,78 +14,79 @@ use super::chunk::chunks;
 use super::hash::FileHash;
 use super::index::{PATIENCE, Workspace};
 use super::list::{self, FileRow, Kind};
-use super::plan::{Mode, Plan};
+use super::plan::{Mode, UpdatePlan};
 use super::read::{Content, Text, hash, read};
 use super::rows::Rows;
 use super::settings::Cut;
-use super::walk::{Candidate, Skipped, Walked, walk};
+use super::walk::{Skipped, Walked, WalkedFile, walk};
 use crate::disk::{self, FileLock};
-use crate::index::{Batch, DiskIndex, Piece, Written, key_of};
-use crate::text::Terms;
+use crate::index::{Batch, DiskIndex, Piece, WriteOutcome, key_of};
+use ctx_text::Terms;
 
-/// So much text goes to the disk at once. What was written stays if the next batch is interrupted.
+/// The number of bytes of text written per batch. Written batches stay if the next one is
+/// interrupted.
 const BATCH: u64 = 32 << 20;
 
-/// So much is read within a turn, however long that takes.
+/// The number of bytes that a turn reads at least, however long that takes.
 const READ_AT_LEAST: u64 = 1 << 20;
 
-/// What an update did.
+/// The result of an update.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IndexReport {
     /// The folder.
     pub folder: PathBuf,
-    /// Where its index is.
+    /// The folder of its index.
     pub index: PathBuf,
-    /// Files with text that are indexed now.
+    /// Indexed files with text.
     pub files: usize,
-    /// The chunks they are cut into.
+    /// Their chunks.
     pub chunks: usize,
-    /// Files that were not there before.
+    /// Files that are new.
     pub added: usize,
-    /// Files that held something else.
+    /// Files whose content has changed.
     pub changed: usize,
-    /// Files that are gone, or hold no text any more.
+    /// Files that no longer exist or hold no text any more.
     pub removed: usize,
-    /// Files that are as they were.
+    /// Files that are unchanged.
     pub unchanged: usize,
     /// The bytes of the files that were added or changed.
     pub bytes: u64,
-    /// Files that are still to be read: the update was ended, or was not to take long.
+    /// Files that still have to be read: the update was stopped, or its time was limited.
     pub left: usize,
-    /// Whether there was no time to look for all files: there may be others, that are not counted.
+    /// Whether the time was too short to find all files: there may be others that are not counted.
     pub cut_short: bool,
     /// What is not indexed, and why.
     pub skipped: Skipped,
 }
 
-/// How far an update is.
+/// The progress of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes that were read.
+    /// Bytes read so far.
     pub done: u64,
-    /// Bytes that are to be read.
+    /// Bytes to read.
     pub all: u64,
 }
 
-/// How an update is made.
+/// The limits of an update.
 struct Effort {
-    /// No more than so many bytes are read.
+    /// The maximum number of bytes to read.
     most: u64,
     patience: Duration,
     mode: Mode,
-    /// Files are not looked for any longer.
+    /// The deadline for finding files.
     walk_until: Option<Instant>,
 }
 
 impl Workspace {
-    /// Brings the index up to date. Files that are as they were are not read. `progress` is called as
-    /// files are read, and may end it: what is indexed by then stays.
+    /// Brings the index up to date. Unchanged files are not read. `progress` is called as files are
+    /// read, and may stop the update: what is indexed by then stays.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Locked`] where another process does the same and takes long; [`ErrorKind::Io`]
-    /// where the index cannot be written.
+    /// [`ErrorKind::Locked`] if another process updates it for too long; [`ErrorKind::Io`] if the
+    /// index cannot be written.
     pub fn update(
         &self,
         mut progress: impl FnMut(Progress) -> ControlFlow<()>,
@@ -95,14 +96,14 @@ impl Workspace {
         self.run(&effort, &mut progress)
     }
 
-    /// The same within a turn, that waits for at most `most` bytes, and not much longer than `within`
-    /// for files to be found and as long again for them to be read. The rest is left for later; so is
-    /// all of it where another process updates the index already.
+    /// Like [`update`](Self::update), within a turn: reads at most `most` bytes, and takes not much
+    /// longer than `within` for finding files and as long again for reading them. The rest is left
+    /// for later; so is everything if another process is updating the index.
     ///
     /// # Errors
     ///
     /// As for [`update`](Self::update).
-    pub fn refresh(&self, most: u64, within: Duration) -> Result<IndexReport> {
+    pub(crate) fn refresh(&self, most: u64, within: Duration) -> Result<IndexReport> {
         let mode = match self.is_unsound.swap(false, Ordering::Relaxed) {
             true => Mode::Checking,
             false => Mode::Trusting,
@@ -125,7 +126,7 @@ impl Workspace {
         progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<IndexReport> {
         disk::create_private_dir(&self.store)?;
-        let _lock = FileLock::within(&self.list(), effort.patience)?;
+        let _lock = FileLock::with_timeout(&self.list(), effort.patience)?;
         let listed = list::read(&self.list(), &self.header())?;
         let mut report = IndexReport {
             folder: self.folder.clone(),
@@ -136,7 +137,7 @@ impl Workspace {
             walk(&self.folder, self.stores(), self.settings.largest_file, effort.walk_until);
         report.skipped = walked.skipped;
         report.cut_short = walked.is_cut_short;
-        let mut plan = Plan::new(listed, &walked, effort.most, effort.mode);
+        let mut plan = UpdatePlan::new(listed, &walked, effort.most, effort.mode);
         if effort.mode == Mode::Trusting {
             plan.settle(|row| self.holds_same(row));
         }
@@ -147,26 +148,26 @@ impl Workspace {
             before = rows.iter().map(|row| (row.path.clone(), row.hash)).collect();
             let Checked { index: disk, present, rows } = self.checked(rows, &walked, effort)?;
             let is_changed = is_changed || rows.len() < before.len();
-            let anew = Plan::new(rows, &walked, effort.most, effort.mode);
-            plan = Plan { removed, is_changed, ..anew };
+            let anew = UpdatePlan::new(rows, &walked, effort.most, effort.mode);
+            plan = UpdatePlan { removed, is_changed, ..anew };
             index = Some((disk, present));
         }
-        let mut work = Work::new(self, plan, before, report, progress);
+        let mut work = UpdateRun::new(self, plan, before, report, progress);
         if let Some((index, present)) = index {
             work.write(&index, &present)?;
         }
         work.finish()
     }
 
-    /// Whether a file holds what it did, or still cannot be read.
+    /// Whether a file's content is unchanged, or still unreadable.
     fn holds_same(&self, row: &FileRow) -> bool {
         let now = hash(&self.folder, &row.path, self.settings.largest_file);
         now.map_or(row.is_unreadable(), |now| !row.is_unreadable() && now == row.hash)
     }
 
-    /// The index, the keys that are in it, and the rows whose chunks are. One that is damaged is made
-    /// anew, and so is one that holds more of what is gone than of what is there: but that only where
-    /// all that is there can be read now.
+    /// Opens the index, and returns its keys and the rows whose chunks it contains. A damaged index
+    /// is rebuilt. So is one with more removed than current chunks, but only if all files can be
+    /// read now.
     fn checked(&self, listed: Vec<FileRow>, walked: &Walked, effort: &Effort) -> Result<Checked> {
         let rows = Rows::new(listed, self.settings.cut());
         if let Some((index, snapshot)) = self.opened(&rows)? {
@@ -183,41 +184,41 @@ impl Workspace {
     }
 }
 
-/// The index, and what of the list is in it.
+/// The index, and the listed files that it contains.
 struct Checked {
     index: DiskIndex,
-    /// The keys that are in it, of files that are gone as well.
+    /// The keys in it, including those of removed files.
     present: HashSet<u64>,
     rows: Vec<FileRow>,
 }
 
-/// A file that holds something new.
+/// A file with new content.
 struct Fresh {
-    candidate: Candidate,
+    candidate: WalkedFile,
     text: Text,
 }
 
-/// The doing of it.
-struct Work<'a> {
+/// A running update.
+struct UpdateRun<'a> {
     workspace: &'a Workspace,
     rows: Vec<FileRow>,
-    /// What files held that were listed.
+    /// The hashes of the listed files.
     before: HashMap<String, FileHash>,
     cut: Cut,
-    to_read: std::vec::IntoIter<(Candidate, Option<FileRow>)>,
+    to_read: std::vec::IntoIter<(WalkedFile, Option<FileRow>)>,
     report: IndexReport,
     at: Progress,
     progress: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
-    /// Whether the list on disk is another.
+    /// Whether the list on disk is outdated.
     is_changed: bool,
     is_ended: bool,
     scanner: Terms,
 }
 
-impl<'a> Work<'a> {
+impl<'a> UpdateRun<'a> {
     fn new(
         workspace: &'a Workspace,
-        plan: Plan,
+        plan: UpdatePlan,
         before: HashMap<String, FileHash>,
         mut report: IndexReport,
         progress: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
@@ -241,8 +242,8 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The next file that holds something new. What is read on the way and is as it was, or is no
-    /// text, is settled.
+    /// Returns the next file with new content. Files on the way that are unchanged or not text are
+    /// settled.
     fn next(&mut self) -> Option<Fresh> {
         loop {
             if self.is_ended || (self.progress)(self.at).is_break() {
@@ -277,16 +278,16 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Lists a file that has no text.
-    fn put_aside(&mut self, found: Candidate, known: Option<FileRow>, kind: Kind, hash: FileHash) {
-        let Candidate { path, bytes, stamp } = found;
+    /// Lists a file without text.
+    fn put_aside(&mut self, found: WalkedFile, known: Option<FileRow>, kind: Kind, hash: FileHash) {
+        let WalkedFile { path, bytes, stamp } = found;
         let row = FileRow { path, bytes, stamp, hash, kind, chunks: Vec::new() };
         self.is_changed |= known.as_ref() != Some(&row);
         self.report.removed += usize::from(known.is_some_and(|known| known.kind.is_text()));
         self.rows.push(row);
     }
 
-    /// Writes what is new to the index, batch by batch, and the list after each.
+    /// Writes new content to the index in batches, and the list after each batch.
     fn write(&mut self, index: &DiskIndex, present: &HashSet<u64>) -> Result<()> {
         let size = if self.at.all > 1 << 20 { Batch::Large } else { Batch::Small };
         let mut next = self.next();
@@ -304,11 +305,14 @@ impl<'a> Work<'a> {
                 }
                 Ok(())
             })?;
-            if written != Written::Committed {
-                return Err(Error::new(ErrorKind::Locked, "another process writes to the index")
-                    .with("path", self.workspace.store.display())
-                    .retryable()
-                    .hint("wait until it is done"));
+            if written != WriteOutcome::Committed {
+                return Err(Error::new(
+                    ErrorKind::Locked,
+                    "another process is writing to the index",
+                )
+                .with("path", self.workspace.store.display())
+                .retryable()
+                .hint("wait until it is done"));
             }
             batch.iter().for_each(|row| self.count(row));
             self.rows.append(&mut batch);
@@ -321,7 +325,7 @@ impl<'a> Work<'a> {
     fn count(&mut self, row: &FileRow) {
         let before = self.before.get(&row.path);
         if before == Some(&row.hash) {
-            // The index was made anew.
+            // The index was rebuilt.
             self.report.unchanged += 1;
             return;
         }
@@ -332,7 +336,7 @@ impl<'a> Work<'a> {
         self.report.bytes += row.bytes;
     }
 
-    /// Puts a file's chunks into the index.
+    /// Writes a file's chunks to the index.
     fn put(
         &mut self,
         fresh: Fresh,
@@ -342,10 +346,10 @@ impl<'a> Work<'a> {
         let Fresh { candidate, text } = fresh;
         let settings = &self.workspace.settings;
         let made = chunks(&text.text, settings.chunk, &settings.counter);
-        let Candidate { path, bytes, stamp } = candidate;
+        let WalkedFile { path, bytes, stamp } = candidate;
         for (chunk, nth) in made.iter().zip(0u32..) {
             let key = key_of(text.hash.chunk(&self.cut, &path, nth));
-            // A file that came back, as it was.
+            // A restored file may already be in the index.
             if !present.contains(&key) {
                 Piece::each(&mut self.scanner, key, &path, chunk.text, sink)?;
             }
@@ -361,7 +365,7 @@ impl<'a> Work<'a> {
     }
 
     fn finish(mut self) -> Result<IndexReport> {
-        // Where nothing is new, some may still have to be settled.
+        // Without new content, some files may still have to be settled.
         while self.next().is_some() {}
         for (_, row) in self.to_read.by_ref() {
             self.report.left += 1;

@@ -1,4 +1,4 @@
-//! The files of a folder, without those that nobody wants to read.
+//! Finds the files of a folder, without ignored ones.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant, SystemTime};
 use ignore::WalkBuilder;
 use serde::{Deserialize, Serialize};
 
-/// A file that was written later than this before it was indexed may be written again within the
-/// same tick of its file system's clock.
+/// A file that was written less than this before it was indexed may be written again within the
+/// same tick of the file system's clock.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// A walk with a deadline looks at the clock after so many entries.
+/// A walk with a deadline checks the clock after this many entries.
 const ENTRIES: usize = 256;
 
-/// What was not indexed, and why. Files that `.gitignore`, `.ignore` and the like name are not
+/// What was not indexed, and why. Files ignored by `.gitignore`, `.ignore` and the like are not
 /// counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Skipped {
@@ -26,25 +26,25 @@ pub struct Skipped {
     pub binary: usize,
     /// Files that are too large.
     pub large: usize,
-    /// Symbolic links. What they lead to in the folder is found by itself, and what is outside stays
-    /// outside.
+    /// Symbolic links. A target inside the folder is found by itself; one outside is not indexed.
     pub links: usize,
-    /// What cannot be read, is neither file nor folder, or has a name that is no text.
+    /// Entries that cannot be read, are neither file nor folder, or have a name that is not valid
+    /// text.
     pub unreadable: usize,
 }
 
 /// A file that may be indexed.
 #[derive(Clone, Debug)]
-pub(super) struct Candidate {
-    /// From the folder on, with `/`.
+pub(super) struct WalkedFile {
+    /// Relative to the folder, with `/`.
     pub(super) path: String,
     pub(super) bytes: u64,
-    /// None where it is too young to tell by.
+    /// `None` if the file is too new to rely on it.
     pub(super) stamp: Option<Stamp>,
 }
 
-/// When a file was last changed: its content and, where the system keeps it, anything about it.
-/// Nanoseconds since 1970; a file that has the same stamp and length is not read again.
+/// When a file was last changed: its content and, if the system records it, its metadata.
+/// Nanoseconds since 1970. A file with the same stamp and length is not read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stamp(i64, i64);
 
@@ -54,7 +54,8 @@ impl Stamp {
         let changed = changed(metadata);
         let stamp = Self(nanos(modified)?, changed.unwrap_or_default());
         let settled = nanos(now.checked_sub(SETTLED)?)?;
-        // Anybody may set the time of the content, into the future as well; the other is the system's.
+        // The modification time can be set to any value, even in the future; the change time is set
+        // by the system.
         (changed.unwrap_or(stamp.0) < settled).then_some(stamp)
     }
 }
@@ -74,25 +75,25 @@ fn changed(_: &Metadata) -> Option<i64> {
     None
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
-    /// In the order of their names.
-    pub(super) found: Vec<Candidate>,
+    /// Sorted by name.
+    pub(super) found: Vec<WalkedFile>,
     pub(super) skipped: Skipped,
-    /// Whether there was no time for all of it.
+    /// Whether the deadline passed before the end.
     pub(super) is_cut_short: bool,
 }
 
 impl Walked {
-    /// The bytes of all that was found.
+    /// The total size of the files found.
     pub(super) fn bytes(&self) -> u64 {
         self.found.iter().fold(0, |sum, candidate| sum.saturating_add(candidate.bytes))
     }
 }
 
-/// The candidates in `root`, all of them where it takes no longer than `until`; `except` is left out
-/// with all it holds.
+/// Returns the candidates in `root`, as far as found until the deadline `until`. Skips `except` and
+/// everything below it.
 pub(super) fn walk(root: &Path, except: &Path, largest: u64, until: Option<Instant>) -> Walked {
     let now = SystemTime::now();
     let hidden = Arc::new(AtomicUsize::new(0));
@@ -140,13 +141,14 @@ pub(super) fn walk(root: &Path, except: &Path, largest: u64, until: Option<Insta
             skipped.large += 1;
             continue;
         }
-        found.push(Candidate { path, bytes: metadata.len(), stamp: Stamp::of(&metadata, now) });
+        found.push(WalkedFile { path, bytes: metadata.len(), stamp: Stamp::of(&metadata, now) });
     }
     walked.skipped.hidden = hidden.load(Ordering::Relaxed);
     walked
 }
 
-/// A path inside the folder, with `/`; `None` for one that is no text or leads anywhere else.
+/// Returns a path relative to the folder, with `/`; `None` if it is not valid text or leads
+/// outside.
 fn relative(path: &Path) -> Option<String> {
     let mut name = String::new();
     for part in path.components() {
@@ -159,7 +161,7 @@ fn relative(path: &Path) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Where a path of [`relative`] is. `None` for one that was not made by it.
+/// Converts a path of [`relative`] back. Returns `None` for any other path.
 pub(super) fn place(root: &Path, path: &str) -> Option<PathBuf> {
     let is_inside = !path.is_empty()
         && Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)));

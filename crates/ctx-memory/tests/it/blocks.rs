@@ -1,11 +1,11 @@
-//! How long a block stays, and what it makes way for.
+//! How long blocks stay in a view, and what replaces them.
 
 use std::sync::Arc;
 
-use ctx_core::{ContextView, Entry, Message, Profile, Role};
+use ctx_core::{ContextView, Entry, Message, Role};
 use ctx_memory::{Config, Recall, is_recalled};
 
-use crate::support::{Told, say, texts, turn, view};
+use crate::support::{Told, say, section_of, texts, turn, view};
 
 fn config() -> Config {
     Config { enabled: true, ..Config::default() }
@@ -18,7 +18,7 @@ fn blocks(view: &ContextView) -> Vec<String> {
 #[test]
 fn after_the_summary_what_was_recalled_stays_while_it_is_still_what_fits() {
     let memory = Told::unseen(&["we chose Stripe", "the webhook passes"]);
-    let layer = Recall::new(Config::for_profile(Profile::MemoryContext), memory.clone());
+    let layer = Recall::new(section_of("memory-context"), memory.clone());
     let mut view = view(32_000);
     say(&mut view, Role::User, "which payment provider did we choose?");
     turn(&[&layer], &mut view);
@@ -32,7 +32,7 @@ fn after_the_summary_what_was_recalled_stays_while_it_is_still_what_fits() {
         assert_eq!(blocks(&view), first, "{question}");
         assert_eq!(texts(&view)[..before.len()], before[..], "the prefix stays");
     }
-    // Where nothing is recalled, nothing that was recalled is lost for it.
+    // If nothing is recalled, earlier blocks stay.
     memory.answer.lock().unwrap().passages.clear();
     say(&mut view, Role::User, "thanks, go on");
     turn(&[&layer], &mut view);
@@ -89,7 +89,8 @@ fn over_the_limit_a_block_of_an_earlier_message_goes_before_anything_else() {
 fn a_view_that_is_made_anew_has_its_blocks_where_they_were() {
     let memory = Told::unseen(&["we chose Stripe"]);
     let layer = Recall::new(config(), memory.clone());
-    let entry = |id: &str, role, text: &str| Arc::new(Entry::held(id, Message::text(role, text)));
+    let entry =
+        |id: &str, role, text: &str| Arc::new(Entry::in_memory(id, Message::text(role, text)));
     let talk = [
         entry("m1", Role::User, "which payment provider did we choose?"),
         entry("m2", Role::Assistant, "Stripe, as decided"),
@@ -107,7 +108,7 @@ fn a_view_that_is_made_anew_has_its_blocks_where_they_were() {
     turn(&[&layer], &mut later);
     assert_eq!(texts(&later)[..4], texts(&first)[..], "one more message, and the same before it");
     assert_eq!(memory.queries().len(), 1, "the same message is not asked for again");
-    // The person goes back to the message and says something else: the block goes with it.
+    // The user edits the message: its block is removed with it.
     let mut edited = made(&talk[..2]);
     edited.append(entry("m3", Role::User, "what is the weather like today?")).unwrap();
     turn(&[&layer], &mut edited);

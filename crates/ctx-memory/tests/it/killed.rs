@@ -1,5 +1,5 @@
-//! Writers that are killed at any moment while they append, evict, forget and write the archive
-//! anew, two at a time: what they were told is stored is there, and whole.
+//! Kills pairs of writers at random moments while they append, evict, forget and rewrite the
+//! archive. Everything they reported as stored must be there and intact.
 //!
 //! Each writer is this program again, running the same test with the variable `CTX_TEST_CHILD` set.
 
@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ctx_core::{Role, Timestamp};
-use ctx_memory::archive::{Limits, Segments};
+use ctx_memory::archive::{ArchiveLimits, Segments};
 use ctx_memory::vectors::{Embedding, VectorFile};
 use ctx_memory::{Metadata, Segment, SegmentId};
 use ctx_testkit::Random;
@@ -25,23 +25,23 @@ const NOW: Timestamp = Timestamp(1_770_000_000_000);
 const ROUNDS: u64 = 60;
 const ROUNDS_AN_ARCHIVE: u64 = 15;
 
-/// The longest time a writer lives after its first word, in microseconds.
+/// The longest lifetime of a writer after its first output, in microseconds.
 const LONGEST: u64 = 40_000;
 
 /// What a writer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
-    /// Adds, without a limit, and forgets now and then.
+    /// Adds without a limit, and sometimes forgets.
     Forgets,
-    /// Adds to an archive that is full: each addition evicts, and now and then the file is written anew.
+    /// Adds to a full archive: each addition evicts, and sometimes the file is rewritten.
     Evicts,
 }
 
 const FULL: usize = 40;
 
-fn limits(work: Work) -> Limits {
+fn limits(work: Work) -> ArchiveLimits {
     let max_segments = if work == Work::Evicts { FULL } else { 1_000_000 };
-    Limits { max_segments, eviction_days: 0 }
+    ArchiveLimits { max_segments, eviction_days: 0 }
 }
 
 fn archive(dir: &Path) -> PathBuf {
@@ -70,14 +70,14 @@ fn segment(name: &str, time: i64) -> Segment {
     }
 }
 
-/// Says something to the parent, in one write.
+/// Prints a line to the parent in one write.
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("say {text}\n").as_bytes()).unwrap();
     out.flush().unwrap();
 }
 
-/// Goes on until killed.
+/// Runs until killed.
 fn work(dir: &Path, seed: u64, work: Work) -> ! {
     let mut random = Random::seeded(seed);
     let mut segments = Segments::open(archive(dir), limits(work), NOW).unwrap();
@@ -119,11 +119,11 @@ fn spawn(test: &str, dir: &Path, seed: u64) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap()
 }
 
-/// What was said of an archive, and what must hold of it.
+/// What the writers reported of an archive.
 #[derive(Default)]
 struct Told {
     stored: HashSet<String>,
-    /// They may be there or not.
+    /// May be there or not.
     forgetting: HashSet<String>,
     forgotten: Vec<String>,
 }
@@ -139,7 +139,7 @@ impl Told {
         }
     }
 
-    /// Looks at what two that were killed left behind.
+    /// Checks the archive after two writers were killed.
     fn check(&self, dir: &Path, work: Work) {
         let mut segments = Segments::open(archive(dir), limits(work), NOW).unwrap();
         assert_eq!(segments.damage().unreadable, 0, "a line was damaged");
@@ -162,7 +162,7 @@ impl Told {
             Work::Evicts if self.stored.len() > FULL => assert_eq!(there.len(), FULL),
             Work::Evicts => {}
         }
-        // Vectors may be missing, and are then made anew; those that are there are sound.
+        // Vectors may be missing, and are computed again; the others must be valid.
         let vectors = vectors(dir);
         assert!(vectors.iter().all(|(_, vector)| vector == [0.5; 4]));
     }
@@ -190,7 +190,7 @@ fn kill_writers(test: &str, kind: Work) {
             for lines in &mut heard {
                 assert!(lines.by_ref().filter_map(said).any(|said| said == "ready"));
             }
-            // No waiting for anything: the moment is meant to be any.
+            // Does not wait for any event: the moment must be random.
             std::thread::sleep(Duration::from_micros(random.next() % LONGEST));
             for child in &mut pair {
                 child.kill().unwrap();
@@ -206,7 +206,7 @@ fn kill_writers(test: &str, kind: Work) {
         stored += told.stored.len();
         forgotten += told.forgotten.len();
     }
-    // Writers that never come to anything would try nothing.
+    // Writers that achieve nothing would test nothing.
     println!("{stored} stored, {forgotten} forgotten");
     assert!(stored > ROUNDS as usize, "only {stored} were stored");
     assert!(kind == Work::Evicts || forgotten > 5, "only {forgotten} were forgotten");

@@ -1,15 +1,15 @@
-//! What comes back, what is trimmed, what is archived.
+//! What layers recall, trim and archive.
 
 use ctx_core::{Layer, Role};
 use ctx_memory::{Archive, Config, Placement, Recall, is_recalled};
 
-use crate::support::{Told, say, texts, turn, view};
+use crate::support::{Told, say, section_of, texts, turn, view};
 
 fn config() -> Config {
     Config { enabled: true, ..Config::default() }
 }
 
-/// A hundred messages on gardening with one on a database among them.
+/// A hundred messages about gardening, with one about a database among them.
 fn long_session(window: u32) -> ctx_core::ContextView {
     let mut view = view(window);
     for n in 0..50 {
@@ -58,7 +58,7 @@ fn an_earlier_block_stays_where_it_is_so_that_the_cached_prefix_holds() {
 #[test]
 fn under_the_profile_of_the_memory_extension_one_block_stands_after_the_summary() {
     let memory = Told::with(&["first"], &[]);
-    let config = Config::for_profile(ctx_core::Profile::MemoryContext);
+    let config: Config = section_of("memory-context");
     assert_eq!(config.recall.placement, Placement::AfterSummary);
     let layer = Recall::new(config, memory.clone());
     let mut view = view(32_000);
@@ -139,7 +139,7 @@ fn what_leaves_the_window_is_archived_once_and_nothing_else_is() {
     turn(&[&recall, &archive], &mut view);
     let archived = memory.archived.lock().unwrap().clone();
     let gone: Vec<String> =
-        view.left_out().iter().map(|node| node.entry().id().to_string()).collect();
+        view.dropped().iter().map(|node| node.entry().id().to_string()).collect();
     assert!(archived.len() > 10);
     assert_eq!(archived, gone);
 }
@@ -152,7 +152,7 @@ fn what_the_view_itself_leaves_out_is_archived_with_the_next_request() {
     turn(&[&archive], &mut view);
     assert!(memory.archived.lock().unwrap().is_empty());
     turn(&[&archive], &mut view);
-    assert_eq!(memory.archived.lock().unwrap().len(), view.left_out().len());
+    assert_eq!(memory.archived.lock().unwrap().len(), view.dropped().len());
 }
 
 #[test]

@@ -1,9 +1,8 @@
-//! The layers, over views as a host makes them.
+//! Tests the layers with views as a host makes them.
 
 mod blocks;
 mod facts;
 mod killed;
 mod layers;
-mod redaction;
 mod support;
 mod workspace;

@@ -1,22 +1,29 @@
-//! A memory that says what it was told, and views to show to layers.
+//! A memory with configured answers, and views to show to layers.
 
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use ctx_config::{Profile, Section};
 use ctx_core::{
     ContextView, Counter, Entry, Error, ErrorKind, Layer, MemoryStore, Message, Passage,
-    RecallRequest, RecalledFact, Recollection, Result, Role, SequentialIds, Timestamp, TokenLedger,
-    Tokens, TurnContext,
+    RecallRequest, RecalledFact, Recollection, Result, Role, Timestamp, TokenLedger, Tokens,
+    TurnContext,
 };
 
-/// Answers every query with what it was given, and remembers what it was asked and told.
+/// A section under a profile.
+pub(crate) fn section_of<T: Section>(profile: &str) -> T {
+    let profile: Profile = profile.parse().expect("a profile");
+    ctx_config::Config::for_profile(profile).section().expect("a valid section")
+}
+
+/// Answers every query with its configured answer, and records queries and messages.
 #[derive(Default)]
 pub(crate) struct Told {
     pub(crate) answer: Mutex<Recollection>,
     pub(crate) asked: Mutex<Vec<RecallRequest>>,
     pub(crate) archived: Mutex<Vec<String>>,
     pub(crate) fails: bool,
-    /// Whether it keeps to itself what the model sees.
+    /// Whether it omits what the model already sees.
     pub(crate) is_considerate: bool,
 }
 
@@ -45,7 +52,7 @@ impl Told {
         Arc::new(Self { answer: Mutex::new(answer), ..Self::default() })
     }
 
-    /// The same, but what the model sees is not brought back.
+    /// Like [`with`](Self::with), without facts, and omits what the model already sees.
     pub(crate) fn unseen(passages: &[&str]) -> Arc<Self> {
         let told = Self::with(passages, &[]);
         let answer = Mutex::new(told.answer.lock().expect("no test panicked before").clone());
@@ -98,21 +105,17 @@ pub(crate) fn view(window: u32) -> ContextView {
     ContextView::new(TokenLedger::new(Counter::default(), Tokens(window), Tokens(window / 5)))
 }
 
-/// Appends what somebody says; the entry is named after its place.
+/// Appends a message; its entry id is its position.
 pub(crate) fn say(view: &mut ContextView, role: Role, text: &str) -> String {
-    let id = format!("e{}", view.edits().len() + view.len() + view.left_out().len());
-    view.append(Arc::new(Entry::held(id.clone(), Message::text(role, text)))).expect("a message");
+    let id = format!("e{}", view.edits().len() + view.len() + view.dropped().len());
+    view.append(Arc::new(Entry::in_memory(id.clone(), Message::text(role, text))))
+        .expect("a message");
     id
 }
 
-/// Shows the view to a layer, as an engine does, and finishes it as a host does.
+/// Runs the layers on the view, like an engine, and finishes the turn, like a host.
 pub(crate) fn turn(layers: &[&dyn Layer], view: &mut ContextView) {
-    let turn = TurnContext {
-        now: Timestamp(1_770_733_860_000),
-        last_request: None,
-        ids: Arc::new(SequentialIds::default()),
-        profile: ctx_core::Profile::default(),
-    };
+    let turn = TurnContext::at(Timestamp(1_770_733_860_000));
     for layer in layers {
         let prepared = layer.prepare(view, &turn).map(|pending| {
             futures_util::FutureExt::now_or_never(pending)
@@ -124,7 +127,7 @@ pub(crate) fn turn(layers: &[&dyn Layer], view: &mut ContextView) {
     view.finish().expect("a request");
 }
 
-/// The texts of the request.
+/// Returns the texts of the request.
 pub(crate) fn texts(view: &ContextView) -> Vec<String> {
     view.messages().expect("messages").iter().map(|message| message.plain_text()).collect()
 }

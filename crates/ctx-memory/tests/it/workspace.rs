@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use ctx_core::{
-    ContextView, Error, ErrorKind, Layer, Profile, Result, Role, Snippet, SnippetSource, Tokens,
+    ContextView, Error, ErrorKind, Layer, Result, Role, Snippet, SnippetSource, Tokens,
     WorkspaceAnswer, WorkspaceSearch,
 };
 use ctx_memory::workspace::{Config, Placement, WorkspaceLayer};
 
-use crate::support::{Told, say, texts, turn, view};
+use crate::support::{Told, say, section_of, texts, turn, view};
 
-/// Answers with what it was given, and remembers what it was asked.
+/// Returns its configured answer, and records the questions.
 #[derive(Default)]
 struct Files {
     snippets: Vec<Snippet>,
@@ -50,8 +50,8 @@ impl WorkspaceSearch for Files {
     }
 }
 
-fn layer(profile: Profile, files: Arc<Files>) -> WorkspaceLayer {
-    WorkspaceLayer::new(Config::for_profile(profile), files, None)
+fn layer(profile: &str, files: Arc<Files>) -> WorkspaceLayer {
+    WorkspaceLayer::new(section_of(profile), files, None)
 }
 
 fn texts_of_block(view: &ContextView) -> String {
@@ -66,7 +66,7 @@ fn blocks(view: &ContextView) -> usize {
 #[test]
 fn a_message_that_asks_for_a_file_gets_a_block_before_it_once() {
     let files = Files::with(&["fn main() {}"]);
-    let layer = layer(Profile::Openclaw, files.clone());
+    let layer = layer("openclaw", files.clone());
     let mut view = view(32_000);
     say(&mut view, Role::User, "/context where does it begin?");
     turn(&[&layer], &mut view);
@@ -86,7 +86,7 @@ fn a_message_that_asks_for_a_file_gets_a_block_before_it_once() {
 #[test]
 fn a_message_that_asks_for_nothing_gets_none() {
     let files = Files::with(&["fn main() {}"]);
-    let layer = layer(Profile::Openclaw, files.clone());
+    let layer = layer("openclaw", files.clone());
     let mut view = view(32_000);
     say(&mut view, Role::User, "write a poem");
     turn(&[&layer], &mut view);
@@ -98,7 +98,7 @@ fn a_message_that_asks_for_nothing_gets_none() {
 #[test]
 fn under_ponybunny_the_block_is_part_of_the_system_prompt_while_its_message_is_the_newest() {
     let files = Files::with(&["fn main() {}"]);
-    let layer = layer(Profile::Ponybunny, files);
+    let layer = layer("ponybunny", files);
     let mut view = view(32_000);
     say(&mut view, Role::User, "explain `f0.md`");
     turn(&[&layer], &mut view);
@@ -128,7 +128,7 @@ fn what_the_archive_recalls_stands_behind_what_the_agent_wrote_down() {
         score: 0.2,
     });
     let memory = Told::with(&["said once"], &[]);
-    let config = Config::for_profile(Profile::Ponybunny);
+    let config: Config = section_of("ponybunny");
     let layer = WorkspaceLayer::new(config, Arc::new(files), Some(memory.clone()));
     let mut view = view(32_000);
     let id = say(&mut view, Role::User, "/recall the plan");
@@ -144,7 +144,7 @@ fn what_the_archive_recalls_stands_behind_what_the_agent_wrote_down() {
 fn blocks_keep_to_their_budget_and_old_ones_go_when_they_are_too_many() {
     let long = "word ".repeat(2_000);
     let files = Files::with(&[&long, &long, &long, &long]);
-    let layer = layer(Profile::Openclaw, files);
+    let layer = layer("openclaw", files);
     let mut view = view(48_000);
     for n in 0..6 {
         say(&mut view, Role::User, &format!("/context question {n}"));
@@ -164,7 +164,7 @@ fn blocks_keep_to_their_budget_and_old_ones_go_when_they_are_too_many() {
 
 #[test]
 fn a_workspace_that_fails_costs_a_warning_and_no_request() {
-    let layer = layer(Profile::Openclaw, Arc::new(Files { fails: true, ..Files::default() }));
+    let layer = layer("openclaw", Arc::new(Files { fails: true, ..Files::default() }));
     let mut view = view(32_000);
     say(&mut view, Role::User, "/context one thing");
     turn(&[&layer], &mut view);
@@ -188,7 +188,7 @@ fn many_files_leave_room_for_what_was_said_and_the_other_way_round() {
         let of_files: Vec<&str> = files.iter().map(String::as_str).collect();
         let told: Vec<&str> = said.iter().map(String::as_str).collect();
         let memory = Told::with(&told, &[]);
-        // The archive's scores are small, and say nothing against those of files.
+        // The archive's scores are small, and not comparable with those of files.
         memory.answer.lock().unwrap().passages.iter_mut().for_each(|p| p.score *= 0.1);
         let config = Config { sessions: true, ..Config::default() };
         let layer = WorkspaceLayer::new(config, Files::with(&of_files), Some(memory));

@@ -1,20 +1,20 @@
-//! The next message of a conversation.
+//! Requests for the next message of a conversation.
 
 use async_trait::async_trait;
 use ctx_core::{
     Block, ChatModel, ChatRequest, ChatStop, Deltas, Error, ErrorKind, Message, Meta, ModelCard,
     Reply, Result, Role, Usage,
 };
-use ctx_dialect::hygiene::Ids;
+use ctx_dialect::hygiene::CallIdFormat;
 
-use super::asking::Asking;
-use super::limits::Limits;
+use super::answer_reader::{self, AnswerReader};
+use super::limits::AnswerLimits;
 use super::parts::LONGER;
-use super::reading::{self, Reading};
+use super::request::ModelRequest;
 use super::{HttpModel, SHORTEST_ANSWER, Stop};
-use crate::failure::Asked;
+use crate::failure::ErrorContext;
 
-/// What an answer may be of a model whose limits nobody knows.
+/// Maximum answer length for a model with unknown limits.
 const LONGEST_ANSWER: u32 = 131_072;
 
 #[async_trait]
@@ -29,10 +29,10 @@ impl ChatModel for HttpModel {
 
     async fn answer(&self, request: ChatRequest, deltas: Deltas<'_>) -> Result<Reply> {
         let (headers, secrets) = self.endpoint.headers()?;
-        let asked = self.asked(&secrets);
+        let context = self.error_context(&secrets);
         let most = self.facts.max_output.map_or(u32::MAX, |most| most.0);
         let max_tokens = request.max_tokens.map(|wanted| wanted.0.min(most).max(SHORTEST_ANSWER));
-        let asking = Asking {
+        let model_request = ModelRequest {
             system: request.system.as_deref().filter(|system| !system.trim().is_empty()),
             messages: &request.messages,
             tools: &request.tools,
@@ -43,35 +43,40 @@ impl ChatModel for HttpModel {
                 .as_deref()
                 .map(|level| if level == "off" { "none" } else { level }),
             is_conversation: true,
-            ..self.asking()
+            ..self.base_request()
         };
-        let mut response = self.send(asking, headers, &asked).await?;
-        let limits = Limits::for_answer(max_tokens.unwrap_or(most.min(LONGEST_ANSWER)));
+        let mut response = self.send(model_request, headers, &context).await?;
+        let limits = AnswerLimits::for_answer(max_tokens.unwrap_or(most.min(LONGEST_ANSWER)));
         let api = self.endpoint.api();
-        let reading = reading::read(api, &mut response, limits, &asked, deltas).await?;
+        let reader = answer_reader::read(api, &mut response, limits, &context, deltas).await?;
         let sent = chars(&request);
-        self.reply(reading, sent, &asked).map_err(Error::billed)
+        self.reply(reader, sent, &context).map_err(Error::billed)
     }
 }
 
 impl HttpModel {
-    /// The message of an answer that has come to its end.
-    fn reply(&self, reading: Reading<'_>, sent: u64, asked: &Asked<'_>) -> Result<Reply> {
-        let Reading { parts, stop, usage, id, .. } = reading;
+    /// Builds the message from a complete answer.
+    fn reply(
+        &self,
+        reader: AnswerReader<'_>,
+        sent: u64,
+        context: &ErrorContext<'_>,
+    ) -> Result<Reply> {
+        let AnswerReader { parts, stop, usage, id, .. } = reader;
         let stop = stop.unwrap_or(Stop::End);
         let cut = matches!(stop, Stop::Length | Stop::Window);
-        // Calls of servers that name none must be told apart over the whole conversation, in which
-        // no answer follows on as much as another.
+        // Generated ids for calls without one must be unique in the whole conversation. No two
+        // of its answers follow a prompt of the same size.
         let name_call = |at: usize| {
             let prompt = usage.as_ref().map_or(sent, Usage::prompt);
             let seed = format!("{}:{sent}:{prompt}:{at}", id.as_deref().unwrap_or_default());
-            format!("call_{}", Ids::Letters { exactly: 9 }.fit(&seed))
+            format!("call_{}", CallIdFormat::Letters { exactly: 9 }.fit(&seed))
         };
         let is_empty = parts.is_empty();
         let blocks = if is_empty {
             Vec::new()
         } else {
-            parts.into_blocks(name_call, cut).map_err(|e| e.with("model", asked.name))?
+            parts.into_blocks(name_call, cut).map_err(|e| e.with("model", context.name))?
         };
         let is_said = |block: &Block| match block {
             Block::Text { text } => !text.trim().is_empty(),
@@ -79,14 +84,14 @@ impl HttpModel {
             _ => false,
         };
         let is_empty = !blocks.iter().any(is_said);
-        // Of a window that is but a guess nobody can say that it was full.
+        // If the window is only assumed, a full window cannot be detected.
         let window = match self.facts.window_is_assumed {
             true => 0,
             false => self.facts.window.get(),
         };
-        self.check(asked, stop, is_empty, usage.as_ref(), sent, window)?;
+        self.check(context, stop, is_empty, usage.as_ref(), sent, window)?;
         if is_empty {
-            return Err(nothing_said(&blocks, cut).with("model", asked.name));
+            return Err(nothing_said(&blocks, cut).with("model", context.name));
         }
         let calls = blocks.iter().any(|block| matches!(block, Block::ToolCall(_)));
         let stop = match cut {
@@ -107,7 +112,7 @@ impl HttpModel {
     }
 }
 
-/// As transcripts say it.
+/// The stop reason as written in transcripts.
 fn stop_reason(stop: ChatStop) -> &'static str {
     match stop {
         ChatStop::ToolUse => "toolUse",
@@ -120,12 +125,12 @@ fn nothing_said(blocks: &[Block], cut: bool) -> Error {
     if cut {
         return Error::new(ErrorKind::Upstream, "the answer reached its limit before it began")
             .with("thought", blocks.iter().any(|b| matches!(b, Block::Thinking { .. })))
-            .hint(format!("{LONGER}; a model that thinks needs room for that"));
+            .hint(format!("{LONGER}; a model that thinks needs tokens for that"));
     }
     Error::new(ErrorKind::Upstream, "the answer is empty").retryable().hint("try again")
 }
 
-/// The characters of a prompt, images aside.
+/// The number of characters of a prompt, without images.
 fn chars(request: &ChatRequest) -> u64 {
     let text = |text: &str| text.chars().count() as u64;
     let blocks = request.messages.iter().flat_map(|message| &message.blocks);
@@ -145,8 +150,8 @@ fn block_chars(block: &Block) -> u64 {
             });
             texts.map(text).sum()
         }
-        // What is left out on the way, or may be, counts for nothing: this finds prompts of which
-        // much too little was read.
+        // Content that may be dropped before sending is not counted: the result is used to detect
+        // prompts of which the server read far too little.
         _ => 0,
     }
 }

@@ -1,25 +1,25 @@
-//! How much an answer may hold.
+//! Size limits of an answer.
 
-/// No token stands for more bytes of text than this on average.
+/// Upper bound of the average number of text bytes per token.
 const TEXT_BYTES_PER_TOKEN: u64 = 64;
 
-/// How much the event of one token may weigh: some providers repeat everything with each.
+/// Maximum bytes of the event for one token; some providers repeat the whole state in each event.
 const EVENT_BYTES_PER_TOKEN: u64 = 4_096;
 
-/// What is left for events around the text.
+/// Allowance for events other than text.
 const TEXT_ROOM: u64 = 16 * 1024;
 const EVENT_ROOM: u64 = 4 * 1024 * 1024;
 
-/// What `max_tokens` can mean at most. A server that sends more is not waited for.
+/// The maximum size that corresponds to `max_tokens`. Reading stops when a server sends more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct AnswerLimits {
     /// Bytes of text.
     pub(super) text: u64,
     /// Bytes on the wire.
     pub(super) wire: u64,
 }
 
-impl Limits {
+impl AnswerLimits {
     pub(super) fn for_answer(max_tokens: u32) -> Self {
         let tokens = u64::from(max_tokens);
         Self {

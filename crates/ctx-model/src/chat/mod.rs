@@ -1,13 +1,13 @@
-//! Models that are asked for a summary, or for the next message of a conversation.
+//! Models that write summaries or the next message of a conversation.
 
+pub(crate) mod answer_reader;
 mod anthropic;
-mod asking;
 mod completions;
 mod converse;
 mod limits;
 mod parts;
 mod quirks;
-pub(crate) mod reading;
+mod request;
 mod responses;
 
 use std::sync::Arc;
@@ -22,51 +22,50 @@ use ctx_core::{
 use reqwest::Method;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 
-use crate::failure::{Asked, LONGEST_BODY};
+use crate::failure::{ErrorContext, LONGEST_BODY};
 use crate::overflow::{Overflow, silent_overflow};
-use crate::{Client, Endpoint, Prices, Request, Response, known, provider_error};
+use crate::{Client, Endpoint, Prices, Request, Response, known_providers, provider_error};
 
-use asking::Asking;
-use limits::Limits;
+use limits::AnswerLimits;
 use quirks::Quirks;
+use request::ModelRequest;
 
-/// Models that think spend some of what they may answer on it: this much is added, but no more than
-/// a quarter of the window.
+/// Extra answer tokens for models that think, at most a quarter of the window.
 const THINKING: Tokens = Tokens(8_192);
 
-/// The smallest limit that every API takes.
+/// The smallest `max_tokens` that every API accepts.
 const SHORTEST_ANSWER: u32 = 16;
 
-/// What an answer may be of a model of whose window nothing is known.
+/// Maximum answer length for a model with an unknown window.
 const UNKNOWN_ANSWER: u32 = 8_192;
 
-/// No text has more characters to a token than this on average, over the length of a prompt. A
-/// server that counts fewer tokens has not read all of it.
+/// Upper bound of the average number of characters per token over a whole prompt. A server that
+/// counts fewer tokens has not read the whole prompt.
 const MOST_CHARS_PER_TOKEN: u64 = 12;
 
 /// Prompts shorter than this fit any server.
 const SHORT_PROMPT_CHARS: u64 = 8_000;
 
-/// What is known of a model that can be called.
+/// Facts about a model that can be called.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelFacts {
-    /// For receipts and logs: `provider/model`.
+    /// `provider/model`, for receipts and logs.
     pub name: String,
-    /// What the provider calls it.
+    /// The provider's id of the model.
     pub id: String,
-    /// Its window, prompt and answer together.
+    /// The context window, prompt and answer together.
     pub window: Tokens,
-    /// Whether nobody gave its window, so that `window` is a guess on the safe side.
+    /// Whether the window is unknown, so that `window` is a conservative assumption.
     pub window_is_assumed: bool,
-    /// The longest answer, where known.
+    /// The longest answer, if known.
     pub max_output: Option<Tokens>,
-    /// What its tokens cost, where known.
+    /// Token prices, if known.
     pub prices: Option<Prices>,
-    /// Whether it thinks before it answers: then it is asked to think little, and given room for
-    /// that.
+    /// Whether the model thinks before it answers. A low thinking level is then requested, with
+    /// extra tokens for it.
     pub reasoning: bool,
-    /// Whether its server shortens a prompt that is too long without a word (Ollama does). Then
-    /// the prompt tokens it reports are held against the length of the prompt.
+    /// Whether the server silently truncates a prompt that is too long (Ollama does). The prompt
+    /// tokens it reports are then compared with the length of the prompt.
     pub truncates: bool,
 }
 
@@ -74,31 +73,30 @@ pub struct ModelFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
-    /// The model was done.
+    /// The model finished.
     End,
-    /// It reached the limit given with the request, or all that such a limit can mean.
+    /// The answer reached the requested limit, or the size limit derived from it.
     Length,
-    /// It filled the window.
+    /// The window is full.
     Window,
-    /// The provider held it back.
+    /// The provider filtered the answer.
     Filtered,
 }
 
-/// A text a model gave.
+/// A text answer of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct TextAnswer {
     /// The text.
     pub text: String,
-    /// Why it ended.
+    /// Why the answer ended.
     pub stop: Stop,
-    /// What the provider reported.
+    /// The usage reported by the provider.
     pub usage: Option<Usage>,
 }
 
-/// A model at an endpoint: a [`Summarizer`], and a [`ctx_core::ChatModel`] that converses.
+/// A model at an endpoint: a [`Summarizer`] and a [`ctx_core::ChatModel`].
 ///
-/// What a server refuses in a request that others take is left out from then on, as long as this
-/// value lives.
+/// Request fields that the server refuses are omitted from all later requests of this value.
 #[derive(Debug)]
 pub struct HttpModel {
     facts: ModelFacts,
@@ -109,7 +107,7 @@ pub struct HttpModel {
 }
 
 impl HttpModel {
-    /// A model at an endpoint.
+    /// Creates a model at an endpoint.
     #[must_use]
     pub fn new(facts: ModelFacts, endpoint: Endpoint, client: Arc<Client>) -> Self {
         let provider = facts.name.split_once('/').map_or("", |(provider, _)| provider);
@@ -124,66 +122,66 @@ impl HttpModel {
         Self { facts, card, endpoint, client, learned: AtomicU16::new(0) }
     }
 
-    /// What is known of it.
+    /// The facts about the model.
     #[must_use]
     pub fn facts(&self) -> &ModelFacts {
         &self.facts
     }
 
-    /// Where it is.
+    /// The endpoint of the model.
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// What a call of that usage costs, in USD; `None` where no price is known.
+    /// The cost of a call with that usage in USD; `None` if the prices are unknown.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         self.facts.prices.map(|prices| prices.cost(usage).0)
     }
 
-    /// Asks once, for a text.
+    /// Sends one request for a text answer.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Overflow`]: the prompt is too long, with the numbers where the provider gives
-    /// them. [`ErrorKind::Capability`]: key, account, model or content are refused; another model
-    /// may do better. [`ErrorKind::Upstream`] and [`ErrorKind::Timeout`]: the provider failed;
-    /// [retryable](Error::is_retryable) where that helps, with the wait it asks for.
-    pub async fn ask(&self, request: &SummaryRequest) -> Result<Answer> {
+    /// [`ErrorKind::Overflow`]: the prompt is too long; includes the token counts if the provider
+    /// reports them. [`ErrorKind::Capability`]: the key, account, model or content was refused;
+    /// another model may work. [`ErrorKind::Upstream`] and [`ErrorKind::Timeout`]: the provider
+    /// failed; [retryable](Error::is_retryable) where a retry may help, with the requested delay.
+    pub async fn ask(&self, request: &SummaryRequest) -> Result<TextAnswer> {
         let (headers, secrets) = self.endpoint.headers()?;
-        let asked = self.asked(&secrets);
+        let context = self.error_context(&secrets);
         let max_tokens = self.max_tokens(request.max_tokens);
         let messages = [Arc::new(Message::text(Role::User, request.prompt.as_str()))];
-        let asking = Asking {
+        let model_request = ModelRequest {
             system: Some(request.system.as_str()).filter(|system| !system.is_empty()),
             messages: &messages,
             max_tokens: Some(max_tokens),
-            ..self.asking()
+            ..self.base_request()
         };
-        let mut response = self.send(asking, headers, &asked).await?;
-        let limits = Limits::for_answer(max_tokens);
+        let mut response = self.send(model_request, headers, &context).await?;
+        let limits = AnswerLimits::for_answer(max_tokens);
         let mut ignore = |_: Delta<'_>| {};
         let api = self.endpoint.api();
-        let reading = reading::read(api, &mut response, limits, &asked, &mut ignore).await?;
-        let stop = reading.stop.unwrap_or(Stop::End);
-        let answer = Answer { text: reading.parts.text(), stop, usage: reading.usage };
+        let reader = answer_reader::read(api, &mut response, limits, &context, &mut ignore).await?;
+        let stop = reader.stop.unwrap_or(Stop::End);
+        let answer = TextAnswer { text: reader.parts.text(), stop, usage: reader.usage };
         let sent = (request.system.chars().count() + request.prompt.chars().count()) as u64;
         let is_empty = answer.text.trim().is_empty();
         let window = self.facts.window.get();
-        self.check(&asked, stop, is_empty, answer.usage.as_ref(), sent, window)
+        self.check(&context, stop, is_empty, answer.usage.as_ref(), sent, window)
             .map_err(Error::billed)?;
         Ok(answer)
     }
 
-    fn asked<'a>(&'a self, secrets: &'a [crate::Secret]) -> Asked<'a> {
-        Asked { name: &self.facts.name, key: self.endpoint.key(), secrets }
+    fn error_context<'a>(&'a self, secrets: &'a [crate::Secret]) -> ErrorContext<'a> {
+        ErrorContext { name: &self.facts.name, key: self.endpoint.key(), secrets }
     }
 
-    /// A request in which nothing is asked yet.
-    fn asking(&self) -> Asking<'_> {
-        let known = known::provider(&self.card.provider);
-        Asking {
+    /// A request without messages.
+    fn base_request(&self) -> ModelRequest<'_> {
+        let known = known_providers::provider(&self.card.provider);
+        ModelRequest {
             provider: &self.card.provider,
             model: &self.facts.id,
             api: self.endpoint.api(),
@@ -197,7 +195,7 @@ impl HttpModel {
             thinking: None,
             is_conversation: false,
             is_openai: self.endpoint.host() == "api.openai.com",
-            // Who is known and not OpenAI has no such field, and some refuse what they do not know.
+            // Known providers other than OpenAI have no such field, and some refuse unknown fields.
             takes_cache_key: known.is_none_or(|known| known.id == "openai"),
             quirks: Quirks::default(),
         }
@@ -205,12 +203,12 @@ impl HttpModel {
 
     async fn send(
         &self,
-        mut asking: Asking<'_>,
+        mut model_request: ModelRequest<'_>,
         mut headers: HeaderMap,
-        asked: &Asked<'_>,
+        context: &ErrorContext<'_>,
     ) -> Result<Response> {
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        asking.quirks = Quirks(self.learned.load(Ordering::Relaxed));
+        model_request.quirks = Quirks(self.learned.load(Ordering::Relaxed));
         loop {
             let mut response = self
                 .client
@@ -218,23 +216,23 @@ impl HttpModel {
                     method: Method::POST,
                     url: self.endpoint.chat_url(),
                     headers: headers.clone(),
-                    body: Bytes::from(asking.body()),
+                    body: Bytes::from(model_request.body()),
                 })
                 .await
-                .map_err(|e| e.with("model", asked.name))?;
+                .map_err(|e| e.with("model", context.name))?;
             if response.status.is_success() {
                 return Ok(response);
             }
             let status = response.status.as_u16();
-            // A refusal whose reasons break off is a refusal all the same.
+            // If the body of the refusal breaks off, it is still a refusal.
             let text = response.body.read_up_to(LONGEST_BODY).await.unwrap_or_default();
-            let said = provider_error::read(&String::from_utf8_lossy(&text));
-            match asking.quirks.after(status, &said) {
+            let error_text = provider_error::read(&String::from_utf8_lossy(&text));
+            match model_request.quirks.after(status, &error_text) {
                 Some(more) => {
-                    asking.quirks = more;
+                    model_request.quirks = more;
                     self.learned.fetch_or(more.0, Ordering::Relaxed);
                 }
-                None => return Err(asked.failure(status, &response.headers, &said)),
+                None => return Err(context.failure(status, &response.headers, &error_text)),
             }
         }
     }
@@ -244,8 +242,8 @@ impl HttpModel {
         (wanted + self.answer_overhead()).0.min(most).max(SHORTEST_ANSWER)
     }
 
-    /// What an answer may be at most where nobody says how long: an eighth of the window, so that
-    /// a prompt that fills the rest is not refused for the sake of an answer that is never so long.
+    /// The default limit of an answer: an eighth of the window, so that a prompt that fills the
+    /// rest is not refused because of an answer length that is never reached.
     fn most_tokens(&self) -> u32 {
         if self.facts.window_is_assumed {
             return self.facts.max_output.map_or(UNKNOWN_ANSWER, |most| most.0.min(UNKNOWN_ANSWER));
@@ -254,22 +252,22 @@ impl HttpModel {
         most.min(self.facts.window.scale(0.125)).0.max(SHORTEST_ANSWER)
     }
 
-    /// Finds answers that are none: held back, or given to a prompt that did not fit. They are paid
-    /// for all the same. `sent` are the characters of the prompt.
+    /// Detects invalid answers: filtered ones, and answers to a prompt that did not fit. They are
+    /// billed anyway. `sent` is the number of characters in the prompt.
     fn check(
         &self,
-        asked: &Asked<'_>,
+        context: &ErrorContext<'_>,
         stop: Stop,
         is_empty: bool,
         usage: Option<&Usage>,
         sent: u64,
         window: u64,
     ) -> Result<()> {
-        let name = asked.name;
+        let name = context.name;
         if stop == Stop::Filtered {
-            let error = Error::new(ErrorKind::Capability, "the provider held the answer back")
+            let error = Error::new(ErrorKind::Capability, "the provider filtered the answer")
                 .with("model", name)
-                .hint("its content filter refused this conversation: take another model");
+                .hint("its content filter refused this conversation: use another model");
             return Err(error);
         }
         if stop == Stop::Window && is_empty {
@@ -281,25 +279,24 @@ impl HttpModel {
                 pattern: "window-exceeded",
                 provider: "any",
             };
-            return Err(asked.overflow(&found).with("model", name));
+            return Err(context.overflow(&found).with("model", name));
         }
         let Some(usage) = usage else { return Ok(()) };
         let cut = stop == Stop::Length;
         if let Some(found) = silent_overflow(usage, window, is_empty && cut) {
-            return Err(asked.overflow(&found).with("model", name));
+            return Err(context.overflow(&found).with("model", name));
         }
         let read = usage.prompt();
         let short = read > 0 && read < sent / MOST_CHARS_PER_TOKEN && sent > SHORT_PROMPT_CHARS;
         if self.facts.truncates && short {
-            let error =
-                Error::new(ErrorKind::Overflow, "the server read only a part of the prompt")
-                    .with("model", name)
-                    .with("characters", sent)
-                    .with("tokens read", read)
-                    .hint(
-                        "give the server a larger context (Ollama: OLLAMA_CONTEXT_LENGTH) and the \
+            let error = Error::new(ErrorKind::Overflow, "the server truncated the prompt")
+                .with("model", name)
+                .with("characters", sent)
+                .with("tokens read", read)
+                .hint(
+                    "give the server a larger context (Ollama: OLLAMA_CONTEXT_LENGTH) and the \
                          model that contextWindow in ctx.json5",
-                    );
+                );
             return Err(error);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The parts of an answer, put together from the pieces they come in.
+//! Assembles the parts of an answer from streamed fragments.
 
 use std::collections::HashSet;
 
@@ -8,13 +8,13 @@ use ctx_core::{
 use ctx_dialect::json::{relaxed, unwrap_arguments};
 use serde_json::value::RawValue;
 
-/// No answer of a model has more parts. Pieces find theirs from the end, so that this bounds the
-/// search as well.
+/// Maximum number of parts of an answer. Fragments find their part by a search from the end, which
+/// this also bounds.
 pub(super) const MOST_PARTS: usize = 1_024;
 
 /// One part of an answer.
 #[derive(Debug)]
-enum Part {
+enum AnswerPart {
     Text(String),
     Thinking {
         thinking: String,
@@ -25,19 +25,19 @@ enum Part {
         name: String,
         arguments: String,
     },
-    /// What the provider wants back as it gave it.
+    /// Data that must be returned to the provider unchanged.
     Opaque(String),
 }
 
-/// An answer's parts in order, each under the number by which its pieces name it. The pieces go on
-/// to who listens.
-pub(super) struct Parts<'d> {
-    parts: Vec<(u64, Part)>,
+/// The parts of an answer in order, each with the key that its fragments use. Fragments are also
+/// forwarded to the listener.
+pub(super) struct AnswerParts<'d> {
+    parts: Vec<(u64, AnswerPart)>,
     deltas: Deltas<'d>,
     held: u64,
 }
 
-impl<'d> Parts<'d> {
+impl<'d> AnswerParts<'d> {
     pub(super) fn new(deltas: Deltas<'d>) -> Self {
         Self { parts: Vec::new(), deltas, held: 0 }
     }
@@ -50,7 +50,7 @@ impl<'d> Parts<'d> {
         self.parts.len()
     }
 
-    /// Bytes of all that was said, thought and called.
+    /// Bytes of all text, reasoning and calls.
     pub(super) fn held(&self) -> u64 {
         self.held
     }
@@ -58,26 +58,26 @@ impl<'d> Parts<'d> {
     /// All text.
     pub(super) fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|(_, part)| match part {
-            Part::Text(text) => Some(text.as_str()),
+            AnswerPart::Text(text) => Some(text.as_str()),
             _ => None,
         });
         texts.collect()
     }
 
-    /// More of a text.
+    /// Appends to a text.
     pub(super) fn push_text(&mut self, key: u64, more: &str) {
         if more.is_empty() {
             return;
         }
         self.held += more.len() as u64;
-        match self.part(key, |part| matches!(part, Part::Text(_))) {
-            Some(Part::Text(text)) => text.push_str(more),
-            _ => self.parts.push((key, Part::Text(more.to_owned()))),
+        match self.part(key, |part| matches!(part, AnswerPart::Text(_))) {
+            Some(AnswerPart::Text(text)) => text.push_str(more),
+            _ => self.parts.push((key, AnswerPart::Text(more.to_owned()))),
         }
         (self.deltas)(Delta::Text(more));
     }
 
-    /// More of the reasoning.
+    /// Appends to the reasoning.
     pub(super) fn push_thinking(&mut self, key: u64, more: &str) {
         if more.is_empty() {
             return;
@@ -87,25 +87,26 @@ impl<'d> Parts<'d> {
         (self.deltas)(Delta::Thinking(more));
     }
 
-    /// An empty line between two stretches of the reasoning.
+    /// Adds an empty line between two sections of the reasoning.
     pub(super) fn part_thinking(&mut self, key: u64) {
         let has_begun = matches!(
-            self.part(key, |part| matches!(part, Part::Thinking { .. })),
-            Some(Part::Thinking { thinking, .. }) if !thinking.is_empty()
+            self.part(key, |part| matches!(part, AnswerPart::Thinking { .. })),
+            Some(AnswerPart::Thinking { thinking, .. }) if !thinking.is_empty()
         );
         if has_begun {
             self.push_thinking(key, "\n\n");
         }
     }
 
-    /// Whether there is reasoning to read under that number.
+    /// Whether there is readable reasoning under that key.
     pub(super) fn has_thinking(&self, key: u64) -> bool {
         self.parts.iter().any(|(k, part)| {
-            *k == key && matches!(part, Part::Thinking { thinking, .. } if !thinking.is_empty())
+            *k == key
+                && matches!(part, AnswerPart::Thinking { thinking, .. } if !thinking.is_empty())
         })
     }
 
-    /// More of the provider's proof that the reasoning is its own.
+    /// Appends to the signature of the reasoning.
     pub(super) fn push_signature(&mut self, key: u64, more: &str) {
         if !more.is_empty() {
             self.held += more.len() as u64;
@@ -113,7 +114,7 @@ impl<'d> Parts<'d> {
         }
     }
 
-    /// The whole proof, in place of what there is.
+    /// Replaces the signature.
     pub(super) fn sign(&mut self, key: u64, signature: &str) {
         let known = self.thinking(key).1;
         if known.as_deref() != Some(signature) {
@@ -122,59 +123,60 @@ impl<'d> Parts<'d> {
         }
     }
 
-    /// A tool call begins.
+    /// Begins a tool call.
     pub(super) fn begin_call(&mut self, key: u64, id: &str, name: &str) {
         self.held += (id.len() + name.len()) as u64;
         let call =
-            Part::Call { id: id.to_owned(), name: name.to_owned(), arguments: String::new() };
+            AnswerPart::Call { id: id.to_owned(), name: name.to_owned(), arguments: String::new() };
         self.parts.push((key, call));
         (self.deltas)(Delta::Call(name));
     }
 
-    /// The id of the newest call under that number.
+    /// The id of the newest call with that key.
     pub(super) fn call_id(&self, key: u64) -> Option<&str> {
         self.parts.iter().rev().find_map(|(k, part)| match part {
-            Part::Call { id, .. } if *k == key => Some(id.as_str()),
+            AnswerPart::Call { id, .. } if *k == key => Some(id.as_str()),
             _ => None,
         })
     }
 
-    /// The number of the newest call.
+    /// The key of the newest call.
     pub(super) fn last_call(&self) -> Option<u64> {
-        let call = self.parts.iter().rev().find(|(_, part)| matches!(part, Part::Call { .. }));
+        let call =
+            self.parts.iter().rev().find(|(_, part)| matches!(part, AnswerPart::Call { .. }));
         call.map(|(key, _)| *key)
     }
 
-    /// More of a call's arguments.
+    /// Appends to a call's arguments.
     pub(super) fn push_arguments(&mut self, key: u64, more: &str) {
         self.held += more.len() as u64;
-        if let Some(Part::Call { arguments, .. }) = self.part(key, is_call) {
+        if let Some(AnswerPart::Call { arguments, .. }) = self.part(key, is_call) {
             arguments.push_str(more);
         }
     }
 
-    /// A call's whole arguments, in place of the pieces.
+    /// Replaces a call's arguments.
     pub(super) fn set_arguments(&mut self, key: u64, whole: &str) {
         if whole.is_empty() {
             return;
         }
-        if let Some(Part::Call { arguments, .. }) = self.part(key, is_call) {
+        if let Some(AnswerPart::Call { arguments, .. }) = self.part(key, is_call) {
             whole.clone_into(arguments);
         }
     }
 
-    /// Something that is carried.
+    /// Adds opaque data.
     pub(super) fn push_opaque(&mut self, key: u64, json: String) {
         self.held += json.len() as u64;
-        self.parts.push((key, Part::Opaque(json)));
+        self.parts.push((key, AnswerPart::Opaque(json)));
     }
 
-    /// The blocks of a whole answer. A call without an id of its own gets one from `name_call`. `cut` says
-    /// that the answer ended at a limit, perhaps in the middle of its last call.
+    /// Returns the blocks of a complete answer. A call without a unique id gets one from
+    /// `name_call`. `cut` means that the answer ended at a limit, perhaps within its last call.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Upstream`] if the arguments of a call are no JSON.
+    /// [`ErrorKind::Upstream`] if the arguments of a call are not JSON.
     pub(super) fn into_blocks(
         self,
         name_call: impl Fn(usize) -> String,
@@ -182,19 +184,21 @@ impl<'d> Parts<'d> {
     ) -> Result<Vec<Block>> {
         let last = self.parts.len().saturating_sub(1);
         let mut taken = HashSet::new();
-        let mut block = |(at, (_, part)): (usize, (u64, Part))| -> Result<Option<Block>> {
+        let mut block = |(at, (_, part)): (usize, (u64, AnswerPart))| -> Result<Option<Block>> {
             Ok(Some(match part {
-                Part::Text(text) if text.is_empty() => return Ok(None),
-                Part::Text(text) => Block::Text { text },
-                Part::Thinking { thinking, signature } => Block::Thinking { thinking, signature },
-                Part::Opaque(json) => Block::Opaque { json: RawJson::from_text(json) },
-                Part::Call { id, name, arguments } => {
+                AnswerPart::Text(text) if text.is_empty() => return Ok(None),
+                AnswerPart::Text(text) => Block::Text { text },
+                AnswerPart::Thinking { thinking, signature } => {
+                    Block::Thinking { thinking, signature }
+                }
+                AnswerPart::Opaque(json) => Block::Opaque { json: RawJson::from_text(json) },
+                AnswerPart::Call { id, name, arguments } => {
                     let is_cut = cut && at == last && arguments.trim().is_empty();
                     let arguments = match json_of(&arguments).filter(|_| !is_cut) {
                         Some(arguments) => arguments,
                         None => return Err(no_arguments(&name, cut)),
                     };
-                    // Results are told apart by the ids of their calls.
+                    // Results are matched to calls by id, so ids must be unique.
                     let is_own = !id.is_empty() && taken.insert(id.clone());
                     let id = if is_own { id } else { name_call(at) };
                     let spelling = CallSpelling::default();
@@ -209,28 +213,29 @@ impl<'d> Parts<'d> {
         let found = self
             .parts
             .iter()
-            .rposition(|(k, part)| *k == key && matches!(part, Part::Thinking { .. }));
+            .rposition(|(k, part)| *k == key && matches!(part, AnswerPart::Thinking { .. }));
         let at = found.unwrap_or_else(|| {
-            self.parts.push((key, Part::Thinking { thinking: String::new(), signature: None }));
+            self.parts
+                .push((key, AnswerPart::Thinking { thinking: String::new(), signature: None }));
             self.parts.len() - 1
         });
         match &mut self.parts[at].1 {
-            Part::Thinking { thinking, signature } => (thinking, signature),
+            AnswerPart::Thinking { thinking, signature } => (thinking, signature),
             _ => unreachable!("the part was found, or put there, as one of reasoning"),
         }
     }
 
-    fn part(&mut self, key: u64, fits: impl Fn(&Part) -> bool) -> Option<&mut Part> {
+    fn part(&mut self, key: u64, fits: impl Fn(&AnswerPart) -> bool) -> Option<&mut AnswerPart> {
         let found = self.parts.iter_mut().rev().find(|(k, part)| *k == key && fits(part));
         found.map(|(_, part)| part)
     }
 }
 
-fn is_call(part: &Part) -> bool {
-    matches!(part, Part::Call { .. })
+fn is_call(part: &AnswerPart) -> bool {
+    matches!(part, AnswerPart::Call { .. })
 }
 
-/// A call's arguments as JSON: as they are, or with slight damage mended; none are `{}`.
+/// Returns a call's arguments as JSON: unchanged, or repaired if slightly damaged; `{}` if empty.
 fn json_of(text: &str) -> Option<RawJson> {
     let text = text.trim();
     if text.is_empty() {
@@ -239,17 +244,17 @@ fn json_of(text: &str) -> Option<RawJson> {
     if let Ok(raw) = serde_json::from_str::<&RawValue>(text) {
         return Some(unwrap_arguments(raw));
     }
-    // What is mended must be arguments, not some word that can be read as a string.
+    // Repaired arguments must be an object, not a word that parses as a string.
     relaxed(text).filter(|mended| mended.starts_with('{')).map(RawJson::from_text)
 }
 
-/// How to have longer answers.
-pub(super) const LONGER: &str = "the answer ended at its limit: allow a longer one with maxTokens of the \
+/// The hint on how to allow longer answers.
+pub(super) const LONGER: &str = "the answer reached its limit: allow a longer one with maxTokens of the \
     model in models.providers.PROVIDER.models[] of ctx.json5 (an eighth of its contextWindow at most)";
 
 fn no_arguments(name: &str, cut: bool) -> Error {
-    let error = Error::new(ErrorKind::Upstream, "the arguments of a tool call are no JSON")
-        .with("tool", name.chars().take(100).collect::<String>())
+    let error = Error::new(ErrorKind::Upstream, "the arguments of a tool call are not JSON")
+        .with("tool", ctx_core::text::head_chars(name, 100))
         .billed();
     match cut {
         true => error.hint(LONGER),
@@ -263,7 +268,7 @@ mod tests {
 
     fn arguments(pieces: &[&str], cut: bool) -> Result<String> {
         let mut ignore = |_: Delta<'_>| {};
-        let mut parts = Parts::new(&mut ignore);
+        let mut parts = AnswerParts::new(&mut ignore);
         parts.begin_call(3, "", "read");
         pieces.iter().for_each(|piece| parts.push_arguments(3, piece));
         let blocks = parts.into_blocks(|n| format!("call_{n}"), cut)?;
@@ -300,7 +305,7 @@ mod tests {
     fn pieces_find_their_parts_and_go_on_to_who_listens() {
         let mut heard = Vec::new();
         let mut listen = |delta: Delta<'_>| heard.push(format!("{delta:?}"));
-        let mut parts = Parts::new(&mut listen);
+        let mut parts = AnswerParts::new(&mut listen);
         parts.push_thinking(0, "hm");
         parts.push_signature(0, "a");
         parts.push_text(1, "so");

@@ -1,21 +1,21 @@
-//! What servers that call themselves compatible do not take, learned from their refusals.
+//! Features that "compatible" servers do not support, learned from their refusals.
 
 use crate::overflow::overflow_of;
 use crate::provider_error::ErrorText;
 
-/// A set of lessons.
+/// A set of learned quirks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Quirks(pub(super) u16);
 
-/// A lesson: which bit it is, and words of a refusal that teach it.
+/// A quirk: its bit, and the words of a refusal that reveal it.
 struct Lesson {
     bit: u16,
     words: &'static [&'static str],
-    /// Whether a refusal of another status than that of a bad request teaches it too.
+    /// Whether refusals with a status other than 400 and 422 also count.
     at_any_status: bool,
 }
 
-/// The special before the general: the first that is new is learned.
+/// Specific rules before general ones: the first unlearned match is taken.
 const LESSONS: [Lesson; 10] = [
     lesson(Quirks::OTHER_LIMIT_FIELD, &["max_completion_tokens"]),
     lesson(Quirks::NO_STREAM_OPTIONS, &["stream_options"]),
@@ -52,47 +52,47 @@ const fn lesson(bit: u16, words: &'static [&'static str]) -> Lesson {
 }
 
 impl Quirks {
-    /// The limit of the answer goes by its other name.
+    /// The field of the answer limit has its other name.
     pub(super) const OTHER_LIMIT_FIELD: u16 = 1;
-    /// Usage in a stream cannot be asked for.
+    /// Usage in a stream cannot be requested.
     pub(super) const NO_STREAM_OPTIONS: u16 = 2;
-    /// How much to think cannot be said.
+    /// The thinking level cannot be set.
     pub(super) const NO_EFFORT: u16 = 4;
-    /// The cache is not told conversations apart by name.
+    /// No cache key is accepted.
     pub(super) const NO_CACHE_KEY: u16 = 8;
-    /// What is to be cached cannot be marked.
+    /// Cache marks are not accepted.
     pub(super) const NO_CACHE_MARKS: u16 = 16;
-    /// Reasoning cannot be had in its encrypted form.
+    /// Encrypted reasoning is not available.
     pub(super) const NO_ENCRYPTED: u16 = 32;
-    /// Reasoning cannot be had as a summary.
+    /// Reasoning summaries are not available.
     pub(super) const NO_THOUGHT_SUMMARY: u16 = 64;
-    /// Reasoning of earlier answers is not taken back.
+    /// Reasoning of earlier answers is not accepted.
     pub(super) const NO_THOUGHTS: u16 = 128;
-    /// User and assistant must speak in turn.
+    /// User and assistant messages must alternate.
     pub(super) const IN_TURN: u16 = 256;
-    /// The model sees no images.
+    /// The model does not accept images.
     pub(super) const NO_IMAGES: u16 = 512;
 
     pub(super) fn has(self, bit: u16) -> bool {
         self.0 & bit != 0
     }
 
-    /// With what a refusal teaches; `None` if it teaches nothing new. Each is learned once, so
-    /// that no server can be asked for ever.
-    pub(super) fn after(self, status: u16, said: &ErrorText) -> Option<Self> {
+    /// Returns the set extended by what a refusal reveals; `None` if that is nothing new. Each
+    /// quirk is learned once, so the number of retries is bounded.
+    pub(super) fn after(self, status: u16, error_text: &ErrorText) -> Option<Self> {
         let bad_request = matches!(status, 400 | 422);
         if !(bad_request || matches!(status, 404 | 415 | 500))
-            || overflow_of(status, said).is_some()
+            || overflow_of(status, error_text).is_some()
         {
             return None;
         }
-        // Some miss a field that others refuse: to leave it out would be the wrong lesson.
-        let misses = said.says(&["missing", "is required", "must be provided"]);
+        // Some servers require a field that others refuse; dropping it would be wrong.
+        let misses = error_text.says(&["missing", "is required", "must be provided"]);
         let teaches = |lesson: &&Lesson| {
             (bad_request || lesson.at_any_status)
                 && !(misses && lesson.bit == Self::NO_THOUGHTS)
                 && !self.has(lesson.bit)
-                && said.says(lesson.words)
+                && error_text.says(lesson.words)
         };
         Some(Self(self.0 | LESSONS.iter().find(teaches)?.bit))
     }
@@ -120,10 +120,10 @@ mod tests {
             (404, "No endpoints found that support image input", 512),
             (400, "unknown variant `image_url`, expected `text`", 512),
         ] {
-            let said = read(text);
-            let learned = Quirks::default().after(status, &said);
+            let error_text = read(text);
+            let learned = Quirks::default().after(status, &error_text);
             assert_eq!(learned, Some(Quirks(bit)), "{text}");
-            let again = learned.and_then(|quirks| quirks.after(status, &said));
+            let again = learned.and_then(|quirks| quirks.after(status, &error_text));
             assert!(again.is_none_or(|again| again.0 > bit || bit == 128), "{text}: {again:?}");
         }
         assert_eq!(Quirks::default().after(500, &read("reasoning failed")), None);

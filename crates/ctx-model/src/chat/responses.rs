@@ -1,42 +1,43 @@
-//! OpenAI responses.
+//! OpenAI Responses.
 
 use ctx_core::{RawJson, Usage};
-use ctx_dialect::json::{Fresh, array, quote};
+use ctx_dialect::json::{ObjectWriter, array, quote};
 use ctx_dialect::{openai_responses, tools};
 use serde_json::Value;
 
 use super::Stop;
-use super::asking::Asking;
+use super::answer_reader::{AnswerReader, is_error};
 use super::quirks::Quirks;
-use super::reading::{Reading, is_error};
+use super::request::ModelRequest;
 use crate::overflow::as_number;
 
-pub(super) fn body(asking: &Asking<'_>) -> String {
-    let clean = asking.clean(asking.messages);
+pub(super) fn body(request: &ModelRequest<'_>) -> String {
+    let clean = request.clean(request.messages);
     let input = openai_responses::write(clean.iter().map(AsRef::as_ref));
-    let fresh = Fresh::new()
-        .text("model", asking.model)
+    let fresh = ObjectWriter::new()
+        .text("model", request.model)
         .plain("stream", true)
-        // What is asked is kept here, not at the provider.
+        // The conversation is stored here, not at the provider.
         .plain("store", false)
-        .plain_if("max_output_tokens", asking.max_tokens)
-        .text_if("instructions", asking.system)
-        .text_if("prompt_cache_key", asking.cache_key().as_deref());
-    let fresh = match asking.tools {
+        .plain_if("max_output_tokens", request.max_tokens)
+        .text_if("instructions", request.system)
+        .text_if("prompt_cache_key", request.cache_key().as_deref());
+    let fresh = match request.tools {
         [] => fresh,
         specs => fresh.raw("tools", tools::for_openai_responses(specs)),
     };
-    let fresh = thinking(asking, fresh);
+    let fresh = thinking(request, fresh);
     fresh.raw("input", array(input.iter().map(RawJson::as_str))).end()
 }
 
-/// How a model that thinks is to do so: little for a summary; in a conversation such that its
-/// thoughts can be read, and given back to it.
-fn thinking(asking: &Asking<'_>, fresh: Fresh) -> Fresh {
-    let shows = |without| asking.reasoning && asking.is_conversation && !asking.quirks.has(without);
+/// Thinking settings: little for a summary; in a conversation, readable reasoning that can be sent
+/// back.
+fn thinking(request: &ModelRequest<'_>, fresh: ObjectWriter) -> ObjectWriter {
+    let shows =
+        |without| request.reasoning && request.is_conversation && !request.quirks.has(without);
     let summary = shows(Quirks::NO_THOUGHT_SUMMARY).then_some("auto");
-    let how = Fresh::new().text_if("effort", asking.effort()).text_if("summary", summary);
-    let fresh = match asking.effort().or(summary) {
+    let how = ObjectWriter::new().text_if("effort", request.effort()).text_if("summary", summary);
+    let fresh = match request.effort().or(summary) {
         Some(_) => fresh.raw("reasoning", how.end()),
         None => fresh,
     };
@@ -46,103 +47,103 @@ fn thinking(asking: &Asking<'_>, fresh: Fresh) -> Fresh {
     }
 }
 
-/// One event of a stream.
-pub(super) fn event(reading: &mut Reading<'_>, event: &Value) {
+/// Reads one event of a stream.
+pub(super) fn event(reader: &mut AnswerReader<'_>, event: &Value) {
     let key = event["output_index"].as_u64().unwrap_or_default();
     match event["type"].as_str().unwrap_or_default() {
-        "response.created" => reading.take_id(&event["response"]["id"]),
+        "response.created" => reader.take_id(&event["response"]["id"]),
         "response.output_item.added" if event["item"]["type"] == "function_call" => {
-            begin_call(reading, key, &event["item"]);
+            begin_call(reader, key, &event["item"]);
         }
         "response.output_text.delta" | "response.refusal.delta" => {
-            reading.push_text(key, &event["delta"]);
+            reader.push_text(key, &event["delta"]);
         }
         "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-            reading.push_thinking(key, &event["delta"]);
+            reader.push_thinking(key, &event["delta"]);
         }
-        "response.reasoning_summary_part.added" => reading.parts.part_thinking(key),
+        "response.reasoning_summary_part.added" => reader.parts.part_thinking(key),
         "response.function_call_arguments.delta" => {
-            reading.parts.push_arguments(key, event["delta"].as_str().unwrap_or_default());
+            reader.parts.push_arguments(key, event["delta"].as_str().unwrap_or_default());
         }
         "response.function_call_arguments.done" => {
-            reading.parts.set_arguments(key, event["arguments"].as_str().unwrap_or_default());
+            reader.parts.set_arguments(key, event["arguments"].as_str().unwrap_or_default());
         }
-        "response.output_item.done" => item_done(reading, key, &event["item"]),
+        "response.output_item.done" => item_done(reader, key, &event["item"]),
         "response.completed" | "response.incomplete" | "response.done" => {
-            end(reading, &event["response"]);
+            end(reader, &event["response"]);
         }
-        "response.failed" => reading.failed = Some(event["response"].clone()),
-        _ if is_error(event) => reading.failed = Some(event.clone()),
+        "response.failed" => reader.failed = Some(event["response"].clone()),
+        _ if is_error(event) => reader.failed = Some(event.clone()),
         _ => {}
     }
 }
 
-/// An answer that was not streamed.
-pub(super) fn whole(reading: &mut Reading<'_>, answer: &Value) {
+/// Reads an answer that was not streamed.
+pub(super) fn whole(reader: &mut AnswerReader<'_>, answer: &Value) {
     if answer["status"] == "failed" {
-        reading.failed = Some(answer.clone());
+        reader.failed = Some(answer.clone());
     } else if answer["output"].is_array() {
-        end(reading, answer);
+        end(reader, answer);
     }
 }
 
-fn begin_call(reading: &mut Reading<'_>, key: u64, item: &Value) {
+fn begin_call(reader: &mut AnswerReader<'_>, key: u64, item: &Value) {
     let text = |key: &str| item[key].as_str().unwrap_or_default();
-    reading.parts.begin_call(key, text("call_id"), text("name"));
-    reading.parts.push_arguments(key, text("arguments"));
+    reader.parts.begin_call(key, text("call_id"), text("name"));
+    reader.parts.push_arguments(key, text("arguments"));
 }
 
-/// An item as it is in the end, of which some or all may have come in pieces.
-fn item_done(reading: &mut Reading<'_>, key: u64, item: &Value) {
+/// Reads a complete item, of which some or all fragments may have been read before.
+fn item_done(reader: &mut AnswerReader<'_>, key: u64, item: &Value) {
     match item["type"].as_str().unwrap_or_default() {
         "function_call" => {
-            if reading.parts.call_id(key).is_none() {
-                begin_call(reading, key, item);
+            if reader.parts.call_id(key).is_none() {
+                begin_call(reader, key, item);
             }
-            reading.parts.set_arguments(key, item["arguments"].as_str().unwrap_or_default());
+            reader.parts.set_arguments(key, item["arguments"].as_str().unwrap_or_default());
         }
         "reasoning" => {
-            if !reading.parts.has_thinking(key) {
+            if !reader.parts.has_thinking(key) {
                 for part in ["summary", "content"].iter().filter_map(|list| item[list].as_array()) {
                     for part in part {
-                        reading.parts.part_thinking(key);
-                        reading.push_thinking(key, &part["text"]);
+                        reader.parts.part_thinking(key);
+                        reader.push_thinking(key, &part["text"]);
                     }
                 }
             }
-            // Without its encrypted form the provider takes no reasoning back.
+            // The provider accepts reasoning back only in encrypted form.
             if item["encrypted_content"].as_str().is_some_and(|sealed| !sealed.is_empty()) {
-                reading.parts.sign(key, &item.to_string());
+                reader.parts.sign(key, &item.to_string());
             }
         }
         _ => {}
     }
 }
 
-fn end(reading: &mut Reading<'_>, response: &Value) {
-    reading.take_id(&response["id"]);
-    if reading.parts.is_empty() {
+fn end(reader: &mut AnswerReader<'_>, response: &Value) {
+    reader.take_id(&response["id"]);
+    if reader.parts.is_empty() {
         let items = response["output"].as_array().into_iter().flatten();
         for (key, item) in (0..).zip(items) {
-            item_done(reading, key, item);
+            item_done(reader, key, item);
             for part in item["content"].as_array().into_iter().flatten() {
                 if part["type"] == "output_text" {
-                    reading.push_text(key, &part["text"]);
+                    reader.push_text(key, &part["text"]);
                 }
-                reading.push_text(key, &part["refusal"]);
+                reader.push_text(key, &part["refusal"]);
             }
         }
     }
-    reading.take_usage(&response["usage"], usage);
+    reader.take_usage(&response["usage"], usage);
     let reason = response["incomplete_details"]["reason"].as_str();
-    reading.stop = Some(match reason {
+    reader.stop = Some(match reason {
         Some("max_output_tokens" | "max_tokens") => Stop::Length,
         Some("content_filter") => Stop::Filtered,
         Some(_) => Stop::Length,
         None if response["status"] == "incomplete" => Stop::Length,
         None => Stop::End,
     });
-    reading.done = true;
+    reader.done = true;
 }
 
 fn usage(usage: &Value) -> Usage {

@@ -1,4 +1,4 @@
-//! Answers that break off, fail on the way, never end, or are none.
+//! Answers that break off, fail midway, never end, or are invalid.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::streams::{COMPLETIONS, TEXT, streamed};
 async fn a_stream_that_breaks_off_anywhere_is_an_error_that_may_pass() {
     for api in Api::ALL {
         let body = streamed(api);
-        // All events but those that end the answer.
+        // All events except those that end the answer.
         let ends = ["\"finish_reason\":\"stop\"", "response.completed", "message_delta"];
         let end = ends.iter().filter_map(|end| body.find(end)).min().unwrap();
         let cuts = body.char_indices().map(|(at, _)| at).filter(|at| *at <= end).step_by(29);
@@ -33,7 +33,7 @@ async fn a_chunked_answer_that_breaks_off_after_its_end_is_whole() {
         "data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\n";
     let chunk = format!("{:x}\r\n{event}\r\n", event.len());
     let head = "transfer-encoding: chunked\r\ncontent-type: text/event-stream\r\n";
-    // Neither [DONE] nor the last chunk ever comes.
+    // Neither `[DONE]` nor the last chunk ever comes.
     let server = Server::with(response(200, head, &chunk));
     let answer = model(&server, Api::OpenAiCompletions).ask(&request()).await.unwrap();
     assert_eq!((answer.text.as_str(), answer.usage), ("x", None));
@@ -102,7 +102,7 @@ async fn errors_inside_a_stream_are_those_they_would_be_outside() {
         let server = Server::with(stream(&format!("data: {event}\n\n")));
         let error = model(&server, api).ask(&request()).await.unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (kind, again), "{event}: {error}");
-        // As an answer of status 200 that is no stream.
+        // The same with status 200 and without a stream.
         if api != R {
             let server = Server::with(json_response(200, event));
             let error = model(&server, api).ask(&request()).await.unwrap_err();
@@ -154,7 +154,7 @@ async fn a_stream_that_falls_silent_is_given_up() {
     let model = model_with(&server, Api::OpenAiCompletions, timeouts);
     let error = model.ask(&request()).await.unwrap_err();
     assert!(error.kind() == ErrorKind::Timeout && error.is_retryable(), "{error}");
-    // A server that keeps the connection open after the last event is not waited for.
+    // A connection kept open after the last event is not waited for.
     let server = Server::start(hang(&format!("{begun}{rest}")));
     let model = model_with(&server, Api::OpenAiCompletions, Timeouts::default());
     assert_eq!(model.ask(&request()).await.unwrap().text, TEXT);

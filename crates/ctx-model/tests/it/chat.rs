@@ -1,4 +1,4 @@
-//! Chat, streamed and whole, from three families of APIs.
+//! Chat, streamed and whole, for three families of APIs.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ async fn a_server_that_does_not_stream_is_understood() {
         "usage": { "input_tokens": 120, "output_tokens": 9 },
     });
     for (api, body) in Api::ALL.into_iter().zip([completions, responses, anthropic]) {
-        // Whether it says that it is JSON or not.
+        // With and without a JSON content type.
         for reply in
             [json_response(200, &body.to_string()), response(200, "", &format!("\n {body}"))]
         {
@@ -171,13 +171,13 @@ async fn what_a_server_does_not_take_is_left_out_from_then_on() {
     let bodies: Vec<_> = server.seen().iter().map(|seen| seen.json()).collect();
     assert_eq!(bodies.len(), 5, "the second time it is known");
     assert_eq!(bodies[0]["reasoning_effort"], "low");
-    // Room for thinking is added, up to what the model can answer.
+    // Tokens for thinking are added, up to the model's maximum.
     assert_eq!(bodies[0]["max_tokens"], 4_000);
     for key in ["max_tokens", "stream_options", "reasoning_effort"] {
         assert!(bodies[4].get(key).is_none(), "{key}");
     }
     assert_eq!(bodies[4]["max_completion_tokens"], 4_000);
-    // A refusal that teaches nothing new is final.
+    // A refusal that reveals nothing new is final.
     let server = Server::start(vec![refuse("max_completion_tokens is bad")]);
     let error = self::model(&server, Api::OpenAiCompletions).ask(&request()).await.unwrap_err();
     assert_eq!((error.kind(), server.seen().len()), (ErrorKind::Upstream, 2));
@@ -196,7 +196,7 @@ async fn how_much_is_to_be_thought_is_said_in_the_words_of_the_api() {
         let model = self::model(&server, api);
         let mut request = crate::converse::hello();
         request.thinking = level.map(str::to_owned);
-        // What comes back is of one API only: what went out is looked at.
+        // The scripted answer fits one API only; the test checks the request.
         let _ = ctx_core::ChatModel::answer(&model, request, &mut |_| {}).await;
         let sent = server.seen()[0].json();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! From names to models.
+//! Model names resolved to models.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ fn client() -> Arc<Client> {
     Arc::new(Client::default())
 }
 
-/// A provider with a key, so that tests need none of the environment.
+/// A provider with a key, so that tests need no environment variables.
 fn provider(id: &str) -> Provider {
     Provider {
         id: id.to_owned(),
@@ -126,7 +126,7 @@ fn windows_and_prices_come_from_the_configuration_then_the_catalogue() {
     assert_eq!((own.window(), own.cost(&million)), (Tokens(40_000), Some(7.0)));
     assert_eq!((own.facts().max_output, own.facts().reasoning), (Some(Tokens(1_000)), true));
 
-    // A local server decides by itself how large a window it gives, whatever the cloud's is.
+    // A local server sets its own window, whatever that of the cloud model.
     let local = of("ollama/gpt-4o", set("other"));
     assert_eq!((local.window(), local.cost(&million)), (Tokens(16_000), Some(0.0)));
     assert!(local.facts().truncates);
@@ -179,13 +179,13 @@ fn a_missing_key_is_found_before_the_work_and_named() {
     let error = connect("anthropic/claude-haiku-4-5", &providers, &client()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Capability);
     assert!(error.hint_text().unwrap().contains("CTX_TEST_NO_SUCH_KEY"), "{error:?}");
-    // A built-in provider at an address of one's own may need none.
+    // A built-in provider at a custom address may need no key.
     let url = Some("http://127.0.0.1:9".to_owned());
     let gateway = [Provider { base_url: url, api_key: None, ..provider("groq") }];
     connect("groq/x", &gateway, &client()).unwrap();
 }
 
-/// The environment belongs to the whole process, so the test runs itself in one of its own.
+/// The environment is process-wide, so the test runs itself in a child process.
 #[test]
 fn the_environment_says_where_and_with_which_key_unless_the_configuration_does() {
     const INSIDE: &str = "CTX_TEST_INSIDE";
@@ -208,7 +208,7 @@ fn the_environment_says_where_and_with_which_key_unless_the_configuration_does()
     let (chain, missing) = connect_models(&names, &[], &client());
     assert!(missing.is_empty(), "{missing:?}");
     let cards: Vec<_> = chain.iter().map(|model| model.card()).collect();
-    // A server of one's own is compatible with chat completions first of all.
+    // A custom server is assumed to be compatible with Chat Completions.
     assert_eq!(
         (cards[0].api.as_str(), cards[1].api.as_str()),
         ("openai-completions", "anthropic-messages")

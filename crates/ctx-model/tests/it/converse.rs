@@ -1,4 +1,4 @@
-//! Conversations with the scripted provider, over each API.
+//! Conversations with the scripted provider, for each API.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ pub(crate) fn model(fake: &FakeProvider, api: Api) -> HttpModel {
 pub(crate) fn model_of(fake: &FakeProvider, api: Api, facts: ModelFacts) -> HttpModel {
     let key = KeyRef::parse("sk-fake").unwrap();
     let endpoint = Endpoint::new(&fake.url(), api).unwrap().with_key(key);
-    // One for each test: it takes longer to set up than to answer.
+    // One per test: setting up takes longer than answering.
     thread_local!(static CLIENT: Arc<Client> = Arc::default());
     HttpModel::new(facts, endpoint, CLIENT.with(Arc::clone))
 }
 
-/// A model that thinks, so that it is asked for its thoughts.
+/// A model that thinks, so that its reasoning is requested.
 fn thinker(fake: &FakeProvider, api: Api) -> HttpModel {
     model_of(fake, api, ModelFacts { reasoning: true, ..facts() })
 }
@@ -53,7 +53,7 @@ pub(crate) fn hello() -> ChatRequest {
     asks([Message::text(Role::User, "hello")])
 }
 
-/// The answer, and what was heard of it on the way.
+/// Returns the answer and the events received on the way.
 pub(crate) async fn converse(
     model: &HttpModel,
     request: ChatRequest,
@@ -133,8 +133,7 @@ async fn an_answer_that_is_not_streamed_reads_the_same() {
         let fake = start([Step::answer(full()), Step::answer(full())]);
         let model = thinker(&fake, api);
         let streamed = converse(&model, hello()).await.0.unwrap();
-        // The provider's own words for the same answer in one piece, from a server that ignores
-        // that a stream was asked for.
+        // The same answer as one body, from a server that ignores the request for a stream.
         let body = raw_whole(&fake, api).await;
         fake.extend([Step::raw(200, "application/json", body)]);
         let (whole, heard) = converse(&model, hello()).await;
@@ -211,7 +210,7 @@ async fn a_tool_loop_goes_on_from_what_was_answered_and_hits_the_cache() {
                     "where it was written, and where it goes on"
                 );
                 assert!(text.matches("cache_control").count() <= 4, "the API takes no more");
-                // The signature came back, so the reasoning goes back.
+                // The signature was received, so the reasoning is sent back.
                 assert_eq!(list(&after)[1]["content"][0]["signature"], "fake");
             }
             _ => {

@@ -1,4 +1,4 @@
-//! How answers of a conversation end: whole, or as an error that says what to do.
+//! How answers end: complete, or as an error with a hint.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ async fn a_cut_anywhere_before_the_end_is_an_error_that_may_pass() {
             for cut in [Cut::AfterEvents(at), Cut::InEvent(at)] {
                 let fake = start([Step::answer(full()).cut(cut)]);
                 match converse(&model(&fake, api), hello()).await.0 {
-                    // All of it was there before the cut.
+                    // The answer was complete before the cut.
                     Ok(reply) => assert_eq!(reply.message.tool_calls().count(), 2, "{api} {cut:?}"),
                     Err(error) => {
                         assert_eq!(error.kind(), ErrorKind::Upstream, "{api} {cut:?} {error}");
@@ -95,7 +95,7 @@ async fn a_page_of_html_is_told_in_a_line_and_a_missing_key_by_its_name() {
     );
     let fake = start([Step::raw(502, "text/html", page)]);
     let told = error(&model(&fake, Api::OpenAiCompletions), hello()).await.to_string();
-    assert!(told.contains("a page of HTML: 502 Bad Gateway"), "{told}");
+    assert!(told.contains("an HTML page: 502 Bad Gateway"), "{told}");
     assert!(!told.contains('<') && told.len() < 300, "{told}");
     let fake = start([Step::raw(401, "application/json", "{}")]);
     let facts = ModelFacts { name: "openai/some".to_owned(), ..facts() };
@@ -127,7 +127,7 @@ async fn the_end_of_an_answer_means_the_same_everywhere() {
             (answer("x", Finish::ContentFilter, Vec::new()), ErrorKind::Capability, false),
             (answer("", Finish::Stop, Vec::new()), ErrorKind::Upstream, true),
             (answer("  ", Finish::Stop, Vec::new()), ErrorKind::Upstream, true),
-            // The next try would be cut at the same place.
+            // A retry would be cut at the same place.
             (answer("x", Finish::Length, cut()), ErrorKind::Upstream, false),
         ] {
             let fake = start([step.clone()]);
@@ -173,7 +173,7 @@ async fn an_overflow_is_found_however_it_is_said() {
             let fake = start([used(10, "", Finish::WindowFull)]);
             assert_eq!(error(&model(&fake, api), hello()).await.kind(), ErrorKind::Overflow);
         }
-        // Of a window that nobody gave, a count above it says nothing.
+        // If the window is only assumed, a larger count means nothing.
         let fake = start([used(33_000, "x", Finish::Stop)]);
         let guessed = model_of(&fake, api, ModelFacts { window_is_assumed: true, ..facts() });
         assert!(converse(&guessed, hello()).await.0.is_ok(), "{api}");

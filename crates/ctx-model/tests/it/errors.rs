@@ -1,4 +1,4 @@
-//! Error bodies as providers word them.
+//! Real error bodies of providers.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn hostile_bodies_are_read_without_harm() {
             let _ = overflow(status, &body);
         }
     }
-    // A number that is none of tokens is left out.
+    // A number that does not count tokens is ignored.
     assert_eq!(overflow(400, &long).map(|f| f.limit), Some(None));
 }
 
@@ -66,7 +66,7 @@ fn what_did_not_fit_shows_in_the_usage() {
     assert_eq!(silent_overflow(&usage(5, 0), 0, true), None);
 }
 
-/// Status, headers and body of a refusal; the kind it becomes, whether and when to try again (in
+/// Status, headers and body of a refusal; the expected kind, whether and when to retry (in
 /// milliseconds), and words of the error or its hint.
 type Refusal = (u16, &'static str, &'static str, ErrorKind, Option<Option<u64>>, &'static str);
 
@@ -184,13 +184,13 @@ async fn what_is_refused_before_any_work_is_not_billed_and_what_broke_off_is() {
         (json(418, ""), false),
         (json(500, ""), true),
         (response(307, "location: http://example.org/\r\n", ""), false),
-        // Streams: nothing came, an error in its place, an error after the beginning.
+        // Streams: empty; an error instead of the answer; an error after the beginning.
         (stream(""), true),
         (stream(&format!("{begun}\n\n")), true),
         (stream(&format!("{}\n\n", failed(400))), false),
         (stream(&format!("{}\n\n", failed(500))), true),
         (stream(&format!("{begun}\n\n{}\n\n", failed(400))), true),
-        // The model answered, and somebody held it back.
+        // The model answered, but a filter withheld the answer.
         (stream(&format!("{filtered}\n\ndata: [DONE]\n\n")), true),
     ];
     for (reply, billed) in cases {
@@ -198,7 +198,7 @@ async fn what_is_refused_before_any_work_is_not_billed_and_what_broke_off_is() {
         let error = model(&server, Api::OpenAiCompletions).ask(&request()).await.unwrap_err();
         assert_eq!(error.may_be_billed(), billed, "{error}: {reply}");
     }
-    // Nobody listens at the port of a listener that is gone.
+    // The listener is closed, so the port refuses connections.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let nowhere =
         Endpoint::new(&format!("http://127.0.0.1:{port}"), Api::OpenAiCompletions).unwrap();

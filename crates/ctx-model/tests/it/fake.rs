@@ -1,4 +1,4 @@
-//! Against the scripted provider that other crates test with.
+//! The client against the scripted provider that other crates test with.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,9 +47,9 @@ async fn answers_come_through_in_pieces_of_any_size() {
             (asked[0].key(), asked[0].prompt.last_user()),
             (Some("sk-fake"), request().prompt.as_str())
         );
-        // What was sent before comes from the cache, and is counted as that.
+        // The prefix sent before is read from the cache and counted as cached.
         let usage = model.ask(&request()).await.unwrap().usage.unwrap();
-        // (Anthropic's only where a request marks what is to be kept, and a summary is asked once.)
+        // (Anthropic caches only if the request has cache marks, and a summary has none.)
         let cached = api != Api::AnthropicMessages;
         assert_eq!(usage.cache_read > 0, cached, "{api} {usage:?}");
     }
@@ -59,7 +59,7 @@ async fn answers_come_through_in_pieces_of_any_size() {
 async fn every_failure_means_what_it_should_also_inside_a_stream() {
     use FailureKind as F;
     let expected = |api, kind| match kind {
-        // A limit of pace that one request alone is over does not pass by waiting, but by less text.
+        // If one request alone exceeds a rate limit, waiting does not help, but less text does.
         F::TokensPerMinute if api != Api::AnthropicMessages => (ErrorKind::Overflow, false),
         F::RateLimited | F::ServerError | F::BadGateway | F::Overloaded | F::GatewayTimeout => {
             (ErrorKind::Upstream, true)
@@ -144,7 +144,7 @@ async fn a_cut_connection_may_pass_unless_the_answer_was_complete() {
             let fake =
                 start([Step::text("one two three four five six").cut(cut), Step::text("whole")]);
             let model = model(&fake, api);
-            // Where the reason to stop was given before the connection broke, all is there.
+            // If the stop reason came before the connection broke, the answer is complete.
             let complete = cut == Cut::BeforeLastEvent && api != Api::OpenAiResponses;
             match model.ask(&request()).await {
                 Ok(answer) => {

@@ -1,4 +1,4 @@
-//! The crate against servers on loopback, and against errors as providers word them.
+//! The crate against loopback servers and real provider error bodies.
 
 #![allow(clippy::unwrap_used)] // in helpers of tests a panic is the report
 

@@ -1,4 +1,4 @@
-//! Nothing that can be formatted shows a key.
+//! No formatted value shows a key.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::server::{
     KEY, Server, endpoint, facts, json as json_response, request, response, stream,
 };
 
-/// Everything an error says, its causes included.
+/// The full text of an error, including its causes.
 fn all_of(error: &Error) -> String {
     let mut all =
         format!("{error} {error:?} {error:#?} {:?} {:?}", error.hint_text(), error.context());

@@ -1,4 +1,4 @@
-//! A server that says what a test tells it to, byte for byte.
+//! A server that sends exactly the bytes a test scripts.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,17 +8,17 @@ use ctx_core::{SummaryRequest, Tokens};
 use ctx_model::{Api, Client, Endpoint, HttpModel, KeyRef, ModelFacts, Timeouts};
 use serde_json::Value;
 
-/// What the server does with one connection, after it has read the request.
+/// What the server does with a connection after reading the request.
 pub(crate) enum Step {
-    /// Sends bytes and goes on.
+    /// Sends bytes and continues.
     Send(Vec<u8>),
-    /// Sends the bytes again and again until the other side has had enough.
+    /// Repeats the bytes until the client disconnects.
     Repeat(Vec<u8>),
     /// Keeps the connection open and silent.
     Hang,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) line: String,
@@ -43,8 +43,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers the first connection with the first steps, the second with the second, and the
-    /// last ones from then on.
+    /// Answers the first connection with the first steps, the second with the second, and all later
+    /// ones with the last.
     pub(crate) fn start(replies: Vec<Vec<Step>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -100,7 +100,7 @@ fn read(stream: &TcpStream) -> Seen {
     seen
 }
 
-/// Whether the connection is to stay open.
+/// Whether to keep the connection open.
 fn play(stream: &mut TcpStream, steps: &[Step]) -> bool {
     let _ = stream.set_nodelay(true);
     for step in steps {
@@ -120,7 +120,7 @@ fn play(stream: &mut TcpStream, steps: &[Step]) -> bool {
     false
 }
 
-/// A response whose body ends with the connection.
+/// A response whose body ends when the connection closes.
 pub(crate) fn response(status: u16, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status} X\r\nconnection: close\r\n{headers}\r\n{body}")
 }

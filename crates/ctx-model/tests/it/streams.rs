@@ -1,4 +1,4 @@
-//! One answer, as each family of APIs streams it.
+//! One answer as streamed by each family of APIs.
 
 use ctx_model::Api;
 

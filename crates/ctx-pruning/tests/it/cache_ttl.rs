@@ -9,7 +9,7 @@ fn config() -> Config {
     Config { mode: Mode::CacheTtl, ..Config::default() }
 }
 
-/// Results of 8,000 characters in a window they fill to 60 %.
+/// Results of 8,000 characters that fill 60 % of the window.
 fn session(results: usize) -> (Session, Vec<usize>) {
     let mut session = Session::new((results * 8_000 / 4 * 10 / 6) as u32);
     session.push(Message::text(Role::User, "begin"));
@@ -56,7 +56,7 @@ fn the_last_assistants_and_what_precedes_the_first_user_message_stay() {
     session.push(Message::text(Role::User, "begin"));
     let stale = session.read(8_000);
     session.talk();
-    // The third last assistant message is the one that calls for this.
+    // The third-last assistant message makes this call.
     let recent = session.read(8_000);
     session.talk();
     session.talk();
@@ -72,7 +72,7 @@ fn with_too_few_assistants_nothing_is_pruned() {
     session.read(8_000);
     session.push(Message::text(Role::Assistant, "done"));
     assert_eq!(session.prune(&config(), 60), 0);
-    // Even without that, the call in progress and its result are protected.
+    // Without `keepLastAssistants` too, the call in progress and its result are protected.
     let mut session = Session::new(3_000);
     session.push(Message::text(Role::User, "begin"));
     session.read(8_000);
@@ -101,7 +101,7 @@ fn clearing_for_the_total_needs_enough_to_clear_and_can_be_off() {
     let (mut small, at) = session(10);
     let window_full = Config { soft_trim_ratio: 0.1, hard_clear_ratio: 0.2, ..config() };
     small.prune(&window_full, 60);
-    // Ten trimmed results hold some 30,000 characters: under 50,000.
+    // Ten trimmed results hold about 30,000 characters: under 50,000.
     assert!(at.iter().all(|&at| small.text(at) != PLACEHOLDER));
     small.prune(&Config { min_prunable_tool_chars: Chars(30_000), ..window_full.clone() }, 60);
     assert_eq!(small.text(at[0]), PLACEHOLDER);

@@ -1,4 +1,4 @@
-//! Pruning over views built by hand.
+//! Pruning over hand-built views.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 

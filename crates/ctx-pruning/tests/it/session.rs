@@ -1,10 +1,10 @@
-//! Building views.
+//! Builds views.
 
 use std::sync::Arc;
 
 use ctx_core::{
-    Block, ContextView, Counter, CounterKind, Entry, Layer, Message, RawJson, Role, SequentialIds,
-    Timestamp, TokenLedger, Tokens, ToolCall, TurnContext,
+    Block, ContextView, Counter, CounterKind, Entry, Layer, Message, RawJson, Role, Timestamp,
+    TokenLedger, Tokens, ToolCall, TurnContext,
 };
 use ctx_pruning::{Config, Pruning};
 
@@ -25,25 +25,20 @@ impl Session {
 
     pub(crate) fn push(&mut self, message: Message) {
         let id = format!("{:08x}", self.view.len());
-        self.view.append(Arc::new(Entry::held(id, message))).unwrap();
+        self.view.append(Arc::new(Entry::in_memory(id, message))).unwrap();
     }
 
-    /// A user message and an answer.
+    /// Adds a user message and an answer.
     pub(crate) fn talk(&mut self) {
         self.push(Message::text(Role::User, "and then?"));
         self.push(Message::text(Role::Assistant, "well"));
     }
 
-    /// A call of `tool` and its result; returns the result's position.
+    /// Adds a call of `tool` and its result; returns the result's position.
     pub(crate) fn run(&mut self, tool: &str, content: Vec<Block>) -> usize {
         self.calls += 1;
         let id = format!("call-{}", self.calls);
-        let call = ToolCall {
-            id: id.as_str().into(),
-            name: tool.to_owned(),
-            arguments: RawJson::from_text("{}"),
-            spelling: Default::default(),
-        };
+        let call = ToolCall::new(id.as_str(), tool, RawJson::from_text("{}"));
         self.push(Message::new(Role::Assistant, vec![Block::ToolCall(call)]));
         let mut message = Message::tool_result(id.as_str(), "");
         if let Some(Block::ToolResult(result)) = message.blocks.first_mut() {
@@ -57,7 +52,7 @@ impl Session {
         self.run("read", vec![Block::text("x".repeat(chars))])
     }
 
-    /// A turn: a user message, a tool call with a result of so many characters, an answer.
+    /// Adds a turn: a user message, a tool call with a result of `chars` characters, an answer.
     pub(crate) fn turn(&mut self, chars: usize) -> usize {
         self.push(Message::text(Role::User, "read it"));
         let at = self.read(chars);
@@ -65,7 +60,7 @@ impl Session {
         at
     }
 
-    /// Prunes as if the last request had been so many minutes ago.
+    /// Prunes as if the last request were `idle_minutes` minutes ago.
     pub(crate) fn prune(&mut self, config: &Config, idle_minutes: i64) -> usize {
         let before = self.view.edits().len();
         let turn = turn_context(Some(idle_minutes));
@@ -82,9 +77,7 @@ impl Session {
 pub(crate) fn turn_context(idle_minutes: Option<i64>) -> TurnContext {
     let now = 1_000_000_000;
     TurnContext {
-        now: Timestamp(now),
         last_request: idle_minutes.map(|m| Timestamp(now - m * 60_000)),
-        ids: Arc::new(SequentialIds::default()),
-        profile: Default::default(),
+        ..TurnContext::at(Timestamp(now))
     }
 }

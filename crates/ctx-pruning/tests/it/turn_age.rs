@@ -34,8 +34,8 @@ fn rounds_come_once_in_batch_turns() {
         }
         assert!(turn - trimmed(&session, &at) <= 3 + 4);
     }
-    // The first result is 7 turns old in the eighth turn; five are 3 turns old by then. After that
-    // the oldest whole one is the sixth, and so on.
+    // In the eighth turn the first result is 7 turns old, and five results are at least 3 turns
+    // old. After that the oldest untrimmed one is the sixth, and so on.
     assert_eq!(rounds, [(8, 5), (13, 5), (18, 5)]);
 }
 

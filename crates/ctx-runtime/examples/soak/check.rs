@@ -1,4 +1,4 @@
-//! What was told, held against what is on disk.
+//! Compares what users received with what is on disk.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use ctx_session::paths::Home;
 
 use super::life::{Told, beginning};
 
-/// What users were told.
+/// What users received.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     pub(crate) sent: usize,
@@ -30,10 +30,10 @@ impl Account {
     }
 }
 
-/// Where something stands: the file, and which of its messages.
+/// Where a text is stored: the file, and the index of the message.
 type Places = HashMap<String, Vec<(PathBuf, usize)>>;
 
-/// What is wrong with the sessions of a home.
+/// Returns the problems in the sessions of a home.
 pub(crate) fn check(home: &Path, told: &Account) -> Vec<String> {
     let mut wrong = told.wrong.clone();
     let (mut messages, mut answers) = (Places::new(), Places::new());

@@ -1,4 +1,4 @@
-//! One life of a runtime: turns of several users at once, until it is over one way or another.
+//! One life of a runtime: concurrent turns of several users, until it ends.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
+use ctx_config::Config;
 use ctx_core::{Error, ErrorKind, SummaryModels, Timestamp};
-use ctx_engine_registry::Config;
 use ctx_model::TokioTimer;
-use ctx_runtime::{Deaf, Runtime};
+use ctx_runtime::{NoListener, Runtime};
 use ctx_session::key::SessionKey;
 use ctx_session::paths::Home;
 use ctx_testkit::{FaultySummarizer, Random};
@@ -19,26 +19,26 @@ use super::model::{Files, Mood, Moody};
 
 const USERS: usize = 8;
 
-/// What became of a turn, as its user sees it.
+/// The result of a turn, as its user sees it.
 #[derive(Clone, Debug)]
 pub(crate) enum Told {
     /// A message was sent.
     Sent(String),
     /// It was answered.
     Answered { message: String, answer: String },
-    /// It failed in a way that is all right.
+    /// It failed in an acceptable way.
     Failed,
-    /// It did not.
+    /// It failed in an unacceptable way.
     Wrong(String),
 }
 
-/// What a life is like.
+/// The parameters of a life.
 pub(crate) struct Life<'a> {
     pub(crate) home: &'a Path,
     pub(crate) number: usize,
     pub(crate) seed: u64,
     pub(crate) turns: usize,
-    /// How many sessions there are.
+    /// Number of sessions.
     pub(crate) sessions: usize,
     pub(crate) mood: Mood,
     /// Whether it ends in the middle of its turns.
@@ -49,7 +49,7 @@ pub(crate) fn key(n: usize) -> SessionKey {
     format!("agent:main:chat-{n}").parse().expect("a key")
 }
 
-/// A future that is given up after so many polls.
+/// A future that is dropped after a number of polls.
 struct Cut<F> {
     inner: Pin<Box<F>>,
     polls: usize,
@@ -68,8 +68,8 @@ impl<F: Future> Future for Cut<F> {
 }
 
 impl Life<'_> {
-    /// Lives, telling of each turn, on a clock on which waiting takes no time. What the models found
-    /// wrong with their requests is returned.
+    /// Runs a life and reports each turn, on a clock on which waiting takes no time. Returns the
+    /// problems that the models found in their requests.
     pub(crate) fn live(&self, tell: &(dyn Fn(Told) + Sync)) -> Vec<String> {
         let tokio = tokio::runtime::Builder::new_current_thread();
         let tokio = { tokio }.enable_all().start_paused(true).build().expect("a runtime");
@@ -87,7 +87,7 @@ impl Life<'_> {
         let users = futures_util::future::join_all(users);
         let over = async {
             match self.cut {
-                // When so many turns are left, all that are under way are dropped.
+                // At this number of remaining turns, all running ones are dropped.
                 true => enough.notified().await,
                 false => std::future::pending().await,
             }
@@ -153,7 +153,7 @@ impl Life<'_> {
             }
             let key = match self.mood {
                 Mood::Wild => key(random.below(self.sessions)),
-                // Each of them once.
+                // Each session once.
                 Mood::Calm => key(at % self.sessions),
             };
             n += 1;
@@ -173,7 +173,7 @@ impl Life<'_> {
                 Mood::Wild if random.once_in(20) => random.below(60),
                 _ => usize::MAX,
             };
-            let mut deaf = Deaf;
+            let mut deaf = NoListener;
             let turn = runtime.turn(&key, text, &tools, &mut deaf);
             let done = Cut { inner: Box::pin(turn), polls }.await;
             tell(match done {
@@ -189,7 +189,7 @@ impl Life<'_> {
     }
 }
 
-/// What an answer is known by: its first words up to the full stop.
+/// Returns the key of an answer: its first words up to the full stop.
 pub(crate) fn beginning(text: &str) -> String {
     text.split_inclusive('.').next().unwrap_or_default().to_owned()
 }

@@ -1,10 +1,10 @@
-//! A long run of turns in which everything goes wrong that may: `cargo run --release -p ctx-runtime
-//! --example soak [SEED] [TURNS]`, 10,000 turns unless told otherwise.
+//! A long run of turns with every kind of failure:
+//! `cargo run --release -p ctx-runtime --example soak [SEED] [TURNS]`, 10,000 turns by default.
 //!
-//! Fifty sessions in one home; a model that says overflow, breaks off, is slow, never answers, and
-//! calls tools that are not there; turns that are dropped, runtimes that are dropped in the middle of
-//! many turns, processes that are killed; a clock that jumps. At the end every answer that anybody
-//! got is stored, once, no session is stuck, and no request was larger than the window.
+//! Fifty sessions in one home; a model that reports overflows, breaks off, is slow, never answers,
+//! and calls unknown tools; turns that are dropped, runtimes that are dropped during many turns,
+//! processes that are killed; a clock that jumps. At the end every answer that a user received is
+//! stored exactly once, no session is stuck, and no request was larger than the window.
 
 #![allow(clippy::print_stdout)] // The report is this program's output.
 

@@ -1,4 +1,4 @@
-//! A model that does everything a model may do.
+//! A model with every kind of behaviour.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use ctx_core::{
 use ctx_testkit::Random;
 use ctx_testkit::chat::ScriptedChat;
 
-/// What goes wrong. A calm model answers, and calls tools that are there.
+/// What goes wrong. A calm model answers, and calls known tools.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mood {
     Wild,
@@ -22,11 +22,11 @@ pub(crate) enum Mood {
 pub(crate) struct Moody {
     card: ModelCard,
     mood: Mood,
-    /// What its answers begin with, so that none is like one of another life.
+    /// The beginning of its answers, unique to this life.
     life: String,
     random: Mutex<Random>,
     said: AtomicU64,
-    /// How many requests are refused, whatever they are, before it listens again.
+    /// Number of requests to reject before it answers again.
     stubborn: AtomicU64,
     /// Requests that were larger than the window.
     pub(crate) too_large: Mutex<Vec<String>>,
@@ -60,7 +60,7 @@ impl Moody {
         Error::new(ErrorKind::Overflow, "the prompt is too long")
     }
 
-    /// An answer that is like no other.
+    /// Returns a unique answer.
     fn answer(&self) -> String {
         let n = self.said.fetch_add(1, Ordering::Relaxed);
         let words = self.dice(600);
@@ -79,12 +79,11 @@ impl Moody {
                 _ => "read",
             };
             let arguments = format!("{{\"file\":{n},\"tokens\":{}}}", self.dice(4_000));
-            Block::ToolCall(ToolCall {
-                id: format!("call-{}-{n}-{at}", self.life).into(),
-                name: name.into(),
-                arguments: RawJson::from_text(arguments),
-                spelling: Default::default(),
-            })
+            Block::ToolCall(ToolCall::new(
+                format!("call-{}-{n}-{at}", self.life),
+                name,
+                RawJson::from_text(arguments),
+            ))
         });
         calls.collect()
     }
@@ -146,12 +145,7 @@ impl ChatModel for Moody {
             }
             12 => std::future::pending::<()>().await,
             13 => {
-                let half = ToolCall {
-                    id: "half".into(),
-                    name: "read".into(),
-                    arguments: RawJson::from_text("{\"fi"),
-                    spelling: Default::default(),
-                };
+                let half = ToolCall::new("half", "read", RawJson::from_text("{\"fi"));
                 return Ok(Self::reply(&request, vec![Block::ToolCall(half)]));
             }
             14 => return Err(Error::new(ErrorKind::Capability, "not with this key")),
@@ -180,7 +174,7 @@ impl ChatModel for Moody {
 
 const HALF_MINUTE: Duration = Duration::from_secs(30);
 
-/// Reads files of the size that is asked for.
+/// Reads files of the requested size.
 pub(crate) struct Files([ToolSpec; 1]);
 
 impl Files {

@@ -1,4 +1,4 @@
-//! Life after life, until so many turns were made.
+//! Runs lives until a number of turns is reached.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
@@ -15,7 +15,7 @@ use super::model::Mood;
 
 const CHILD: &str = "CTX_SOAK_CHILD";
 
-/// A life in a process of its own, which is killed unless it is over before.
+/// A life in its own process, which is killed unless it ends before.
 pub(crate) struct Child {
     home: PathBuf,
     number: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// What this process is to do, if it is one.
+    /// Reads this process's task from the environment, if it is a child.
     pub(crate) fn of_environment() -> Option<Self> {
         let told = std::env::var(CHILD).ok()?;
         let mut parts = told.splitn(5, ' ');
@@ -40,11 +40,11 @@ impl Child {
         format!("{number} {seed} {turns} {sessions} {}", home.display())
     }
 
-    /// Lives, telling of each turn on standard output, a line at a time.
+    /// Runs the life, and reports each turn on standard output, one line each.
     pub(crate) fn live(&self) {
         let say = |line: String| {
             let mut out = std::io::stdout().lock();
-            // Whoever listens may have heard enough.
+            // The parent may have stopped reading.
             let _ = out.write_all(format!("say {line}\n").as_bytes()).and_then(|()| out.flush());
         };
         let life = Life {
@@ -79,7 +79,7 @@ fn heard(line: &str) -> Option<Told> {
     })
 }
 
-/// What came of it.
+/// The result.
 pub(crate) struct Report {
     seed: u64,
     sessions: usize,
@@ -91,7 +91,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// What is wrong; nothing, if all is well.
+    /// Returns the problems found; empty if none.
     pub(crate) fn wrong(&self) -> &[String] {
         &self.wrong
     }
@@ -124,14 +124,14 @@ impl fmt::Display for Report {
     }
 }
 
-/// A seed that nobody chose.
+/// Returns a random seed.
 pub(crate) fn some_seed() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     now.as_nanos() as u64 % 1_000_000
 }
 
-/// Makes so many turns over so many sessions of a home. `again` is the command that runs this program
-/// as a [`Child`].
+/// Runs this number of turns over the sessions of a home. `again` is the command that runs this
+/// program as a [`Child`].
 pub(crate) fn run(
     home: &Path,
     seed: u64,
@@ -163,7 +163,7 @@ pub(crate) fn run(
             wrong.extend(check(home, &account.lock().unwrap_or_else(PoisonError::into_inner)));
         }
     }
-    // A turn in each session, with a model that does what it should.
+    // One turn in each session, with a well-behaved model.
     let last = Life {
         home,
         number: number + 1,
@@ -186,7 +186,7 @@ pub(crate) fn run(
     Report { seed, sessions, account, wrong, dropped, killed, took: began.elapsed() }
 }
 
-/// Runs a life in a process of its own, and kills it after so many answers.
+/// Runs a life in its own process, and kills it after this number of answers.
 fn kill(command: &mut Command, child: &Child, answers: usize, tell: &dyn Fn(Told)) {
     let command = command.env(CHILD, child.describe()).stdout(Stdio::piped());
     let mut process = command.spawn().expect("the program runs");
@@ -197,7 +197,7 @@ fn kill(command: &mut Command, child: &Child, answers: usize, tell: &dyn Fn(Told
         left -= usize::from(left > 0 && matches!(told, Told::Answered { .. } | Told::Wrong(_)));
         tell(told);
         if left == 0 {
-            // What it said before it died is still in the pipe, and counts.
+            // Output from before the kill is still in the pipe, and counts.
             let _ = process.kill();
         }
     }

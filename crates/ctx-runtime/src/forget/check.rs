@@ -1,33 +1,33 @@
-//! What cannot be meant, or could mean several things, is refused before anything is done.
+//! Rejects invalid and ambiguous requests before anything is erased.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ctx_core::{ContentHash, Error, ErrorKind, Result};
-use ctx_memory::text::{is_emoji, weight};
+use ctx_text::{is_emoji, weight};
 
-use super::{Forget, ForgottenMessage};
+use super::{ForgetRequest, ForgottenMessage};
 
-/// Shorter texts are in everything, but for pictures.
+/// Minimum weight of a search text, except for emoji: shorter ones match almost everything.
 const SHORTEST: usize = 3;
 
-/// So many places are named, where a name means several.
+/// Maximum number of places listed when a name is ambiguous.
 const NAMED: usize = 4;
 
-/// Refuses what says nothing.
-pub(super) fn asked(what: &Forget) -> Result<()> {
+/// Rejects an empty request.
+pub(super) fn asked(what: &ForgetRequest) -> Result<()> {
     let nothing = what.entries.is_empty() && what.session.is_none() && what.matching.is_none();
     let is_short = |text: &String| weight(text) < SHORTEST && !text.chars().any(is_emoji);
     if nothing {
-        return Err(Error::new(ErrorKind::InvalidInput, "it is not said what to forget")
+        return Err(Error::new(ErrorKind::InvalidInput, "nothing to forget was given")
             .hint("give --entry, --session or --matching"));
     }
     if what.matching.as_ref().is_some_and(is_short) {
         return Err(Error::new(ErrorKind::InvalidInput, "the text to forget is too short")
-            .with("fewest characters", SHORTEST)
+            .with("minimum characters", SHORTEST)
             .hint(
-                "every message holds a text as short as that: give more of it (of Chinese, two \
-                 characters will do)",
+                "almost every message contains so short a text: give a longer one (in Chinese, two \
+                 characters are enough)",
             ));
     }
     let is_empty = |text: &String| text.trim().is_empty();
@@ -38,17 +38,17 @@ pub(super) fn asked(what: &Forget) -> Result<()> {
     Ok(())
 }
 
-/// Refuses the name of a session that is the name of several.
+/// Rejects a session name that several sessions have.
 pub(super) fn session(named: Option<&str>, found: &BTreeSet<PathBuf>) -> Result<()> {
     let Some(named) = named.filter(|_| found.len() > 1) else { return Ok(()) };
     Err(Error::new(ErrorKind::InvalidInput, "several sessions have that name")
         .with("session", named)
         .with("sessions", paths(found))
-        .hint("say which one by its key or its path"))
+        .hint("name it by its key or its path"))
 }
 
-/// Refuses an id that means one thing here and another there. Copies of a session have the same
-/// entries under the same ids: those are one.
+/// Rejects an id that identifies different entries. Copies of a session have the same entries under
+/// the same ids and count as one.
 pub(super) fn entry(id: &str, found: &[(PathBuf, ContentHash)]) -> Result<()> {
     if found.iter().all(|(_, hash)| Some(hash) == found.first().map(|(_, hash)| hash)) {
         return Ok(());
@@ -56,10 +56,10 @@ pub(super) fn entry(id: &str, found: &[(PathBuf, ContentHash)]) -> Result<()> {
     Err(Error::new(ErrorKind::InvalidInput, "several sessions have an entry of that id")
         .with("entry", id)
         .with("sessions", paths(found.iter().map(|(path, _)| path)))
-        .hint("say which one with --session, by its key, its id or its path"))
+        .hint("select one with --session, by its key, its id or its path"))
 }
 
-/// Refuses entries that nobody has, and those that could be several of the archive.
+/// Rejects unknown entries, and ids that are ambiguous in the archive.
 pub(super) fn archived(unknown: &[String], found: &[(String, ForgottenMessage)]) -> Result<()> {
     for id in unknown {
         let of_id = found.iter().filter(|(_, message)| message.entry.starts_with(id.as_str()));
@@ -75,7 +75,7 @@ pub(super) fn archived(unknown: &[String], found: &[(String, ForgottenMessage)])
             )
             .with("entry", id)
             .with("sessions", list(&sessions))
-            .hint("say which one with --session"));
+            .hint("select one with --session"));
         }
         begun(id, entries.iter().copied())?;
         if sessions.is_empty() {
@@ -90,8 +90,8 @@ pub(super) fn archived(unknown: &[String], found: &[(String, ForgottenMessage)])
     Ok(())
 }
 
-/// Refuses the beginning of the ids of several entries that no transcript has any more. A whole id is
-/// meant before the beginning of others.
+/// Rejects an ambiguous prefix of entries that are in no transcript any more. An exact id takes
+/// precedence over a prefix.
 pub(super) fn begun<'a>(id: &str, found: impl Iterator<Item = &'a str>) -> Result<()> {
     let entries: BTreeSet<&str> = found.collect();
     if entries.len() < 2 || entries.contains(id) {
@@ -103,11 +103,11 @@ pub(super) fn begun<'a>(id: &str, found: impl Iterator<Item = &'a str>) -> Resul
         .hint("give more of the id"))
 }
 
-/// Refuses a session that nobody knows.
+/// Returns the error for an unknown session.
 pub(super) fn unknown_session(named: &str) -> Error {
-    Error::new(ErrorKind::NotFound, "there is no session of that name")
+    Error::new(ErrorKind::NotFound, "unknown session")
         .with("session", named)
-        .hint("`ctx sessions` lists their keys; the path of a transcript will do as well")
+        .hint("`ctx sessions` lists their keys; the path of a transcript works as well")
 }
 
 fn list(names: &BTreeSet<&str>) -> String {

@@ -1,56 +1,55 @@
-//! Forgetting: what was said goes from wherever it was kept, with everything that was drawn from it.
+//! Forgetting: erases messages from every place that stores them, with all data derived from them.
 //!
 //! ```text
-//! what is asked --> places (sessions, overlays, memories) --> entries, segments --> plan
+//! request --> places (sessions, overlays, memories) --> entries, segments --> plan
 //! plan --> facts, tool results, index, vectors, archive, summaries of lost files --> transcripts
 //! ```
 //!
-//! What tells what is to be forgotten goes last. So a run that was killed leaves every file old or
-//! new, and the next one finds what is left and ends it.
+//! The data that identifies what to erase is erased last. So a killed run leaves every file either
+//! old or new, and the next run completes the work.
 
 mod check;
-mod lost;
-mod memories;
-mod notes;
-mod opened;
-mod places;
+mod memory;
+mod note_index;
+mod opened_session;
+mod overlays;
 mod plan;
 mod project;
 mod report;
-mod results;
-mod run;
+mod search_text;
 mod sweep;
+mod targets;
+mod tool_results;
+mod transcripts;
 mod values;
-mod words;
 
-pub(crate) use notes::Notes;
-pub(crate) use places::listed;
+pub(crate) use note_index::NoteIndex;
 
 use std::path::PathBuf;
 
-pub use memories::Remembered;
+pub use memory::MemoryToErase;
+pub use plan::ForgetPlan;
 pub use project::ForgottenProject;
-pub use report::{Forgotten, ForgottenMessage, InAgent, StillHeld};
-pub use run::Forgetting;
+pub use report::{ForgetReport, ForgottenInAgent, ForgottenMessage, RemainingCopy};
 
-/// What is to be forgotten. With a session, `entries` and `matching` mean only what was said in it;
-/// alone, it goes as a whole.
+/// What to forget. With a session, `entries` and `matching` are limited to that session; without
+/// them, the whole session is forgotten.
 #[derive(Clone, Debug, Default)]
-pub struct Forget {
-    /// Messages by the ids of their entries, or the beginnings of those, if those tell which.
+pub struct ForgetRequest {
+    /// Messages by the ids of their entries, or by unambiguous prefixes of these ids.
     pub entries: Vec<String>,
     /// A session: its key, its id, or the path of its transcript.
     pub session: Option<String>,
-    /// Every message that holds this text, whatever the case of its letters.
+    /// Every message that contains this text, ignoring case.
     pub matching: Option<String>,
-    /// Transcripts to look into besides those of the home.
+    /// Transcripts to search besides those of the home.
     pub files: Vec<PathBuf>,
-    /// Nothing is to be written, not even what a journal still holds.
+    /// Whether to write nothing, not even pending entries of a journal.
     pub dry_run: bool,
 }
 
-impl Forget {
-    /// Whether a whole session goes.
+impl ForgetRequest {
+    /// Whether a whole session is forgotten.
     fn is_whole(&self) -> bool {
         self.session.is_some() && self.entries.is_empty() && self.matching.is_none()
     }

@@ -1,278 +1,259 @@
-//! Which messages are meant, in which transcripts.
+//! Runs the steps of forgetting in order.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use ctx_core::text::head;
-use ctx_core::{
-    Chars, ContentHash, Counter, Entry, EntryId, Error, Projection, Result, Role, Timestamp,
-};
+use ctx_core::{EntryId, Result, Timestamp};
 use ctx_memory::SegmentId;
-use ctx_memory::archive::{SegmentMaker, text_of};
-use ctx_session::erase::forms_kept;
+use ctx_session::erase::{
+    EraseCriteria, Erased, erase_in_overlay, erase_in_session, erase_orphaned_overlay,
+};
+use ctx_session::key::FileId;
+use ctx_session::overlay::Overlay;
 use ctx_session::paths::Home;
 
-use super::lost::LostOverlay;
-use super::opened::Opened;
-use super::places::{Place, Places};
-use super::results::{Fate, Traces};
-use super::words::{Needle, OnlyThere};
-use super::{Forget, ForgottenMessage, StillHeld, check};
+use super::memory::MemoryTargets;
+use super::overlays::OverlayTargets;
+use super::sweep::{SweepResult, look};
+use super::targets::{SessionTargets, Targets};
+use super::transcripts::KnownTranscripts;
+use super::{ForgetReport, ForgetRequest, ForgottenMessage, MemoryToErase, RemainingCopy, check};
 
-/// So much of a message is shown.
-const BEGINS: Chars = Chars(80);
+const THEIRS: &str =
+    "ctx does not write files of other programs; it ignores the erased messages there";
 
-/// A transcript with what is to be forgotten of it.
-pub(super) struct Session {
-    pub(super) path: PathBuf,
-    pub(super) names: BTreeSet<String>,
-    pub(super) is_ours: bool,
-    pub(super) all: bool,
-    pub(super) entries: HashSet<EntryId>,
-    pub(super) only: OnlyThere,
-    pub(super) messages: Vec<ForgottenMessage>,
-    /// The name under which it stands in memory.
-    pub(super) in_memory: String,
-    /// What goes, as it is written.
-    gone: HashMap<EntryId, Arc<Entry>>,
-    /// What stays and says the same as something that goes.
-    said_again: Vec<Arc<Entry>>,
-    /// Whether the file itself holds what is looked for.
-    pub(super) holds: bool,
+/// A plan of what to forget: exactly what its report shows is erased.
+pub struct ForgetPlan<'m> {
+    home: Home,
+    what: ForgetRequest,
+    plan: Targets,
+    memories: Vec<MemoryTargets<'m>>,
+    lost: Vec<OverlayTargets>,
+    /// Whether the named session is known.
+    is_known: bool,
 }
 
-/// What is to be forgotten.
-#[derive(Default)]
-pub(super) struct Plan {
-    pub(super) needle: Option<Needle>,
-    pub(super) sessions: Vec<Session>,
-    /// Entries that no transcript has: the archive may have them.
-    pub(super) unknown: Vec<String>,
-    pub(super) traces: Traces,
-    pub(super) lost_overlays: Vec<LostOverlay>,
-    /// Whether a session was named and found.
-    pub(super) is_found: bool,
-    /// Why keys of sessions may not be known.
-    pub(super) damaged: Option<Error>,
-    /// Transcripts of which nothing goes.
-    untouched: Vec<PathBuf>,
-    /// The names in memory that several transcripts have.
-    pub(super) shared: BTreeSet<String>,
-    /// What cannot be looked into, and may hold it.
-    pub(super) unread: Vec<StillHeld>,
-    pub(super) warnings: Vec<String>,
-}
-
-impl Plan {
-    pub(super) fn of(home: &Home, what: &Forget, places: Places) -> Result<Self> {
-        let Places { transcripts, lost_overlays, damaged, warnings } = places;
-        let needle = what.matching.as_deref().map(Needle::new);
-        let mut plan = Self { needle, lost_overlays, damaged, warnings, ..Self::default() };
-        let mut named: BTreeMap<&str, Vec<(PathBuf, ContentHash)>> = BTreeMap::new();
-        let mut meant = BTreeSet::new();
-        let mut in_memory: HashSet<String> = HashSet::new();
-        for place in transcripts {
-            let opened = match Opened::of(home, &place) {
-                Ok(opened) => opened,
-                Err(error) => {
-                    plan.cannot_open(what, place, &error);
-                    continue;
-                }
-            };
-            if !in_memory.insert(opened.in_memory.clone()) {
-                plan.shared.insert(opened.in_memory.clone());
-            }
-            if what.session.as_ref().is_some_and(|session| !opened.names.contains(session)) {
-                plan.untouched.push(opened.path);
-                continue;
-            }
-            meant.insert(opened.path.clone());
-            let mut entries = opened.holding(plan.needle.as_ref())?;
-            let holds = opened.file_holds(plan.needle.as_ref())?;
-            for id in &what.entries {
-                let Some(entry) = opened.find(id)? else { continue };
-                named.entry(id).or_default().push((opened.path.clone(), entry.hash()?));
-                entries.insert(entry.id().clone());
-            }
-            if entries.is_empty() && !what.is_whole() {
-                plan.untouched.push(opened.path.clone());
-            }
-            plan.take(home, what, &opened, entries, holds)?;
+impl<'m> ForgetPlan<'m> {
+    /// Finds what to forget in transcripts, their side files, and the memories of these agents.
+    ///
+    /// # Errors
+    ///
+    /// `ErrorKind::InvalidInput` for an ambiguous request, `ErrorKind::NotFound` if nothing matches
+    /// it, `ErrorKind::Io` if something cannot be read.
+    pub fn plan(home: &Home, what: ForgetRequest, memories: &'m [MemoryToErase]) -> Result<Self> {
+        check::asked(&what)?;
+        if !what.dry_run {
+            // Write pending journal entries to the sessions first, to erase them there.
+            ctx_session::log::group_commit::recover(home)?;
         }
-        check::session(what.session.as_deref(), &meant)?;
-        plan.is_found |= !meant.is_empty();
-        for id in &what.entries {
-            match named.get(id.as_str()) {
-                Some(found) => check::entry(id, found)?,
-                None => plan.unknown.push(id.clone()),
-            }
+        let agents: Vec<FileId> = memories.iter().map(|memory| memory.agent.clone()).collect();
+        let places = KnownTranscripts::of(home, &agents, &what.files)?;
+        let mut plan = Targets::of(home, &what, places)?;
+        let found = memories.iter().map(|memory| MemoryTargets::of(home, &what, &plan, memory));
+        let mut memories = found.collect::<Result<Vec<_>>>()?;
+        let is_known = is_known(&what, &plan, &memories)?;
+        // The name may be one of the unreadable keys.
+        if let Some(error) = plan.damaged.take().filter(|_| !is_known) {
+            return Err(error);
         }
-        Ok(plan)
+        let archived: Vec<_> =
+            memories.iter().flat_map(|memory| memory.named(&plan.unknown)).collect();
+        let gone = memories.iter().flat_map(|memory| memory.only_archived(&plan));
+        let gone: Vec<(String, EntryId)> = gone
+            .filter_map(|of| Some((of.session_id.clone(), of.entry_id.as_deref()?.into())))
+            .collect();
+        let lost =
+            plan.lost_overlays.iter().map(|overlay| OverlayTargets::of(&what, overlay, &gone));
+        let lost = lost.collect::<Result<Vec<_>>>()?;
+        let is_lost = |id: &&String| lost.iter().any(|lost| lost.knows(id));
+        let unknown: Vec<String> = plan.unknown.iter().filter(|id| !is_lost(id)).cloned().collect();
+        check::archived(&unknown, &archived)?;
+        let mut traces = std::mem::take(&mut plan.traces);
+        lost.iter().for_each(|lost| lost.trace(&mut traces));
+        for memory in &memories {
+            memory.trace(&plan, &mut traces)?;
+        }
+        plan.traces = traces;
+        plan.trace_elsewhere(home);
+        for memory in &mut memories {
+            memory.find_derived(home, &what, &plan)?;
+        }
+        Ok(Self { home: home.clone(), what, plan, memories, lost, is_known })
     }
 
-    /// Learns of the files that the forms in other sessions speak of, where any file may go.
-    pub(super) fn trace_elsewhere(&mut self, home: &Home) {
-        let Self { untouched, traces, .. } = self;
-        if traces.is_empty() {
-            return;
-        }
-        for path in untouched {
-            // What cannot be read keeps nothing.
-            let forms = forms_kept(home, path).unwrap_or_default();
-            forms.iter().for_each(|form| traces.stays_elsewhere(form));
-        }
+    /// Returns what would be forgotten. Nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// `ErrorKind::NotFound` if no session has that name.
+    pub fn report(&self) -> Result<ForgetReport> {
+        let mut report = self.begin(true);
+        report.agents = self.memories.iter().map(MemoryTargets::count).collect();
+        // Nothing is written, so the time does not matter.
+        self.transcripts(Timestamp(0), &mut report);
+        self.check_found(&report)?;
+        Ok(report)
     }
 
-    /// Takes note of a transcript that cannot be looked into. Where another session is meant, it only
-    /// may be that one.
-    fn cannot_open(&mut self, what: &Forget, place: Place, error: &Error) {
-        let Place { path, names } = place;
-        if std::fs::metadata(&path).is_ok_and(|found| found.len() == 0) {
-            return;
+    /// Erases it. The report lists what could not be reached and which files still hold it.
+    ///
+    /// # Errors
+    ///
+    /// `ErrorKind::NotFound` if no session has that name; `ErrorKind::Locked` and `ErrorKind::Io`
+    /// if a memory cannot be written: then no transcript was changed, and the call can be repeated.
+    pub fn execute(self, now: Timestamp) -> Result<ForgetReport> {
+        let mut report = self.begin(false);
+        for memory in &self.memories {
+            report.agents.push(memory.forget()?);
         }
-        if what.session.as_ref().is_some_and(|session| !names.contains(session)) {
-            self.warnings.push(format!("{} is not looked into: {error}", path.display()));
-            return;
-        }
-        // It may be the one that is meant.
-        self.is_found |= what.session.is_some();
-        self.unread(path, error);
+        self.transcripts(now, &mut report);
+        self.check_found(&report)?;
+        report.messages.iter_mut().for_each(|message| message.begins = None);
+        self.look_again(&mut report);
+        Ok(report)
     }
 
-    fn unread(&mut self, path: PathBuf, error: &Error) {
-        self.unread.push(StillHeld { path, why: format!("it cannot be looked into: {error}") });
-    }
-
-    /// Takes a transcript in, with what of it is to be forgotten, if there may be anything.
-    fn take(
-        &mut self,
-        home: &Home,
-        what: &Forget,
-        opened: &Opened,
-        entries: HashSet<EntryId>,
-        holds: bool,
-    ) -> Result<()> {
-        let all = what.is_whole();
-        if !all {
-            opened.unread.iter().for_each(|(path, error)| self.unread(path.clone(), error));
-        }
-        // Where a text is looked for, summaries and forms may hold it that no message holds any more.
-        if entries.is_empty() && !all && self.needle.is_none() {
-            return Ok(());
-        }
-        let mut session = Session {
-            path: opened.path.clone(),
-            names: opened.names.clone(),
-            is_ours: opened.is_ours,
-            all,
-            entries,
-            only: OnlyThere::default(),
-            messages: Vec::new(),
-            in_memory: opened.in_memory.clone(),
-            gone: HashMap::new(),
-            said_again: Vec::new(),
-            holds: holds || all,
-        };
-        if all || !session.entries.is_empty() {
-            self.messages(home, opened, &mut session)?;
-        }
-        self.sessions.push(session);
-        Ok(())
-    }
-
-    /// Learns what the messages say that go, and what those say that stay.
-    fn messages(&mut self, home: &Home, opened: &Opened, session: &mut Session) -> Result<()> {
-        let forms = forms_kept(home, &opened.path)?;
-        let mut of_entry: HashMap<&EntryId, Vec<&Projection>> = HashMap::new();
-        for form in &forms {
-            of_entry.entry(&form.key.entry).or_default().push(form);
-        }
-        let mut said = HashSet::new();
-        let mut traces = self.traces.in_session();
-        for entry in opened.messages.values() {
-            let (id, message) = (entry.id(), entry.message()?);
-            let text = text_of(&message).unwrap_or_default();
-            let forms = of_entry.get(id).map(Vec::as_slice).unwrap_or_default();
-            if !session.all && !session.entries.contains(id) {
-                traces.message(&message, forms, Fate::Stays);
-                continue;
-            }
-            traces.message(&message, forms, Fate::Goes);
-            session.messages.push(ForgottenMessage {
-                entry: id.clone(),
-                path: Some(opened.path.clone()),
-                role: message.role.clone(),
-                begins: Some(begins(&text)),
-            });
-            session.only.goes(&text);
-            said.insert((message.role.clone(), text));
-            session.gone.insert(id.clone(), entry.clone());
-        }
-        if !session.all {
-            let stays = |entry: &&Arc<Entry>| !session.entries.contains(entry.id());
-            for entry in opened.messages.values().filter(stays) {
-                let message = entry.message()?;
-                let text = text_of(&message).unwrap_or_default();
-                session.only.stays(&text);
-                if said.contains(&(message.role.clone(), text)) {
-                    session.said_again.push(entry.clone());
-                }
+    fn begin(&self, dry_run: bool) -> ForgetReport {
+        let mut report = ForgetReport::new(dry_run, self.plan.warnings.clone());
+        let of_sessions = self.plan.sessions.iter().flat_map(|session| &session.messages);
+        report.messages = of_sessions.cloned().collect();
+        let mut archived: HashMap<SegmentId, ForgottenMessage> = HashMap::new();
+        let of_archives = self.memories.iter().flat_map(|memory| memory.messages(&self.plan));
+        for (segment, message) in of_archives {
+            // Two agents may have archived the same message.
+            if archived.insert(segment, message.clone()).is_none() {
+                report.messages.push(message);
             }
         }
-        for id in session.entries.iter().filter(|id| !opened.messages.contains_key(*id)) {
-            session.messages.push(ForgottenMessage {
-                entry: id.clone(),
-                path: Some(opened.path.clone()),
-                role: Role::Custom,
-                begins: None,
-            });
+        report.hint = self.hint(archived.len());
+        report.still_held.extend(self.memories.iter().flat_map(MemoryTargets::said_again).cloned());
+        let unread = self.memories.iter().flat_map(MemoryTargets::unread);
+        for held in self.plan.unread.iter().chain(unread) {
+            report.not_reached(held.clone());
         }
-        Ok(())
-    }
-}
-
-impl Session {
-    /// Whether no message of it goes.
-    pub(super) fn is_spared(&self) -> bool {
-        self.messages.is_empty()
+        report
     }
 
-    /// Whether a message of it goes that its files have.
-    pub(super) fn loses(&self, id: &EntryId) -> bool {
-        self.gone.contains_key(id)
+    /// Returns a hint about other places: it is not recorded which files were archived.
+    fn hint(&self, archived: usize) -> Option<String> {
+        const NAMED: &str = "transcripts outside of it, as those of other agents, are looked into where \
+                             they are named: `ctx memory forget FILE ...`";
+        match archived {
+            0 if self.what.files.is_empty()
+                && self.plan.sessions.iter().all(SessionTargets::is_spared) =>
+            {
+                Some(format!("no transcript in the home contains it; {NAMED}"))
+            }
+            0 => None,
+            1 => Some(format!("1 message is in no transcript of the home; {NAMED}")),
+            n => Some(format!("{n} messages are in no transcript of the home; {NAMED}")),
+        }
     }
 
-    /// The segments that were made of what goes, with secrets taken out and without. Where several
-    /// sessions have one name in memory, ids of entries do not tell which of them said a thing.
-    pub(super) fn segments(&self) -> Result<HashSet<SegmentId>> {
-        let segments = self.segments_of(self.gone.values())?;
-        Ok(segments.into_iter().map(|(segment, _)| segment).collect())
+    /// Erases from transcripts and from side files, with or without a transcript. A file that
+    /// cannot be reached is reported and does not stop the others.
+    fn transcripts(&self, now: Timestamp, report: &mut ForgetReport) {
+        for lost in &self.lost {
+            let done = lost.erase(&self.what, &self.plan, report.dry_run);
+            report.take(done, lost.path.clone());
+        }
+        for notes in self.memories.iter().map(MemoryTargets::notes) {
+            if let Err(error) = notes.forget(&self.what, &self.plan, report) {
+                report.warnings.push(format!("the notes were not searched: {error}"));
+            }
+        }
+        for session in &self.plan.sessions {
+            let done = self.in_session(session, now, report.dry_run);
+            report.take(done, session.path.clone());
+            if !session.is_ours && (session.holds || !session.entries.is_empty()) {
+                let (path, why) = (session.path.clone(), THEIRS.to_owned());
+                report.still_held.push(RemainingCopy { path, why });
+            }
+        }
     }
 
-    /// The segments that are of a message that stays as well, each with one such.
-    pub(super) fn said_again(&self) -> Result<HashMap<SegmentId, EntryId>> {
-        Ok(self.segments_of(&self.said_again)?.into_iter().collect())
+    fn check_found(&self, report: &ForgetReport) -> Result<()> {
+        let named = self.what.session.as_deref();
+        match named.filter(|_| !self.is_known && report.is_nothing()) {
+            Some(named) => Err(check::unknown_session(named)),
+            None => Ok(()),
+        }
     }
 
-    fn segments_of<'e>(
+    /// Erases from a transcript's side files and then from the transcript, as the transcript
+    /// identifies what to erase.
+    fn in_session(
         &self,
-        entries: impl IntoIterator<Item = &'e Arc<Entry>>,
-    ) -> Result<Vec<(SegmentId, EntryId)>> {
-        let maker = || SegmentMaker::new("", &*self.in_memory, Counter::default());
-        let makers = [true, false].map(|redacts| maker().with_redaction(redacts));
-        let mut segments = Vec::new();
-        for entry in entries {
-            for maker in &makers {
-                let made = maker.of_entry(entry, Timestamp(0))?;
-                segments.extend(made.map(|segment| (segment.id, entry.id().clone())));
-            }
+        session: &SessionTargets,
+        now: Timestamp,
+        dry_run: bool,
+    ) -> Result<Vec<Erased>> {
+        let needle = self.plan.needle.as_ref();
+        let holds = |text: &str| needle.is_some_and(|needle| needle.is_in(text));
+        let derived = |text: &str| session.only.are_in(text);
+        let SessionTargets { path, entries, all, .. } = session;
+        let erasing = EraseCriteria { entries, all: *all, derived: &derived, holds: &holds };
+        if !session.is_ours {
+            let erased = erase_in_overlay(&self.home, path, &erasing, now, dry_run)?;
+            return Ok(erased.into_iter().collect());
         }
-        Ok(segments)
+        let overlay = Overlay::of(&self.home, path)?;
+        let mut erased = Vec::new();
+        if overlay.path().exists() {
+            erased.extend(erase_orphaned_overlay(overlay.path(), &erasing, dry_run)?);
+        }
+        erased.extend(erase_in_session(path, &erasing, dry_run)?.unwrap_or_default());
+        Ok(erased)
+    }
+
+    /// Searches the home again for the text. Unreadable files are reported as possible matches.
+    fn look_again(&self, report: &mut ForgetReport) {
+        let needle = self.plan.needle.as_ref().filter(|_| self.what.session.is_none());
+        let Some(needle) = needle.filter(|_| self.home.root().is_dir()) else { return };
+        let SweepResult { holding, unread } = look(self.home.root(), needle);
+        for path in holding {
+            let why = match path.extension().and_then(|e| e.to_str()) {
+                Some("journal") => "a running process has it open",
+                _ => "not known to be derived from a message",
+            };
+            report.not_reached(RemainingCopy { path, why: why.to_owned() });
+        }
+        for path in unread {
+            let why = "it cannot be read, and may hold it".to_owned();
+            report.not_reached(RemainingCopy { path, why });
+        }
     }
 }
 
-/// How a message begins, on one line.
-pub(super) fn begins(text: &str) -> String {
-    head(text.trim(), BEGINS).replace(['\n', '\r'], " ")
+/// Whether a transcript or memory knows the named session, if one was named.
+fn is_known(what: &ForgetRequest, plan: &Targets, memories: &[MemoryTargets<'_>]) -> Result<bool> {
+    let Some(named) = what.session.as_deref() else { return Ok(true) };
+    if plan.is_found || plan.lost_overlays.iter().any(|lost| lost.is_named(what)) {
+        return Ok(true);
+    }
+    for memory in memories {
+        if memory.knows(named)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+impl ForgetReport {
+    /// Adds the result of one transcript.
+    fn take(&mut self, done: Result<Vec<Erased>>, path: PathBuf) {
+        match done {
+            Ok(erased) => self.files.extend(erased),
+            Err(error) => self.not_reached(RemainingCopy { path, why: error.to_string() }),
+        }
+    }
+
+    /// Records, once, what ctx should have erased and could not. Files of other programs are not
+    /// written by ctx, and are listed already.
+    pub(super) fn not_reached(&mut self, held: RemainingCopy) {
+        if self.still_held.iter().all(|known| known.path != held.path) {
+            self.complete = false;
+            self.still_held.push(held);
+        }
+    }
 }

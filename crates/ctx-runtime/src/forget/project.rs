@@ -1,4 +1,4 @@
-//! What was archived of the sessions of a project.
+//! Erases the archived sessions of a project.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -6,39 +6,39 @@ use std::time::Duration;
 
 use ctx_core::Result;
 use ctx_memory::archive::ArchivedSessions;
-use ctx_memory::facts::Erase;
+use ctx_memory::facts::FactSelector;
 use ctx_session::discover::AgentHomes;
 use serde::Serialize;
 
 use crate::lookup::Lookup;
-use crate::session::locked;
+use crate::sync::locked;
 
-/// How long is waited for whoever archives a session.
+/// How long to wait for another process that archives a session.
 const WAIT: Duration = Duration::from_secs(60);
 
-/// What is erased of a project.
+/// What was erased for a project.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ForgottenProject {
     /// The folder.
     pub project: PathBuf,
-    /// Its sessions, as they are called in memory.
+    /// Its sessions, by their names in memory.
     pub sessions: BTreeSet<String>,
-    /// Segments of the archive.
+    /// Number of segments of the archive.
     pub segments: usize,
-    /// Facts that were drawn from them.
+    /// Number of facts derived from them.
     pub facts: usize,
     /// Whether nothing was erased.
     pub dry_run: bool,
 }
 
 impl Lookup {
-    /// Erases what was archived of the sessions of other agents in a folder and below it, and keeps these
-    /// out from now on.
+    /// Erases the archived sessions of other agents in a folder and its subfolders, and excludes
+    /// these folders from now on.
     ///
     /// # Errors
     ///
-    /// Where the memory cannot be read or written, and if another process archives for too long.
+    /// If the memory cannot be read or written, or if another process archives for too long.
     pub fn forget_project(
         &self,
         homes: &AgentHomes,
@@ -46,7 +46,7 @@ impl Lookup {
         dry_run: bool,
     ) -> Result<ForgottenProject> {
         let project = std::path::absolute(project).unwrap_or_else(|_| project.to_owned());
-        // An agent may have been started by another name of the folder.
+        // An agent may have been started under another path of the folder.
         let folders = [project.canonicalize().unwrap_or_else(|_| project.clone()), project];
         let mut archived = ArchivedSessions::of(&self.folder);
         let lock = if dry_run { None } else { Some(archived.lock(WAIT)?) };
@@ -65,13 +65,14 @@ impl Lookup {
             gone.sessions.extend((!of_session.is_empty()).then_some(name));
         }
         gone.segments = segments.len();
-        let erases: Vec<_> = gone.sessions.iter().map(|session| Erase::Session(session)).collect();
+        let erases: Vec<_> =
+            gone.sessions.iter().map(|session| FactSelector::Session(session)).collect();
         let mut facts = self.facts.as_deref().map(locked);
         gone.facts = facts.as_ref().map_or(0, |facts| facts.would_forget(&erases).len());
         if let Some(lock) = lock {
             facts.as_mut().map_or(Ok(Vec::new()), |facts| facts.forget(&erases))?;
             self.memory.forget(&segments)?;
-            // Last: the names of its sessions say to the next run what this one had not erased.
+            // Last, as the session names tell the next run what a killed run did not erase.
             for folder in folders.iter().collect::<BTreeSet<_>>() {
                 archived.forget(&lock, folder)?;
             }

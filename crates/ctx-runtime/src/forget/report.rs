@@ -1,4 +1,4 @@
-//! What was forgotten, and where.
+//! The report of what was forgotten, and where.
 
 use std::path::PathBuf;
 
@@ -6,25 +6,25 @@ use ctx_core::{EntryId, Role};
 use ctx_session::erase::Erased;
 use serde::Serialize;
 
-/// What was forgotten; or, after a dry run, what would be.
+/// What was forgotten; after a dry run, what would be.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Forgotten {
+pub struct ForgetReport {
     /// Whether nothing was written.
     pub dry_run: bool,
-    /// Whether everything that ctx may write was reached. If not, the same call again ends it.
+    /// Whether everything that ctx may write was erased. If not, the same call completes it.
     pub complete: bool,
     /// The messages.
     pub messages: Vec<ForgottenMessage>,
-    /// What went from transcripts and from what stands beside them.
+    /// What was erased from transcripts and their side files.
     pub files: Vec<Erased>,
-    /// What went from the memory of each agent.
-    pub agents: Vec<InAgent>,
-    /// Who still holds it, and why that is so.
-    pub still_held: Vec<StillHeld>,
-    /// What did not work.
+    /// What was erased from the memory of each agent.
+    pub agents: Vec<ForgottenInAgent>,
+    /// Files that still hold it, and why.
+    pub still_held: Vec<RemainingCopy>,
+    /// Errors that did not stop the run.
     pub warnings: Vec<String>,
-    /// Where else it may be.
+    /// Other places that may hold it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -33,46 +33,46 @@ pub struct Forgotten {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ForgottenMessage {
-    /// Its entry; in the archive, the segment where that is of no entry.
+    /// Its entry; or its archive segment, if that belongs to no entry.
     pub entry: EntryId,
-    /// The transcript; absent where only the archive has it.
+    /// The transcript; absent if only the archive has the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// Who said it.
+    /// The role of its author.
     pub role: Role,
-    /// How it begins; absent once it is forgotten.
+    /// Its beginning; absent once it is forgotten.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub begins: Option<String>,
 }
 
-/// What went from the memory of an agent.
+/// What was erased from the memory of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct InAgent {
+pub struct ForgottenInAgent {
     /// The agent.
     pub agent: String,
-    /// Segments of the archive, and so of the index.
+    /// Number of segments of the archive and of the index.
     pub segments: usize,
-    /// Vectors.
+    /// Number of vectors.
     pub vectors: usize,
-    /// Facts.
+    /// Number of facts.
     pub facts: usize,
-    /// Files of tool results.
+    /// Number of tool result files.
     pub tool_results: usize,
-    /// Values that engines kept of the session.
+    /// Number of values that engines stored for the session.
     pub engine_values: usize,
 }
 
 /// A file that still holds it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct StillHeld {
+pub struct RemainingCopy {
     /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-impl Forgotten {
+impl ForgetReport {
     pub(super) fn new(dry_run: bool, warnings: Vec<String>) -> Self {
         Self {
             dry_run,
@@ -91,11 +91,11 @@ impl Forgotten {
     pub fn is_nothing(&self) -> bool {
         self.messages.is_empty()
             && self.files.iter().all(Erased::is_nothing)
-            && self.agents.iter().all(InAgent::is_nothing)
+            && self.agents.iter().all(ForgottenInAgent::is_nothing)
     }
 }
 
-impl InAgent {
+impl ForgottenInAgent {
     fn is_nothing(&self) -> bool {
         self.segments + self.facts + self.tool_results + self.engine_values == 0
     }

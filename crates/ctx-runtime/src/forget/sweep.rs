@@ -1,30 +1,30 @@
-//! A last look: whether anything in the home still holds what was to be forgotten.
+//! Final check whether anything in the home still holds the forgotten text.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::places::listed;
-use super::words::Needle;
+use super::search_text::SearchText;
+use crate::files::list_folder;
 
-/// So much of a file is read at once.
+/// Number of bytes read at once.
 const CHUNK: usize = 1 << 20;
 
-/// What a last look found.
+/// The result of the final check.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
-    /// Files that hold the text.
+pub(super) struct SweepResult {
+    /// Files that contain the text.
     pub(super) holding: Vec<PathBuf>,
     /// Files and folders that cannot be read.
     pub(super) unread: Vec<PathBuf>,
 }
 
-/// Looks through the files below a folder for a text, whatever the case of its letters, however it is
-/// broken into lines and whatever escapes of JSON it is written with. Links are not followed.
-pub(super) fn look(root: &Path, needle: &Needle) -> Seen {
-    let mut seen = Seen::default();
+/// Searches the files below a folder for a text, ignoring case, line breaks and JSON escapes. Links
+/// are not followed.
+pub(super) fn look(root: &Path, needle: &SearchText) -> SweepResult {
+    let mut seen = SweepResult::default();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
-        let Ok(paths) = listed(&folder) else {
+        let Ok(paths) = list_folder(&folder) else {
             seen.unread.push(folder);
             continue;
         };
@@ -48,7 +48,7 @@ pub(super) fn look(root: &Path, needle: &Needle) -> Seen {
     seen
 }
 
-fn holds(path: &Path, needle: &Needle) -> io::Result<bool> {
+fn holds(path: &Path, needle: &SearchText) -> io::Result<bool> {
     let longest = needle.longest();
     let mut file = ctx_disk::open(path)?;
     let mut buffer = Vec::with_capacity(CHUNK + longest);
@@ -59,7 +59,7 @@ fn holds(path: &Path, needle: &Needle) -> io::Result<bool> {
         if needle.is_in_file(&String::from_utf8_lossy(&buffer)) {
             return Ok(true);
         }
-        // What begins at the end of this part may go on in the next.
+        // A match may continue in the next chunk.
         let rest = buffer.len().saturating_sub(longest);
         buffer.drain(..rest);
     }
@@ -80,10 +80,10 @@ mod tests {
         std::fs::write(at("json"), r#"{"a":"a red \"heron\""}"#).unwrap();
         std::fs::write(at("other"), padded(10, "red herring")).unwrap();
         std::fs::write(at("empty"), "").unwrap();
-        let found = look(folder.path(), &Needle::new(" RED \"heron\" "));
+        let found = look(folder.path(), &SearchText::new(" RED \"heron\" "));
         assert_eq!(found.holding, [at("deep/across"), at("deep/broken"), at("json")]);
-        assert_eq!(look(folder.path(), &Needle::new(" ")), Seen::default());
+        assert_eq!(look(folder.path(), &SearchText::new(" ")), SweepResult::default());
         std::fs::write(at("umlaut"), r"DER GR\u00dcNE Reiher").unwrap();
-        assert_eq!(look(folder.path(), &Needle::new("der grüne")).holding, [at("umlaut")]);
+        assert_eq!(look(folder.path(), &SearchText::new("der grüne")).holding, [at("umlaut")]);
     }
 }

@@ -1,4 +1,4 @@
-//! What engines keep of sessions: it is made of messages, and nobody but the engine can read it.
+//! Values that engines store for sessions: derived from messages, and readable only by the engine.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use ctx_core::Result;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
-use super::places::listed;
-use super::plan::Plan;
-use super::words::unescaped;
-use super::{Forget, StillHeld};
+use super::search_text::unescaped;
+use super::targets::Targets;
+use super::{ForgetRequest, RemainingCopy};
+use crate::files::list_folder;
 
-/// A value in a file: a line with its key, and the rest.
+/// A value in a file: a line with its key, then the content.
 struct Value {
     path: PathBuf,
     folder: PathBuf,
@@ -20,17 +20,17 @@ struct Value {
     text: String,
 }
 
-/// The files that go. Where an engine keeps anything of a session that was drawn from what is to be
-/// forgotten, all that it keeps of that session goes: it begins anew, as with a session that it does
-/// not know, where a part of it would be damage. So it is with sessions of which messages go that no
-/// transcript has: what was drawn from those alone nobody can tell. Beside them stand those that cannot be read.
+/// Returns the files to erase, and the unreadable ones. If an engine stored anything derived from
+/// erased messages, all its values of that session are erased: the engine then starts as with a new
+/// session, while removing a part would corrupt its state. The same holds for sessions that lose
+/// messages found only in the archive, as their derived values cannot be told apart.
 pub(super) fn to_go(
     home: &Home,
-    what: &Forget,
+    what: &ForgetRequest,
     agent: &FileId,
-    plan: &Plan,
+    plan: &Targets,
     without_transcript: &BTreeSet<&str>,
-) -> Result<(Vec<PathBuf>, Vec<StillHeld>)> {
+) -> Result<(Vec<PathBuf>, Vec<RemainingCopy>)> {
     let (values, unread) = values_in(&home.store_dir(agent))?;
     let holds = |value: &Value| plan.needle.as_ref().is_some_and(|n| n.is_in_file(&value.text));
     let mut gone: BTreeSet<PathBuf> = BTreeSet::new();
@@ -47,17 +47,17 @@ pub(super) fn to_go(
     }
     let has_none = |value: &&Value| without_transcript.iter().any(|name| is_of(&value.key, name));
     gone.extend(values.iter().filter(has_none).map(|value| value.path.clone()));
-    // A session that is named bounds what a text is looked for in.
+    // A named session limits the search for a text.
     if what.session.is_none() {
         gone.extend(values.iter().filter(|value| holds(value)).map(|value| value.path.clone()));
     }
     Ok((gone.into_iter().collect(), unread))
 }
 
-/// Whether a name stands in a key as a whole, between slashes: `node/NAME/3`. A name may have slashes
-/// of its own, as paths do.
+/// Whether a key contains a name as a whole, between slashes: `node/NAME/3`. A name may contain
+/// slashes, as paths do.
 fn is_of(key: &str, name: &str) -> bool {
-    // What stands first is the engine.
+    // The first part is the engine.
     let key = key.splitn(3, '/').nth(2).unwrap_or(key);
     !name.is_empty()
         && key.match_indices(name).any(|(at, _)| {
@@ -67,27 +67,27 @@ fn is_of(key: &str, name: &str) -> bool {
         })
 }
 
-/// Removes them.
+/// Removes the files.
 pub(super) fn remove(paths: &[PathBuf]) -> Result<usize> {
     let mut gone = 0;
     for path in paths {
-        gone += usize::from(ctx_disk::remove(path, "what an engine keeps cannot be removed")?);
+        gone += usize::from(ctx_disk::remove(path, "cannot remove the values of an engine")?);
     }
     Ok(gone)
 }
 
-fn values_in(root: &Path) -> Result<(Vec<Value>, Vec<StillHeld>)> {
+fn values_in(root: &Path) -> Result<(Vec<Value>, Vec<RemainingCopy>)> {
     let (mut values, mut unread) = (Vec::new(), Vec::new());
     for kind in folders_in(root)? {
         for folder in folders_in(&kind)? {
-            for path in listed(&folder)? {
-                // Half-written ones hold as much.
+            for path in list_folder(&folder)? {
+                // Partly written files hold the same data.
                 let bytes = match ctx_disk::read(&path) {
                     Ok(bytes) => bytes,
                     Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
                     Err(e) => {
-                        let why = format!("what an engine keeps there cannot be read: {e}");
-                        unread.push(StillHeld { path, why });
+                        let why = format!("cannot read the values of an engine: {e}");
+                        unread.push(RemainingCopy { path, why });
                         continue;
                     }
                 };
@@ -102,7 +102,7 @@ fn values_in(root: &Path) -> Result<(Vec<Value>, Vec<StillHeld>)> {
 }
 
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
-    Ok(listed(folder)?.into_iter().filter(|path| path.is_dir()).collect())
+    Ok(list_folder(folder)?.into_iter().filter(|path| path.is_dir()).collect())
 }
 
 #[cfg(test)]

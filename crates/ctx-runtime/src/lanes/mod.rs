@@ -1,79 +1,79 @@
-//! Lanes: one thing at a time in a session, and so many at a time in all.
+//! Lanes: one task at a time in each session, and a limit on all sessions together.
 //!
-//! Whoever works on a session is in its lane. A turn that starts another (a tool that runs a
-//! subagent, or asks for a compaction) waits inside its own lane for somebody else's, and two ways
-//! to wait for ever come with that. Both are closed here:
+//! All work on a session runs in its lane. A turn that starts another turn (a tool that runs a
+//! subagent, or requests a compaction) waits inside its own lane for another lane. This can cause
+//! two kinds of deadlock, and both are prevented here:
 //!
-//! - *The global limit.* Who waits for a session holds no place of the global limit: a turn that
-//!   waits for another gives its place back until it goes on. So places are held by those who work,
-//!   and they come free.
-//! - *Sessions in a ring.* Who waits for a session, and in which sessions he is himself, is known.
-//!   An entry that would close a ring is refused at once, with the ring; the plainest one is a
-//!   session that waits for itself.
+//! - *The global limit.* A turn that waits for another session gives its place of the global limit
+//!   back until it resumes. So only running work holds places, and places become free.
+//! - *Cycles of sessions.* The lanes know which session each visit waits for and which lanes it is
+//!   in. An entry that would close a cycle fails at once, and the error lists the cycle. The
+//!   simplest cycle is a session that waits for itself.
 //!
-//! What a turn started is known by the task it runs in. A tool that hands work to a task of its own
-//! wraps it in [`Lanes::carry`].
+//! A visit is identified by the task it runs in. A tool that spawns its own task wraps the work in
+//! [`Lanes::carry`].
 
 mod waits;
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_session::key::SessionKey;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::sync::locked;
 use waits::{Visit, Waits};
 
-/// How many turns run at once unless told otherwise.
-pub const GLOBAL_LIMIT: usize = 64;
+/// Default maximum number of turns that run at once.
+pub(crate) const GLOBAL_LIMIT: usize = 64;
 
 /// Why waiting for a semaphore cannot fail.
 const NEVER_CLOSED: &str = "nobody closes the semaphores of lanes";
 
-/// The lanes of a runtime. Clones are the same lanes.
+/// The lanes of a runtime. Clones share the same lanes.
 #[derive(Clone, Debug)]
 pub struct Lanes {
     global: Arc<Semaphore>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<LaneTable>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    sessions: HashMap<SessionKey, Slot>,
+struct LaneTable {
+    sessions: HashMap<SessionKey, Lane>,
     waits: Waits,
 }
 
-/// One session's lane, for as long as somebody is in it or waits for it.
+/// The lane of one session. It exists while it is used or waited for.
 #[derive(Debug)]
-struct Slot {
+struct Lane {
     lane: Arc<Semaphore>,
     users: usize,
 }
 
-/// The visit that the current task is part of.
+/// The visit that the current task belongs to.
 #[derive(Clone)]
-struct Inside {
+struct CurrentVisit {
     visit: Visit,
-    place: Arc<Place>,
+    place: Arc<GlobalSlot>,
 }
 
-/// A place of the global limit, which is given back while its holder waits for another session.
-struct Place {
+/// A place of the global limit, given back while its holder waits for another session.
+struct GlobalSlot {
     global: Arc<Semaphore>,
-    held: Mutex<Held>,
+    held: Mutex<SlotState>,
 }
 
 #[derive(Default)]
-struct Held {
+struct SlotState {
     permit: Option<OwnedSemaphorePermit>,
-    /// How many visits this one waits for, or has under way.
+    /// Number of visits that this one waits for or runs.
     away: usize,
 }
 
 tokio::task_local! {
-    static INSIDE: Inside;
+    static CURRENT: CurrentVisit;
 }
 
 impl Default for Lanes {
@@ -83,81 +83,81 @@ impl Default for Lanes {
 }
 
 impl Lanes {
-    /// Lanes of which `limit` are worked in at once, at least one.
+    /// Creates lanes of which at most `limit` (at least one) are active at once.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         let global = Arc::new(Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS)));
         Self { global, state: Arc::default() }
     }
 
-    /// Does `work` in the lane of a session, after everything that came before it.
+    /// Runs `work` in the lane of a session, after all earlier work.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] if the session's lane waits for the caller, however many sessions are
-    /// between; else those of `work`.
+    /// [`ErrorKind::Conflict`] if the session's lane waits for the caller, directly or through
+    /// other sessions; else those of `work`.
     pub async fn run<T>(
         &self,
         key: SessionKey,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let outer = INSIDE.try_with(Inside::clone).ok();
-        let entry = self.announce(key, outer.as_ref())?;
-        let away = outer.as_ref().map(|outer| outer.place.leave());
+        let outer = CURRENT.try_with(CurrentVisit::clone).ok();
+        let entry = self.enter(key, outer.as_ref())?;
+        let away = outer.as_ref().map(|outer| outer.place.release());
         let done = entry.work(&self.global, work).await;
-        // Who waits for a place again holds nobody up in the lane that he has left.
+        // A visit that waits for its place again must not block the lane that it left.
         drop(entry);
         if let Some(away) = away {
-            away.come_back().await;
+            away.reacquire().await;
         }
         done
     }
 
-    /// Takes the caller's lanes along into a task of its own: `tokio::spawn(Lanes::carry(work))`.
+    /// Gives a spawned task the lanes of the caller: `tokio::spawn(Lanes::carry(work))`.
     pub fn carry<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
-        let inside = INSIDE.try_with(Inside::clone).ok();
+        let inside = CURRENT.try_with(CurrentVisit::clone).ok();
         async move {
             match inside {
-                Some(inside) => INSIDE.scope(inside, work).await,
+                Some(inside) => CURRENT.scope(inside, work).await,
                 None => work.await,
             }
         }
     }
 
-    /// The sessions that are being worked in or waited for.
+    /// Returns the sessions with running or waiting work.
     #[must_use]
     pub fn busy(&self) -> Vec<SessionKey> {
         locked(&self.state).sessions.keys().cloned().collect()
     }
 
-    fn announce(&self, key: SessionKey, outer: Option<&Inside>) -> Result<Entry> {
+    fn enter(&self, key: SessionKey, outer: Option<&CurrentVisit>) -> Result<LaneEntry> {
         let mut state = locked(&self.state);
         let visit = state.waits.wait(&key, outer.map(|outer| outer.visit)).map_err(|ring| {
             let ring: Vec<_> = ring.iter().map(ToString::to_string).collect();
-            Error::new(ErrorKind::Conflict, "the session waits for this very call")
+            Error::new(ErrorKind::Conflict, "deadlock: the session waits for this call")
                 .with("session", &key)
-                .with("who waits for whom", ring.join(" -> "))
-                .hint("let the call end first, or work in another session")
+                .with("cycle", ring.join(" -> "))
+                .hint("let the call end first, or use another session")
         })?;
-        let slot = state
+        let of_key = state
             .sessions
             .entry(key.clone())
-            .or_insert_with(|| Slot { lane: Arc::new(Semaphore::new(1)), users: 0 });
-        slot.users += 1;
-        let lane = slot.lane.clone();
-        Ok(Entry { key, visit, lane, state: self.state.clone() })
+            .or_insert_with(|| Lane { lane: Arc::new(Semaphore::new(1)), users: 0 });
+        of_key.users += 1;
+        let lane = of_key.lane.clone();
+        Ok(LaneEntry { key, visit, lane, state: self.state.clone() })
     }
 }
 
-/// Somebody who waits for a lane, and then is in it.
-struct Entry {
+/// A visit that waits for a lane, then is in it.
+struct LaneEntry {
     key: SessionKey,
     visit: Visit,
     lane: Arc<Semaphore>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<LaneTable>>,
 }
 
-impl Entry {
+impl LaneEntry {
     async fn work<T>(
         &self,
         global: &Arc<Semaphore>,
@@ -166,46 +166,46 @@ impl Entry {
         let _lane = self.lane.acquire().await.expect(NEVER_CLOSED);
         locked(&self.state).waits.entered(self.visit);
         let permit = global.clone().acquire_owned().await.expect(NEVER_CLOSED);
-        let held = Held { permit: Some(permit), away: 0 };
-        let place = Arc::new(Place { global: global.clone(), held: held.into() });
-        INSIDE.scope(Inside { visit: self.visit, place }, work).await
+        let held = SlotState { permit: Some(permit), away: 0 };
+        let place = Arc::new(GlobalSlot { global: global.clone(), held: held.into() });
+        CURRENT.scope(CurrentVisit { visit: self.visit, place }, work).await
     }
 }
 
-impl Drop for Entry {
+impl Drop for LaneEntry {
     fn drop(&mut self) {
         let mut state = locked(&self.state);
         state.waits.left(self.visit);
-        if let Some(slot) = state.sessions.get_mut(&self.key) {
-            slot.users -= 1;
-            if slot.users == 0 {
+        if let Some(of_key) = state.sessions.get_mut(&self.key) {
+            of_key.users -= 1;
+            if of_key.users == 0 {
                 state.sessions.remove(&self.key);
             }
         }
     }
 }
 
-impl Place {
-    /// Gives the place back, once for all visits that start from it at the same time.
-    fn leave(self: &Arc<Self>) -> Away {
+impl GlobalSlot {
+    /// Gives the place back, once for all concurrent visits started from it.
+    fn release(self: &Arc<Self>) -> ReleasedSlot {
         let mut held = locked(&self.held);
         held.away += 1;
         held.permit = None;
-        Away { place: self.clone() }
+        ReleasedSlot { place: self.clone() }
     }
 }
 
 /// A place that was given back.
-struct Away {
-    place: Arc<Place>,
+struct ReleasedSlot {
+    place: Arc<GlobalSlot>,
 }
 
-impl Away {
-    /// Waits for a place again, which the last of several visits does.
-    async fn come_back(self) {
+impl ReleasedSlot {
+    /// Waits for a place again. Only the last of several visits does so.
+    async fn reacquire(self) {
         let place = self.place.clone();
         drop(self);
-        let is_missing = |held: &Held| held.away == 0 && held.permit.is_none();
+        let is_missing = |held: &SlotState| held.away == 0 && held.permit.is_none();
         if !is_missing(&locked(&place.held)) {
             return;
         }
@@ -217,14 +217,10 @@ impl Away {
     }
 }
 
-impl Drop for Away {
+impl Drop for ReleasedSlot {
     fn drop(&mut self) {
         locked(&self.place.held).away -= 1;
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ fn key(name: &str) -> SessionKey {
     format!("agent:{name}:main").parse().unwrap()
 }
 
-/// Long enough for any machine; a dead-lock is what it is for.
+/// Fails if `work` deadlocks; the timeout is long enough for any machine.
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), work).await.expect("nobody waits for ever")
 }
@@ -91,7 +91,7 @@ async fn a_turn_waits_for_a_session_whose_own_turn_waits_for_a_place() {
             let (inner, began) = (lanes.clone(), began.clone());
             let work = async move {
                 began.notify_one();
-                // Until the other one is in its lane, and has no place.
+                // Wait until the other one is in its lane without a place.
                 while inner.busy().len() < 2 {
                     tokio::task::yield_now().await;
                 }
@@ -159,7 +159,7 @@ async fn who_waits_for_his_place_again_is_in_no_lane_that_he_has_left() {
     let lanes = Lanes::new(1);
     let outer = lanes.run(key("a"), async {
         let inner = async {
-            // Until the third one waits for the place.
+            // Wait until the third one waits for the place.
             for _ in 0..8 {
                 tokio::task::yield_now().await;
             }

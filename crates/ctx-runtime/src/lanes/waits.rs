@@ -1,4 +1,4 @@
-//! Who waits for whom.
+//! The wait-for graph of the lanes.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,15 @@ use ctx_session::key::SessionKey;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Visit(u64);
 
-/// The visits there are. A visit may have been started by another one, and then that one waits for
-/// it.
+/// All current visits. A visit that started another one waits for it.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     next: u64,
-    visits: HashMap<Visit, Known>,
+    visits: HashMap<Visit, VisitState>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct VisitState {
     key: SessionKey,
     by: Option<Visit>,
     /// Whether it is in the lane, or still waits for it.
@@ -25,11 +24,11 @@ struct Known {
 }
 
 impl Waits {
-    /// Notes that somebody waits for the lane of `key`, from inside the visit `by`.
+    /// Records that a visit waits for the lane of `key`, started from the visit `by`.
     ///
     /// # Errors
     ///
-    /// The sessions of the ring that this would close, the caller's first.
+    /// The sessions of the cycle that this would close, the caller's first.
     pub(super) fn wait(
         &mut self,
         key: &SessionKey,
@@ -42,27 +41,27 @@ impl Waits {
         }
         let visit = Visit(self.next);
         self.next += 1;
-        self.visits.insert(visit, Known { key: key.clone(), by, inside: false });
+        self.visits.insert(visit, VisitState { key: key.clone(), by, inside: false });
         Ok(visit)
     }
 
-    /// It is in the lane now.
+    /// Records that the visit is in the lane.
     pub(super) fn entered(&mut self, visit: Visit) {
         if let Some(known) = self.visits.get_mut(&visit) {
             known.inside = true;
         }
     }
 
-    /// It is over, or was given up.
+    /// Removes a visit that ended or was cancelled.
     pub(super) fn left(&mut self, visit: Visit) {
         self.visits.remove(&visit);
     }
 
-    /// Follows from `key` on who is in the lane, and which lanes are waited for from there. A ring is
-    /// closed by a lane that `by` is in, or one of those who wait for `by`.
+    /// Follows the visits from `key` to the lanes they wait for. A cycle is closed by a lane that
+    /// holds `by` or a visit that waits for `by`.
     fn ring(&self, key: &SessionKey, by: Visit) -> Option<Vec<SessionKey>> {
         let mine: Vec<&SessionKey> = self.chain(by).map(|known| &known.key).collect();
-        // Each lane reached, and the one before it.
+        // Each lane reached, and the index of its predecessor.
         let mut reached: Vec<(&SessionKey, usize)> = vec![(key, 0)];
         let mut next = 0;
         while let Some(&(at, _)) = reached.get(next) {
@@ -79,11 +78,11 @@ impl Waits {
         None
     }
 
-    /// The lanes that whoever is in this one waits for, himself or through those he started.
+    /// Returns the lanes that visits in this lane wait for, directly or through visits they started.
     fn waited_for_in<'a>(&'a self, key: &SessionKey) -> impl Iterator<Item = &'a SessionKey> {
         let holder = self.visits.iter().find(|(_, known)| known.inside && known.key == *key);
         let holder = holder.map(|(visit, _)| *visit);
-        let below = move |known: &&Known| {
+        let below = move |known: &&VisitState| {
             holder.zip(known.by).is_some_and(|(holder, by)| self.is_below(by, holder))
         };
         self.visits.values().filter(|known| !known.inside).filter(below).map(|known| &known.key)
@@ -100,14 +99,14 @@ impl Waits {
         false
     }
 
-    /// A visit, the one that started it, and so on.
-    fn chain(&self, visit: Visit) -> impl Iterator<Item = &Known> {
+    /// Returns a visit, the one that started it, and so on.
+    fn chain(&self, visit: Visit) -> impl Iterator<Item = &VisitState> {
         let first = self.visits.get(&visit);
         std::iter::successors(first, |known| self.visits.get(&known.by?))
     }
 }
 
-/// The way from the caller's lane to the lane that was reached last.
+/// Returns the path from the caller's lane to the lane reached last.
 fn path(reached: &[(&SessionKey, usize)], last: usize, first: &SessionKey) -> Vec<SessionKey> {
     let mut back = vec![last];
     let mut at = last;

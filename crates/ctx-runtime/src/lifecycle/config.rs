@@ -1,24 +1,24 @@
-//! `session`: when a session begins anew, and how long one is kept.
+//! `session`: when a session is reset, and how long it is kept.
 
-use ctx_core::{Profile, Result};
-use ctx_engine_registry::{ConfigSection, Section, wrong_value};
+use ctx_config::{ConfigSection, Section, invalid_value};
+use ctx_core::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Age, Bytes};
 
-/// When a session begins anew by itself, and how long sessions are kept.
+/// When a session is reset automatically, and how long sessions are kept.
 ///
 /// # Notes
 ///
-/// Names and numbers are those of OpenClaw 2026.4. `/new` and `/reset` begin a session anew whatever
-/// stands here.
+/// Names and numbers are those of OpenClaw 2026.4. `/new` and `/reset` start a new session
+/// regardless of these settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SessionConfig {
-    /// When a session begins anew.
+    /// When a session is reset.
     pub reset: Reset,
-    /// The older name of `reset.idleMinutes`; that one counts where both are there. Default: none.
+    /// The older name of `reset.idleMinutes`, which takes precedence. Default: none.
     #[schemars(range(min = 1))]
     pub idle_minutes: Option<u32>,
     /// How long sessions are kept.
@@ -34,68 +34,68 @@ impl Default for SessionConfig {
     }
 }
 
-/// When a session begins anew: with the first message after the hour of the day, or after so long a
-/// silence. Where both are set, whichever comes first. The transcript of the session before stays on
-/// disk, and settings go over.
+/// When a session is reset: with the first message after an hour of the day, or after an idle time.
+/// If both are set, whichever comes first. The transcript of the old session stays on disk;
+/// settings are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Reset {
-    /// What begins it anew. Default: `daily`; `none` under profile `pi`.
+    /// What resets the session. Default: `daily`; `none` under profile `pi`.
     pub mode: ResetMode,
     /// For `daily`: the hour, in local time. Default: 4.
     #[schemars(range(min = 0, max = 23))]
     pub at_hour: u8,
-    /// After how many minutes of silence. Default: none; 60 for `idle`.
+    /// Idle time in minutes. Default: none; 60 for `idle`.
     #[schemars(range(min = 1))]
     pub idle_minutes: Option<u32>,
 }
 
-/// What begins a session anew by itself.
+/// What resets a session automatically.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResetMode {
-    /// The hour of the day, and silence where `idleMinutes` is set.
+    /// The hour of the day, and the idle time if `idleMinutes` is set.
     #[default]
     Daily,
-    /// Silence.
+    /// The idle time.
     Idle,
     /// Nothing.
     None,
 }
 
-/// How long silence lasts for `idle` when nothing is said of it. (OpenClaw.)
+/// Default idle time of `idle`. (OpenClaw.)
 const IDLE_MINUTES: u32 = 60;
 
-/// How long sessions are kept. What goes is archived first: in memory, where that is switched on, and
-/// its transcript as `<file>.deleted.<time>` beside it. Sessions that are open never go.
+/// How long sessions are kept. A removed session is archived first: in memory, if that is enabled,
+/// and its transcript as `<file>.deleted.<time>` beside it. Open sessions are never removed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Maintenance {
-    /// Whether this is done after a turn, at most once an hour, or only told of. Default: `enforce`.
+    /// Whether maintenance runs after a turn, at most once an hour, or is only logged. Default: `enforce`.
     pub mode: MaintenanceMode,
-    /// Sessions in which nothing happened for longer go. `30d`, `12h`; a bare number is days.
-    /// Default: 30d.
+    /// Sessions that are idle for longer are removed. `30d`, `12h`; a bare number is days. Default:
+    /// 30d.
     pub prune_after: Age,
-    /// The most sessions of an agent; the oldest beyond that go. Default: 500.
+    /// Maximum number of sessions of an agent; the oldest beyond that are removed. Default: 500.
     #[schemars(range(min = 1))]
     pub max_entries: usize,
-    /// How much disk an agent's sessions may take. `500mb`, `2gb`; a bare number is bytes. What was
-    /// archived goes first, oldest first, then sessions. Default: none, which is no limit.
+    /// Maximum disk space of an agent's sessions. `500mb`, `2gb`; a bare number is bytes. Archived
+    /// transcripts are removed first, oldest first, then sessions. Default: none (unlimited).
     pub max_disk_bytes: Option<Bytes>,
-    /// How much is left once `maxDiskBytes` is exceeded. Default: 80 % of that.
+    /// The disk space to reach once `maxDiskBytes` is exceeded. Default: 80 % of that.
     pub high_water_bytes: Option<Bytes>,
     /// How long archived transcripts are kept; `false` is for ever. Default: false.
     pub reset_archive_retention: Retention,
 }
 
-/// Whether sessions are maintained, or only what would be done is told.
+/// Whether sessions are maintained, or planned changes are only logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MaintenanceMode {
-    /// It is done.
+    /// Maintenance is done.
     #[default]
     Enforce,
-    /// What would be done goes to the log.
+    /// Planned changes are logged.
     Warn,
 }
 
@@ -103,9 +103,9 @@ pub enum MaintenanceMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Retention {
-    /// For so long.
+    /// For this age.
     For(Age),
-    /// For ever, as `false`. (`true` means nothing and is refused.)
+    /// For ever, as `false`. (`true` is invalid.)
     Forever(bool),
 }
 
@@ -129,7 +129,7 @@ impl Default for Maintenance {
 }
 
 impl SessionConfig {
-    /// After how many minutes of silence a session is over, if it ever is for that reason.
+    /// Returns the idle time in minutes after which a session is over, if any.
     #[must_use]
     pub fn idle_minutes(&self) -> Option<u32> {
         let given = self.reset.idle_minutes.or(self.idle_minutes);
@@ -140,7 +140,7 @@ impl SessionConfig {
         }
     }
 
-    /// The hour of the day at which a session is over, if it ever is for that reason.
+    /// Returns the hour of the day at which a session is over, if any.
     #[must_use]
     pub fn at_hour(&self) -> Option<u8> {
         (self.reset.mode == ResetMode::Daily).then_some(self.reset.at_hour)
@@ -148,7 +148,7 @@ impl SessionConfig {
 }
 
 impl Maintenance {
-    /// How much disk sessions may take, and how much is left of it once that is exceeded.
+    /// Returns the maximum disk space of sessions, and the size to reach once it is exceeded.
     #[must_use]
     pub fn disk(&self) -> Option<(u64, u64)> {
         let most = self.max_disk_bytes?.0;
@@ -160,47 +160,39 @@ impl Maintenance {
 impl Section for SessionConfig {
     const PATH: &'static str = "session";
 
-    fn for_profile(profile: Profile) -> Self {
-        let mut section = Self::default();
-        if profile == Profile::Pi {
-            section.reset.mode = ResetMode::None;
-        }
-        section
-    }
-
     fn check(&self) -> Result<()> {
         let maintenance = &self.maintenance;
         if maintenance.prune_after.millis() == 0 {
-            let expected = "an age of more than nothing";
-            return Err(wrong_value::<Self>("maintenance.pruneAfter", "0", expected));
+            let expected = "an age greater than 0";
+            return Err(invalid_value::<Self>("maintenance.pruneAfter", "0", expected));
         }
         if maintenance.reset_archive_retention == Retention::Forever(true) {
             let key = "maintenance.resetArchiveRetention";
-            return Err(wrong_value::<Self>(
+            return Err(invalid_value::<Self>(
                 key,
                 true,
                 "an age, or false to keep what is archived",
             ));
         }
         if maintenance.max_disk_bytes == Some(Bytes(0)) {
-            let expected = "a size of more than nothing";
-            return Err(wrong_value::<Self>("maintenance.maxDiskBytes", "0", expected));
+            let expected = "a size greater than 0";
+            return Err(invalid_value::<Self>("maintenance.maxDiskBytes", "0", expected));
         }
         if let (Some(most), Some(left)) = (maintenance.max_disk_bytes, maintenance.high_water_bytes)
             && left > most
         {
             let expected = format!("no more than maxDiskBytes, which is {most}");
-            return Err(wrong_value::<Self>("maintenance.highWaterBytes", left, &expected));
+            return Err(invalid_value::<Self>("maintenance.highWaterBytes", left, &expected));
         }
         Ok(())
     }
 }
 
-ctx_engine_registry::inventory::submit! { ConfigSection::of::<SessionConfig>(env!("CARGO_PKG_NAME")) }
+ctx_config::inventory::submit! { ConfigSection::of::<SessionConfig>(env!("CARGO_PKG_NAME")) }
 
 #[cfg(test)]
 mod tests {
-    use ctx_engine_registry::Config;
+    use ctx_config::Config;
 
     use super::*;
 
@@ -218,7 +210,8 @@ mod tests {
             "highWaterBytes": null, "resetArchiveRetention": false,
         });
         assert_eq!(maintenance, expected);
-        assert_eq!(SessionConfig::for_profile(Profile::Pi).at_hour(), None);
+        let pi = Config::parse("{ profile: 'pi' }").unwrap();
+        assert_eq!(pi.section::<SessionConfig>().unwrap().at_hour(), None);
     }
 
     #[test]

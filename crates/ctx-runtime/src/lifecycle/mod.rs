@@ -1,17 +1,16 @@
-//! The life of a session: when it begins anew, how long it is kept, and what becomes of it then.
+//! The lifecycle of a session: when it is reset, and how long it is kept.
 
 mod amount;
 mod config;
-mod maintenance;
+mod policy;
 mod resets;
+mod subagents;
 #[cfg(test)]
 mod tests;
-mod upkeep;
 
 pub use amount::{Age, Bytes};
 pub use config::{Maintenance, MaintenanceMode, Reset, ResetMode, Retention, SessionConfig};
-pub use maintenance::{Act, Kept, Maintained, MaintenanceReport, Why, maintain};
+pub use policy::{Lifecycle, NeverReset, SessionTimes};
 pub use resets::Resets;
 
-pub(crate) use maintenance::Run;
-pub(crate) use upkeep::{Due, Job, Upkeep};
+pub(crate) use subagents::SubagentConfig;

@@ -1,23 +1,22 @@
-//! When a session begins anew by itself.
+//! Automatic resets of sessions.
 
+use ctx_config::Config;
 use ctx_core::{Result, Timestamp};
-use ctx_engine_registry::Config;
 use ctx_session::key::{AgentScope, SessionKey};
 use jiff::ToSpan;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-use super::SessionConfig;
-use crate::runtime::{Lifecycle, Lived};
+use super::{Lifecycle, SessionConfig, SessionTimes};
 
 const MILLIS_PER_MINUTE: i64 = 60_000;
 
-/// A whole day may be missing where a zone moved across the date line, so the last boundary is looked
-/// for further back than yesterday.
+/// Number of days to search back for the last boundary: a day may be missing where a zone moved
+/// across the date line.
 const DAYS_BACK: i64 = 3;
 
-/// Begins sessions anew at an hour of the day, and after silence, as `session.reset` says. Settings
-/// stay.
+/// Resets sessions at an hour of the day and after an idle time, as `session.reset` says. Settings
+/// are kept.
 #[derive(Clone, Debug)]
 pub struct Resets {
     at_hour: Option<u8>,
@@ -26,7 +25,7 @@ pub struct Resets {
 }
 
 impl Resets {
-    /// As the configuration says, by the clock on the wall here.
+    /// Creates it from the configuration, in the system's time zone.
     ///
     /// # Errors
     ///
@@ -40,21 +39,20 @@ impl Resets {
         })
     }
 
-    /// The same by the clock on the wall elsewhere.
+    /// Uses another time zone.
     #[must_use]
     pub fn in_zone(self, zone: TimeZone) -> Self {
         Self { zone: Some(zone), ..self }
     }
 
-    /// When the day that `now` is in began, for sessions. It never lies after `now`.
+    /// Returns the start of the session day that contains `now`. It is never after `now`.
     fn boundary(&self, hour: u8, now: Timestamp) -> Option<Timestamp> {
-        // Asked for each time: the machine may have travelled.
+        // Looked up each time: the machine may have changed its time zone.
         let zone = self.zone.clone().unwrap_or_else(TimeZone::system);
         let at = jiff::Timestamp::from_millisecond(now.0).ok()?;
         let today = zone.to_datetime(at).date();
-        // An hour that is skipped is the one after it, and of one that is there twice the first
-        // counts. So each day has one boundary, and a clock that is set back for winter brings none
-        // again.
+        // A skipped hour becomes the hour after it, and of a repeated hour the first counts. So
+        // each day has exactly one boundary, also when the clock is set back in autumn.
         let of = |date: Date| {
             let hour = date.at(i8::try_from(hour).ok()?, 0, 0, 0);
             let at = zone.to_ambiguous_timestamp(hour).compatible().ok()?;
@@ -66,16 +64,16 @@ impl Resets {
 }
 
 impl Lifecycle for Resets {
-    fn is_over(&self, key: &SessionKey, lived: Lived, now: Timestamp) -> bool {
-        // A subagent's session is as long as its task.
+    fn is_over(&self, key: &SessionKey, times: SessionTimes, now: Timestamp) -> bool {
+        // A subagent's session lives as long as its task.
         if let SessionKey::Agent { scope: AgentScope::Subagent(_), .. } = key {
             return false;
         }
-        // A clock that was set back makes nobody silent, and brings no day to its end.
-        let silent = now.0.saturating_sub(lived.last.0);
+        // A clock that was set back makes no session idle and ends no day.
+        let silent = now.0.saturating_sub(times.last.0);
         let is_idle = self.idle.is_some_and(|idle| silent > idle);
         let boundary = self.at_hour.and_then(|hour| self.boundary(hour, now));
-        is_idle || boundary.is_some_and(|boundary| lived.began < boundary)
+        is_idle || boundary.is_some_and(|boundary| times.began < boundary)
     }
 }
 
@@ -99,7 +97,7 @@ mod tests {
     }
 
     fn is_over(resets: &Resets, began: &str, last: &str, now: &str) -> bool {
-        resets.is_over(&main(), Lived { began: at(began), last: at(last) }, at(now))
+        resets.is_over(&main(), SessionTimes { began: at(began), last: at(last) }, at(now))
     }
 
     #[test]
@@ -131,13 +129,13 @@ mod tests {
         ));
     }
 
-    /// Begins a session anew whenever it is over, and looks every minute. When that was.
+    /// Checks every minute whether the session is over, and resets it then. Returns the times of resets.
     fn begun(resets: &Resets, from: &str, to: &str) -> Vec<String> {
         let (mut now, to) = (at(from), at(to));
         let mut began = now;
         let mut begun = Vec::new();
         while now < to {
-            if resets.is_over(&main(), Lived { began, last: now }, now) {
+            if resets.is_over(&main(), SessionTimes { began, last: now }, now) {
                 began = now;
                 begun.push(jiff::Timestamp::from_millisecond(now.0).unwrap().to_string());
             }
@@ -148,7 +146,7 @@ mod tests {
 
     #[test]
     fn an_hour_that_is_skipped_in_spring_comes_once() {
-        // In Berlin it is 3:00 after 1:59 on 2026-03-29.
+        // In Berlin, 1:59 was followed by 3:00 on 2026-03-29.
         let berlin = resets("reset: { atHour: 2 }", "Europe/Berlin");
         let days = begun(&berlin, "2026-03-28T12:00:00Z", "2026-03-31T12:00:00Z");
         assert_eq!(days, ["2026-03-29T01:00:00Z", "2026-03-30T00:00:00Z", "2026-03-31T00:00:00Z"]);
@@ -156,7 +154,7 @@ mod tests {
 
     #[test]
     fn an_hour_that_is_there_twice_in_autumn_comes_once() {
-        // In Berlin it is 2:00 after 2:59 on 2026-10-25.
+        // In Berlin, 2:59 was followed by 2:00 on 2026-10-25.
         let berlin = resets("reset: { atHour: 2 }", "Europe/Berlin");
         let days = begun(&berlin, "2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z");
         assert_eq!(days, ["2026-10-25T00:00:00Z", "2026-10-26T01:00:00Z"]);
@@ -164,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_midnight_that_is_set_back_into_the_day_before_comes_once() {
-        // In St. John's it was 23:01 of the day before after 0:00:59 on 2010-11-07.
+        // In St. John's, 0:00:59 on 2010-11-07 was followed by 23:01 of the day before.
         let newfoundland = resets("reset: { atHour: 0 }", "America/St_Johns");
         let days = begun(&newfoundland, "2010-11-06T12:00:00Z", "2010-11-08T12:00:00Z");
         assert_eq!(days, ["2010-11-07T02:30:00Z", "2010-11-08T03:30:00Z"]);
@@ -202,16 +200,16 @@ mod tests {
             "2026-01-10T12:00:00Z",
             "2024-01-01T00:00:00Z"
         ));
-        let lived = Lived { began: Timestamp(0), last: Timestamp(i64::MAX) };
-        assert!(!both.is_over(&main(), lived, Timestamp(i64::MIN)));
-        let lived = Lived { began: Timestamp(0), last: Timestamp(i64::MAX) };
-        assert!(!both.is_over(&main(), lived, Timestamp(i64::MAX)));
+        let times = SessionTimes { began: Timestamp(0), last: Timestamp(i64::MAX) };
+        assert!(!both.is_over(&main(), times, Timestamp(i64::MIN)));
+        let times = SessionTimes { began: Timestamp(0), last: Timestamp(i64::MAX) };
+        assert!(!both.is_over(&main(), times, Timestamp(i64::MAX)));
     }
 
     #[test]
     fn a_subagents_session_is_as_long_as_its_task() {
         let key: SessionKey = "agent:main:subagent:7b1d".parse().unwrap();
-        let lived = Lived { began: Timestamp(0), last: Timestamp(0) };
-        assert!(!resets("", "UTC").is_over(&key, lived, at("2026-01-10T10:00:00Z")));
+        let times = SessionTimes { began: Timestamp(0), last: Timestamp(0) };
+        assert!(!resets("", "UTC").is_over(&key, times, at("2026-01-10T10:00:00Z")));
     }
 }

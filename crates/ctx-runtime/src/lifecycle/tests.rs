@@ -1,12 +1,12 @@
-//! The life of sessions that a runtime holds.
+//! The lifecycle of the sessions of a runtime.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ctx_config::Config;
 use ctx_core::{NoTools, Timestamp};
-use ctx_engine_registry::Config;
 use ctx_session::Transcript;
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::paths::Home;
@@ -15,7 +15,8 @@ use ctx_testkit::chat::{ScriptedChat, shared};
 use jiff::tz::TimeZone;
 
 use super::Resets;
-use crate::runtime::{Deaf, Runtime};
+use crate::host::NoListener;
+use crate::runtime::Runtime;
 
 struct House {
     dir: tempfile::TempDir,
@@ -26,7 +27,7 @@ struct House {
     seconds: Arc<AtomicU64>,
 }
 
-/// A clock that stands still until it is set.
+/// A clock that does not move until it is set.
 struct Still(Arc<AtomicU64>);
 
 #[async_trait]
@@ -57,7 +58,7 @@ impl House {
         house
     }
 
-    /// Another process, so to say.
+    /// Opens the home again, as another process would.
     fn reopen(&mut self) {
         self.runtime = None;
         let clock = self.clock.clone();
@@ -86,7 +87,7 @@ impl House {
 
     async fn say(&self, text: &str) {
         let key = Self::key();
-        self.runtime().turn(&key, text, &NoTools, &mut Deaf).await.unwrap();
+        self.runtime().turn(&key, text, &NoTools, &mut NoListener).await.unwrap();
     }
 
     fn store(&self) -> SessionStore {
@@ -224,26 +225,26 @@ async fn sessions_are_looked_after_once_an_hour_and_those_that_are_open_stay() {
     };
     old(1);
     house.say("hello").await;
-    house.runtime().inner.upkeep.settled().await;
+    house.runtime().inner.maintenance.finished().await;
     assert_eq!(keys(), 1, "after the first turn");
     old(2);
     house.seconds.store(3_599, Ordering::Relaxed);
     house.say("hello").await;
-    house.runtime().inner.upkeep.settled().await;
+    house.runtime().inner.maintenance.finished().await;
     assert_eq!(keys(), 2, "not again within the hour");
     house.seconds.store(3_600, Ordering::Relaxed);
     house.say("hello").await;
-    house.runtime().inner.upkeep.settled().await;
+    house.runtime().inner.maintenance.finished().await;
     assert_eq!(keys(), 1);
-    // Two months of silence, and it is open all the same.
+    // Idle for two months, but still open.
     house.set("2026-03-10T12:00:00Z");
     let report = house.runtime().maintain(&FileId::main(), false).await.unwrap();
     assert_eq!((report.done.len(), report.kept.len()), (0, 1), "{report:?}");
-    // After another session's turn it is closed, as nobody used it, and goes.
+    // After a turn of another session it is idle, so it is closed and removed.
     house.seconds.store(7_200, Ordering::Relaxed);
     let other: SessionKey = "agent:main:other".parse().unwrap();
-    house.runtime().turn(&other, "hello", &NoTools, &mut Deaf).await.unwrap();
-    house.runtime().inner.upkeep.settled().await;
+    house.runtime().turn(&other, "hello", &NoTools, &mut NoListener).await.unwrap();
+    house.runtime().inner.maintenance.finished().await;
     let names: Vec<_> = store.load().unwrap().iter().map(|(key, _)| key).collect();
     assert_eq!(names, [other]);
     house.set("2026-05-10T12:00:00Z");
@@ -266,7 +267,7 @@ async fn programs_that_follow_one_another_look_after_sessions_once_an_hour_all_t
         ("2026-01-10T12:00:00Z", 1),
         ("2026-01-10T12:59:00Z", 2),
         ("2026-01-10T13:00:00Z", 1),
-        // Set back: what was done later was not done.
+        // Set back: later activity does not count.
         ("2026-01-10T12:30:00Z", 1),
     ] {
         old(&house);
@@ -281,12 +282,12 @@ async fn programs_that_follow_one_another_look_after_sessions_once_an_hour_all_t
 #[tokio::test]
 async fn a_program_that_ends_does_not_wait_for_what_it_would_look_after() {
     let house = House::new("maintenance: { maxEntries: 1 }");
-    house.runtime().inner.upkeep.stop();
+    house.runtime().inner.maintenance.stop();
     let key: SessionKey = "agent:main:old".parse().unwrap();
     let entry = SessionEntry::new("00000000-0000-4000-8000-000000000000", Timestamp(1_000));
     house.store().update(|sessions| sessions.insert(&key, entry)).unwrap();
     house.say("hello").await;
-    house.runtime().inner.upkeep.settled().await;
+    house.runtime().inner.maintenance.finished().await;
     assert_eq!(keys_of(&house), 2);
 }
 
@@ -301,6 +302,6 @@ async fn where_it_is_only_told_of_nothing_goes() {
     let entry = SessionEntry::new("00000000-0000-4000-8000-000000000000", Timestamp(1_000));
     house.store().update(|sessions| sessions.insert(&key, entry)).unwrap();
     house.say("hello").await;
-    house.runtime().inner.upkeep.settled().await;
+    house.runtime().inner.maintenance.finished().await;
     assert_eq!(keys_of(&house), 2);
 }

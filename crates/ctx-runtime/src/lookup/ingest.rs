@@ -1,59 +1,59 @@
-//! Archiving a transcript, message by message.
+//! Archives a transcript, message by message.
 
 use std::collections::HashSet;
 
 use ctx_core::{Result, Timestamp};
 use ctx_memory::SegmentId;
-use ctx_memory::archive::{SegmentMaker, Taken};
-use ctx_memory::facts::Learned;
-use ctx_session::LineItem;
+use ctx_memory::archive::{AddOutcome, SegmentMaker};
+use ctx_memory::facts::LearnOutcome;
+use ctx_session::BranchMessage;
 use serde::Serialize;
 
 use super::Lookup;
-use crate::memory::{BATCH, learn};
+use crate::memory::{BATCH_SIZE, learn_facts};
 
-/// What became of the messages of a transcript.
+/// What happened to the messages of a transcript.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Ingested {
-    /// How many there were.
+pub struct IngestReport {
+    /// Number of messages.
     pub messages: usize,
-    /// New segments.
+    /// Number of new segments.
     pub added: usize,
-    /// Messages that were in the archive before.
+    /// Number of messages that were already in the archive.
     pub known: usize,
-    /// Messages that say what one before them in the same transcript says.
+    /// Number of messages that repeat an earlier one of the same transcript.
     pub repeated: usize,
-    /// Messages that were forgotten, and stay out.
+    /// Number of messages that were forgotten, and are not archived again.
     pub forgotten: usize,
-    /// Messages older than what the archive keeps.
+    /// Number of messages older than the archive's retention.
     pub older: usize,
-    /// Messages that say nothing, or hold what was recalled.
+    /// Number of messages without text, or with recalled text.
     pub passed_over: usize,
     /// What was learned of facts.
     #[serde(skip)]
-    pub facts: Vec<Learned>,
+    pub facts: Vec<LearnOutcome>,
 }
 
 impl Lookup {
-    /// Archives messages of a session, which is called `session` in memory, and learns the facts in them.
-    /// `archived` hears of each batch that is on the disk how many messages it has.
+    /// Archives messages of a session, whose name in memory is `session`, and extracts their facts.
+    /// `archived` receives the number of messages of each batch that is on disk.
     ///
     /// # Errors
     ///
-    /// If a message cannot be read, or the archive not be read or written. What was archived stays.
+    /// If a message cannot be read, or the archive cannot be read or written. Archived messages stay.
     pub fn ingest(
         &self,
         session: &str,
-        line: &[LineItem],
+        line: &[BranchMessage],
         now: Timestamp,
         mut archived: impl FnMut(usize) -> Result<()>,
-    ) -> Result<Ingested> {
+    ) -> Result<IngestReport> {
         let maker = self.maker(session);
-        let mut done = Ingested::default();
-        let no_room = self.without_room(&maker, line, now)?;
+        let mut done = IngestReport::default();
+        let evicted = self.would_evict(&maker, line, now)?;
         let mut seen = HashSet::new();
-        for items in line.chunks(BATCH) {
+        for items in line.chunks(BATCH_SIZE) {
             let mut segments = Vec::with_capacity(items.len());
             let mut coming = Vec::with_capacity(items.len());
             for item in items {
@@ -63,7 +63,7 @@ impl Lookup {
                 };
                 if !seen.insert(segment.id) {
                     done.repeated += 1;
-                } else if no_room.contains(&segment.id) {
+                } else if evicted.contains(&segment.id) {
                     done.older += 1;
                 } else {
                     coming.push(segments.len());
@@ -71,34 +71,34 @@ impl Lookup {
                 segments.push(segment);
             }
             let mut forgotten = HashSet::new();
-            let taken = self.memory.take_in(coming.iter().map(|at| &segments[*at]))?;
+            let taken = self.memory.insert(coming.iter().map(|at| &segments[*at]))?;
             for (at, taken) in coming.iter().zip(taken) {
                 match taken {
-                    Taken::New => done.added += 1,
-                    Taken::Known => done.known += 1,
-                    Taken::Nothing => done.passed_over += 1,
-                    Taken::Forgotten => {
+                    AddOutcome::New => done.added += 1,
+                    AddOutcome::Duplicate => done.known += 1,
+                    AddOutcome::Empty => done.passed_over += 1,
+                    AddOutcome::Forgotten => {
                         done.forgotten += 1;
                         forgotten.insert(segments[*at].id);
                     }
                 }
             }
             done.messages += items.len();
-            // Facts that were forgotten with a message stay out as it does.
+            // Facts of forgotten messages are not learned again either.
             segments.retain(|segment| !forgotten.contains(&segment.id));
-            done.facts.extend(learn(self.facts.as_ref(), &self.config, &segments)?);
-            // What was archived is on the disk before the next batch is read.
+            done.facts.extend(learn_facts(self.facts.as_ref(), &self.config, &segments)?);
+            // A batch is on disk before the next one is read.
             self.memory.flush()?;
             archived(items.len())?;
         }
         Ok(done)
     }
 
-    /// What the archive would let go again at once, of a transcript that does not fit into it as a whole.
-    fn without_room(
+    /// Returns the segments that the archive would evict at once, if the transcript does not fit.
+    fn would_evict(
         &self,
         maker: &SegmentMaker,
-        line: &[LineItem],
+        line: &[BranchMessage],
         now: Timestamp,
     ) -> Result<HashSet<SegmentId>> {
         let most = self.config.max_segments as usize;
@@ -110,6 +110,6 @@ impl Lookup {
             let segment = maker.of_entry(&item.entry, now)?;
             coming.extend(segment.map(|segment| (segment.id, segment.timestamp)));
         }
-        self.memory.without_room(&coming)
+        self.memory.would_evict(&coming)
     }
 }

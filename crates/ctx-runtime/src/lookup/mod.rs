@@ -1,5 +1,7 @@
-//! An agent's memory, asked by hand: by a command, or by a tool that a model calls.
+//! An agent's memory for explicit requests: by a command, or by a tool that a model calls.
 
+mod archiver;
+pub mod cited;
 mod ingest;
 mod recall;
 mod remember;
@@ -9,7 +11,8 @@ mod stored;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use ctx_core::{Counter, Error, ErrorKind, Profile, Result};
+use ctx_config::SystemRules;
+use ctx_core::{Counter, Error, ErrorKind, Result};
 use ctx_engine_registry::{Registry, SelectFor, selected_engine};
 use ctx_memory::archive::{ArchivedSessions, SegmentMaker};
 use ctx_memory::facts::FactStore;
@@ -18,34 +21,36 @@ use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 use ctx_session::{Transcript, is_transcript};
 
-pub use ingest::Ingested;
-pub use recall::{RecallAsked, Recalled, RecalledFactReport, RecalledPassage};
+pub use archiver::{ArchiveProgress, Archiver};
+pub use ingest::IngestReport;
+pub use recall::{RecallQuery, RecallReport, RecalledFactReport, RecalledPassage};
 pub(crate) use remember::remember;
-pub use search::{SearchAsked, SearchHit, Searched, search};
+pub use search::{SearchHit, SearchQuery, SearchReport, search};
 pub use stored::{StoredSession, find_session};
 
-use crate::{AgentMemory, memory_session};
+use crate::memory::{AgentMemory, memory_session};
+use crate::sync::locked;
 
-/// An agent's memory, opened as the configuration says. Nothing is made where there is none yet.
+/// An agent's memory, opened as configured. Opening does not create one.
 ///
-/// What is asked for by hand is looked for also where the configuration has no memory
-/// ([`Config::enabled`]), and nothing is recalled or archived by itself.
+/// Explicit requests work even if memory is disabled in the configuration ([`Config::enabled`]) and
+/// nothing is recalled or archived automatically.
 pub struct Lookup {
-    /// Where everything is.
+    /// The home.
     pub home: Home,
-    /// Whose memory it is.
+    /// The agent.
     pub agent: FileId,
     /// The folder of the memory.
     pub folder: PathBuf,
-    /// The memory's section of the configuration.
+    /// The memory section of the configuration.
     pub config: Config,
-    /// Whose defaults are in force.
-    pub profile: Profile,
-    /// What was said.
+    /// The token counter.
+    pub counter: Counter,
+    /// The archived messages.
     pub memory: Memory,
-    /// What is known; absent where it cannot be read.
+    /// The facts; absent if they cannot be read.
     pub facts: Option<Arc<Mutex<FactStore>>>,
-    /// What a person should be told of how it was opened.
+    /// Warnings of opening the memory.
     pub warnings: Vec<String>,
 }
 
@@ -54,36 +59,29 @@ impl Lookup {
     ///
     /// # Errors
     ///
-    /// A configuration that makes no sense.
-    pub fn open(config: &ctx_engine_registry::Config, home: Home, agent: FileId) -> Result<Self> {
+    /// An invalid configuration.
+    pub fn open(config: &ctx_config::Config, home: Home, agent: FileId) -> Result<Self> {
         Registry::collect()?.memory_named(config)?;
-        let profile = config.profile();
+        let counter = config.section::<SystemRules>()?.counter;
         let engine = selected_engine(config, SelectFor::default())?.id;
         let section = Config::for_engine(config, &engine)?;
         let folder = home.memory_dir(&agent);
         let AgentMemory { memory, facts, warnings, .. } =
             AgentMemory::configured(config, &section, &folder, agent.as_str());
-        Ok(Self { home, agent, folder, config: section, profile, memory, facts, warnings })
+        Ok(Self { home, agent, folder, config: section, counter, memory, facts, warnings })
     }
 
-    /// How tokens are counted.
-    #[must_use]
-    pub fn counter(&self) -> Counter {
-        Counter::for_profile(self.profile)
-    }
-
-    /// What makes segments of a session's messages.
-    #[must_use]
-    pub fn maker(&self, session: &str) -> SegmentMaker {
-        let maker = SegmentMaker::new(self.agent.to_string(), session, self.counter());
+    /// Returns the maker of segments for a session's messages.
+    fn maker(&self, session: &str) -> SegmentMaker {
+        let maker = SegmentMaker::new(self.agent.to_string(), session, self.counter);
         maker.with_redaction(self.config.redaction)
     }
 
-    /// The name under which a session stands in memory, for its key, its id or the beginning of that name.
+    /// Returns the name of a session in memory, for its key, its id or a prefix of that name.
     ///
     /// # Errors
     ///
-    /// Where the sessions of the agent cannot be read, and where nobody knows that name.
+    /// If the sessions of the agent cannot be read, or if the name is unknown.
     pub fn session(&self, named: &str) -> Result<String> {
         if let Some(found) = find_session(&self.home, &self.agent, named)? {
             let transcript = found.path.as_deref().and_then(|path| Transcript::open(path).ok());
@@ -96,24 +94,24 @@ impl Lookup {
             return Ok(name);
         }
         let of_session = |facts: &Arc<Mutex<FactStore>>| {
-            crate::session::locked(facts).facts().any(|fact| fact.session_id == named)
+            locked(facts).facts().any(|fact| fact.session_id == named)
         };
         if self.facts.as_ref().is_some_and(of_session) {
             return Ok(named.to_owned());
         }
         let hint = "`ctx sessions` lists the keys of sessions, `ctx memory stats --json` those that \
                     were archived";
-        Err(Error::new(ErrorKind::NotFound, "there is no session of that name")
+        Err(Error::new(ErrorKind::NotFound, "unknown session")
             .with("session", named)
             .with("agent", &self.agent)
             .hint(hint))
     }
 
-    /// Makes the index where it was lost: a search finds nothing of what is not in it.
+    /// Rebuilds the index if it is missing: a search finds only what the index holds.
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be read.
+    /// If the archive cannot be read.
     pub fn index(&self) -> Result<()> {
         match self.memory.wordless()? {
             0 => Ok(()),
@@ -121,7 +119,7 @@ impl Lookup {
         }
     }
 
-    /// Where the transcript is of a session of another agent that was archived, by its name in memory.
+    /// Returns the transcript path of an archived session of another agent, by its name in memory.
     #[must_use]
     pub fn transcript(&self, session: &str) -> Option<PathBuf> {
         let mut archived = ArchivedSessions::of(&self.folder);

@@ -1,4 +1,4 @@
-//! The block that memory would put into a request.
+//! The block that memory would insert into a request.
 
 use std::collections::HashSet;
 
@@ -6,96 +6,96 @@ use ctx_core::{
     EntryId, MemoryStore, Passage, RecallRequest, RecalledFact, Recollection, Result, Role,
     Timestamp, Tokens,
 };
-use ctx_memory::{SessionMemory, build, is_query};
+use ctx_memory::{SessionMemory, build_recall_block, is_query};
 use serde::Serialize;
 
 use super::Lookup;
 
-/// What is to be recalled.
+/// A recall query.
 #[derive(Clone, Debug, Default)]
-pub struct RecallAsked<'a> {
+pub struct RecallQuery<'a> {
     /// The question.
     pub query: &'a str,
-    /// The session that asks, as it stands in memory.
+    /// The session that asks, by its name in memory.
     pub session: Option<&'a str>,
-    /// Whether other sessions of the agent are looked through, whatever the configuration says.
+    /// Whether to search other sessions of the agent, regardless of the configuration.
     pub everywhere: bool,
-    /// The most tokens the block may have; by default what the configuration says.
+    /// Maximum number of tokens of the block; by default the configured one.
     pub budget: Option<Tokens>,
-    /// What time it is.
+    /// The current time.
     pub now: Timestamp,
 }
 
 /// What was recalled.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Recalled {
-    /// Whose memory it is.
+pub struct RecallReport {
+    /// The agent.
     pub agent: String,
     /// The session that asked.
     pub session: Option<String>,
     /// The question.
     pub query: String,
-    /// The most tokens the block may have.
+    /// Maximum number of tokens of the block.
     pub budget: Tokens,
-    /// What it has.
+    /// Number of tokens of the block.
     pub tokens: Tokens,
-    /// Passages that score less do not come back.
-    pub min_score: f32,
-    /// The block as it would be injected; null where nothing fits.
+    /// Minimum score of a passage.
+    pub min_score: f64,
+    /// The block as it would be injected; null if nothing fits.
     pub block: Option<String>,
-    /// What is known; the first of these are in the block.
+    /// The matching facts; the first `facts_used` are in the block.
     pub facts: Vec<RecalledFactReport>,
-    /// How many are.
+    /// Number of facts in the block.
     pub facts_used: usize,
-    /// What was said.
+    /// The matching passages.
     pub passages: Vec<RecalledPassage>,
-    /// What a person should be told.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// A fact that fits.
+/// A matching fact.
 #[derive(Clone, Debug, Serialize)]
 pub struct RecalledFactReport {
-    /// What kind of fact it is.
+    /// Its kind.
     pub kind: String,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// How well it fits.
+    /// Its score.
     pub score: f32,
-    /// What it is drawn from.
+    /// The entries it was derived from.
     pub entries: Vec<EntryId>,
 }
 
-/// A passage that fits, or stands next to one that does.
+/// A passage that matches, or is adjacent to one that does.
 #[derive(Clone, Debug, Serialize)]
 pub struct RecalledPassage {
-    /// The session it was said in.
+    /// Its session.
     pub session: Option<String>,
-    /// The message it is of.
+    /// Its entry.
     pub entry: Option<EntryId>,
-    /// Who said it.
+    /// The role of its author.
     pub role: Role,
-    /// When.
+    /// Its time.
     pub timestamp: Timestamp,
-    /// How well it fits.
+    /// Its score.
     pub score: f32,
-    /// Whether it is there only because it is next to one that fits.
+    /// Whether it is included only because it is adjacent to a match.
     pub adjacent: bool,
-    /// Whether the block had room for it.
+    /// Whether it is in the block.
     pub used: bool,
-    /// What was said.
+    /// Its text.
     pub text: String,
 }
 
-impl Recalled {
-    /// How many passages are in the block.
+impl RecallReport {
+    /// Returns the number of passages in the block.
     #[must_use]
     pub fn passages_used(&self) -> usize {
         self.passages.iter().filter(|passage| passage.used).count()
     }
 
-    /// Why there is no block, where there is none.
+    /// Returns the reason for a missing block.
     #[must_use]
     pub fn why_nothing(&self) -> String {
         let (facts, passages, budget) = (self.facts.len(), self.passages.len(), self.budget);
@@ -105,11 +105,9 @@ impl Recalled {
                                             Chinese, recalls nothing"
                     .to_owned()
             }
-            0 => {
-                "nothing that was said fits well enough; a search shows what is nearest".to_owned()
-            }
+            0 => "no passage scores high enough; a search shows the nearest ones".to_owned(),
             _ => format!(
-                "facts that fit: {facts}, passages: {passages}; none fits into {budget} tokens: give a \
+                "matching facts: {facts}, passages: {passages}; none fits into {budget} tokens: give a \
                  larger budget"
             ),
         }
@@ -117,33 +115,33 @@ impl Recalled {
 }
 
 impl Lookup {
-    /// What memory would put into the request of a session that asks this.
+    /// Returns what memory would insert into the request of a session with this question.
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be read.
-    pub async fn recall(&self, asked: &RecallAsked<'_>) -> Result<Recalled> {
-        let budget = asked.budget.unwrap_or(Tokens(self.config.hard_cap_tokens));
-        let name = asked.session.unwrap_or_default();
-        let across = asked.everywhere || self.config.cross_session;
+    /// If the archive cannot be read.
+    pub async fn recall(&self, query: &RecallQuery<'_>) -> Result<RecallReport> {
+        let budget = query.budget.unwrap_or(Tokens(self.config.hard_cap_tokens));
+        let name = query.session.unwrap_or_default();
+        let across = query.everywhere || self.config.cross_session;
         let mut memory = SessionMemory::new(self.memory.clone(), name, self.maker(name))
             .with_cross_session(across);
         if let Some(facts) = self.facts.clone() {
             memory = memory.with_facts(facts);
         }
         let request = RecallRequest {
-            query: asked.query.to_owned(),
-            now: asked.now,
+            query: query.query.to_owned(),
+            now: query.now,
             visible: HashSet::new(),
-            min_score: self.config.auto_recall_min_score,
+            min_score: self.config.auto_recall_min_score as f32,
             passages: self.config.recall.passages as usize,
             facts: self.config.recall.facts as usize,
         };
-        let found = match is_query(asked.query) {
+        let found = match is_query(query.query) {
             true => memory.recall(request).await?,
             false => Recollection::default(),
         };
-        let block = build(&found.facts, &found.passages, budget, &self.counter());
+        let block = build_recall_block(&found.facts, &found.passages, budget, &self.counter);
         let used: HashSet<usize> =
             block.iter().flat_map(|block| block.passages.iter().copied()).collect();
         let facts = found.facts.into_iter().map(|fact| {
@@ -155,10 +153,10 @@ impl Lookup {
             let used = used.contains(&at);
             RecalledPassage { session, entry, role, timestamp, score, adjacent, used, text }
         });
-        Ok(Recalled {
+        Ok(RecallReport {
             agent: self.agent.to_string(),
-            session: asked.session.map(str::to_owned),
-            query: asked.query.to_owned(),
+            session: query.session.map(str::to_owned),
+            query: query.query.to_owned(),
             budget,
             tokens: block.as_ref().map_or(Tokens::ZERO, |block| block.tokens),
             min_score: self.config.auto_recall_min_score,

@@ -1,24 +1,24 @@
-//! A fact that somebody asked to keep.
+//! Stores a fact on explicit request.
 
 use std::sync::Mutex;
 
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
-use ctx_memory::Redactor;
-use ctx_memory::facts::{Candidate, FactKind, FactStore, Learned};
+use ctx_memory::facts::{FactCandidate, FactKind, FactStore, LearnOutcome};
+use ctx_redact::Redactor;
 
 use super::Lookup;
-use crate::session::locked;
+use crate::sync::locked;
 
-/// Keeps what a person says is so, without what looks like a secret: gives the words that are kept
-/// and what came of them. It waits for the disk.
+/// Stores a statement of the user, with secrets redacted. Returns the stored text and the result.
+/// Waits for the disk.
 pub(crate) fn remember(
     facts: &Mutex<FactStore>,
     session: &str,
     text: &str,
     now: Timestamp,
-) -> Result<(String, Learned)> {
+) -> Result<(String, LearnOutcome)> {
     let kept = Redactor::builtin().redact(text).text.into_owned();
-    let candidate = Candidate {
+    let candidate = FactCandidate {
         kind: FactKind::Decision,
         content: kept.clone(),
         context: String::new(),
@@ -30,19 +30,24 @@ pub(crate) fn remember(
 }
 
 impl Lookup {
-    /// Keeps a fact of a session, without what looks like a secret: gives the words that are kept, and
-    /// what came of them. It waits for the disk.
+    /// Stores a fact of a session, with secrets redacted. Returns the stored text and the result.
+    /// Waits for the disk.
     ///
     /// # Errors
     ///
-    /// Where the facts cannot be read or written.
-    pub fn remember(&self, session: &str, text: &str, now: Timestamp) -> Result<(String, Learned)> {
+    /// If the facts cannot be read or written.
+    pub fn remember(
+        &self,
+        session: &str,
+        text: &str,
+        now: Timestamp,
+    ) -> Result<(String, LearnOutcome)> {
         let Some(facts) = &self.facts else {
             let failed =
-                Error::new(ErrorKind::Io, "there is no place for facts: they cannot be read");
+                Error::new(ErrorKind::Io, "cannot store the fact: the facts cannot be read");
             return Err(failed
                 .with("folder", self.folder.display())
-                .hint("`ctx memory stats` says what is wrong with them"));
+                .hint("`ctx memory stats` shows the problem"));
         };
         remember(facts, session, text, now)
     }

@@ -1,92 +1,96 @@
-//! What was said, searched by hand.
+//! Explicit search of the archive.
 
 use ctx_core::{Result, Role, Timestamp};
-use ctx_memory::{Hit, Memory, Parts, Query, Segment, SegmentId};
+use ctx_memory::{Hit, Memory, Query, ScoreParts, Segment, SegmentId};
 use ctx_session::key::FileId;
 use serde::Serialize;
 
 use super::Lookup;
 
-/// What is to be searched.
+/// A search query.
 #[derive(Clone, Debug, Default)]
-pub struct SearchAsked<'a> {
+pub struct SearchQuery<'a> {
     /// The words.
     pub query: &'a str,
-    /// Only what was said in this session, as it stands in memory.
+    /// Limits the search to this session, by its name in memory.
     pub session: Option<&'a str>,
-    /// At most so many hits.
+    /// Maximum number of hits.
     pub limit: usize,
-    /// Whether each hit says what its score is made of.
+    /// Whether each hit explains its score.
     pub explain: bool,
-    /// What time it is.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Searched {
-    /// Whose memory it is.
+pub struct SearchReport {
+    /// The agent.
     pub agent: String,
     /// The words.
     pub query: String,
-    /// The session that was searched; null where all were.
+    /// The session that was searched; null if all were.
     pub session: Option<String>,
-    /// What fits, best first.
+    /// The hits, best first.
     pub hits: Vec<SearchHit>,
-    /// What a person should be told.
+    /// Warnings for the user.
     #[serde(skip)]
     pub warnings: Vec<String>,
 }
 
-/// A segment that fits.
+/// A matching segment.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchHit {
     /// The segment.
     pub segment: SegmentId,
-    /// The session it was said in.
+    /// Its session.
     pub session: String,
-    /// The message it is of.
+    /// Its entry.
     pub entry: Option<String>,
-    /// Who said it.
+    /// The role of its author.
     pub role: Role,
-    /// When.
+    /// Its time.
     pub timestamp: Timestamp,
     /// Its size.
     pub tokens: u32,
-    /// How well it fits.
+    /// Its score.
     pub score: f32,
-    /// What the score is made of, where that was asked for.
+    /// The components of the score, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub parts: Option<Parts>,
-    /// What was said.
+    pub parts: Option<ScoreParts>,
+    /// Its text.
     pub text: String,
 }
 
 impl Lookup {
-    /// The segments that fit best.
+    /// Returns the segments with the highest scores.
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be read.
-    pub async fn search(&self, asked: &SearchAsked<'_>) -> Result<Searched> {
-        search(&self.memory, &self.agent, asked).await
+    /// If the archive cannot be read.
+    pub async fn search(&self, query: &SearchQuery<'_>) -> Result<SearchReport> {
+        search(&self.memory, &self.agent, query).await
     }
 }
 
-/// The segments of an agent's memory that fit best.
+/// Returns the segments of an agent's memory with the highest scores.
 ///
 /// # Errors
 ///
-/// Where the archive cannot be read.
-pub async fn search(memory: &Memory, agent: &FileId, asked: &SearchAsked<'_>) -> Result<Searched> {
+/// If the archive cannot be read.
+pub async fn search(
+    memory: &Memory,
+    agent: &FileId,
+    query: &SearchQuery<'_>,
+) -> Result<SearchReport> {
     let mut warnings = Vec::new();
-    let vector = memory.vector_of(asked.query).await.unwrap_or_else(|error| {
-        warnings.push(format!("words alone decide: {error}"));
+    let vector = memory.vector_of(query.query).await.unwrap_or_else(|error| {
+        warnings.push(format!("searching by words only, without vectors: {error}"));
         None
     });
-    let SearchAsked { query: text, session, limit, now, .. } = *asked;
+    let SearchQuery { query: text, session, limit, now, .. } = *query;
     let hits = memory.search(&Query { text, session, limit, now }, vector.as_deref())?;
     let ids: Vec<SegmentId> = hits.iter().map(|hit| hit.id).collect();
     let segments = memory.get(&ids)?;
@@ -101,13 +105,13 @@ pub async fn search(memory: &Memory, agent: &FileId, asked: &SearchAsked<'_>) ->
             timestamp,
             tokens,
             score,
-            parts: asked.explain.then_some(parts),
+            parts: query.explain.then_some(parts),
             text: content,
         })
     });
     let hits = found.collect();
     warnings.extend(memory.take_warnings());
-    Ok(Searched {
+    Ok(SearchReport {
         agent: agent.to_string(),
         query: text.to_owned(),
         session: session.map(str::to_owned),

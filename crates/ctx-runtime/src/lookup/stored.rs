@@ -1,4 +1,4 @@
-//! Sessions of the store, by the names that people give them.
+//! Finds stored sessions by the names that users give.
 
 use std::path::PathBuf;
 
@@ -7,19 +7,19 @@ use ctx_session::key::{FileId, SessionKey};
 use ctx_session::paths::Home;
 use ctx_session::store::{SessionEntry, SessionStore};
 
-/// A session of an agent, as the store has it.
+/// A session of an agent, as stored.
 #[derive(Clone, Debug)]
 pub struct StoredSession {
-    /// Its key. It may be of a shape that this version does not know.
+    /// Its key, which may have a format unknown to this version.
     pub key: String,
-    /// What the store knows of it.
+    /// Its entry in the store.
     pub entry: SessionEntry,
-    /// Its transcript; absent where there is no such file.
+    /// Its transcript; absent if the file does not exist.
     pub path: Option<PathBuf>,
 }
 
 impl StoredSession {
-    /// A session of the store, with its transcript where there is one.
+    /// Creates it from a store entry, with the transcript if that exists.
     #[must_use]
     pub fn of(home: &Home, key: &str, entry: &SessionEntry) -> Self {
         let path = key.parse().ok().and_then(|key: SessionKey| home.transcript(&key, entry).ok());
@@ -28,11 +28,11 @@ impl StoredSession {
     }
 }
 
-/// The session of that key or that id, where the agent has one. A path is no name of a session.
+/// Finds the agent's session with that key or id. Paths are not accepted.
 ///
 /// # Errors
 ///
-/// Where the sessions of the agent cannot be read.
+/// If the sessions of the agent cannot be read.
 pub fn find_session(home: &Home, agent: &FileId, named: &str) -> Result<Option<StoredSession>> {
     let stored = SessionStore::at(home.sessions_file(agent)).load()?;
     let canonical = named.parse::<SessionKey>().map_or(named.to_owned(), |key| key.to_string());

@@ -1,44 +1,38 @@
-//! What a runtime is made of.
+//! The builder of a runtime.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use ctx_config::Config;
 use ctx_core::{
     ChatModel, Embedder, Error, ErrorKind, IdSource, MemoryStore, Result, SummaryModels, Timer,
     Timestamp, Tokens,
 };
-use ctx_engine_registry::{Config, MemoryContext, Registry};
-use ctx_layers::memory::workspace::Access as WorkspaceAccess;
+use ctx_engine_registry::{MemoryContext, Registry};
+use ctx_layers::memory::workspace::WorkspaceAccess;
 use ctx_model::TokioTimer;
 use ctx_session::clock;
-use ctx_session::group_commit::GroupCommit;
 use ctx_session::log::RandomIds;
+use ctx_session::log::group_commit::GroupCommit;
 use ctx_session::paths::Home;
 use serde_json::json;
 
-use super::idle::{most_at_once, most_open};
-use super::{Inner, Lifecycle, Runtime};
+use super::{Inner, Runtime};
 use crate::lanes::{GLOBAL_LIMIT, Lanes};
-use crate::lifecycle::Resets;
+use crate::lifecycle::{Lifecycle, Resets};
+use crate::session::{SessionPool, Settings, max_concurrent_turns, max_open_sessions};
 
-/// Where the time comes from.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-
-/// Makes the memory of a session.
-pub(crate) type MakeMemory =
-    Arc<dyn Fn(&MemoryContext<'_>) -> Result<Arc<dyn MemoryStore>> + Send + Sync>;
-
-/// What switches memory on.
+/// The settings that enable memory.
 const MEMORY: [&str; 2] = ["plugins.slots.memory", "agents.defaults.memoryContext.enabled"];
 
-/// How long a model may say nothing before it is given up, by default.
-pub const SILENCE: Duration = Duration::from_secs(300);
+/// Default time a model may send nothing before the request is cancelled.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How long a provider is waited for that says when to come again, by default.
-pub const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// Default maximum wait for a provider that says when to retry.
+const MAX_RETRY_WAIT: Duration = Duration::from_secs(30);
 
-/// What is linked, and what is installed in the home.
-fn all_of(home: &Home) -> Result<Registry> {
+/// Returns linked engines and those installed in the home.
+fn linked_and_installed(home: &Home) -> Result<Registry> {
     let registry = Registry::collect()?;
     #[cfg(feature = "plugins")]
     let search = registry.search().clone().with_user(home.root());
@@ -61,25 +55,6 @@ pub struct Builder {
     pub(super) registry: Option<Registry>,
 }
 
-/// What every turn of a runtime is run with.
-#[derive(Clone)]
-pub(crate) struct Settings {
-    pub(crate) system: Option<String>,
-    pub(crate) window: Option<Tokens>,
-    pub(crate) engine: Option<String>,
-    pub(crate) clock: Clock,
-    pub(crate) timer: Arc<dyn Timer>,
-    pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) access: WorkspaceAccess,
-    pub(crate) background: bool,
-    pub(crate) silence: Duration,
-    pub(crate) longest_wait: Duration,
-    pub(crate) open_sessions: usize,
-    pub(crate) summary_models: Option<SummaryModels>,
-    pub(crate) memory: Option<MakeMemory>,
-    pub(crate) embedder: Option<Arc<dyn Embedder>>,
-}
-
 impl Builder {
     pub(super) fn new(home: Home, config: Config) -> Self {
         let settings = Settings {
@@ -91,9 +66,9 @@ impl Builder {
             ids: Arc::new(RandomIds),
             access: WorkspaceAccess::default(),
             background: false,
-            silence: SILENCE,
-            longest_wait: LONGEST_WAIT,
-            open_sessions: most_open(),
+            idle_timeout: IDLE_TIMEOUT,
+            max_retry_wait: MAX_RETRY_WAIT,
+            open_sessions: max_open_sessions(),
             summary_models: None,
             memory: None,
             embedder: None,
@@ -102,51 +77,51 @@ impl Builder {
         Self { home, config, models, settings, lifecycle: None, limit: None, registry: None }
     }
 
-    /// The model that answers.
+    /// Sets the primary model.
     pub fn model(mut self, model: Arc<dyn ChatModel>) -> Self {
         self.models.insert(0, model);
         self
     }
 
-    /// One that answers when those before it cannot.
+    /// Adds a fallback for the models before it.
     pub fn fallback(mut self, model: Arc<dyn ChatModel>) -> Self {
         self.models.push(model);
         self
     }
 
-    /// What the model is told it is.
+    /// Sets the system prompt.
     pub fn system_prompt(mut self, text: impl Into<String>) -> Self {
         self.settings.system = Some(text.into());
         self
     }
 
-    /// The window, whatever models and configuration say.
+    /// Sets the window, overriding models and configuration.
     pub fn window(mut self, tokens: Tokens) -> Self {
         self.settings.window = Some(tokens);
         self
     }
 
-    /// The engine, whatever the configuration says.
+    /// Sets the engine, overriding the configuration.
     pub fn engine(mut self, id: impl Into<String>) -> Self {
         self.settings.engine = Some(id.into());
         self
     }
 
-    /// The models that write summaries, whatever the configuration says.
+    /// Sets the models that write summaries, overriding the configuration.
     pub fn summary_models(mut self, models: SummaryModels) -> Self {
         self.settings.summary_models = Some(models);
         self
     }
 
-    /// Which engines, layers and memories there are. Default: [`Registry::collect`], all that are
-    /// linked, and with the feature `plugins` those that are installed.
+    /// Sets the available engines, layers and memories. Default: [`Registry::collect`], all linked
+    /// ones, and with the feature `plugins` also installed ones.
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = Some(registry);
         self
     }
 
-    /// The long-term memory of each session, in the place of the one that the configuration names. It
-    /// is switched on, unless the configuration says otherwise.
+    /// Sets the long-term memory of each session, replacing the configured one. It is enabled
+    /// unless the configuration disables memory.
     pub fn memory(
         mut self,
         make: impl Fn(&MemoryContext<'_>) -> Result<Arc<dyn MemoryStore>> + Send + Sync + 'static,
@@ -155,85 +130,84 @@ impl Builder {
         self
     }
 
-    /// The model that makes the vectors of long-term memory, whatever the configuration says.
+    /// Sets the embedding model of long-term memory, overriding the configuration.
     pub fn embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
         self.settings.embedder = Some(embedder);
         self
     }
 
-    /// Where the time of day comes from.
+    /// Sets the source of the time of day.
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.settings.clock = Arc::new(clock);
         self
     }
 
-    /// By what waiting is done.
+    /// Sets the timer used for waiting.
     pub fn timer(mut self, timer: Arc<dyn Timer>) -> Self {
         self.settings.timer = timer;
         self
     }
 
-    /// Where ids come from.
+    /// Sets the source of ids.
     pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
         self.settings.ids = ids;
         self
     }
 
-    /// What the agent may do in its workspace, at most: `agents.defaults.workspaceAccess` may allow
-    /// less. A memory flush writes there.
+    /// Sets the maximum access of the agent to its workspace; `agents.defaults.workspaceAccess` may
+    /// allow less. A memory flush writes there.
     pub fn workspace_access(mut self, access: WorkspaceAccess) -> Self {
         self.settings.access = access;
         self
     }
 
-    /// Whether the compaction that follows a turn runs after the answer was handed out. Default:
-    /// no; it needs a process that goes on.
+    /// Whether the compaction after a turn runs after the answer is returned. Default: no; it needs
+    /// a process that keeps running.
     pub fn background(mut self, background: bool) -> Self {
         self.settings.background = background;
         self
     }
 
-    /// How long a model may say nothing; [`SILENCE`] by default.
-    pub fn silence(mut self, longest: Duration) -> Self {
-        self.settings.silence = longest;
+    /// Sets how long a model may send nothing; 300 seconds by default.
+    pub fn idle_timeout(mut self, longest: Duration) -> Self {
+        self.settings.idle_timeout = longest;
         self
     }
 
-    /// How long a provider is waited for that says when to come again; [`LONGEST_WAIT`] by default.
-    /// One that wants more time is given up for now: the next model is asked, or the caller told.
-    pub fn longest_wait(mut self, longest: Duration) -> Self {
-        self.settings.longest_wait = longest;
+    /// Sets the maximum wait for a provider that says when to retry; 30 seconds by default.
+    /// If it asks for more time, the next model is called, or the caller gets the error.
+    pub fn max_retry_wait(mut self, longest: Duration) -> Self {
+        self.settings.max_retry_wait = longest;
         self
     }
 
-    /// How many turns run at once; [`GLOBAL_LIMIT`] by default, or an eighth of the files that the
-    /// process may have open, where that is less.
+    /// Sets the maximum number of turns that run at once; the default is 64 or an eighth of
+    /// the process's open file limit, whichever is less.
     pub fn limit(mut self, turns: usize) -> Self {
         self.limit = Some(turns);
         self
     }
 
-    /// How many sessions are open at once. Beyond that, those that nobody works on are closed, the one
-    /// used least lately first; it is opened again when it is wanted, which takes reading its file.
-    /// Default: a quarter of the files that the process may have open, as each session has two, and
-    /// 4,096 at most.
+    /// Sets the maximum number of open sessions. Beyond that, idle sessions are closed, least
+    /// recently used first. Opening one again reads its file. Default: a quarter of the process's
+    /// open file limit, as each session uses two files, and 4,096 at most.
     pub fn open_sessions(mut self, most: usize) -> Self {
         self.settings.open_sessions = most;
         self
     }
 
-    /// Who says when a session begins anew. Default: [`Resets`], by `session.reset`.
+    /// Sets when a session is reset. Default: [`Resets`], from `session.reset`.
     pub fn lifecycle(mut self, lifecycle: Arc<dyn Lifecycle>) -> Self {
         self.lifecycle = Some(lifecycle);
         self
     }
 
-    /// The runtime. What a crashed one left in the journals of the home is put in place first.
+    /// Builds the runtime. First it recovers what a crashed process left in the journals of the home.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`] without a model; [`ErrorKind::Io`] and [`ErrorKind::Locked`] of
-    /// the home; a configuration or an engine that makes no sense.
+    /// the home; an invalid configuration or engine.
     pub fn build(mut self) -> Result<Runtime> {
         if self.models.is_empty() {
             return Err(Error::new(ErrorKind::InvalidInput, "the runtime has no model")
@@ -246,14 +220,19 @@ impl Builder {
         }
         let registry = match self.registry.take() {
             Some(registry) => registry,
-            None => all_of(&self.home)?,
+            None => linked_and_installed(&self.home)?,
         };
         let group = GroupCommit::open(&self.home)?;
-        let lanes = Lanes::new(self.limit.unwrap_or_else(|| GLOBAL_LIMIT.min(most_at_once())));
+        let lanes =
+            Lanes::new(self.limit.unwrap_or_else(|| GLOBAL_LIMIT.min(max_concurrent_turns())));
         let lifecycle = match &self.lifecycle {
             Some(lifecycle) => lifecycle.clone(),
             None => Arc::new(Resets::of(&self.config)?),
         };
-        Ok(Runtime { inner: Arc::new(Inner::new(self, registry, lifecycle, group, lanes)) })
+        let Self { home, config, models, settings, .. } = self;
+        let sessions = SessionPool::new(home, config, models, settings, registry, lifecycle, group);
+        let sessions = Arc::new(sessions);
+        let (subagents, maintenance) = (Arc::default(), Arc::default());
+        Ok(Runtime { inner: Arc::new(Inner { sessions, lanes, subagents, maintenance }) })
     }
 }

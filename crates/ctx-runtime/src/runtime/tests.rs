@@ -21,13 +21,13 @@ async fn many_sessions_that_begin_at_once_are_all_in_the_store() {
     let (_, runtime) = runtime(dir.path());
     let turns = (0..100).map(|n| {
         let runtime = runtime.clone();
-        tokio::spawn(async move { runtime.turn(&nth(n), "hello", &NoTools, &mut Deaf).await })
+        tokio::spawn(async move { runtime.turn(&nth(n), "hello", &NoTools, &mut NoListener).await })
     });
     for turn in turns.collect::<Vec<_>>() {
         turn.await.unwrap().unwrap();
     }
     let store = ctx_session::store::SessionStore::at(
-        runtime.inner.home.sessions_file(&ctx_session::key::FileId::main()),
+        runtime.inner.sessions.home.sessions_file(&ctx_session::key::FileId::main()),
     );
     assert_eq!(store.load().unwrap().len(), 100);
 }

@@ -1,19 +1,24 @@
-//! One open session: its file, what it is run with, and what the model sees of it.
+//! One open session: its file, its settings, and its view.
 //!
-//! The file is the truth. The view is made from it when there is none (when the session is opened,
-//! after a compaction, for another model or other tools), and grows with what is appended otherwise.
+//! The file is the source of truth. The view is built from it when missing (when the session is opened,
+//! after a compaction, for another model or other tools); otherwise new entries are appended to it.
 
 mod agents;
-mod book;
-mod hands;
-mod mend;
+mod background;
+mod engines;
+mod idle;
+mod lease;
 mod open;
-mod own;
-mod setting;
+mod overrides;
+mod pool;
+mod repair;
+mod sent;
+mod setup;
+mod usage;
 mod view;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use ctx_core::{
     ContextView, Entry, EntryId, Error, ErrorKind, IdSource, IngestRequest, Message, Projection,
@@ -22,104 +27,107 @@ use ctx_core::{
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::log::{NewEntry, SessionLog};
 
-use crate::Resolved;
-use crate::turn::Sent;
-use hands::Hand;
-use own::OwnSettings;
+use crate::spec::Resolved;
+use crate::sync::{locked, spawn_blocking};
+use lease::SessionLease;
+use open::open;
+use overrides::SessionOverrides;
 
-pub(crate) use agents::Agents;
-pub(crate) use book::{Book, Tally};
-pub(crate) use hands::Hands;
-pub(crate) use open::{Opened, open};
-pub(crate) use setting::{Setting, tools_json};
-pub(crate) use view::{Leaving, rebuilt};
+pub(crate) use agents::AgentResources;
+pub(crate) use background::BackgroundCompaction;
+pub(crate) use engines::SessionEngines;
+pub(crate) use idle::{max_concurrent_turns, max_open_sessions};
+pub(crate) use pool::{SessionPool, Settings};
+pub(crate) use sent::{SentRequest, prefix_tokens};
+pub(crate) use setup::{SessionSetup, tools_json};
+pub(crate) use usage::{UsageCounters, UsageDelta};
+pub(crate) use view::{CompactedRange, rebuild_view};
 
-/// A session that is open.
+/// Why a session is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpenReason {
+    /// For a message: a session that is over is replaced by a new one.
+    Message,
+    /// To start a new session in any case.
+    NewSession,
+    /// For an operation other than a message.
+    Existing,
+}
+
+/// An open session.
 pub(crate) struct Session {
     pub(crate) key: SessionKey,
     pub(crate) agent: FileId,
     pub(crate) id: String,
     pub(crate) path: PathBuf,
-    log: Arc<Log>,
-    /// Which file the log writes to.
-    identity: Identity,
-    /// What is set for it alone.
-    pub(crate) own: OwnSettings,
-    /// What the session is run with; made when a turn first needs it.
-    pub(crate) setting: Option<Setting>,
+    log: Arc<LeasedLog>,
+    /// The identity of the log's file.
+    identity: (u64, u64),
+    /// The settings of this session alone.
+    pub(crate) overrides: SessionOverrides,
+    /// Model, engine and budget; resolved when a turn first needs them.
+    pub(crate) setup: Option<SessionSetup>,
     pub(crate) view: Option<ContextView>,
-    /// How many edits of the view were counted.
+    /// Number of edits of the view already counted.
     pub(crate) counted: usize,
-    /// What a request to a model of the chain may measure, learned from what its provider refused.
+    /// The model of the chain and its request limit, learned from its provider's rejection.
     pub(crate) limit: Option<(usize, Tokens)>,
-    /// What the last request of this process held.
-    pub(crate) sent: Option<Sent>,
-    /// When anything was last sent.
+    /// The last request of this process.
+    pub(crate) sent: Option<SentRequest>,
+    /// When a request was last sent.
     pub(crate) last_request: Option<Timestamp>,
-    /// Whether the turn at work is a heartbeat.
+    /// Whether the current turn is a heartbeat.
     pub(crate) is_heartbeat: bool,
     /// When it began.
     pub(crate) began: Timestamp,
-    /// The newest time that was written. The clock may jump; the transcript's times do not.
+    /// The newest written time. The clock may jump; the times in the transcript do not go back.
     pub(crate) newest: Timestamp,
-    /// How many compactions this key has had.
+    /// Number of compactions of this key.
     pub(crate) compactions: u64,
     /// The number of compactions at the last memory flush.
     pub(crate) flushed_at: Option<u64>,
-    /// What the compaction took out with which the file ended when it was opened: whoever stored that
-    /// may have been killed before he archived it.
+    /// Messages removed by the compaction at the end of the file when it was opened: the process
+    /// that stored it may have been killed before it archived them.
     to_archive: Vec<Arc<Entry>>,
 }
 
-/// The log, and with it the session in hand: in this order they are let go of.
-struct Log {
+/// The log and the lease of its file, dropped in this order.
+struct LeasedLog {
     log: Mutex<SessionLog>,
-    _hand: Hand,
+    _lease: SessionLease,
 }
 
-impl Log {
-    fn new(log: SessionLog, hand: Hand) -> Self {
-        Self { log: Mutex::new(log), _hand: hand }
+/// Identifies the file behind a path.
+fn file_identity(path: &std::path::Path) -> Option<(u64, u64)> {
+    let metadata = std::fs::metadata(path).ok()?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        Some((metadata.dev(), metadata.ino()))
     }
-}
-
-/// Which file a path stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity(u64, u64);
-
-impl Identity {
-    fn of(path: &std::path::Path) -> Option<Self> {
-        let metadata = std::fs::metadata(path).ok()?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt;
-            Some(Self(metadata.dev(), metadata.ino()))
-        }
-        #[cfg(not(unix))]
-        {
-            let _ = metadata;
-            Some(Self(0, 0))
-        }
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        Some((0, 0))
     }
 }
 
 impl Session {
-    /// Refuses to go on with a file that is not where it was: what is appended to it is seen by
-    /// nobody.
+    /// Fails if the file is not at its path any more: nothing appended to it would be seen.
     pub(crate) fn check_file(&self) -> Result<()> {
-        if Identity::of(&self.path) == Some(self.identity) {
+        if file_identity(&self.path) == Some(self.identity) {
             return Ok(());
         }
-        Err(gone(&self.key, &self.path))
+        Err(missing_file(&self.key, &self.path))
     }
 
-    /// The time, which never goes back in one transcript.
+    /// Returns the time, which never goes back within one transcript.
     pub(crate) fn now(&mut self, clock: Timestamp) -> Timestamp {
         self.newest = self.newest.max(clock);
         self.newest
     }
 
-    /// The budget of a model of the chain.
+    /// Returns the budget of a model of the chain.
     fn ledger(&self, resolved: &Resolved, model: usize) -> TokenLedger {
         let ledger = resolved.ledger();
         match self.limit {
@@ -128,17 +136,12 @@ impl Session {
         }
     }
 
-    /// The turn that a call of the engine belongs to.
-    pub(crate) fn turn(&self, ids: &Arc<dyn IdSource>, setting: &Setting) -> TurnContext {
-        TurnContext {
-            now: self.newest,
-            last_request: self.last_request,
-            ids: ids.clone(),
-            profile: setting.resolved.profile,
-        }
+    /// Returns the turn context for a call of the engine.
+    pub(crate) fn turn(&self, ids: &Arc<dyn IdSource>) -> TurnContext {
+        TurnContext { now: self.newest, last_request: self.last_request, ids: ids.clone() }
     }
 
-    /// Appends a message to the file and to the view, and tells the engine. It is durable once
+    /// Appends a message to the file and to the view, and notifies the engine. It is durable once
     /// [`commit`](Self::commit) returned.
     pub(crate) async fn append(&mut self, mut message: Message, now: Timestamp) -> Result<()> {
         message.meta.timestamp.get_or_insert(now);
@@ -147,25 +150,25 @@ impl Session {
             let written = ctx_dialect::pi::parse(&json)?;
             let entry = NewEntry::message(RawJson::from_text(json));
             let id = self.log().append(&entry, now)?;
-            entries.push(Arc::new(Entry::held(id, written)));
+            entries.push(Arc::new(Entry::in_memory(id, written)));
         }
         if let Some(view) = &mut self.view
             && entries.iter().any(|entry| view.append(entry.clone()).is_err())
         {
-            // One that is made anew says why.
+            // Rebuilding the view reports the error.
             self.view = None;
         }
-        // What is stored is stored; an engine that cannot take it in costs a notice.
+        // The message is stored; if the engine fails to take it in, there is only a notice.
         if let Err(error) = self.ingest(&entries).await
-            && let Some(setting) = &mut self.setting
+            && let Some(setup) = &mut self.setup
         {
-            setting.warnings.push(format!("the engine did not take a message in: {error}"));
+            setup.warnings.push(format!("the engine failed to ingest a message: {error}"));
         }
         Ok(())
     }
 
     async fn ingest(&self, entries: &[Arc<Entry>]) -> Result<()> {
-        let Some(setting) = &self.setting else { return Ok(()) };
+        let Some(setup) = &self.setup else { return Ok(()) };
         let mut requests = Vec::with_capacity(entries.len());
         for entry in entries {
             requests.push(IngestRequest {
@@ -175,28 +178,28 @@ impl Session {
                 is_heartbeat: self.is_heartbeat,
             });
         }
-        setting.engine.ingest_batch(requests).await.map(drop)
+        setup.engine.ingest_batch(requests).await.map(drop)
     }
 
-    /// Keeps the forms of a request, before it is sent.
-    pub(crate) fn keep_forms(&self, forms: &[Projection]) -> Result<()> {
-        self.log().append_projections(forms, self.newest).map(drop)
+    /// Stores the projections of a request, before it is sent.
+    pub(crate) fn store_projections(&self, projections: &[Projection]) -> Result<()> {
+        self.log().append_projections(projections, self.newest).map(drop)
     }
 
-    /// Makes what was appended durable, together with other sessions that wait for the same.
+    /// Makes appended entries durable, in one batch with other waiting sessions.
     pub(crate) async fn commit(&self) -> Result<()> {
         let log = self.log.clone();
-        blocking(move || locked(&log.log).commit()).await
+        spawn_blocking(move || locked(&log.log).commit()).await
     }
 
-    /// Lets go of the engine, for good.
-    pub(crate) async fn let_go_of_engine(&self) {
-        if let Some(setting) = &self.setting {
-            setting.let_go(&self.id).await;
+    /// Disposes of the engine.
+    pub(crate) async fn dispose_engine(&self) {
+        if let Some(setup) = &self.setup {
+            setup.dispose_engine(&self.id).await;
         }
     }
 
-    /// How many tokens of messages it keeps in memory.
+    /// Number of message tokens that it keeps in memory.
     pub(crate) fn held(&self) -> u64 {
         self.view.as_ref().map_or(0, |view| view.total().get())
     }
@@ -211,27 +214,10 @@ impl Session {
     }
 }
 
-/// The error of a session whose file is not there any more.
-pub(crate) fn gone(key: &SessionKey, path: &std::path::Path) -> Error {
-    Error::new(ErrorKind::NotFound, "the session's file is gone, or another stands in its place")
+/// The error for a session whose file is missing.
+pub(crate) fn missing_file(key: &SessionKey, path: &std::path::Path) -> Error {
+    Error::new(ErrorKind::NotFound, "the session's file is missing or was replaced")
         .with("session", key)
         .with("path", path.display())
-        .hint("put the file back where it was, or say /new to begin another session")
-}
-
-/// Runs what waits for the disk where it holds up nobody else.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    let span = tracing::Span::current();
-    match tokio::task::spawn_blocking(move || span.in_scope(work)).await {
-        Ok(done) => done,
-        Err(error) => Err(Error::new(ErrorKind::Cancelled, "work on the disk was cut short")
-            .source(error)
-            .hint("the program is shutting down; what was committed is on disk")),
-    }
-}
-
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+        .hint("restore the file, or use /new to start another session")
 }

@@ -1,23 +1,30 @@
-//! Making the view from the file, and putting a compaction into the file.
+//! Builds the view from the file, and stores a compaction in the file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ctx_core::{Compacted, ContextView, Entry, NodeState, Result, TokenLedger, Tokens};
+use ctx_core::{
+    Compacted, ContextView, Entry, Error, ErrorKind, NodeState, Result, Timestamp, TokenLedger,
+    Tokens,
+};
 use ctx_session::paths::Home;
 
-use super::{Session, blocking};
-use ctx_core::{Error, ErrorKind, Timestamp};
+use super::Session;
+use crate::sync::spawn_blocking;
 
-/// A view of the session at `path` as it stands in the file, with the forms that were sent.
-pub(crate) async fn rebuilt(home: Home, path: PathBuf, ledger: TokenLedger) -> Result<ContextView> {
-    blocking(move || {
+/// Builds a view of the session at `path` from the file, with the projections that were sent.
+pub(crate) async fn rebuild_view(
+    home: Home,
+    path: PathBuf,
+    ledger: TokenLedger,
+) -> Result<ContextView> {
+    spawn_blocking(move || {
         let transcript = ctx_session::open(&home, &path)?;
-        let forms = transcript.sent_forms(None)?;
+        let forms = transcript.projections(None)?;
         let entries = transcript.context(None)?.entries;
-        let held = held(&entries, &ledger)?;
+        let entries = loaded(&entries, &ledger)?;
         let mut view = ContextView::new(ledger).with_projections(forms);
-        for entry in held {
+        for entry in entries {
             view.append(entry)?;
         }
         Ok(view)
@@ -25,14 +32,14 @@ pub(crate) async fn rebuilt(home: Home, path: PathBuf, ledger: TokenLedger) -> R
     .await
 }
 
-/// The entries with their messages in memory, as every request asks for all of them; but no more
-/// than two windows of them, from the newest on: a session may be of any size.
-fn held(entries: &[Arc<Entry>], ledger: &TokenLedger) -> Result<Vec<Arc<Entry>>> {
+/// Loads the messages of the entries, as every request reads all of them; but at most two windows
+/// of them, the newest first: a session may have any size.
+fn loaded(entries: &[Arc<Entry>], ledger: &TokenLedger) -> Result<Vec<Arc<Entry>>> {
     let most = ledger.window() + ledger.window();
     let mut sum = Tokens::ZERO;
     let mut held = Vec::with_capacity(entries.len());
     for entry in entries.iter().rev() {
-        if entry.is_held() || sum > most {
+        if entry.is_in_memory() || sum > most {
             held.push(entry.clone());
             continue;
         }
@@ -41,39 +48,39 @@ fn held(entries: &[Arc<Entry>], ledger: &TokenLedger) -> Result<Vec<Arc<Entry>>>
             message.meta.timestamp = entry.timestamp();
         }
         sum += ledger.counter().message(&message);
-        held.push(Arc::new(Entry::held(entry.id().clone(), message)));
+        held.push(Arc::new(Entry::in_memory(entry.id().clone(), message)));
     }
     held.reverse();
     Ok(held)
 }
 
-/// The messages that a compaction may take out.
-pub(crate) struct Leaving(Vec<(Arc<Entry>, bool)>);
+/// The messages that a compaction may remove.
+pub(crate) struct CompactedRange(Vec<(Arc<Entry>, bool)>);
 
-impl Leaving {
-    /// What is in the request now.
+impl CompactedRange {
+    /// Lists the messages in the current request.
     pub(crate) fn of(view: &ContextView) -> Self {
-        let nodes = view.left_out().iter().chain(view.nodes());
+        let nodes = view.dropped().iter().chain(view.nodes());
         let is_stored = |node: &ctx_core::Node| {
             node.state() != NodeState::Inserted && node.source_tokens() > Tokens::ZERO
         };
         Self(nodes.map(|node| (node.entry().clone(), is_stored(node))).collect())
     }
 
-    /// Those that a compaction takes out. Names as the first kept entry one that is in the file: an
-    /// engine may keep from a message on that is its own.
+    /// Returns the entries that a compaction removes. Sets the first kept entry to one that is in
+    /// the file, as an engine may name a message of its own.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Contract`] if there is none.
-    fn taken(&self, compacted: &mut Compacted) -> Result<Vec<Arc<Entry>>> {
+    fn removed(&self, compacted: &mut Compacted) -> Result<Vec<Arc<Entry>>> {
         let first = &compacted.first_kept_entry_id;
         let at = self.0.iter().position(|(entry, _)| entry.id() == first);
         let kept = at.and_then(|at| self.0[at..].iter().position(|(_, stored)| *stored));
         let (Some(at), Some(kept)) = (at, kept) else {
             return Err(Error::new(
                 ErrorKind::Contract,
-                "a compaction keeps from an unknown entry on",
+                "the first kept entry of the compaction is unknown",
             )
             .with("firstKeptEntryId", first)
             .hint("the engine must name an entry of the view that it was given"));
@@ -86,46 +93,46 @@ impl Leaving {
 }
 
 impl Session {
-    /// The view, made from the file if there is none.
+    /// Returns the view, built from the file if missing.
     pub(crate) async fn take_view(&mut self, home: &Home) -> Result<ContextView> {
         if let Some(view) = self.view.take() {
             return Ok(view);
         }
-        let setting = self.setting()?;
-        let view = rebuilt(home.clone(), self.path.clone(), setting.ledger.clone()).await?;
-        // Forms that were sent before are no new doings of anybody.
+        let setup = self.setup()?;
+        let view = rebuild_view(home.clone(), self.path.clone(), setup.ledger.clone()).await?;
+        // Projections sent before do not count as new edits.
         self.counted = view.edits().len();
         Ok(view)
     }
 
-    /// Stores a compaction: in the file, durably, and what it takes out in the archive. The view is
-    /// made anew for the next request.
+    /// Stores a compaction: durably in the file, with the removed messages in the archive. The view
+    /// is rebuilt for the next request.
     pub(crate) async fn store(
         &mut self,
         mut compacted: Compacted,
-        leaving: &Leaving,
+        range: &CompactedRange,
         now: Timestamp,
     ) -> Result<()> {
         if compacted.summary.trim().is_empty() {
             return Err(Error::new(ErrorKind::Contract, "a compaction without a summary")
-                .hint("the engine must say what stands for the messages that it takes out"));
+                .hint("the engine must give a summary of the messages that it removes"));
         }
-        let taken = leaving.taken(&mut compacted)?;
+        let removed = range.removed(&mut compacted)?;
         self.view = None;
         self.log().append_compaction(&compacted, now)?;
         self.compactions += 1;
         self.commit().await?;
-        self.archive(&taken).await;
+        self.archive(&removed).await;
         Ok(())
     }
 
-    /// Puts messages into the archive, and what whoever had the session before may have been kept from
-    /// archiving. What is in the archive already stays as it is.
-    pub(super) async fn archive(&mut self, taken: &[Arc<Entry>]) {
+    /// Archives messages, and those that a previous process may have failed to archive. Archived
+    /// messages are not changed.
+    pub(super) async fn archive(&mut self, removed: &[Arc<Entry>]) {
         let late = std::mem::take(&mut self.to_archive);
-        let Some(setting) = &mut self.setting else { return };
-        for taken in [&*late, taken].into_iter().filter(|taken| !taken.is_empty()) {
-            setting.memory.archive_compacted(taken).await;
+        let Some(setup) = &mut self.setup else { return };
+        for removed in [&*late, removed].into_iter().filter(|removed| !removed.is_empty()) {
+            setup.memory.archive_compacted(removed).await;
         }
     }
 }

@@ -1,101 +1,78 @@
-//! What follows a turn: the engine is told, and a session past the threshold is compacted.
+//! After a turn: notifies the engine, and compacts a session past the threshold.
 
-use ctx_core::{CompactResult, CompactionTrigger, EntryId, ErrorKind, LeaseState, Result, Tokens};
-use tokio::task::JoinHandle;
+use ctx_core::{CompactionTrigger, Error, ErrorKind, LeaseState, Result};
 use tracing::Instrument;
 
 use super::Turn;
-use super::compact::{Cost, Room, calls_of};
-use crate::runtime::{Event, NoticeKind};
-use crate::session::{Leaving, locked};
-
-/// A compaction that is written beside the turns. It ends with this value.
-pub(crate) struct Background {
-    task: JoinHandle<Result<CompactResult>>,
-    /// The last entry of the session that it is written from.
-    leaf: Option<EntryId>,
-    /// How many tokens of messages it works on.
-    size: Tokens,
-}
-
-impl Background {
-    /// Whether it is written.
-    pub(crate) fn is_finished(&self) -> bool {
-        self.task.is_finished()
-    }
-
-    /// How many tokens of messages it keeps in memory.
-    pub(crate) fn held(&self) -> u64 {
-        if self.is_finished() { 0 } else { self.size.get() }
-    }
-}
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
+use super::compact::{Cost, WindowShare, calls_of};
+use crate::host::{Event, NoticeKind};
+use crate::session::{BackgroundCompaction, CompactedRange};
+use crate::sync::locked;
 
 impl Turn<'_> {
-    /// The turn is stored. What fails from here on costs the answer nothing.
+    /// The turn is stored. Later failures do not affect the answer.
     pub(super) async fn finish(&mut self) {
-        if let Err(error) = self.tell_engine().await {
-            self.say(NoticeKind::Engine, format!("the engine failed after the turn: {error}"));
+        if let Err(error) = self.notify_engine().await {
+            self.notify(NoticeKind::Engine, format!("the engine failed after the turn: {error}"));
         }
-        self.flush_if_due(Room::Whole).await;
+        self.flush_if_due(WindowShare::Whole).await;
         if let Err(error) = self.compact_past_threshold().await {
             let words = format!("the session was not compacted after the turn: {error}");
-            self.say(NoticeKind::Compaction, words);
+            self.notify(NoticeKind::Compaction, words);
         }
-        self.say_warnings();
+        self.notify_warnings();
     }
 
-    async fn tell_engine(&mut self) -> Result<()> {
-        let engine = self.session.setting()?.engine.clone();
+    async fn notify_engine(&mut self) -> Result<()> {
+        let engine = self.session.setup()?.engine.clone();
         let leaf = self.session.leaf().unwrap_or_default();
         engine.commit_turn(&self.session.id, &leaf).await?;
         engine.after_turn(&self.session.id).await?;
         engine.maintain(&self.session.id).await
     }
 
-    /// Compacts a session that is past its threshold: now, or beside what comes next where the host
-    /// goes on running.
+    /// Compacts a session past its threshold: now, or in the background if the host keeps running.
     async fn compact_past_threshold(&mut self) -> Result<()> {
-        let inner = self.inner();
-        let view = self.session.take_view(&inner.home).await?;
-        let setting = self.session.setting()?;
-        let config = &setting.resolved.compaction;
-        // An engine that owns compaction decides by itself when it is time.
-        let lease = setting.engine.health().map(|health| health.lease);
+        let pool = self.pool;
+        let view = self.session.take_view(&pool.home).await?;
+        let setup = self.session.setup()?;
+        let config = &setup.resolved.compaction;
+        // An engine that owns compaction decides by itself when to compact.
+        let lease = setup.engine.health().map(|health| health.lease);
         let owns = match lease {
             Some(lease) => lease == LeaseState::Granted,
-            None => setting.engine.info().owns_compaction,
+            None => setup.engine.info().owns_compaction,
         };
         if !config.enabled || owns || view.used() <= config.threshold(view.ledger()) {
             self.session.view = Some(view);
             return Ok(());
         }
-        if !inner.settings.background {
+        if !pool.settings.background {
             self.session.view = Some(view);
             return self.compact(CompactionTrigger::Threshold, 1, None).await.map(drop);
         }
         self.log_trigger(&view)?;
         let size = view.total();
-        let request = self.threshold_request(view)?;
-        let engine = self.session.setting()?.engine.clone();
+        let request = self.threshold_request(view);
+        let engine = self.session.setup()?.engine.clone();
         let span = tracing::info_span!(parent: None, "compact", session = %self.session.id);
         let work = async move { engine.compact(request).await };
         let task = tokio::spawn(work.instrument(span));
-        let background = Background { task, leaf: self.session.leaf(), size };
-        locked(&inner.background).insert(self.session.key.clone(), background);
+        let background = BackgroundCompaction { task, leaf: self.session.leaf(), size };
+        locked(&pool.background).insert(self.session.key.clone(), background);
         Ok(())
     }
 
-    /// Takes in what was compacted since the last turn. What is not written yet is given up: the
-    /// session goes on without it.
-    pub(super) async fn swap_in(&mut self) -> Result<()> {
-        let inner = self.inner();
-        let Some(mut background) = locked(&inner.background).remove(&self.session.key) else {
+    fn notify_not_compacted(&mut self, error: &Error) {
+        let text = format!("the session was not compacted: {error}");
+        self.notify(NoticeKind::Compaction, text);
+    }
+
+    /// Stores the background compaction since the last turn. An unfinished one is cancelled; the
+    /// session continues without it.
+    pub(super) async fn store_background_compaction(&mut self) -> Result<()> {
+        let pool = self.pool;
+        let Some(mut background) = locked(&pool.background).remove(&self.session.key) else {
             return Ok(());
         };
         if !background.is_finished() || background.leaf != self.session.leaf() {
@@ -104,7 +81,7 @@ impl Turn<'_> {
         let done = match (&mut background.task).await {
             Ok(Ok(done)) => done,
             Ok(Err(error)) => {
-                self.say(NoticeKind::Compaction, format!("the session was not compacted: {error}"));
+                self.notify_not_compacted(&error);
                 return Ok(());
             }
             Err(_) => return Ok(()),
@@ -115,17 +92,17 @@ impl Turn<'_> {
         let trigger = CompactionTrigger::Threshold;
         self.listener.on(Event::CompactionBegan { trigger, tokens: before });
         let now = self.now();
-        // The session is the one that it was written from, entry by entry.
-        let view = self.session.take_view(&inner.home).await?;
-        let leaving = Leaving::of(&view);
-        match self.store(compacted, &leaving, now).await {
+        // The session has the same entries as when the compaction started.
+        let view = self.session.take_view(&pool.home).await?;
+        let range = CompactedRange::of(&view);
+        match self.store(compacted, &range, now).await {
             Err(error) if error.kind() == ErrorKind::Contract => {
-                self.say(NoticeKind::Compaction, format!("the session was not compacted: {error}"));
+                self.notify_not_compacted(&error);
                 return Ok(());
             }
             stored => stored?,
         }
-        self.ended(true, before, after.unwrap_or(before), cost);
+        self.report_compaction(true, before, after.unwrap_or(before), cost);
         Ok(())
     }
 }

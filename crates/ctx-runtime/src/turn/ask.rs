@@ -1,4 +1,4 @@
-//! Asking a model.
+//! Sends requests to a model.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,29 +7,29 @@ use ctx_core::{ChatModel, ChatRequest, Delta, Deltas, Error, ErrorKind, Reply, R
 use tracing::Instrument;
 
 use super::no_reply::NoReply;
-use super::{Turn, is_of_the_model};
-use crate::runtime::{Event, NoticeKind, Settings};
+use super::{Turn, is_model_error};
+use crate::host::{Event, NoticeKind};
+use crate::session::Settings;
 
-/// How often one request is made, and how long is waited before it is made again: this at first, and
-/// twice as long each time, up to the most. (OpenClaw.)
+/// Maximum number of attempts of one request, and the waits between them: the first one, doubled
+/// each time up to the maximum. (OpenClaw.)
 const ATTEMPTS: u32 = 3;
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 impl Turn<'_> {
-    /// The next answer, whatever it takes: requests are made again, made smaller, and made to other
-    /// models.
+    /// Gets the next answer: retries requests, shrinks them, and falls back to other models.
     pub(super) async fn answer(&mut self) -> Result<Reply> {
         loop {
-            self.flush_if_due(super::compact::Room::Whole).await;
+            self.flush_if_due(super::compact::WindowShare::Whole).await;
             let request = self.assemble().await?;
             match self.ask(request).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) if error.kind() == ErrorKind::Overflow => {
                     Box::pin(self.recover(error)).await?;
                 }
-                Err(error) if is_of_the_model(error.kind()) => {
-                    self.fail_over(error).await.map_err(advised)?;
+                Err(error) if is_model_error(error.kind()) => {
+                    self.fail_over(error).await.map_err(with_hint)?;
                     self.listener.on(Event::Restarted);
                 }
                 Err(error) => return Err(error),
@@ -37,47 +37,47 @@ impl Turn<'_> {
         }
     }
 
-    /// Makes a request, and makes it again while that may help.
+    /// Sends a request, and retries it while that may help.
     async fn ask(&mut self, request: ChatRequest) -> Result<Reply> {
-        let model = self.session.own.models[self.model].clone();
-        let timer = self.inner().settings.timer.clone();
+        let model = self.session.overrides.models[self.model].clone();
+        let timer = self.pool.settings.timer.clone();
         let mut attempt = 1;
         loop {
             self.outcome.requests += 1;
             self.session.last_request = Some(self.now());
             let span = tracing::info_span!("request", model = %model.card().name, attempt);
-            let asked = self.stream(&*model, request.clone()).instrument(span).await;
-            let longest = self.inner().settings.longest_wait;
-            match asked.and_then(whole) {
-                // The lane is not held for hours: whoever can do something else does it now.
+            let reply = self.stream(&*model, request.clone()).instrument(span).await;
+            let longest = self.pool.settings.max_retry_wait;
+            match reply.and_then(check_complete) {
+                // The lane is not blocked for hours: the caller may do something else.
                 Err(error) if error.wait().is_some_and(|wait| wait > longest) => {
                     let wait = error.wait().unwrap_or_default().as_secs();
-                    return Err(error.with("asks to be left alone for", format!("{wait} s")));
+                    return Err(error.with("retry after", format!("{wait} s")));
                 }
-                // Who was waited for in vain is not waited for again.
+                // A model that already used up its time is not retried.
                 Err(error)
                     if error.is_retryable()
                         && error.kind() != ErrorKind::Timeout
                         && attempt < ATTEMPTS =>
                 {
                     let wait = error.wait().unwrap_or_else(|| backoff(attempt));
-                    let words = format!("asking {} again: {error}", model.card().name);
-                    self.say(NoticeKind::Retry, words);
+                    let words = format!("retrying {}: {error}", model.card().name);
+                    self.notify(NoticeKind::Retry, words);
                     self.listener.on(Event::Restarted);
                     timer.sleep(wait).await;
                     attempt += 1;
                 }
-                asked => return asked,
+                reply => return reply,
             }
         }
     }
 
-    /// Passes the pieces of an answer on as they come, and gives a model up that says nothing for
+    /// Passes the pieces of an answer on as they arrive, and cancels a model that sends nothing for
     /// too long.
     async fn stream(&mut self, model: &dyn ChatModel, request: ChatRequest) -> Result<Reply> {
-        let settings = &self.runtime.inner.settings;
+        let settings = &self.pool.settings;
         let listener = &mut *self.listener;
-        let is_muted = self.session.own.is_muted;
+        let is_muted = self.session.overrides.is_muted;
         let (mut reading, mut out) = (NoReply::default(), String::new());
         let mut deltas = |delta: Delta<'_>| match delta {
             _ if is_muted => {}
@@ -91,7 +91,7 @@ impl Turn<'_> {
             Delta::Thinking(text) => listener.on(Event::Thinking(text)),
             Delta::Call(_) => {}
         };
-        let reply = heard(model, request, settings, &mut deltas).await?;
+        let reply = receive(model, request, settings, &mut deltas).await?;
         reading.end(&mut out);
         if !out.is_empty() {
             listener.on(Event::Text(&out));
@@ -100,16 +100,16 @@ impl Turn<'_> {
     }
 }
 
-/// An error that says what to do next, where the model did not.
-fn advised(error: Error) -> Error {
+/// Adds a hint to an error without one.
+fn with_hint(error: Error) -> Error {
     match error.hint_text() {
         Some(_) => error,
-        None => error.hint("say it again; another model can be set as a fallback"),
+        None => error.hint("try again; another model can be set as a fallback"),
     }
 }
 
-/// What a model answers, its pieces as they come. One that says nothing for too long is given up.
-pub(super) async fn heard(
+/// Receives a model's answer piece by piece. Cancels a model that sends nothing for too long.
+pub(super) async fn receive(
     model: &dyn ChatModel,
     request: ChatRequest,
     settings: &Settings,
@@ -123,19 +123,19 @@ pub(super) async fn heard(
     tokio::select! {
         biased;
         reply = model.answer(request, &mut pieces) => reply,
-        error = silence(&*settings.timer, &heard, settings.silence) => Err(error),
+        error = no_response(&*settings.timer, &heard, settings.idle_timeout) => Err(error),
     }
 }
 
-/// Ends when nothing was heard for so long.
-async fn silence(timer: &dyn Timer, heard: &AtomicU64, longest: Duration) -> Error {
+/// Completes when nothing was received for `longest`.
+async fn no_response(timer: &dyn Timer, heard: &AtomicU64, longest: Duration) -> Error {
     let longest = millis(longest);
     loop {
         let silent = millis(timer.elapsed()).saturating_sub(heard.load(Ordering::Relaxed));
         if silent >= longest {
-            return Error::new(ErrorKind::Timeout, "the model says nothing any more")
+            return Error::new(ErrorKind::Timeout, "the model stopped responding")
                 .with("milliseconds", silent)
-                .hint("see whether its server is up; another model can be set as a fallback");
+                .hint("check that its server is running; another model can be set as a fallback");
         }
         timer.sleep(Duration::from_millis(longest - silent)).await;
     }
@@ -149,15 +149,15 @@ fn backoff(attempt: u32) -> Duration {
     FIRST_WAIT.saturating_mul(1 << (attempt - 1).min(10)).min(LONGEST_WAIT)
 }
 
-/// Refuses what is no whole answer: it would be stored, and sent again with every request.
-pub(super) fn whole(reply: Reply) -> Result<Reply> {
+/// Rejects an incomplete answer: it would be stored, and sent again with every request.
+pub(super) fn check_complete(reply: Reply) -> Result<Reply> {
     let broken = |message: &'static str| {
         Err(Error::new(ErrorKind::Upstream, message)
             .retryable()
-            .hint("try again; if it stays so, the model's server does not work as it should"))
+            .hint("try again; if the error persists, the model's server is faulty"))
     };
     if reply.message.role != ctx_core::Role::Assistant {
-        return broken("the model answered in another role than its own");
+        return broken("the model's answer has the wrong role");
     }
     let mut says = !reply.message.plain_text().trim().is_empty();
     for call in reply.message.tool_calls() {
@@ -166,16 +166,16 @@ pub(super) fn whole(reply: Reply) -> Result<Reply> {
             call.arguments.as_str(),
         );
         if call.id.is_empty() || call.name.is_empty() || object.is_err() {
-            return broken("the model answered with half a tool call");
+            return broken("the model's answer has an incomplete tool call");
         }
     }
     let mut ids: Vec<_> = reply.message.tool_calls().map(|call| &call.id).collect();
     ids.sort_unstable();
     if ids.windows(2).any(|two| two[0] == two[1]) {
-        return broken("the model made two tool calls under one id");
+        return broken("the model used one id for two tool calls");
     }
     match says {
         true => Ok(reply),
-        false => broken("the model answered nothing"),
+        false => broken("the model's answer is empty"),
     }
 }

@@ -1,31 +1,114 @@
-//! Moving to another entry of the session's tree.
+//! Moves to another entry of the session's tree.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ctx_core::{EntryId, Error, ErrorKind, Result, Tokens};
-use ctx_layers::compaction::{Job, Said, branch_summary};
+use ctx_core::{EntryId, Error, ErrorKind, Result, SummaryModels, Timestamp, Tokens};
+use ctx_layers::compaction::{CitedMessage, SummaryJob, branch_summary};
 use ctx_session::Transcript;
-use ctx_session::log::NewEntry;
+use ctx_session::log::{NewEntry, SessionLog};
 
 use super::Turn;
-use crate::session::blocking;
+use crate::spec::Resolved;
+use crate::sync::spawn_blocking;
 
-/// The most a summary of a branch measures. (pi.)
+/// Maximum size of a branch summary. (pi.)
 const MOST: Tokens = Tokens(2_048);
 
 impl Turn<'_> {
-    /// Goes on behind another entry. What only the branch that is left holds becomes a summary there.
+    /// Continues the session after another entry.
     pub(super) async fn branch(&mut self, to: &str) -> Result<String> {
-        let (home, path) = (self.inner().home.clone(), self.session.path.clone());
-        let named = to.trim_matches(['[', ']']).trim_start_matches("e:").to_owned();
-        let found = move || left_behind(&ctx_session::open(&home, &path)?, &named);
-        let (target, said) = blocking(found).await?;
-        let (now, from_id) = (self.now(), self.session.leaf().unwrap_or_default());
-        let (left, resolved) = (said.len(), &self.session.setting()?.resolved);
-        let job = Job {
+        let (home, path) = (self.pool.home.clone(), self.session.path.clone());
+        let named = to.to_owned();
+        let found = move || BranchMove::to(&ctx_session::open(&home, &path)?, &named);
+        let to = spawn_blocking(found).await?;
+        let setup = self.session.setup()?;
+        let (resolved, models) = (setup.resolved.clone(), setup.summary_models.clone());
+        let entry = to.entry(&resolved, models.as_ref(), self.session.leaf()).await;
+        let now = self.now();
+        to.append(&mut self.session.log(), &entry, now)?;
+        self.session.commit().await?;
+        self.session.view = None;
+        let BranchMove { target, left } = to;
+        let left = left.len();
+        Ok(format!(
+            "The session continues after e:{target}; {left} messages remain on the other branch."
+        ))
+    }
+
+    /// Lists the last entries of the session's branches.
+    pub(super) async fn branches(&mut self) -> Result<String> {
+        let (home, path) = (self.pool.home.clone(), self.session.path.clone());
+        let ends = spawn_blocking(move || branch_ends(&ctx_session::open(&home, &path)?)).await?;
+        let ends: Vec<String> = ends.iter().map(|(id, said)| format!("e:{id}  {said}")).collect();
+        Ok(format!("Branches end at\n{}\n/branch ENTRY continues after one", ends.join("\n")))
+    }
+}
+
+/// Returns the last entries of a session's branches, with the beginning of their texts.
+///
+/// # Errors
+///
+/// Those of reading the transcript.
+pub fn branch_ends(transcript: &Transcript) -> Result<Vec<(EntryId, String)>> {
+    let ends = transcript.tips().into_iter().map(|tip| {
+        let id = transcript.entries()[tip].id();
+        let said = transcript.messages_to(Some(id))?.pop().map(|item| item.entry.message());
+        let said = said.transpose()?.map(|message| message.plain_text());
+        let said: String = said.unwrap_or_default().chars().take(60).collect();
+        Ok((id.clone(), said.replace('\n', " ")))
+    });
+    ends.collect()
+}
+
+/// A move of a session to another of its entries.
+#[derive(Debug)]
+pub struct BranchMove {
+    /// The entry after which the session continues.
+    pub target: EntryId,
+    /// The messages of the abandoned branch that are not on the path to `target`.
+    pub left: Vec<CitedMessage>,
+}
+
+impl BranchMove {
+    /// Creates the move to the entry `named`: an id or a prefix of one, also as `e:ID` or `[e:ID]`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] for an unknown or ambiguous entry, and those of reading the
+    /// transcript.
+    pub fn to(transcript: &Transcript, named: &str) -> Result<Self> {
+        let id = named.trim_matches(['[', ']']).trim_start_matches("e:");
+        let target = transcript.find(id).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, "unknown or ambiguous entry id")
+                .with("entry", id)
+                .hint("omit the id to list the ends of the session's branches")
+        })?;
+        let stays = transcript.messages_to(Some(&target))?;
+        let stays: HashSet<_> = stays.iter().map(|item| item.entry.id()).collect();
+        let mut left = Vec::new();
+        for item in transcript.main_line()? {
+            if !stays.contains(item.entry.id()) {
+                let (id, message) = (item.entry.id().clone(), item.entry.message()?);
+                left.push(CitedMessage { id, message, pinned: false });
+            }
+        }
+        Ok(Self { target, left })
+    }
+
+    /// Creates the entry of the move: a summary of the abandoned messages, if there are any.
+    pub async fn entry(
+        &self,
+        resolved: &Resolved,
+        models: Option<&SummaryModels>,
+        leaf: Option<EntryId>,
+    ) -> NewEntry {
+        if self.left.is_empty() {
+            return NewEntry::Leaf { target_id: Some(self.target.clone()) };
+        }
+        let job = SummaryJob {
             config: Arc::new(resolved.compaction.clone()),
-            said: said.into(),
+            messages: self.left.clone().into(),
             sizes: Vec::new(),
             groups: Vec::new(),
             turn_start: None,
@@ -35,54 +118,23 @@ impl Turn<'_> {
             focus: None,
             instructions: Default::default(),
         };
-        let entry = match left {
-            0 => NewEntry::Leaf { target_id: Some(target.clone()) },
-            _ => {
-                let models = self.session.setting()?.summary_models.clone();
-                let summary = branch_summary(&job, models.as_ref()).await;
-                NewEntry::BranchSummary { from_id, summary, details: None, from_hook: None }
-            }
-        };
-        self.session.log().branch(Some(target.clone()))?;
-        self.session.log().append(&entry, now)?;
-        self.session.commit().await?;
-        self.session.view = None;
-        Ok(format!("The session goes on behind e:{target}; {left} messages are left behind."))
+        let summary = branch_summary(&job, models).await;
+        let from_id = leaf.unwrap_or_default();
+        NewEntry::BranchSummary { from_id, summary, details: None, from_hook: None }
     }
 
-    /// Where the branches of the session end.
-    pub(super) async fn branches(&mut self) -> Result<String> {
-        let (home, path) = (self.inner().home.clone(), self.session.path.clone());
-        let ends = blocking(move || {
-            let transcript = ctx_session::open(&home, &path)?;
-            let ends = transcript.tips().into_iter().map(|tip| {
-                let id = transcript.entries()[tip].id();
-                let said = transcript.line_to(Some(id))?.pop().map(|item| item.entry.message());
-                let said = said.transpose()?.map(|message| message.plain_text());
-                let said: String = said.unwrap_or_default().chars().take(60).collect();
-                Ok(format!("e:{id}  {}", said.replace('\n', " ")))
-            });
-            ends.collect::<Result<Vec<_>>>()
-        });
-        Ok(format!("Branches end at\n{}\n/branch ENTRY goes on behind one", ends.await?.join("\n")))
+    /// Appends `entry` after the target. The caller commits.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`SessionLog::append`].
+    pub fn append(
+        &self,
+        log: &mut SessionLog,
+        entry: &NewEntry,
+        now: Timestamp,
+    ) -> Result<EntryId> {
+        log.branch(Some(self.target.clone()))?;
+        log.append(entry, now)
     }
-}
-
-/// The entry that is named, and the messages that are not on the way to it.
-fn left_behind(transcript: &Transcript, named: &str) -> Result<(EntryId, Vec<Said>)> {
-    let target = transcript.find(named).ok_or_else(|| {
-        Error::new(ErrorKind::NotFound, "no entry of the session, or several, have that id")
-            .with("entry", named)
-            .hint("/branch lists where its branches end; citations of summaries name entries too")
-    })?;
-    let stays = transcript.line_to(Some(&target))?;
-    let stays: HashSet<_> = stays.iter().map(|item| item.entry.id()).collect();
-    let mut left = Vec::new();
-    for item in transcript.main_line()? {
-        if !stays.contains(item.entry.id()) {
-            let (id, message) = (item.entry.id().clone(), item.entry.message()?);
-            left.push(Said { id, message, pinned: false });
-        }
-    }
-    Ok((target, left))
 }

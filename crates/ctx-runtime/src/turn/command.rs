@@ -1,4 +1,4 @@
-//! Commands: messages that are for the runtime, not for the model.
+//! Commands: messages for the runtime, not for the model.
 
 use std::sync::Arc;
 
@@ -10,31 +10,32 @@ use ctx_session::log::NewEntry;
 
 use super::Turn;
 use super::context::fullness;
+use crate::host::{Input, NoticeKind};
 use crate::lookup::remember;
-use crate::runtime::{Input, Opening};
-use crate::session::blocking;
+use crate::session::OpenReason;
+use crate::sync::spawn_blocking;
 use crate::words::thousands;
 
-/// How much a search brings.
-const FOUND: usize = 5;
+/// Maximum number of search results.
+const MAX_RESULTS: usize = 5;
 
-/// The commands, each with what it does: for a host that lists them.
+/// The commands with their descriptions, for a host that lists them.
 pub const COMMANDS: [(&str, &str); 9] = [
-    ("/compact [FOCUS]", "replace old history by a summary, which dwells on the focus"),
+    ("/compact [FOCUS]", "replace old history by a summary that focuses on the given text"),
     ("/context [QUERY]", "list what the next request holds; with a query, search the workspace"),
-    ("/status", "say what the session is run with, and how full its window is"),
+    ("/status", "show the session's settings and how full its window is"),
     ("/remember TEXT", "keep a fact"),
-    ("/recall QUERY", "search what was said and what is known"),
-    ("/undo", "take the newest compaction back"),
+    ("/recall QUERY", "search archived messages and facts"),
+    ("/undo", "undo the newest compaction"),
     (
         "/branch [ENTRY]",
-        "go on behind another entry, and summarise what is left; list the branches",
+        "continue after another entry, with a summary of the old branch; list the branches",
     ),
-    ("/new [MESSAGE]", "begin another session under this name"),
+    ("/new [MESSAGE]", "start a new session under this name"),
     ("/reset [MESSAGE]", "the same"),
 ];
 
-/// A command, with what follows it.
+/// A command with its argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     /// `/compact [focus]`
@@ -55,26 +56,26 @@ pub(super) enum Command {
     New(Option<String>),
 }
 
-/// What came of a command.
-pub(super) enum Obeyed {
-    /// That is all.
+/// The result of a command.
+pub(super) enum CommandResult {
+    /// The command is complete.
     Done(String),
-    /// The model is to answer this.
-    GoOn(String),
+    /// The model must answer this message.
+    Ask(String),
 }
 
-/// What a message opens its session for. Commands look at a session, or do something to it: by
-/// themselves they begin none in its place.
-pub(crate) fn opening(input: &Input) -> Opening {
+/// Returns why a message opens its session. Commands read or change a session; they do not reset an
+/// expired one.
+pub(crate) fn open_reason(input: &Input) -> OpenReason {
     match Command::of(input) {
-        Some(Command::New(_)) => Opening::Anew,
-        Some(_) => Opening::AsItIs,
-        None => Opening::Message,
+        Some(Command::New(_)) => OpenReason::NewSession,
+        Some(_) => OpenReason::Existing,
+        None => OpenReason::Message,
     }
 }
 
 impl Command {
-    /// The command that a message is. Messages that merely begin with a slash are none.
+    /// Parses a message as a command. Other messages that begin with a slash are not commands.
     pub(super) fn of(input: &Input) -> Option<Self> {
         if input.is_literal() {
             return None;
@@ -103,22 +104,22 @@ impl Command {
 }
 
 impl Turn<'_> {
-    /// Does what a command says. It leaves no trace among the session's messages.
-    pub(super) async fn obey(&mut self, command: Command) -> Result<Obeyed> {
-        Ok(Obeyed::Done(match command {
-            Command::New(Some(message)) => return Ok(Obeyed::GoOn(message)),
-            Command::New(None) => "A new session has begun.".to_owned(),
+    /// Runs a command. It adds no message to the session.
+    pub(super) async fn run_command(&mut self, command: Command) -> Result<CommandResult> {
+        Ok(CommandResult::Done(match command {
+            Command::New(Some(message)) => return Ok(CommandResult::Ask(message)),
+            Command::New(None) => "A new session was started.".to_owned(),
             Command::Compact(focus) => {
-                let done = self.compact_as_asked(focus.as_deref()).await?;
+                let done = self.flush_and_compact(focus.as_deref()).await?;
                 Self::compacted(&done)
             }
             Command::Context(None) => self.list_context().await?,
             Command::Context(Some(query)) => self.search(&query).await?,
             Command::Status => self.status().await?,
             Command::Remember(Some(text)) => self.remember(text).await?,
-            Command::Remember(None) => "Say what to remember: /remember TEXT".to_owned(),
+            Command::Remember(None) => "Usage: /remember TEXT".to_owned(),
             Command::Recall(Some(query)) => self.recall(query).await?,
-            Command::Recall(None) => "Say what to look for: /recall QUERY".to_owned(),
+            Command::Recall(None) => "Usage: /recall QUERY".to_owned(),
             Command::Undo => self.undo().await?,
             Command::Branch(None) => self.branches().await?,
             Command::Branch(Some(entry)) => self.branch(&entry).await?,
@@ -127,7 +128,7 @@ impl Turn<'_> {
 
     fn compacted(done: &CompactResult) -> String {
         match done.result.as_ref().filter(|_| done.compacted) {
-            // CoPaw's block.
+            // The CoPaw format.
             Some(compacted) => {
                 let details = compacted.details.as_ref().and_then(Details::from_json);
                 let messages = details.map_or_else(String::new, |details| {
@@ -142,27 +143,27 @@ impl Turn<'_> {
         }
     }
 
-    /// What the next request holds, as far as it is known now.
-    pub(super) async fn present(&mut self) -> Result<Manifest> {
-        let view = self.session.take_view(&self.inner().home).await?;
+    /// Returns the manifest of the next request, as far as it is known.
+    pub(super) async fn manifest(&mut self) -> Result<Manifest> {
+        let view = self.session.take_view(&self.pool.home).await?;
         let manifest = view.manifest();
         self.session.view = Some(view);
         Ok(manifest)
     }
 
     async fn status(&mut self) -> Result<String> {
-        let manifest = self.present().await?;
-        let setting = self.session.setting()?;
+        let manifest = self.manifest().await?;
+        let setup = self.session.setup()?;
         Ok(format!(
             "session {} ({})\nmodel {}, window {}, {} kept free for the answer\nengine {}, profile \
              {}\n{}, {} messages\ncompactions: {}",
             self.session.id,
             self.session.key,
-            self.session.own.models[setting.model].card().name,
+            self.session.overrides.models[setup.model].card().name,
             thousands(manifest.window.get()),
             thousands(manifest.reserve.get()),
-            setting.engine.info().id,
-            setting.resolved.profile.name(),
+            setup.engine.info().id,
+            setup.resolved.profile.name(),
             fullness(manifest.tokens, &manifest),
             manifest.entries.iter().filter(|entry| entry.state != NodeState::Dropped).count(),
             self.session.compactions,
@@ -170,17 +171,17 @@ impl Turn<'_> {
     }
 
     async fn search(&mut self, query: &str) -> Result<String> {
-        let Some(workspace) = self.session.setting()?.workspace.clone() else {
+        let Some(workspace) = self.session.setup()?.workspace.clone() else {
             return Ok(
-                "There is no workspace to search; agents.defaults.workspace names one.".to_owned()
+                "No workspace is configured; agents.defaults.workspace names one.".to_owned()
             );
         };
-        let answer = workspace.search(query, FOUND).await?;
+        let answer = workspace.search(query, MAX_RESULTS).await?;
         for warning in answer.warnings {
-            self.say(crate::runtime::NoticeKind::Engine, warning);
+            self.notify(NoticeKind::Engine, warning);
         }
         if answer.snippets.is_empty() {
-            return Ok(format!("Nothing in the workspace fits {query:?}."));
+            return Ok(format!("Nothing in the workspace matches {query:?}."));
         }
         let blocks = answer.snippets.iter().map(|found| {
             let from = match found.source {
@@ -194,13 +195,13 @@ impl Turn<'_> {
     }
 
     async fn remember(&mut self, text: String) -> Result<String> {
-        let memory = self.inner().agents.memory(&self.session.agent);
+        let memory = self.pool.agents.memory(&self.session.agent);
         let Some(facts) = memory.and_then(|memory| memory.facts) else {
-            return Ok("There is no place for facts: they could not be read.".to_owned());
+            return Ok("The fact was not stored: the facts could not be read.".to_owned());
         };
-        let is_recalled = self.session.setting()?.memory.store().is_some();
+        let is_recalled = self.session.setup()?.memory.store().is_some();
         let (session, now) = (self.session.id.clone(), self.now());
-        let (_, learned) = blocking(move || remember(&facts, &session, &text, now)).await?;
+        let (_, learned) = spawn_blocking(move || remember(&facts, &session, &text, now)).await?;
         let said = match learned.is_nothing() {
             true => "That is known already.",
             false => "Remembered.",
@@ -215,50 +216,50 @@ impl Turn<'_> {
     }
 
     async fn recall(&mut self, query: String) -> Result<String> {
-        // What is asked for by hand is looked for also where nothing is recalled by itself.
-        let counter = self.session.setting()?.resolved.counter;
+        // An explicit search works even if automatic recall is disabled.
+        let counter = self.session.setup()?.resolved.counter;
         let own = || {
-            let memory = self.inner().agents.memory(&self.session.agent)?;
+            let memory = self.pool.agents.memory(&self.session.agent)?;
             Some(Arc::new(memory.of_session(&self.session.id, counter)) as Arc<dyn MemoryStore>)
         };
-        let Some(memory) = self.session.setting()?.memory.store().cloned().or_else(own) else {
-            return Ok("There is no memory: it could not be opened.".to_owned());
+        let Some(memory) = self.session.setup()?.memory.store().cloned().or_else(own) else {
+            return Ok("Memory could not be opened.".to_owned());
         };
         let request = RecallRequest {
             query,
             now: self.now(),
-            passages: FOUND,
-            facts: FOUND,
+            passages: MAX_RESULTS,
+            facts: MAX_RESULTS,
             ..RecallRequest::default()
         };
         let found = memory.recall(request).await?;
         for warning in found.warnings {
-            self.say(crate::runtime::NoticeKind::Engine, warning);
+            self.notify(NoticeKind::Engine, warning);
         }
         let facts = found.facts.iter().map(|fact| format!("[{}] {}", fact.kind, fact.text));
         let said = found.passages.iter().map(|p| format!("({}) {}", p.role, p.text.trim_end()));
         let lines: Vec<_> = facts.chain(said).collect();
         Ok(match lines.is_empty() {
-            true => "Nothing that fits is remembered.".to_owned(),
+            true => "No matches.".to_owned(),
             false => lines.join("\n\n"),
         })
     }
 
-    /// Takes the newest compaction back.
+    /// Undoes the newest compaction.
     async fn undo(&mut self) -> Result<String> {
-        let (home, path) = (self.inner().home.clone(), self.session.path.clone());
-        let in_force = blocking(move || {
+        let (home, path) = (self.pool.home.clone(), self.session.path.clone());
+        let in_force = spawn_blocking(move || {
             let transcript = ctx_session::open(&home, &path)?;
             Ok(transcript.context(None)?.compaction)
         });
         let Some(compaction) = in_force.await? else {
-            return Ok("There is no compaction to take back.".to_owned());
+            return Ok("No compaction to undo.".to_owned());
         };
         let now = self.now();
         self.session.log().append(&NewEntry::undo(&compaction), now)?;
         self.session.commit().await?;
         self.session.view = None;
-        Ok(format!("The compaction {compaction} is taken back: its messages are there again."))
+        Ok(format!("The compaction {compaction} was undone: its messages are restored."))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Compacting within a turn: the direct way, for who is in the session's lane already.
+//! Compaction within a turn, for callers that are already in the session's lane.
 
 use std::time::Duration;
 
@@ -11,55 +11,55 @@ use serde_json::json;
 use tracing::Instrument;
 
 use super::Turn;
-use crate::runtime::{Event, NoticeKind, layer};
-use crate::session::Leaving;
+use crate::host::{Event, NoticeKind, layer};
+use crate::session::CompactedRange;
 
-/// How much of the window a silent request may take.
+/// How much of the window a silent request may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
-    /// All that is free.
+pub(super) enum WindowShare {
+    /// All of it.
     Whole,
-    /// What surely fits, where the provider refused more.
+    /// Half of it, after the provider rejected a larger request.
     Half,
 }
 
-/// What a compaction is asked for.
+/// The parameters of a compaction.
 #[derive(Clone, Copy, Debug)]
-struct Asked<'a> {
+struct CompactParams<'a> {
     trigger: CompactionTrigger,
     attempt: u32,
     focus: Option<&'a str>,
 }
 
 impl Turn<'_> {
-    /// Compacts because somebody asked for it.
-    pub(crate) async fn compact_by_hand(&mut self, focus: Option<&str>) -> Result<CompactResult> {
-        if self.session.setting.is_none() {
-            self.settle_first().await?;
+    /// Compacts on explicit request.
+    pub(crate) async fn compact_manually(&mut self, focus: Option<&str>) -> Result<CompactResult> {
+        if self.session.setup.is_none() {
+            self.select_model().await?;
         }
-        let done = match self.swap_in().await {
-            Ok(()) => self.compact_as_asked(focus).await,
+        let done = match self.store_background_compaction().await {
+            Ok(()) => self.flush_and_compact(focus).await,
             Err(error) => Err(error),
         };
-        self.note_counters().await;
+        self.record_usage().await;
         done
     }
 
-    /// Flushes memory, and compacts.
-    pub(super) async fn compact_as_asked(&mut self, focus: Option<&str>) -> Result<CompactResult> {
+    /// Flushes memory, then compacts.
+    pub(super) async fn flush_and_compact(&mut self, focus: Option<&str>) -> Result<CompactResult> {
         let flushed_at = self.session.flushed_at;
-        self.flush_first(Room::Whole).await;
+        self.flush_first(WindowShare::Whole).await;
         let done = self.compact(CompactionTrigger::Manual, 1, focus).await;
         if !done.as_ref().is_ok_and(|done| done.compacted) {
-            // The cycle goes on, and there is more to write down at its end.
+            // The cycle continues, so a later flush is still due.
             self.session.flushed_at = flushed_at;
-            self.untold.flushed = None;
+            self.pending.flushed = None;
         }
         done
     }
 
-    /// Compacts the session: the engine first, and where it fails the default compactor. What comes
-    /// of it is stored, and the view made anew.
+    /// Compacts the session: with the engine, or with the default compactor if that fails. The
+    /// result is stored and the view rebuilt.
     pub(super) async fn compact(
         &mut self,
         trigger: CompactionTrigger,
@@ -76,70 +76,70 @@ impl Turn<'_> {
             after = tracing::field::Empty,
             window = tracing::field::Empty,
         );
-        let asked = Asked { trigger, attempt, focus };
-        Box::pin(self.compact_in(asked, &span)).instrument(span.clone()).await
+        let params = CompactParams { trigger, attempt, focus };
+        Box::pin(self.compact_in(params, &span)).instrument(span.clone()).await
     }
 
     async fn compact_in(
         &mut self,
-        asked: Asked<'_>,
+        params: CompactParams<'_>,
         span: &tracing::Span,
     ) -> Result<CompactResult> {
-        let inner = self.inner();
+        let pool = self.pool;
         let now = self.now();
-        let view = self.session.take_view(&inner.home).await?;
+        let view = self.session.take_view(&pool.home).await?;
         let before = view.used();
         span.record("messages", view.len());
         span.record("before", before.get());
         span.record("window", view.ledger().window().get());
-        self.listener.on(Event::CompactionBegan { trigger: asked.trigger, tokens: before });
+        self.listener.on(Event::CompactionBegan { trigger: params.trigger, tokens: before });
         self.log_trigger(&view)?;
-        let began = inner.settings.timer.elapsed();
-        let leaving = Leaving::of(&view);
-        let engine = self.session.setting()?.engine.clone();
-        let request = self.request(view, asked)?;
+        let began = pool.settings.timer.elapsed();
+        let range = CompactedRange::of(&view);
+        let engine = self.session.setup()?.engine.clone();
+        let request = self.request(view, params);
         let result = engine.compact(request).await;
-        self.watch();
-        // Who owns compaction may find that there is nothing to do, but not when the provider has
-        // refused the request.
-        let must = asked.trigger == CompactionTrigger::Overflow && engine.info().owns_compaction;
+        self.record_health();
+        // An engine that owns compaction may decide not to compact, except after the provider
+        // rejected the request.
+        let must = params.trigger == CompactionTrigger::Overflow && engine.info().owns_compaction;
         let failed = match &result {
             Ok(done) if done.compacted => !done.ok || done.result.is_none(),
             Ok(done) => !done.ok || must,
             Err(_) => true,
         };
-        let mut done = Done::of(result);
+        let mut done = Attempt::of(result);
         if !failed {
-            self.store_done(&mut done, &leaving, now).await;
+            self.store_attempt(&mut done, &range, now).await;
         }
-        // What cannot be stored is no compaction either.
+        // A result that cannot be stored counts as a failure.
         if failed || done.is_refused() {
-            self.say(
+            self.notify(
                 NoticeKind::Compaction,
                 format!("the default compactor takes over: {}", done.why()),
             );
-            let view = self.session.take_view(&inner.home).await?;
-            done = Done::of(self.compact_by_default(self.request(view, asked)?).await);
-            self.store_done(&mut done, &leaving, now).await;
+            let view = self.session.take_view(&pool.home).await?;
+            done = Attempt::of(self.compact_by_default(self.request(view, params)).await);
+            self.store_attempt(&mut done, &range, now).await;
         }
-        let Done { result, stored } = done;
+        let Attempt { result, stored } = done;
         let result = result?;
-        let view = self.session.take_view(&inner.home).await?;
+        let view = self.session.take_view(&pool.home).await?;
         let after = view.used();
         self.session.view = Some(view);
         span.record("after", after.get());
         let compacted = *stored.as_ref().unwrap_or(&false);
-        let took = inner.settings.timer.elapsed().saturating_sub(began);
+        let took = pool.settings.timer.elapsed().saturating_sub(began);
         let cost = Cost { calls: calls_of(result.result.as_ref()), took: Some(took) };
-        self.ended(compacted, before, after, cost);
-        self.say_warnings();
+        self.report_compaction(compacted, before, after, cost);
+        self.notify_warnings();
         stored?;
         Ok(result)
     }
 
-    /// Logs what a compaction is to work on.
+    /// Logs what a compaction works on.
     pub(super) fn log_trigger(&self, view: &ContextView) -> Result<()> {
-        let config = &self.session.setting()?.resolved.compaction;
+        let config = &self.session.setup()?.resolved.compaction;
         let window = view.ledger().window();
         let sizes: Vec<_> = view.nodes().iter().map(ctx_core::Node::tokens).collect();
         tracing::info!(
@@ -155,8 +155,14 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Tells and logs how a compaction ended.
-    pub(super) fn ended(&mut self, compacted: bool, before: Tokens, after: Tokens, cost: Cost) {
+    /// Reports and logs the end of a compaction.
+    pub(super) fn report_compaction(
+        &mut self,
+        compacted: bool,
+        before: Tokens,
+        after: Tokens,
+        cost: Cost,
+    ) {
         tracing::info!(
             session_id = %self.session.id,
             compacted,
@@ -171,84 +177,83 @@ impl Turn<'_> {
         self.listener.on(Event::CompactionEnded { compacted, before, after, count });
     }
 
-    /// A compaction because the session passed the threshold.
-    pub(super) fn threshold_request(&self, view: ContextView) -> Result<CompactRequest> {
+    /// Creates the request for a compaction at the threshold.
+    pub(super) fn threshold_request(&self, view: ContextView) -> CompactRequest {
         let trigger = CompactionTrigger::Threshold;
-        self.request(view, Asked { trigger, attempt: 1, focus: None })
+        self.request(view, CompactParams { trigger, attempt: 1, focus: None })
     }
 
-    fn request(&self, view: ContextView, asked: Asked<'_>) -> Result<CompactRequest> {
-        let setting = self.session.setting()?;
-        let turn = self.session.turn(&self.inner().settings.ids, setting);
-        let mut request = CompactRequest::new(&*self.session.id, view, turn, asked.trigger);
-        request.attempt = asked.attempt;
-        request.force = asked.trigger == CompactionTrigger::Overflow;
-        request.custom_instructions = asked.focus.map(str::to_owned);
-        Ok(request)
+    fn request(&self, view: ContextView, params: CompactParams<'_>) -> CompactRequest {
+        let turn = self.session.turn(&self.pool.settings.ids);
+        let mut request = CompactRequest::new(&*self.session.id, view, turn, params.trigger);
+        request.attempt = params.attempt;
+        request.force = params.trigger == CompactionTrigger::Overflow;
+        request.custom_instructions = params.focus.map(str::to_owned);
+        request
     }
 
     async fn compact_by_default(&mut self, request: CompactRequest) -> Result<CompactResult> {
-        let setting = self.session.setting()?;
-        let config = setting.resolved.compaction.clone();
-        let layer = Compaction::new(config, setting.summary_models.clone());
+        let setup = self.session.setup()?;
+        let config = setup.resolved.compaction.clone();
+        let layer = Compaction::new(config, setup.summary_models.clone());
         match Layer::compact(&layer, &request) {
             Some(pending) => pending.await,
             None => Ok(CompactResult::nothing("the default compactor is switched off")),
         }
     }
 
-    /// Stores what a compactor made, if it made anything.
-    async fn store_done(&mut self, done: &mut Done, leaving: &Leaving, now: Timestamp) {
+    /// Stores the result of a compactor, if there is one.
+    async fn store_attempt(&mut self, done: &mut Attempt, range: &CompactedRange, now: Timestamp) {
         let Ok(result) = &done.result else { return };
         if let Some(compacted) = result.result.clone().filter(|_| result.compacted) {
-            done.stored = self.store(compacted, leaving, now).await.map(|()| true);
+            done.stored = self.store(compacted, range, now).await.map(|()| true);
         }
     }
 
-    /// Stores a compaction. What it takes out is archived.
+    /// Stores a compaction. The removed messages are archived.
     pub(super) async fn store(
         &mut self,
         mut compacted: Compacted,
-        leaving: &Leaving,
+        range: &CompactedRange,
         now: Timestamp,
     ) -> Result<()> {
         self.session.check_file()?;
         let details = compacted.details.as_ref().and_then(Details::from_json);
-        let engine = &self.session.setting()?.engine;
+        let engine = &self.session.setup()?.engine;
         compacted.details.get_or_insert_with(|| json!({"engine": engine.info().id}));
-        self.session.store(compacted, leaving, now).await?;
+        self.session.store(compacted, range, now).await?;
         if let Some(at) = details.and_then(|details| details.memory_flush_at) {
-            // An emergency is noted as a flush, and is none: the next one is still due.
-            self.untold.flushed = Some((at, self.session.flushed_at.unwrap_or_default()));
+            // An emergency sets the flush time but is not a flush: the next one is still due.
+            self.pending.flushed = Some((at, self.session.flushed_at.unwrap_or_default()));
         }
         self.outcome.compactions += 1;
-        self.untold.compacted = true;
-        self.inner().counts.did(layer::COMPACTION, "compact");
-        // The turn may be dropped before its end; whoever opens the session next must know.
-        self.note_counters().await;
+        self.pending.compacted = true;
+        self.pool.layers.action(layer::COMPACTION, "compact");
+        // The turn may be dropped before its end; the next process must know of the compaction.
+        self.record_usage().await;
         Ok(())
     }
 
-    /// Stores the compactions that came with a request. Whether one was refused: where the engine names
-    /// what is not there, the default compactor makes room instead.
+    /// Stores the compactions made while assembling. Returns whether one was rejected: if the
+    /// engine names an unknown entry, the default compactor runs instead.
     pub(super) async fn store_all(
         &mut self,
         compactions: Vec<Compacted>,
         view: &ContextView,
         now: Timestamp,
     ) -> Result<bool> {
-        let leaving = Leaving::of(view);
+        let range = CompactedRange::of(view);
         for compacted in compactions {
             let (before, after) = (compacted.tokens_before, view.used());
             let cost = Cost { calls: calls_of(Some(&compacted)), took: None };
             let trigger = CompactionTrigger::Threshold;
             self.listener.on(Event::CompactionBegan { trigger, tokens: before });
-            let stored = self.store(compacted, &leaving, now).await;
-            self.ended(stored.is_ok(), before, after, cost);
+            let stored = self.store(compacted, &range, now).await;
+            self.report_compaction(stored.is_ok(), before, after, cost);
             match stored {
                 Err(error) if error.kind() == ErrorKind::Contract => {
                     let words = format!("the default compactor takes over: {error}");
-                    self.say(NoticeKind::Compaction, words);
+                    self.notify(NoticeKind::Compaction, words);
                     self.make_room_by_default(now).await?;
                     return Ok(true);
                 }
@@ -259,27 +264,27 @@ impl Turn<'_> {
     }
 
     async fn make_room_by_default(&mut self, now: Timestamp) -> Result<()> {
-        let view = self.session.take_view(&self.inner().home).await?;
-        let leaving = Leaving::of(&view);
-        let request = self.threshold_request(view)?;
-        let mut done = Done::of(self.compact_by_default(request).await);
-        self.store_done(&mut done, &leaving, now).await;
+        let view = self.session.take_view(&self.pool.home).await?;
+        let range = CompactedRange::of(&view);
+        let request = self.threshold_request(view);
+        let mut done = Attempt::of(self.compact_by_default(request).await);
+        self.store_attempt(&mut done, &range, now).await;
         done.result.and(done.stored).map(drop)
     }
 }
 
-/// What came of a compactor, and whether it is stored.
-struct Done {
+/// The result of a compactor, and whether it is stored.
+struct Attempt {
     result: Result<CompactResult>,
     stored: Result<bool>,
 }
 
-impl Done {
+impl Attempt {
     fn of(result: Result<CompactResult>) -> Self {
         Self { result, stored: Ok(false) }
     }
 
-    /// Whether it is nothing that could be stored, whatever the compactor says.
+    /// Whether the result cannot be stored, regardless of what the compactor reports.
     fn is_refused(&self) -> bool {
         self.stored.as_ref().is_err_and(|error| error.kind() == ErrorKind::Contract)
     }
@@ -292,14 +297,14 @@ impl Done {
     }
 }
 
-/// What a compaction cost, as far as it is known.
+/// The cost of a compaction, as far as known.
 #[derive(Clone, Copy)]
 pub(super) struct Cost {
     pub(super) calls: Option<usize>,
     pub(super) took: Option<Duration>,
 }
 
-/// How many calls of models a compaction took, where its method says so.
+/// Returns the number of model calls of a compaction, if its method records it.
 pub(super) fn calls_of(compacted: Option<&Compacted>) -> Option<usize> {
     let details = compacted?.details.as_ref()?;
     Some(Details::from_json(details)?.receipt.calls.len())

@@ -1,106 +1,67 @@
-//! `/context`: what the next request would hold, and what of it the provider has in its cache.
+//! `/context`: the contents of the next request, and which part the provider has cached.
 
-use ctx_core::{AssembleRequest, EntryId, Manifest, ManifestEntry, NodeState, Result, Tokens};
+use ctx_core::{AssembleRequest, Manifest, NodeState, Result, Tokens};
 
 use super::Turn;
-use crate::runtime::NoticeKind;
-use crate::session::rebuilt;
+use crate::host::NoticeKind;
+use crate::session::{SentRequest, prefix_tokens, rebuild_view};
 use crate::words::thousands;
 
-/// What went out with a request, as far as the provider's cache goes by it.
-#[derive(Debug)]
-pub(crate) struct Sent {
-    /// System prompt and tools.
-    fixed: Tokens,
-    entries: Vec<(EntryId, NodeState, Tokens)>,
-}
-
-impl Sent {
-    /// Of the request that a manifest describes.
-    pub(crate) fn of(manifest: &Manifest) -> Self {
-        let entries = live(manifest);
-        let entries = entries.map(|entry| (entry.entry.clone(), entry.state, entry.tokens));
-        Self { fixed: fixed(manifest), entries: entries.collect() }
-    }
-
-    /// How many entries at the beginning of another request are the same, of those that go out.
-    fn same(&self, manifest: &Manifest) -> usize {
-        if self.fixed != fixed(manifest) {
-            return 0;
-        }
-        let is_same = |(sent, now): &(&(EntryId, NodeState, Tokens), &ManifestEntry)| {
-            (&sent.0, sent.1, sent.2) == (&now.entry, now.state, now.tokens)
-        };
-        self.entries.iter().zip(live(manifest)).take_while(is_same).count()
-    }
-}
-
-/// The entries that go out, in their order.
-fn live(manifest: &Manifest) -> impl Iterator<Item = &ManifestEntry> {
-    manifest.entries.iter().filter(|entry| entry.state != NodeState::Dropped)
-}
-
-fn fixed(manifest: &Manifest) -> Tokens {
-    // A message of the system's own is among the entries as well: it is the same or it is not.
-    let parts = manifest.components.iter().filter(|part| ["system", "tools"].contains(&part.name));
-    parts.map(|part| part.tokens).sum()
-}
-
 impl Turn<'_> {
-    /// What the next request would hold: assembled on a copy of which nothing is kept.
-    pub(super) async fn would_be_sent(&mut self) -> Result<Manifest> {
-        let inner = self.inner();
-        let setting = self.session.setting()?;
-        let (home, path) = (inner.home.clone(), self.session.path.clone());
-        let view = rebuilt(home, path, setting.ledger.clone()).await?;
+    /// Returns the manifest of the next request, assembled on a copy that is discarded.
+    pub(super) async fn preview(&mut self) -> Result<Manifest> {
+        let pool = self.pool;
+        let setup = self.session.setup()?;
+        let (home, path) = (pool.home.clone(), self.session.path.clone());
+        let view = rebuild_view(home, path, setup.ledger.clone()).await?;
         if view.is_empty() {
             return Ok(view.manifest());
         }
-        let turn = self.session.turn(&inner.settings.ids, setting);
-        let engine = setting.engine.clone();
+        let turn = self.session.turn(&pool.settings.ids);
+        let engine = setup.engine.clone();
         let request = AssembleRequest { session_id: self.session.id.clone(), view, turn };
         let assembled = match engine.assemble(request).await {
             Ok(assembled) => assembled.into_view(),
             Err(error) => {
-                let words = format!("the engine does not say what it would do: {error}");
-                self.say(NoticeKind::Engine, words);
-                let view = self.session.take_view(&inner.home).await?;
+                let words = format!("the engine failed to preview the request: {error}");
+                self.notify(NoticeKind::Engine, words);
+                let view = self.session.take_view(&pool.home).await?;
                 let manifest = view.manifest();
                 self.session.view = Some(view);
                 return Ok(manifest);
             }
         };
-        self.say_warnings();
+        self.notify_warnings();
         let mut view = assembled;
         view.finish()?;
         Ok(view.manifest())
     }
 
-    /// The next request, part by part and as a list, for a person.
+    /// Describes the next request for the user, part by part and as a list.
     pub(super) async fn list_context(&mut self) -> Result<String> {
-        let now = self.present().await?.tokens;
-        let manifest = self.would_be_sent().await?;
+        let now = self.manifest().await?.tokens;
+        let manifest = self.preview().await?;
         Ok(listed(now, &manifest, self.session.sent.as_ref()))
     }
 }
 
-/// How full the window is, in the words of `/status` and `/context`.
+/// Describes how full the window is, as in `/status` and `/context`.
 pub(super) fn fullness(used: Tokens, manifest: &Manifest) -> String {
     let limit = manifest.limit.get();
     let share = 100 * used.get() / limit.max(1);
     format!("{} of {} tokens ({share} %)", thousands(used.get()), thousands(limit))
 }
 
-/// A manifest as text: its parts, then its entries with what a change does to the provider's cache.
-/// What stands before the first one is there already, all behind it is read anew.
-fn listed(now: Tokens, manifest: &Manifest, sent: Option<&Sent>) -> String {
-    let same = sent.map(|sent| sent.same(manifest));
+/// Formats a manifest: its parts, then its entries with the effect of changes on the provider's
+/// cache. Entries before the first change are cached; all later ones are read again.
+fn listed(now: Tokens, manifest: &Manifest, sent: Option<&SentRequest>) -> String {
+    let same = sent.map(|sent| sent.shared_entries(manifest));
     let count = |tokens: Tokens| thousands(tokens.get());
     let cached = match same {
         Some(same) => {
-            format!("{} at the beginning are as in the last one", count(prefix(manifest, same)))
+            format!("{} of them unchanged since the last one", count(prefix_tokens(manifest, same)))
         }
-        None => "nothing was sent since the session was opened".to_owned(),
+        None => "no request was sent since the session was opened".to_owned(),
     };
     let (window, reserve) = (count(manifest.window), count(manifest.reserve));
     let mut lines = vec![
@@ -140,8 +101,8 @@ fn listed(now: Tokens, manifest: &Manifest, sent: Option<&Sent>) -> String {
     lines.join("\n")
 }
 
-/// The parts of a request: name, tokens, share of the limit, and that as a bar. Parts are counted by
-/// rule and the whole by what the provider said, so each is given in proportion.
+/// Formats the parts of a request: name, tokens, share of the limit, and a bar. The parts are
+/// estimates and the total is the provider's count, so the parts are scaled to it.
 fn parts(manifest: &Manifest) -> Vec<[String; 4]> {
     const CELLS: u64 = 20;
     let (whole, limit) = (manifest.tokens.get(), manifest.limit.get().max(1));
@@ -163,7 +124,7 @@ fn parts(manifest: &Manifest) -> Vec<[String; 4]> {
     rows
 }
 
-/// Rows as lines, column under column; numbers to the right.
+/// Aligns rows in columns, with numbers to the right.
 fn aligned<const N: usize>(rows: &[[String; N]], numbers: &[usize]) -> Vec<String> {
     let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
@@ -176,19 +137,4 @@ fn aligned<const N: usize>(rows: &[[String; N]], numbers: &[usize]) -> Vec<Strin
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect()
-}
-
-/// How much of the request its first so many entries are, with all that stands before them. Entries
-/// are counted by rule, the whole by what the provider said: the share is what counts.
-fn prefix(manifest: &Manifest, same: usize) -> Tokens {
-    if same == 0 {
-        return Tokens::ZERO;
-    }
-    let counted = |entries: usize| {
-        let entries = live(manifest).take(entries).map(|entry| entry.tokens.get());
-        fixed(manifest).get().saturating_add(entries.sum())
-    };
-    let whole = counted(usize::MAX).max(1);
-    let share = u128::from(manifest.tokens.get()) * u128::from(counted(same)) / u128::from(whole);
-    Tokens::saturating_from(u64::try_from(share).unwrap_or(u64::MAX)).min(manifest.tokens)
 }

@@ -1,8 +1,8 @@
 //! The memory flush: a silent turn before a compaction, in which the model writes down what should
-//! outlive it.
+//! be remembered.
 //!
-//! It is a turn beside the session: it sees the session's messages, and nothing of it is stored or
-//! shown. It runs once in a compaction cycle. What it costs when it fails is a notice.
+//! The turn sees the session's messages, but nothing of it is stored in the session or shown. It
+//! runs once per compaction cycle. If it fails, there is only a notice.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use ctx_core::{
     ChatRequest, ContextView, Entry, Error, ErrorKind, Message, Result, Role, TokenLedger, Tokens,
 };
 use ctx_layers::compaction::{Config, MemoryFlush};
+use ctx_layers::memory::workspace::WorkspaceAccess;
 use tracing::Instrument;
 
 use super::Turn;
-use super::ask::{heard, whole};
+use super::ask::{check_complete, receive};
 use super::assemble::joined;
-use super::compact::Room;
+use super::compact::WindowShare;
 use super::no_reply::NO_REPLY;
 use super::notes::DailyNote;
-use crate::forget::Notes;
-use crate::runtime::{NoticeKind, WorkspaceAccess, layer};
-use crate::session::rebuilt;
-use crate::session::tools_json;
+use crate::forget::NoteIndex;
+use crate::host::{NoticeKind, layer};
+use crate::session::{rebuild_view, tools_json};
 
-/// How many requests a flush makes at most.
-const MOST_REQUESTS: usize = 4;
+/// Maximum number of requests of a flush.
+const MAX_REQUESTS: usize = 4;
 
 const PROMPT: &str = "The older part of this conversation is about to be replaced by a summary. \
     Write down what must outlive it: decisions, facts, wishes of the user, work that is not done. \
@@ -39,14 +39,14 @@ const HINT: &str = "When you are done, answer NO_REPLY.";
 
 /// When memory is flushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Due {
+enum FlushTime {
     /// Close to the threshold.
     Near,
-    /// Whatever the session holds.
+    /// Regardless of the session's size.
     Now,
 }
 
-/// What a flush is run with.
+/// The parameters of a flush.
 struct Flush {
     note: DailyNote,
     system: Option<String>,
@@ -54,92 +54,91 @@ struct Flush {
 }
 
 impl Turn<'_> {
-    /// Flushes memory if the session is close to its threshold, or beyond it.
-    pub(super) async fn flush_if_due(&mut self, room: Room) {
-        Box::pin(self.flush_when(Due::Near, room)).await;
+    /// Flushes memory if the session is near or past its threshold.
+    pub(super) async fn flush_if_due(&mut self, share: WindowShare) {
+        Box::pin(self.flush_when(FlushTime::Near, share)).await;
     }
 
-    /// Flushes memory because the session is about to be compacted, however much it holds.
-    pub(super) async fn flush_first(&mut self, room: Room) {
-        Box::pin(self.flush_when(Due::Now, room)).await;
+    /// Flushes memory because the session is about to be compacted, regardless of its size.
+    pub(super) async fn flush_first(&mut self, share: WindowShare) {
+        Box::pin(self.flush_when(FlushTime::Now, share)).await;
     }
 
-    async fn flush_when(&mut self, due: Due, room: Room) {
-        let done = match self.flush_of(due).await {
+    async fn flush_when(&mut self, due: FlushTime, share: WindowShare) {
+        let done = match self.prepare_flush(due).await {
             Ok(None) => return,
             Ok(Some(flush)) => {
                 let span = tracing::info_span!("flush", session = %self.session.id);
-                self.flush(&flush, room).instrument(span).await
+                self.flush(&flush, share).instrument(span).await
             }
             Err(error) => Err(error),
         };
-        // Tried once is enough: it would be tried before every request.
+        // One attempt per cycle: otherwise it would be repeated before every request.
         let count = self.session.compactions;
         self.session.flushed_at = Some(count);
-        self.inner().counts.did(layer::FLUSH, "flush");
+        self.pool.layers.action(layer::FLUSH, "flush");
         match done {
-            Ok(()) => self.untold.flushed = Some((self.session.newest, count)),
-            Err(error) => self.say(NoticeKind::Flush, format!("memory was not flushed: {error}")),
+            Ok(()) => self.pending.flushed = Some((self.session.newest, count)),
+            Err(error) => {
+                self.notify(NoticeKind::Flush, format!("memory was not flushed: {error}"));
+            }
         }
     }
 
-    async fn flush_of(&mut self, due: Due) -> Result<Option<Flush>> {
-        let inner = self.inner();
+    async fn prepare_flush(&mut self, due: FlushTime) -> Result<Option<Flush>> {
+        let pool = self.pool;
         if self.session.flushed_at == Some(self.session.compactions) {
             return Ok(None);
         }
-        let setting = self.session.setting()?;
-        let compaction = &setting.resolved.compaction;
+        let setup = self.session.setup()?;
+        let compaction = &setup.resolved.compaction;
         let is_wanted = compaction.enabled && compaction.memory_flush.enabled;
-        if !is_wanted || setting.access != WorkspaceAccess::ReadWrite {
+        if !is_wanted || setup.access != WorkspaceAccess::ReadWrite {
             return Ok(None);
         }
-        let workspace = setting.folder.path()?;
-        // That there is none is said once, when it would be time.
-        if workspace.is_none() && (due == Due::Now || self.session.flushed_at.is_some()) {
+        let workspace = setup.folder.path()?;
+        // A missing workspace is reported once, when a flush would be due.
+        if workspace.is_none() && (due == FlushTime::Now || self.session.flushed_at.is_some()) {
             return Ok(None);
         }
-        let view = self.session.take_view(&inner.home).await?;
-        let soft = soft_threshold(&self.session.setting()?.resolved.compaction, view.ledger());
+        let view = self.session.take_view(&pool.home).await?;
+        let soft = soft_threshold(&self.session.setup()?.resolved.compaction, view.ledger());
         let is_due = match due {
-            Due::Near => view.used() > soft,
-            Due::Now => !view.is_empty(),
+            FlushTime::Near => view.used() > soft,
+            FlushTime::Now => !view.is_empty(),
         };
         self.session.view = Some(view);
         if !is_due {
             return Ok(None);
         }
         let workspace = workspace.ok_or_else(|| {
-            Error::new(
-                ErrorKind::NotFound,
-                "there is no workspace (agents.defaults.workspace) for notes",
-            )
-            .hint("name a folder, or switch compaction.memoryFlush.enabled off")
+            Error::new(ErrorKind::NotFound, "no workspace (agents.defaults.workspace) for notes")
+                .hint("set a folder, or disable compaction.memoryFlush.enabled")
         })?;
         let now = self.now();
-        let compaction = &self.session.setting()?.resolved.compaction;
+        let compaction = &self.session.setup()?.resolved.compaction;
         let MemoryFlush { prompt, system_prompt, .. } = compaction.memory_flush.clone();
         let system = hinted(system_prompt, SYSTEM);
-        let notes = Notes::of(&inner.home.memory_dir(&self.session.agent));
+        let notes = NoteIndex::of(&pool.home.memory_dir(&self.session.agent));
         Ok(Some(Flush {
             note: DailyNote::of(&workspace, now, (notes, self.session.id.clone()))?,
-            system: joined(&inner.settings.system, Some(&system)),
+            system: joined(&pool.settings.system, Some(&system)),
             prompt: hinted(prompt, PROMPT),
         }))
     }
 
-    async fn flush(&mut self, flush: &Flush, room: Room) -> Result<()> {
-        let inner = self.inner();
-        let model = self.session.own.models[self.model].clone();
-        let mut view = self.beside(flush, room).await?;
+    async fn flush(&mut self, flush: &Flush, share: WindowShare) -> Result<()> {
+        let pool = self.pool;
+        let model = self.session.overrides.models[self.model].clone();
+        let mut view = self.flush_view(flush, share).await?;
         let specs: Arc<[_]> = flush.note.specs().into();
         let mut added = 0;
         let mut add = |view: &mut ContextView, message: Message| {
             added += 1;
-            view.append(Arc::new(Entry::held(format!("flush-{added}"), message)))
+            view.append(Arc::new(Entry::in_memory(format!("flush-{added}"), message)))
         };
         add(&mut view, Message::text(Role::User, &*flush.prompt))?;
-        for _ in 0..MOST_REQUESTS {
+        for _ in 0..MAX_REQUESTS {
             view.finish()?;
             let request = ChatRequest {
                 system: flush.system.clone(),
@@ -148,10 +147,10 @@ impl Turn<'_> {
                 ..ChatRequest::default()
             };
             self.outcome.requests += 1;
-            let reply = heard(&*model, request, &inner.settings, &mut |_| {}).await;
-            let reply = reply.and_then(whole)?;
+            let reply = receive(&*model, request, &pool.settings, &mut |_| {}).await;
+            let reply = reply.and_then(check_complete)?;
             if let Some(usage) = reply.usage().copied() {
-                self.used(&usage);
+                self.add_usage(&usage);
             }
             let calls: Vec<_> = reply.message.tool_calls().cloned().collect();
             if calls.is_empty() {
@@ -163,37 +162,37 @@ impl Turn<'_> {
                 add(&mut view, output.into_message(call))?;
             }
         }
-        Err(Error::new(ErrorKind::Upstream, "the model did not come to an end of it")
-            .with("requests", MOST_REQUESTS)
-            .hint("what it wrote is there"))
+        Err(Error::new(ErrorKind::Upstream, "the model did not finish the memory flush")
+            .with("requests", MAX_REQUESTS)
+            .hint("the notes it wrote are kept"))
     }
 
-    /// The session's messages in a view of their own.
-    async fn beside(&mut self, flush: &Flush, room: Room) -> Result<ContextView> {
-        let setting = self.session.setting()?;
-        let base = &setting.ledger;
-        let ledger = match room {
-            Room::Whole => base.clone(),
-            Room::Half => {
+    /// Returns a separate view of the session's messages.
+    async fn flush_view(&mut self, flush: &Flush, share: WindowShare) -> Result<ContextView> {
+        let setup = self.session.setup()?;
+        let base = &setup.ledger;
+        let ledger = match share {
+            WindowShare::Whole => base.clone(),
+            WindowShare::Half => {
                 TokenLedger::new(*base.counter(), base.window().scale(0.5), base.reserve())
             }
         };
         let count = |text: &str| base.counter().text(text);
         let system = flush.system.as_deref().map_or(Tokens::ZERO, count);
         let ledger = ledger.with_system(system).with_tools(count(&tools_json(flush.note.specs())));
-        rebuilt(self.inner().home.clone(), self.session.path.clone(), ledger).await
+        rebuild_view(self.pool.home.clone(), self.session.path.clone(), ledger).await
     }
 }
 
-/// From where on a session is close to its threshold: no lower than half of it, or a small window
-/// would be flushed at once. (OpenClaw.)
+/// Returns the size at which a session is near its threshold: at least half of it, as a small
+/// window would be flushed at once otherwise. (OpenClaw.)
 fn soft_threshold(compaction: &Config, ledger: &TokenLedger) -> Tokens {
     let threshold = compaction.threshold(ledger);
     let below = Tokens(compaction.memory_flush.soft_threshold_tokens);
     threshold - below.min(threshold.scale(0.5))
 }
 
-/// The text of the configuration, which must say how to be silent, or the built-in one.
+/// Returns the configured text, with the instruction to be silent added if missing, or the built-in one.
 fn hinted(configured: Option<String>, built_in: &str) -> String {
     match configured {
         Some(text) if text.contains(NO_REPLY) => text,

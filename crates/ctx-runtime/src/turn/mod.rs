@@ -1,4 +1,4 @@
-//! One turn: a message in, requests until the model is done, an answer out.
+//! One turn: takes a message, makes requests until the model is done, returns an answer.
 //!
 //! ```text
 //! guard -> message stored -> [ flush? -> assemble -> ask -> answer stored -> tools ] -> commit -> after-turn work
@@ -21,41 +21,39 @@ mod tools;
 
 use ctx_core::{Block, ErrorKind, Message, Reply, Result, Role, Timestamp, Toolbox, Usage};
 
-pub(crate) use after::Background;
+pub use branch::{BranchMove, branch_ends};
 pub use command::COMMANDS;
-pub(crate) use command::opening;
-pub(crate) use context::Sent;
+pub(crate) use command::open_reason;
 
-use crate::runtime::{
-    Event, Fill, Inner, Input, Listener, Notice, NoticeKind, Runtime, TurnOutcome,
-};
-use crate::session::{Session, Tally};
-use command::{Command, Obeyed};
-use overflow::Recovery;
+use crate::host::{Event, Input, Listener, Notice, NoticeKind, TurnOutcome, WindowFill};
+use crate::session::{Session, SessionPool, UsageDelta};
+use crate::sync::spawn_blocking;
+use command::{Command, CommandResult};
+use overflow::OverflowRecovery;
 use repeated::Repeated;
 
-/// How many requests a turn makes at most. Loops that go round in circles are found before; this is
-/// for those that do not.
-const MOST_REQUESTS: u32 = 500;
+/// Maximum number of requests of a turn. Repeating loops are detected earlier; this stops all
+/// others.
+const MAX_REQUESTS: u32 = 500;
 
-/// A turn under way.
+/// A turn in progress.
 pub(crate) struct Turn<'a> {
-    runtime: &'a Runtime,
+    pool: &'a SessionPool,
     session: Session,
     tools: &'a dyn Toolbox,
     listener: &'a mut dyn Listener,
     outcome: TurnOutcome,
-    /// Which model of the chain answers.
+    /// Index of the answering model in the chain.
     model: usize,
-    recovery: Recovery,
+    recovery: OverflowRecovery,
     repeated: Repeated,
-    /// What `sessions.json` is not told yet.
-    untold: Untold,
+    /// Changes not yet written to `sessions.json`.
+    pending: PendingUsage,
 }
 
-/// What happened in a session since its counters were noted.
+/// What happened in a session since its counters were recorded.
 #[derive(Debug, Default)]
-struct Untold {
+struct PendingUsage {
     usage: Usage,
     flushed: Option<(Timestamp, u64)>,
     compacted: bool,
@@ -63,21 +61,21 @@ struct Untold {
 
 impl<'a> Turn<'a> {
     pub(crate) fn new(
-        runtime: &'a Runtime,
+        pool: &'a SessionPool,
         session: Session,
         tools: &'a dyn Toolbox,
         listener: &'a mut dyn Listener,
     ) -> Self {
         Self {
-            runtime,
+            pool,
             session,
             tools,
             listener,
             outcome: TurnOutcome::default(),
             model: 0,
-            recovery: Recovery::default(),
+            recovery: OverflowRecovery::default(),
             repeated: Repeated::default(),
-            untold: Untold::default(),
+            pending: PendingUsage::default(),
         }
     }
 
@@ -85,53 +83,49 @@ impl<'a> Turn<'a> {
         self.session
     }
 
-    fn inner(&self) -> &'a Inner {
-        &self.runtime.inner
-    }
-
-    /// The time, as it is written.
+    /// Returns the time to write.
     fn now(&mut self) -> Timestamp {
-        let clock = (self.inner().settings.clock)();
+        let clock = (self.pool.settings.clock)();
         self.session.now(clock)
     }
 
-    /// Tells the user something.
-    fn say(&mut self, kind: NoticeKind, words: impl Into<String>) {
-        let notice = Notice { kind, words: words.into() };
-        tracing::info!(kind = kind.name(), "{}", notice.words);
+    /// Sends a notice to the user.
+    fn notify(&mut self, kind: NoticeKind, text: impl Into<String>) {
+        let notice = Notice { kind, text: text.into() };
+        tracing::info!(kind = kind.name(), "{}", notice.text);
         self.listener.on(Event::Notice(&notice));
         self.outcome.notices.push(notice);
     }
 
-    pub(crate) fn say_of_opening(&mut self, notices: Vec<String>) {
+    pub(crate) fn report_opening(&mut self, notices: Vec<String>) {
         for words in notices {
-            self.say(NoticeKind::Session, words);
+            self.notify(NoticeKind::Session, words);
         }
     }
 
-    /// Runs the turn. What it cost and did is counted, whatever came of it.
+    /// Runs the turn. Its cost is counted even if it fails.
     pub(crate) async fn run(&mut self, input: Input) -> Result<TurnOutcome> {
         self.session.is_heartbeat = input.is_heartbeat();
         let done = self.answered(input).await;
         if done.is_ok() {
-            self.fill().await;
+            self.report_fill().await;
         }
-        self.note_counters().await;
+        self.record_usage().await;
         self.outcome.answer = done?;
         Ok(std::mem::take(&mut self.outcome))
     }
 
     async fn answered(&mut self, input: Input) -> Result<Option<String>> {
-        self.settle_first().await?;
-        self.swap_in().await?;
+        self.select_model().await?;
+        self.store_background_compaction().await?;
         let message = match Command::of(&input) {
             None => input.into_message(),
-            Some(command) => match Box::pin(self.obey(command)).await? {
-                Obeyed::Done(answer) => return Ok(Some(answer)),
-                Obeyed::GoOn(text) => Input::from(text).into_message(),
+            Some(command) => match Box::pin(self.run_command(command)).await? {
+                CommandResult::Done(answer) => return Ok(Some(answer)),
+                CommandResult::Ask(text) => Input::from(text).into_message(),
             },
         };
-        self.receive(message).await?;
+        self.store_message(message).await?;
         let answer = self.converse().await;
         if answer.is_ok() {
             self.session.check_file()?;
@@ -140,28 +134,28 @@ impl<'a> Turn<'a> {
         let answer = answer?;
         committed?;
         Box::pin(self.finish()).await;
-        Ok(no_reply::shown(&answer).filter(|_| !self.session.own.is_muted))
+        Ok(no_reply::shown(&answer).filter(|_| !self.session.overrides.is_muted))
     }
 
-    /// Stores the user's message: it is in the file before the model is asked. A power failure can
-    /// take it until there is an answer, the turn fails, or a tool runs, whichever is first.
-    async fn receive(&mut self, message: Message) -> Result<()> {
+    /// Stores the user's message: it is in the file before the model is called. A power failure can
+    /// lose it until the turn is answered or fails, or a tool runs, whichever is first.
+    async fn store_message(&mut self, message: Message) -> Result<()> {
         let now = self.now();
-        // The view must be there to grow, or it is read from the file with the message in it.
+        // An existing view grows with it; a missing one is built from the file, message included.
         self.session.append(message, now).await
     }
 
-    /// Requests and tools, until there is an answer. Its text.
+    /// Makes requests and runs tools until there is an answer. Returns its text.
     async fn converse(&mut self) -> Result<String> {
         loop {
             let reply = Box::pin(self.answer()).await?;
             let calls: Vec<_> = reply.message.tool_calls().cloned().collect();
             let text = reply.message.plain_text();
             let cut_off = reply.stop == ctx_core::ChatStop::Length;
-            self.take_in(reply).await?;
+            self.store_reply(reply).await?;
             if calls.is_empty() {
                 if cut_off {
-                    self.say(
+                    self.notify(
                         NoticeKind::CutOff,
                         "the answer reached the model's limit and is cut off",
                     );
@@ -172,44 +166,43 @@ impl<'a> Turn<'a> {
                 self.refuse(&calls, &reason).await?;
                 return self.end_with(reason).await;
             }
-            // What a tool does stays done: that it was called must outlive a power failure.
+            // Effects of tools are permanent, so their calls must survive a power failure.
             self.session.commit().await?;
             Box::pin(self.run_tools(&calls)).await?;
         }
     }
 
-    /// Why no more tools are run in this turn, once that is so and the model was told.
+    /// Returns why no more tools run in this turn, once the model was notified.
     fn stopped(&mut self) -> Option<String> {
         match self.repeated.stopped() {
             Some(reason) => Some(reason.to_owned()),
-            None if self.outcome.requests >= MOST_REQUESTS => {
+            None if self.outcome.requests >= MAX_REQUESTS => {
                 let reason =
-                    format!("{MOST_REQUESTS} requests in one turn: no more tools are run in it");
-                self.say(NoticeKind::ToolLoop, &*reason);
+                    format!("{MAX_REQUESTS} requests in one turn: no more tools are run in it");
+                self.notify(NoticeKind::ToolLoop, &*reason);
                 Some(reason)
             }
             None => None,
         }
     }
 
-    /// Ends the turn in the model's place, with the reason as its answer: what is returned is what is
-    /// on disk.
+    /// Ends the turn with the reason as the answer: what is returned is what is on disk.
     async fn end_with(&mut self, reason: String) -> Result<String> {
         let text = format!("Stopped: {reason}.");
         let message = Message::new(Role::Assistant, vec![Block::text(&*text)]);
-        self.take_in(Reply { message, stop: ctx_core::ChatStop::End }).await?;
+        self.store_reply(Reply { message, stop: ctx_core::ChatStop::End }).await?;
         Ok(text)
     }
 
     /// Counts what a provider reported.
-    fn used(&mut self, usage: &Usage) {
+    fn add_usage(&mut self, usage: &Usage) {
         add(&mut self.outcome.usage, usage);
-        add(&mut self.untold.usage, usage);
+        add(&mut self.pending.usage, usage);
     }
 
-    /// Stores an answer, and learns from what the provider counted.
-    async fn take_in(&mut self, mut reply: Reply) -> Result<()> {
-        let model = self.session.own.models[self.model].clone();
+    /// Stores an answer, and calibrates with the provider's token count.
+    async fn store_reply(&mut self, mut reply: Reply) -> Result<()> {
+        let model = self.session.overrides.models[self.model].clone();
         let card = model.card();
         let meta = &mut reply.message.meta;
         meta.provider.get_or_insert_with(|| card.provider.clone());
@@ -225,14 +218,14 @@ impl<'a> Turn<'a> {
         });
         self.outcome.model = Some(card.name.clone());
         if let Some(usage) = meta.usage {
-            self.used(&usage);
+            self.add_usage(&usage);
             self.calibrate(&usage);
         }
         let now = self.now();
         self.session.append(reply.message, now).await
     }
 
-    /// Corrects the counts by what the provider counted for the request that was just answered.
+    /// Calibrates the counts with the provider's count of the answered request.
     fn calibrate(&mut self, usage: &ctx_core::Usage) {
         let Some(estimated) =
             self.session.view.as_ref().map(|view| (view.total() + view.ledger().fixed()).get())
@@ -242,40 +235,40 @@ impl<'a> Turn<'a> {
         if let Some(view) = &mut self.session.view {
             view.ledger_mut().calibrate(usage.prompt(), estimated);
         }
-        if let Some(setting) = &mut self.session.setting {
-            setting.ledger.calibrate(usage.prompt(), estimated);
+        if let Some(setup) = &mut self.session.setup {
+            setup.ledger.calibrate(usage.prompt(), estimated);
         }
     }
 
-    /// Says how full the window is. The turn is over: what cannot be read is said by the next one.
-    async fn fill(&mut self) {
-        if let Ok(view) = self.session.take_view(&self.inner().home).await {
+    /// Reports how full the window is. The turn is over, so read errors are left to the next turn.
+    async fn report_fill(&mut self) {
+        if let Ok(view) = self.session.take_view(&self.pool.home).await {
             let ledger = view.ledger();
             let (limit, window) = (ledger.limit(), ledger.window());
-            self.outcome.fill = Some(Fill { used: view.used(), limit, window });
+            self.outcome.fill = Some(WindowFill { used: view.used(), limit, window });
             self.session.view = Some(view);
         }
     }
 
-    /// The counters of `sessions.json`.
-    async fn note_counters(&mut self) {
-        let Untold { usage, flushed, compacted } = std::mem::take(&mut self.untold);
-        let tally = Tally {
+    /// Records the counters of `sessions.json`.
+    async fn record_usage(&mut self) {
+        let PendingUsage { usage, flushed, compacted } = std::mem::take(&mut self.pending);
+        let delta = UsageDelta {
             id: self.session.id.clone(),
             updated_at: self.session.newest,
             usage,
-            window: self.session.setting.as_ref().map(|s| s.ledger.window().get()),
+            window: self.session.setup.as_ref().map(|s| s.ledger.window().get()),
             compactions: self.session.compactions,
             compacted,
             flushed,
         };
-        let elapsed = self.inner().settings.timer.elapsed();
-        if self.inner().book.note(&self.session.key, &tally, elapsed) {
-            let inner = self.runtime.inner.clone();
-            let written = crate::session::blocking(move || inner.book.write()).await;
+        let elapsed = self.pool.settings.timer.elapsed();
+        if self.pool.usage.record(&self.session.key, &delta, elapsed) {
+            let usage = self.pool.usage.clone();
+            let written = spawn_blocking(move || usage.write()).await;
             if let Err(error) = written {
                 let words = format!("the session's counters were not written: {error}");
-                self.say(NoticeKind::Session, words);
+                self.notify(NoticeKind::Session, words);
             }
         }
     }
@@ -291,14 +284,14 @@ fn add(sum: &mut Usage, usage: &Usage) {
     sum.total_tokens = Some(total);
 }
 
-/// Whether another model may do what this one failed at.
-fn is_of_the_model(kind: ErrorKind) -> bool {
+/// Whether another model may succeed after this error.
+fn is_model_error(kind: ErrorKind) -> bool {
     use ErrorKind::{Capability, Timeout, Upstream, WindowTooSmall};
     matches!(kind, Capability | Timeout | Upstream | WindowTooSmall)
 }
 
-/// Whether what is on disk is in doubt: neither another model nor another try helps.
-fn is_of_the_disk(kind: ErrorKind) -> bool {
+/// Whether the state of the disk is uncertain: neither another model nor a retry helps.
+fn is_disk_error(kind: ErrorKind) -> bool {
     use ErrorKind::{Corrupt, Io, Locked, NotFound};
     matches!(kind, Corrupt | Io | Locked | NotFound)
 }

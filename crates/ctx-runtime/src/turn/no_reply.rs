@@ -1,46 +1,46 @@
-//! `NO_REPLY`: an answer that is not for people.
+//! `NO_REPLY`: an answer that is not shown to the user.
 //!
-//! An answer that begins with the word is silent, whatever follows. One that ends with it loses it. Both
-//! must be known before a piece of a stream is shown, so the reading goes character by character and
-//! holds back what may still turn out to be the word: never more than the word, the white space and
-//! the markup around it, the punctuation behind it, and that before the first word. In markup the word
-//! must have its line to itself: else the text is about the word.
+//! An answer that begins with the word is silent, whatever follows. From an answer that ends with
+//! it, the word is removed. Both must be known before a piece of a stream is shown. So the parser
+//! reads character by character and holds back only what may be part of the word: the word, the
+//! white space and markup around it, the punctuation after it, and that before the first word.
+//! Within markup the word must be alone on its line: else the text is about the word.
 
 /// The word.
 pub(crate) const NO_REPLY: &str = "NO_REPLY";
 
-/// Reads an answer in pieces, and gives out what is certain to be shown.
+/// Reads an answer in pieces, and outputs what is certain to be shown.
 #[derive(Debug, Default)]
 pub(crate) struct NoReply {
-    state: State,
+    state: ReadingState,
     /// Punctuation before the first word.
     lead: String,
-    /// White space, and what may open the word: shown only if something follows.
+    /// White space, and what may precede the word: shown only if something follows.
     space: String,
-    /// A word that is the beginning of the one looked for, or all of it.
+    /// A prefix of the word, or all of it.
     word: String,
-    /// What came after the whole word.
+    /// Characters after the complete word.
     after: String,
     shown: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    /// Nothing but punctuation and white space came so far.
+enum ReadingState {
+    /// Only punctuation and white space so far.
     #[default]
     Before,
     /// In what may be the first word.
     First,
-    /// The first word was the one looked for.
+    /// The first word was `NO_REPLY`.
     Silent,
-    /// The beginning is settled.
+    /// The beginning is decided.
     Body,
-    /// The beginning is settled, and this word is another.
+    /// The beginning is decided, and this is another word.
     Word,
 }
 
 impl NoReply {
-    /// Takes a piece in, and appends to `out` what is to be shown.
+    /// Reads a piece, and appends to `out` what to show.
     pub(crate) fn push(&mut self, piece: &str, out: &mut String) {
         for c in piece.chars() {
             self.take(c, out);
@@ -48,15 +48,15 @@ impl NoReply {
         self.shown |= !out.is_empty();
     }
 
-    /// The answer is at its end. Whether there is anything to show of it.
+    /// Ends the answer. Returns whether any of it is shown.
     pub(crate) fn end(mut self, out: &mut String) -> bool {
         match self.state {
-            State::Silent => return false,
-            State::First if self.word == NO_REPLY => return false,
-            State::Before | State::First => {
+            ReadingState::Silent => return false,
+            ReadingState::First if self.word == NO_REPLY => return false,
+            ReadingState::Before | ReadingState::First => {
                 self.settle(out);
             }
-            State::Body | State::Word => {}
+            ReadingState::Body | ReadingState::Word => {}
         }
         if self.word.is_empty() {
             out.push_str(self.space.trim_end());
@@ -69,40 +69,40 @@ impl NoReply {
     fn take(&mut self, c: char, out: &mut String) {
         let in_word = c.is_alphanumeric() || c == '_';
         match self.state {
-            State::Before if in_word => {
-                self.state = State::First;
+            ReadingState::Before if in_word => {
+                self.state = ReadingState::First;
                 self.take(c, out);
             }
-            State::Before => {
+            ReadingState::Before => {
                 if !(c.is_whitespace() && self.lead.is_empty()) {
                     self.lead.push(c);
                 }
             }
-            State::First if in_word => {
+            ReadingState::First if in_word => {
                 self.word.push(c);
                 if !NO_REPLY.starts_with(&self.word) {
                     self.settle(out);
                 }
             }
-            State::First if self.word == NO_REPLY => {
-                self.state = State::Silent;
+            ReadingState::First if self.word == NO_REPLY => {
+                self.state = ReadingState::Silent;
                 self.take(c, out);
             }
-            State::First => {
+            ReadingState::First => {
                 self.settle(out);
                 self.take(c, out);
             }
-            State::Silent if self.lead.is_empty() => {}
-            State::Silent if c == '\n' => self.lead.clear(),
-            State::Silent if !in_word => self.after.push(c),
-            State::Silent => {
+            ReadingState::Silent if self.lead.is_empty() => {}
+            ReadingState::Silent if c == '\n' => self.lead.clear(),
+            ReadingState::Silent if !in_word => self.after.push(c),
+            ReadingState::Silent => {
                 self.settle(out);
                 self.take(c, out);
             }
-            State::Body => self.body(c, in_word, out),
-            State::Word if in_word => out.push(c),
-            State::Word => {
-                self.state = State::Body;
+            ReadingState::Body => self.body(c, in_word, out),
+            ReadingState::Word if in_word => out.push(c),
+            ReadingState::Word => {
+                self.state = ReadingState::Body;
                 self.body(c, in_word, out);
             }
         }
@@ -117,7 +117,7 @@ impl NoReply {
             self.word.push(c);
             if !NO_REPLY.starts_with(&self.word) {
                 self.release(out);
-                self.state = State::Word;
+                self.state = ReadingState::Word;
             }
         } else if self.word == NO_REPLY && is_behind {
             self.after.push(c);
@@ -135,7 +135,7 @@ impl NoReply {
         }
     }
 
-    /// Shows what was held back: it is not what was looked for.
+    /// Shows the held-back text: it is not the word.
     fn release(&mut self, out: &mut String) {
         for held in [&mut self.space, &mut self.word, &mut self.after] {
             out.push_str(held);
@@ -143,9 +143,9 @@ impl NoReply {
         }
     }
 
-    /// The beginning is settled: what was held back goes the way of everything else.
+    /// Marks the beginning as decided: held-back text is handled like all other text.
     fn settle(&mut self, out: &mut String) {
-        self.state = State::Body;
+        self.state = ReadingState::Body;
         let held = [&mut self.lead, &mut self.word, &mut self.after].map(std::mem::take);
         for c in held.iter().flat_map(|held| held.chars()) {
             self.take(c, out);
@@ -153,18 +153,18 @@ impl NoReply {
     }
 }
 
-/// What may stand right before the word: markup, quotes, an opening bracket.
+/// What may directly precede the word: markup, quotes, an opening bracket.
 fn opens(c: char) -> bool {
     matches!(c, '*' | '`' | '~' | '"' | '\'' | '(' | '[' | '“' | '‘')
 }
 
-/// What may stand right behind it, and goes with it.
+/// What may directly follow the word, and is removed with it.
 fn closes(c: char) -> bool {
     matches!(c, '*' | '`' | '~' | '"' | '\'' | ')' | ']' | '”' | '’')
         || matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '…')
 }
 
-/// What is shown of a whole answer; `None` where it is silent.
+/// Returns the shown part of a complete answer; `None` if it is silent.
 pub(crate) fn shown(text: &str) -> Option<String> {
     let (mut reading, mut out) = (NoReply::default(), String::with_capacity(text.len()));
     reading.push(text, &mut out);

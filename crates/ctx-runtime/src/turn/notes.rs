@@ -1,4 +1,4 @@
-//! The one tool of a memory flush: it appends to the note of the day, and does nothing else.
+//! The only tool of a memory flush: it appends to the daily note.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use ctx_core::{Error, ErrorKind, RawJson, Result, Timestamp, ToolCall, ToolOutput, ToolSpec};
 use jiff::tz::TimeZone;
 
-use crate::forget::Notes;
-use crate::session::blocking;
+use crate::forget::NoteIndex;
+use crate::sync::spawn_blocking;
 
-/// What one call may write, in bytes.
+/// Maximum number of bytes per call.
 const MOST: usize = 16 << 10;
 
 /// `memory/YYYY-MM-DD.md` of a workspace.
 pub(super) struct DailyNote {
     folder: PathBuf,
     name: String,
-    /// Where it is noted what was written, and of which session.
-    noted: (Notes, String),
+    /// Where written paragraphs are recorded, and the session.
+    noted: (NoteIndex, String),
     specs: [ToolSpec; 1],
 }
 
@@ -25,10 +25,10 @@ impl DailyNote {
     /// The tool's name.
     pub(super) const TOOL: &'static str = "append_memory";
 
-    /// The note of the day that `now` is in, where the user is.
-    pub(super) fn of(workspace: &Path, now: Timestamp, noted: (Notes, String)) -> Result<Self> {
+    /// Creates the note of the day of `now`, in the local time zone.
+    pub(super) fn of(workspace: &Path, now: Timestamp, noted: (NoteIndex, String)) -> Result<Self> {
         let at = jiff::Timestamp::from_millisecond(now.0).map_err(|error| {
-            Error::new(ErrorKind::InvalidInput, "the time is out of range")
+            Error::new(ErrorKind::InvalidInput, "time out of range")
                 .with("milliseconds", now.0)
                 .source(error)
                 .hint("set the clock of the machine")
@@ -51,7 +51,7 @@ impl DailyNote {
         &self.specs
     }
 
-    /// Runs a call. Whatever goes wrong is for the model to read.
+    /// Runs a call. Errors are returned to the model.
     pub(super) async fn run(&self, call: &ToolCall) -> ToolOutput {
         #[derive(serde::Deserialize)]
         struct Arguments {
@@ -67,32 +67,37 @@ impl DailyNote {
             return ToolOutput::error(format!("at most {MOST} bytes at once"));
         }
         let (folder, name, noted) = (self.folder.clone(), self.name.clone(), self.noted.clone());
-        match blocking(move || append(&folder, &name, &text, &noted)).await {
+        match spawn_blocking(move || append(&folder, &name, &text, &noted)).await {
             Ok(()) => ToolOutput::text(format!("appended to memory/{}", self.name)),
             Err(error) => ToolOutput::error(error.to_string()),
         }
     }
 }
 
-/// Appends a paragraph. Neither the folder nor the file may lead elsewhere: the agent's memory is
-/// in its workspace.
-fn append(folder: &Path, name: &str, text: &str, (notes, session): &(Notes, String)) -> Result<()> {
+/// Appends a paragraph. Neither the folder nor the file may be a link: the agent's memory is in its
+/// workspace.
+fn append(
+    folder: &Path,
+    name: &str,
+    text: &str,
+    (notes, session): &(NoteIndex, String),
+) -> Result<()> {
     let failed = |error: std::io::Error| {
-        Error::new(ErrorKind::Io, "the note of the day cannot be written")
+        Error::new(ErrorKind::Io, "cannot write the daily note")
             .with("path", folder.join(name).display())
             .source(error)
     };
     let file = folder.join(name);
     for path in [folder, &file] {
         if path.symlink_metadata().is_ok_and(|found| found.file_type().is_symlink()) {
-            return Err(Error::new(ErrorKind::InvalidInput, "the note of the day is a link")
+            return Err(Error::new(ErrorKind::InvalidInput, "the daily note is a link")
                 .with("path", path.display())
-                .hint("put a folder and a file of their own in its place"));
+                .hint("replace it by a regular folder and file"));
         }
     }
     std::fs::create_dir_all(folder).map_err(failed)?;
     let text = text.trim_end();
-    // First: what is noted and not written harms nobody, what is written and not noted stays.
+    // First: a record without a paragraph is harmless, an unrecorded paragraph is never forgotten.
     notes.add(&file, session, text)?;
     let mut file = std::fs::File::options().append(true).create(true).open(file).map_err(failed)?;
     let between = if file.metadata().map_err(failed)?.len() > 0 { "\n" } else { "" };

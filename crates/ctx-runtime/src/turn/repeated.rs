@@ -1,11 +1,11 @@
-//! Finding out that a model goes round in circles.
+//! Detects a model that repeats the same call.
 
 use ctx_core::{ContentHash, Message, Role, ToolCall, ToolOutput};
 
-/// How many identical calls with identical results are enough.
+/// Number of identical calls with identical results that stops the loop.
 const ENOUGH: usize = 3;
 
-/// The last calls, and what they gave.
+/// The last calls and their results.
 #[derive(Debug, Default)]
 pub(super) struct Repeated {
     last: Option<(String, ContentHash)>,
@@ -14,7 +14,7 @@ pub(super) struct Repeated {
 }
 
 impl Repeated {
-    /// Takes a call and its result. The reason, if it is the one too many.
+    /// Records a call and its result. Returns the reason to stop, if the limit is reached.
     pub(super) fn note(&mut self, call: &ToolCall, output: &ToolOutput) -> Option<&str> {
         let said = format!("{}\n{}", call.name, call.arguments.as_str());
         let gave = ContentHash::of(&Message::new(Role::ToolResult, output.content.clone()));
@@ -32,7 +32,7 @@ impl Repeated {
         self.reason.as_deref()
     }
 
-    /// Why no more tools are run, once that is so.
+    /// Returns why no more tools run, once stopped.
     pub(super) fn stopped(&self) -> Option<&str> {
         self.reason.as_deref()
     }

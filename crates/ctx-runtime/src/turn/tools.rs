@@ -1,15 +1,15 @@
-//! Running tools, one after another.
+//! Runs tools, one after another.
 
 use ctx_core::{CompactionTrigger, Message, Result, ToolCall, ToolOutput, ToolResult};
 use tracing::Instrument;
 
-use super::compact::Room;
-use super::{Turn, is_of_the_disk};
-use crate::runtime::{Event, NoticeKind, layer};
+use super::compact::WindowShare;
+use super::{Turn, is_disk_error};
+use crate::host::{Event, NoticeKind, layer};
 
 impl Turn<'_> {
-    /// Runs the calls of an answer. Each result is bounded and stored before the next call runs, and
-    /// what the session holds is looked at in between.
+    /// Runs the calls of an answer. Each result is bounded and stored, and the session's size
+    /// checked, before the next call runs.
     pub(super) async fn run_tools(&mut self, calls: &[ToolCall]) -> Result<()> {
         let mut may_compact = true;
         for (at, call) in calls.iter().enumerate() {
@@ -23,29 +23,29 @@ impl Turn<'_> {
             if let Some(reason) = self.repeated.note(call, &output) {
                 let words = reason.to_owned();
                 output.content.push(ctx_core::Block::text(format!("[{words}]")));
-                self.say(NoticeKind::ToolLoop, words);
+                self.notify(NoticeKind::ToolLoop, words);
             }
             self.listener.on(Event::ToolEnded(call, &output));
             self.store_result(call, output).await?;
             let more = at + 1 < calls.len();
             if more && may_compact && self.is_over_limit() {
-                // A compaction that frees nothing frees nothing after the next call either.
+                // A compaction that freed nothing will not help after the next call either.
                 may_compact = self.make_room().await?;
             }
         }
         Ok(())
     }
 
-    /// Compacts between two calls. Whether that did anything: what is too large all the same is
-    /// dealt with when the next request is made.
+    /// Compacts between two calls. Returns whether that had an effect: what is still too large is
+    /// handled when the next request is assembled.
     async fn make_room(&mut self) -> Result<bool> {
-        self.flush_first(Room::Whole).await;
+        self.flush_first(WindowShare::Whole).await;
         match self.compact(CompactionTrigger::Threshold, 1, None).await {
             Ok(done) => Ok(done.compacted),
-            Err(error) if is_of_the_disk(error.kind()) => Err(error),
+            Err(error) if is_disk_error(error.kind()) => Err(error),
             Err(error) => {
                 let words = format!("the session was not compacted between two tools: {error}");
-                self.say(NoticeKind::Compaction, words);
+                self.notify(NoticeKind::Compaction, words);
                 Ok(false)
             }
         }
@@ -56,10 +56,10 @@ impl Turn<'_> {
         if !specs.iter().any(|spec| spec.name == call.name) {
             let known: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
             let known = match known.is_empty() {
-                true => "there are no tools".to_owned(),
+                true => "no tools are available".to_owned(),
                 false => format!("the tools are {}", known.join(", ")),
             };
-            return ToolOutput::error(format!("there is no tool {}; {known}", call.name));
+            return ToolOutput::error(format!("unknown tool {}; {known}", call.name));
         }
         self.tools.run(call).await
     }
@@ -74,14 +74,14 @@ impl Turn<'_> {
 
     async fn store_result(&mut self, call: &ToolCall, output: ToolOutput) -> Result<()> {
         let now = self.now();
-        let setting = self.session.setting()?;
-        let turn = self.session.turn(&self.inner().settings.ids, setting);
+        let setup = self.session.setup()?;
+        let turn = self.session.turn(&self.pool.settings.ids);
         let whole = output.into_message(call);
         let size = |message: &Message| message.tool_results().map(ToolResult::chars).sum::<u64>();
         let before = size(&whole);
-        let message = setting.hooks.run(whole, &turn);
+        let message = setup.hooks.run(whole, &turn);
         if size(&message) < before {
-            self.inner().counts.did(layer::TOOL_GUARD, "bound");
+            self.pool.layers.action(layer::TOOL_GUARD, "bound");
         }
         self.session.append(message, now).await
     }

@@ -1,4 +1,4 @@
-//! A memory for a dry run: it is read, and whatever is wrong with its files, they stay as they are.
+//! Memory in a dry run: its files are read and, even if damaged, not changed.
 
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
@@ -6,15 +6,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ctx_config::Config;
 use ctx_core::{Entry, MemoryStore, Message, RecallRequest, Role};
-use ctx_engine_registry::Config;
-use ctx_runtime::{MemoryAt, Wanted};
+use ctx_runtime::{MemoryLocation, SessionSpec};
 use serde_json::json;
 
-fn memory(at: &MemoryAt) -> Arc<dyn MemoryStore> {
+fn memory(at: &MemoryLocation) -> Arc<dyn MemoryStore> {
     let config = json!({ "agents": { "defaults": { "memoryContext": { "enabled": true } } } });
     let config = Config::parse(&config.to_string()).unwrap();
-    let resolved = Wanted::default().resolve(&config).unwrap();
+    let resolved = SessionSpec::default().resolve(&config).unwrap();
     let memory = resolved.memory(at, "main", "s1", None, |warning| panic!("{warning}"));
     memory.unwrap().expect("it is enabled")
 }
@@ -37,8 +37,10 @@ fn a_dry_run_finds_what_was_archived_and_leaves_an_index_that_is_damaged_where_i
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let said = "the parrot of the lighthouse keeper is called Quillon";
     runtime.block_on(async {
-        let first = memory(&MemoryAt::Folder(folder.path().to_owned()));
-        first.archive(&[Arc::new(Entry::held("e1", Message::text(Role::User, said)))]).unwrap();
+        let first = memory(&MemoryLocation::Folder(folder.path().to_owned()));
+        first
+            .archive(&[Arc::new(Entry::in_memory("e1", Message::text(Role::User, said)))])
+            .unwrap();
         first.flush().await.unwrap();
     });
     let index = folder.path().join("lexical");
@@ -46,7 +48,7 @@ fn a_dry_run_finds_what_was_archived_and_leaves_an_index_that_is_damaged_where_i
     std::fs::write(index.join("meta.json"), "damaged").unwrap();
     std::fs::remove_file(folder.path().join("vectors.bin")).unwrap();
     let before = files(folder.path());
-    let dry = memory(&MemoryAt::ReadOnly(folder.path().to_owned()));
+    let dry = memory(&MemoryLocation::ReadOnly(folder.path().to_owned()));
     let request = RecallRequest {
         query: "what is the parrot of the lighthouse keeper called?".into(),
         min_score: 0.5,

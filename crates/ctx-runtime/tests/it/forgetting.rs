@@ -1,11 +1,11 @@
-//! What was shown is what is erased.
+//! What the report shows is what is erased.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 
 use ctx_core::{Role, Timestamp};
-use ctx_memory::archive::Limits;
-use ctx_memory::{Memory, Metadata, Segment, SegmentId, Settings};
-use ctx_runtime::forget::{Forget, Forgetting, Remembered};
+use ctx_memory::archive::ArchiveLimits;
+use ctx_memory::{Memory, MemorySettings, Metadata, Segment, SegmentId};
+use ctx_runtime::forget::{ForgetPlan, ForgetRequest, MemoryToErase};
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
@@ -25,11 +25,11 @@ fn segment(content: &str) -> Segment {
     }
 }
 
-/// A memory in a home that says this, with another that is open on the same folder.
+/// Creates a memory with these messages, and another one open on the same folder.
 fn memories(home: &Home, says: &[&str]) -> [Memory; 2] {
-    let mut settings = Settings::default();
-    settings.limits = Limits { eviction_days: 0, ..Limits::default() };
-    let open = || Memory::open(home.memory_dir(&FileId::main()), "main", settings.clone());
+    let mut settings = MemorySettings::default();
+    settings.limits = ArchiveLimits { eviction_days: 0, ..ArchiveLimits::default() };
+    let open = || Memory::open(home.memory_dir(&FileId::main()), settings.clone());
     let memories = [open(), open()];
     memories[0].add(&says.iter().map(|text| segment(text)).collect::<Vec<_>>()).unwrap();
     memories[0].flush().unwrap();
@@ -41,14 +41,14 @@ fn what_a_session_says_after_the_plan_was_made_goes_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::at(folder.path());
     let [memory, of_another_host] = memories(&home, &["a red heron", "a blue one"]);
-    let memories = [Remembered { agent: FileId::main(), memory: memory.clone(), facts: None }];
-    let what = Forget { session: Some("s".into()), ..Forget::default() };
-    let planned = Forgetting::plan(&home, what, &memories).unwrap();
+    let memories = [MemoryToErase { agent: FileId::main(), memory: memory.clone(), facts: None }];
+    let what = ForgetRequest { session: Some("s".into()), ..ForgetRequest::default() };
+    let planned = ForgetPlan::plan(&home, what, &memories).unwrap();
     assert_eq!(planned.report().unwrap().agents[0].segments, 2);
     let other = Segment { session_id: "t".into(), ..segment("of another session") };
     of_another_host.add(&[segment("another heron"), other]).unwrap();
     of_another_host.flush().unwrap();
-    let gone = planned.carry_out(Timestamp(0)).unwrap();
+    let gone = planned.execute(Timestamp(0)).unwrap();
     assert_eq!((gone.agents[0].segments, memory.stats().unwrap().segments), (3, 1));
 }
 
@@ -57,13 +57,13 @@ fn what_was_said_after_the_plan_was_made_stays_and_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::at(folder.path());
     let [memory, _] = memories(&home, &["a red heron", "a blue one"]);
-    let memories = [Remembered { agent: FileId::main(), memory: memory.clone(), facts: None }];
-    let what = Forget { matching: Some("heron".into()), ..Forget::default() };
-    let planned = Forgetting::plan(&home, what, &memories).unwrap();
+    let memories = [MemoryToErase { agent: FileId::main(), memory: memory.clone(), facts: None }];
+    let what = ForgetRequest { matching: Some("heron".into()), ..ForgetRequest::default() };
+    let planned = ForgetPlan::plan(&home, what, &memories).unwrap();
     assert_eq!(planned.report().unwrap().agents[0].segments, 1);
     memory.add(&[segment("another heron")]).unwrap();
     memory.flush().unwrap();
-    let gone = planned.carry_out(Timestamp(0)).unwrap();
+    let gone = planned.execute(Timestamp(0)).unwrap();
     assert_eq!((gone.agents[0].segments, memory.stats().unwrap().segments), (1, 2));
     assert!(!gone.complete);
     let held = |name: &str| gone.still_held.iter().any(|held| held.path.ends_with(name));

@@ -1,4 +1,4 @@
-//! Sessions that are used while others of the same home are let go.
+//! Sessions in use while others of the same home are removed.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 
@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
+use ctx_config::Config;
 use ctx_core::{NoTools, Timestamp};
-use ctx_engine_registry::Config;
-use ctx_runtime::lifecycle::maintain;
-use ctx_runtime::{Deaf, Runtime};
+use ctx_runtime::maintenance::maintain;
+use ctx_runtime::{NoListener, Runtime};
 use ctx_session::Transcript;
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::paths::Home;
@@ -19,7 +19,7 @@ use ctx_testkit::chat::{ScriptedChat, shared};
 
 const TURNS: usize = 70;
 
-/// What was said, in transcripts of any name, and how often.
+/// Counts each message in all transcripts, under any file name.
 fn said(folder: &Path) -> HashMap<String, usize> {
     let mut said = HashMap::new();
     for file in std::fs::read_dir(folder).unwrap() {
@@ -58,7 +58,7 @@ fn nothing_is_lost_and_nothing_is_there_twice() {
                     let key: SessionKey = format!("agent:main:s{}", n % 7).parse().unwrap();
                     let text = format!("message {n}");
                     loop {
-                        match runtime.turn(&key, &*text, &NoTools, &mut Deaf).await {
+                        match runtime.turn(&key, &*text, &NoTools, &mut NoListener).await {
                             Ok(_) => break,
                             Err(error) => assert!(error.is_retryable(), "{error}"),
                         }

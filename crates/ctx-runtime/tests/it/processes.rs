@@ -1,4 +1,4 @@
-//! Runtimes in processes of their own: locked out, killed, and out of space.
+//! Runtimes in separate processes: locked out, killed, and out of disk space.
 //!
 //! A test that needs a second process runs this program again with its own name and the variable
 //! `CTX_TEST_CHILD` set, and takes the other branch there.
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
+use ctx_config::Config;
 use ctx_core::{ErrorKind, NoTools, Role, Tokens};
-use ctx_engine_registry::Config;
-use ctx_runtime::{Deaf, Runtime, TurnOutcome};
+use ctx_runtime::{NoListener, Runtime, TurnOutcome};
 use ctx_session::Transcript;
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::paths::Home;
@@ -21,17 +21,17 @@ use ctx_testkit::chat::{ScriptedChat, Step};
 
 const CHILD: &str = "CTX_TEST_CHILD";
 
-/// In the child: the folder to work in.
+/// Returns the working folder, in the child.
 fn child_dir() -> Option<PathBuf> {
     std::env::var_os(CHILD).map(PathBuf::from)
 }
 
-/// This program, to run one test as a child.
+/// Starts this program as a child that runs one test.
 fn child(test: &str, dir: &Path) -> Child {
     begun(Command::new(std::env::current_exe().unwrap()), test, dir)
 }
 
-/// The same, with the limits that a shell sets before.
+/// The same, with limits set by a shell.
 fn limited(test: &str, dir: &Path, limits: &str) -> Child {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(format!("{limits}; exec \"$0\" \"$@\""));
@@ -46,18 +46,18 @@ fn begun(mut command: Command, test: &str, dir: &Path) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// Says something to the parent, in one write.
+/// Sends a line to the parent, in one write.
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("say {text}\n").as_bytes()).unwrap();
     out.flush().unwrap();
 }
 
-/// What the child says, from the test harness's own output.
+/// Returns the child's lines, from the output of its test harness.
 fn said(child: &mut Child) -> impl Iterator<Item = String> + use<> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     lines.map_while(Result::ok).filter_map(|line| {
-        // The harness leaves its "test name ... " open when the first line comes.
+        // The harness leaves its "test name ... " open when the first line arrives.
         line.split_once("say ").map(|(_, said)| said.to_owned())
     })
 }
@@ -73,7 +73,7 @@ fn runtime(dir: &Path, model: ScriptedChat) -> Runtime {
 
 fn turn(runtime: &Runtime, text: &str) -> ctx_core::Result<TurnOutcome> {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    tokio.block_on(runtime.turn(&key(), text, &NoTools, &mut Deaf))
+    tokio.block_on(runtime.turn(&key(), text, &NoTools, &mut NoListener))
 }
 
 fn stored(dir: &Path) -> Vec<(Role, String)> {
@@ -138,7 +138,7 @@ fn what_was_answered_before_a_process_was_killed_is_there_and_whole() {
         answered += 1;
         let stored = stored(dir.path());
         let of = |wanted: Role| stored.iter().filter(|(role, _)| *role == wanted).count();
-        // The one that was under way may be there or not; what was acknowledged is.
+        // The running turn may or may not be stored; acknowledged ones are.
         assert!((answered..=answered + 2 * (round + 1)).contains(&of(Role::Assistant)));
         assert!(of(Role::User) >= of(Role::Assistant));
         answered = of(Role::Assistant);
@@ -159,7 +159,7 @@ fn a_full_disk_is_an_error_with_a_hint_and_the_session_goes_on_when_there_is_roo
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
                     assert!(error.hint_text().is_some(), "{error}");
-                    // A turn later nothing has changed, and nothing is worse.
+                    // A turn later the state is the same.
                     let again = turn(&runtime, "again").map(|_| ()).unwrap_err();
                     assert!(again.hint_text().is_some(), "{again}");
                     say(&answered.to_string());
@@ -173,7 +173,7 @@ fn a_full_disk_is_an_error_with_a_hint_and_the_session_goes_on_when_there_is_roo
     let name = "a_full_disk_is_an_error_with_a_hint_and_the_session_goes_on_when_there_is_room";
     // 2 MiB. With the signal ignored, a write beyond that fails half-way instead of killing.
     let mut other = limited(name, dir.path(), "trap '' XFSZ; ulimit -f 4096");
-    // Read to the end: the harness of the child has to say something as well.
+    // Read to the end: the child's harness also writes.
     let told: Vec<_> = said(&mut other).collect();
     let answered: usize = told[0].parse().unwrap();
     assert!(other.wait().unwrap().success());
@@ -200,7 +200,7 @@ fn more_sessions_than_files_may_be_open_are_held_in_one_process() {
             tokio.block_on(async {
                 let turns = (0..SESSIONS).map(|n| {
                     let runtime = runtime.clone();
-                    async move { runtime.turn(&nth(n), "hello", &NoTools, &mut Deaf).await }
+                    async move { runtime.turn(&nth(n), "hello", &NoTools, &mut NoListener).await }
                 });
                 for done in futures_util::future::join_all(turns).await {
                     done.unwrap_or_else(|error| panic!("round {round}: {error}"));

@@ -1,5 +1,5 @@
-//! A host of its own, with nothing but the types of this crate: what was said 300 messages ago and
-//! compacted away is in the next prompt when it is asked for.
+//! A host that uses only the types of this crate: a message from 300 messages ago, compacted since,
+//! is in the next prompt when it is asked for.
 
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
@@ -7,23 +7,23 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use ctx_config::{Config, Profile};
 use ctx_core::{
     AssembleRequest, CompactRequest, CompactionTrigger, ContextEngine, ContextView, Entry, Error,
-    MemoryStore, Message, Profile, Role, SequentialIds, Services, Timestamp, Tokens, TurnContext,
+    MemoryStore, Message, Role, SequentialIds, Services, Timestamp, Tokens, TurnContext,
 };
-use ctx_engine_registry::Config;
-use ctx_runtime::{MemoryAt, Resolved, Wanted, summary_models};
+use ctx_runtime::{MemoryLocation, Resolved, SessionSpec, summary_models};
 use ctx_testkit::provider::FakeProvider;
 use serde_json::json;
 
 const FACT: &str = "the parrot of the lighthouse keeper is called Quillon";
 const QUESTION: &str = "remind me, what is the parrot of the lighthouse keeper called?";
 
-/// Half a minute passes between two messages.
+/// Time between two messages: half a minute.
 const STEP: i64 = 30_000;
 const BEGAN: i64 = 1_767_600_000_000;
 
-/// What runs one session: an engine with a memory, and a model that writes summaries.
+/// Runs one session: an engine with a memory, and a model that writes summaries.
 struct Host {
     resolved: Resolved,
     engine: Arc<dyn ContextEngine>,
@@ -41,10 +41,13 @@ impl Host {
             }}},
         });
         let config = Config::parse(&config.to_string()).unwrap();
-        let wanted =
-            Wanted { profile: Some(profile), window: Some(Tokens(32_000)), ..Wanted::default() };
+        let wanted = SessionSpec {
+            profile: Some(profile),
+            window: Some(Tokens(32_000)),
+            ..SessionSpec::default()
+        };
         let resolved = wanted.resolve(&config).unwrap();
-        let at = MemoryAt::Folder(folder.to_owned());
+        let at = MemoryLocation::Folder(folder.to_owned());
         let memory = resolved.memory(&at, "main", "s1", None, |warning| panic!("{warning}"));
         let memory = memory.unwrap().expect("it is enabled");
         let writers = summary_models(&resolved.config, Some("fake/writer"), None).unwrap();
@@ -58,15 +61,10 @@ impl Host {
     }
 
     fn turn(&self, now: i64) -> TurnContext {
-        TurnContext {
-            now: Timestamp(now),
-            last_request: None,
-            ids: self.ids.clone(),
-            profile: self.resolved.profile,
-        }
+        TurnContext { ids: self.ids.clone(), ..TurnContext::at(Timestamp(now)) }
     }
 
-    /// The view as it would be sent.
+    /// Returns the view as it would be sent.
     async fn assemble(&self, view: ContextView, now: i64) -> ContextView {
         let request = AssembleRequest { session_id: "s1".into(), view, turn: self.turn(now) };
         let mut view = self.engine.assemble(request).await.unwrap().into_view();
@@ -75,7 +73,7 @@ impl Host {
         view
     }
 
-    /// The session after a compaction that the user asked for. What it takes out is archived.
+    /// Compacts the session on the user's request. The removed messages are archived.
     async fn compact(&self, view: ContextView) -> Result<ContextView, Error> {
         let turn = self.turn(BEGAN + 320 * STEP);
         let trigger = CompactionTrigger::Manual;
@@ -98,7 +96,7 @@ fn entry(nth: usize, role: Role, words: &str) -> Arc<Entry> {
     let time = Timestamp(BEGAN + nth as i64 * STEP);
     let mut message = Message::text(role, words);
     message.meta.timestamp = Some(time);
-    Arc::new(Entry::held(format!("{nth:08x}"), message))
+    Arc::new(Entry::in_memory(format!("{nth:08x}"), message))
 }
 
 fn message(nth: usize) -> Arc<Entry> {
@@ -114,7 +112,7 @@ fn message(nth: usize) -> Arc<Entry> {
     }
 }
 
-/// What the model is sent, as one text.
+/// Returns the request as one text.
 fn prompt(view: &ContextView) -> String {
     let messages = view.messages().unwrap();
     messages.iter().map(|message| message.plain_text() + "\n").collect()
@@ -143,7 +141,7 @@ async fn a_fact_comes_back(profile: Profile) -> Result<(), Error> {
     host.memory.flush().await?;
     drop(host);
 
-    // Another process, which has nothing but the last messages and the folder.
+    // Another process, which has only the last messages and the folder.
     let host = Host::new(&provider, profile, folder.path());
     let mut view = ContextView::new(host.resolved.ledger());
     for nth in 310..320 {
@@ -158,7 +156,7 @@ fn check(prompt: &str, profile: Profile) {
     let at = |what: &str| prompt.find(what).unwrap_or_else(|| panic!("no {what} in {prompt}"));
     let (block, fact, last) = (at("<recalled-context"), at(FACT), at("module 319"));
     assert!(block < fact && fact < at(QUESTION), "{prompt}");
-    assert_eq!(block < last, profile == Profile::MemoryContext, "{prompt}");
+    assert_eq!(block < last, profile != Profile::default(), "{prompt}");
 }
 
 fn run(profile: Profile) {
@@ -168,10 +166,10 @@ fn run(profile: Profile) {
 
 #[test]
 fn with_memory_switched_on_the_default_engine_recalls_what_was_compacted_away() {
-    run(Profile::Openclaw);
+    run(Profile::default());
 }
 
 #[test]
 fn the_profile_of_the_memory_extension_recalls_what_it_trimmed() {
-    run(Profile::MemoryContext);
+    run(Profile::find("memory-context").unwrap());
 }

@@ -1,4 +1,4 @@
-//! Sessions of one process that use one memory.
+//! Sessions of one process that share a memory.
 
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
@@ -6,9 +6,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use ctx_config::Config;
 use ctx_core::{Entry, MemoryStore, Message, RecallRequest, Role, Tokens};
-use ctx_engine_registry::Config;
-use ctx_runtime::{Memories, MemoryAt, Wanted};
+use ctx_runtime::{MemoryLocation, SessionSpec, SharedMemories};
 use serde_json::json;
 
 const FACT: &str = "the staging database listens on port 5433";
@@ -19,7 +19,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 fn opened(
-    memories: &Memories,
+    memories: &SharedMemories,
     folder: &Path,
     session: &str,
     passages: u32,
@@ -29,9 +29,9 @@ fn opened(
         json!({ "enabled": true, "crossSession": true, "evictionDays": 0, "recall": recall });
     let config = json!({ "agents": { "defaults": { "memoryContext": memory } } });
     let config = Config::parse(&config.to_string()).unwrap();
-    let wanted = Wanted { window: Some(Tokens(32_000)), ..Wanted::default() };
+    let wanted = SessionSpec { window: Some(Tokens(32_000)), ..SessionSpec::default() };
     let resolved = wanted.resolve(&config).unwrap();
-    let at = MemoryAt::Folder(folder.to_owned());
+    let at = MemoryLocation::Folder(folder.to_owned());
     let warn = |warning| panic!("{warning}");
     memories.of_session(&resolved, &at, ("main", session), None, warn).unwrap().unwrap()
 }
@@ -50,12 +50,12 @@ fn recalled(memory: &Arc<dyn MemoryStore>) -> usize {
 #[test]
 fn sessions_that_are_configured_alike_share_one_memory_and_others_have_their_own() {
     let folder = tempfile::tempdir().unwrap();
-    let memories = Memories::default();
+    let memories = SharedMemories::default();
     let one = opened(&memories, folder.path(), "one", 20);
     let two = opened(&memories, folder.path(), "two", 20);
     let apart = opened(&memories, folder.path(), "apart", 10);
     assert_eq!((recalled(&two), recalled(&apart)), (0, 0), "all are open");
-    one.archive(&[Arc::new(Entry::held("e1", Message::text(Role::User, FACT)))]).unwrap();
+    one.archive(&[Arc::new(Entry::in_memory("e1", Message::text(Role::User, FACT)))]).unwrap();
     block_on(one.flush()).unwrap();
     assert_eq!(recalled(&two), 1, "what one archives, the other finds");
     assert_eq!(recalled(&apart), 0, "it reads the archive when it next writes to it");

@@ -1,4 +1,4 @@
-//! A short form of the soak: a few hundred turns in which everything goes wrong that may.
+//! A short soak: a few hundred turns with every kind of failure.
 
 #![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
 #![allow(clippy::print_stdout)] // The seed must be known of a run that failed.

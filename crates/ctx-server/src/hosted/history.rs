@@ -1,63 +1,63 @@
-//! What the host told of a session, message by message.
+//! The history of a session as sent by the host, message by message.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use ctx_core::{ContentHash, Entry, EntryId, Error, ErrorKind, Message, Result};
 
-use super::told::{Keeps, Told, Unit};
+use super::unit::{Retain, Unit, UnitSource};
 
 /// One message.
 #[derive(Clone, Debug)]
-pub(crate) struct Item {
+pub(crate) struct HistoryItem {
     pub(crate) entry: Arc<Entry>,
-    pub(crate) told: Told,
+    pub(crate) source: UnitSource,
     pub(crate) is_heartbeat: bool,
-    /// Whether the engine was told.
+    /// Whether the engine has ingested it.
     pub(crate) ingested: bool,
 }
 
 /// A session's messages, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    keeps: Keeps,
-    items: Vec<Item>,
+    retain: Retain,
+    items: Vec<HistoryItem>,
     index: HashMap<EntryId, usize>,
-    /// Counts the ids that were made.
-    made: u32,
-    /// All before this one were told to the engine.
+    /// The number of generated ids.
+    next_id: u32,
+    /// All messages before this index are ingested.
     fresh_from: usize,
 }
 
-/// What [`History::sync`] found.
+/// The result of [`History::sync`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Synced {
-    /// Messages at the beginning that are as they were.
+pub(crate) struct SyncResult {
+    /// The number of unchanged messages at the beginning.
     pub(crate) common: usize,
-    /// Messages behind these that were there before, at another place or not.
+    /// The number of later messages that existed before, moved or not.
     pub(crate) kept: usize,
-    /// Messages that are new.
+    /// The number of new messages.
     pub(crate) added: usize,
-    /// Messages that are gone.
+    /// The number of removed messages.
     pub(crate) removed: usize,
 }
 
-impl Synced {
-    /// Whether nothing but messages at the end is new.
+impl SyncResult {
+    /// Whether messages were only appended.
     pub(crate) fn only_grew(self) -> bool {
         self.kept == 0 && self.removed == 0
     }
 }
 
-/// A message of a list that the host sends.
-struct Incoming<'a, U> {
+/// A message of a list from the host.
+struct IncomingMessage<'a, U> {
     id: Option<EntryId>,
     unit: &'a U,
-    /// Read when it is needed: most messages of a list are known, byte for byte.
+    /// Parsed on demand: most messages of a list are recognised byte for byte.
     read: Option<(Arc<Message>, ContentHash)>,
 }
 
-impl<U: Unit> Incoming<'_, U> {
+impl<U: Unit> IncomingMessage<'_, U> {
     fn read(&mut self) -> Result<ContentHash> {
         if let Some((_, hash)) = &self.read {
             return Ok(*hash);
@@ -67,42 +67,47 @@ impl<U: Unit> Incoming<'_, U> {
         Ok(hash)
     }
 
-    fn is(&mut self, item: &Item) -> Result<bool> {
-        Ok(item.told.is(self.unit) || self.read()? == item.entry.hash()?)
+    fn is(&mut self, item: &HistoryItem) -> Result<bool> {
+        Ok(item.source.is(self.unit) || self.read()? == item.entry.hash()?)
     }
 
-    fn into_item(mut self, id: EntryId, is_heartbeat: bool, keeps: Keeps) -> Result<Item> {
+    fn into_item(mut self, id: EntryId, is_heartbeat: bool, retain: Retain) -> Result<HistoryItem> {
         let (message, hash) = match self.read.take() {
             Some(read) => read,
             None => self.unit.content()?,
         };
-        let entry = Arc::new(Entry::held(id, message).hashed(hash));
-        let told = Told::of(self.unit, keeps);
-        Ok(Item { entry, told, is_heartbeat, ingested: false })
+        let entry = Arc::new(Entry::in_memory(id, message).hashed(hash));
+        let source = UnitSource::of(self.unit, retain);
+        Ok(HistoryItem { entry, source, is_heartbeat, ingested: false })
     }
 }
 
 impl History {
-    /// An empty history.
-    pub(crate) fn new(keeps: Keeps) -> Self {
-        Self { keeps, ..Self::default() }
+    /// Creates an empty history.
+    pub(crate) fn new(retain: Retain) -> Self {
+        Self { retain, ..Self::default() }
     }
 
-    /// The number of the next id that is made.
-    pub(crate) fn made(&self) -> u32 {
-        self.made
+    /// The number of the next generated id.
+    pub(crate) fn next_id(&self) -> u32 {
+        self.next_id
     }
 
-    /// Makes ids from this number on: those before it are names of other messages.
-    pub(crate) fn make_from(&mut self, made: u32) {
-        self.made = self.made.max(made);
+    /// Generates ids from this number on; earlier ones belong to other messages.
+    pub(crate) fn reserve_ids(&mut self, next_id: u32) {
+        self.next_id = self.next_id.max(next_id);
     }
 
-    /// A history that a file holds.
+    /// Creates a history from the entries of a file.
     pub(crate) fn of(entries: impl IntoIterator<Item = Arc<Entry>>) -> Self {
         let mut history = Self::default();
         for entry in entries {
-            history.push(Item { entry, told: Told::Not, is_heartbeat: false, ingested: false });
+            history.push(HistoryItem {
+                entry,
+                source: UnitSource::Unknown,
+                is_heartbeat: false,
+                ingested: false,
+            });
         }
         history
     }
@@ -112,12 +117,12 @@ impl History {
         self.items.iter().map(|item| item.entry.id().clone()).collect()
     }
 
-    /// The messages that the engine was not told of.
-    pub(crate) fn fresh(&self) -> impl Iterator<Item = &Item> {
+    /// The messages that the engine has not ingested.
+    pub(crate) fn fresh(&self) -> impl Iterator<Item = &HistoryItem> {
         self.items[self.fresh_from..].iter().filter(|item| !item.ingested)
     }
 
-    /// Notes that the engine was told of all messages.
+    /// Marks all messages as ingested.
     pub(crate) fn all_ingested(&mut self) {
         for item in &mut self.items[self.fresh_from..] {
             item.ingested = true;
@@ -125,7 +130,7 @@ impl History {
         self.fresh_from = self.items.len();
     }
 
-    pub(crate) fn items(&self) -> &[Item] {
+    pub(crate) fn items(&self) -> &[HistoryItem] {
         &self.items
     }
 
@@ -133,25 +138,25 @@ impl History {
         self.items.len()
     }
 
-    /// Where the message of that id stands.
+    /// The index of the message with that id.
     pub(crate) fn position(&self, id: &EntryId) -> Option<usize> {
         self.index.get(id).copied()
     }
 
-    /// Adds messages at the end, and says under which ids they are known. One under an id that is
-    /// known, and with the content it has, changes nothing.
+    /// Appends messages and returns their ids. A message with a known id and the same content is
+    /// ignored.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Conflict`] for a known id with other content, and [`ErrorKind::InvalidInput`]
-    /// for what is no message; nothing is added then.
+    /// for an invalid message; nothing is appended then.
     pub(crate) fn append<U: Unit>(
         &mut self,
         units: &[U],
         ids: Option<Vec<Option<String>>>,
         is_heartbeat: bool,
     ) -> Result<Vec<EntryId>> {
-        let mut fresh: Vec<Incoming<'_, U>> = Vec::new();
+        let mut fresh: Vec<IncomingMessage<'_, U>> = Vec::new();
         let mut named: HashMap<EntryId, usize> = HashMap::new();
         let mut known = Vec::new();
         for mut message in incoming(units, ids)? {
@@ -182,7 +187,7 @@ impl History {
                 Some(id) => id,
                 None => self.fresh_id(|id| named.contains_key(id)),
             };
-            items.push(message.into_item(id, is_heartbeat, self.keeps)?);
+            items.push(message.into_item(id, is_heartbeat, self.retain)?);
         }
         let mut added = items.iter().map(|item| item.entry.id().clone()).collect::<VecDeque<_>>();
         let ids = known.into_iter().filter_map(|id| id.or_else(|| added.pop_front())).collect();
@@ -192,45 +197,30 @@ impl History {
         Ok(ids)
     }
 
-    /// Takes a list for what the whole history is now. Messages are recognised by their id and
-    /// content, or without ids by their content: those at the beginning, and behind the first that
-    /// differs also those that moved.
+    /// Replaces the history by a list. Messages are recognised by id and content, or without ids by
+    /// content: first the common beginning, then messages that moved.
     ///
     /// # Errors
     ///
-    /// As [`History::append`], and for an id that stands twice.
+    /// See [`History::append`]; also for a duplicate id.
     pub(crate) fn sync<U: Unit>(
         &mut self,
         units: &[U],
         ids: Option<Vec<Option<String>>>,
         is_heartbeat: bool,
-    ) -> Result<Synced> {
+    ) -> Result<SyncResult> {
         let mut list = incoming(units, ids)?;
         let mut named = HashSet::new();
         for id in list.iter().filter_map(|message| message.id.clone()) {
             if !named.insert(id.clone()) {
-                return Err(Error::new(
-                    ErrorKind::Conflict,
-                    "two messages of the list have one id",
-                )
-                .with("id", id)
-                .hint("give each message an id of its own, or none"));
+                return Err(Error::new(ErrorKind::Conflict, "duplicate message id")
+                    .with("id", id)
+                    .hint("give each message a unique id, or none"));
             }
         }
-        let mut common = 0;
-        for (message, item) in list.iter_mut().zip(&mut self.items) {
-            let id_fits = message.id.as_ref().is_none_or(|id| id == item.entry.id());
-            if !id_fits || !message.is(item)? {
-                break;
-            }
-            // The same content in other words, which are the ones that come again next time.
-            if self.keeps == Keeps::Mark && message.read.is_some() {
-                item.told = Told::of(message.unit, Keeps::Mark);
-            }
-            common += 1;
-        }
+        let common = self.common_prefix(&mut list)?;
         let mut rest = list.split_off(common);
-        // Whatever is no message is found before anything changes.
+        // Invalid messages are detected before anything changes.
         for message in &mut rest {
             message.read()?;
         }
@@ -239,7 +229,7 @@ impl History {
         if let Some(id) = rest.iter().filter_map(|m| m.id.as_ref()).find(|id| before.contains(id)) {
             return Err(taken(id));
         }
-        let mut old = Pool::of(self.items.drain(common..));
+        let mut old = HistoryPool::of(self.items.drain(common..));
         self.index.retain(|_, at| *at < common);
         self.fresh_from = self.fresh_from.min(common);
         let removable = old.len();
@@ -248,8 +238,8 @@ impl History {
         for mut message in rest {
             let hash = message.read()?;
             if let Some(mut item) = old.take(message.id.as_ref(), hash) {
-                if self.keeps == Keeps::Mark {
-                    item.told = Told::of(message.unit, Keeps::Mark);
+                if self.retain == Retain::Digest {
+                    item.source = UnitSource::of(message.unit, Retain::Digest);
                 }
                 kept += 1;
                 self.push(item);
@@ -259,24 +249,41 @@ impl History {
                 Some(id) => id,
                 None => self.fresh_id(|id| named.contains(id) || old.knows(id)),
             };
-            let item = message.into_item(id, is_heartbeat, self.keeps)?;
+            let item = message.into_item(id, is_heartbeat, self.retain)?;
             self.push(item);
         }
         let added = self.items.len() - added_before - kept;
-        Ok(Synced { common, kept, added, removed: removable - kept })
+        Ok(SyncResult { common, kept, added, removed: removable - kept })
     }
 
-    fn push(&mut self, item: Item) {
+    /// The number of equal messages at the beginning.
+    fn common_prefix<U: Unit>(&mut self, list: &mut [IncomingMessage<'_, U>]) -> Result<usize> {
+        let mut common = 0;
+        for (message, item) in list.iter_mut().zip(&mut self.items) {
+            let id_fits = message.id.as_ref().is_none_or(|id| id == item.entry.id());
+            if !id_fits || !message.is(item)? {
+                break;
+            }
+            // The same content with other bytes; the next request will repeat the new bytes.
+            if self.retain == Retain::Digest && message.read.is_some() {
+                item.source = UnitSource::of(message.unit, Retain::Digest);
+            }
+            common += 1;
+        }
+        Ok(common)
+    }
+
+    fn push(&mut self, item: HistoryItem) {
         self.index.insert(item.entry.id().clone(), self.items.len());
         self.items.push(item);
     }
 
-    /// Eight hex digits that no message has. They count up, so that a host that tells the same
+    /// Returns an unused id of eight hex digits. Ids count up, so that a host that sends the same
     /// conversation to a new process gets the same ids.
     fn fresh_id(&mut self, is_taken: impl Fn(&EntryId) -> bool) -> EntryId {
         loop {
-            let id: EntryId = format!("{:08x}", self.made).into();
-            self.made = self.made.wrapping_add(1);
+            let id: EntryId = format!("{:08x}", self.next_id).into();
+            self.next_id = self.next_id.wrapping_add(1);
             if !self.index.contains_key(&id) && !is_taken(&id) {
                 return id;
             }
@@ -284,19 +291,19 @@ impl History {
     }
 }
 
-/// Messages of the part of a history that changed, by what they are recognised by.
-struct Pool {
-    items: HashMap<EntryId, Item>,
+/// Messages of the changed part of a history, indexed by id and hash.
+struct HistoryPool {
+    items: HashMap<EntryId, HistoryItem>,
     by_hash: HashMap<ContentHash, VecDeque<EntryId>>,
     ids: HashSet<EntryId>,
 }
 
-impl Pool {
-    fn of(items: impl Iterator<Item = Item>) -> Self {
+impl HistoryPool {
+    fn of(items: impl Iterator<Item = HistoryItem>) -> Self {
         let mut pool = Self { items: HashMap::new(), by_hash: HashMap::new(), ids: HashSet::new() };
         for item in items {
             let id = item.entry.id().clone();
-            // An entry that cannot be read again is no message's equal.
+            // An unreadable entry is equal to no message.
             if let Ok(hash) = item.entry.hash() {
                 pool.by_hash.entry(hash).or_default().push_back(id.clone());
             }
@@ -310,12 +317,12 @@ impl Pool {
         self.items.len()
     }
 
-    /// Whether a message had that id, taken by now or not.
+    /// Whether a message had that id, even if it has been taken.
     fn knows(&self, id: &EntryId) -> bool {
         self.ids.contains(id)
     }
 
-    fn take(&mut self, id: Option<&EntryId>, hash: ContentHash) -> Option<Item> {
+    fn take(&mut self, id: Option<&EntryId>, hash: ContentHash) -> Option<HistoryItem> {
         if let Some(id) = id {
             let is_same = self.items.get(id)?.entry.hash().ok()? == hash;
             return is_same.then(|| self.items.remove(id)).flatten();
@@ -332,24 +339,29 @@ impl Pool {
 fn incoming<U: Unit>(
     units: &[U],
     ids: Option<Vec<Option<String>>>,
-) -> Result<Vec<Incoming<'_, U>>> {
+) -> Result<Vec<IncomingMessage<'_, U>>> {
     let ids = ids.unwrap_or_else(|| vec![None; units.len()]);
     if ids.len() != units.len() {
-        return Err(Error::new(ErrorKind::InvalidInput, "there is not one id for each message")
-            .with("messages", units.len())
-            .with("ids", ids.len())
-            .hint("give null where a message has no id, or leave ids out"));
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            "the number of ids differs from the number of messages",
+        )
+        .with("messages", units.len())
+        .with("ids", ids.len())
+        .hint("use null for a message without an id, or omit ids"));
     }
     if ids.iter().flatten().any(String::is_empty) {
-        return Err(Error::new(ErrorKind::InvalidInput, "an id is empty")
-            .hint("give null where a message has no id"));
+        return Err(Error::new(ErrorKind::InvalidInput, "empty id")
+            .hint("use null for a message without an id"));
     }
     let both = units.iter().zip(ids);
-    Ok(both.map(|(unit, id)| Incoming { id: id.map(EntryId::from), unit, read: None }).collect())
+    Ok(both
+        .map(|(unit, id)| IncomingMessage { id: id.map(EntryId::from), unit, read: None })
+        .collect())
 }
 
 fn taken(id: &EntryId) -> Error {
-    Error::new(ErrorKind::Conflict, "another message of the session has this id")
+    Error::new(ErrorKind::Conflict, "id already used by another message")
         .with("id", id)
-        .hint("an id names one content for good; `sync` tells a history that changed")
+        .hint("the content of an id cannot change; use `sync` to send a changed history")
 }

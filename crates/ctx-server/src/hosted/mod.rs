@@ -1,32 +1,32 @@
-//! A session whose history its host owns.
+//! A session whose history is owned by its host.
 //!
-//! The host tells the conversation, as it grows or as it stands, and asks for the messages of each
-//! request. What the engine needs is kept here: the view, the forms that were sent, the compaction
-//! in force. Where the view is lost (an engine failed in the middle) or no longer fits (the host
-//! changed its history), it is made anew from these.
+//! The host sends the conversation, incrementally or as a whole, and requests the messages of each
+//! model request. The session keeps the engine's state: the view, the projections, the compaction
+//! in force. If the view is lost (an engine failed midway) or outdated (the host changed its
+//! history), it is rebuilt from these.
 
 mod history;
 mod open;
 mod session;
-mod told;
 mod turn;
+mod unit;
 mod view;
 
-use ctx_engine_registry::Config;
+use ctx_config::Config;
 use ctx_session::paths::Home;
 
-pub(crate) use history::{History, Item, Synced};
-pub(crate) use open::{Opening, Recorded, Summaries, open};
-pub(crate) use session::{SentMessage, Session};
-pub(crate) use told::{Keeps, Mark, Told, Unit, mark};
-pub(crate) use turn::{Compacting, Made};
+pub(crate) use history::{History, HistoryItem, SyncResult};
+pub(crate) use open::{RecordedSession, SessionOptions, SummarySource, open};
+pub(crate) use session::{HostedSession, SentMessage};
+pub(crate) use turn::{AssembledRequest, CompactParams};
+pub(crate) use unit::{Retain, Unit, UnitDigest, UnitSource, digest};
 pub(crate) use view::InForce;
 
-/// What all sessions are opened with.
+/// The environment shared by all sessions.
 #[derive(Clone, Debug)]
 pub struct Host {
     /// The configuration in force.
     pub config: Config,
-    /// Where files go that leave the context.
+    /// The folder for files that leave the context.
     pub home: Home,
 }

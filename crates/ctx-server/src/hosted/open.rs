@@ -1,97 +1,89 @@
-//! From names and configuration to a session.
+//! Opens a session from names and configuration.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ctx_config::Config;
 use ctx_core::{
     BootstrapRequest, Error, ErrorKind, Projection, Result, Services, SummaryModels, Tokens,
 };
-use ctx_engine_registry::Config;
 use ctx_runtime::{
-    EngineWatch, Memories, Remembering, Resolved, Stores, Wanted, Writers, summary_models,
+    EngineHealthRecorder, MemoryWorker, Resolved, SessionSpec, SharedMemories, Stores,
+    SummaryModelChain, summary_models,
 };
 use ctx_session::key::FileId;
 use ctx_session::log::RandomIds;
 
 use super::Host;
 use super::history::History;
-use super::session::{Sent, Session};
+use super::session::{HostedSession, SentRequest};
 
-/// What a session is opened with.
-pub(crate) struct Opening {
+/// The parameters of a session.
+pub(crate) struct SessionOptions {
     pub(crate) id: String,
-    /// Whether the host can ask for it again under its id. What nobody can ask for again is kept
-    /// nowhere.
-    pub(crate) is_kept: bool,
+    /// Whether the host can reopen it by id. Otherwise nothing is persisted.
+    pub(crate) is_persistent: bool,
     pub(crate) agent: Option<String>,
     pub(crate) config: Config,
-    pub(crate) wanted: Wanted,
-    /// What to advise where the window is too small, if the host gave it.
+    pub(crate) wanted: SessionSpec,
+    /// A hint for a window that is too small, if the host set the window.
     pub(crate) window_hint: Option<fn(Tokens) -> String>,
-    pub(crate) summaries: Summaries,
-    pub(crate) recorded: Recorded,
+    pub(crate) summaries: SummarySource,
+    pub(crate) recorded: RecordedSession,
     pub(crate) session_file: Option<PathBuf>,
 }
 
-/// Who writes summaries.
-pub(crate) enum Summaries {
-    /// The model of that name, or the one that is configured.
+/// Which models write summaries.
+pub(crate) enum SummarySource {
+    /// The model of that name, or the configured one.
     Configured(Option<String>),
-    /// These.
+    /// These models.
     By(SummaryModels),
-    /// Nobody: they are extracted.
-    Extracted,
+    /// None: summaries are extractive.
+    Extractive,
 }
 
-/// What there is of a session already.
+/// The existing state of a session.
 #[derive(Default)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedSession {
     pub(crate) history: History,
-    pub(crate) forms: Vec<Projection>,
+    pub(crate) projections: Vec<Projection>,
     pub(crate) model: Option<(String, String)>,
     pub(crate) window: Option<Tokens>,
     pub(crate) system: Option<String>,
     pub(crate) tools: Option<String>,
 }
 
-/// Opens a session, with what a person should be told.
+/// Opens a session; also returns warnings for the user.
 pub(crate) async fn open(
     host: &Host,
-    memories: Arc<Memories>,
-    opening: Opening,
-) -> Result<(Session, Vec<String>)> {
-    let Opening { id, is_kept, mut recorded, .. } = opening;
-    let model = opening.wanted.model.clone();
-    let resolved = opening.wanted.resolve(&opening.config)?;
-    resolved.check_window(opening.window_hint)?;
+    memories: Arc<SharedMemories>,
+    options: SessionOptions,
+) -> Result<(HostedSession, Vec<String>)> {
+    let SessionOptions { id, is_persistent, mut recorded, .. } = options;
+    let model = options.wanted.model.clone();
+    let resolved = options.wanted.resolve(&options.config)?;
+    resolved.check_window(options.window_hint)?;
     let mut warnings: Vec<String> = resolved.warning().into_iter().collect();
-    let models = match opening.summaries {
-        Summaries::Configured(asked) => {
-            let writers = summary_models(&resolved.config, asked.as_deref(), model.as_deref())?;
-            warnings.extend(writers.iter().flat_map(Writers::left_out));
-            writers.map(|writers| writers.models)
-        }
-        Summaries::By(models) => Some(models),
-        Summaries::Extracted => None,
-    };
-    let agent = match &opening.agent {
+    let models = models(options.summaries, &resolved, model.as_deref(), &mut warnings)?;
+    let agent = match &options.agent {
         Some(agent) => FileId::new(agent.clone())?,
         None => FileId::main(),
     };
     let at_home = Stores::of(&host.home, &agent);
-    let stores = match is_kept {
+    let stores = match is_persistent {
         true => at_home,
         false => {
-            Stores { blobs: at_home.blobs, workspaces: at_home.workspaces, ..Stores::passing() }
+            Stores { blobs: at_home.blobs, workspaces: at_home.workspaces, ..Stores::discarding() }
         }
     };
-    let (services, told) =
+    let (services, more) =
         services(memories, resolved.clone(), stores, (agent.to_string(), id.clone()), models)
             .await?;
-    warnings.extend(told);
+    warnings.extend(more);
     let engine = resolved.engine(&services)?;
-    if let Some(file) = opening.session_file {
+    if let Some(file) = options.session_file {
         let file = Some(file.display().to_string());
         let request = BootstrapRequest { session_id: id.clone(), session_file: file };
         let done = engine.bootstrap(request).await?;
@@ -100,39 +92,57 @@ pub(crate) async fn open(
         }
     }
     let last_request = recorded.history.items().iter().rev().find_map(|i| i.entry.timestamp());
-    let forms: HashMap<_, _> =
-        recorded.forms.into_iter().map(|form| (form.key.clone(), form)).collect();
-    let session = Session {
+    let projections: HashMap<_, _> =
+        recorded.projections.into_iter().map(|form| (form.key.clone(), form)).collect();
+    let session = HostedSession {
         id,
-        watch: EngineWatch::new(&host.home),
-        untold: None,
+        watch: EngineHealthRecorder::new(&host.home),
+        watch_error: None,
         engine,
-        memory: Remembering::new(services.memory),
+        memory: MemoryWorker::new(services.memory),
         ledger: resolved.ledger(),
         reported: None,
         resolved,
         history: recorded.history,
         ids: Arc::new(RandomIds),
-        forms,
-        formed: Vec::new(),
+        projections,
+        new_projections: Vec::new(),
         view: None,
-        edits_told: 0,
+        reported_edits: 0,
         in_force: None,
         compactions: 0,
         last_request,
-        sent: Sent::default(),
+        sent: SentRequest::default(),
     };
     Ok((session, warnings))
 }
 
-impl Recorded {
-    /// Reads a transcript, with what ctx keeps beside it. Nothing is ever written there: the host
-    /// stores what it gets.
+/// The models that write summaries.
+fn models(
+    summaries: SummarySource,
+    resolved: &Resolved,
+    model: Option<&str>,
+    warnings: &mut Vec<String>,
+) -> Result<Option<SummaryModels>> {
+    Ok(match summaries {
+        SummarySource::Configured(name) => {
+            let writers = summary_models(&resolved.config, name.as_deref(), model)?;
+            warnings.extend(writers.iter().flat_map(SummaryModelChain::warnings));
+            writers.map(|writers| writers.models)
+        }
+        SummarySource::By(models) => Some(models),
+        SummarySource::Extractive => None,
+    })
+}
+
+impl RecordedSession {
+    /// Reads a transcript and ctx's files beside it. Nothing is written there: the host stores the
+    /// results.
     pub(crate) fn read(host: &Host, path: &Path) -> Result<Self> {
         let transcript = ctx_session::open(&host.home, path)?;
         Ok(Self {
             history: History::of(transcript.context(None)?.entries),
-            forms: transcript.sent_forms(None)?,
+            projections: transcript.projections(None)?,
             model: transcript.model()?,
             window: transcript.window().map(Tokens),
             system: transcript.system_prompt()?,
@@ -141,24 +151,24 @@ impl Recorded {
     }
 }
 
-/// What the engine is built with, and what a person should be told of it. A model may have to be loaded
-/// for a memory: other sessions go on meanwhile.
+/// Returns the services for the engine, and warnings for the user. Loading a model for memory does
+/// not block other sessions.
 async fn services(
-    memories: Arc<Memories>,
+    memories: Arc<SharedMemories>,
     resolved: Resolved,
     stores: Stores,
     (agent, session): (String, String),
     models: Option<SummaryModels>,
 ) -> Result<(Services, Vec<String>)> {
     let work = move || {
-        let mut told = Vec::new();
-        let warn = |warning| told.push(warning);
+        let mut warnings = Vec::new();
+        let warn = |warning| warnings.push(warning);
         let services = resolved.services(&memories, stores, (&*agent, &*session), models, warn)?;
-        Ok((services, told))
+        Ok((services, warnings))
     };
     tokio::task::spawn_blocking(work).await.map_err(|error| {
         Error::new(ErrorKind::Io, "the memory was not opened")
             .source(error)
-            .hint("the program is shutting down, or this is an error of ctx: see its log")
+            .hint("the program is shutting down, or ctx failed: see its log")
     })?
 }

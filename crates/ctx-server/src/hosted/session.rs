@@ -1,4 +1,4 @@
-//! One session: its engine, what was told, and what was sent.
+//! A session: its engine, its history, and its last request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,52 +8,52 @@ use ctx_core::{
     IngestRequest, NodeState, Projection, ProjectionKey, Result, Timestamp, TokenLedger, Tokens,
     TurnContext,
 };
-use ctx_runtime::{EngineWatch, Remembering, Resolved};
+use ctx_runtime::{EngineHealthRecorder, MemoryWorker, Resolved};
 use ctx_session::clock;
 
-use super::history::{History, Synced};
-use super::told::Unit;
-use super::view::{InForce, rebuilt};
+use super::history::{History, SyncResult};
+use super::unit::Unit;
+use super::view::{InForce, rebuild_view};
 
-/// The name under which compactions that the host asked for stand in the manifest.
+/// The layer name in the manifest for compactions requested by the host.
 const LAYER: &str = "compaction";
 
-/// A session that a host opened.
-pub(crate) struct Session {
+/// A session opened by a host.
+pub(crate) struct HostedSession {
     pub(crate) id: String,
     pub(crate) engine: Arc<dyn ContextEngine>,
-    pub(crate) memory: Remembering,
-    pub(crate) watch: EngineWatch,
-    /// What went wrong in watching it.
-    pub(crate) untold: Option<String>,
+    pub(crate) memory: MemoryWorker,
+    pub(crate) watch: EngineHealthRecorder,
+    /// The last error while recording engine health.
+    pub(crate) watch_error: Option<String>,
     pub(crate) resolved: Resolved,
     pub(crate) history: History,
     pub(crate) ledger: TokenLedger,
-    /// What the provider counted last, and what that was estimated at.
+    /// The provider's last token count, and the estimate for the same request.
     pub(crate) reported: Option<(u64, u64)>,
     pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) forms: HashMap<ProjectionKey, Projection>,
-    /// Forms that are new since a request was last made.
-    pub(crate) formed: Vec<Projection>,
-    /// `None` while an engine has it, and where one failed and took it along.
+    pub(crate) projections: HashMap<ProjectionKey, Projection>,
+    /// Projections added since the last request.
+    pub(crate) new_projections: Vec<Projection>,
+    /// `None` while an engine uses it, and after an engine failed with it.
     pub(crate) view: Option<ContextView>,
-    /// Edits of the view that repeat what was told before.
-    pub(crate) edits_told: usize,
+    /// The number of edits in the view that were already reported.
+    pub(crate) reported_edits: usize,
     pub(crate) in_force: Option<InForce>,
     pub(crate) compactions: usize,
     pub(crate) last_request: Option<Timestamp>,
-    pub(crate) sent: Sent,
+    pub(crate) sent: SentRequest,
 }
 
 /// The last request.
 #[derive(Debug, Default)]
-pub(crate) struct Sent {
-    /// System prompt with its addition, and tool schemas.
+pub(crate) struct SentRequest {
+    /// Tokens of the system prompt with its addition, and of the tool schemas.
     pub(crate) fixed: (Tokens, Tokens),
     pub(crate) addition: Option<String>,
-    /// Its messages, in order.
+    /// The messages in order.
     pub(crate) messages: Vec<SentMessage>,
-    /// What it was estimated at, uncorrected.
+    /// The estimated tokens, uncorrected.
     pub(crate) estimated: u64,
 }
 
@@ -66,14 +66,14 @@ pub(crate) struct SentMessage {
 }
 
 impl SentMessage {
-    /// Whether it says the same, under whichever id.
+    /// Whether the content is equal; the id may differ.
     pub(crate) fn is(&self, other: &Self) -> bool {
         (self.hash, self.tokens) == (other.hash, other.tokens)
     }
 }
 
-impl Sent {
-    /// The tokens at the beginning of `next` that are as they were in this request.
+impl SentRequest {
+    /// The tokens at the beginning of `next` that are unchanged since this request.
     pub(crate) fn unchanged(&self, next: &Self) -> Tokens {
         if self.messages.is_empty() || self.fixed != next.fixed || self.addition != next.addition {
             return Tokens::ZERO;
@@ -85,8 +85,8 @@ impl Sent {
     }
 }
 
-impl Session {
-    /// Adds messages, and tells the engine.
+impl HostedSession {
+    /// Appends messages, and passes them to the engine.
     pub(crate) async fn append<U: Unit>(
         &mut self,
         units: &[U],
@@ -95,22 +95,22 @@ impl Session {
     ) -> Result<Vec<EntryId>> {
         let before = self.history.len();
         let ids = self.history.append(units, ids, is_heartbeat)?;
-        self.grow(before);
+        self.extend_view(before);
         self.ingest().await?;
         Ok(ids)
     }
 
-    /// Takes the list for what the history is now, and tells the engine what is new.
+    /// Replaces the history by the list, and passes new messages to the engine.
     pub(crate) async fn sync<U: Unit>(
         &mut self,
         units: &[U],
         ids: Option<Vec<Option<String>>>,
         is_heartbeat: bool,
-    ) -> Result<Synced> {
+    ) -> Result<SyncResult> {
         let before = self.history.len();
         let synced = self.history.sync(units, ids, is_heartbeat)?;
         if synced.only_grew() {
-            self.grow(before);
+            self.extend_view(before);
         } else {
             self.view = None;
             let covers = |in_force: &InForce| in_force.covers(&self.history);
@@ -122,9 +122,9 @@ impl Session {
         Ok(synced)
     }
 
-    /// Appends to the view what the history has from `from` on. A view that cannot take a message is
-    /// made anew when it is next needed, which then says why.
-    fn grow(&mut self, from: usize) {
+    /// Appends the history from `from` on to the view. A view that rejects a message is dropped;
+    /// the next use rebuilds it and reports the error.
+    fn extend_view(&mut self, from: usize) {
         let Some(view) = &mut self.view else { return };
         let mut fresh = self.history.items()[from..].iter();
         if fresh.any(|item| view.append(item.entry.clone()).is_err()) {
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Tells the engine of messages it was not told of.
+    /// Passes messages that are not yet ingested to the engine.
     pub(crate) async fn ingest(&mut self) -> Result<()> {
         let mut requests = Vec::new();
         for item in self.history.fresh() {
@@ -150,37 +150,37 @@ impl Session {
         Ok(())
     }
 
-    /// The view, made anew if it was lost.
+    /// Takes the view, rebuilding it if it was lost.
     pub(crate) fn take_view(&mut self) -> Result<ContextView> {
         if let Some(view) = self.view.take() {
             return Ok(view);
         }
-        let view = rebuilt(&self.ledger, &self.history, &self.forms, self.in_force.as_ref())?;
-        self.edits_told = view.edits().len();
+        let view =
+            rebuild_view(&self.ledger, &self.history, &self.projections, self.in_force.as_ref())?;
+        self.reported_edits = view.edits().len();
         Ok(view)
     }
 
-    /// The turn that a call belongs to.
+    /// The turn context of a call.
     pub(crate) fn turn(&self, now: Option<i64>) -> TurnContext {
         TurnContext {
             now: now.map_or_else(clock::now, Timestamp),
             last_request: self.last_request,
             ids: self.ids.clone(),
-            profile: self.resolved.profile,
         }
     }
 
-    /// Corrects the counts by what the provider counted for the last request.
+    /// Corrects the counter by the provider's count for the last request.
     pub(crate) fn calibrate(&mut self, reported: u64) -> Result<f64> {
         if self.sent.estimated == 0 {
-            return Err(Error::new(ErrorKind::InvalidInput, "no request was assembled yet")
-                .hint("`usage` says what the provider counted for the last `assemble`"));
+            return Err(Error::new(ErrorKind::InvalidInput, "no request assembled yet")
+                .hint("`usage` reports the provider's count for the last `assemble`"));
         }
         self.correct(reported, self.sent.estimated);
         Ok(self.ledger.calibration().factor())
     }
 
-    /// Corrects the counts by what the provider counted for a request that was estimated so.
+    /// Corrects the counter by the provider's count for a request with that estimate.
     pub(crate) fn correct(&mut self, reported: u64, estimated: u64) {
         self.reported = Some((reported, estimated));
         self.ledger.calibrate(reported, estimated);
@@ -189,8 +189,14 @@ impl Session {
         }
     }
 
-    /// Sets what a request brings beside its history, and how much is kept free for its answer.
-    pub(crate) fn fit(&mut self, window: Tokens, answer: Tokens, system: Tokens, tools: Tokens) {
+    /// Sets the sizes of system prompt and tools, and the reserve for the answer.
+    pub(crate) fn set_sizes(
+        &mut self,
+        window: Tokens,
+        answer: Tokens,
+        system: Tokens,
+        tools: Tokens,
+    ) {
         let reserve = self.resolved.reserve.max(answer);
         let mut ledger = TokenLedger::new(*self.ledger.counter(), window, reserve)
             .with_system(system)
@@ -210,18 +216,18 @@ impl Session {
         }
     }
 
-    /// Takes the compaction in force back: the next request is made of all messages.
+    /// Undoes the compaction in force: the next request contains all messages again.
     pub(crate) fn undo(&mut self) -> Option<InForce> {
         let undone = self.in_force.take()?;
         self.view = None;
         Some(undone)
     }
 
-    /// Notes a compaction that was made in `view`, and the forms that came with it.
-    pub(crate) fn note(&mut self, view: &mut ContextView) -> Vec<ctx_core::Compacted> {
+    /// Stores a compaction made in `view`, and the new projections.
+    pub(crate) fn take_changes(&mut self, view: &mut ContextView) -> Vec<ctx_core::Compacted> {
         for form in view.take_projections() {
-            self.formed.push(form.clone());
-            self.forms.insert(form.key.clone(), form);
+            self.new_projections.push(form.clone());
+            self.projections.insert(form.key.clone(), form);
         }
         let compactions = view.take_compactions();
         self.compactions += compactions.len();
@@ -233,38 +239,38 @@ impl Session {
         compactions
     }
 
-    /// Puts the result of a compaction into the view.
-    pub(crate) fn take_in(&mut self, result: &CompactResult) -> Result<()> {
+    /// Applies the result of a compaction to the view.
+    pub(crate) fn apply(&mut self, result: &CompactResult) -> Result<()> {
         let Some(compacted) = result.result.clone().filter(|_| result.compacted) else {
             return Ok(());
         };
         let mut view = self.take_view()?;
         let done = view.compact(compacted, self.ids.next_id(), LAYER, "asked for");
         if done.is_ok() {
-            self.note(&mut view);
+            self.take_changes(&mut view);
             self.memory.archive(&view, true);
         }
         self.view = Some(view);
         done.map(drop)
     }
 
-    /// Remembers for other programs how the engine fared, which was just asked for something. That
-    /// this cannot be remembered is no more than worth a word.
+    /// Records engine health after a call, for other programs. A failure to record is only a
+    /// warning.
     pub(crate) fn watch(&mut self) {
-        if let Err(error) = self.watch.note(&*self.engine, clock::now()) {
-            self.untold = Some(format!("how the engine fared is not remembered: {error}"));
+        if let Err(error) = self.watch.record(&*self.engine, clock::now()) {
+            self.watch_error = Some(format!("engine health cannot be saved: {error}"));
         }
     }
 
-    /// What a person should be told, each thing once.
+    /// Returns warnings for the user, each once.
     pub(crate) fn warnings(&mut self) -> Vec<String> {
         let mut warnings = self.engine.take_warnings();
-        warnings.extend(self.untold.take());
+        warnings.extend(self.watch_error.take());
         warnings.extend(self.memory.warnings());
         warnings
     }
 
-    /// How the engine fares. One that is built in cannot fail apart from its host.
+    /// The state of the engine. A built-in engine has no health of its own.
     pub(crate) fn engine_state(&self) -> serde_json::Value {
         let health = self.engine.health().and_then(|health| serde_json::to_value(health).ok());
         health.unwrap_or_else(|| {
@@ -275,8 +281,8 @@ impl Session {
     }
 }
 
-/// The last request, as it stands in a finished view.
-pub(crate) fn sent(view: &ContextView, addition: Option<String>) -> Result<Sent> {
+/// The last request, from a finished view.
+pub(crate) fn sent(view: &ContextView, addition: Option<String>) -> Result<SentRequest> {
     let ledger = view.ledger();
     let mut messages = Vec::with_capacity(view.len());
     for node in view.nodes().iter().filter(|node| node.is_live()) {
@@ -288,5 +294,5 @@ pub(crate) fn sent(view: &ContextView, addition: Option<String>) -> Result<Sent>
         messages.push(SentMessage { id, hash, tokens: node.tokens() });
     }
     let estimated = (view.total() + ledger.fixed()).get();
-    Ok(Sent { fixed: (ledger.system(), ledger.tools()), addition, messages, estimated })
+    Ok(SentRequest { fixed: (ledger.system(), ledger.tools()), addition, messages, estimated })
 }

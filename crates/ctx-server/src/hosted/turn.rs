@@ -1,4 +1,4 @@
-//! What an engine makes of a session: the messages of a request, and a smaller session.
+//! Assembles requests and compacts sessions with the engine.
 
 use std::sync::Arc;
 
@@ -8,36 +8,36 @@ use ctx_core::{
     Timestamp, Tokens,
 };
 
-use super::session::{Session, sent};
+use super::session::{HostedSession, sent};
 
-/// The messages of a request, and what was done for them to fit.
+/// The messages of a request, and the edits made to fit them.
 #[derive(Debug)]
-pub(crate) struct Made {
-    pub(crate) outgoing: Vec<Outgoing>,
+pub(crate) struct AssembledRequest {
+    pub(crate) outgoing: Vec<OutgoingMessage>,
     pub(crate) addition: Option<String>,
     pub(crate) tokens: Tokens,
     pub(crate) limit: Tokens,
     pub(crate) unchanged_prefix: Tokens,
     pub(crate) edits: Vec<Edit>,
     pub(crate) compactions: Vec<Compacted>,
-    /// The forms in which messages go out, as far as they are new.
-    pub(crate) forms: Vec<Projection>,
+    /// The new projections.
+    pub(crate) projections: Vec<Projection>,
 }
 
-/// One message on its way out.
+/// An outgoing message.
 #[derive(Debug)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingMessage {
     pub(crate) id: EntryId,
-    /// Where it stands in the history, if it goes out as it was told.
-    pub(crate) told: Option<usize>,
-    /// Where it stands in the history, however it goes out.
-    pub(crate) place: Option<usize>,
+    /// The index in the history, if the message is unchanged.
+    pub(crate) unchanged: Option<usize>,
+    /// The index in the history, changed or not.
+    pub(crate) index: Option<usize>,
     pub(crate) message: Arc<Message>,
 }
 
-/// How a session is to become smaller.
+/// The parameters of a compaction.
 #[derive(Debug)]
-pub(crate) struct Compacting {
+pub(crate) struct CompactParams {
     pub(crate) trigger: CompactionTrigger,
     pub(crate) force: bool,
     pub(crate) token_budget: Option<Tokens>,
@@ -49,9 +49,13 @@ pub(crate) struct Compacting {
     pub(crate) now: Option<i64>,
 }
 
-impl Session {
-    /// Makes the messages of the next request. `pending` is what the host will add to it itself.
-    pub(crate) async fn assemble(&mut self, pending: Tokens, now: Option<i64>) -> Result<Made> {
+impl HostedSession {
+    /// Assembles the messages of the next request. `pending` is the size of what the host will add.
+    pub(crate) async fn assemble(
+        &mut self,
+        pending: Tokens,
+        now: Option<i64>,
+    ) -> Result<AssembledRequest> {
         self.ingest().await?;
         let mut view = self.take_view()?;
         view.ledger_mut().set_pending(pending);
@@ -64,30 +68,34 @@ impl Session {
         self.finish(assembled.into_view(), now)
     }
 
-    /// Makes the messages of the next request without the engine: nothing but the rules that may
-    /// never break. `pending` as in [`Session::assemble`].
-    pub(crate) fn trim(&mut self, pending: Tokens, now: Option<i64>) -> Result<Made> {
+    /// Assembles the messages of the next request without the engine, applying only mandatory
+    /// rules. `pending` as in [`HostedSession::assemble`].
+    pub(crate) fn assemble_without_engine(
+        &mut self,
+        pending: Tokens,
+        now: Option<i64>,
+    ) -> Result<AssembledRequest> {
         let now = self.turn(now).now;
         let mut view = self.take_view()?;
         view.ledger_mut().set_pending(pending);
         self.finish(view, now)
     }
 
-    fn finish(&mut self, mut view: ContextView, now: Timestamp) -> Result<Made> {
+    fn finish(&mut self, mut view: ContextView, now: Timestamp) -> Result<AssembledRequest> {
         let addition = view.system_addition().map(str::to_owned);
-        let compactions = self.note(&mut view);
+        let compactions = self.take_changes(&mut view);
         let finished = view.finish();
-        let more = self.note(&mut view);
+        let more = self.take_changes(&mut view);
         self.memory.archive(&view, !(compactions.is_empty() && more.is_empty()));
-        let (told, count) = (std::mem::take(&mut self.edits_told), view.edits().len());
-        let made = finished.and_then(|finished| {
+        let (before, count) = (std::mem::take(&mut self.reported_edits), view.edits().len());
+        let assembled = finished.and_then(|finished| {
             let last = sent(&view, addition.clone())?;
             let unchanged_prefix = self.sent.unchanged(&last);
             self.sent = last;
-            // Edits that made the view what it was before are no news.
-            let news = finished.edits.len().min(count.saturating_sub(told));
+            // Edits that only rebuilt the previous view are not reported.
+            let news = finished.edits.len().min(count.saturating_sub(before));
             let edits = finished.edits[finished.edits.len() - news..].to_vec();
-            Ok(Made {
+            Ok(AssembledRequest {
                 outgoing: self.outgoing(&view)?,
                 addition,
                 tokens: finished.tokens,
@@ -95,30 +103,35 @@ impl Session {
                 unchanged_prefix,
                 edits,
                 compactions,
-                forms: std::mem::take(&mut self.formed),
+                projections: std::mem::take(&mut self.new_projections),
             })
         });
         self.view = Some(view);
-        if made.is_ok() {
+        if assembled.is_ok() {
             self.last_request = Some(now);
         }
-        made
+        assembled
     }
 
-    /// The messages that go out, each with where the host told it if it goes out so.
-    fn outgoing(&self, view: &ContextView) -> Result<Vec<Outgoing>> {
+    /// The outgoing messages, each with its index in the history if it is unchanged.
+    fn outgoing(&self, view: &ContextView) -> Result<Vec<OutgoingMessage>> {
         let mut outgoing = Vec::with_capacity(view.len());
         for node in view.nodes().iter().filter(|node| node.is_live()) {
             let id = node.entry().id();
-            let place = self.history.position(id);
-            let told = place.filter(|_| node.state() == NodeState::Kept);
-            outgoing.push(Outgoing { id: id.clone(), told, place, message: node.message()? });
+            let index = self.history.position(id);
+            let unchanged = index.filter(|_| node.state() == NodeState::Kept);
+            outgoing.push(OutgoingMessage {
+                id: id.clone(),
+                unchanged,
+                index,
+                message: node.message()?,
+            });
         }
         Ok(outgoing)
     }
 
-    /// Makes the session smaller for good. The result is in the requests that follow.
-    pub(crate) async fn compact(&mut self, given: Compacting) -> Result<CompactResult> {
+    /// Compacts the session permanently. Later requests contain the result.
+    pub(crate) async fn compact(&mut self, given: CompactParams) -> Result<CompactResult> {
         self.ingest().await?;
         let view = self.take_view()?;
         let turn = self.turn(given.now);
@@ -134,8 +147,8 @@ impl Session {
         let result = self.engine.compact(request).await;
         self.watch();
         let result = result?;
-        self.take_in(&result)?;
-        self.memory.taken_in().await;
+        self.apply(&result)?;
+        self.memory.wait_until_searchable().await;
         Ok(result)
     }
 }

@@ -1,4 +1,4 @@
-//! Making a view anew, from what is kept of a session.
+//! Rebuilds a view from the stored state of a session.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use ctx_core::{
 
 use super::history::History;
 
-/// The compaction that is in force.
+/// The compaction in force.
 #[derive(Clone, Debug)]
 pub(crate) struct InForce {
-    /// The entry of the summary.
+    /// The summary entry.
     pub(crate) id: EntryId,
     pub(crate) compacted: Compacted,
-    /// The first message of the host that it keeps.
+    /// The first kept message of the host.
     pub(crate) first_kept: EntryId,
-    /// Messages before it that stay: instructions, what is pinned, the newest message of the user.
+    /// Earlier messages that are kept: instructions, pinned messages, the newest user message.
     pub(crate) staying: HashSet<EntryId>,
-    /// Messages before it that the summary stands for.
+    /// Earlier messages that the summary replaces.
     pub(crate) covered: HashSet<EntryId>,
 }
 
 impl InForce {
-    /// What `view` holds of a compaction that was just made in it.
+    /// Returns the compaction just made in `view`.
     pub(crate) fn of(view: &ContextView, history: &History, compacted: Compacted) -> Option<Self> {
-        // An engine may keep from a message on that is its own: the next one of the host counts.
+        // The first kept entry may be the engine's own; the next one of the host is used then.
         let kept = &compacted.first_kept_entry_id;
         let live = || view.nodes().iter().filter(|node| node.is_live());
         let mut kept = live().map(|node| node.entry().id()).skip_while(|id| *id != kept);
@@ -45,18 +45,18 @@ impl InForce {
         Some(Self { id, compacted, first_kept: first_kept.clone(), staying, covered })
     }
 
-    /// The entry of the summary, where there is one.
+    /// The summary entry, if any.
     pub(crate) fn summary_id(&self) -> Option<&EntryId> {
         (!self.id.is_empty()).then_some(&self.id)
     }
 
-    /// Whether its summary stands for that message.
+    /// Whether its summary replaces that message.
     pub(crate) fn covers_entry(&self, id: &EntryId) -> bool {
         self.covered.contains(id)
     }
 
-    /// Whether it still stands for the beginning of a history: all that it covers is there, and
-    /// nothing else is that the model should see, but for instructions.
+    /// Whether it still matches the beginning of a history: all covered messages are there, and
+    /// apart from instructions no others that the model should see.
     pub(crate) fn covers(&self, history: &History) -> bool {
         let Some(at) = history.position(&self.first_kept) else { return false };
         let mut covered = 0;
@@ -71,7 +71,7 @@ impl InForce {
         covered == self.covered.len()
     }
 
-    /// Whether all messages that it speaks of are among these.
+    /// Whether `ids` contains all messages it refers to.
     pub(crate) fn is_within(&self, ids: &HashSet<&EntryId>) -> bool {
         let mut all = self.covered.iter().chain(&self.staying).chain([&self.first_kept]);
         all.all(|id| ids.contains(id))
@@ -86,19 +86,18 @@ impl InForce {
         summary.meta.tokens_before = Some(self.compacted.tokens_before.get());
         let details = self.compacted.details.as_ref();
         summary.meta.details = details.map(|details| RawJson::from_text(details.to_string()));
-        Some(Arc::new(Entry::held(self.id.clone(), summary)))
+        Some(Arc::new(Entry::in_memory(self.id.clone(), summary)))
     }
 }
 
-/// A view of `history` as it would be if it had been kept: with the forms that were sent, and the
-/// compaction in force.
-pub(crate) fn rebuilt(
+/// Rebuilds the view of `history` with the stored projections and the compaction in force.
+pub(crate) fn rebuild_view(
     ledger: &TokenLedger,
     history: &History,
-    forms: &HashMap<ProjectionKey, Projection>,
+    projections: &HashMap<ProjectionKey, Projection>,
     in_force: Option<&InForce>,
 ) -> Result<ContextView> {
-    let mut view = ContextView::new(ledger.clone()).with_projections(forms.values().cloned());
+    let mut view = ContextView::new(ledger.clone()).with_projections(projections.values().cloned());
     let mut from = 0;
     if let Some(in_force) = in_force {
         let mut summary = in_force.summary();
@@ -107,7 +106,7 @@ pub(crate) fn rebuilt(
             if !in_force.covered.contains(item.entry.id()) {
                 view.append(item.entry.clone())?;
             } else if let Some(summary) = summary.take() {
-                // It stands where the first message stood that it replaces.
+                // The summary takes the place of the first message it replaces.
                 view.append(summary)?;
             }
         }
@@ -122,5 +121,5 @@ pub(crate) fn rebuilt(
 }
 
 fn is_instruction(entry: &Entry) -> bool {
-    entry.facts().is_ok_and(|facts| facts.role == Role::System)
+    entry.outline().is_ok_and(|facts| facts.role == Role::System)
 }

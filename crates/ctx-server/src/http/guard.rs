@@ -1,50 +1,50 @@
-//! Who may ask.
+//! Access control.
 //!
-//! A page of another origin can make a browser send requests here, and a name that its owner points
-//! at 127.0.0.1 makes them look as if they were of the same origin. `Origin` tells the first, `Host`
-//! the second.
+//! A page of another origin can make a browser send requests here; the `Origin` header reveals it.
+//! A host name pointed at 127.0.0.1 makes them look like same-origin requests; `Host` reveals that.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version};
+use ctx_core::text::head_chars;
 use ctx_core::{Error, ErrorKind};
 use ctx_dialect::wire::{Protocol, error_body, route};
 use serde_json::json;
 
 use super::Server;
 
-/// The header that brings the token where `authorization` is the provider's.
-pub const TOKEN_HEADER: &str = "x-ctx-token";
+/// The token header for requests whose `authorization` is meant for the provider.
+const TOKEN_HEADER: &str = "x-ctx-token";
 
-/// Where the token stands in a path: `/t/TOKEN/v1/messages`.
+/// The prefix of a token in a path: `/t/TOKEN/v1/messages`.
 const TOKEN_PATH: &str = "/t/";
 
-/// What somebody has to know to be let in. It is never printed.
+/// A secret that grants access. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    /// Takes a text as a token.
+    /// Creates a token.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] for one that is short enough to be guessed, or that no path can carry.
+    /// [`ErrorKind::Config`] if it is short enough to be guessed, or not valid in a path.
     pub fn new(text: impl Into<String>) -> ctx_core::Result<Self> {
         const SHORTEST: usize = 8;
         let text = text.into();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
         if text.len() < SHORTEST || !text.chars().all(is_plain) {
-            return Err(Error::new(ErrorKind::Config, "this is no token for a server")
+            return Err(Error::new(ErrorKind::Config, "invalid server token")
                 .with("shortest", SHORTEST)
-                .hint("take letters, digits, '-', '_', '.' and '~', for example of `openssl rand -hex 16`"));
+                .hint("use letters, digits, '-', '_', '.' and '~', for example from `openssl rand -hex 16`"));
         }
         Ok(Self(text))
     }
 
-    /// Compares in the same time wherever the texts differ.
+    /// Compares in constant time.
     fn is(&self, other: &str) -> bool {
         let (own, other) = (self.0.as_bytes(), other.as_bytes());
         let differs = own.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b));
@@ -58,14 +58,14 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What a request that was let in may do; it is among the extensions of each.
+/// The rights of an admitted request, stored in its extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Whether it may change anything: it showed the token.
+    /// Whether it may write: it presented the token.
     pub writes: bool,
 }
 
-/// Whom a server lets in.
+/// Decides which requests a server admits.
 #[derive(Debug)]
 pub(super) struct Guard {
     address: SocketAddr,
@@ -80,7 +80,7 @@ impl Guard {
         Self { address, token: server.token.clone(), hosts, origins: server.origins.clone() }
     }
 
-    /// Lets a request in, without the token that it brought, or says why not.
+    /// Admits a request and removes its token, or returns the refusal.
     pub(super) fn admit<B>(
         &self,
         mut request: Request<B>,
@@ -95,7 +95,7 @@ impl Guard {
             .token
             .as_ref()
             .is_some_and(|token| shown.into_iter().flatten().any(|text| token.is(text)));
-        // The provider must not learn it.
+        // The provider must not see the token.
         if bearer.is_some_and(|text| self.token.as_ref().is_some_and(|token| token.is(&text))) {
             request.headers_mut().remove(AUTHORIZATION);
         }
@@ -104,12 +104,12 @@ impl Guard {
         if is_wrong || (!has_token && !self.address.ip().is_loopback()) {
             let (what, hint) = match self.token {
                 Some(_) => (
-                    "the server's token is missing or wrong",
-                    "send it as `x-ctx-token`, or begin the path with /t/TOKEN",
+                    "missing or invalid server token",
+                    "send it as `x-ctx-token`, or start the path with /t/TOKEN",
                 ),
                 None => (
-                    "this server has no token, and the request shows one",
-                    "leave it out, or start the server with --token or $CTX_SERVER_TOKEN",
+                    "unexpected token: this server has none",
+                    "omit it, or start the server with --token or $CTX_SERVER_TOKEN",
                 ),
             };
             let error = Error::new(ErrorKind::InvalidInput, what).hint(hint);
@@ -117,30 +117,31 @@ impl Guard {
         }
         let host = host_of(&request);
         let is_many = request.headers().get_all(HOST).iter().count() > 1;
-        // A request may name its host twice: in its first line, as one to a proxy does.
+        // The request line may name a host as well, as in requests to a proxy.
         let named = request.uri().authority().map(|authority| authority.as_str());
-        let is_unknown =
-            is_many || host.as_deref().into_iter().chain(named).any(|host| !self.knows(host));
+        // HTTP/1.1 requires it; without it nothing says that the request is for this server.
+        let is_missing = host.is_none() && named.is_none() && request.version() == Version::HTTP_11;
+        let is_unknown = is_many
+            || is_missing
+            || host.as_deref().into_iter().chain(named).any(|host| !self.knows(host));
         if !has_token && is_unknown {
-            let error = Error::new(ErrorKind::InvalidInput, "this server does not go by that name")
-                .with("host", shortened(host.as_deref().unwrap_or_default()))
-                .hint("use the address it listens on; server.hosts lists further names");
+            let error = Error::new(ErrorKind::InvalidInput, "host not allowed")
+                .with("host", head_chars(host.as_deref().unwrap_or_default(), 80))
+                .hint("use the address the server listens on, or add the host to server.hosts");
             return Err(Box::new(refusal(protocol, StatusCode::FORBIDDEN, &error)));
         }
         if is_of_others(&request, host.as_deref(), &self.origins) {
             let origin = request.headers().get(ORIGIN).map(HeaderValue::to_str);
-            let error = Error::new(ErrorKind::InvalidInput, "a page of another origin asks")
-                .with("origin", shortened(origin.and_then(Result::ok).unwrap_or("?")))
-                .hint(
-                    "open the page of this server itself; server.origins lists others that may ask",
-                );
+            let error = Error::new(ErrorKind::InvalidInput, "origin not allowed")
+                .with("origin", head_chars(origin.and_then(Result::ok).unwrap_or("?"), 80))
+                .hint("open the page of this server itself, or add the origin to server.origins");
             return Err(Box::new(refusal(protocol, StatusCode::FORBIDDEN, &error)));
         }
         request.extensions_mut().insert(Access { writes: has_token });
         Ok(request)
     }
 
-    /// Whether a `Host` names this server.
+    /// Whether a `Host` value names this server.
     fn knows(&self, host: &str) -> bool {
         let name = name_of(host);
         let port = &host[name.len()..];
@@ -156,7 +157,7 @@ impl Guard {
         if self.hosts.iter().any(|known| known == name || *known == host) {
             return true;
         }
-        // A number is no name that somebody could point elsewhere.
+        // An IP address cannot be pointed elsewhere, unlike a name.
         let number = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         number.is_ok_and(|ip| {
             let own = self.address.ip();
@@ -165,7 +166,7 @@ impl Guard {
     }
 }
 
-/// Takes the token out of a path that begins with one.
+/// Removes a leading token from the path.
 fn take_from_path<B>(request: &mut Request<B>) -> Option<String> {
     let path = request.uri().path_and_query()?.as_str();
     let rest = path.strip_prefix(TOKEN_PATH)?;
@@ -187,7 +188,7 @@ fn host_of<B>(request: &Request<B>) -> Option<String> {
     header.or_else(|| request.uri().authority().map(ToString::to_string))
 }
 
-/// A host without its port.
+/// The host without its port.
 fn name_of(host: &str) -> &str {
     match host.rfind(']') {
         Some(end) => &host[..=end],
@@ -195,8 +196,8 @@ fn name_of(host: &str) -> &str {
     }
 }
 
-/// Whether a page of another origin made a browser send this. For a picture or a link it names no
-/// origin, and says only of what kind it is; the page of this server may be linked to.
+/// Whether a page of another origin made a browser send this. Images and links carry no origin,
+/// only `Sec-Fetch-Site`; links to this server's page are allowed.
 fn is_of_others<B>(request: &Request<B>, host: Option<&str>, listed: &[String]) -> bool {
     let origins: Vec<_> = request.headers().get_all(ORIGIN).iter().collect();
     let mut sites = request.headers().get_all("sec-fetch-site").iter();
@@ -217,13 +218,13 @@ fn is_same_origin(origin: &HeaderValue, host: Option<&str>) -> bool {
     authority.zip(host).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host))
 }
 
-fn shortened(text: &str) -> String {
-    text.chars().take(80).collect()
-}
-
-/// An answer that says why a request is not served, in the client's own protocol where it has one.
+/// A refusal, in the format of the client's protocol if known.
 #[must_use]
-pub fn refusal(protocol: Option<Protocol>, status: StatusCode, error: &Error) -> Response<Body> {
+pub(crate) fn refusal(
+    protocol: Option<Protocol>,
+    status: StatusCode,
+    error: &Error,
+) -> Response<Body> {
     let body = match protocol {
         Some(protocol) => error_body(protocol, status.as_u16(), error),
         None => {

@@ -1,9 +1,8 @@
-//! Listening: what the proxy, the page and the tools over HTTP stand on.
+//! The HTTP server under the proxy, the inspector and MCP over HTTP.
 //!
-//! [`Server::bind`] takes an address, [`Bound::serve`] answers on it until it is told to stop.
-//! Between the two a host learns the address ([`Bound::address`]), which is new where port 0 was
-//! asked for. Whatever the router of a host answers, a request passes the `guard` first: `Host`,
-//! `Origin` and the token.
+//! [`Server::bind`] binds an address, [`Bound::serve`] serves until shutdown. In between,
+//! [`Bound::address`] returns the address, which is chosen by the system for port 0. Every request
+//! passes the `guard` before it reaches the router: `Host`, `Origin` and the token are checked.
 
 mod guard;
 mod metrics;
@@ -23,58 +22,57 @@ use ctx_core::{Error, ErrorKind, Result};
 use tokio::net::TcpListener;
 use tower_http::cors::{AllowHeaders, AllowMethods, CorsLayer};
 
-pub use guard::{Access, TOKEN_HEADER, Token, refusal};
-pub use metrics::{
-    BreakLabels, Metrics, RequestLabels, SummaryLabels, UnwrittenLabels, status_routes,
-};
+pub(crate) use guard::refusal;
+pub use guard::{Access, Token};
+pub use metrics::{Metrics, status_routes};
 pub use shutdown::Shutdown;
 
-/// How a server listens.
+/// The settings of a server.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// Where.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// What anything but loopback, and everything that writes, has to show.
+    /// The token required by non-loopback addresses and for all writes.
     pub token: Option<Token>,
-    /// Names that a `Host` header may have besides those of loopback and of the address.
+    /// Names accepted in `Host` besides those of loopback and of the address.
     pub hosts: Vec<String>,
-    /// Origins whose pages may ask, besides the server's own.
+    /// Origins whose pages may send requests, besides the server's own.
     pub origins: Vec<String>,
-    /// How long running answers are waited for at the end. Default: 30 s.
+    /// How long to wait for running responses at shutdown. Default: 30 s.
     pub grace: Duration,
-    /// How long a client may take nothing of an answer that is ready for it: who stops reading for good
-    /// would hold a seat and a connection to the provider. Default: 300 s.
+    /// Timeout for a client that does not read a pending response: it would occupy a seat and a
+    /// connection to the provider. Default: 300 s.
     pub unread: Duration,
 }
 
 impl Server {
-    /// One at an address, without a token.
+    /// Creates settings for an address, without a token.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
         let (grace, unread) = (Duration::from_secs(30), Duration::from_secs(300));
         Self { listen, token: None, hosts: Vec::new(), origins: Vec::new(), grace, unread }
     }
 
-    /// Takes the address.
+    /// Binds the address.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] where others than this machine can reach it and there is no token, and
-    /// [`ErrorKind::Io`] where the address is taken.
+    /// [`ErrorKind::Config`] if other machines can reach it and no token is set, and
+    /// [`ErrorKind::Io`] if the address is in use.
     pub async fn bind(self) -> Result<Bound> {
         if !self.listen.ip().is_loopback() && self.token.is_none() {
             return Err(Error::new(
                 ErrorKind::Config,
-                "others could reach this address without a token",
+                "this address is reachable by others and has no token",
             )
             .with("listen", self.listen)
             .hint("set $CTX_SERVER_TOKEN (or give --token), or listen on 127.0.0.1"));
         }
         let failed = |error: std::io::Error| {
-            Error::new(ErrorKind::Io, "the address cannot be listened on")
+            Error::new(ErrorKind::Io, "cannot listen on this address")
                 .with("listen", self.listen)
                 .with("cause", &error)
-                .hint("another program may have the port: take another, or 0 for any that is free")
+                .hint("the port may be in use: use another one, or 0 for any free port")
                 .source(error)
         };
         let listener = TcpListener::bind(self.listen).await.map_err(failed)?;
@@ -83,7 +81,7 @@ impl Server {
     }
 }
 
-/// A server that has its address.
+/// A server bound to its address.
 #[derive(Debug)]
 pub struct Bound {
     listener: TcpListener,
@@ -92,20 +90,20 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Where it listens.
+    /// The address it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its URL, without a path and without a slash at the end.
+    /// Its URL, without a path or a trailing slash.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Answers requests until `shutdown` says stop: then no new one is taken, and running answers
-    /// are finished, as long as the grace lasts and nobody is in a hurry.
+    /// Serves requests until `shutdown`. Then accepts no new ones, and finishes running responses
+    /// within the grace period, unless asked to stop at once.
     pub async fn serve(self, router: Router, shutdown: Shutdown) {
         let guard = Arc::new(guard::Guard::new(self.address, &self.server));
         let origins = self.server.origins.iter().filter_map(|origin| origin.parse().ok());

@@ -1,4 +1,4 @@
-//! Connections in, answers out.
+//! Accepts connections and serves requests.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use super::Server;
 use super::guard::Guard;
 use super::shutdown::Shutdown;
 
-/// So long a client may take to send the head of a request.
+/// Timeout for the head of a request.
 const HEAD: Duration = Duration::from_secs(30);
 
-/// So long is waited after a connection could not be taken, for example for want of file handles.
+/// Pause after a failed accept, for example for lack of file handles.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) async fn run(
@@ -47,7 +47,7 @@ pub(super) async fn run(
             Some(_) = connections.join_next() => continue,
             () = shutdown.stopped() => break,
         };
-        // Small pieces of a stream are to arrive when they are written.
+        // Small chunks of a stream are sent immediately.
         let _ = stream.set_nodelay(true);
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(server.unread));
@@ -61,7 +61,7 @@ pub(super) async fn run(
             .serve_connection(TokioIo::new(Box::pin(stream)), service);
         let connection = graceful.watch(connection);
         connections.spawn(async move {
-            // A client that breaks off is no failure of ours.
+            // A disconnected client is not an error.
             let _ = connection.await;
         });
     }
@@ -69,9 +69,9 @@ pub(super) async fn run(
     tokio::select! {
         () = graceful.shutdown() => {}
         () = tokio::time::sleep(server.grace) => {}
-        () = shutdown.hurried() => {}
+        () = shutdown.immediate() => {}
     }
-    // Whatever still runs ends here.
+    // Abort whatever still runs.
     connections.abort_all();
     while connections.join_next().await.is_some() {}
 }

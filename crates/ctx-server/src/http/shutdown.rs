@@ -1,48 +1,48 @@
-//! Ending: first politely, then at once.
+//! Two-stage shutdown: graceful, then immediate.
 
 use tokio::sync::watch;
 
-/// How urgent the end is.
+/// The requested stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Wish {
+enum Stage {
     #[default]
-    GoOn,
+    Running,
     Finish,
-    Now,
+    Immediate,
 }
 
-/// Tells a server to stop. Clones tell the same server.
+/// Stops a server. Clones stop the same server.
 #[derive(Clone, Debug)]
 pub struct Shutdown {
-    wish: watch::Sender<Wish>,
+    stage: watch::Sender<Stage>,
 }
 
 impl Default for Shutdown {
     fn default() -> Self {
-        Self { wish: watch::Sender::new(Wish::GoOn) }
+        Self { stage: watch::Sender::new(Stage::Running) }
     }
 }
 
 impl Shutdown {
-    /// Asks it to finish what runs and to take nothing new; asked again, it ends at once.
+    /// Requests a graceful shutdown; the second call requests an immediate one.
     pub fn stop(&self) {
-        self.wish.send_modify(|wish| {
-            *wish = if *wish == Wish::GoOn { Wish::Finish } else { Wish::Now };
+        self.stage.send_modify(|stage| {
+            *stage = if *stage == Stage::Running { Stage::Finish } else { Stage::Immediate };
         });
     }
 
-    /// Waits until it was asked to stop.
+    /// Waits for a shutdown request.
     pub async fn stopped(&self) {
-        self.until(Wish::Finish).await;
+        self.until(Stage::Finish).await;
     }
 
-    /// Waits until it was asked to end at once.
-    pub async fn hurried(&self) {
-        self.until(Wish::Now).await;
+    /// Waits for a request to stop immediately.
+    pub(crate) async fn immediate(&self) {
+        self.until(Stage::Immediate).await;
     }
 
-    async fn until(&self, wish: Wish) {
-        // The sender is held here, so this does not fail.
-        let _ = self.wish.subscribe().wait_for(|now| *now >= wish).await;
+    async fn until(&self, stage: Stage) {
+        // The sender is alive, so this does not fail.
+        let _ = self.stage.subscribe().wait_for(|now| *now >= stage).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Who is let in, and how a server ends.
+//! Tests of access control and shutdown.
 
 use axum::body::{Body, Bytes};
 use axum::http::{Request, StatusCode};
@@ -60,6 +60,7 @@ fn a_name_in_the_first_line_counts_too() {
     assert_eq!(judged(&guard, "http://127.0.0.1:8787/v1/models", &host), Ok(false));
     assert_eq!(judged(&guard, "http://evil.example/v1/models", &host), Err(403));
     assert_eq!(judged(&guard, "http://evil.example/v1/models", &[]), Err(403));
+    assert_eq!(judged(&guard, "/v1/models", &[]), Err(403), "nothing says which server is meant");
 }
 
 #[tokio::test]
@@ -73,7 +74,7 @@ async fn a_token_for_a_server_that_has_none_is_told_so() {
         assert_eq!(refused.status(), 401);
         let body = axum::body::to_bytes(refused.into_body(), 4_096).await.unwrap();
         let body = String::from_utf8_lossy(&body);
-        assert!(body.contains("has no token") && body.contains("--token"), "{body}");
+        assert!(body.contains("has none") && body.contains("--token"), "{body}");
     }
 }
 
@@ -205,7 +206,7 @@ async fn others_are_not_listened_to_without_a_token() {
     assert!(Token::new("short").is_err() && Token::new("with a/slash").is_err());
 }
 
-/// A server whose one answer is what is sent through the channel.
+/// A server whose only response streams the texts sent through the channel.
 async fn streaming() -> (SocketAddr, mpsc::Sender<String>, Shutdown, tokio::task::JoinHandle<()>) {
     streaming_by(Server::new("127.0.0.1:0".parse().unwrap())).await
 }
@@ -282,7 +283,7 @@ async fn who_reads_nothing_is_not_waited_for() {
     server.unread = Duration::from_millis(50);
     let (address, pieces, shutdown, running) = streaming_by(server).await;
     let _client = ask(address).await;
-    // More than the buffers of any connection hold.
+    // More than any connection can buffer.
     pieces.send("x".repeat(64 << 20)).await.unwrap();
     shutdown.stop();
     let ended = tokio::time::timeout(Duration::from_secs(60), running).await;

@@ -1,26 +1,26 @@
-//! Why a call failed, for programs.
+//! The error data of a failed call.
 
 use ctx_core::{Error, ErrorKind};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What a program is told of a failure beside its message.
+/// Machine-readable error data beside the message.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Data {
-    /// An [`ErrorKind`] by its stable name.
+    /// The stable name of an [`ErrorKind`].
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub(crate) facts: Map<String, Value>,
-    /// Whether the same call may succeed later.
+    /// Whether a retry of the call may succeed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     retryable: bool,
 }
 
 impl Data {
-    /// Of a failure that is no [`Error`].
+    /// Data of a failure other than an [`Error`].
     pub(crate) fn new(kind: ErrorKind, hint: &str) -> Self {
         let hint = Some(hint.to_owned());
         Self { kind: kind.name(), hint, facts: Map::new(), retryable: false }

@@ -2,17 +2,17 @@
 
 use std::io::{BufRead, ErrorKind, Result};
 
-/// What was read.
+/// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
-    /// A line without its end.
+pub(crate) enum InputLine {
+    /// A line without its line break.
     Text(Vec<u8>),
-    /// A line that was longer than allowed. None of it is kept.
+    /// A line over the limit; its content is discarded.
     TooLong,
 }
 
 /// Reads the next line of at most `most` bytes; `None` at the end.
-pub(super) fn next_line(input: &mut impl BufRead, most: usize) -> Result<Option<Line>> {
+pub(super) fn next_line(input: &mut impl BufRead, most: usize) -> Result<Option<InputLine>> {
     let mut line = Vec::new();
     let mut is_too_long = false;
     let mut is_any = false;
@@ -40,7 +40,7 @@ pub(super) fn next_line(input: &mut impl BufRead, most: usize) -> Result<Option<
             break;
         }
     }
-    Ok(is_any.then_some(if is_too_long { Line::TooLong } else { Line::Text(line) }))
+    Ok(is_any.then_some(if is_too_long { InputLine::TooLong } else { InputLine::Text(line) }))
 }
 
 #[cfg(test)]
@@ -49,17 +49,20 @@ mod tests {
 
     use super::*;
 
-    fn lines(text: &str, most: usize) -> Vec<Line> {
-        // A buffer smaller than the lines, so that each comes in pieces.
+    fn lines(text: &str, most: usize) -> Vec<InputLine> {
+        // The buffer is smaller than the lines, so that they are read in chunks.
         let mut input = BufReader::with_capacity(3, text.as_bytes());
         std::iter::from_fn(|| next_line(&mut input, most).unwrap()).collect()
     }
 
     #[test]
     fn a_line_over_the_limit_is_skipped_and_the_next_is_read() {
-        let text = |line: &str| Line::Text(line.as_bytes().to_vec());
-        assert_eq!(lines("one\n123456789\nthree", 5), [text("one"), Line::TooLong, text("three")]);
-        assert_eq!(lines("12345\n123456\n", 5), [text("12345"), Line::TooLong]);
+        let text = |line: &str| InputLine::Text(line.as_bytes().to_vec());
+        assert_eq!(
+            lines("one\n123456789\nthree", 5),
+            [text("one"), InputLine::TooLong, text("three")]
+        );
+        assert_eq!(lines("12345\n123456\n", 5), [text("12345"), InputLine::TooLong]);
         assert_eq!(lines("", 5), []);
         assert_eq!(lines("\n\n", 5), [text(""), text("")]);
     }

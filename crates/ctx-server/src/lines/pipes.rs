@@ -1,5 +1,5 @@
-//! The two ends of a program that is spoken with in lines. Each has a thread of its own: both may
-//! block for as long as the other side likes.
+//! Threads that read and write the lines of a program. Each end has its own thread, because both
+//! may block indefinitely.
 
 use std::io::{self, BufRead, Write};
 use std::ops::ControlFlow;
@@ -9,28 +9,27 @@ use ctx_core::{Error, ErrorKind, Result};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-use super::line::{Line, next_line};
+use super::line::{InputLine, next_line};
 
-/// How many lines may wait to be worked on, and how many answers to be read.
+/// The capacity of the queues of requests and of answers.
 pub(crate) const QUEUE: usize = 16;
 
-const LIMITS: &str =
-    "see whether a limit is reached: `ulimit -n` for files, `ulimit -u` for threads";
+const LIMITS: &str = "check the limits: `ulimit -n` for files, `ulimit -u` for threads";
 
-/// The threads that work on what was read.
+/// The threads that process requests.
 pub(crate) fn runtime() -> Result<Runtime> {
     let threads =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     threads.map_err(|error| failed("no threads can be started", LIMITS, error))
 }
 
-/// Hands each line of at most `most` bytes to `take`, until that or the input ends. An error is the
-/// last that it gets.
+/// Passes each line of at most `most` bytes to `take`, until that or the input ends. After an
+/// error, nothing follows.
 pub(crate) fn read(
     name: &str,
     mut input: impl BufRead + Send + 'static,
     most: usize,
-    mut take: impl FnMut(io::Result<Line>) -> ControlFlow<()> + Send + 'static,
+    mut take: impl FnMut(io::Result<InputLine>) -> ControlFlow<()> + Send + 'static,
 ) -> Result<()> {
     let reading = move || {
         while let Some(line) = next_line(&mut input, most).transpose() {
@@ -43,16 +42,16 @@ pub(crate) fn read(
     started(name, reading).map(drop)
 }
 
-/// The error of an input that broke off.
+/// The error of a broken input.
 pub(crate) fn unread(what: &'static str, error: io::Error) -> Error {
-    failed(what, "see whether the program at the other end still runs", error)
+    failed(what, "check that the program at the other end still runs", error)
 }
 
-/// Who writes the answers.
+/// The thread that writes answers.
 pub(crate) struct Writer(JoinHandle<io::Result<()>>);
 
 impl Writer {
-    /// Writes lines, their ends included, until there can be no more.
+    /// Writes complete lines until the channel closes.
     pub(crate) fn start(
         name: &str,
         mut output: impl Write + Send + 'static,
@@ -61,7 +60,7 @@ impl Writer {
         let writing = move || {
             while let Some(line) = answers.blocking_recv() {
                 output.write_all(line.as_bytes())?;
-                // Who asked waits for each answer; what more is there goes out together.
+                // Flush once the queue is empty; queued answers go out together.
                 if answers.is_empty() {
                     output.flush()?;
                 }
@@ -71,11 +70,15 @@ impl Writer {
         started(name, writing).map(Self)
     }
 
-    /// Waits for the last one.
+    /// Waits until the last line is written.
     pub(crate) fn end(self) -> Result<()> {
         let written = self.0.join().unwrap_or(Ok(()));
         written.map_err(|error| {
-            failed("answers cannot be written", "see whether who asked still reads them", error)
+            failed(
+                "answers cannot be written",
+                "check that the program at the other end still reads them",
+                error,
+            )
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Streamable HTTP: the same server for clients that connect to one that runs already.
+//! Streamable HTTP: the same server for clients that connect to a running one.
 
 use std::sync::Arc;
 
@@ -6,16 +6,17 @@ use axum::Router;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::{MAX_MESSAGE_BYTES, Server};
+use super::Server;
+use super::stdio::MAX_MESSAGE_BYTES;
 
-/// Where MCP is on a server of ours.
+/// The path of MCP.
 pub const PATH: &str = "/mcp";
 
-/// The route of MCP, for a server whose [guard](crate::http) looks at `Host`, `Origin` and the token
-/// before any request comes here.
+/// The route of MCP, for a server whose [guard](crate::http) has checked `Host`, `Origin` and the
+/// token.
 ///
-/// No session is kept for a client, whatever revision it speaks: every request says all that is
-/// needed, and an answer is one JSON object.
+/// Stateless for all protocol revisions: every request is self-contained, and a response is one
+/// JSON object.
 pub fn routes(server: Server) -> Router {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)

@@ -1,20 +1,20 @@
-//! Tools over MCP: what a client's model may look up in an agent's sessions and in its memory.
+//! Tools over MCP: lookups in an agent's sessions and memory for a client's model.
 //!
 //! ```text
-//! client --> stdio | http --> Server --> a thread of its own: tool or resource --> files of the home
+//! client --> stdio | http --> Server --> a blocking thread: tool or resource --> files of the home
 //! ```
 //!
-//! Every call opens what it needs and lets go of it: another process may write the same sessions and
-//! the same memory meanwhile, and what it wrote is found by the next call. A server that archives the
-//! sessions of other agents has one memory open, and each call takes over what others wrote there. The
-//! server keeps nothing of a client, so that no client costs anything between its calls.
+//! Every call opens the files it needs and closes them: other processes may write the same sessions
+//! and memory, and the next call sees their changes. A server that archives the sessions of other
+//! agents keeps one memory open, and each call reloads changes made by others. The server keeps no
+//! state per client, so an idle client costs nothing.
 //!
-//! All that a client sends is untrusted. A session is named by its key or its id, never by a path; the
-//! only paths that are read are the one that the user gave with `--session` and those where agents keep
+//! All client input is untrusted. A session is specified by its key or its id, never by a path; the
+//! only paths read are the one that the user gave with `--session` and those where agents keep
 //! their sessions.
 
-mod answer;
 mod http;
+mod output;
 mod resources;
 mod server;
 mod session;
@@ -28,7 +28,7 @@ mod tests;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ctx_runtime::Archiver;
+use ctx_runtime::lookup::Archiver;
 use ctx_session::discover::AgentHomes;
 use ctx_session::key::FileId;
 
@@ -36,50 +36,50 @@ use crate::Host;
 
 pub use http::{PATH, routes};
 pub use server::Server;
-pub use stdio::{MAX_MESSAGE_BYTES, serve_stdio};
+pub use stdio::serve_stdio;
 
-/// What the tools work on.
+/// The environment of the tools.
 #[derive(Clone)]
 pub struct Setup {
     /// The configuration in force, and where everything is.
     pub host: Host,
-    /// Whose sessions and whose memory.
+    /// The agent whose sessions and memory are used.
     pub agent: FileId,
-    /// The session that is meant where a call names none.
-    pub session: Option<Meant>,
+    /// The default session of calls.
+    pub session: Option<SessionRef>,
     /// Who may use tools that write.
     pub writes: Writes,
-    /// The sessions of other agents on this machine, for a server of its user alone.
-    pub others: Option<Others>,
+    /// The sessions of other agents on this machine, for a server that serves only its own user.
+    pub others: Option<OtherAgents>,
 }
 
 /// The sessions of other agents.
 #[derive(Clone)]
-pub struct Others {
-    /// Where they are.
+pub struct OtherAgents {
+    /// Their folders.
     pub homes: AgentHomes,
-    /// The folder whose newest session is meant where a call names none.
+    /// The folder whose newest session is the default of calls.
     pub folder: PathBuf,
-    /// What archives them; none where they are not archived.
+    /// Archives them; `None` if they are not archived.
     pub archiver: Option<Arc<Archiver>>,
 }
 
-/// Who may use tools that write. Others do not see them.
+/// Who may use tools that write. Other clients do not see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
     /// Every client.
     All,
-    /// Over HTTP, who shows the server's token.
+    /// Over HTTP, clients with the server's token.
     WithToken,
-    /// Nobody.
+    /// No client.
     Nobody,
 }
 
-/// A session, as the user who starts the server names it.
+/// A session specified by the user who starts the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Meant {
+pub enum SessionRef {
     /// By its key or its id.
     Named(String),
-    /// By the path of its transcript, which may be one of another program.
+    /// By the path of its transcript, which may belong to another program.
     File(PathBuf),
 }

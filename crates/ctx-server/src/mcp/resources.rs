@@ -1,42 +1,41 @@
-//! Sessions as resources: which there are, and what was said in them, page by page.
+//! Sessions as resources: their list, and their content page by page.
 
 use std::path::Path;
 
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
-use ctx_runtime::cited::told;
 use ctx_runtime::lookup::StoredSession;
-use ctx_session::discover::FoundSession;
+use ctx_runtime::lookup::cited::format_message;
+use ctx_session::discover::DiscoveredSession;
 use rmcp::model::{
     Annotations, ListResourcesResult, MetaObject, ReadResourceResult, Resource, ResourceContents,
     ResourceTemplate,
 };
 use serde_json::json;
 
-use super::answer::cut;
 use super::session::file_name;
-use super::uri::{Part, TEMPLATE};
-use super::{Meant, Setup};
+use super::uri::{SessionPart, TEMPLATE};
+use super::{SessionRef, Setup};
 
-/// So many sessions are on a page of the list.
+/// The number of sessions per page of the list.
 const LISTED: usize = 100;
 
-/// A page of a session holds whole messages until it has so many characters.
+/// The size of a session page in characters, rounded up to whole messages.
 const PAGE_CHARS: usize = 40_000;
 
 const TEXT: &str = "text/plain";
 
-/// The sessions of the agent, newest first; before them the file that the server was started with.
+/// The sessions of the agent, newest first, after the file that the server was started with.
 pub(super) fn list(setup: &Setup, cursor: Option<&str>) -> Result<ListResourcesResult> {
     let from: usize = match cursor {
         None => 0,
         Some(cursor) => cursor.parse().map_err(|_| {
-            Error::new(ErrorKind::InvalidInput, "the cursor is none of this server")
-                .with("cursor", cut(cursor, 40))
-                .hint("begin without a cursor, and go on with `nextCursor` of each answer")
+            Error::new(ErrorKind::InvalidInput, "invalid cursor")
+                .with("cursor", ctx_core::text::clip(cursor, 40))
+                .hint("start without a cursor, and continue with `nextCursor` of each answer")
         })?,
     };
     let mut found = Vec::new();
-    if let Some(Meant::File(path)) = &setup.session {
+    if let Some(SessionRef::File(path)) = &setup.session {
         found.push(of_file(path));
     }
     found.extend(setup.stored()?.iter().map(of_stored));
@@ -48,7 +47,7 @@ pub(super) fn list(setup: &Setup, cursor: Option<&str>) -> Result<ListResourcesR
     Ok(listed)
 }
 
-/// How a session is read from the middle.
+/// The URI template for reading a session from the middle.
 pub(super) fn template() -> ResourceTemplate {
     ResourceTemplate::new(TEMPLATE, "session")
         .with_title("A session from a message on")
@@ -60,7 +59,7 @@ pub(super) fn template() -> ResourceTemplate {
 
 /// A page of a session.
 pub(super) fn read(setup: &Setup, uri: &str) -> Result<ReadResourceResult> {
-    let Part { key, from } = Part::parse(uri)?;
+    let SessionPart { key, from } = SessionPart::parse(uri)?;
     let opened = setup.open(Some(&key))?;
     let line = opened.transcript.main_line()?;
     if from > line.len() {
@@ -68,19 +67,22 @@ pub(super) fn read(setup: &Setup, uri: &str) -> Result<ReadResourceResult> {
             .with("session", &opened.name)
             .with("from", from)
             .with("messages", line.len())
-            .hint(format!("it begins at {}", Part::whole(&opened.name))));
+            .hint(format!("it starts at {}", SessionPart::whole(&opened.name))));
     }
     let (mut text, mut chars, mut end) = (String::new(), 0, from);
     for item in line.iter().skip(from) {
         let message = item.entry.message()?;
-        let mut said = told(&item.entry, &message);
+        let mut said = format_message(&item.entry, &message);
         let size = said.chars().count();
         if chars > 0 && chars + size > PAGE_CHARS {
             break;
         }
         if size > PAGE_CHARS {
             let id = item.entry.id();
-            said = format!("{}\n[cut: `expand` gives all of e:{id}]\n", cut(&said, PAGE_CHARS));
+            said = format!(
+                "{}\n[cut: `expand` gives all of e:{id}]\n",
+                ctx_core::text::clip(&said, PAGE_CHARS)
+            );
         }
         if chars > 0 {
             text.push('\n');
@@ -89,7 +91,7 @@ pub(super) fn read(setup: &Setup, uri: &str) -> Result<ReadResourceResult> {
         chars += size;
         end += 1;
     }
-    let next = (end < line.len()).then(|| Part::later(&opened.name, end));
+    let next = (end < line.len()).then(|| SessionPart::later(&opened.name, end));
     if let Some(next) = &next {
         text.push_str(&format!(
             "\n[messages {from} to {} of {}; more: {next}]\n",
@@ -107,20 +109,21 @@ fn of_stored(session: &StoredSession) -> Resource {
     let StoredSession { key, entry, path } = session;
     let named = [&entry.display_name, &entry.subject, &entry.room];
     let title = named.into_iter().flatten().next().unwrap_or(key);
-    let mut resource = Resource::new(Part::whole(key), key).with_title(title).with_mime_type(TEXT);
+    let mut resource =
+        Resource::new(SessionPart::whole(key), key).with_title(title).with_mime_type(TEXT);
     let compactions = entry.compaction_count.unwrap_or(0);
     let id = &entry.session_id;
     resource = resource.with_description(format!("session {id}, {compactions} compactions"));
-    resource.size = path.as_deref().and_then(FoundSession::at).map(|found| found.bytes);
+    resource.size = path.as_deref().and_then(DiscoveredSession::at).map(|found| found.bytes);
     resource.annotations = Some(modified(entry.updated_at));
     resource
 }
 
 fn of_file(path: &Path) -> Resource {
     let name = file_name(path);
-    let mut resource = Resource::new(Part::whole(&name), &name).with_mime_type(TEXT);
+    let mut resource = Resource::new(SessionPart::whole(&name), &name).with_mime_type(TEXT);
     resource.description = Some("the session that the server was started with".to_owned());
-    let found = FoundSession::at(path);
+    let found = DiscoveredSession::at(path);
     resource.size = found.as_ref().map(|found| found.bytes);
     resource.annotations = found.map(|found| modified(found.modified));
     resource

@@ -1,29 +1,30 @@
-//! Which session a call means.
+//! Resolves the session of a call.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ctx_core::{Entry, Error, ErrorKind, Message, Result};
+use ctx_runtime::lookup::Archiver;
 use ctx_runtime::lookup::{Lookup, StoredSession, find_session};
-use ctx_runtime::{Archiver, memory_session};
+use ctx_runtime::memory_session;
 use ctx_session::Transcript;
-use ctx_session::discover::FoundSession;
+use ctx_session::discover::DiscoveredSession;
 use ctx_session::key::MAX_KEY_BYTES;
 use ctx_session::store::SessionStore;
 
-use super::answer::at_most;
-use super::{Meant, Setup};
+use super::output::at_most;
+use super::{SessionRef, Setup};
 
-/// The memory's session of who names none: what is remembered without one is recalled without one.
-const OF_NOBODY: &str = "mcp";
+/// The memory session for calls without a session: facts remembered there are recalled there.
+const SHARED_SESSION: &str = "mcp";
 
-/// So many sessions are named to who asks for one that is not there.
+/// The number of sessions suggested for an unknown name.
 const NAMED: usize = 5;
 
 /// A session's transcript.
 #[derive(Debug)]
-pub(super) struct Opened {
-    /// What it is called in answers: its key, or the file's name.
+pub(super) struct OpenedTranscript {
+    /// The display name: its key, or the file's name.
     pub(super) name: String,
     pub(super) path: PathBuf,
     pub(super) transcript: Transcript,
@@ -44,21 +45,23 @@ impl Setup {
         self.others.as_ref()?.archiver.as_deref()
     }
 
-    /// Opens the transcript of the session that is named, else of the one that is meant.
-    pub(super) fn open(&self, named: Option<&str>) -> Result<Opened> {
-        let (name, path) = match self.meant(named)? {
-            Some(Meant::File(path)) => (file_name(&path), path),
-            Some(Meant::Named(name)) => match find_session(&self.host.home, &self.agent, &name)? {
-                Some(StoredSession { key, path, .. }) => {
-                    let path = path.ok_or_else(|| {
+    /// Opens the transcript of the specified session, or of the default one.
+    pub(super) fn open(&self, named: Option<&str>) -> Result<OpenedTranscript> {
+        let (name, path) = match self.session_ref(named)? {
+            Some(SessionRef::File(path)) => (file_name(&path), path),
+            Some(SessionRef::Named(name)) => {
+                match find_session(&self.host.home, &self.agent, &name)? {
+                    Some(StoredSession { key, path, .. }) => {
+                        let path = path.ok_or_else(|| {
                         Error::new(ErrorKind::NotFound, "the session has no transcript")
                             .with("session", &key)
-                            .hint("it was reset or archived; `ctx sessions` lists those that are there")
+                            .hint("it was reset or archived; `ctx sessions` lists the available ones")
                     })?;
-                    (key, path)
+                        (key, path)
+                    }
+                    None => self.in_other_agents(&name)?,
                 }
-                None => self.of_others(&name)?,
-            },
+            }
             None => {
                 let others = self.others.as_ref();
                 let newest = others.and_then(|others| others.homes.newest_in(&others.folder));
@@ -67,11 +70,11 @@ impl Setup {
             }
         };
         let transcript = ctx_session::open(&self.host.home, &path)?;
-        Ok(Opened { name, path, transcript })
+        Ok(OpenedTranscript { name, path, transcript })
     }
 
-    /// A session of another agent: its name and its transcript, for its id or a beginning of it.
-    fn of_others(&self, named: &str) -> Result<(String, PathBuf)> {
+    /// A session of another agent, by its id or a prefix of it: its name and its transcript.
+    fn in_other_agents(&self, named: &str) -> Result<(String, PathBuf)> {
         let lookup = self.lookup()?;
         if let Some(session) = lookup.memory.session_named(named)?
             && let Some(path) = lookup.transcript(&session)
@@ -82,13 +85,13 @@ impl Setup {
         Ok((found.session_id, found.path))
     }
 
-    fn found(&self, named: &str) -> Result<FoundSession> {
+    fn found(&self, named: &str) -> Result<DiscoveredSession> {
         let unknown = || self.unknown(named);
         let found = self.others.as_ref().ok_or_else(unknown)?.homes.named(named);
         found.map_err(|error| if error.kind() == ErrorKind::NotFound { unknown() } else { error })
     }
 
-    /// Messages that are in the archive, for who cites them: their transcript may be gone.
+    /// The cited messages from the archive, as their transcript may be deleted.
     pub(super) fn archived(&self, named: &str, cited: &str) -> Result<Option<Vec<Arc<Entry>>>> {
         let lookup = self.lookup()?;
         let Some(session) = lookup.memory.session_named(named)? else { return Ok(None) };
@@ -101,63 +104,66 @@ impl Setup {
             let id = segment.entry_id.filter(|id| is_cited(id))?;
             let mut message = Message::text(segment.role, segment.content);
             message.meta.timestamp = Some(segment.timestamp);
-            Some(Arc::new(Entry::held(id, message)))
+            Some(Arc::new(Entry::in_memory(id, message)))
         });
         Ok(Some(entries.collect::<Vec<_>>()).filter(|entries| !entries.is_empty()))
     }
 
-    /// The name under which the session stands in memory that is named, else that of the one that is
-    /// meant, else the one that belongs to nobody in particular.
-    pub(super) fn remembered(&self, lookup: &Lookup, named: Option<&str>) -> Result<Remembered> {
-        let name = match self.meant(named)? {
-            Some(Meant::File(path)) => {
+    /// The memory name of the specified session, or of the default one, or of the shared session.
+    pub(super) fn memory_name(
+        &self,
+        lookup: &Lookup,
+        named: Option<&str>,
+    ) -> Result<MemorySession> {
+        let name = match self.session_ref(named)? {
+            Some(SessionRef::File(path)) => {
                 let transcript = ctx_session::open(&self.host.home, &path)?;
                 memory_session(transcript.header().id.as_deref(), &path)
             }
-            Some(Meant::Named(name)) => {
+            Some(SessionRef::Named(name)) => {
                 match lookup.session(&name) {
-                    // One that is not archived yet has a name all the same.
+                    // A session that is not archived yet has a name anyway.
                     Err(error) if error.kind() == ErrorKind::NotFound => {
                         self.found(&name)?.session_id
                     }
                     known => known?,
                 }
             }
-            None => return Ok(Remembered { name: OF_NOBODY.to_owned(), is_named: false }),
+            None => return Ok(MemorySession { name: SHARED_SESSION.to_owned(), is_named: false }),
         };
-        Ok(Remembered { name, is_named: true })
+        Ok(MemorySession { name, is_named: true })
     }
 
-    fn meant(&self, named: Option<&str>) -> Result<Option<Meant>> {
+    fn session_ref(&self, named: Option<&str>) -> Result<Option<SessionRef>> {
         let Some(named) = named else { return Ok(self.session.clone()) };
         at_most("session", named, MAX_KEY_BYTES)?;
-        let is_it = |meant: &Meant| match meant {
-            Meant::File(path) => file_name(path) == named,
-            Meant::Named(name) => name == named,
+        let is_it = |session_ref: &SessionRef| match session_ref {
+            SessionRef::File(path) => file_name(path) == named,
+            SessionRef::Named(name) => name == named,
         };
-        let meant = self.session.clone().filter(is_it);
-        Ok(Some(meant.unwrap_or_else(|| Meant::Named(named.to_owned()))))
+        let session_ref = self.session.clone().filter(is_it);
+        Ok(Some(session_ref.unwrap_or_else(|| SessionRef::Named(named.to_owned()))))
     }
 
-    /// The error of a name that nobody has. It names those that there are.
+    /// The error of an unknown name, with suggestions.
     fn unknown(&self, name: &str) -> Error {
-        let error = Error::new(ErrorKind::NotFound, "there is no session of that name")
+        let error = Error::new(ErrorKind::NotFound, "unknown session")
             .with("session", name)
             .with("agent", &self.agent);
-        let hint = "a session is named by its key, its id or the beginning of that";
+        let hint = "give a session by its key, its id or a prefix of the id";
         error.hint(format!("{hint}{}", self.newest()))
     }
 
     fn without_session(&self) -> Error {
         let hint = "give `session`, its key or its id, or start the server with --session";
-        Error::new(ErrorKind::InvalidInput, "the call names no session")
+        Error::new(ErrorKind::InvalidInput, "missing session")
             .with("agent", &self.agent)
             .hint(format!("{hint}{}", self.newest()))
     }
 
     /// The newest sessions, for a hint.
     fn newest(&self) -> String {
-        // Where they cannot be read, whoever asks for one is told.
+        // A read error is reported to calls that open a session.
         let keys = self.stored().map(|stored| stored.into_iter().map(|s| s.key));
         let others = self.others.iter().flat_map(|others| others.homes.sessions().sessions);
         let others = others.map(|found| found.session_id);
@@ -183,13 +189,13 @@ impl Setup {
 
 /// A session of the memory.
 #[derive(Debug)]
-pub(super) struct Remembered {
+pub(super) struct MemorySession {
     pub(super) name: String,
-    /// Whether somebody named it, in the call or when the server was started.
+    /// Whether it was specified, in the call or at the server's start.
     pub(super) is_named: bool,
 }
 
-/// What a file is called in answers.
+/// The display name of a file.
 pub(super) fn file_name(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }

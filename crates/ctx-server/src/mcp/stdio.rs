@@ -1,4 +1,4 @@
-//! One JSON object a line, on standard input and output.
+//! One JSON object per line, on standard input and output.
 
 use std::io::{self, BufRead, Write};
 use std::ops::ControlFlow;
@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::Server;
-use crate::lines::{self, Line, QUEUE, Writer};
+use crate::lines::{self, InputLine, QUEUE, Writer};
 
-/// A message that is longer than this is refused and skipped.
-pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
+/// Maximum message size; a longer message is refused and skipped.
+pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
-/// Serves a client over lines until its input ends and what it asked is answered, for at most five
-/// seconds more.
+/// Serves a client over lines until its input ends; then waits at most five seconds for pending
+/// calls.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Io`] if reading or writing fails. A call that fails is an answer, not an error.
+/// [`ErrorKind::Io`] if reading or writing fails. A failed call is an answer, not an error.
 pub fn serve_stdio(
     server: Server,
     input: impl BufRead + Send + 'static,
@@ -31,7 +31,7 @@ pub fn serve_stdio(
     let runtime = lines::runtime()?;
     let (messages_in, messages) = mpsc::channel(QUEUE);
     let (answers, answers_out) = mpsc::channel(QUEUE);
-    // The reader does not keep answers open: it may wait for input long after the server has ended.
+    // The reader must not keep `answers` open: it may block on input after the server has ended.
     let refused = answers.downgrade();
     lines::read("ctx-mcp-in", input, MAX_MESSAGE_BYTES, move |line| {
         match taken(line, &messages_in, &refused) {
@@ -41,31 +41,31 @@ pub fn serve_stdio(
     })?;
     let writer = Writer::start("ctx-mcp-out", output, answers_out)?;
     let ended = runtime.block_on(async {
-        let (lines, ended) = Lines::new(messages, answers);
+        let (lines, ended) = LineTransport::new(messages, answers);
         match serve_server(server, lines).await {
             Ok(running) => {
                 let _ = running.waiting().await;
             }
-            // A client that leaves before it has said anything leaves in peace.
+            // A client may disconnect before it sends anything.
             Err(ServerInitializeError::ConnectionClosed(_)) => {}
             Err(error) => {
                 let error = Error::new(ErrorKind::InvalidInput, "the client does not speak MCP")
                     .source(error)
-                    .hint("begin with `initialize`, or with a request that names its protocol version");
+                    .hint("start with `initialize`, or with a request that states its protocol version");
                 return Err(error);
             }
         }
         ended.await.unwrap_or(Ok(())).map_err(|error| lines::unread("messages cannot be read", error))
     });
-    // Work that nobody waits for any more does not hold up the end.
+    // Abandoned work must not delay the exit.
     runtime.shutdown_background();
     writer.end()?;
     ended
 }
 
-/// Hands a line on. Whether more can be taken.
+/// Passes a line on. Returns whether to continue.
 fn taken(
-    line: io::Result<Line>,
+    line: io::Result<InputLine>,
     messages: &mpsc::Sender<io::Result<ClientJsonRpcMessage>>,
     answers: &mpsc::WeakSender<String>,
 ) -> bool {
@@ -83,30 +83,32 @@ fn taken(
     }
 }
 
-/// A message as a line, its end included.
+/// A message as a line, including the line break.
 fn line_of<T: Serialize>(message: &T) -> serde_json::Result<String> {
     let mut line = serde_json::to_string(message)?;
     line.push('\n');
     Ok(line)
 }
 
-/// The message of a line; none where the line is empty.
-fn message(line: Line) -> std::result::Result<Option<ClientJsonRpcMessage>, Box<JsonRpcError>> {
+/// The message of a line; `None` if the line is empty.
+fn message(
+    line: InputLine,
+) -> std::result::Result<Option<ClientJsonRpcMessage>, Box<JsonRpcError>> {
     let text = match line {
-        Line::Text(text) if text.iter().all(u8::is_ascii_whitespace) => return Ok(None),
-        Line::Text(text) => text,
-        Line::TooLong => {
+        InputLine::Text(text) if text.iter().all(u8::is_ascii_whitespace) => return Ok(None),
+        InputLine::Text(text) => text,
+        InputLine::TooLong => {
             let said = format!("the line is longer than {MAX_MESSAGE_BYTES} bytes");
             return Err(refused(None, ErrorData::invalid_request(said, None)));
         }
     };
     serde_json::from_slice(&text).map(Some).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => {
-            let said = format!("the message is none of MCP: {error}");
+            let said = format!("not an MCP message: {error}");
             refused(id_of(&text), ErrorData::invalid_request(said, None))
         }
         _ => {
-            let said = format!("the line is no JSON: {error}");
+            let said = format!("the line is not JSON: {error}");
             refused(None, ErrorData::parse_error(said, None))
         }
     })
@@ -116,7 +118,7 @@ fn refused(id: Option<RequestId>, error: ErrorData) -> Box<JsonRpcError> {
     Box::new(JsonRpcError::new(id, error))
 }
 
-/// The id of a message that is none of MCP, so that who asked hears of it.
+/// The id of an invalid message, so that the error reaches its sender.
 fn id_of(text: &[u8]) -> Option<RequestId> {
     #[derive(Deserialize)]
     struct Call {
@@ -125,15 +127,15 @@ fn id_of(text: &[u8]) -> Option<RequestId> {
     serde_json::from_slice::<Call>(text).ok()?.id
 }
 
-/// Lines as rmcp knows them.
-struct Lines {
+/// The transport for rmcp.
+struct LineTransport {
     messages: mpsc::Receiver<io::Result<ClientJsonRpcMessage>>,
     answers: Option<mpsc::Sender<String>>,
-    /// How reading ended, for who started it.
+    /// Reports how reading ended.
     ended: Option<tokio::sync::oneshot::Sender<io::Result<()>>>,
 }
 
-impl Lines {
+impl LineTransport {
     fn new(
         messages: mpsc::Receiver<io::Result<ClientJsonRpcMessage>>,
         answers: mpsc::Sender<String>,
@@ -143,7 +145,7 @@ impl Lines {
     }
 }
 
-impl Transport<RoleServer> for Lines {
+impl Transport<RoleServer> for LineTransport {
     type Error = io::Error;
 
     fn send(
@@ -162,7 +164,7 @@ impl Transport<RoleServer> for Lines {
         let answers = self.answers.as_ref()?;
         let message = tokio::select! {
             message = self.messages.recv() => message,
-            // Nobody reads answers any more.
+            // The other side closed the output.
             () = answers.closed() => None,
         };
         match message? {

@@ -5,27 +5,26 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 const PREFIX: &str = "ctx://session/";
 
-/// What a reader may do with [`PREFIX`].
+/// The template by which readers fill in [`PREFIX`].
 pub(super) const TEMPLATE: &str = "ctx://session/{key}/{from}";
 
-/// What stays as it is in a segment of a path; keys are words with colons between them.
+/// Characters not encoded in a path segment; keys are words separated by colons.
 const ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 
 /// A part of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    /// The session.
+pub(super) struct SessionPart {
     pub(super) key: String,
-    /// The first message that is read.
+    /// The first message to read.
     pub(super) from: usize,
 }
 
-impl Part {
+impl SessionPart {
     pub(super) fn parse(uri: &str) -> Result<Self> {
         let unknown = || {
-            Error::new(ErrorKind::NotFound, "there is no such resource")
-                .with("uri", super::answer::cut(uri, 200))
+            Error::new(ErrorKind::NotFound, "unknown resource")
+                .with("uri", ctx_core::text::clip(uri, 200))
                 .hint(format!(
                     "resources are {PREFIX}KEY and {TEMPLATE}; `resources/list` has them"
                 ))
@@ -39,12 +38,12 @@ impl Part {
         if key.is_empty() { Err(unknown()) } else { Ok(Self { key, from }) }
     }
 
-    /// The address of a session from its beginning.
+    /// The URI of a session from its beginning.
     pub(super) fn whole(key: &str) -> String {
         format!("{PREFIX}{}", utf8_percent_encode(key, ENCODED))
     }
 
-    /// The address of a session from a message on.
+    /// The URI of a session from a message on.
     pub(super) fn later(key: &str, from: usize) -> String {
         format!("{}/{from}", Self::whole(key))
     }
@@ -57,11 +56,11 @@ mod tests {
     #[test]
     fn an_address_names_the_session_it_was_made_of() {
         for key in ["agent:main:main", "a/b c", "../../etc/passwd", "агент:%2e", "?#"] {
-            let part = |from| Part { key: key.to_owned(), from };
-            assert_eq!(Part::parse(&Part::whole(key)).unwrap(), part(0), "{key}");
-            assert_eq!(Part::parse(&Part::later(key, 7)).unwrap(), part(7), "{key}");
+            let part = |from| SessionPart { key: key.to_owned(), from };
+            assert_eq!(SessionPart::parse(&SessionPart::whole(key)).unwrap(), part(0), "{key}");
+            assert_eq!(SessionPart::parse(&SessionPart::later(key, 7)).unwrap(), part(7), "{key}");
         }
-        assert_eq!(Part::whole("agent:main:main"), "ctx://session/agent:main:main");
+        assert_eq!(SessionPart::whole("agent:main:main"), "ctx://session/agent:main:main");
     }
 
     #[test]
@@ -79,7 +78,7 @@ mod tests {
             &long,
         ];
         for uri in bad {
-            let error = Part::parse(uri).unwrap_err();
+            let error = SessionPart::parse(uri).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::NotFound, "{uri:.40}");
             assert!(error.hint_text().unwrap().contains("resources/list"), "{uri:.40}");
             assert!(error.to_string().len() < 1_000);

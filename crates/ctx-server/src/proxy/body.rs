@@ -1,4 +1,4 @@
-//! The body of a request, whole.
+//! Reads the whole body of a request.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,28 +18,28 @@ use tower_http::decompression::RequestDecompressionLayer;
 
 use super::Proxy;
 
-/// So long a client may take to send a body.
+/// Timeout for a whole body.
 const SLOWEST: Duration = Duration::from_secs(120);
 
-/// So long a client may send nothing of a body, or wait for memory for the rest of it.
+/// Timeout between two chunks of a body, and for waiting for memory.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Of each body so much is [`Space::first`].
+/// The part of each body that is taken from [`BodyMemory::first`].
 const FIRST_KIB: usize = 1 << 10;
 
-/// So much memory is taken at a time.
+/// The unit in which memory is reserved.
 const STEP_KIB: usize = 64;
 
-/// The memory that bodies may take, in KiB, taken as their bytes come. The beginnings of bodies have
-/// their own, so that who sends little does not wait for those who send much.
+/// The memory for bodies in KiB, reserved as bytes arrive. The first part of each body has its own
+/// pool, so that small bodies do not wait for large ones.
 #[derive(Debug)]
-pub(super) struct Space {
+pub(super) struct BodyMemory {
     pub(super) first: Arc<Semaphore>,
     pub(super) rest: Arc<Semaphore>,
 }
 
-impl Space {
-    /// Of each half.
+impl BodyMemory {
+    /// The size of each pool.
     pub(super) const KIB: usize = 256 << 10;
 
     pub(super) fn new() -> Self {
@@ -52,13 +52,13 @@ impl Space {
         self.first.available_permits() < STEP_KIB
     }
 
-    /// Takes memory until there is enough for so many bytes. A body that is larger than all of it has
-    /// enough when it has all.
+    /// Reserves memory until there is enough for that many bytes, or all of the pool for a larger
+    /// body.
     async fn reach(
         &self,
         taken: &mut Vec<OwnedSemaphorePermit>,
         bytes: usize,
-    ) -> Result<(), Unread> {
+    ) -> Result<(), BodyError> {
         let most = FIRST_KIB + Self::KIB;
         while taken.len() * STEP_KIB < bytes.div_ceil(1_024).min(most) {
             let is_first = taken.len() * STEP_KIB < FIRST_KIB;
@@ -67,43 +67,43 @@ impl Space {
             taken.push(step.ok().and_then(Result::ok).ok_or_else(|| {
                 let what = "too many large requests are open";
                 let error = Error::new(ErrorKind::Upstream, what).retryable();
-                Unread { status: 503, error: error.hint("try again") }
+                BodyError { status: 503, error: error.hint("try again") }
             })?);
         }
         Ok(())
     }
 }
 
-/// A body, and the memory that it takes as long as this is there.
+/// A body, and the memory reserved for it as long as this exists.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct RequestBody {
     pub(super) bytes: Bytes,
     space: Arc<Vec<OwnedSemaphorePermit>>,
 }
 
-impl Held {
-    /// Its memory, for work that goes on when the client hung up.
+impl RequestBody {
+    /// The reservation, for work that continues after the client has disconnected.
     pub(super) fn space(&self) -> Arc<Vec<OwnedSemaphorePermit>> {
         self.space.clone()
     }
 }
 
-/// Why a body cannot be had.
+/// Why a body could not be read.
 #[derive(Debug)]
-pub(super) struct Unread {
+pub(super) struct BodyError {
     pub(super) status: u16,
     pub(super) error: Error,
 }
 
-/// How a body is packed.
+/// The encoding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Packing(&'static str);
+pub(super) struct ContentEncoding(&'static str);
 
-impl Packing {
+impl ContentEncoding {
     const KNOWN: [&'static str; 4] = ["gzip", "deflate", "br", "zstd"];
 
-    /// How a body says that it is packed.
-    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, Unread> {
+    /// Returns the content encoding of a body.
+    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, BodyError> {
         let mut all = Vec::new();
         for value in headers.get_all(CONTENT_ENCODING) {
             let value = value.to_str().unwrap_or("?").split(',');
@@ -117,28 +117,29 @@ impl Packing {
             [one] if known(one).is_some() => Ok(known(one).map(Self)),
             _ => {
                 let how = all.join(", ").chars().take(80).collect::<String>();
-                let what = "the body of the request is packed in a way that is not known";
-                let error = Error::new(ErrorKind::InvalidInput, what)
-                    .with("content-encoding", how)
-                    .hint("send it as it is, or packed once with gzip, deflate, br or zstd");
-                Err(Unread { status: 415, error })
+                let what = "unknown content encoding of the request body";
+                let error =
+                    Error::new(ErrorKind::InvalidInput, what).with("content-encoding", how).hint(
+                        "send it without encoding, or encoded once with gzip, deflate, br or zstd",
+                    );
+                Err(BodyError { status: 415, error })
             }
         }
     }
 }
 
-/// Reads a body of at most so many bytes: as it came, or unpacked.
+/// Reads a body of at most `most` bytes, encoded or decoded.
 pub(super) async fn read(
     proxy: &Proxy,
     headers: &HeaderMap,
     body: Body,
-    packing: Option<Packing>,
-) -> Result<Held, Unread> {
+    packing: Option<ContentEncoding>,
+) -> Result<RequestBody, BodyError> {
     let most = usize::try_from(proxy.settings.config.max_body_bytes).unwrap_or(usize::MAX);
     let length = headers.get(CONTENT_LENGTH).and_then(|text| text.to_str().ok()?.parse().ok());
     let length = length.map(|length: u64| usize::try_from(length).unwrap_or(usize::MAX));
     if length.is_some_and(|length| length > most) {
-        // Who asks first sends nothing that could be in the way of the answer.
+        // A client that sent `Expect` waits for the answer before it sends the body.
         if !headers.contains_key(EXPECT) {
             drain(body).await;
         }
@@ -154,12 +155,12 @@ pub(super) async fn read(
             Err(unread)
         }
         Ok(read) => read,
-        Err(_) => Err(late("the body of the request took too long", SLOWEST)),
+        Err(_) => Err(late("timeout while reading the request body", SLOWEST)),
     }
 }
 
-/// Takes what is left of a body, and drops it: a client that is still sending reads no answer, and
-/// loses the one that was given when the connection is closed on it. One that pauses reads.
+/// Reads and discards the rest of a body: a client that is still sending does not read the
+/// response, and loses it if the connection is closed. Ends when the client pauses.
 async fn drain(mut body: Body) {
     const MOST: usize = 256 << 20;
     const PAUSE: Duration = Duration::from_secs(2);
@@ -172,12 +173,12 @@ async fn drain(mut body: Body) {
             }
         }
     };
-    // Whatever is left then is not waited for.
+    // Whatever remains is not waited for.
     let _ = timeout(SLOWEST, all).await;
 }
 
-/// A body as it was before it was packed.
-async fn unpacked(packing: Packing, body: Body) -> Result<Body, Unread> {
+/// Decodes a body.
+async fn unpacked(packing: ContentEncoding, body: Body) -> Result<Body, BodyError> {
     let mut request = Request::new(body);
     request.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(packing.0));
     let (give, given) = tokio::sync::oneshot::channel();
@@ -193,21 +194,25 @@ async fn unpacked(packing: Packing, body: Body) -> Result<Body, Unread> {
     });
     let _ = RequestDecompressionLayer::new().layer(take).oneshot(request).await;
     given.await.map_err(|_| {
-        let what = "the body of the request is packed in a way that is not known";
+        let what = "unknown content encoding of the request body";
         broken(Error::new(ErrorKind::InvalidInput, what))
     })
 }
 
-/// All of a body, as long as it is not more than `most`.
-async fn collected(body: &mut Body, most: usize, space: &Space) -> Result<Held, Unread> {
+/// Reads a whole body; fails if it has more than `most` bytes.
+async fn collected(
+    body: &mut Body,
+    most: usize,
+    space: &BodyMemory,
+) -> Result<RequestBody, BodyError> {
     let (mut all, mut taken) = (BytesMut::new(), Vec::new());
     loop {
         let Ok(frame) = timeout(IDLE, body.frame()).await else {
-            return Err(late("the body of the request stopped coming", IDLE));
+            return Err(late("the request body stalled", IDLE));
         };
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|error| {
-            let what = "the body of the request cannot be read";
+            let what = "the request body cannot be read";
             broken(Error::new(ErrorKind::InvalidInput, what).with("cause", error))
         })?;
         let Ok(piece) = frame.into_data() else { continue };
@@ -217,25 +222,25 @@ async fn collected(body: &mut Body, most: usize, space: &Space) -> Result<Held, 
         space.reach(&mut taken, all.len() + piece.len()).await?;
         all.extend_from_slice(&piece);
     }
-    Ok(Held { bytes: all.freeze(), space: Arc::new(taken) })
+    Ok(RequestBody { bytes: all.freeze(), space: Arc::new(taken) })
 }
 
-fn late(what: &'static str, waited: Duration) -> Unread {
+fn late(what: &'static str, waited: Duration) -> BodyError {
     let error = Error::new(ErrorKind::Timeout, what).with("waited", format!("{waited:?}"));
-    Unread { status: 408, error: error.hint("send the whole body without a pause") }
+    BodyError { status: 408, error: error.hint("send the whole body without a pause") }
 }
 
-fn too_large(most: usize) -> Unread {
-    let error = Error::new(ErrorKind::InvalidInput, "the body of the request is too large")
+fn too_large(most: usize) -> BodyError {
+    let error = Error::new(ErrorKind::InvalidInput, "the request body is too large")
         .with("most", most)
         .hint("send less, or give `ctx serve` a larger --max-body");
-    Unread { status: 413, error }
+    BodyError { status: 413, error }
 }
 
-fn broken(error: Error) -> Unread {
-    Unread {
+fn broken(error: Error) -> BodyError {
+    BodyError {
         status: 400,
-        error: error.hint("send the whole body, packed as content-encoding says"),
+        error: error.hint("send the whole body, encoded as stated in content-encoding"),
     }
 }
 
@@ -251,7 +256,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_stops_coming_is_given_up_and_holds_what_came() {
-        let space = Space::new();
+        let space = BodyMemory::new();
         let beginning = stream::iter([piece(2 << 20)]).chain(stream::pending());
         let mut body = Body::from_stream(beginning);
         let began = tokio::time::Instant::now();
@@ -261,17 +266,17 @@ mod tests {
             read = &mut reading => panic!("it was to wait: {read:?}"),
             () = tokio::task::yield_now() => {}
         }
-        let half = |half: &Semaphore| Space::KIB - half.available_permits();
+        let half = |half: &Semaphore| BodyMemory::KIB - half.available_permits();
         assert_eq!((half(&space.first), half(&space.rest)), (1_024, 1_024));
         let unread = reading.await.unwrap_err();
         assert_eq!((unread.status, began.elapsed() < 2 * IDLE), (408, true));
-        assert_eq!(space.rest.available_permits(), Space::KIB);
+        assert_eq!(space.rest.available_permits(), BodyMemory::KIB);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_waits_for_memory_no_longer_than_for_bytes() {
-        let space = Space::new();
-        let held = space.rest.clone().acquire_many_owned(Space::KIB as u32).await.unwrap();
+        let space = BodyMemory::new();
+        let held = space.rest.clone().acquire_many_owned(BodyMemory::KIB as u32).await.unwrap();
         let body = || Body::from_stream(stream::iter([piece(1 << 20), piece(1)]));
         let unread = collected(&mut body(), 1 << 30, &space).await.unwrap_err();
         assert_eq!(unread.status, 503);

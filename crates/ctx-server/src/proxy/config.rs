@@ -1,37 +1,37 @@
-//! `server`: the proxy and what stands beside it.
+//! `server`: the settings of the proxy and of the other services beside it.
 
-use ctx_core::{Profile, Result};
-use ctx_engine_registry::{ConfigSection, Section, wrong_value};
+use ctx_config::{ConfigSection, Section, invalid_value};
+use ctx_core::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `server`: how `ctx serve` listens and where it sends what it made smaller.
+/// `server`: how `ctx serve` listens and where it sends requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ServerConfig {
     /// Where to listen. Default: `127.0.0.1:8787`.
     pub listen: String,
-    /// Names that requests may call this server by, besides `localhost` and its address.
+    /// Accepted host names, besides `localhost` and its address.
     pub hosts: Vec<String>,
-    /// Origins whose pages may send requests, such as `app://obsidian.md`. They may read what the page of
-    /// this server reads. Default: none but its own.
+    /// Origins whose pages may send requests, such as `app://obsidian.md`. They may read what this
+    /// server's own page reads. Default: only its own.
     pub origins: Vec<String>,
-    /// Where requests go.
+    /// The providers that requests are sent to.
     pub upstreams: UpstreamsConfig,
     /// Who writes summaries. Default: `upstream`.
     pub summaries: SummariesBy,
-    /// The largest body of a request, unpacked, in bytes. Default: 64 MiB.
+    /// The maximum size of a request body, decoded, in bytes. Default: 64 MiB.
     #[schemars(range(min = 1024))]
     pub max_body_bytes: u64,
-    /// How many requests may be open at once. Default: 256.
+    /// The maximum number of open requests. Default: 256.
     #[schemars(range(min = 1))]
     pub max_requests: u32,
-    /// How many conversations stay in memory; those on disk come back. Default: 256.
+    /// The maximum number of conversations in memory; those on disk are reloaded. Default: 256.
     #[schemars(range(min = 1))]
     pub max_conversations: u32,
-    /// How long a provider may take.
+    /// Timeouts for providers.
     pub timeouts: TimeoutsConfig,
-    /// How long running answers are waited for at the end, in seconds. Default: 30.
+    /// How long to wait for running answers at shutdown, in seconds. Default: 30.
     pub grace_seconds: u32,
 }
 
@@ -39,25 +39,24 @@ pub struct ServerConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct UpstreamsConfig {
-    /// For chat completions, responses and all that is nobody else's. Default:
-    /// `https://api.openai.com`.
+    /// For Chat Completions, Responses and all other requests. Default: `https://api.openai.com`.
     pub openai: Option<String>,
-    /// For Anthropic messages. Default: `https://api.anthropic.com`.
+    /// For Anthropic Messages. Default: `https://api.anthropic.com`.
     pub anthropic: Option<String>,
     /// For Gemini. Default: `https://generativelanguage.googleapis.com`.
     pub gemini: Option<String>,
 }
 
-/// Who writes summaries of conversations that pass.
+/// Who writes the summaries of proxied conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SummariesBy {
-    /// The provider and the model that the request is for, with its key.
+    /// The provider and the model of the request, with its key.
     #[default]
     Upstream,
     /// The model of `agents.defaults.compaction.model`.
     Model,
-    /// Nobody: they are extracted.
+    /// No model: summaries are extractive.
     Extractive,
 }
 
@@ -65,17 +64,17 @@ pub enum SummariesBy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct TimeoutsConfig {
-    /// To be reached. Default: 10.
+    /// To connect. Default: 10.
     #[schemars(range(min = 1))]
     pub connect: u32,
-    /// To begin its answer. Default: 600, because one that comes in one piece takes as long as all
-    /// of it.
+    /// Until the answer begins. Default: 600, because an answer that is not streamed begins only
+    /// when it is complete.
     #[schemars(range(min = 1))]
     pub first_byte: u32,
-    /// Between two pieces of it. Default: 300.
+    /// Between two chunks of the answer. Default: 300.
     #[schemars(range(min = 1))]
     pub idle: u32,
-    /// For all of it. Default: 3600.
+    /// For the whole request. Default: 3600.
     #[schemars(range(min = 1))]
     pub whole: u32,
 }
@@ -105,19 +104,16 @@ impl Default for ServerConfig {
 
 impl Section for ServerConfig {
     const PATH: &'static str = "server";
-    fn for_profile(_: Profile) -> Self {
-        Self::default()
-    }
     fn check(&self) -> Result<()> {
         if self.listen.parse::<std::net::SocketAddr>().is_err() {
             let wanted = "an address and a port, such as 127.0.0.1:8787";
-            return Err(wrong_value::<Self>("listen", format!("{:?}", self.listen), wanted));
+            return Err(invalid_value::<Self>("listen", format!("{:?}", self.listen), wanted));
         }
         let is_origin =
             |text: &String| text == "null" || text.contains("://") && !text.contains(' ');
         if let Some(origin) = self.origins.iter().find(|origin| !is_origin(origin)) {
             let wanted = "what a browser sends as Origin, such as app://obsidian.md";
-            return Err(wrong_value::<Self>("origins", format!("{origin:?}"), wanted));
+            return Err(invalid_value::<Self>("origins", format!("{origin:?}"), wanted));
         }
         let upstreams = [
             ("upstreams.openai", &self.upstreams.openai),
@@ -125,9 +121,13 @@ impl Section for ServerConfig {
             ("upstreams.gemini", &self.upstreams.gemini),
         ];
         for (key, url) in upstreams {
-            // It may hold a password, so it is not repeated.
+            // The URL may contain a password, so the error does not repeat it.
             if url.as_deref().is_some_and(|url| super::upstream::base(url).is_err()) {
-                return Err(wrong_value::<Self>(key, "this text", "a URL such as https://host/v1"));
+                return Err(invalid_value::<Self>(
+                    key,
+                    "this text",
+                    "a URL such as https://host/v1",
+                ));
             }
         }
         Ok(())

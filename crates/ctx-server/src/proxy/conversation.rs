@@ -1,4 +1,4 @@
-//! One conversation that passes.
+//! A proxied conversation.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -6,73 +6,75 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctx_core::{EntryId, Tokens};
 
-use super::cached::Cached;
-use super::keep::{Added, Item, Keep, Kept, Line, Saved};
-use super::learned::Learned;
-use super::summaries::Slot;
-use super::told::Known;
-use crate::hosted::{Made, Mark, Session, Told};
+use super::cache_break::CachedRequest;
+use super::learned_window::LearnedWindow;
+use super::store::{
+    ConversationStore, Queued, SavedConversation, StoredCompaction, StoredLine, StoredMessage,
+};
+use super::summary_models::SummaryModelSlot;
+use super::units::KnownMessage;
+use crate::hosted::{AssembledRequest, HostedSession, UnitDigest, UnitSource};
 
-/// A conversation. Its requests are prepared one after the other, whoever waits for answers.
+/// A conversation. Its requests are prepared one at a time, independent of pending answers.
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) id: String,
-    /// What it holds, to find it by.
-    known: Mutex<Vec<Known>>,
-    /// What the provider counted since a request was last prepared, and what it was estimated at.
+    /// Its messages, used to match requests.
+    known: Mutex<Vec<KnownMessage>>,
+    /// The provider's count since the last prepared request, and the estimate for the same request.
     reported: Mutex<Option<(u64, u64)>>,
-    /// The last request that was answered, which the provider may have in its cache.
-    cached: Mutex<Option<Arc<Cached>>>,
-    /// Whether a request that was refused at first was answered in its smaller form since.
+    /// The last answered request, which the provider may have cached.
+    cached: Mutex<Option<Arc<CachedRequest>>>,
+    /// Whether a request was answered after a refusal, in its smaller form, since the last check.
     recovered: AtomicBool,
-    /// Bytes of the last request's body: what it takes in memory grows with them.
+    /// The size of the last request body; the memory use is proportional to it.
     bytes: AtomicUsize,
     /// Whether it has a file.
-    is_kept: AtomicBool,
-    /// When it was last used, on a clock that counts uses.
+    is_stored: AtomicBool,
+    /// The time of the last use, on a clock that counts uses.
     used: AtomicU64,
-    pub(super) work: tokio::sync::Mutex<Work>,
+    pub(super) state: tokio::sync::Mutex<ConversationState>,
 }
 
-/// What a request is prepared with.
+/// The state for preparing requests.
 #[derive(Default)]
-pub(super) struct Work {
-    pub(super) session: Option<Session>,
-    /// What a file or another conversation brought, until the session is open.
-    pub(super) saved: Saved,
+pub(super) struct ConversationState {
+    pub(super) session: Option<HostedSession>,
+    /// The state from a file or another conversation, until the session is open.
+    pub(super) saved: SavedConversation,
     /// The number of the next request.
     pub(super) number: u64,
-    pub(super) summaries: Slot,
-    /// Sizes of what comes with every request beside the history.
-    fixed: HashMap<&'static str, (Mark, Tokens)>,
+    pub(super) summaries: SummaryModelSlot,
+    /// The sizes of system prompt and tools.
+    fixed: HashMap<&'static str, (UnitDigest, Tokens)>,
     pub(super) begins: HashMap<EntryId, String>,
     pub(super) model: Option<String>,
-    pub(super) learned: Learned,
-    /// The window that the server told, and how often it was asked.
-    pub(super) told: Option<Tokens>,
+    pub(super) learned: LearnedWindow,
+    /// The window reported by the server, and the number of queries.
+    pub(super) reported_window: Option<Tokens>,
     pub(super) asks: u32,
-    kept_compaction: Option<EntryId>,
-    kept_report: Option<(u64, u64)>,
-    /// What of the messages the file does not have yet: those from there on, where it had so many.
-    unkept: Option<(usize, usize)>,
-    /// Whether its file lacks something, so that all of it has to be written once more.
-    is_behind: bool,
+    stored_compaction: Option<EntryId>,
+    stored_report: Option<(u64, u64)>,
+    /// Messages missing from the file: the first index, and the number of messages in the file.
+    unstored: Option<(usize, usize)>,
+    /// Whether the file is incomplete, so that everything must be written again.
+    is_incomplete: bool,
 }
 
-impl std::fmt::Debug for Work {
+impl std::fmt::Debug for ConversationState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Work").field("number", &self.number).finish_non_exhaustive()
     }
 }
 
 impl Conversation {
-    /// One that goes on from what was saved of it; of a new one that is nothing.
-    pub(super) fn new(id: String, saved: Saved, is_kept: bool, number: u64) -> Self {
-        let work = Work {
+    /// Creates a conversation from saved state, which is empty for a new one.
+    pub(super) fn new(id: String, saved: SavedConversation, is_stored: bool, number: u64) -> Self {
+        let state = ConversationState {
             number,
-            kept_compaction: saved.in_force.as_ref().map(|kept| kept.first_kept.clone()),
-            kept_report: saved.reported,
-            ..Work::default()
+            stored_compaction: saved.in_force.as_ref().map(|kept| kept.first_kept.clone()),
+            stored_report: saved.reported,
+            ..ConversationState::default()
         };
         Self {
             id,
@@ -81,18 +83,18 @@ impl Conversation {
             cached: Mutex::new(None),
             recovered: AtomicBool::new(false),
             bytes: AtomicUsize::new(0),
-            is_kept: AtomicBool::new(is_kept),
+            is_stored: AtomicBool::new(is_stored),
             used: AtomicU64::new(0),
-            work: tokio::sync::Mutex::new(Work { saved, ..work }),
+            state: tokio::sync::Mutex::new(ConversationState { saved, ..state }),
         }
     }
 
-    /// The messages it holds.
-    pub(super) fn known(&self) -> MutexGuard<'_, Vec<Known>> {
+    /// Its messages.
+    pub(super) fn known(&self) -> MutexGuard<'_, Vec<KnownMessage>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what the provider counted; the next request is prepared with it.
+    /// Records the provider's count; the next request uses it.
     pub(super) fn report(&self, counted: u64, estimated: u64) {
         *self.reported.lock().unwrap_or_else(PoisonError::into_inner) = Some((counted, estimated));
     }
@@ -101,16 +103,16 @@ impl Conversation {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Notes that a request was answered.
-    pub(super) fn answered(&self, request: Arc<Cached>) {
+    /// Records an answered request.
+    pub(super) fn answered(&self, request: Arc<CachedRequest>) {
         *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
     }
 
-    pub(super) fn cached(&self) -> Option<Arc<Cached>> {
+    pub(super) fn cached(&self) -> Option<Arc<CachedRequest>> {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes that a smaller form was taken.
+    /// Records that a smaller form was accepted.
     pub(super) fn recovered(&self) {
         self.recovered.store(true, Ordering::Relaxed);
     }
@@ -131,46 +133,50 @@ impl Conversation {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Whether what was cut of it is on disk.
-    pub(super) fn is_kept(&self) -> bool {
-        self.is_kept.load(Ordering::Relaxed)
+    /// Whether its cuts are on disk.
+    pub(super) fn is_stored(&self) -> bool {
+        self.is_stored.load(Ordering::Relaxed)
     }
 
-    /// What it takes in memory, about: the messages as they were read, and what was found out about
-    /// them.
+    /// The approximate memory use: the parsed messages, and the data derived from them.
     pub(super) fn weight(&self) -> usize {
         const OF_ONE: usize = 64 << 10;
         OF_ONE + 2 * self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Takes over which messages the conversation holds now, so that others find it by them.
-    pub(super) fn know(&self, work: &mut Work) {
-        let Some(session) = &work.session else { return };
-        let now: Vec<Known> = session.history.items().iter().filter_map(known).collect();
+    /// Updates the list of messages by which the conversation is found.
+    pub(super) fn update_known(&self, state: &mut ConversationState) {
+        let Some(session) = &state.session else { return };
+        let now: Vec<KnownMessage> = session.history.items().iter().filter_map(known).collect();
         let mut before = self.known();
         let same = before.iter().zip(&now);
         let from = same.take_while(|(a, b)| (&a.id, a.hash) == (&b.id, b.hash)).count();
-        let (earlier, had) = work.unkept.unwrap_or((from, before.len()));
-        work.unkept = Some((from.min(earlier), had));
+        let (earlier, had) = state.unstored.unwrap_or((from, before.len()));
+        state.unstored = Some((from.min(earlier), had));
         *before = now;
     }
 
-    /// Keeps on disk what a request changed, if anything was cut.
-    pub(super) fn keep(&self, work: &mut Work, made: &Made, keep: Option<&Keep>) {
-        self.know(work);
-        let (from, had) = work.unkept.take().unwrap_or_default();
-        let Some(keep) = keep else { return };
-        let is_kept = self.is_kept();
-        let lines = work.lines(is_kept, &self.known(), from, had, made);
+    /// Saves the changes of a request, if anything was cut.
+    pub(super) fn save(
+        &self,
+        state: &mut ConversationState,
+        assembled: &AssembledRequest,
+        store: Option<&ConversationStore>,
+    ) {
+        self.update_known(state);
+        let (from, had) = state.unstored.take().unwrap_or_default();
+        let Some(store) = store else { return };
+        let is_stored = self.is_stored();
+        let lines = state.lines(is_stored, &self.known(), from, had, assembled);
         if !lines.is_empty() {
-            self.is_kept.store(true, Ordering::Relaxed);
-            work.is_behind = keep.append(&self.id, lines) == Added::Lost;
+            self.is_stored.store(true, Ordering::Relaxed);
+            state.is_incomplete = store.append(&self.id, lines) == Queued::Lost;
         }
     }
 }
 
-impl Work {
-    /// The size of a text that comes with every request: counted once, as it rarely changes.
+impl ConversationState {
+    /// The size of a text that is in every request; cached, as it rarely changes.
     pub(super) fn size_of(
         &mut self,
         name: &'static str,
@@ -178,86 +184,92 @@ impl Work {
         count: impl Fn(&str) -> Tokens,
     ) -> Tokens {
         let Some(text) = text.filter(|text| !text.is_empty()) else { return Tokens::ZERO };
-        let mark = crate::hosted::mark(text);
+        let digest = crate::hosted::digest(text);
         match self.fixed.get(name) {
-            Some((known, tokens)) if *known == mark => *tokens,
+            Some((known, tokens)) if *known == digest => *tokens,
             _ => {
                 let tokens = count(text);
-                self.fixed.insert(name, (mark, tokens));
+                self.fixed.insert(name, (digest, tokens));
                 tokens
             }
         }
     }
 
-    /// What another conversation that begins alike can go on from, or this one where it is opened
-    /// anew.
-    pub(super) fn inherit(&self) -> Saved {
+    /// The state from which a similar conversation, or this one after reopening, can continue.
+    pub(super) fn inherit(&self) -> SavedConversation {
         match &self.session {
-            Some(session) => Saved {
+            Some(session) => SavedConversation {
                 known: Vec::new(),
-                forms: session.forms.values().cloned().collect(),
+                projections: session.projections.values().cloned().collect(),
                 in_force: session.in_force.clone(),
                 reported: session.reported,
-                made: session.history.made(),
+                next_id: session.history.next_id(),
             },
-            None => Saved { known: Vec::new(), ..self.saved.clone() },
+            None => SavedConversation { known: Vec::new(), ..self.saved.clone() },
         }
     }
 
-    /// Notes on disk that no compaction is in force any more.
-    pub(super) fn keep_undone(&mut self, id: &str, keep: &Keep) {
-        self.kept_compaction = None;
-        self.is_behind |= keep.append(id, vec![Line::Compaction(None)]) == Added::Lost;
+    /// Saves that no compaction is in force any more.
+    pub(super) fn save_undone(&mut self, id: &str, store: &ConversationStore) {
+        self.stored_compaction = None;
+        self.is_incomplete |= store.append(id, vec![StoredLine::Compaction(None)]) == Queued::Lost;
     }
 
-    /// What is to be written of a request.
+    /// The lines to write for a request.
     fn lines(
         &mut self,
-        is_kept: bool,
-        now: &[Known],
+        is_stored: bool,
+        now: &[KnownMessage],
         from: usize,
         before: usize,
-        made: &Made,
-    ) -> Vec<Line> {
+        assembled: &AssembledRequest,
+    ) -> Vec<StoredLine> {
         let mut lines = Vec::new();
         let Some(session) = &self.session else { return lines };
-        if !is_kept && session.forms.is_empty() && session.in_force.is_none() {
+        if !is_stored && session.projections.is_empty() && session.in_force.is_none() {
             return lines;
         }
-        let goes_on = is_kept && !self.is_behind;
-        let from = if goes_on { from } else { 0 };
+        let is_continued = is_stored && !self.is_incomplete;
+        let from = if is_continued { from } else { 0 };
         if from < now.len() || from < before {
-            let items = now[from..].iter().map(Item::of).collect();
-            lines.push(Line::Told { from, items });
+            let items = now[from..].iter().map(StoredMessage::of).collect();
+            lines.push(StoredLine::Messages { from, items });
         }
-        let boxed = |form: &ctx_core::Projection| Line::Form(Box::new(form.clone()));
-        match goes_on {
-            true => lines.extend(made.forms.iter().map(boxed)),
-            false => lines.extend(session.forms.values().map(boxed)),
+        let boxed = |form: &ctx_core::Projection| StoredLine::Projection(Box::new(form.clone()));
+        match is_continued {
+            true => lines.extend(assembled.projections.iter().map(boxed)),
+            false => lines.extend(session.projections.values().map(boxed)),
         }
         let in_force = session.in_force.as_ref();
         let first_kept = in_force.map(|in_force| in_force.first_kept.clone());
-        if first_kept != self.kept_compaction || self.is_behind {
-            lines.push(Line::Compaction(in_force.map(|in_force| Box::new(Kept::of(in_force)))));
-            self.kept_compaction = first_kept;
+        if first_kept != self.stored_compaction || self.is_incomplete {
+            lines.push(StoredLine::Compaction(
+                in_force.map(|in_force| Box::new(StoredCompaction::of(in_force))),
+            ));
+            self.stored_compaction = first_kept;
         }
-        // It differs with every answer; a file that is written anyway can as well have the last.
+        // It changes with every answer, so it is written only with other lines.
         if !lines.is_empty()
-            && session.reported != self.kept_report
+            && session.reported != self.stored_report
             && let Some((reported, estimated)) = session.reported
         {
-            lines.push(Line::Reported(reported, estimated));
-            self.kept_report = session.reported;
+            lines.push(StoredLine::Reported(reported, estimated));
+            self.stored_report = session.reported;
         }
         lines
     }
 }
 
-fn known(item: &crate::hosted::Item) -> Option<Known> {
-    let mark = match &item.told {
-        Told::Mark(mark) => Some(*mark),
+fn known(item: &crate::hosted::HistoryItem) -> Option<KnownMessage> {
+    let digest = match &item.source {
+        UnitSource::Digest(digest) => Some(*digest),
         _ => None,
     };
-    let is_instruction = item.entry.facts().ok()?.role == ctx_core::Role::System;
-    Some(Known { id: item.entry.id().clone(), mark, hash: item.entry.hash().ok()?, is_instruction })
+    let is_instruction = item.entry.outline().ok()?.role == ctx_core::Role::System;
+    Some(KnownMessage {
+        id: item.entry.id().clone(),
+        digest,
+        hash: item.entry.hash().ok()?,
+        is_instruction,
+    })
 }

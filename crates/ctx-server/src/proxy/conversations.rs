@@ -1,4 +1,4 @@
-//! Which conversation a request belongs to.
+//! Finds the conversation of a request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,144 +6,153 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ctx_core::EntryId;
 
 use super::conversation::Conversation;
-use super::group::Group;
-use super::keep::{Keep, Saved};
-use super::told::{Common, Told, common};
+use super::fingerprint::Fingerprint;
+use super::store::{ConversationStore, SavedConversation};
+use super::units::{CommonPrefix, RequestUnit, common_prefix};
 use crate::trace::Trace;
 
-/// So many messages at the end of a conversation may be told no more before a request is taken for
-/// another one that begins alike: an answer that is asked for again, a turn that was taken back.
-const TAKEN_BACK: usize = 4;
+/// Maximum number of final messages that may be missing from a request of the same conversation, as
+/// after a regenerated answer or an undone turn; otherwise it starts a new one.
+const MAX_REMOVED: usize = 4;
 
-/// So many conversations that begin alike are read from disk to be compared. Those in memory are
-/// compared all.
-const ALIKE: usize = 16;
+/// Maximum number of similar conversations read from disk for comparison. Those in memory are all
+/// compared.
+const MAX_CANDIDATES: usize = 16;
 
-/// How much stays in memory.
+/// Limits of memory use.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    /// Conversations.
+pub(super) struct ConversationLimits {
+    /// The number of conversations.
     pub(super) count: usize,
-    /// Bytes, about.
+    /// The approximate size in bytes.
     pub(super) bytes: usize,
 }
 
-/// All conversations: those in memory, and the names of those on disk.
+/// All conversations: those in memory, and the ids of those on disk.
 #[derive(Debug)]
 pub(super) struct Conversations {
-    limits: Limits,
-    pub(super) keep: Option<Keep>,
+    limits: ConversationLimits,
+    pub(super) store: Option<ConversationStore>,
     trace: Arc<Trace>,
-    all: Mutex<All>,
+    all: Mutex<ConversationIndex>,
 }
 
 #[derive(Debug, Default)]
-struct All {
-    /// Those that begin alike in one group, by the beginning of their ids.
-    alike: HashMap<String, Alike>,
+struct ConversationIndex {
+    /// Groups of conversations with the same beginning, by id prefix.
+    groups: HashMap<String, ConversationGroup>,
     open: HashMap<String, Arc<Conversation>>,
     clock: u64,
 }
 
-/// Conversations that begin alike.
+/// Conversations with the same beginning.
 #[derive(Debug, Default)]
-struct Alike {
-    /// Oldest first.
+struct ConversationGroup {
+    /// The ids, oldest first.
     ids: Vec<String>,
     /// The number of the next one.
     next: u64,
 }
 
-impl Alike {
+impl ConversationGroup {
     fn add(&mut self, id: String) {
         self.next = self.next.max(number_of(&id).saturating_add(1));
         self.ids.push(id);
     }
 }
 
-/// Conversations, each with its place among those that begin alike.
-type Placed<T> = Vec<(usize, T)>;
+/// Conversations with their positions in the group.
+type Positioned<T> = Vec<(usize, T)>;
 
-/// A conversation that a request may go on with.
-struct Compared {
-    /// How new it is among those that begin alike.
-    place: usize,
+/// A candidate for the conversation of a request.
+struct Candidate {
+    /// The position in the group; later is newer.
+    position: usize,
     conversation: Arc<Conversation>,
-    common: Common,
+    common_prefix: CommonPrefix,
 }
 
-impl Compared {
-    fn with(place: usize, conversation: Arc<Conversation>, told: &[Told<'_>]) -> Self {
-        let common = common(&conversation.known(), told);
-        Self { place, conversation, common }
+impl Candidate {
+    fn with(position: usize, conversation: Arc<Conversation>, units: &[RequestUnit<'_>]) -> Self {
+        let common_prefix = common_prefix(&conversation.known(), units);
+        Self { position, conversation, common_prefix }
     }
 
-    /// Whether the request tells all that it holds, and a few messages more.
-    fn goes_on(&self) -> bool {
-        let more = self.common.ids.iter().filter(|id| id.is_none()).count();
-        self.common.messages > 0 && self.common.removed == 0 && more <= TAKEN_BACK
+    /// Whether the request contains all of its messages, and a few more.
+    fn is_continued(&self) -> bool {
+        let more = self.common_prefix.ids.iter().filter(|id| id.is_none()).count();
+        self.common_prefix.messages > 0 && self.common_prefix.removed == 0 && more <= MAX_REMOVED
     }
 }
 
 /// The conversation of a request.
-pub(super) struct Found {
+pub(super) struct ConversationMatch {
     pub(super) conversation: Arc<Conversation>,
-    /// For each unit the id of the message it is known as.
+    /// The message id of each unit, if known.
     pub(super) ids: Vec<Option<EntryId>>,
 }
 
 impl Conversations {
-    pub(super) fn new(limits: Limits, keep: Option<Keep>, trace: Arc<Trace>) -> Self {
-        let mut all = All::default();
-        let mut ids = keep.as_ref().map(Keep::ids).unwrap_or_default();
-        ids.sort_by_cached_key(|id| (beginning_of(id).to_owned(), number_of(id)));
+    pub(super) fn new(
+        limits: ConversationLimits,
+        store: Option<ConversationStore>,
+        trace: Arc<Trace>,
+    ) -> Self {
+        let mut all = ConversationIndex::default();
+        let mut ids = store.as_ref().map(ConversationStore::ids).unwrap_or_default();
+        ids.sort_by_cached_key(|id| (group_of(id).to_owned(), number_of(id)));
         for id in ids {
-            all.alike.entry(beginning_of(&id).to_owned()).or_default().add(id);
+            all.groups.entry(group_of(&id).to_owned()).or_default().add(id);
         }
-        Self { limits, keep, trace, all: Mutex::new(all) }
+        Self { limits, store, trace, all: Mutex::new(all) }
     }
 
-    /// The conversation that a request goes on with: of those of its group the one with the longest
-    /// common beginning. Where the request leaves that one early it is a conversation of its own,
-    /// which begins with what was cut of the other.
-    pub(super) async fn find(self: &Arc<Self>, group: &Group, told: &[Told<'_>]) -> Found {
-        let beginning = format!("{}-{}", group.id, group.begins);
-        let (open, closed) = self.alike(&beginning);
-        let compare = |(place, conversation)| Compared::with(place, conversation, told);
-        let mut compared: Vec<Compared> = open.into_iter().map(compare).collect();
-        if !compared.iter().any(Compared::goes_on) {
-            for (place, id) in closed {
-                if let Some(conversation) = self.read(&beginning, &id).await {
-                    compared.push(Compared::with(place, conversation, told));
+    /// Returns the conversation of a request: the one of its group with the longest common
+    /// beginning. If the request diverges early, it starts a new conversation, which inherits the
+    /// cuts of the common part.
+    pub(super) async fn find(
+        self: &Arc<Self>,
+        fingerprint: &Fingerprint,
+        units: &[RequestUnit<'_>],
+    ) -> ConversationMatch {
+        let group_id = format!("{}-{}", fingerprint.id, fingerprint.begins);
+        let (open, closed) = self.candidates(&group_id);
+        let compare = |(position, conversation)| Candidate::with(position, conversation, units);
+        let mut candidates: Vec<Candidate> = open.into_iter().map(compare).collect();
+        if !candidates.iter().any(Candidate::is_continued) {
+            for (position, id) in closed {
+                if let Some(conversation) = self.read(&group_id, &id).await {
+                    candidates.push(Candidate::with(position, conversation, units));
                 }
             }
         }
-        let best = compared.into_iter().max_by_key(|compared| {
-            let common = &compared.common;
-            (common.messages, std::cmp::Reverse(common.removed), compared.place)
+        let best = candidates.into_iter().max_by_key(|candidate| {
+            let common = &candidate.common_prefix;
+            (common.messages, std::cmp::Reverse(common.removed), candidate.position)
         });
-        let found = match best.filter(|best| best.common.messages > 0) {
-            Some(best) if best.common.removed <= TAKEN_BACK => {
-                Found { conversation: self.open(best.conversation), ids: best.common.ids }
-            }
-            other => self.begin(&beginning, other, told.len()),
+        let found = match best.filter(|best| best.common_prefix.messages > 0) {
+            Some(best) if best.common_prefix.removed <= MAX_REMOVED => ConversationMatch {
+                conversation: self.open(best.conversation),
+                ids: best.common_prefix.ids,
+            },
+            other => self.begin(&group_id, other, units.len()),
         };
         self.used(&found.conversation);
         found
     }
 
-    /// The conversation of that id, if it is in memory.
+    /// The conversation with that id, if it is in memory.
     pub(super) fn in_memory(&self, id: &str) -> Option<Arc<Conversation>> {
         self.lock().open.get(id).cloned()
     }
 
-    /// How many are in memory.
+    /// The number of conversations in memory.
     pub(super) fn count(&self) -> usize {
         self.lock().open.len()
     }
 
-    /// Lets conversations go from memory until there are few enough. One that is worked on goes
-    /// when that is done.
+    /// Evicts conversations from memory until the limits hold. One that is in use is evicted
+    /// afterwards.
     pub(super) fn bound(&self, in_use: &Conversation) {
         let mut all = self.lock();
         let mut weight: usize = all.open.values().map(|one| one.weight()).sum();
@@ -161,72 +170,72 @@ impl Conversations {
             }
             weight -= one.weight().min(weight);
             all.open.remove(&one.id);
-            // What was not cut can be made anew: nobody has to remember its name.
-            let beginning = beginning_of(&one.id);
-            if !one.is_kept()
-                && let Some(alike) = all.alike.get_mut(beginning)
+            // Without cuts it can be rebuilt from the next request, so its id is forgotten.
+            let group_id = group_of(&one.id);
+            if !one.is_stored()
+                && let Some(group) = all.groups.get_mut(group_id)
             {
-                alike.ids.retain(|id| *id != one.id);
-                if alike.ids.is_empty() {
-                    all.alike.remove(beginning);
+                group.ids.retain(|id| *id != one.id);
+                if group.ids.is_empty() {
+                    all.groups.remove(group_id);
                 }
             }
         }
     }
 
-    /// Those that begin alike: the ones in memory, and the newest of the others, by their
-    /// names.
-    fn alike(&self, beginning: &str) -> (Placed<Arc<Conversation>>, Placed<String>) {
+    /// The conversations with the same beginning: those in memory, and the ids of the newest
+    /// others.
+    fn candidates(&self, group_id: &str) -> (Positioned<Arc<Conversation>>, Positioned<String>) {
         let all = self.lock();
         let (mut open, mut closed) = (Vec::new(), Vec::new());
-        let ids = all.alike.get(beginning).map(|alike| &*alike.ids).unwrap_or_default();
-        for (place, id) in ids.iter().enumerate().rev() {
+        let ids = all.groups.get(group_id).map(|group| &*group.ids).unwrap_or_default();
+        for (position, id) in ids.iter().enumerate().rev() {
             match all.open.get(id) {
-                Some(conversation) => open.push((place, conversation.clone())),
-                None if closed.len() < ALIKE => closed.push((place, id.clone())),
+                Some(conversation) => open.push((position, conversation.clone())),
+                None if closed.len() < MAX_CANDIDATES => closed.push((position, id.clone())),
                 None => {}
             }
         }
         (open, closed)
     }
 
-    fn begin(&self, beginning: &str, from: Option<Compared>, units: usize) -> Found {
+    fn begin(&self, group_id: &str, from: Option<Candidate>, units: usize) -> ConversationMatch {
         let (saved, ids) = match from {
-            Some(Compared { conversation: other, common, .. }) => {
-                // One that is worked on right now gives nothing; the new one is cut by itself.
-                let saved = other.work.try_lock().map(|work| work.inherit()).unwrap_or_default();
-                (saved.within(&common.ids), common.ids)
+            Some(Candidate { conversation: other, common_prefix, .. }) => {
+                // A conversation in use is not inherited from; the new one makes its own cuts.
+                let saved = other.state.try_lock().map(|state| state.inherit()).unwrap_or_default();
+                (saved.within(&common_prefix.ids), common_prefix.ids)
             }
-            None => (Saved::default(), vec![None; units]),
+            None => (SavedConversation::default(), vec![None; units]),
         };
         let mut all = self.lock();
-        let alike = all.alike.entry(beginning.to_owned()).or_default();
-        let id = match alike.next {
-            0 => beginning.to_owned(),
-            number => format!("{beginning}-{number}"),
+        let group = all.groups.entry(group_id.to_owned()).or_default();
+        let id = match group.next {
+            0 => group_id.to_owned(),
+            number => format!("{group_id}-{number}"),
         };
-        alike.add(id.clone());
+        group.add(id.clone());
         let conversation = Arc::new(Conversation::new(id.clone(), saved, false, self.number(&id)));
         all.open.insert(id, conversation.clone());
-        Found { conversation, ids }
+        ConversationMatch { conversation, ids }
     }
 
-    /// Takes one into memory, where another request was not faster.
+    /// Adds a conversation to memory, unless another request was faster.
     fn open(&self, conversation: Arc<Conversation>) -> Arc<Conversation> {
         let mut all = self.lock();
         all.open.entry(conversation.id.clone()).or_insert(conversation).clone()
     }
 
-    /// One that is on disk. A name whose file is gone is forgotten.
-    async fn read(self: &Arc<Self>, beginning: &str, id: &str) -> Option<Arc<Conversation>> {
+    /// Reads a conversation from disk. An id without a file is forgotten.
+    async fn read(self: &Arc<Self>, group_id: &str, id: &str) -> Option<Arc<Conversation>> {
         if let Some(open) = self.in_memory(id) {
             return Some(open);
         }
         let (this, name) = (self.clone(), id.to_owned());
-        let read = move || this.keep.as_ref()?.read(&name);
+        let read = move || this.store.as_ref()?.read(&name);
         let Some(saved) = tokio::task::spawn_blocking(read).await.ok().flatten() else {
-            if let Some(alike) = self.lock().alike.get_mut(beginning) {
-                alike.ids.retain(|known| known != id);
+            if let Some(group) = self.lock().groups.get_mut(group_id) {
+                group.ids.retain(|known| known != id);
             }
             return None;
         };
@@ -247,19 +256,18 @@ impl Conversations {
         conversation.touch(all.clock);
     }
 
-    fn lock(&self) -> MutexGuard<'_, All> {
+    fn lock(&self) -> MutexGuard<'_, ConversationIndex> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What all conversations of a group that begin alike have at the beginning of their ids.
-fn beginning_of(id: &str) -> &str {
+/// The id prefix shared by conversations with the same beginning.
+fn group_of(id: &str) -> &str {
     let ends = id.match_indices('-').nth(1).map(|(at, _)| at);
     &id[..ends.unwrap_or(id.len())]
 }
 
-/// Which of those it is: the first has no number of its own.
+/// The number in its group; the first has no number in its id.
 fn number_of(id: &str) -> u64 {
-    let number = id.get(beginning_of(id).len() + 1..).unwrap_or_default();
-    number.parse().unwrap_or_default()
+    id.splitn(3, '-').nth(2).and_then(|number| number.parse().ok()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Errors of ours, in the client's own protocol.
+//! ctx errors in the client's protocol.
 
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
@@ -8,19 +8,19 @@ use ctx_dialect::wire::Protocol;
 
 use crate::http::refusal;
 
-/// An answer that says why there is none.
+/// The error response.
 pub(super) fn answer(protocol: Option<Protocol>, status: u16, error: &Error) -> Response {
     let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = refusal(protocol, code, error);
     if status == 503 {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
-    // Who reads logs should see who said it.
+    // Logs should show that the error came from ctx.
     response.headers_mut().insert("x-ctx-error", HeaderValue::from_static(error.kind().name()));
     response
 }
 
-/// The status of an error before anything was sent to the client.
+/// The status of an error that occurs before a response was started.
 pub(super) fn status(error: &Error) -> u16 {
     match error.kind() {
         ErrorKind::Timeout => 504,
@@ -30,7 +30,7 @@ pub(super) fn status(error: &Error) -> u16 {
     }
 }
 
-/// No seat is free.
+/// The error if no seat is free.
 pub(super) fn busy(most: u32) -> Error {
     Error::new(ErrorKind::Upstream, "too many requests are open")
         .with("most", most)

@@ -1,4 +1,4 @@
-//! Which headers pass.
+//! Filters forwarded headers.
 
 use axum::http::header::{
     ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, HeaderName,
@@ -6,18 +6,17 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue};
 
-use super::bearer::{Owner, owner};
+use super::token_owner::{Owner, owner};
 
-/// Headers that are between two neighbours and go no further.
+/// Hop-by-hop headers, which are not forwarded.
 const HOP_BY_HOP: [HeaderName; 7] =
     [CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 
-/// Headers of a request that are made anew. An answer is asked for unpacked, because it is read as it
-/// passes.
+/// Request headers that are set by the proxy itself. Answers are requested without compression,
+/// because they are read as they pass.
 const MADE_ANEW: [HeaderName; 4] = [HOST, CONTENT_LENGTH, ACCEPT_ENCODING, EXPECT];
 
-/// The headers of a request as they go to the provider. Where the body is sent as it was read, how it
-/// was packed goes.
+/// The headers of a request for the provider. If the body was decoded, its encoding is removed.
 pub(super) fn to_upstream(mut headers: HeaderMap, is_unpacked: bool) -> HeaderMap {
     drop_hop_by_hop(&mut headers);
     for name in MADE_ANEW {
@@ -35,7 +34,7 @@ pub(super) fn to_upstream(mut headers: HeaderMap, is_unpacked: bool) -> HeaderMa
     headers
 }
 
-/// The headers of an answer as they go to the client.
+/// The headers of an answer for the client.
 pub(super) fn to_client(mut headers: HeaderMap) -> HeaderMap {
     drop_hop_by_hop(&mut headers);
     headers
@@ -56,19 +55,18 @@ fn drop_hop_by_hop(headers: &mut HeaderMap) {
     headers.remove("proxy-connection");
 }
 
-/// Whether a request asks to go on as a WebSocket.
+/// Whether a request asks for an upgrade to WebSocket.
 pub(super) fn is_websocket(headers: &HeaderMap) -> bool {
     let asks = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
     headers.get(UPGRADE).is_some_and(asks)
 }
 
-/// Headers that say who asks.
+/// Headers with credentials.
 pub(super) fn is_secret(name: &HeaderName) -> bool {
     ["authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"].contains(&name.as_str())
 }
 
-/// What a request shows of who asks, one after the other. `session`: what the client calls its
-/// session.
+/// The credentials of a request, concatenated. `session` is the client's session name.
 pub(super) fn secrets(headers: &HeaderMap, query: Option<&str>, session: Option<&[u8]>) -> Vec<u8> {
     let mut all = Vec::new();
     for name in ["authorization", "x-api-key", "x-goog-api-key", "api-key"] {
@@ -76,7 +74,7 @@ pub(super) fn secrets(headers: &HeaderMap, query: Option<&str>, session: Option<
             all.extend_from_slice(name.as_bytes());
             match owner(value.as_bytes(), session) {
                 Owner::Claimed(issuer, subject) => {
-                    // No header holds a line break.
+                    // No header contains a line break.
                     all.extend_from_slice(b"\nclaimed");
                     for part in [issuer, subject] {
                         all.extend_from_slice(&(part.len() as u64).to_le_bytes());

@@ -1,4 +1,4 @@
-//! HTTP requests of model clients, made to fit on their way.
+//! A proxy that makes the requests of model clients fit.
 //!
 //! ```text
 //! body taken apart -> conversation -> engine -> body put together -> upstream
@@ -6,37 +6,36 @@
 //!                 overflow: compact, again, at most three times
 //! ```
 //!
-//! What is no conversation passes as it is, and so does every answer. A request whose history need
-//! not be touched goes out as the very bytes that came.
+//! Requests other than conversations and all answers pass unchanged. A request whose history needs
+//! no change is forwarded byte for byte.
 
-mod asked;
-mod bearer;
+mod attempt;
 mod body;
-mod cached;
+mod cache_break;
+mod client_request;
 mod config;
 mod conversation;
 mod conversations;
-mod ending;
 mod failure;
-mod fit;
-mod group;
+mod fingerprint;
 mod headers;
-mod judge;
-mod keep;
-mod learned;
-mod parts;
-mod pass;
+mod held_answer;
+mod learned_window;
+mod limits;
+mod parallel;
+mod passthrough;
+mod pending;
 mod prepare;
-mod recorded;
+mod redacted;
 mod relay;
-mod room;
-mod sitting;
-mod summaries;
-mod summarised;
-mod told;
+mod store;
+mod summary_models;
+mod summary_record;
+mod token_owner;
 mod undo;
+mod units;
 mod upstream;
-mod window;
+mod window_query;
 
 #[cfg(test)]
 mod tests;
@@ -54,45 +53,45 @@ use axum::routing::get;
 use ctx_core::{EntryId, Error, ErrorKind, Message, Result, Tokens};
 use ctx_dialect::wire::route;
 use ctx_model::{Client, Method, Timeouts};
-use ctx_runtime::Memories;
+use ctx_runtime::SharedMemories;
 use tokio::sync::Semaphore;
 
 use crate::Host;
 use crate::http::Metrics;
 use crate::trace::Trace;
-use conversations::{Conversations, Limits};
-use group::Salt;
-use keep::Keep;
+use conversations::{ConversationLimits, Conversations};
+use fingerprint::Salt;
+use store::ConversationStore;
 
 pub use config::{ServerConfig, SummariesBy, TimeoutsConfig, UpstreamsConfig};
 pub use upstream::{Family, Upstreams};
 
-/// Bytes of conversations in memory, about. A conversation of a million tokens takes some twelve
-/// million.
+/// Approximate memory limit of conversations in bytes. A conversation of a million tokens takes
+/// about twelve million.
 const MOST_BYTES: usize = 128 << 20;
 
-/// So many large bodies are worked on at once, each on a thread of its own: fewer than there may be, as
-/// some of that work waits for other such threads.
+/// Maximum number of large bodies processed concurrently on blocking threads; lower than the size
+/// of the pool, because some of that work waits for other blocking threads.
 const LARGE_AT_ONCE: usize = 64;
 
-/// So many warnings are remembered, to say each once.
+/// Maximum number of remembered warnings, each of which is shown once.
 const WARNINGS: usize = 1_000;
 
-/// What a proxy is set up with.
+/// The settings of a proxy.
 pub struct Settings {
     /// The configuration and the home.
     pub host: Host,
-    /// The section `server` of the configuration, with what the command line says over it.
+    /// The section `server` of the configuration, with the overrides of the command line.
     pub config: ServerConfig,
-    /// Where requests go.
+    /// The providers that requests are sent to.
     pub upstreams: Upstreams,
-    /// The window, whatever the model has.
+    /// The window, overriding that of the model.
     pub window: Option<Tokens>,
-    /// The engine, instead of the configuration's.
+    /// The engine, overriding the configuration.
     pub engine: Option<String>,
-    /// The agent whose memory and engine it is.
+    /// The agent whose memory and engine are used.
     pub agent: Option<String>,
-    /// Who is told what a person should know.
+    /// Receives warnings for the user.
     pub warn: Box<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -107,22 +106,22 @@ impl std::fmt::Debug for Settings {
 pub struct Proxy {
     settings: Settings,
     client: Client,
-    /// Asks for summaries; it is not as patient.
+    /// The client for summaries, with shorter timeouts.
     writer: Arc<Client>,
     salt: Salt,
     conversations: Arc<Conversations>,
-    memories: Arc<Memories>,
+    memories: Arc<SharedMemories>,
     trace: Arc<Trace>,
     metrics: Metrics,
     seats: Arc<Semaphore>,
-    space: body::Space,
-    /// How many large bodies may be worked on at once.
+    space: body::BodyMemory,
+    /// Limits the number of large bodies processed concurrently.
     large: Arc<Semaphore>,
     warned: Mutex<HashSet<String>>,
     unwritten: Unwritten,
 }
 
-/// How much of what could not be written was told.
+/// The lost writes that were already reported.
 #[derive(Debug, Default)]
 struct Unwritten {
     conversations: AtomicU64,
@@ -130,28 +129,29 @@ struct Unwritten {
 }
 
 impl Proxy {
-    /// One that keeps what was cut in the home of its host, and records in `trace`.
+    /// Creates a proxy that saves cuts in the home of its host, and records requests in `trace`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] where the home cannot be written to, and [`ErrorKind::Config`] where a model is
-    /// to write summaries and none is configured.
+    /// [`ErrorKind::Io`] if the home is not writable, and [`ErrorKind::Config`] if a model should
+    /// write summaries and none is configured.
     pub fn new(settings: Settings, trace: Arc<Trace>, metrics: Metrics) -> Result<Arc<Self>> {
         if settings.config.summaries == SummariesBy::Model {
-            summaries::check_configured(&settings.host.config)?;
+            summary_models::check_configured(&settings.host.config)?;
         }
         let folder = settings.host.home.root().join("proxy");
-        let keep = match Keep::at(&folder) {
-            Ok(keep) => Some(keep),
+        let store = match ConversationStore::at(&folder) {
+            Ok(store) => Some(store),
             Err(error) if error.kind() == ErrorKind::Locked => {
-                (settings.warn)(&format!("what is cut here is forgotten at the end: {error}"));
+                (settings.warn)(&format!("cuts will be lost when the server stops: {error}"));
                 None
             }
             Err(error) => return Err(error),
         };
         let salt = Salt::of(&folder)?;
         let config = &settings.config;
-        let limits = Limits { count: config.max_conversations as usize, bytes: MOST_BYTES };
+        let limits =
+            ConversationLimits { count: config.max_conversations as usize, bytes: MOST_BYTES };
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());
         let timeouts = Timeouts {
             connect: seconds(config.timeouts.connect),
@@ -163,12 +163,12 @@ impl Proxy {
             client: Client::new(timeouts).anonymous(),
             writer: Arc::new(Client::default()),
             salt,
-            conversations: Arc::new(Conversations::new(limits, keep, trace.clone())),
+            conversations: Arc::new(Conversations::new(limits, store, trace.clone())),
             memories: Arc::default(),
             trace,
             metrics,
             seats: Arc::new(Semaphore::new(config.max_requests as usize)),
-            space: body::Space::new(),
+            space: body::BodyMemory::new(),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
             warned: Mutex::default(),
             unwritten: Unwritten::default(),
@@ -176,56 +176,56 @@ impl Proxy {
         }))
     }
 
-    /// Its routes: all that is nobody else's, and `/healthz`. Metrics are beside it.
+    /// Its routes: `/healthz`, and all paths without another route. Metrics have a separate router.
     pub fn router(self: &Arc<Self>) -> Router {
         Router::new().route("/healthz", get(health)).fallback(answer).with_state(self.clone())
     }
 
-    /// What it counts.
+    /// Its metrics.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// What it records.
+    /// Its trace.
     #[must_use]
     pub fn trace(&self) -> &Arc<Trace> {
         &self.trace
     }
 
-    /// A message of a conversation that is in memory, as the client sent it.
+    /// A message of a conversation in memory, as sent by the client.
     pub async fn message(&self, session: &str, entry: &str) -> Option<Arc<Message>> {
         let conversation = self.conversations.in_memory(session)?;
-        let work = conversation.work.lock().await;
-        let session = work.session.as_ref()?;
+        let state = conversation.state.lock().await;
+        let session = state.session.as_ref()?;
         let at = session.history.position(&EntryId::from(entry))?;
         session.history.items().get(at)?.entry.message().ok()
     }
 
-    /// Takes back the compaction in force of a conversation, which is that of this entry: the next
-    /// request is made of all messages, and cut anew where it has to be.
+    /// Undoes the compaction in force of a conversation, which must be that of this entry: the next
+    /// request contains all messages again, and is cut again if necessary.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] where no such compaction is in force.
+    /// [`ErrorKind::NotFound`] if no such compaction is in force.
     pub async fn undo(&self, session: &str, entry: &str) -> Result<()> {
         undo::undo(self, session, entry).await
     }
 
-    /// Waits until what was cut is on disk, and all records are.
+    /// Waits until all cuts and records are on disk.
     pub fn settle(&self) {
         self.trace.settle();
-        if let Some(keep) = &self.conversations.keep {
-            keep.settle();
+        if let Some(store) = &self.conversations.store {
+            store.settle();
         }
     }
 
-    /// Says something once.
+    /// Shows a warning once.
     fn warn(&self, text: &str) {
         self.warn_of(text, text);
     }
 
-    /// Says something of a cause once, whatever the words.
+    /// Shows a warning once per cause, whatever the words.
     fn warn_of(&self, cause: &str, text: &str) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if warned.len() < WARNINGS && warned.insert(cause.to_owned()) {
@@ -233,53 +233,58 @@ impl Proxy {
         }
     }
 
-    /// Counts what could not be written since this was last asked, and says so.
+    /// Counts the writes lost since the last call, and warns about them.
     fn note_unwritten(&self) {
-        let kept = self.conversations.keep.as_ref().map_or(0, Keep::lost);
+        let kept = self.conversations.store.as_ref().map_or(0, ConversationStore::lost);
         for (of, lost, seen, what) in [
-            ("conversation", kept, &self.unwritten.conversations, "what was cut of conversations"),
+            ("conversation", kept, &self.unwritten.conversations, "cuts of conversations"),
             ("record", self.trace.lost(), &self.unwritten.records, "records of requests"),
         ] {
             let before = seen.fetch_max(lost, Ordering::Relaxed);
             if lost > before {
                 self.metrics.not_written(of, lost - before);
-                self.warn_of(of, &format!(
-                    "{what} cannot be written below {}, or not as fast as they come: they are left out \
+                self.warn_of(
+                    of,
+                    &format!(
+                        "{what} cannot be written below {}, or not fast enough, and are lost \
                      (ctx_unwritten_total counts them)",
-                    self.settings.host.home.root().join("proxy").display(),
-                ));
+                        self.settings.host.home.root().join("proxy").display(),
+                    ),
+                );
             }
         }
     }
 }
 
-/// Says whether a request would be taken.
+/// Reports whether a request would be accepted.
 async fn health(State(proxy): State<Arc<Proxy>>) -> (StatusCode, &'static str) {
     match proxy.space.is_full() {
         false => (StatusCode::OK, "ok\n"),
-        true => (StatusCode::SERVICE_UNAVAILABLE, "requests wait: no memory for bodies is left\n"),
+        true => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "requests are waiting: the memory for bodies is exhausted\n",
+        ),
     }
 }
 
 async fn answer(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
     if [Method::CONNECT, Method::TRACE].contains(request.method()) {
-        let error =
-            Error::new(ErrorKind::InvalidInput, "CONNECT and TRACE do not pass through here");
+        let error = Error::new(ErrorKind::InvalidInput, "CONNECT and TRACE are not supported");
         return failure::answer(None, 405, &error.hint("set it as the base URL of a client"));
     }
     if headers::is_websocket(request.headers()) {
-        // Codex asks this way first, and goes over to HTTP at once if told so.
-        let error = Error::new(ErrorKind::InvalidInput, "WebSockets do not pass through here");
+        // Codex tries WebSocket first, and falls back to HTTP at once if refused.
+        let error = Error::new(ErrorKind::InvalidInput, "WebSockets are not supported");
         let protocol = route("POST", request.uri().path()).map(|route| route.protocol);
         return failure::answer(protocol, 426, &error.hint("send the request over HTTP"));
     }
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-    if upstream::climbs(path) {
-        let error = Error::new(ErrorKind::InvalidInput, "the path of the request has `..` in it");
-        return failure::answer(None, 400, &error.hint("it would lead out of the provider's API"));
+    if upstream::has_parent_segment(path) {
+        let error = Error::new(ErrorKind::InvalidInput, "the request path contains `..`");
+        return failure::answer(None, 400, &error.hint("it would leave the provider's API"));
     }
     match route(request.method().as_str(), path) {
         Some(route) => relay::relay(proxy, route, request).await,
-        None => pass::pass(proxy, request).await,
+        None => passthrough::pass(proxy, request).await,
     }
 }

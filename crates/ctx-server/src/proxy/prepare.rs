@@ -1,71 +1,72 @@
-//! From the body that came to the body that goes out.
+//! Converts a client's body to the provider's.
 
+use ctx_core::text::Slice;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use ctx_core::{Error, ErrorKind, Result, Role};
-use ctx_dialect::wire::{Out, Request};
+use ctx_dialect::wire::{OutgoingUnit, Request};
 use ctx_model::Overflow;
 use serde::de::IgnoredAny;
 
 use super::Proxy;
-use super::asked::Asked;
-use super::cached::Cached;
+use super::attempt::{AssembledAttempt, Attempt};
+use super::cache_break::CachedRequest;
+use super::client_request::ClientRequest;
 use super::conversation::Conversation;
-use super::conversations::Found;
-use super::group::Group;
-use super::sitting::{Fitted, Sitting};
-use super::told::{self, Told};
-use crate::hosted::Made;
+use super::conversations::ConversationMatch;
+use super::fingerprint::Fingerprint;
+use super::units::{self, RequestUnit};
+use crate::hosted::AssembledRequest;
 use crate::trace::Record;
 
-/// What is made of more takes seconds and hundreds of megabytes. A tool call is two objects.
+/// Maximum number of JSON objects: more take seconds and hundreds of MB. A tool call has two.
 const MOST_OBJECTS: usize = 200_000;
 
-/// A request as it goes out.
+/// A prepared request.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) body: Bytes,
-    /// What there is to tell of it; nothing where it passes untouched.
-    pub(super) told: Option<About>,
+    /// Its description; `None` if it passes unchanged.
+    pub(super) context: Option<RequestContext>,
 }
 
-/// What there is to tell of a request.
+/// The description of a request.
 #[derive(Debug)]
-pub(super) struct About {
+pub(super) struct RequestContext {
     pub(super) conversation: Arc<Conversation>,
     pub(super) record: Record,
-    /// What it was estimated at, uncorrected.
+    /// The estimated tokens, uncorrected.
     pub(super) estimated: u64,
-    /// The request, to compare the next one with.
-    pub(super) sent: Arc<Cached>,
-    /// Whether Codex asks for a compaction of its history, which it takes as an item of that kind only.
+    /// The request, to detect cache breaks in the next one.
+    pub(super) sent: Arc<CachedRequest>,
+    /// Whether Codex asks for a compaction of its history; it accepts only an item of that type.
     pub(super) wants_compaction: bool,
 }
 
-/// The provider refused what went out before.
+/// A retry after the provider refused the request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Smaller {
-    /// How often it did, this time included.
+pub(super) struct Retry {
+    /// The number of refusals so far.
     pub(super) attempt: u32,
-    /// How often it will be tried.
+    /// The maximum number of retries.
     pub(super) most: u32,
     pub(super) overflow: Overflow,
 }
 
 impl Prepared {
     fn untouched(body: Bytes) -> Self {
-        Self { body, told: None }
+        Self { body, context: None }
     }
 
-    /// Whether a refusal can be answered by less.
+    /// Whether the request can be reduced after a refusal.
     pub(super) fn can_be_smaller(&self) -> bool {
-        self.told.is_some()
+        self.context.is_some()
     }
 
-    /// The model's window; 0 where it is not known.
+    /// The model's window; 0 if unknown.
     pub(super) fn window(&self) -> u64 {
-        self.told.as_ref().map_or(0, |told| told.record.window.get())
+        self.context.as_ref().map_or(0, |context| context.record.window.get())
     }
 }
 
@@ -73,100 +74,121 @@ impl Prepared {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidInput`] for a body that is no request of that API, and where the window or
-/// what cannot be cut is such that no history would fit. Nothing else fails: an engine that does is
-/// done without.
+/// [`ErrorKind::InvalidInput`] for an invalid body of that API, and if no history would fit because
+/// of the window or of what cannot be cut. Nothing else is an error: a failing engine is bypassed.
 pub(super) async fn prepare(
     proxy: &Proxy,
-    asked: &Asked,
+    client_request: &ClientRequest,
     body: Bytes,
-    smaller: Option<Smaller>,
+    retry: Option<Retry>,
 ) -> Result<Prepared> {
     let text = std::str::from_utf8(&body).map_err(|error| {
-        Error::new(ErrorKind::InvalidInput, "the body of the request is not UTF-8")
+        Error::new(ErrorKind::InvalidInput, "the request body is not UTF-8")
             .with("at", error.valid_up_to())
             .hint("send JSON in UTF-8")
     })?;
     if has_more_objects(text, MOST_OBJECTS) {
         proxy.warn(
-            "a request has more messages and tool calls than any model reads: it passes untouched",
+            "a request has more messages and tool calls than any model can read: it passes unchanged",
         );
         return Ok(Prepared::untouched(body));
     }
-    let request = match Request::take(&asked.route, text) {
+    let request = match Request::parse(&client_request.route, text) {
         Ok(request) => request,
-        // What it lacks, or says twice, the provider says in its own words.
+        // The provider reports missing and duplicate fields itself.
         Err(_) if serde_json::from_str::<IgnoredAny>(text).is_ok() => {
             return Ok(Prepared::untouched(body));
         }
         Err(error) => return Err(error),
     };
-    if request.is_continued && asked.is_tool_runner() {
+    if request.is_continued && client_request.is_tool_runner() {
         return Err(unthreaded());
     }
-    let told = Told::all(&request);
-    if request.is_continued || told::answers_unknown_calls(&told) {
+    let units = RequestUnit::all(&request);
+    if request.is_continued || units::answers_unknown_calls(&units) {
         proxy.warn(
-            "a request goes on from a history that the provider holds (previous_response_id, \
+            "a request continues a history stored at the provider (previous_response_id, \
              conversation, thread, item_reference, cached content, or results of calls that it does \
-             not have): it passes untouched; let the client send its history to have it cut",
+             not have): it passes unchanged; to have it cut, let the client send its history",
         );
         return Ok(Prepared::untouched(body));
     }
     if request.units.is_empty() {
         return Ok(Prepared::untouched(body));
     }
+    let prepared = assemble(proxy, client_request, &request, &units, &body, retry).await?;
+    Ok(prepared.unwrap_or_else(|| Prepared::untouched(body.clone())))
+}
+
+/// Assembles the request of a conversation; `None` if it passes unchanged.
+async fn assemble(
+    proxy: &Proxy,
+    client_request: &ClientRequest,
+    request: &Request<'_>,
+    units: &[RequestUnit<'_>],
+    body: &Bytes,
+    retry: Option<Retry>,
+) -> Result<Option<Prepared>> {
     let cache_key = request.cache_key.as_deref();
-    let query = asked.query.as_deref();
-    let group = Group::of(&proxy.salt, asked.protocol(), &asked.headers, query, cache_key, &told);
-    let Found { conversation, ids } = proxy.conversations.find(&group, &told).await;
-    Told::read_new(&told, &ids);
+    let query = client_request.query.as_deref();
+    let fingerprint = Fingerprint::of(
+        &proxy.salt,
+        client_request.protocol(),
+        &client_request.headers,
+        query,
+        cache_key,
+        units,
+    );
+    let ConversationMatch { conversation, ids } =
+        proxy.conversations.find(&fingerprint, units).await;
+    RequestUnit::parse_new(units, &ids);
     conversation.set_bytes(body.len());
-    let sitting = Sitting { proxy, asked, request: &request, told: &told, ids };
-    let made = sitting.hold(&conversation, smaller).await;
+    let attempt = Attempt { proxy, client_request, request, units, ids };
+    let result = attempt.assemble(&conversation, retry).await;
     proxy.conversations.bound(&conversation);
     proxy.metrics.conversations.set(i64::try_from(proxy.conversations.count()).unwrap_or(i64::MAX));
-    let Some(Fitted { made, record, estimated, sent }) = made? else {
-        return Ok(Prepared::untouched(body));
+    let Some(AssembledAttempt { assembled, record, estimated, sent }) = result? else {
+        return Ok(None);
     };
-    let out = out(&made);
+    let out = out(&assembled);
     if out.is_empty() {
-        proxy.warn("nothing of a request's history would be left: it passes untouched");
-        return Ok(Prepared::untouched(body));
+        proxy.warn("nothing of a request's history would be left: it passes unchanged");
+        return Ok(None);
     }
-    let put = request.put(&out, made.addition.as_deref())?;
+    let put = request.with_history(&out, assembled.addition.as_deref())?;
     let body = match put {
         std::borrow::Cow::Borrowed(_) => body.clone(),
         std::borrow::Cow::Owned(text) => Bytes::from(text),
     };
-    let wants_compaction = told.last().is_some_and(
-        |told| matches!(&told.message().role, Role::Other(kind) if &**kind == "compaction_trigger"),
+    let wants_compaction = units.last().is_some_and(
+        |unit| matches!(&unit.message().role, Role::Other(kind) if &**kind == "compaction_trigger"),
     );
-    let about = About { conversation, record, estimated, sent, wants_compaction };
-    Ok(Prepared { body, told: Some(about) })
+    let context = RequestContext { conversation, record, estimated, sent, wants_compaction };
+    Ok(Some(Prepared { body, context: Some(context) }))
 }
 
-/// What a client is answered that shall send its whole history instead of continuing a thread.
+/// Tells the client to send its whole history instead of continuing a thread.
 fn unthreaded() -> Error {
-    Error::new(ErrorKind::InvalidInput, "message threads do not pass through ctx")
+    Error::new(ErrorKind::InvalidInput, "message threads are not supported by ctx")
         .with("error_code", "thread_unsupported_request")
         .hint("send the full conversation without `thread`")
 }
 
-/// The history as it goes out. A message stands in the history where its unit stands in the body.
-fn out(made: &Made) -> Vec<Out<'_>> {
-    made.outgoing
+/// The outgoing history. Indexes in the history equal those of the units in the body.
+fn out(assembled: &AssembledRequest) -> Vec<OutgoingUnit<'_>> {
+    assembled
+        .outgoing
         .iter()
-        .map(|out| match (out.told, out.place) {
-            (Some(at), _) => Out::Told(at),
-            (None, of) => Out::Written { message: &out.message, of },
+        .map(|out| match (out.unchanged, out.index) {
+            (Some(at), _) => OutgoingUnit::Unchanged(at),
+            (None, of) => OutgoingUnit::Message { message: &out.message, of },
         })
         .collect()
 }
 
-/// Whether a text of JSON has more objects than so many, whatever stands in its strings.
+/// Whether a JSON text has more than `most` objects, ignoring the content of strings.
 fn has_more_objects(json: &str, most: usize) -> bool {
-    /// A message with a role and a text takes no less.
+    /// The minimum size of a message with a role and a text.
     const SMALLEST: usize = 16;
     if json.len() / SMALLEST < most {
         return false;
@@ -176,8 +198,9 @@ fn has_more_objects(json: &str, most: usize) -> bool {
         let next = if in_string { b'\\' } else { b'{' };
         let Some(at) = memchr::memchr2(b'"', next, rest) else { return false };
         let found = rest[at];
-        // What is escaped ends no string.
-        rest = rest.get(at + 1 + usize::from(found == b'\\')..).unwrap_or_default();
+        // An escaped character does not end the string.
+        let next = at + 1 + usize::from(found == b'\\');
+        rest = rest.slice(next.min(rest.len())..);
         match found {
             b'"' => in_string = !in_string,
             b'{' => objects += 1,

@@ -1,4 +1,4 @@
-//! One request, from the client to the provider and back.
+//! Relays one request from the client to the provider and back.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use ctx_dialect::wire::Route;
 use ctx_model::Method;
 use tokio::time::Instant;
 
-use super::asked::Asked;
-use super::body::{Held, Packing};
-use super::ending::{Ending, passing};
-use super::judge::{Answer, judge};
-use super::prepare::{Prepared, Smaller, prepare};
+use super::body::{ContentEncoding, RequestBody};
+use super::client_request::ClientRequest;
+use super::held_answer::{HeldAnswer, hold_answer};
+use super::pending::{PendingRequest, passing};
+use super::prepare::{Prepared, Retry, prepare};
 use super::{Family, Proxy, body, failure, headers};
 
-/// How often a request is made smaller after the provider refused it.
+/// Maximum number of retries with a smaller request after an overflow.
 const MOST_RECOVERIES: u32 = 3;
 
-/// Bodies that are larger are read on a thread that others do not wait for.
+/// Larger bodies are parsed on a blocking thread.
 const LARGE: usize = 256 << 10;
 
 pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> Response {
     let protocol = route.protocol;
     let (parts, content) = request.into_parts();
-    let packing = Packing::of(&parts.headers);
+    let packing = ContentEncoding::of(&parts.headers);
     let content = match packing {
         Ok(packing) => body::read(&proxy, &parts.headers, content, packing).await,
         Err(unread) => Err(unread),
@@ -37,31 +37,31 @@ pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> 
             return failure::answer(Some(protocol), unread.status, &unread.error);
         }
     };
-    // A client that is slow takes no seat.
+    // A slow client occupies no seat.
     let Ok(seat) = proxy.seats.clone().try_acquire_owned() else {
         proxy.metrics.request(protocol.name(), "rejected");
         let busy = failure::busy(proxy.settings.config.max_requests);
         return failure::answer(Some(protocol), 503, &busy);
     };
-    let ending = Ending::new(proxy.clone(), protocol.name(), seat);
+    let pending = PendingRequest::new(proxy.clone(), protocol.name(), seat);
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let family = Family::of_conversation(protocol, path);
-    let asked = Arc::new(Asked {
+    let client_request = Arc::new(ClientRequest {
         url: proxy.settings.upstreams.url(family, path),
         family,
         query: parts.uri.query().map(str::to_owned),
         headers: headers::to_upstream(parts.headers, true),
         route,
     });
-    Relay { proxy, asked, content, ending, spent: 0.0 }.run().await
+    Relay { proxy, client_request, content, pending, spent: 0.0 }.run().await
 }
 
 struct Relay {
     proxy: Arc<Proxy>,
-    asked: Arc<Asked>,
-    content: Held,
-    ending: Ending,
-    /// Milliseconds that were spent here.
+    client_request: Arc<ClientRequest>,
+    content: RequestBody,
+    pending: PendingRequest,
+    /// Milliseconds spent in ctx.
     spent: f64,
 }
 
@@ -70,9 +70,9 @@ impl Relay {
         let mut prepared = match self.prepare(None).await {
             Ok(prepared) => prepared,
             Err(error) => {
-                self.ending.rejected();
+                self.pending.rejected();
                 let status = failure::status(&error);
-                return failure::answer(Some(self.asked.protocol()), status, &error);
+                return failure::answer(Some(self.client_request.protocol()), status, &error);
             }
         };
         let mut attempt = 1;
@@ -82,7 +82,7 @@ impl Relay {
                 Ok(answer) => answer,
                 Err(error) => return self.failed(&error),
             };
-            if prepared.told.as_ref().is_some_and(|told| told.wants_compaction)
+            if prepared.context.as_ref().is_some_and(|context| context.wants_compaction)
                 && answer.says("\"message\"")
                 && !answer.says("\"compaction\"")
             {
@@ -94,9 +94,9 @@ impl Relay {
             if attempt > MOST_RECOVERIES {
                 return self.answer(answer, &prepared, attempt);
             }
-            let smaller = Smaller { attempt, most: MOST_RECOVERIES, overflow };
-            match self.prepare(Some(smaller)).await {
-                // What did not change would be refused again.
+            let retry = Retry { attempt, most: MOST_RECOVERIES, overflow };
+            match self.prepare(Some(retry)).await {
+                // An unchanged request would be refused again.
                 Ok(again) if again.body != prepared.body => prepared = again,
                 _ => return self.answer(answer, &prepared, attempt),
             }
@@ -104,17 +104,17 @@ impl Relay {
         }
     }
 
-    async fn prepare(&mut self, smaller: Option<Smaller>) -> Result<Prepared> {
+    async fn prepare(&mut self, retry: Option<Retry>) -> Result<Prepared> {
         let began = Instant::now();
-        let (proxy, asked, content) =
-            (self.proxy.clone(), self.asked.clone(), self.content.bytes.clone());
-        // A client that hangs up does not end the work: what was summarised by then is paid for, and
-        // its next try finds it. It keeps its seat and its room until then.
-        let (seat, space) = (self.ending.seat(), self.content.space());
+        let (proxy, client_request, content) =
+            (self.proxy.clone(), self.client_request.clone(), self.content.bytes.clone());
+        // The work continues if the client disconnects: a finished summary is billed, and used by
+        // the next attempt. It keeps its seat and memory until then.
+        let (seat, space) = (self.pending.seat(), self.content.space());
         let large = self.proxy.large.clone();
         let work = async move {
             let _held = (seat, space);
-            prepare(&proxy, &asked, content, smaller).await
+            prepare(&proxy, &client_request, content, retry).await
         };
         let working = if self.content.bytes.len() > LARGE {
             let turn = large.acquire_owned().await;
@@ -129,15 +129,15 @@ impl Relay {
         let prepared = working.await;
         self.spent += began.elapsed().as_secs_f64() * 1_000.0;
         prepared.unwrap_or_else(|_| {
-            let what = "ctx itself failed at this request";
+            let what = "internal error of ctx in this request";
             Err(Error::new(ErrorKind::Contract, what).hint("please report this"))
         })
     }
 
     fn note(&mut self, prepared: &Prepared, attempt: u32) {
-        let Some(told) = &prepared.told else { return };
-        let mut record = told.record.clone();
-        if let Some(earlier) = self.ending.known() {
+        let Some(context) = &prepared.context else { return };
+        let mut record = context.record.clone();
+        if let Some(earlier) = self.pending.known() {
             record.number = earlier.number;
             record.compaction = record.compaction.or_else(|| earlier.compaction.take());
             for (layer, count) in &earlier.actions {
@@ -146,57 +146,57 @@ impl Relay {
         }
         record.attempts = attempt;
         record.millis = self.spent;
-        self.ending.record(record, told.conversation.clone(), told.estimated);
+        self.pending.record(record, context.conversation.clone(), context.estimated);
     }
 
-    async fn send(&mut self, prepared: &Prepared) -> Result<Answer> {
+    async fn send(&mut self, prepared: &Prepared) -> Result<HeldAnswer> {
         let request = ctx_model::Request {
             method: Method::POST,
-            url: self.asked.url.clone(),
-            headers: self.asked.headers.clone(),
+            url: self.client_request.url.clone(),
+            headers: self.client_request.headers.clone(),
             body: prepared.body.clone(),
         };
-        // Whatever breaks off, it is not sent again: an answer may have begun, and is paid for.
+        // Failures are not retried: an answer may have begun, and is billed.
         let response = self.proxy.client.send(request).await?;
-        judge(self.asked.protocol(), response, prepared.window()).await
+        hold_answer(self.client_request.protocol(), response, prepared.window()).await
     }
 
-    fn answer(mut self, mut answer: Answer, prepared: &Prepared, attempt: u32) -> Response {
+    fn answer(mut self, mut answer: HeldAnswer, prepared: &Prepared, attempt: u32) -> Response {
         if answer.overflow.is_none() && answer.response.status.is_success() {
             if attempt > 1 {
                 self.proxy.metrics.recoveries.inc();
             }
-            if let Some(told) = &prepared.told {
-                told.conversation.answered(told.sent.clone());
-                if let Some(broken) = told.record.prefix_break {
+            if let Some(context) = &prepared.context {
+                context.conversation.answered(context.sent.clone());
+                if let Some(broken) = context.record.prefix_break {
                     self.proxy.metrics.prefix_break(broken.cause.name(), broken.tokens.get());
                 }
             }
         }
-        if let Some(record) = self.ending.known() {
+        if let Some(record) = self.pending.known() {
             record.status = Some(answer.response.status.as_u16());
         }
         let status = answer.response.status;
         let headers = headers::to_client(std::mem::take(&mut answer.response.headers));
-        // The length is looked at once more where the answer passes.
+        // The length is needed again while the answer passes.
         if let Some(length) = headers.get(axum::http::header::CONTENT_LENGTH) {
             answer.response.headers.insert(axum::http::header::CONTENT_LENGTH, length.clone());
         }
-        let mut response = Response::new(passing(answer, self.ending));
+        let mut response = Response::new(passing(answer, self.pending));
         *response.status_mut() = status;
         *response.headers_mut() = headers;
         response
     }
 
     fn failed(mut self, error: &Error) -> Response {
-        self.ending.fails();
-        failure::answer(Some(self.asked.protocol()), failure::status(error), error)
+        self.pending.fails();
+        failure::answer(Some(self.client_request.protocol()), failure::status(error), error)
     }
 }
 
-/// What Codex is answered whose request for a compaction was taken for a question. It gives up either way.
+/// The error for Codex if the provider answered its compaction request as a question.
 fn uncompacted() -> Error {
-    Error::new(ErrorKind::Capability, "the provider does not compact for Codex").hint(
+    Error::new(ErrorKind::Capability, "the provider cannot compact for Codex").hint(
         "start a new session with `model_provider = \"ctx\"` and `[model_providers.ctx]`, \
          `name = \"ctx\"`: Codex then compacts by itself (docs/server.md has all of it)",
     )

@@ -1,45 +1,45 @@
-//! A session at work: its calls, one after the other.
+//! Processes the calls of a session, one at a time.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind};
-use ctx_runtime::Memories;
+use ctx_runtime::SharedMemories;
 use futures_util::FutureExt;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::failure::{Code, Failure};
-use super::message::{self, Call, answer};
+use super::error::{ErrorCode, RpcError};
+use super::message::{self, RpcCall, answer};
 use super::method::Method;
-use super::session::Served;
+use super::session::RpcSession;
 use super::{open, params};
 use crate::hosted::Host;
 
-/// How many calls of one session may wait. A host that sends more waits itself.
+/// The queue capacity of a session. A host that sends more must wait.
 pub(super) const WAITING: usize = 64;
 
-/// Where answers go.
+/// The output for answers.
 #[derive(Clone, Debug)]
 pub(super) struct Answers(pub(super) mpsc::Sender<String>);
 
 impl Answers {
-    /// Answers a call, unless it is a notification. That nobody reads any more is found by who
-    /// reads calls.
-    pub(super) async fn give(&self, id: Option<&str>, result: Result<String, Failure>) {
+    /// Answers a call, unless it is a notification. A closed output is detected by the reader of
+    /// calls.
+    pub(super) async fn give(&self, id: Option<&str>, result: Result<String, RpcError>) {
         if let Some(id) = id {
             let _ = self.0.send(answer(id, result)).await;
         }
     }
 }
 
-/// Opens a session with the first call, and answers those that follow until it is closed or no more
-/// can come. Then its engine is disposed of.
+/// Opens a session with the first call, and answers further calls until it is closed or no more can
+/// come. Then disposes of its engine.
 pub(super) async fn run(
-    host: (Arc<Host>, Arc<Memories>),
+    host: (Arc<Host>, Arc<SharedMemories>),
     id: String,
-    first: Call,
-    mut calls: mpsc::Receiver<Call>,
+    first: RpcCall,
+    mut calls: mpsc::Receiver<RpcCall>,
     answers: Answers,
 ) {
     let opened = guarded(open_with(&host.0, host.1, id.clone(), &first)).await;
@@ -56,7 +56,7 @@ pub(super) async fn run(
     while let Some(call) = calls.recv().await {
         if call.method == Method::Close {
             let result = close(&mut served, &call).await;
-            // From here on the id is free: whoever waits for this answer may open it again.
+            // From here on the id is free: a host that received this answer may open it again.
             calls.close();
             answers.give(call.id.as_deref(), result).await;
             return refuse_the_rest(&id, calls, &answers).await;
@@ -64,20 +64,20 @@ pub(super) async fn run(
         let result = guarded(handle(&mut served, &call)).await;
         answers.give(call.id.as_deref(), result).await;
     }
-    // Nobody is left to be told that it failed.
+    // No caller is left to receive the error.
     let _ = guarded(dispose(&mut served)).await;
 }
 
-async fn refuse_the_rest(id: &str, mut calls: mpsc::Receiver<Call>, answers: &Answers) {
+async fn refuse_the_rest(id: &str, mut calls: mpsc::Receiver<RpcCall>, answers: &Answers) {
     calls.close();
     while let Some(call) = calls.recv().await {
         answers.give(call.id.as_deref(), Err(no_session(id))).await;
     }
 }
 
-/// The failure of a call for a session that is not open.
-pub(super) fn no_session(id: &str) -> Failure {
-    Error::new(ErrorKind::NotFound, "no such session is open")
+/// The error of a call for a session that is not open.
+pub(super) fn no_session(id: &str) -> RpcError {
+    Error::new(ErrorKind::NotFound, "session not open")
         .with("sessionId", id)
         .hint("`open` it first")
         .into()
@@ -85,22 +85,22 @@ pub(super) fn no_session(id: &str) -> Failure {
 
 async fn open_with(
     host: &Host,
-    memories: Arc<Memories>,
+    memories: Arc<SharedMemories>,
     id: String,
-    call: &Call,
-) -> Result<(Served, String), Failure> {
+    call: &RpcCall,
+) -> Result<(RpcSession, String), RpcError> {
     let (served, opened) = open::open(host, memories, id, call.params()?).await?;
     Ok((served, message::json(&opened)?))
 }
 
-async fn close(served: &mut Served, call: &Call) -> Result<String, Failure> {
-    let params::OfSession { .. } = call.params()?;
+async fn close(served: &mut RpcSession, call: &RpcCall) -> Result<String, RpcError> {
+    let params::SessionParams { .. } = call.params()?;
     guarded(dispose(served)).await
 }
 
-async fn dispose(served: &mut Served) -> Result<String, Failure> {
+async fn dispose(served: &mut RpcSession) -> Result<String, RpcError> {
     let session = &mut served.session;
-    // Calls that no request depends on may have failed since the last one.
+    // Background calls may have failed since the last check.
     session.watch();
     let warnings = session.memory.close().await;
     session.engine.dispose().await?;
@@ -110,18 +110,18 @@ async fn dispose(served: &mut Served) -> Result<String, Failure> {
     })
 }
 
-/// Runs what a call asks for. A panic is an answer, not the end of all sessions.
-async fn guarded<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+/// Runs a call. A panic becomes an error answer and does not affect other sessions.
+async fn guarded<T>(work: impl Future<Output = Result<T, RpcError>>) -> Result<T, RpcError> {
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| {
-        Err(Failure::of_protocol(
-            Code::Internal,
-            "ctx itself failed at this call",
-            "the session goes on; please report this with what stderr says",
+        Err(RpcError::of_protocol(
+            ErrorCode::Internal,
+            "internal error of ctx in this call",
+            "the session continues; please report this with the output on stderr",
         ))
     })
 }
 
-async fn handle(served: &mut Served, call: &Call) -> Result<String, Failure> {
+async fn handle(served: &mut RpcSession, call: &RpcCall) -> Result<String, RpcError> {
     let ok = || message::json(&json!({ "ok": true }));
     let session = &mut served.session;
     match call.method {
@@ -129,17 +129,7 @@ async fn handle(served: &mut Served, call: &Call) -> Result<String, Failure> {
             let ids = served.append(call.params()?).await?;
             message::json(&json!({ "ids": ids }))
         }
-        Method::Sync => {
-            let synced = served.sync(call.params()?).await?;
-            let ids = served.session.history.ids();
-            message::json(&json!({
-                "ids": ids,
-                "common": synced.common,
-                "kept": synced.kept,
-                "added": synced.added,
-                "removed": synced.removed,
-            }))
-        }
+        Method::Sync => sync(served, call).await,
         Method::Assemble => message::json(&served.assemble(call.params()?).await?),
         Method::Compact => message::json(&served.compact(call.params()?).await?),
         Method::Usage => {
@@ -153,15 +143,15 @@ async fn handle(served: &mut Served, call: &Call) -> Result<String, Failure> {
             ok()
         }
         Method::AfterTurn => {
-            let params::OfSession { .. } = call.params()?;
+            let params::SessionParams { .. } = call.params()?;
             session.engine.after_turn(&session.id).await?;
-            session.memory.tend();
+            session.memory.maintain();
             ok()
         }
         Method::Maintain => {
-            let params::OfSession { .. } = call.params()?;
+            let params::SessionParams { .. } = call.params()?;
             session.engine.maintain(&session.id).await?;
-            session.memory.tend();
+            session.memory.maintain();
             ok()
         }
         Method::PrepareSubagentSpawn => {
@@ -180,13 +170,23 @@ async fn handle(served: &mut Served, call: &Call) -> Result<String, Failure> {
             ok()
         }
         Method::Status => {
-            let params::OfSession { .. } = call.params()?;
+            let params::SessionParams { .. } = call.params()?;
             message::json(&served.status()?)
         }
-        Method::Initialize | Method::Open | Method::Close => Err(Failure::of_protocol(
-            Code::Internal,
-            "this call is answered elsewhere",
-            "please report this",
-        )),
+        Method::Initialize | Method::Open | Method::Close => {
+            Err(RpcError::of_protocol(ErrorCode::Internal, "unexpected call", "please report this"))
+        }
     }
+}
+
+async fn sync(served: &mut RpcSession, call: &RpcCall) -> Result<String, RpcError> {
+    let synced = served.sync(call.params()?).await?;
+    let ids = served.session.history.ids();
+    message::json(&json!({
+        "ids": ids,
+        "common": synced.common,
+        "kept": synced.kept,
+        "added": synced.added,
+        "removed": synced.removed,
+    }))
 }

@@ -1,4 +1,4 @@
-//! Messages as the host has them.
+//! Messages in the host's format.
 
 use std::sync::Arc;
 
@@ -8,44 +8,47 @@ use ctx_dialect::{anthropic, openai_chat, pi};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The shape of messages.
+/// The format of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Dialect {
     /// pi's `AgentMessage`.
     #[default]
     Pi,
-    /// OpenAI's chat completions.
+    /// OpenAI Chat Completions.
     Openai,
-    /// Anthropic's messages.
+    /// Anthropic Messages.
     Anthropic,
 }
 
-/// One message on its way out: as it was told, where it goes out unchanged, and as it is.
-pub(super) struct Outgoing {
-    pub(super) told: Option<Arc<str>>,
+/// An outgoing message: its source text if unchanged, and the parsed message.
+pub(super) struct SourcedMessage {
+    pub(super) source: Option<Arc<str>>,
     pub(super) message: Arc<Message>,
 }
 
-/// A conversation as the host takes it.
+/// A conversation in the host's format.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct WrittenMessages {
     pub(super) messages: Vec<RawJson>,
-    /// The system messages at the beginning, where the dialect has another place for them.
+    /// The leading system messages, if the dialect stores them separately.
     pub(super) system: Option<String>,
 }
 
 impl Dialect {
-    /// Reads one message of a host's list.
+    /// Parses one message of a host's list.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] for a value that is no message.
+    /// [`ErrorKind::InvalidInput`] for an invalid message.
     pub(super) fn read(self, raw: &RawValue) -> Result<Message> {
         let is_message = Object::of(raw).is_some_and(|object| object.text("role").is_some());
         if !is_message {
-            return Err(Error::new(ErrorKind::InvalidInput, "a message is an object with a role")
-                .hint("see the format that the session was opened with"));
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                "not a message: expected an object with a role",
+            )
+            .hint("check the dialect that the session was opened with"));
         }
         Ok(match self {
             Self::Pi => pi::parse_raw(raw),
@@ -54,33 +57,35 @@ impl Dialect {
         })
     }
 
-    /// Writes a conversation whose messages were told in the dialect `told`. What goes out as it was
-    /// told goes out byte for byte, where the dialect lets each message stand alone.
-    pub(super) fn write(self, told: Self, outgoing: &[Outgoing]) -> Written {
-        if self == told
+    /// Writes a conversation received in the dialect `received`. Unchanged messages are written byte
+    /// for byte, if the dialect writes each message separately.
+    pub(super) fn write(self, received: Self, outgoing: &[SourcedMessage]) -> WrittenMessages {
+        if self == received
             && let Some(messages) = self.write_each(outgoing)
         {
-            return Written { messages, system: None };
+            return WrittenMessages { messages, system: None };
         }
         let messages = outgoing.iter().map(|out| &*out.message);
         match self {
             Self::Pi => {
                 let messages = messages.flat_map(pi::write).map(RawJson::from_text).collect();
-                Written { messages, system: None }
+                WrittenMessages { messages, system: None }
             }
-            Self::Openai => Written { messages: openai_chat::write(messages), system: None },
+            Self::Openai => {
+                WrittenMessages { messages: openai_chat::write(messages), system: None }
+            }
             Self::Anthropic => {
                 let written = anthropic::write(messages);
-                Written { messages: written.messages, system: written.system }
+                WrittenMessages { messages: written.messages, system: written.system }
             }
         }
     }
 
-    /// Each message on its own, if each becomes exactly one. Anthropic's never do: neighbours of one
-    /// role are one message there.
-    fn write_each(self, outgoing: &[Outgoing]) -> Option<Vec<RawJson>> {
-        let one = |out: &Outgoing| match &out.told {
-            Some(told) => Some(RawJson::from_text(told.clone())),
+    /// Writes each message separately, if each becomes exactly one. Anthropic's do not: adjacent
+    /// messages of one role are merged.
+    fn write_each(self, outgoing: &[SourcedMessage]) -> Option<Vec<RawJson>> {
+        let one = |out: &SourcedMessage| match &out.source {
+            Some(source) => Some(RawJson::from_text(source.clone())),
             None => self.write_one(&out.message),
         };
         outgoing.iter().map(one).collect()

@@ -1,4 +1,4 @@
-//! What can be asked.
+//! The methods of the protocol.
 
 use serde::Serialize;
 
@@ -6,35 +6,35 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// Who answers, and what it can do.
+    /// Returns the server's name and capabilities.
     Initialize,
-    /// Begins a session and builds its engine.
+    /// Opens a session and creates its engine.
     Open,
-    /// Adds messages at the end.
+    /// Appends messages.
     Append,
-    /// Says what the whole conversation is now.
+    /// Sends the whole conversation.
     Sync,
-    /// Makes the messages of the next request.
+    /// Assembles the messages of the next request.
     Assemble,
-    /// Makes the session smaller for good.
+    /// Compacts the session permanently.
     Compact,
-    /// Says what the provider counted for the last request.
+    /// Reports the provider's count for the last request.
     Usage,
-    /// The turn's messages are stored for good.
+    /// The messages of the turn are stored permanently.
     CommitTurn,
-    /// The turn is over.
+    /// The turn has ended.
     AfterTurn,
-    /// There is time for housekeeping.
+    /// The host is idle: run maintenance.
     Maintain,
     /// A subagent is about to start.
     PrepareSubagentSpawn,
-    /// It did not start after all.
+    /// The subagent did not start.
     RollbackSubagentSpawn,
-    /// It ended.
+    /// The subagent has ended.
     OnSubagentEnded,
-    /// How full the session is, and how its engine fares.
+    /// Returns how full the session is, and the state of its engine.
     Status,
-    /// Ends the session.
+    /// Closes the session.
     Close,
 }
 
@@ -58,7 +58,7 @@ impl Method {
         Self::Close,
     ];
 
-    /// As it is called.
+    /// The name in the protocol.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -80,9 +80,9 @@ impl Method {
         }
     }
 
-    /// The method of that name.
+    /// The method with that name.
     #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.name() == name)
     }
 }

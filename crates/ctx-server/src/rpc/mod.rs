@@ -1,17 +1,16 @@
-//! `ctx rpc`: a host in any language drives any engine over standard input and output.
+//! `ctx rpc`: a host in any language uses any engine over standard input and output.
 //!
-//! JSON-RPC 2.0, one object a line. A host opens a session, tells it the conversation as it grows
-//! ([`append`](Method::Append)) or as it stands ([`sync`](Method::Sync)), and asks before each model
-//! request for the messages that fit ([`assemble`](Method::Assemble)). The session keeps what the
-//! engine needs: the view, the forms that were sent, the last compaction. Where the view is lost
-//! (an engine failed in the middle) or no longer fits (the host changed its history), it is made
-//! anew from these.
+//! JSON-RPC 2.0, one object per line. A host opens a session, sends the conversation incrementally
+//! ([`append`](Method::Append)) or as a whole ([`sync`](Method::Sync)), and before each model
+//! request asks for the messages that fit ([`assemble`](Method::Assemble)). The session keeps the
+//! engine's state: the view, the projections, the last compaction. If the view is lost (an engine
+//! failed midway) or outdated (the host changed its history), it is rebuilt from these.
 //!
-//! Calls of one session are answered in their order, those of different sessions side by side.
+//! Calls of one session are processed in order, those of different sessions concurrently.
 
 mod actor;
 mod dialect;
-mod failure;
+mod error;
 mod message;
 mod method;
 mod open;
@@ -27,9 +26,9 @@ pub use crate::hosted::Host;
 pub use method::Method;
 pub use serve::serve;
 
-/// The version of what is spoken here. Fields and methods may be added within a major version.
-pub const PROTOCOL: &str = "1.0";
+/// The protocol version. Fields and methods may be added within a major version.
+pub(crate) const PROTOCOL: &str = "1.0";
 
-/// A line that is longer than this is refused and skipped. It holds a conversation of some ten
+/// Maximum line length; a longer line is refused and skipped. It holds a conversation of about ten
 /// million tokens.
-pub const MAX_LINE_BYTES: usize = 64 << 20;
+pub(crate) const MAX_LINE_BYTES: usize = 64 << 20;

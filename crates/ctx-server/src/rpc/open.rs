@@ -1,22 +1,23 @@
-//! `open`: from names and configuration to a session.
+//! `open`: opens a session from names and configuration.
 
 use std::sync::Arc;
 
+use ctx_config::Config;
 use ctx_core::{CounterKind, Error, ErrorKind, Result, Tokens};
 use ctx_dialect::json::string;
-use ctx_engine_registry::{Config, Selection};
-use ctx_runtime::{Asked, Memories, Wanted};
+use ctx_engine_registry::Selection;
+use ctx_runtime::{ModelSource, SessionSpec, SharedMemories};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::params::Open;
-use super::session::Served;
-use crate::hosted::{self, Host, Opening, Recorded, Session, Summaries};
+use super::session::RpcSession;
+use crate::hosted::{self, Host, HostedSession, RecordedSession, SessionOptions, SummarySource};
 
-/// What a session was opened with.
+/// The result of `open`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Opened {
+pub(super) struct OpenResult {
     session_id: String,
     engine: Value,
     selected_by: ctx_engine_registry::SelectedBy,
@@ -27,58 +28,58 @@ pub(super) struct Opened {
     model: Option<String>,
     counter: &'static str,
     window: Tokens,
-    /// Who said how large the window is.
+    /// The source of the window.
     source: &'static str,
     reserve: Tokens,
     limit: Tokens,
     system: Tokens,
     tools: Tokens,
-    /// Messages that the session file brought.
+    /// The number of messages from the session file.
     messages: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
-/// Opens a session under the id given.
+/// Opens a session with the given id.
 pub(super) async fn open(
     host: &Host,
-    memories: Arc<Memories>,
+    memories: Arc<SharedMemories>,
     id: String,
     given: Open<'_>,
-) -> Result<(Served, Opened)> {
+) -> Result<(RpcSession, OpenResult)> {
     let mut recorded = match &given.session_file {
-        Some(path) => Recorded::read(host, path)?,
-        None => Recorded::default(),
+        Some(path) => RecordedSession::read(host, path)?,
+        None => RecordedSession::default(),
     };
     let config = config(host, given.config.clone())?;
     let by_param: fn(Tokens) -> String = |minimum| format!("give a window of {minimum} or more");
-    let opening = Opening {
+    let options = SessionOptions {
         id,
-        is_kept: given.session_id.is_some(),
+        is_persistent: given.session_id.is_some(),
         agent: given.agent.clone(),
         config,
-        wanted: wanted(&given, &mut recorded)?,
+        wanted: session_spec(&given, &mut recorded)?,
         window_hint: given.window.is_some().then_some(by_param),
-        summaries: Summaries::Configured(given.summary_model),
+        summaries: SummarySource::Configured(given.summary_model),
         recorded,
         session_file: given.session_file,
     };
-    let (session, warnings) = hosted::open(host, memories, opening).await?;
+    let (session, warnings) = hosted::open(host, memories, options).await?;
     let opened = opened(&session, warnings);
-    Ok((Served { session, format: given.format }, opened))
+    Ok((RpcSession { session, format: given.format }, opened))
 }
 
-fn opened(session: &Session, warnings: Vec<String>) -> Opened {
+fn opened(session: &HostedSession, warnings: Vec<String>) -> OpenResult {
     let (ledger, resolved) = (&session.ledger, &session.resolved);
     let Selection { source: selected_by, .. } = resolved.engine;
-    Opened {
+    OpenResult {
         session_id: session.id.clone(),
         engine: session.engine_state(),
         selected_by,
         profile: resolved.profile.name(),
         provider: resolved.provider.clone(),
         model: resolved.model.clone(),
-        counter: ledger.counter().kind().name(),
+        counter: ledger.counter().kind.name(),
         window: ledger.window(),
         source: resolved.window.source.name(),
         reserve: ledger.reserve(),
@@ -90,7 +91,7 @@ fn opened(session: &Session, warnings: Vec<String>) -> Opened {
     }
 }
 
-fn wanted(given: &Open<'_>, recorded: &mut Recorded) -> Result<Wanted> {
+fn session_spec(given: &Open<'_>, recorded: &mut RecordedSession) -> Result<SessionSpec> {
     let known = |error: Error| error.hint("give one of the known counters, or none");
     let counter =
         given.counter.as_deref().map(str::parse::<CounterKind>).transpose().map_err(known)?;
@@ -101,24 +102,24 @@ fn wanted(given: &Open<'_>, recorded: &mut Recorded) -> Result<Wanted> {
             (given.provider.clone().or(provider), model)
         }
     };
-    // Who says how large the window is may name a model that nobody knows.
-    let asked = match given.model.is_some() && given.window.is_none() {
-        true => Asked::ByName,
-        false => Asked::InPassing,
+    // With an explicit window, the model may be unknown.
+    let model_source = match given.model.is_some() && given.window.is_none() {
+        true => ModelSource::Requested,
+        false => ModelSource::Recorded,
     };
     let system = given.system_prompt.map(|raw| match string(raw) {
         Some(text) => text.into_owned(),
         None => ctx_dialect::anthropic::system_text(raw),
     });
     let tools = given.tools.map(|raw| raw.get().to_owned());
-    Ok(Wanted {
+    Ok(SessionSpec {
         profile: given.profile,
         counter,
         engine: given.engine.clone(),
         agent: given.agent.clone(),
         provider,
         model,
-        asked,
+        model_source,
         window: given.window,
         native: recorded.window,
         auto_compacted_at: None,
@@ -129,14 +130,14 @@ fn wanted(given: &Open<'_>, recorded: &mut Recorded) -> Result<Wanted> {
     })
 }
 
-/// The configuration in force, with the keys of this session over it. A host passes on what it
-/// found somewhere; only the user's own file may let an engine into the process.
+/// The configuration with the overrides of this session. A host may pass untrusted overrides; only
+/// the user's own file may load an engine into the process.
 fn config(host: &Host, over: Option<Value>) -> Result<Config> {
     let Some(over) = over else { return Ok(host.config.clone()) };
     let engines = over.pointer("/plugins/engines").and_then(Value::as_object);
     let trusts = |engine: &Value| engine.get("trust").is_some();
     if let Some((id, _)) = engines.into_iter().flatten().find(|(_, engine)| trusts(engine)) {
-        return Err(Error::new(ErrorKind::Config, "a session cannot trust an engine")
+        return Err(Error::new(ErrorKind::Config, "a session cannot mark an engine as trusted")
             .with("key", format!("plugins.engines.{id}.trust"))
             .hint("set it in ctx.json5, which is the user's own"));
     }

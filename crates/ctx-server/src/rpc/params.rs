@@ -1,8 +1,9 @@
-//! The fields of each method.
+//! The parameters of each method.
 
 use std::path::PathBuf;
 
-use ctx_core::{CompactionTrigger, Profile, SubagentEnd, SummaryInstructions, Tokens};
+use ctx_config::Profile;
+use ctx_core::{CompactionTrigger, SubagentEnd, SummaryInstructions, Tokens};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -12,7 +13,7 @@ use super::dialect::Dialect;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Initialize {
-    /// Who calls; for people who read logs.
+    /// The client, for logs.
     #[serde(rename = "client")]
     pub(super) _client: Option<Value>,
 }
@@ -31,17 +32,17 @@ pub(super) struct Open<'a> {
     pub(super) counter: Option<String>,
     pub(super) agent: Option<String>,
     pub(super) format: Dialect,
-    /// Text, or text blocks as Anthropic has them.
+    /// Text, or text blocks in Anthropic's format.
     #[serde(borrow)]
     pub(super) system_prompt: Option<&'a RawValue>,
-    /// Tool schemas, in whatever shape the provider takes them.
+    /// Tool schemas in the provider's format.
     #[serde(borrow)]
     pub(super) tools: Option<&'a RawValue>,
     pub(super) session_file: Option<PathBuf>,
     pub(super) config: Option<Value>,
 }
 
-/// Messages of `append` and `sync`.
+/// Parameters of `append` and `sync`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Messages<'a> {
@@ -59,9 +60,9 @@ pub(super) struct Messages<'a> {
 pub(super) struct Assemble {
     #[serde(rename = "sessionId")]
     pub(super) _session_id: String,
-    /// The user's message that the host will add itself.
+    /// The user message that the host will add itself.
     pub(super) prompt: Option<String>,
-    /// Its size, where the host would rather say that.
+    /// Its size, as an alternative.
     pub(super) pending_tokens: Option<Tokens>,
     pub(super) now: Option<i64>,
     pub(super) format: Option<Dialect>,
@@ -89,7 +90,7 @@ pub(super) struct Compact {
 pub(super) struct Usage {
     #[serde(rename = "sessionId")]
     pub(super) _session_id: String,
-    /// What the provider counted for the last request: all of its input, cached or not.
+    /// The provider's count for the last request: all of its input, cached or not.
     pub(super) prompt_tokens: u64,
 }
 
@@ -105,7 +106,7 @@ pub(super) struct CommitTurn {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Spawn {
     pub(super) session_id: String,
-    /// The session that starts it; this one if absent.
+    /// The parent session; default: this one.
     pub(super) parent_session_key: Option<String>,
     pub(super) child_session_key: String,
     pub(super) ttl_ms: Option<u64>,
@@ -120,10 +121,10 @@ pub(super) struct SubagentEnded {
     pub(super) reason: SubagentEnd,
 }
 
-/// `after_turn`, `maintain`, `status`, `close`.
+/// Parameters of `after_turn`, `maintain`, `status`, `close`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct OfSession {
+pub(super) struct SessionParams {
     #[serde(rename = "sessionId")]
     pub(super) _session_id: String,
 }

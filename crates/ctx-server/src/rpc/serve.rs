@@ -1,4 +1,4 @@
-//! Lines in, lines out, and a task for each session in between.
+//! Reads and writes lines, with a task per session in between.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
@@ -6,26 +6,26 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind, IdSource, Result};
-use ctx_runtime::Memories;
+use ctx_runtime::SharedMemories;
 use ctx_session::log::RandomIds;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::actor::{self, Answers, WAITING, no_session};
-use super::failure::{Code, Failure};
-use super::message::{self, Call};
+use super::error::{ErrorCode, RpcError};
+use super::message::{self, RpcCall};
 use super::method::Method;
 use super::{MAX_LINE_BYTES, PROTOCOL, params};
 use crate::hosted::Host;
-use crate::lines::{self, Line, QUEUE, Writer};
+use crate::lines::{self, InputLine, QUEUE, Writer};
 
-/// Answers the calls of `input` on `output` until the input ends; then what was asked is finished
-/// and all engines are disposed of.
+/// Answers the calls from `input` on `output` until the input ends; then finishes pending calls and
+/// disposes of all engines.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Io`] if reading or writing fails. A call that fails is an answer, not an error.
+/// [`ErrorKind::Io`] if reading or writing fails. A failed call is an answer, not an error.
 pub fn serve(
     host: Host,
     input: impl BufRead + Send + 'static,
@@ -46,11 +46,11 @@ pub fn serve(
     read.map_err(|error| lines::unread("calls cannot be read", error))
 }
 
-/// Hands each call to its session.
+/// Passes each call to its session.
 struct Dispatch {
     host: Arc<Host>,
-    memories: Arc<Memories>,
-    sessions: HashMap<String, mpsc::Sender<Call>>,
+    memories: Arc<SharedMemories>,
+    sessions: HashMap<String, mpsc::Sender<RpcCall>>,
     tasks: JoinSet<()>,
     answers: Answers,
 }
@@ -61,12 +61,12 @@ impl Dispatch {
         Self { host: Arc::new(host), memories, sessions, tasks: JoinSet::new(), answers }
     }
 
-    async fn run(mut self, mut lines: mpsc::Receiver<io::Result<Line>>) -> io::Result<()> {
+    async fn run(mut self, mut lines: mpsc::Receiver<io::Result<InputLine>>) -> io::Result<()> {
         let mut end = Ok(());
         loop {
             let line = tokio::select! {
                 line = lines.recv() => line,
-                // Nobody reads answers any more.
+                // The other side closed the output.
                 () = self.answers.0.closed() => None,
             };
             match line {
@@ -78,34 +78,34 @@ impl Dispatch {
                 None => break,
             }
         }
-        // Each session works off what waits for it, and then ends.
+        // Each session processes its queue, and then ends.
         self.sessions.clear();
         while self.tasks.join_next().await.is_some() {}
         end
     }
 
-    async fn take(&mut self, line: Line) {
+    async fn take(&mut self, line: InputLine) {
         let text = match line {
-            Line::Text(text) if text.iter().all(u8::is_ascii_whitespace) => return,
-            Line::Text(text) => text,
-            Line::TooLong => {
-                let failure = Failure::of_protocol(
-                    Code::InvalidRequest,
+            InputLine::Text(text) if text.iter().all(u8::is_ascii_whitespace) => return,
+            InputLine::Text(text) => text,
+            InputLine::TooLong => {
+                let failure = RpcError::of_protocol(
+                    ErrorCode::InvalidRequest,
                     "the line is too long",
-                    "tell a long history in several calls of `append`",
+                    "send a long history in several `append` calls",
                 );
                 let failure = failure.with("most", MAX_LINE_BYTES);
                 return self.answers.give(Some("null"), Err(failure)).await;
             }
         };
-        match Call::parse(text) {
+        match RpcCall::parse(text) {
             Ok(call) => self.call(call).await,
             Err(refused) => self.answers.give(refused.id.as_deref(), Err(refused.failure)).await,
         }
     }
 
-    async fn call(&mut self, call: Call) {
-        // Tasks that are done are taken away, however many sessions come and go.
+    async fn call(&mut self, call: RpcCall) {
+        // Remove finished tasks, as sessions come and go.
         while self.tasks.try_join_next().is_some() {}
         let result = match call.method {
             Method::Initialize => initialize(&call),
@@ -133,24 +133,24 @@ impl Dispatch {
         self.answers.give(call.id.as_deref(), result).await;
     }
 
-    fn session(&self, call: &Call) -> std::result::Result<mpsc::Sender<Call>, Failure> {
+    fn session(&self, call: &RpcCall) -> std::result::Result<mpsc::Sender<RpcCall>, RpcError> {
         let id = call.session_id();
-        let id = id.ok_or_else(|| Failure::of_params("the call names no sessionId"))?;
+        let id = id.ok_or_else(|| RpcError::of_params("missing sessionId"))?;
         self.sessions.get(&id).cloned().ok_or_else(|| no_session(&id))
     }
 
-    /// Makes room for a session.
+    /// Creates the queue of a session.
     fn open(
         &mut self,
-        call: &Call,
-    ) -> std::result::Result<(String, mpsc::Receiver<Call>), Failure> {
-        // What is wrong with the fields is said before an id is taken.
+        call: &RpcCall,
+    ) -> std::result::Result<(String, mpsc::Receiver<RpcCall>), RpcError> {
+        // Report invalid parameters before the id is taken.
         let params::Open { session_id, .. } = call.params()?;
         let id = session_id.unwrap_or_else(|| RandomIds.next_id());
         if self.sessions.get(&id).is_some_and(|session| !session.is_closed()) {
-            return Err(Error::new(ErrorKind::Conflict, "this session is open already")
+            return Err(Error::new(ErrorKind::Conflict, "session already open")
                 .with("sessionId", &id)
-                .hint("`close` it first, or take another sessionId")
+                .hint("`close` it first, or use another sessionId")
                 .into());
         }
         let (sender, calls) = mpsc::channel(WAITING);
@@ -159,7 +159,7 @@ impl Dispatch {
     }
 }
 
-fn initialize(call: &Call) -> std::result::Result<String, Failure> {
+fn initialize(call: &RpcCall) -> std::result::Result<String, RpcError> {
     let params::Initialize { .. } = call.params()?;
     message::json(&json!({
         "name": "ctx",

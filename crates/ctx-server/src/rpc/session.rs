@@ -1,4 +1,4 @@
-//! A session that a host opened, in the host's words.
+//! A session in the host's dialect.
 
 use ctx_core::{EntryId, Message, Result, SubagentSpawn, Tokens};
 use serde::Serialize;
@@ -6,18 +6,18 @@ use serde_json::value::RawValue;
 
 use super::dialect::Dialect;
 use super::params;
-use crate::hosted::{Session, Synced, Unit};
+use crate::hosted::{HostedSession, SyncResult, Unit};
 
-/// A session and the shape in which its messages are told.
-pub(super) struct Served {
-    pub(super) session: Session,
+/// A session and the dialect of its messages.
+pub(super) struct RpcSession {
+    pub(super) session: HostedSession,
     pub(super) format: Dialect,
 }
 
 /// A message of a host's list.
-struct InDialect<'a>(Dialect, &'a RawValue);
+struct DialectUnit<'a>(Dialect, &'a RawValue);
 
-impl Unit for InDialect<'_> {
+impl Unit for DialectUnit<'_> {
     fn raw(&self) -> &str {
         self.1.get()
     }
@@ -27,7 +27,7 @@ impl Unit for InDialect<'_> {
     }
 }
 
-/// How full a session is.
+/// The result of `status`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Status {
@@ -43,29 +43,29 @@ pub(super) struct Status {
     limit: Tokens,
     system: Tokens,
     tools: Tokens,
-    /// Messages that were told.
+    /// The number of messages received.
     messages: usize,
-    /// What a request would measure now, before the engine sees it.
+    /// The size of a request now, before the engine edits it.
     tokens: Tokens,
     calibration: f64,
     compactions: usize,
-    /// The entry of the summary in force.
+    /// The summary entry in force.
     summary_id: Option<EntryId>,
 }
 
-impl Served {
-    fn units<'a>(&self, given: &params::Messages<'a>) -> Vec<InDialect<'a>> {
-        given.messages.iter().map(|raw| InDialect(self.format, raw)).collect()
+impl RpcSession {
+    fn units<'a>(&self, given: &params::Messages<'a>) -> Vec<DialectUnit<'a>> {
+        given.messages.iter().map(|raw| DialectUnit(self.format, raw)).collect()
     }
 
-    /// Adds messages, and tells the engine.
+    /// Appends messages, and passes them to the engine.
     pub(super) async fn append(&mut self, given: params::Messages<'_>) -> Result<Vec<EntryId>> {
         let units = self.units(&given);
         self.session.append(&units, given.ids, given.is_heartbeat).await
     }
 
-    /// Takes the list for what the history is now, and tells the engine what is new.
-    pub(super) async fn sync(&mut self, given: params::Messages<'_>) -> Result<Synced> {
+    /// Replaces the history by the list, and passes new messages to the engine.
+    pub(super) async fn sync(&mut self, given: params::Messages<'_>) -> Result<SyncResult> {
         let units = self.units(&given);
         self.session.sync(&units, given.ids, given.is_heartbeat).await
     }
@@ -91,7 +91,7 @@ impl Served {
             engine: session.engine_state(),
             profile: resolved.profile.name(),
             model: resolved.model.clone(),
-            counter: ledger.counter().kind().name(),
+            counter: ledger.counter().kind.name(),
             format: self.format,
             window: ledger.window(),
             source: resolved.window.source.name(),

@@ -5,17 +5,17 @@ use ctx_core::{
 };
 use serde::Serialize;
 
-use super::dialect::Outgoing;
+use super::dialect::SourcedMessage;
 use super::params;
-use super::session::Served;
-use crate::hosted::Compacting;
+use super::session::RpcSession;
+use crate::hosted::CompactParams;
 
-/// The messages of a request, and what was done for them to fit.
+/// The messages of a request, and the edits assembled to fit them.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Assembled {
     messages: Vec<RawJson>,
-    /// The entries that go out, in order.
+    /// The sent entries, in order.
     ids: Vec<EntryId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<String>,
@@ -24,25 +24,25 @@ pub(super) struct Assembled {
     tokens: Tokens,
     limit: Tokens,
     unchanged_prefix: Tokens,
-    /// Who changed anything in this request.
+    /// The layers and engines that changed this request.
     acted: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     edits: Vec<Edit>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     compactions: Vec<Compacted>,
     engine: serde_json::Value,
-    /// What a person should be told of the engine, each thing once.
+    /// Warnings for the user about the engine, each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
-/// The outcome of a compaction.
+/// The result of a compaction.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Compaction {
+pub(super) struct CompactionResult {
     #[serde(flatten)]
     result: CompactResult,
-    /// The entry that the summary has in the requests to come.
+    /// The summary entry in later requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary_id: Option<EntryId>,
     engine: serde_json::Value,
@@ -50,8 +50,8 @@ pub(super) struct Compaction {
     warnings: Vec<String>,
 }
 
-impl Served {
-    /// Makes the messages of the next request.
+impl RpcSession {
+    /// Assembles the messages of the next request.
     pub(super) async fn assemble(&mut self, given: params::Assemble) -> Result<Assembled> {
         let session = &mut self.session;
         let pending = match (given.pending_tokens, &given.prompt) {
@@ -59,34 +59,39 @@ impl Served {
             (None, Some(prompt)) => session.ledger.counter().text(prompt),
             (None, None) => Tokens::ZERO,
         };
-        let made = session.assemble(pending, given.now).await?;
-        let told = |at: usize| session.history.items().get(at)?.told.text().cloned();
-        let (outgoing, ids): (Vec<_>, _) = made
+        let assembled = session.assemble(pending, given.now).await?;
+        let source = |at: usize| session.history.items().get(at)?.source.text().cloned();
+        let (outgoing, ids): (Vec<_>, _) = assembled
             .outgoing
             .into_iter()
-            .map(|out| (Outgoing { told: out.told.and_then(told), message: out.message }, out.id))
+            .map(|out| {
+                (
+                    SourcedMessage { source: out.unchanged.and_then(source), message: out.message },
+                    out.id,
+                )
+            })
             .unzip();
         let written = given.format.unwrap_or(self.format).write(self.format, &outgoing);
         Ok(Assembled {
             messages: written.messages,
             ids,
             system: written.system,
-            system_prompt_addition: made.addition,
-            tokens: made.tokens,
-            limit: made.limit,
-            unchanged_prefix: made.unchanged_prefix,
-            acted: acted(&made.edits),
-            edits: made.edits,
-            compactions: made.compactions,
+            system_prompt_addition: assembled.addition,
+            tokens: assembled.tokens,
+            limit: assembled.limit,
+            unchanged_prefix: assembled.unchanged_prefix,
+            acted: acted(&assembled.edits),
+            edits: assembled.edits,
+            compactions: assembled.compactions,
             engine: session.engine_state(),
             warnings: session.warnings(),
         })
     }
 
-    /// Makes the session smaller for good. The result is in the requests that follow.
-    pub(super) async fn compact(&mut self, given: params::Compact) -> Result<Compaction> {
+    /// Compacts the session permanently. Later requests contain the result.
+    pub(super) async fn compact(&mut self, given: params::Compact) -> Result<CompactionResult> {
         let session = &mut self.session;
-        let wanted = Compacting {
+        let params = CompactParams {
             trigger: given.trigger.unwrap_or(CompactionTrigger::Manual),
             force: given.force,
             token_budget: given.token_budget,
@@ -97,15 +102,15 @@ impl Served {
             max_attempts: given.max_attempts,
             now: given.now,
         };
-        let result = session.compact(wanted).await?;
+        let result = session.compact(params).await?;
         let in_force = session.in_force.as_ref().filter(|_| result.compacted);
         let summary_id = in_force.and_then(|in_force| in_force.summary_id()).cloned();
         let warnings = session.warnings();
-        Ok(Compaction { result, summary_id, engine: session.engine_state(), warnings })
+        Ok(CompactionResult { result, summary_id, engine: session.engine_state(), warnings })
     }
 }
 
-/// The layers and engines that made edits, each once, in the order of their first.
+/// The layers and engines that assembled edits, each once, in order of first appearance.
 fn acted(edits: &[Edit]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for edit in edits {

@@ -1,4 +1,4 @@
-//! The records on disk: a file for each conversation, a line for each record.
+//! Records on disk: one file per conversation, one line per record.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -11,57 +11,57 @@ use std::thread;
 use ctx_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-use super::shelf::{Place, Shelf, without_entries};
+use super::cache::{RecordCache, RecordPosition, without_entries};
 use super::{Record, SessionInfo};
-use crate::private::{self, Files};
+use crate::private_files::{self, LruFiles, file_of, id_of};
 
-/// How many records may wait to be written. Of what comes while they are full, sizes are kept and
-/// entries are not.
+/// Capacity of the write queue. While it is full, the sizes of records are kept but not their
+/// entries.
 const WAITING: usize = 256;
 
-/// A line of a file is at most so long; a longer one is none of ours.
+/// Maximum line length; longer lines are invalid.
 const MAX_LINE: u64 = 64 << 20;
 
 /// A line of a file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Line {
+enum TraceLine {
     Session(SessionInfo),
     Record(Box<Record>),
-    /// A compaction before it was taken back: the one of that entry.
+    /// The earlier compaction with that entry was undone.
     Undone(String),
 }
 
-enum Work {
+enum WriteTask {
     Begin(Arc<SessionInfo>),
     Add(Box<Record>),
-    /// In which conversation, and the compaction of which entry.
+    /// The conversation, and the entry of the compaction.
     Undone(String, String),
     Remove(Vec<String>),
-    /// Says that everything before it was done.
+    /// Signals that all earlier work is done.
     Settle(SyncSender<()>),
 }
 
-/// What requests and the thread that writes tell each other beside the queue.
+/// State shared with the writer thread, beside the queue.
 #[derive(Debug, Default)]
-struct Beside {
-    /// Conversations whose files are to go when the queue is done, in which there was no room for
-    /// them. A file that stays would be back after a restart.
+struct WriterStatus {
+    /// Conversations whose removal did not fit into the queue. Their files are deleted once it is
+    /// empty: a conversation whose file remains would reappear after a restart.
     gone: Mutex<Vec<String>>,
-    /// How much was not written: there was no room in the queue, or on the disk.
+    /// The number of lines that were not written: the queue was full, or the write failed.
     lost: AtomicU64,
 }
 
-/// The folder, and the thread that writes there.
+/// The folder, and its writer thread.
 #[derive(Debug)]
-pub(super) struct Disk {
+pub(super) struct TraceDisk {
     folder: PathBuf,
-    work: SyncSender<Work>,
-    beside: Arc<Beside>,
+    work: SyncSender<WriteTask>,
+    status: Arc<WriterStatus>,
 }
 
-impl Disk {
-    pub(super) fn open(folder: PathBuf, most: u64, shelf: Arc<Mutex<Shelf>>) -> Result<Self> {
+impl TraceDisk {
+    pub(super) fn open(folder: PathBuf, most: u64, cache: Arc<Mutex<RecordCache>>) -> Result<Self> {
         let failed = |what: &'static str, folder: &Path| {
             let at = folder.display().to_string();
             move |error: io::Error| {
@@ -71,89 +71,85 @@ impl Disk {
                     .source(error)
             }
         };
-        private::folder(&folder).map_err(failed("records cannot be kept", &folder))?;
-        let (work, todo) = sync_channel(WAITING);
-        let beside = Arc::<Beside>::default();
-        let (folder_, beside_) = (folder.clone(), beside.clone());
+        private_files::create_folder(&folder)
+            .map_err(failed("records cannot be stored", &folder))?;
+        let (work, tasks) = sync_channel(WAITING);
+        let status = Arc::<WriterStatus>::default();
+        let (folder_, status_) = (folder.clone(), status.clone());
         let mut writer =
-            Writer { folder: folder_, most, shelf, files: Files::default(), beside: beside_ };
+            Writer { folder: folder_, most, cache, files: LruFiles::default(), status: status_ };
         thread::Builder::new()
             .name("ctx-trace".to_owned())
-            .spawn(move || writer.run(&todo))
+            .spawn(move || writer.run(&tasks))
             .map_err(failed("no thread can be started", &folder))?;
-        Ok(Self { folder, work, beside })
+        Ok(Self { folder, work, status })
     }
 
-    /// How many records and beginnings of conversations were not written.
+    /// The number of lines that were not written: records, conversation headers, undo marks.
     pub(super) fn lost(&self) -> u64 {
-        self.beside.lost.load(Ordering::Relaxed)
+        self.status.lost.load(Ordering::Relaxed)
     }
 
     pub(super) fn begin(&self, info: Arc<SessionInfo>) {
-        self.pass(Work::Begin(info));
+        self.enqueue(WriteTask::Begin(info));
     }
 
     pub(super) fn add(&self, record: Record) {
-        self.pass(Work::Add(Box::new(record)));
+        self.enqueue(WriteTask::Add(Box::new(record)));
     }
 
     pub(super) fn undone(&self, session: &str, entry: &str) {
-        self.pass(Work::Undone(session.to_owned(), entry.to_owned()));
+        self.enqueue(WriteTask::Undone(session.to_owned(), entry.to_owned()));
     }
 
     pub(super) fn remove(&self, gone: Vec<String>) {
-        if let Err(TrySendError::Full(Work::Remove(gone))) = self.work.try_send(Work::Remove(gone))
+        if let Err(TrySendError::Full(WriteTask::Remove(gone))) =
+            self.work.try_send(WriteTask::Remove(gone))
         {
-            self.beside.gone().extend(gone);
+            self.status.gone().extend(gone);
         }
     }
 
-    /// Waits until all that was passed on so far is written.
+    /// Waits until all queued writes are done.
     pub(super) fn settle(&self) {
         let (done, settled) = sync_channel(1);
-        if self.work.send(Work::Settle(done)).is_ok() {
+        if self.work.send(WriteTask::Settle(done)).is_ok() {
             let _ = settled.recv();
         }
     }
 
     /// Reads a record.
-    pub(super) fn read(&self, session: &str, place: Place) -> Result<Record> {
+    pub(super) fn read(&self, session: &str, position: RecordPosition) -> Result<Record> {
         let path = file_of(&self.folder, session);
         let failed = |kind, what: &'static str| {
             let path = path.display().to_string();
             move || {
                 Error::new(kind, what)
                     .with("path", path)
-                    .hint("records are only for looking at: the file can be removed")
+                    .hint("records are for inspection only: the file can be deleted")
             }
         };
-        let read = || -> io::Result<Vec<u8>> {
-            let mut file = ctx_disk::open(&path)?;
-            file.seek(SeekFrom::Start(place.offset))?;
-            let mut line = Vec::new();
-            file.take(u64::from(place.length)).read_to_end(&mut line)?;
-            Ok(line)
-        };
-        let line = read()
+        let line = ctx_disk::open(&path)
+            .and_then(|file| ctx_disk::read_at(&file, position.offset, position.length.into()))
             .map_err(|error| failed(ErrorKind::Io, "a record cannot be read")().source(error))?;
         match serde_json::from_slice(&line) {
-            Ok(Line::Record(record)) => Ok(*record),
-            Ok(Line::Session(_) | Line::Undone(_)) => {
-                Err(failed(ErrorKind::Corrupt, "this line is no record")())
+            Ok(TraceLine::Record(record)) => Ok(*record),
+            Ok(TraceLine::Session(_) | TraceLine::Undone(_)) => {
+                Err(failed(ErrorKind::Corrupt, "not a record")())
             }
             Err(error) => Err(failed(ErrorKind::Corrupt, "a record is damaged")().source(error)),
         }
     }
 
-    fn pass(&self, work: Work) {
-        // A request waits for no disk.
+    fn enqueue(&self, work: WriteTask) {
+        // A request must not wait for the disk.
         if self.work.try_send(work).is_err() {
-            self.beside.lost.fetch_add(1, Ordering::Relaxed);
+            self.status.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-impl Beside {
+impl WriterStatus {
     fn gone(&self) -> MutexGuard<'_, Vec<String>> {
         self.gone.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -162,110 +158,105 @@ impl Beside {
 struct Writer {
     folder: PathBuf,
     most: u64,
-    shelf: Arc<Mutex<Shelf>>,
-    files: Files,
-    beside: Arc<Beside>,
+    cache: Arc<Mutex<RecordCache>>,
+    files: LruFiles,
+    status: Arc<WriterStatus>,
 }
 
 impl Writer {
-    fn run(&mut self, todo: &Receiver<Work>) {
+    fn run(&mut self, tasks: &Receiver<WriteTask>) {
         self.restore();
         loop {
-            let work = todo.try_recv().or_else(|_| {
-                let gone = std::mem::take(&mut *self.beside.gone());
+            let work = tasks.try_recv().or_else(|_| {
+                let gone = std::mem::take(&mut *self.status.gone());
                 gone.iter().for_each(|id| self.remove(id));
-                todo.recv()
+                tasks.recv()
             });
             let Ok(work) = work else { return };
             match work {
-                Work::Begin(info) => {
+                WriteTask::Begin(info) => {
                     let id = info.id.clone();
-                    self.append(&id, &Line::Session(SessionInfo::clone(&info)));
+                    self.append(&id, &TraceLine::Session(SessionInfo::clone(&info)));
                 }
-                Work::Add(record) => {
+                WriteTask::Add(record) => {
                     let (id, number) = (record.session.clone(), record.number);
-                    if let Some(place) = self.append(&id, &Line::Record(record)) {
-                        self.shelf().placed(&id, number, place);
+                    if let Some(position) = self.append(&id, &TraceLine::Record(record)) {
+                        self.cache().set_position(&id, number, position);
                     }
                     self.bound(&id);
                 }
-                Work::Undone(id, entry) => {
-                    // What was read from disk meanwhile did not know.
-                    self.shelf().undone(&id, &entry);
-                    self.append(&id, &Line::Undone(entry));
+                WriteTask::Undone(id, entry) => {
+                    // Again: `restore` may have added the record after the first time.
+                    self.cache().undone(&id, &entry);
+                    self.append(&id, &TraceLine::Undone(entry));
                 }
-                Work::Remove(gone) => gone.iter().for_each(|id| self.remove(id)),
-                Work::Settle(done) => drop(done.send(())),
+                WriteTask::Remove(gone) => gone.iter().for_each(|id| self.remove(id)),
+                WriteTask::Settle(done) => drop(done.send(())),
             }
         }
     }
 
-    /// Appends a line. That it cannot be written costs the entries of a record, and nothing else.
-    fn append(&mut self, id: &str, line: &Line) -> Option<Place> {
-        let place = self.write(id, line);
-        if place.is_none() {
-            self.beside.lost.fetch_add(1, Ordering::Relaxed);
+    /// Appends a line. A line that cannot be written is counted; what is in memory stays.
+    fn append(&mut self, id: &str, line: &TraceLine) -> Option<RecordPosition> {
+        let position = self.write(id, line);
+        if position.is_none() {
+            self.status.lost.fetch_add(1, Ordering::Relaxed);
         }
-        place
+        position
     }
 
-    fn write(&mut self, id: &str, line: &Line) -> Option<Place> {
+    fn write(&mut self, id: &str, line: &TraceLine) -> Option<RecordPosition> {
         let mut text = serde_json::to_vec(line).ok()?;
         let length = u32::try_from(text.len()).ok()?;
         text.push(b'\n');
-        let mut file = private::append(&file_of(&self.folder, id)).ok()?;
+        let mut file = private_files::open_append(&file_of(&self.folder, id)).ok()?;
         let offset = file.seek(SeekFrom::End(0)).ok()?;
         file.write_all(&text).ok()?;
-        self.files.grew(id, text.len() as u64);
-        Some(Place { offset, length })
+        self.files.record_use(id, text.len() as u64);
+        Some(RecordPosition { offset, length })
     }
 
-    /// Removes files until there are few enough bytes.
+    /// Deletes files until the size limit holds.
     fn bound(&mut self, in_use: &str) {
-        for id in self.files.over(self.most, usize::MAX, in_use) {
+        for id in self.files.evict(self.most, usize::MAX, in_use) {
             let _ = fs::remove_file(file_of(&self.folder, &id));
-            self.shelf().remove(&id);
+            self.cache().remove(&id);
         }
-        // The one in use goes as well where nothing else is left: its sizes stay in memory.
+        // The one in use is deleted as well if nothing else is left; its sizes stay in memory.
         if self.files.bytes() > self.most {
             self.remove(in_use);
-            self.shelf().unplaced(in_use);
+            self.cache().clear_positions(in_use);
         }
     }
 
     fn remove(&mut self, id: &str) {
         let _ = fs::remove_file(file_of(&self.folder, id));
-        self.files.gone(id);
+        self.files.remove(id);
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, RecordCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn restore(&mut self) {
-        self.files = Files::of(&self.folder, id_of);
+        self.files = LruFiles::of(&self.folder, id_of);
         let Ok(files) = fs::read_dir(&self.folder) else { return };
         for path in files.flatten().map(|file| file.path()) {
             let Some(id) = id_of(&path) else { continue };
             let Ok((info, rows)) = read_all(&path, &id) else { continue };
-            self.shelf().restore(info, rows);
+            self.cache().restore(info, rows);
         }
     }
 }
 
-fn id_of(path: &Path) -> Option<String> {
-    let is_ours = path.extension().is_some_and(|ending| ending == "jsonl");
-    Some(path.file_stem().filter(|_| is_ours)?.to_str()?.to_owned())
-}
+/// Records without entries, and their positions.
+type PositionedRecords = Vec<(Record, RecordPosition)>;
 
-/// Records without entries, and where they stand.
-type Rows = Vec<(Record, Place)>;
-
-/// Reads a file without the entries of its records. Lines that cannot be read are passed over.
-fn read_all(path: &Path, id: &str) -> io::Result<(SessionInfo, Rows)> {
+/// Reads a file without the entries of its records. Invalid lines are skipped.
+fn read_all(path: &Path, id: &str) -> io::Result<(SessionInfo, PositionedRecords)> {
     let mut file = BufReader::new(ctx_disk::open(path)?);
     let mut info = SessionInfo { id: id.to_owned(), ..SessionInfo::default() };
-    let (mut rows, mut offset, mut line): (Rows, _, _) = (Vec::new(), 0, Vec::new());
+    let (mut rows, mut offset, mut line): (PositionedRecords, _, _) = (Vec::new(), 0, Vec::new());
     loop {
         line.clear();
         let read = (&mut file).take(MAX_LINE).read_until(b'\n', &mut line)?;
@@ -273,12 +264,12 @@ fn read_all(path: &Path, id: &str) -> io::Result<(SessionInfo, Rows)> {
             break;
         }
         match serde_json::from_slice(&line) {
-            Ok(Line::Session(known)) if known.id == id => info = known,
-            Ok(Line::Record(record)) if record.session == id => {
+            Ok(TraceLine::Session(known)) if known.id == id => info = known,
+            Ok(TraceLine::Record(record)) if record.session == id => {
                 let length = u32::try_from(line.len()).unwrap_or(u32::MAX);
-                rows.push((without_entries(&record), Place { offset, length }));
+                rows.push((without_entries(&record), RecordPosition { offset, length }));
             }
-            Ok(Line::Undone(entry)) => {
+            Ok(TraceLine::Undone(entry)) => {
                 rows.iter_mut().for_each(|(record, _)| record.undo(&entry));
             }
             _ => {}
@@ -286,8 +277,4 @@ fn read_all(path: &Path, id: &str) -> io::Result<(SessionInfo, Rows)> {
         offset += read as u64;
     }
     Ok((info, rows))
-}
-
-fn file_of(folder: &Path, id: &str) -> PathBuf {
-    folder.join(format!("{id}.jsonl"))
 }

@@ -1,14 +1,14 @@
-//! What was sent, request by request.
+//! Records of the sent requests.
 //!
-//! A [`Record`] says of one request what it measured, what was done for it to fit, and what became of
-//! it. Sizes stay in memory; entries go to disk, a line a record, and are read when somebody asks.
-//! Both are bounded: where there is too much, the conversation that was used longest ago goes first.
-//! No key and no whole message is in a record: of each message its first characters, redacted by who
-//! records. A summary is on disk; in memory are its first 4 KiB.
+//! A [`Record`] describes one request: its size, the edits made to fit it, and its outcome. Sizes
+//! stay in memory; entries are written to disk, one line per record, and read on demand. Both are
+//! bounded: the least recently used conversation is evicted first. A record contains no key and no
+//! whole message, only the first characters of each message, redacted by the caller. Summaries are
+//! on disk; their first 4 KiB are in memory.
 
+mod cache;
 mod disk;
 mod record;
-mod shelf;
 
 #[cfg(test)]
 mod tests;
@@ -19,89 +19,90 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ctx_core::Result;
 use tokio::sync::broadcast;
 
-use disk::Disk;
-use shelf::Shelf;
+use cache::RecordCache;
+use disk::TraceDisk;
 
 pub use record::{
-    BEGINS_CHARS, BreakCause, CompactionRecord, ComponentRecord, EntryRecord, EntryState, Outcome,
-    PrefixBreak, Record, SessionInfo, Summarised, SummaryOutcome, of_manifest,
+    BreakCause, CompactionRecord, ComponentRecord, EntryRecord, EntryState, PrefixBreak, Record,
+    RequestOutcome, SessionInfo, SummaryOutcome, SummaryRecord,
 };
+pub(crate) use record::{PREVIEW_CHARS, of_manifest};
 
-/// How many news a reader of the feed may be behind before it misses some.
+/// How many events a subscriber may lag behind before it misses some.
 const FEED: usize = 256;
 
-/// How much is kept.
+/// Limits of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct TraceLimits {
     /// Records in memory, over all conversations. Default: 20,000.
     pub records: usize,
     /// Bytes on disk. Default: 128 MiB.
     pub bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for TraceLimits {
     fn default() -> Self {
         Self { records: 20_000, bytes: 128 << 20 }
     }
 }
 
-/// Something new.
+/// An event.
 #[derive(Clone, Debug)]
-pub enum News {
-    /// A request came to its end. Its entries are left out.
+pub enum TraceEvent {
+    /// A request ended. Its entries are omitted.
     Recorded(Arc<Record>),
-    /// A conversation began, or what is known of it changed.
+    /// A conversation began, or its facts changed.
     Session(Arc<SessionInfo>),
-    /// Conversations were let go of.
+    /// Conversations were evicted.
     Gone(Vec<String>),
 }
 
-/// One conversation and its requests, without their entries.
+/// A conversation and its requests, without their entries.
 #[derive(Clone, Debug)]
 pub struct SessionTrace {
-    /// What is known of it.
+    /// Its facts.
     pub info: Arc<SessionInfo>,
-    /// Its requests, oldest first. Early ones may be gone.
+    /// Its requests, oldest first. Early ones may have been evicted.
     pub requests: Vec<Arc<Record>>,
 }
 
 /// The records of a server.
 #[derive(Debug)]
 pub struct Trace {
-    shelf: Arc<Mutex<Shelf>>,
-    disk: Option<Disk>,
-    feed: broadcast::Sender<News>,
+    cache: Arc<Mutex<RecordCache>>,
+    disk: Option<TraceDisk>,
+    feed: broadcast::Sender<TraceEvent>,
 }
 
 impl Trace {
-    /// Records in memory alone, entries and all.
+    /// Keeps records in memory only, including entries.
     #[must_use]
-    pub fn in_memory(limits: Limits) -> Self {
-        let shelf = Arc::new(Mutex::new(Shelf::new(limits, shelf::Keep::Entries)));
-        Self { shelf, disk: None, feed: broadcast::channel(FEED).0 }
+    pub fn in_memory(limits: TraceLimits) -> Self {
+        let cache = Arc::new(Mutex::new(RecordCache::new(limits, cache::Retention::Entries)));
+        Self { cache, disk: None, feed: broadcast::channel(FEED).0 }
     }
 
-    /// Records in a folder, which is made where it is missing. What it holds is read on a thread of
-    /// its own.
+    /// Keeps records in a folder, which is created if missing. Existing records are loaded on a
+    /// separate thread.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) where the folder or the thread cannot be had.
-    pub fn at(folder: impl Into<PathBuf>, limits: Limits) -> Result<Self> {
-        let shelf = Arc::new(Mutex::new(Shelf::new(limits, shelf::Keep::Sizes)));
-        let disk = Disk::open(folder.into(), limits.bytes, shelf.clone())?;
-        Ok(Self { shelf, disk: Some(disk), feed: broadcast::channel(FEED).0 })
+    /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if the folder or the thread cannot be created.
+    pub fn at(folder: impl Into<PathBuf>, limits: TraceLimits) -> Result<Self> {
+        let cache = Arc::new(Mutex::new(RecordCache::new(limits, cache::Retention::Sizes)));
+        let disk = TraceDisk::open(folder.into(), limits.bytes, cache.clone())?;
+        Ok(Self { cache, disk: Some(disk), feed: broadcast::channel(FEED).0 })
     }
 
-    /// Begins a conversation, or says what is known of it now.
+    /// Adds a conversation, or updates its facts.
     pub fn session(&self, info: SessionInfo) {
         let info = Arc::new(info);
         let gone = self.lock().begin(info.clone());
         if let Some(disk) = &self.disk {
             disk.begin(info.clone());
         }
-        self.tell(News::Session(info));
-        self.let_go(gone);
+        self.publish(TraceEvent::Session(info));
+        self.evict(gone);
     }
 
     /// Adds a request.
@@ -110,33 +111,33 @@ impl Trace {
         if let Some(disk) = &self.disk {
             disk.add(record);
         }
-        self.tell(News::Recorded(sizes));
-        self.let_go(gone);
+        self.publish(TraceEvent::Recorded(sizes));
+        self.evict(gone);
     }
 
-    /// How many records could not be written, because the disk was too slow for them or full. Of
-    /// these the sizes are kept and the entries are not.
+    /// The number of records that could not be written because the disk was too slow or full. Their
+    /// sizes are kept, their entries are not.
     #[must_use]
-    pub fn lost(&self) -> u64 {
-        self.disk.as_ref().map_or(0, Disk::lost)
+    pub(crate) fn lost(&self) -> u64 {
+        self.disk.as_ref().map_or(0, TraceDisk::lost)
     }
 
-    /// Notes that a compaction was taken back: the one of that entry.
-    pub fn undone(&self, session: &str, entry: &str) {
+    /// Records that the compaction with that entry was undone.
+    pub(crate) fn undone(&self, session: &str, entry: &str) {
         self.lock().undone(session, entry);
         if let Some(disk) = &self.disk {
             disk.undone(session, entry);
         }
     }
 
-    /// Waits until all that was recorded so far is on disk.
+    /// Waits until all records are on disk.
     pub fn settle(&self) {
         if let Some(disk) = &self.disk {
             disk.settle();
         }
     }
 
-    /// What is known of all conversations, the one used last first.
+    /// All conversations, most recently used first.
     #[must_use]
     pub fn sessions(&self) -> Vec<SessionTrace> {
         self.lock().all()
@@ -148,21 +149,20 @@ impl Trace {
         self.lock().one(id)
     }
 
-    /// One request with its entries. It may read a file: not for a thread that others wait for.
+    /// One request with its entries. It may read a file, so it blocks.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) and
-    /// [`ErrorKind::Corrupt`](ctx_core::ErrorKind::Corrupt), where the file is there and cannot be
-    /// read.
+    /// [`ErrorKind::Corrupt`](ctx_core::ErrorKind::Corrupt), if the file exists and cannot be read.
     pub fn record(&self, session: &str, number: u64) -> Result<Option<Record>> {
         if let Some(disk) = &self.disk {
             disk.settle();
         }
-        let Some((sizes, place)) = self.lock().record(session, number) else { return Ok(None) };
-        match (&self.disk, place) {
-            (Some(disk), Some(place)) => disk.read(session, place).map(|record| {
-                // What changed since it was written stands in memory.
+        let Some((sizes, position)) = self.lock().record(session, number) else { return Ok(None) };
+        match (&self.disk, position) {
+            (Some(disk), Some(position)) => disk.read(session, position).map(|record| {
+                // Later changes are in memory only.
                 let undone = sizes.compaction.as_ref().is_some_and(|known| known.undone);
                 let compaction =
                     record.compaction.map(|known| CompactionRecord { undone, ..known });
@@ -172,28 +172,28 @@ impl Trace {
         }
     }
 
-    /// What happens from now on.
+    /// Subscribes to future events.
     #[must_use]
-    pub fn subscribe(&self) -> broadcast::Receiver<News> {
+    pub fn subscribe(&self) -> broadcast::Receiver<TraceEvent> {
         self.feed.subscribe()
     }
 
-    fn tell(&self, news: News) {
-        // That nobody listens is no failure.
+    fn publish(&self, news: TraceEvent) {
+        // Having no subscriber is not an error.
         let _ = self.feed.send(news);
     }
 
-    fn let_go(&self, gone: Vec<String>) {
+    fn evict(&self, gone: Vec<String>) {
         if gone.is_empty() {
             return;
         }
         if let Some(disk) = &self.disk {
             disk.remove(gone.clone());
         }
-        self.tell(News::Gone(gone));
+        self.publish(TraceEvent::Gone(gone));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, RecordCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,50 +1,50 @@
-//! One request, as it was sent, and why it looks so.
+//! The record of a request.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use ctx_core::text::head_bytes;
-use ctx_core::{Compacted, EntryId, Manifest, NodeState, Timestamp, Tokens};
+use ctx_core::{Compacted, EntryId, Manifest, ManifestEntry, NodeState, Timestamp, Tokens};
 use serde::{Deserialize, Serialize};
 
-/// How many characters of a message a record holds.
-pub const BEGINS_CHARS: usize = 80;
+/// Maximum characters of a message in a record.
+pub(crate) const PREVIEW_CHARS: usize = 80;
 
-/// What is known of a conversation from its beginning.
+/// The facts of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SessionInfo {
     /// Its id, which is also the name of its file.
     pub id: String,
-    /// The beginning of the first message of the user, redacted.
+    /// The beginning of the first user message, redacted.
     pub title: String,
-    /// The model that was asked last.
+    /// The last requested model.
     pub model: Option<String>,
     /// The engine.
     pub engine: String,
     /// The profile.
     pub profile: String,
-    /// How tokens are counted.
+    /// The token counter.
     pub counter: String,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// The provider answered.
     Ok,
     /// The provider refused it.
     Refused,
-    /// The provider could not be reached, or broke off.
+    /// The provider could not be reached, or disconnected.
     #[default]
     Failed,
-    /// The client hung up.
+    /// The client disconnected.
     Abandoned,
 }
 
-impl Outcome {
-    /// The name, as it is written in JSON.
+impl RequestOutcome {
+    /// The name in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -62,82 +62,81 @@ impl Outcome {
 pub struct Record {
     /// The conversation.
     pub session: String,
-    /// Its place in the conversation, counted from 0.
+    /// The position in the conversation, from 0.
     pub number: u64,
-    /// When it came, in milliseconds since 1970.
+    /// The arrival time, in milliseconds since 1970.
     pub at: Timestamp,
-    /// What the client speaks: `chat`, `responses`, `messages`, `gemini`.
+    /// The client's protocol: `chat`, `responses`, `messages`, `gemini`.
     pub protocol: Cow<'static, str>,
-    /// The model asked for.
+    /// The requested model.
     pub model: Option<String>,
-    /// The model's window.
+    /// The context window.
     pub window: Tokens,
-    /// What is kept free for the answer.
+    /// The reserve for the answer.
     pub reserve: Tokens,
     /// Window minus reserve.
     pub limit: Tokens,
-    /// Tokens of what the client sent.
+    /// Tokens sent by the client.
     pub raw_tokens: Tokens,
-    /// Tokens of what the provider was sent.
+    /// Tokens sent to the provider.
     pub sent_tokens: Tokens,
-    /// Tokens that the provider had in its cache; null where it did not say.
+    /// Tokens read from the provider's cache; null if not reported.
     pub cached_tokens: Option<u64>,
-    /// Tokens of the prompt as the provider counted them; null where it did not say.
+    /// Prompt tokens as counted by the provider; null if not reported.
     pub prompt_tokens: Option<u64>,
-    /// What the usage that the provider reported costs at the catalogue's prices, in USD; null where
-    /// either is unknown.
+    /// The cost in USD of the reported usage at the catalogue's prices; null if either is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Whether `sentTokens` is inside window minus reserve.
+    /// Whether `sentTokens` fits into window minus reserve.
     pub fits: bool,
-    /// Tokens at the beginning that are the same as in the request before.
+    /// Tokens at the beginning that are unchanged since the previous request.
     pub unchanged_prefix: Tokens,
-    /// What the provider may have had in its cache and was not sent again; null where the request
-    /// begins with all of the one before.
+    /// The cache break: what the provider may have cached and was not sent again; null if the
+    /// request begins with the whole previous one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix_break: Option<PrefixBreak>,
-    /// The status of the answer; null where there was none.
+    /// The status of the answer; null if there was none.
     pub status: Option<u16>,
-    /// What became of it.
-    pub outcome: Outcome,
-    /// How often it was sent.
+    /// The outcome.
+    pub outcome: RequestOutcome,
+    /// The number of attempts.
     pub attempts: u32,
-    /// The compaction that was made for it; the last one, where there were several.
+    /// The compaction made for it; the last one if there were several.
     pub compaction: Option<CompactionRecord>,
     /// Edits made for this request, by layer.
     pub actions: BTreeMap<String, u32>,
-    /// Milliseconds that ctx added to the time of the first byte.
+    /// Milliseconds that ctx added to the time to the first byte.
     pub millis: f64,
     /// The request's size by component.
     pub components: Vec<ComponentRecord>,
-    /// Its entries. They are kept on disk only.
+    /// The entries; kept on disk only.
     #[serde(default)]
     pub entries: Vec<EntryRecord>,
 }
 
-/// A request does not begin as the one before it that was answered.
+/// A cache break: a request does not begin like the last answered one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrefixBreak {
-    /// Why.
+    /// The cause.
     pub cause: BreakCause,
-    /// Tokens of the request before, from the first place on at which this one differs.
+    /// Tokens of the previous request, from the first difference on.
     pub tokens: Tokens,
 }
 
-/// Why a request does not begin as the one before it.
+/// The cause of a cache break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum BreakCause {
-    /// History became a summary, or the summary another one.
+    /// History was replaced by a summary, or the summary by another one.
     Compaction,
-    /// Another edit of ctx: tool results that were cut, messages left out, what was recalled.
+    /// Another edit of ctx: truncated tool results, dropped messages, recalled memory.
     Edit,
-    /// The client changed what it said before, its instructions or its tools, or asks another model.
+    /// The client changed earlier messages, its instructions or tools, or requested another model.
     Client,
 }
 
 impl BreakCause {
-    /// Its name in JSON and among metrics.
+    /// The name in JSON and metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -148,40 +147,39 @@ impl BreakCause {
     }
 }
 
-/// How a summary was come by.
+/// How a summary was created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Summarised {
-    /// What became of asking for it.
+pub struct SummaryRecord {
+    /// The outcome of the request for a summary.
     pub outcome: SummaryOutcome,
-    /// What stands in the place of the history: `model`, `withoutOversized`, `extractive` or
-    /// `hardPrune`.
+    /// What replaces the history: `model`, `withoutOversized`, `extractive` or `hardPrune`.
     pub rung: Cow<'static, str>,
-    /// How often a model was asked.
+    /// The number of model calls.
     pub calls: u32,
-    /// Why there is none of a model; redacted.
+    /// Why no model wrote it; redacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// What became of asking for a summary.
+/// The outcome of the request for a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SummaryOutcome {
     /// A model wrote it.
     Written,
-    /// Nobody was to be asked: it is extracted.
+    /// No model was configured; the summary is extractive.
     Extracted,
-    /// A model was there, and could not be asked; it is extracted.
+    /// The model could not be called; the summary is extractive.
     Unasked,
-    /// No answer came; it is extracted.
+    /// No answer came; the summary is extractive.
     Failed,
-    /// No answer could be used (empty, a refusal, longer than the history); it is extracted.
+    /// No answer was usable (empty, a refusal, longer than the history); the summary is extractive.
     Unusable,
 }
 
 impl SummaryOutcome {
-    /// Its name in JSON and among metrics.
+    /// The name in JSON and metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -203,34 +201,34 @@ pub struct ComponentRecord {
     pub tokens: Tokens,
 }
 
-/// A compaction, in the words of a replay.
+/// A compaction, in the terms of a replay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionRecord {
     /// The request before which it happened.
     pub request: u64,
-    /// The entry of the summary; null where history was dropped without one.
+    /// The summary entry; null if history was dropped without a summary.
     pub entry_id: Option<EntryId>,
-    /// The first entry that was kept as it is.
+    /// The first entry that was kept unchanged.
     pub first_kept_entry_id: EntryId,
     /// Tokens of the request before.
     pub tokens_before: Tokens,
-    /// Tokens of the request after; null where the engine does not say.
+    /// Tokens of the request after; null if the engine does not report them.
     pub tokens_after: Option<Tokens>,
     /// The summary.
     pub summary: String,
-    /// What the engine has to say about it.
+    /// Details from the engine.
     pub details: Option<serde_json::Value>,
-    /// How the summary was come by; null where the engine does not say.
+    /// How the summary was created; null if the engine does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub summarised: Option<Summarised>,
-    /// Whether it was taken back.
+    pub summarised: Option<SummaryRecord>,
+    /// Whether it was undone.
     #[serde(default)]
     pub undone: bool,
 }
 
 impl Record {
-    /// Notes that the compaction of that entry was taken back.
+    /// Records that the compaction with that entry was undone.
     pub(super) fn undo(&mut self, entry: &str) {
         if let Some(compaction) = self.compaction.as_mut().filter(|known| known.is_of(entry)) {
             compaction.undone = true;
@@ -239,7 +237,7 @@ impl Record {
 }
 
 impl CompactionRecord {
-    /// What is recorded of a compaction.
+    /// Returns the record of a compaction.
     #[must_use]
     pub fn of(request: u64, entry: Option<EntryId>, compacted: &Compacted) -> Self {
         Self {
@@ -255,12 +253,12 @@ impl CompactionRecord {
         }
     }
 
-    /// Whether it is the one of that entry.
+    /// Whether it is the compaction with that entry.
     pub(super) fn is_of(&self, entry: &str) -> bool {
         self.entry_id.as_deref() == Some(entry) || *self.first_kept_entry_id == *entry
     }
 
-    /// As it stays in memory: what is long is cut.
+    /// The form kept in memory, with long parts cut.
     #[must_use]
     pub(super) fn in_short(&self) -> Self {
         const LONGEST: usize = 4 << 10;
@@ -276,7 +274,7 @@ impl CompactionRecord {
     }
 }
 
-/// Whether a value holds no more than so many values, and no long texts.
+/// Whether a value contains at most that many values, and no long texts.
 fn is_short(value: &serde_json::Value, left: &mut usize) -> bool {
     use serde_json::Value;
     *left = left.saturating_sub(1);
@@ -289,22 +287,22 @@ fn is_short(value: &serde_json::Value, left: &mut usize) -> bool {
         }
 }
 
-/// What became of an entry.
+/// The state of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum EntryState {
-    /// It goes out as the client sent it.
+    /// Sent unchanged.
     Kept,
-    /// It goes out in a shorter form.
+    /// Sent in a shorter form.
     Replaced,
-    /// It does not go out.
+    /// Not sent.
     Dropped,
-    /// A layer added it.
+    /// Added by a layer.
     Inserted,
 }
 
 impl EntryState {
-    /// The name, as it is written in JSON.
+    /// The name in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -327,7 +325,7 @@ impl From<NodeState> for EntryState {
     }
 }
 
-/// One entry of a request.
+/// An entry of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EntryRecord {
@@ -335,40 +333,46 @@ pub struct EntryRecord {
     pub entry: EntryId,
     /// Its role.
     pub role: String,
-    /// In which form it goes out.
+    /// The state.
     pub state: EntryState,
     /// Tokens of the source.
     pub before: Tokens,
-    /// Tokens that go out.
+    /// Tokens sent.
     pub tokens: Tokens,
     /// The layer that changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layer: Option<Cow<'static, str>>,
-    /// Why.
+    /// The reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'static, str>>,
-    /// The first [`BEGINS_CHARS`] characters, redacted.
+    /// The first 80 characters, redacted.
     #[serde(default)]
     pub begins: String,
 }
 
-/// The entries and components of a request, as its manifest has them.
+/// Converts a manifest to the components and entries of a request.
 #[must_use]
-pub fn of_manifest(manifest: Manifest) -> (Vec<ComponentRecord>, Vec<EntryRecord>) {
+pub(crate) fn of_manifest(manifest: Manifest) -> (Vec<ComponentRecord>, Vec<EntryRecord>) {
     let components = manifest.components.into_iter();
     let components = components
         .map(|part| ComponentRecord { name: part.name.into(), tokens: part.tokens })
         .collect();
     let entries = manifest.entries.into_iter();
-    let entries = entries.map(|entry| EntryRecord {
-        entry: entry.entry,
-        role: entry.role,
-        state: entry.state.into(),
-        before: entry.before,
-        tokens: entry.tokens,
-        layer: entry.layer,
-        reason: entry.reason,
-        begins: String::new(),
-    });
-    (components, entries.collect())
+    (components, entries.map(EntryRecord::from).collect())
+}
+
+/// The facts of an entry in a manifest, without the beginning of its text.
+impl From<ManifestEntry> for EntryRecord {
+    fn from(entry: ManifestEntry) -> Self {
+        Self {
+            entry: entry.entry,
+            role: entry.role,
+            state: entry.state.into(),
+            before: entry.before,
+            tokens: entry.tokens,
+            layer: entry.layer,
+            reason: entry.reason,
+            begins: String::new(),
+        }
+    }
 }

@@ -35,7 +35,7 @@ fn record(session: &str, number: u64) -> Record {
         unchanged_prefix: Tokens(8_000),
         prefix_break: None,
         status: Some(200),
-        outcome: Outcome::Ok,
+        outcome: RequestOutcome::Ok,
         attempts: 1,
         compaction: None,
         actions: BTreeMap::new(),
@@ -52,12 +52,12 @@ fn info(id: &str) -> SessionInfo {
 #[test]
 fn what_was_recorded_is_there_after_a_restart() {
     let home = tempfile::tempdir().unwrap();
-    let trace = Trace::at(home.path().join("traces"), Limits::default()).unwrap();
+    let trace = Trace::at(home.path().join("traces"), TraceLimits::default()).unwrap();
     trace.session(info("a-0"));
     (0..3).for_each(|number| trace.add(record("a-0", number)));
     let first = trace.record("a-0", 1).unwrap().unwrap();
     drop(trace);
-    let again = Trace::at(home.path().join("traces"), Limits::default()).unwrap();
+    let again = Trace::at(home.path().join("traces"), TraceLimits::default()).unwrap();
     let second = again.record("a-0", 1).unwrap().unwrap();
     assert_eq!(first, second);
     assert_eq!(second.entries[0].begins, "hello");
@@ -71,7 +71,7 @@ fn what_was_recorded_is_there_after_a_restart() {
 
 #[test]
 fn too_many_records_let_the_conversation_go_that_was_used_longest_ago() {
-    let trace = Trace::in_memory(Limits { records: 4, ..Limits::default() });
+    let trace = Trace::in_memory(TraceLimits { records: 4, ..TraceLimits::default() });
     let mut news = trace.subscribe();
     for (session, number) in [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("c", 0)] {
         trace.add(record(session, number));
@@ -83,7 +83,7 @@ fn too_many_records_let_the_conversation_go_that_was_used_longest_ago() {
     assert_eq!((left("b"), left("c")), (None, Some(4)));
     let mut gone = Vec::new();
     while let Ok(heard) = news.try_recv() {
-        if let News::Gone(sessions) = heard {
+        if let TraceEvent::Gone(sessions) = heard {
             gone.extend(sessions);
         }
     }
@@ -93,7 +93,7 @@ fn too_many_records_let_the_conversation_go_that_was_used_longest_ago() {
 #[test]
 fn files_stay_within_their_bytes() {
     let home = tempfile::tempdir().unwrap();
-    let limits = Limits { bytes: 8_000, ..Limits::default() };
+    let limits = TraceLimits { bytes: 8_000, ..TraceLimits::default() };
     let trace = Trace::at(home.path(), limits).unwrap();
     for session in 0..20 {
         (0..2).for_each(|number| trace.add(record(&format!("s{session}"), number)));
@@ -107,7 +107,7 @@ fn files_stay_within_their_bytes() {
 #[test]
 fn a_compaction_that_was_taken_back_stays_so_after_a_restart() {
     let home = tempfile::tempdir().unwrap();
-    let trace = Trace::at(home.path(), Limits::default()).unwrap();
+    let trace = Trace::at(home.path(), TraceLimits::default()).unwrap();
     let compaction = |entry: &str| CompactionRecord {
         request: 0,
         entry_id: Some(entry.into()),
@@ -124,7 +124,7 @@ fn a_compaction_that_was_taken_back_stays_so_after_a_restart() {
     }
     trace.undone("a-0", "s");
     trace.settle();
-    let again = Trace::at(home.path(), Limits::default()).unwrap();
+    let again = Trace::at(home.path(), TraceLimits::default()).unwrap();
     again.settle();
     let undone = |record: &Record| record.compaction.as_ref().map(|known| known.undone);
     let session = again.of_session("a-0").unwrap();
@@ -136,7 +136,7 @@ fn a_compaction_that_was_taken_back_stays_so_after_a_restart() {
 #[test]
 fn what_was_settled_is_on_disk() {
     let home = tempfile::tempdir().unwrap();
-    let trace = Trace::at(home.path(), Limits::default()).unwrap();
+    let trace = Trace::at(home.path(), TraceLimits::default()).unwrap();
     (0..9).for_each(|number| trace.add(record("a-0", number)));
     trace.settle();
     let text = std::fs::read_to_string(home.path().join("a-0.jsonl")).unwrap();

@@ -1,5 +1,4 @@
-//! Where a session stays as it was when it is written anew, and what is left of rewrites that were
-//! killed.
+//! Archived copies of rewritten sessions, and cleanup after rewrites that were killed.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -10,20 +9,20 @@ use crate::disk;
 
 const SUFFIX: &str = ".archived-";
 
-/// A name beside the session that is not taken.
+/// Returns an unused name beside the session.
 pub(super) fn free_name(path: &Path) -> Result<PathBuf> {
     let mut n = 1u32;
     loop {
         let name = disk::beside(path, &format!("{SUFFIX}{n}"));
         match name.symlink_metadata() {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(name),
-            Err(e) => return Err(disk::io_error("cannot look for a name", &name, e)),
+            Err(e) => return Err(disk::io_error("cannot find an unused name", &name, e)),
             Ok(_) => n += 1,
         }
     }
 }
 
-/// Gives the session a second name, durably, or a copy where the file system knows no such thing.
+/// Creates a durable hard link to the session, or a copy if the file system has no hard links.
 pub(super) fn archive(path: &Path, archived: &Path) -> Result<()> {
     let failed = |e| disk::io_error("cannot archive the session", archived, e);
     match std::fs::hard_link(path, archived) {
@@ -41,7 +40,7 @@ pub(super) fn archive(path: &Path, archived: &Path) -> Result<()> {
     disk::sync_dir(disk::parent(path))
 }
 
-/// The files beside the session that hold it as it was before it was rewritten, oldest first.
+/// Returns the archived files of a session from before its rewrites, oldest first.
 pub(crate) fn archives_of(path: &Path) -> Vec<PathBuf> {
     let own = path.file_name().unwrap_or_default().as_encoded_bytes();
     let Ok(folder) = std::fs::read_dir(disk::parent(path)) else { return Vec::new() };
@@ -57,11 +56,11 @@ pub(crate) fn archives_of(path: &Path) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Takes away what rewrites left that came to no end: new files that were not put in place, and
-/// archives that hold nothing but what the session still begins with. The caller holds the lock of
-/// the session, so that none of it is in use.
+/// Removes leftovers of rewrites that did not complete: new files that were not moved into place,
+/// and archives that are a prefix of the current session. The caller holds the lock of the session,
+/// so none of them is in use.
 ///
-/// Nothing depends on it: what cannot be taken away stays.
+/// Best effort: files that cannot be removed stay.
 pub(crate) fn clear_stale(path: &Path) {
     let Some(own) = path.file_name() else { return };
     let Ok(folder) = std::fs::read_dir(disk::parent(path)) else { return };
@@ -77,14 +76,14 @@ pub(crate) fn clear_stale(path: &Path) {
             None => disk::is_temporary(suffix) && is_file(),
         };
         if is_stale {
-            // What stays is in the way of nothing.
+            // A leftover file does no harm.
             let _ = std::fs::remove_file(file.path());
         }
     }
 }
 
-/// Whether `whole` begins with all that `part` holds, as it does where they are one file. In doubt
-/// it does not.
+/// Whether `whole` begins with the content of `part`, which is true if both are one file. Errors
+/// count as `false`.
 fn is_beginning(part: &Path, whole: &Path) -> bool {
     let compare = || -> io::Result<bool> {
         let (part, whole) = (disk::open(part)?, disk::open(whole)?);

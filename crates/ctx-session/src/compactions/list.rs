@@ -1,32 +1,30 @@
-//! The compactions of a branch, as they are stored.
+//! Listing the compactions of a branch.
 
+use ctx_core::text::Slice;
 use std::sync::Arc;
 
-use ctx_core::{Entry, EntryId, Error, ErrorKind, RawJson, Result, Role, Timestamp, Tokens};
+use ctx_core::{Entry, EntryId, Error, ErrorKind, RawJson, Result, Timestamp, Tokens};
 use ctx_dialect::json::Object;
 use serde::Serialize;
 
-use super::body::{MARK, Mark};
-use crate::branch::Branch;
-use crate::entry::TreeEntry;
-use crate::load::{Part, Recipe};
-use crate::log::PI_VERSION;
-use crate::transcript::Transcript;
+use crate::entry::{MessageEncoding, MessagePart, TreeEntry};
+use crate::schema::{CTX_FIELD, CompactionExtra};
+use crate::transcript::{Branch, Transcript};
 
-/// Who made a compaction.
+/// The author of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum CompactedBy {
-    /// The agent whose transcript it is.
+pub enum CompactionAuthor {
+    /// The agent that wrote the transcript.
     Agent,
     /// An extension of that agent.
     Extension,
-    /// ctx: it stands in the overlay, or bears the mark of ctx.
+    /// ctx: the entry is in the overlay, or has the mark of ctx.
     Ctx,
 }
 
-impl CompactedBy {
-    /// The name, as it is written in JSON.
+impl CompactionAuthor {
+    /// Returns the name used in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,18 +35,18 @@ impl CompactedBy {
     }
 }
 
-/// What a summary stands for: the messages that the compaction took out of the context, without
-/// those that earlier compactions in force had taken out already.
+/// The messages that a summary replaces: those that the compaction removed from the context,
+/// without those that earlier compactions in force had already removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Covered {
-    /// The first of them.
+pub struct CoveredMessages {
+    /// The first message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<EntryId>,
-    /// The last of them.
+    /// The last message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<EntryId>,
-    /// How many there are. Lines of one answer that were written one by one count as one.
+    /// The number of messages. An answer written over several lines counts as one.
     pub messages: usize,
 }
 
@@ -56,50 +54,50 @@ pub struct Covered {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StoredCompaction {
-    /// Its entry.
+    /// The id of its entry.
     pub id: EntryId,
-    /// When it was stored, where the transcript says so.
+    /// When it was stored, if the transcript records it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Timestamp>,
-    /// The summary; empty where history was dropped, or replaced by messages.
+    /// The summary; empty if history was dropped, or replaced by messages.
     pub summary: String,
-    /// The first entry that is kept as it is; absent where nothing before the compaction is.
+    /// The first entry that is kept as recorded; absent if nothing before the compaction is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_kept_entry_id: Option<EntryId>,
-    /// Tokens of the context before, where recorded.
+    /// Tokens of the context before, if recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_before: Option<Tokens>,
-    /// Tokens of the context after, where recorded.
+    /// Tokens of the context after, if recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_after: Option<Tokens>,
-    /// What the method has to say about itself: of ctx's own, the receipt.
+    /// Details of the compaction method; for ctx, the receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<RawJson>,
-    /// Who made it.
-    pub by: CompactedBy,
+    /// The author.
+    pub by: CompactionAuthor,
     /// Whether it was undone on this branch.
     pub undone: bool,
-    /// The entry that undid it; undoing that one brings the compaction back.
+    /// The entry that undid it; undoing that entry redoes the compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undone_by: Option<EntryId>,
-    /// What it stands for.
-    pub covered: Covered,
-    /// The file, beside the session, that holds what it stands for, where the session was rewritten.
+    /// The messages that it replaces.
+    pub covered: CoveredMessages,
+    /// The archived file beside the session with these messages, if the session was rewritten.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archived: Option<String>,
 }
 
 impl Transcript {
-    /// The compactions on the branch to `leaf`, or to the transcript's leaf, oldest first: those of
-    /// ctx and those of the agent itself, undone ones included. Summaries of a PonyBunny file, whose
-    /// messages are gone, are no entries of their own: they are in [`Transcript::context`].
+    /// Returns the compactions on the branch to `leaf`, or to the transcript's leaf, oldest first:
+    /// those of ctx and of the agent itself, including undone ones. Summaries of a PonyBunny file,
+    /// whose messages are gone, are not entries of their own: they are in [`Transcript::context`].
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] if there is no entry of that id, and what reading an entry may give.
+    /// [`ErrorKind::NotFound`] for an unknown entry id, and errors from reading an entry.
     pub fn compaction_list(&self, leaf: Option<&EntryId>) -> Result<Vec<StoredCompaction>> {
         let branch = Branch::of(self, self.path(leaf)?);
-        let said = Said::on(self, &branch);
+        let said = BranchMessages::on(self, &branch);
         let mut found = Vec::new();
         let mut covered_to = 0;
         for (place, &index) in branch.path.iter().enumerate() {
@@ -112,10 +110,10 @@ impl Transcript {
             compaction.covered = said.covered(covered_to, first_kept);
             compaction.undone_by = undone_by.map(|entry| entry.id.clone());
             compaction.undone = undone_by.is_some();
-            // A boundary of the agent's own is no message that would be kept.
+            // The agent's own boundary entry is not a message to keep.
             let kept = branch.path.get(first_kept).filter(|_| first_kept < place);
             let kept = kept.and_then(|&kept| self.entries.get(kept));
-            let names_message = entry.recipe == Recipe::PiCompaction;
+            let names_message = entry.encoding == MessageEncoding::PiCompaction;
             let kept = kept.filter(|_| names_message).map(|entry| entry.id.clone());
             compaction.first_kept_entry_id = kept;
             if !compaction.undone {
@@ -126,8 +124,8 @@ impl Transcript {
         Ok(found)
     }
 
-    /// The messages that a compaction on the branch to `leaf`, or to the transcript's leaf, took out
-    /// of the context: the originals behind its summary.
+    /// Returns the messages that a compaction removed from the context: the originals of its
+    /// summary. It must be on the branch to `leaf`, or to the transcript's leaf.
     ///
     /// # Errors
     ///
@@ -145,59 +143,45 @@ impl Transcript {
             entry.is_some_and(TreeEntry::is_compaction)
         });
         let Some(place) = place else {
-            return Err(Error::new(ErrorKind::NotFound, "no such compaction on the branch")
+            return Err(Error::new(ErrorKind::NotFound, "unknown compaction on the branch")
                 .with("compaction", compaction)
                 .with("path", self.source.name())
-                .hint("name one of those in the session's list of compactions"));
+                .hint("specify one from the session's list of compactions"));
         };
         let before = branch.compactions.iter().rev().find(|&&at| at < place);
         let from = before.map_or(0, |&at| branch.first_kept(self, at).place);
         let to = branch.first_kept(self, place).place;
-        let covered = branch.path.get(from..to).unwrap_or_default();
-        let said = covered.iter().copied().filter(|&index| self.is_said(index));
+        let covered = branch.path.slice(from.min(to)..to);
+        let said = covered.iter().copied().filter(|&index| self.is_conversation_message(index));
         Ok(self.items(said).into_iter().map(|item| item.entry).collect())
     }
 
-    /// Whether the entry is a message of the conversation that a model saw.
-    pub(crate) fn is_said(&self, index: usize) -> bool {
-        let role = self.entries.get(index).and_then(TreeEntry::role);
-        self.is_sent(index) && role != Some(&Role::CompactionSummary)
-    }
-
-    /// Whether the file is a session of ours.
-    #[must_use]
-    pub fn is_ours(&self) -> bool {
-        let header = self.header().raw.as_deref().and_then(|raw| Object::parse(raw).ok());
-        self.header().version == Some(PI_VERSION)
-            && header.is_some_and(|header| header.integer(MARK) == Some(1))
-    }
-
-    /// Who made the compaction at `index`.
-    pub(crate) fn compacted_by(&self, index: usize) -> Result<CompactedBy> {
-        let Some(entry) = self.entries.get(index) else { return Ok(CompactedBy::Agent) };
+    /// Returns the author of the compaction at `index`.
+    pub(crate) fn compacted_by(&self, index: usize) -> Result<CompactionAuthor> {
+        let Some(entry) = self.entries.get(index) else { return Ok(CompactionAuthor::Agent) };
         let text = self.text(entry)?;
         Ok(made_by(entry, &Object::parse(&text).unwrap_or_default()))
     }
 
-    /// The file that holds what the compaction at `index` stands for, if the session was rewritten.
+    /// Returns the archived file with the messages that the compaction at `index` replaced, if any.
     pub(crate) fn archived_by(&self, index: usize) -> Result<Option<String>> {
         let Some(entry) = self.entries.get(index) else { return Ok(None) };
         let text = self.text(entry)?;
-        let mark = Object::parse(&text).ok().and_then(|object| Mark::of(&object));
-        Ok(mark.and_then(|mark| mark.archived))
+        let extra = Object::parse(&text).ok().and_then(|object| CompactionExtra::of(&object));
+        Ok(extra.and_then(|extra| extra.archived))
     }
 
-    /// What the entry itself says.
+    /// Reads a compaction from its own entry.
     fn stored_compaction(&self, entry: &TreeEntry) -> Result<StoredCompaction> {
         let text = self.text(entry)?;
         let object = Object::parse(&text).unwrap_or_default();
-        let summary = match entry.recipe {
-            Recipe::Nothing => String::new(),
-            _ => Part::of(entry).parse(self.source_of(entry), &text)?.plain_text(),
+        let summary = match entry.encoding {
+            MessageEncoding::Nothing => String::new(),
+            _ => MessagePart::of(entry).parse(self.source_of(entry), &text)?.plain_text(),
         };
         let tokens = |key| object.count(key).map(Tokens::saturating_from);
-        let tokens_before = match entry.recipe {
-            Recipe::AnthropicSummary => self.tokens_at_boundary(entry)?,
+        let tokens_before = match entry.encoding {
+            MessageEncoding::AnthropicSummary => self.tokens_at_boundary(entry)?,
             _ => tokens("tokensBefore"),
         };
         Ok(StoredCompaction {
@@ -211,12 +195,12 @@ impl Transcript {
             by: made_by(entry, &object),
             undone: false,
             undone_by: None,
-            covered: Covered::default(),
-            archived: Mark::of(&object).and_then(|mark| mark.archived),
+            covered: CoveredMessages::default(),
+            archived: CompactionExtra::of(&object).and_then(|extra| extra.archived),
         })
     }
 
-    /// What Claude Code measured before a compaction: it says so on the line before the summary.
+    /// Returns the size before a compaction as Claude Code records it: on the line before the summary.
     fn tokens_at_boundary(&self, entry: &TreeEntry) -> Result<Option<Tokens>> {
         let boundary = entry.first_kept().and_then(|index| self.entries.get(index));
         let Some(boundary) = boundary else { return Ok(None) };
@@ -227,31 +211,31 @@ impl Transcript {
     }
 }
 
-fn made_by(entry: &TreeEntry, object: &Object<'_>) -> CompactedBy {
-    if entry.is_overlay() || object.object(MARK).is_some() {
-        CompactedBy::Ctx
+fn made_by(entry: &TreeEntry, object: &Object<'_>) -> CompactionAuthor {
+    if entry.is_overlay() || object.object(CTX_FIELD).is_some() {
+        CompactionAuthor::Ctx
     } else if object.is_true("fromHook") {
-        CompactedBy::Extension
+        CompactionAuthor::Extension
     } else {
-        CompactedBy::Agent
+        CompactionAuthor::Agent
     }
 }
 
 /// The messages of a branch.
-struct Said<'t> {
+struct BranchMessages<'t> {
     ids: Vec<&'t EntryId>,
-    /// For each place of the path, how many messages begin before it.
+    /// For each position on the path, the number of messages that begin before it.
     before: Vec<usize>,
 }
 
-impl<'t> Said<'t> {
+impl<'t> BranchMessages<'t> {
     fn on(transcript: &'t Transcript, branch: &Branch) -> Self {
         let mut ids = Vec::new();
         let mut before = Vec::with_capacity(branch.path.len() + 1);
         for &index in &branch.path {
             before.push(ids.len());
             let entry = transcript.entries.get(index).filter(|entry| entry.head.is_none());
-            if let Some(entry) = entry.filter(|_| transcript.is_said(index)) {
+            if let Some(entry) = entry.filter(|_| transcript.is_conversation_message(index)) {
                 ids.push(&entry.id);
             }
         }
@@ -259,10 +243,11 @@ impl<'t> Said<'t> {
         Self { ids, before }
     }
 
-    fn covered(&self, from: usize, to: usize) -> Covered {
+    /// What stands between two places; nothing where an overlay names them the wrong way round.
+    fn covered(&self, from: usize, to: usize) -> CoveredMessages {
         let count = |place: usize| self.before.get(place).copied().unwrap_or(self.ids.len());
-        let ids = self.ids.get(count(from)..count(to)).unwrap_or_default();
-        Covered {
+        let ids = self.ids.slice(count(from.min(to))..count(to));
+        CoveredMessages {
             first: ids.first().map(|&id| id.clone()),
             last: ids.last().map(|&id| id.clone()),
             messages: ids.len(),

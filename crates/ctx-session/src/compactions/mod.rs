@@ -1,8 +1,8 @@
-//! Compactions that are stored, seen and undone, whoever's file it is: in a session of ours they
-//! are appended to the session itself, for any other file to its overlay.
+//! Storing, listing and undoing compactions. In a ctx session they are appended to the session
+//! itself, for any other file to its overlay.
 //!
-//! Nothing is ever deleted. What undoes a compaction is an entry that names it; what undoes that
-//! one brings the compaction back.
+//! Nothing is ever deleted. An undo is an entry that names the compaction; undoing the undo
+//! restores the compaction.
 //!
 //! # Example
 //!
@@ -34,22 +34,18 @@
 //! ```
 
 mod archive;
-mod body;
-mod forms;
-#[cfg(test)]
-mod full_disk;
 mod list;
-mod place;
 mod replay;
 mod rewrite;
 mod store;
+mod target;
+#[cfg(test)]
+mod tests;
 mod undo;
 
 pub(crate) use archive::{archives_of, clear_stale};
-pub(crate) use body::{CompactionBody, MARK, Mark};
-pub use list::{CompactedBy, Covered, StoredCompaction};
-pub(crate) use place::is_foreign;
-pub use replay::{ReplayItem, ReplayLine};
-pub use rewrite::{Rewritten, rewrite_compacted};
+pub use list::{CompactionAuthor, CoveredMessages, StoredCompaction};
+pub use replay::{ReplayBranch, ReplayMessage};
+pub use rewrite::{RewriteResult, rewrite_compacted};
 pub use store::store_compaction;
-pub use undo::{Undone, undo_compaction};
+pub use undo::{UndoResult, undo_compaction};

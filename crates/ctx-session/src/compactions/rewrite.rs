@@ -1,5 +1,6 @@
-//! A session of ours written anew without what its newest compaction stands for.
+//! Rewriting a ctx session without the messages that its newest compaction replaced.
 
+use ctx_core::text::Slice;
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,48 +9,46 @@ use ctx_core::{EntryId, Error, ErrorKind, IdSource, Result, Timestamp};
 use ctx_dialect::json::{Object, quote};
 
 use super::archive::{archive, clear_stale, free_name};
-use super::body::{MARK, Mark};
-use super::place::is_foreign;
-use crate::branch::Branch;
 use crate::disk;
 use crate::entry::{Detail, EntryKind, TreeEntry};
-use crate::format::Format;
-use crate::log::{Body, LogOptions, NewEntry, RandomIds, SessionLog};
-use crate::read::{SYSTEM_PROMPT, TOOLS};
-use crate::repair::{Edits, line};
-use crate::transcript::Transcript;
+use crate::log::{LogOptions, RandomIds, SessionLog, is_foreign};
+use crate::schema::{
+    Body, CTX_FIELD, CompactionExtra, Edits, NewEntry, SYSTEM_PROMPT_TYPE, TOOLS_TYPE, write_error,
+    write_json_line,
+};
+use crate::transcript::{Branch, Transcript};
 
-/// What a rewrite did.
+/// The result of a rewrite.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rewritten {
-    /// Where the session is as it was.
+pub struct RewriteResult {
+    /// The archived original session.
     pub archived: PathBuf,
     /// The compaction whose summary now begins the session.
     pub compaction: EntryId,
-    /// Entries of the session before.
+    /// The number of entries before.
     pub entries_before: usize,
-    /// Entries of it now.
+    /// The number of entries now.
     pub entries: usize,
 }
 
-/// Writes a session of ours anew: the summary of the newest compaction in force, then the messages
-/// it left standing before what it kept, then what it kept and what came later, other branches that
-/// begin there included, all as it was.
+/// Rewrites a ctx session as the summary of the newest compaction in force, then the messages
+/// before the kept part that the compaction left in place, then the kept part and everything after
+/// it unchanged, including other branches that begin there.
 ///
-/// The session as it was stays beside it, as `<file>.archived-<n>`, which the summary's entry names;
-/// none that is there already is overwritten. The new file takes its place in one step: a crash
-/// leaves the one or the other, and what else it leaves the next rewrite takes away. What the summary
-/// stands for is only in the archived file from then on, so the compaction can no longer be undone.
+/// The original is archived beside it as `<file>.archived-<n>`, which the summary's entry names; an
+/// existing archive is never overwritten. The new file replaces the session atomically: after a
+/// crash the session is the old or the new one, and the next rewrite removes leftovers. The
+/// replaced messages are then only in the archive, so the compaction can no longer be undone.
 ///
 /// # Errors
 ///
-/// With the session as it was in any case: [`ErrorKind::InvalidInput`] for a file that is not ours,
-/// [`ErrorKind::NotFound`] if there is no such file, no compaction is in force, or the session was
-/// rewritten since the newest; [`ErrorKind::Locked`] while another process writes to it,
-/// [`ErrorKind::Conflict`] if another program changes it meanwhile, [`ErrorKind::Io`].
-pub fn rewrite_compacted(path: &Path) -> Result<Rewritten> {
+/// The session is unchanged on any error: [`ErrorKind::InvalidInput`] if the file is not a ctx
+/// session, [`ErrorKind::NotFound`] if the file is missing, no compaction is in force, or the
+/// session was rewritten since the newest; [`ErrorKind::Locked`] while another process writes to
+/// it, [`ErrorKind::Conflict`] if another program changes it meanwhile, [`ErrorKind::Io`].
+pub fn rewrite_compacted(path: &Path) -> Result<RewriteResult> {
     let log = match SessionLog::open(path, LogOptions::default()) {
-        Err(error) if is_foreign(error.kind()) => return Err(foreign(path, error)),
+        Err(error) if is_foreign(&error) => return Err(foreign(path, error)),
         opened => opened?,
     };
     let transcript = Transcript::open(path)?;
@@ -57,83 +56,84 @@ pub fn rewrite_compacted(path: &Path) -> Result<Rewritten> {
     let nothing = |what| Error::new(ErrorKind::NotFound, what).with("path", path.display());
     let first = format!("compact it first: `ctx compact {}`", path.display());
     let Some(&place) = branch.compactions.last() else {
-        let error = nothing("the session has no compaction in force to be rewritten from");
+        let error = nothing("the session has no compaction in force");
         return Err(error.hint(first));
     };
     let newest = branch.path.get(place).copied().unwrap_or_default();
     if let Some(archived) = transcript.archived_by(newest)? {
-        let error = nothing("the session was rewritten from its newest compaction already");
+        let error = nothing("the session was already rewritten from its newest compaction");
         return Err(error.with("archived in", archived).hint(first));
     }
-    let cut = Cut::of(&transcript, &branch, place)?;
+    let kept = KeptEntries::of(&transcript, &branch, place)?;
     clear_stale(path);
     let archived = free_name(path)?;
-    let bytes = cut.write(&archived)?;
+    let bytes = kept.write(&archived)?;
     check(&transcript, &bytes)?;
     let len = std::fs::metadata(path).map(|metadata| metadata.len());
-    let len = len.map_err(|e| disk::io_error("cannot look at the file", path, e))?;
+    let len = len.map_err(|e| disk::io_error("cannot inspect the file", path, e))?;
     if len != log.bytes() {
         return Err(Error::new(ErrorKind::Conflict, "another program changed the file")
             .with("path", path.display())
-            .hint("try again; let no other program write to it meanwhile"));
+            .hint("try again, with no other program writing to it"));
     }
     archive(path, &archived)?;
     if let Err(error) = disk::replace(path, |out| out.write_all(&bytes)) {
         clear_stale(path);
         return Err(error);
     }
-    let compaction = transcript.entries.get(cut.compaction).map(|entry| entry.id.clone());
-    Ok(Rewritten {
+    let compaction = transcript.entries.get(kept.compaction).map(|entry| entry.id.clone());
+    Ok(RewriteResult {
         archived,
         compaction: compaction.unwrap_or_default(),
         entries_before: transcript.entries.len(),
-        entries: cut.kept.len() + cut.carried.len() + 1,
+        entries: kept.kept.len() + kept.carried.len() + 1,
     })
 }
 
-/// What to do with a file that is not ours, in its format's own way.
+/// Adds a hint for a file that is not a ctx session, depending on its format.
 fn foreign(path: &Path, error: Error) -> Error {
     let transcript = match Transcript::open(path) {
         Ok(transcript) => transcript,
         Err(error) => return error,
     };
     let path = path.display();
-    let hint = match transcript.format() {
-        Format::PonyBunny => format!(
-            "`ctx convert {path} --to ponybunny --compacted --output NEW` writes its \
+    let format = transcript.format();
+    let hint = match format.holds_compacted_history() {
+        true => format!(
+            "`ctx convert {path} --to {format} --compacted --output NEW` writes its \
              compactedHistory to a new file; to go on in a session of ctx, convert it to one: \
              `ctx convert {path} --to ctx --output NEW`"
         ),
-        _ => format!(
-            "convert it to a session of ctx first: `ctx convert {path} --to ctx --output NEW`; or \
+        false => format!(
+            "convert it to a ctx session first: `ctx convert {path} --to ctx --output NEW`; or \
              compact it as it is, beside it: `ctx compact {path}`"
         ),
     };
-    Error::new(ErrorKind::InvalidInput, "a file of another program is not rewritten")
+    Error::new(ErrorKind::InvalidInput, "cannot rewrite a file of another program")
         .with("path", path)
         .source(error)
         .hint(hint)
 }
 
-/// What stays of a session.
-struct Cut<'t> {
+/// The part of a session that is kept.
+struct KeptEntries<'t> {
     transcript: &'t Transcript,
     compaction: usize,
-    /// Settings from before that are still in force.
+    /// Earlier settings that are still in force.
     carried: Vec<usize>,
-    /// Entries that stay, in the order of the file.
+    /// Entries that are kept, in the order of the file.
     kept: Vec<usize>,
-    /// The model in force, where only an answer says so that does not stay.
+    /// The model in force, if only a removed answer names it.
     model: Option<(String, String)>,
 }
 
-impl<'t> Cut<'t> {
+impl<'t> KeptEntries<'t> {
     fn of(transcript: &'t Transcript, branch: &Branch, place: usize) -> Result<Self> {
         let first_kept = branch.first_kept(transcript, place).place;
         let compaction = branch.path.get(place).copied().unwrap_or_default();
         let places: HashMap<usize, usize> =
             branch.path.iter().enumerate().map(|(place, &index)| (index, place)).collect();
-        let standing = transcript.staying(compaction)?;
+        let left_in_place = transcript.staying(compaction)?;
         let last = transcript.entries.len().saturating_sub(1);
         let mut stays = vec![false; transcript.entries.len()];
         let mut kept = Vec::new();
@@ -141,28 +141,28 @@ impl<'t> Cut<'t> {
             let at = places.get(&index).copied();
             let on_branch = at.is_some_and(|at| at >= first_kept);
             let below = entry.parent().is_some_and(|parent| stays.get(parent) == Some(&true));
-            // Where the leaf was moved to counts wherever the entry hangs that says so.
+            // A leaf entry applies wherever it is in the tree.
             let leaf = index == last && entry.kind == EntryKind::Leaf;
             let Some(stay) = stays.get_mut(index) else { continue };
             *stay = on_branch || below || leaf;
-            // Of earlier compactions the summaries are part of the newest.
+            // The newest summary includes those of earlier compactions.
             let superseded = entry.is_compaction() && at.is_some_and(|at| at <= place);
-            // What hangs on a message that is left standing does not stay for that.
-            let stands = at.is_some() && is_or_edits(entry, index, &standing);
+            // Children of a message that is left in place are not kept just because of it.
+            let stands = at.is_some() && is_or_edits(entry, index, &left_in_place);
             if (*stay || stands) && !superseded {
                 kept.push(index);
             }
         }
-        let carried = carried(transcript, branch.path.get(..first_kept).unwrap_or_default());
+        let carried = carried(transcript, branch.path.slice(..first_kept));
         let model = branch.model(transcript).ok().flatten();
         Ok(Self { transcript, compaction, carried, kept, model })
     }
 
-    /// The new file.
+    /// Returns the content of the new file.
     fn write(&self, archived: &Path) -> Result<Vec<u8>> {
         let entries = &self.transcript.entries;
         let mut out = Vec::new();
-        line(&mut out, self.transcript.header().raw.as_deref().unwrap_or_default())?;
+        write_json_line(&mut out, self.transcript.header().raw.as_deref().unwrap_or_default())?;
         let Some(summary) = entries.get(self.compaction) else { return Ok(out) };
         self.write_summary(summary, archived, &mut out)?;
         let mut base = summary.id.clone();
@@ -172,24 +172,24 @@ impl<'t> Cut<'t> {
             let mut text = Vec::new();
             let time = summary.timestamp.unwrap_or(Timestamp(0));
             change.write_line(&id, Some(&base), time, &mut text)?;
-            out.write_all(&text).map_err(crate::repair::write_error)?;
+            out.write_all(&text).map_err(write_error)?;
             base = id;
         }
         for entry in self.carried.iter().filter_map(|&index| entries.get(index)) {
             self.write_entry(entry, &base, &mut out)?;
             base = entry.id.clone();
         }
-        // What the children of each entry hang on; of one that goes, what that one hung on.
-        let mut hangs_on: HashMap<usize, EntryId> = HashMap::new();
+        // The new parent for the children of each entry; for a removed entry, its own parent.
+        let mut new_parents: HashMap<usize, EntryId> = HashMap::new();
         let mut kept = self.kept.iter().copied().peekable();
         for (index, entry) in entries.iter().enumerate() {
-            let parent = entry.parent().and_then(|parent| hangs_on.get(&parent));
+            let parent = entry.parent().and_then(|parent| new_parents.get(&parent));
             let parent = parent.unwrap_or(&base).clone();
             if kept.next_if_eq(&index).is_some() {
                 self.write_entry(entry, &parent, &mut out)?;
-                hangs_on.insert(index, entry.id.clone());
+                new_parents.insert(index, entry.id.clone());
             } else {
-                hangs_on.insert(index, parent);
+                new_parents.insert(index, parent);
             }
         }
         Ok(out)
@@ -197,7 +197,7 @@ impl<'t> Cut<'t> {
 
     fn write_entry(&self, entry: &TreeEntry, parent: &EntryId, out: &mut Vec<u8>) -> Result<()> {
         let text = self.transcript.text(entry)?;
-        let Ok(object) = Object::parse(&text) else { return line(out, &text) };
+        let Ok(object) = Object::parse(&text) else { return write_json_line(out, &text) };
         let mut edits = Edits::new(&text, &object);
         if object.id("parentId").as_deref() != Some(&**parent) {
             edits.set("parentId", quote(parent));
@@ -205,22 +205,22 @@ impl<'t> Cut<'t> {
         if object.id("id").as_deref() != Some(&*entry.id) {
             edits.set("id", quote(&entry.id));
         }
-        line(out, &edits.apply())
+        write_json_line(out, &edits.apply())
     }
 
     fn write_summary(&self, entry: &TreeEntry, archived: &Path, out: &mut Vec<u8>) -> Result<()> {
         let text = self.transcript.text(entry)?;
-        let Ok(object) = Object::parse(&text) else { return line(out, &text) };
+        let Ok(object) = Object::parse(&text) else { return write_json_line(out, &text) };
         let name = archived.file_name().unwrap_or_default().to_string_lossy();
-        let mark = Mark::of(&object).unwrap_or_default();
-        let mark = Mark { archived: Some(name.into_owned()), ..mark };
-        let mark = serde_json::to_string(&mark).map_err(|e| {
+        let extra = CompactionExtra::of(&object).unwrap_or_default();
+        let extra = CompactionExtra { archived: Some(name.into_owned()), ..extra };
+        let extra = serde_json::to_string(&extra).map_err(|e| {
             Error::new(ErrorKind::InvalidInput, "the compaction cannot be written").source(e)
         })?;
         let mut edits = Edits::new(&text, &object);
         edits.set("parentId", "null".to_owned());
-        edits.set(MARK, mark);
-        line(out, &edits.apply())
+        edits.set(CTX_FIELD, extra);
+        write_json_line(out, &edits.apply())
     }
 
     fn fresh_id(&self) -> EntryId {
@@ -233,16 +233,16 @@ impl<'t> Cut<'t> {
     }
 }
 
-/// Whether an entry is one of those `standing`, or says how one of them is to be read.
-fn is_or_edits(entry: &TreeEntry, index: usize, standing: &HashSet<usize>) -> bool {
+/// Whether an entry is one of `left_in_place`, or an edit of one.
+fn is_or_edits(entry: &TreeEntry, index: usize, left_in_place: &HashSet<usize>) -> bool {
     let target = match entry.detail.as_deref() {
         Some(Detail::Edit { target: Some(target) }) => *target as usize,
         _ => index,
     };
-    standing.contains(&target)
+    left_in_place.contains(&target)
 }
 
-/// The newest of each kind of setting on the way to what is kept.
+/// Returns the newest setting of each kind before the kept part.
 fn carried(transcript: &Transcript, before: &[usize]) -> Vec<usize> {
     let mut newest: HashMap<String, usize> = HashMap::new();
     for &index in before {
@@ -254,7 +254,7 @@ fn carried(transcript: &Transcript, before: &[usize]) -> Vec<usize> {
                 let text = transcript.text(entry).unwrap_or_default();
                 let object = Object::parse(&text).unwrap_or_default();
                 match object.owned("customType") {
-                    Some(kind) if kind == SYSTEM_PROMPT || kind == TOOLS => kind,
+                    Some(kind) if kind == SYSTEM_PROMPT_TYPE || kind == TOOLS_TYPE => kind,
                     _ => continue,
                 }
             }
@@ -267,7 +267,7 @@ fn carried(transcript: &Transcript, before: &[usize]) -> Vec<usize> {
     carried
 }
 
-/// Refuses a new file that a model would see anything else of.
+/// Refuses a new file whose context differs from the old one.
 fn check(before: &Transcript, bytes: &[u8]) -> Result<()> {
     let seen = |transcript: &Transcript| -> Result<Vec<_>> {
         let entries = transcript.context(None)?.entries;
@@ -277,7 +277,7 @@ fn check(before: &Transcript, bytes: &[u8]) -> Result<()> {
     if seen(&after)? == seen(before)? {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Corrupt, "the session would read differently when rewritten")
+    Err(Error::new(ErrorKind::Corrupt, "the rewrite would change the content of the session")
         .with("path", before.file().unwrap_or(Path::new("")).display())
-        .hint("it is left as it is; `ctx check` may tell what is unusual in it"))
+        .hint("it is unchanged; `ctx check` may show the cause"))
 }

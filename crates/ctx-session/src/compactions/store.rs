@@ -4,31 +4,28 @@ use std::path::Path;
 
 use ctx_core::{Compacted, EntryId, Error, ErrorKind, Result, Timestamp};
 
-use super::body::CompactionBody;
-use super::place::Place;
-use crate::branch::Branch;
-use crate::entry::TreeEntry;
-use crate::load::Recipe;
-use crate::log::Body;
+use super::target::StorageTarget;
+use crate::entry::{MessageEncoding, TreeEntry};
 use crate::overlay::Overlay;
 use crate::paths::Home;
-use crate::transcript::Transcript;
+use crate::schema::{Body, CompactionBody};
+use crate::transcript::{Branch, Transcript};
 
 /// Stores a compaction of the transcript at `path`, and returns its id. It is on disk when this
 /// returns, together with the shorter forms of kept messages that came with it: see
-/// [`sent_forms`](crate::sent_forms).
+/// [`load_projections`](crate::load_projections).
 ///
-/// `at` is the leaf the compaction was planned at; the transcript's own if `None`. In a foreign file
-/// that has grown since, the compaction stands where it was planned; in a session of ours it is
-/// appended, which keeps what came in between.
+/// `at` is the leaf at which the compaction was planned; default: the transcript's leaf. In another
+/// program's file that has grown since, the compaction is placed where it was planned; in a ctx
+/// session it is appended, and the entries in between are kept.
 ///
 /// # Errors
 ///
-/// With nothing stored in any case: [`ErrorKind::Locked`] while another process writes to the
+/// Nothing is stored on any error: [`ErrorKind::Locked`] while another process writes to the
 /// session or its overlay; [`ErrorKind::Conflict`] if another compaction was stored since `at`;
 /// [`ErrorKind::InvalidInput`] if the first kept entry is not on the branch to `at`;
-/// [`ErrorKind::NotFound`] if there is no file, no entry `at`, or nothing to compact;
-/// [`ErrorKind::Io`].
+/// [`ErrorKind::NotFound`] if the file or the entry `at` is missing, or there is nothing to
+/// compact; [`ErrorKind::Io`].
 pub fn store_compaction(
     home: &Home,
     path: &Path,
@@ -37,18 +34,18 @@ pub fn store_compaction(
     now: Timestamp,
 ) -> Result<EntryId> {
     let check = |transcript: &Transcript| plan_of(transcript, path, at, compacted).map(drop);
-    let (place, transcript) = Place::open(home, path, check)?;
+    let (place, transcript) = StorageTarget::open(home, path, check)?;
     store_in(place, &transcript, path, at, compacted, now)
 }
 
 impl Overlay {
-    /// [`store_compaction`], for who has the overlay open: others, in the same process too, get
-    /// [`ErrorKind::Locked`] until it is [released](Overlay::release).
+    /// Like [`store_compaction`], for a caller that has the overlay open. Other callers, even in
+    /// the same process, get [`ErrorKind::Locked`] until it is [released](Overlay::release).
     ///
     /// # Errors
     ///
-    /// As [`store_compaction`], with nothing stored; [`ErrorKind::Locked`] only if the overlay was
-    /// not written to yet and somebody else holds it.
+    /// Those of [`store_compaction`], with nothing stored; [`ErrorKind::Locked`] only if the
+    /// overlay was not yet written to and another process holds it.
     pub fn store_compaction(
         &self,
         at: Option<&EntryId>,
@@ -58,13 +55,13 @@ impl Overlay {
         let _decided = self.decide();
         let path = self.source();
         let check = |transcript: &Transcript| plan_of(transcript, path, at, compacted).map(drop);
-        let (place, transcript) = Place::held(self, check)?;
+        let (place, transcript) = StorageTarget::held(self, check)?;
         store_in(place, &transcript, path, at, compacted, now)
     }
 }
 
 pub(super) fn store_in(
-    place: Place<'_>,
+    place: StorageTarget<'_>,
     transcript: &Transcript,
     path: &Path,
     at: Option<&EntryId>,
@@ -73,15 +70,15 @@ pub(super) fn store_in(
 ) -> Result<EntryId> {
     let (planned, kept) = plan_of(transcript, path, at, compacted)?;
     let anchor = match &place {
-        Place::Ours(_) => leaf_after(transcript, path, &planned)?,
-        Place::Beside(_) | Place::Held(_) => planned,
+        StorageTarget::Session(_) => leaf_after(transcript, path, &planned)?,
+        StorageTarget::Overlay(_) | StorageTarget::HeldOverlay(_) => planned,
     };
     let body = CompactionBody::new(compacted, transcript.first_line_hash(kept));
     place.append(&body, &anchor, now).map_err(|e| not_stored(e, body.kind()))
 }
 
-/// The leaf a compaction was planned at, and the index of what it keeps from, if the transcript is
-/// still one that it was planned for.
+/// Returns the leaf at which a compaction was planned, and the index of the first kept entry, if
+/// the plan still applies to the transcript.
 fn plan_of(
     transcript: &Transcript,
     path: &Path,
@@ -93,29 +90,31 @@ fn plan_of(
     Ok((planned, kept))
 }
 
-/// What is left when storing failed: everything that was there.
+/// Adds a hint to an error that nothing was changed.
 pub(super) fn not_stored(error: Error, what: &'static str) -> Error {
     match error.hint_text() {
         Some(_) => error.with("not stored", what),
         None => error
             .with("not stored", what)
-            .hint("the session is as it was before; try again once the cause is gone"),
+            .hint("the session is unchanged; fix the cause and try again"),
     }
 }
 
-/// The leaf the compaction was planned at. No compaction may have been stored after it.
+/// Returns the leaf at which the compaction was planned. Fails if a compaction was stored after it.
 fn planned_at(transcript: &Transcript, path: &Path, at: Option<&EntryId>) -> Result<EntryId> {
     let leaf = transcript.leaf().ok_or_else(|| {
         Error::new(ErrorKind::NotFound, "there is nothing to compact")
             .with("path", path.display())
-            .hint("name the entry to compact up to: the session's leaf is before its first entry")
+            .hint(
+                "specify the entry to compact up to: the session's leaf is before its first entry",
+            )
     });
     let Some(at) = at else { return leaf.cloned() };
     let index = transcript.index_of(at).ok_or_else(|| {
-        Error::new(ErrorKind::NotFound, "the entry the compaction was planned at is not there")
+        Error::new(ErrorKind::NotFound, "the entry at which the compaction was planned is missing")
             .with("entry", at)
             .with("path", path.display())
-            .hint("the file was rewritten meanwhile: open it again and plan anew")
+            .hint("the file was rewritten meanwhile: open it again and plan again")
     })?;
     let branch = Branch::of(transcript, transcript.path(Some(&newest(transcript, index)))?);
     if let Some(newer) = branch.compactions.iter().rev().map(|&place| branch.path[place]).next()
@@ -126,13 +125,13 @@ fn planned_at(transcript: &Transcript, path: &Path, at: Option<&EntryId>) -> Res
             .with("planned at", at)
             .with("compaction", id)
             .with("path", path.display())
-            .hint("open it again together with its overlay, and plan anew"));
+            .hint("open it again together with its overlay, and plan again"));
     }
     Ok(at.clone())
 }
 
-/// Where the branch of an entry goes on to: the leaf, if the entry is on the way to it, else the
-/// last that an overlay added to the entry.
+/// Returns the end of an entry's branch: the leaf, if the entry is an ancestor of it, otherwise the
+/// last overlay entry attached to the entry.
 fn newest(transcript: &Transcript, index: usize) -> EntryId {
     let id = |index: usize| transcript.entries.get(index).map(|entry| entry.id.clone());
     let to_leaf = transcript.path(None).unwrap_or_default();
@@ -146,7 +145,7 @@ fn newest(transcript: &Transcript, index: usize) -> EntryId {
     added.last().or(Some(index)).and_then(id).unwrap_or_default()
 }
 
-/// The index of the first kept entry, which must be on the branch: else all of it would be hidden.
+/// Returns the index of the first kept entry, which must be on the branch: else all would be hidden.
 fn kept_from(
     transcript: &Transcript,
     path: &Path,
@@ -164,7 +163,7 @@ fn kept_from(
     })
 }
 
-/// The leaf of a session of ours, to which the compaction is appended.
+/// Returns the leaf of a ctx session, to which the compaction is appended.
 fn leaf_after(transcript: &Transcript, path: &Path, planned: &EntryId) -> Result<EntryId> {
     let index = transcript.index_of(planned);
     let to_leaf = transcript.path(None)?;
@@ -172,7 +171,7 @@ fn leaf_after(transcript: &Transcript, path: &Path, planned: &EntryId) -> Result
         Some(leaf) if index.is_some_and(|index| to_leaf.binary_search(&index).is_ok()) => {
             Ok(leaf.clone())
         }
-        _ => Err(Error::new(ErrorKind::InvalidInput, "the compaction is of another branch")
+        _ => Err(Error::new(ErrorKind::InvalidInput, "the compaction belongs to another branch")
             .with("planned at", planned)
             .with("path", path.display())
             .hint(
@@ -182,8 +181,8 @@ fn leaf_after(transcript: &Transcript, path: &Path, planned: &EntryId) -> Result
 }
 
 impl Transcript {
-    /// The entry that a first kept entry's id names: that of a message, or the one that holds the
-    /// history it is part of.
+    /// Finds the entry for a first kept entry's id: the entry of a message, or the one that holds
+    /// the history of which the message is a part.
     fn first_kept_named(&self, id: &str) -> Option<usize> {
         let own = |index: &usize| self.entries.get(*index).is_some_and(|entry| *entry.id == *id);
         match self.index_of(id) {
@@ -194,7 +193,7 @@ impl Transcript {
                 part.parse::<u32>().ok()?;
                 let index = self.index_of(history)?;
                 let entry = self.entries.get(index)?;
-                (entry.recipe == Recipe::CodexCompacted).then_some(index)
+                (entry.encoding == MessageEncoding::CodexCompacted).then_some(index)
             }
         }
     }

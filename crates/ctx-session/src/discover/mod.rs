@@ -1,10 +1,8 @@
-//! Where agents keep their sessions, and which there are.
+//! Finding the sessions of agents.
 //!
-//! Only the beginning of each file is read, and its end where somebody asks how full the context is; a
-//! database is asked. Nothing is written. Symbolic links below an agent's folder are not followed: they may lead out of it.
+//! Reads only the beginning of a file, and its end for the context size; queries a database. Writes
+//! nothing. Symbolic links below an agent's folder are not followed: they may lead out of it.
 
-mod agent;
-mod peek;
 mod walk;
 
 use std::collections::HashSet;
@@ -12,13 +10,12 @@ use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
 
-pub use agent::Agent;
-pub use peek::LastUsage;
-
-use crate::opencode_db;
+use crate::formats::{self, Beginning, Environment, in_database};
 use crate::paths::Home;
 
-/// The folders in which agents keep their sessions.
+pub use crate::formats::{Agent, LastUsage};
+
+/// The folders in which agents store their sessions.
 #[derive(Clone, Debug, Default)]
 pub struct AgentHomes {
     roots: Vec<(Agent, PathBuf)>,
@@ -26,67 +23,69 @@ pub struct AgentHomes {
 
 /// A session of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundSession {
-    /// Its transcript: a file, or what stands for one in a database, `DATABASE/ID`.
+pub struct DiscoveredSession {
+    /// The path of its transcript: a file, or `DATABASE/ID` for a session in a database.
     pub path: PathBuf,
-    /// Whose session it is.
+    /// The agent that wrote it.
     pub agent: Agent,
-    /// The id that the agent gave it; else the name of its file.
+    /// The id from the agent; otherwise the file name.
     pub session_id: String,
-    /// The folder that the agent was started in, where the transcript says so.
+    /// The folder in which the agent was started, if the transcript records it.
     pub project: Option<PathBuf>,
     /// When it was last written.
     pub modified: Timestamp,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
-/// What was found, and what could not be read.
+/// The sessions found, and the errors.
 #[derive(Debug, Default)]
 pub struct Discovery {
     /// The sessions, newest first.
-    pub sessions: Vec<FoundSession>,
-    /// Folders and files that cannot be read.
+    pub sessions: Vec<DiscoveredSession>,
+    /// Errors for folders and files that cannot be read.
     pub problems: Vec<Error>,
 }
 
 impl AgentHomes {
-    /// The folders of all agents but ctx, as the environment names them: `CLAUDE_CONFIG_DIR`, `CODEX_HOME`,
-    /// `PI_CODING_AGENT_DIR`, `PI_CODING_AGENT_SESSION_DIR`, `OPENCLAW_STATE_DIR`, `OPENCLAW_HOME`,
-    /// `GEMINI_CLI_HOME`, `XDG_DATA_HOME`; else the agents' defaults in the user's own folder.
+    /// Returns the folders of all agents but ctx, from the variables that the agents themselves read;
+    /// by default the agents' own folders.
     #[must_use]
     pub fn from_env() -> Self {
-        Self { roots: agent::roots_of_env() }
+        let environment = Environment::current();
+        let with_agent = |agent: Agent| {
+            let folders = (agent.0.folders)(&environment).into_iter().flatten();
+            folders.map(move |folder| (agent, folder))
+        };
+        Self { roots: Agent::all().flat_map(with_agent).collect() }
     }
 
-    /// The same, with the sessions that ctx keeps in `home`.
+    /// Adds the sessions that ctx stores in `home`.
     #[must_use]
     pub fn with_ctx(self, home: &Home) -> Self {
-        self.with(Agent::Ctx, home.root().join("agents"))
+        self.with(Agent::CTX, home.root().join("agents"))
     }
 
-    /// The same, with a folder of `agent`. It is the one that holds the sessions: `~/.claude/projects`,
-    /// `~/.codex/sessions`, `~/.pi/agent/sessions`, `~/.openclaw/agents`, `~/.gemini/tmp`,
-    /// `~/.local/share/opencode`.
+    /// Adds a folder of `agent`, the one that holds its sessions, such as `~/.claude/projects`.
     #[must_use]
     pub fn with(mut self, agent: Agent, folder: impl Into<PathBuf>) -> Self {
         self.roots.push((agent, folder.into()));
         self
     }
 
-    /// All sessions, newest first. What cannot be read is a problem, and hides nothing else.
+    /// Returns all sessions, newest first. What cannot be read is reported and hides nothing else.
     #[must_use]
     pub fn sessions(&self) -> Discovery {
         self.files().completed()
     }
 
-    /// The newest session of a project: of the folder itself, else of the closest folder above it that has
-    /// any. The user's own folder and the root are no projects of what is below them.
+    /// Returns the newest session of a project: of the folder itself, otherwise of the closest
+    /// parent folder that has any. The user's home and the root do not count as parent projects.
     #[must_use]
-    pub fn newest_in(&self, project: &Path) -> Option<FoundSession> {
+    pub fn newest_in(&self, project: &Path) -> Option<DiscoveredSession> {
         let project = real(project);
         let home = std::env::home_dir().map(|home| real(&home));
-        let mut best: Option<(usize, FoundSession)> = None;
+        let mut best: Option<(usize, DiscoveredSession)> = None;
         for mut found in self.files().sessions {
             if !found.complete().unwrap_or(false) {
                 continue;
@@ -104,27 +103,26 @@ impl AgentHomes {
         best.map(|(_, found)| found)
     }
 
-    /// The session of that id, or of the only id that begins so. Of several files of one id it is the newest.
+    /// Returns the session with that id or unambiguous id prefix; the newest if several files have that id.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] if there is none, [`ErrorKind::Conflict`] if several ids begin so.
-    pub fn named(&self, id: &str) -> Result<FoundSession> {
+    /// [`ErrorKind::NotFound`] if there is none, [`ErrorKind::Conflict`] if the prefix is ambiguous.
+    pub fn named(&self, id: &str) -> Result<DiscoveredSession> {
         named(self.sessions().sessions, id)
     }
 
-    /// The files that may be sessions, newest first: nothing of them is read. What they are
-    /// [`FoundSession::complete`] tells.
+    /// Returns the files that may be sessions, newest first, without reading them.
+    /// [`DiscoveredSession::complete`] reads their details.
     #[must_use]
     pub fn files(&self) -> Discovery {
         let mut found = Discovery::default();
         for (agent, folder) in &self.roots {
-            walk::expand(*agent, folder, agent.layout(), &mut found);
-            if *agent == Agent::Opencode {
-                walk::expand(*agent, folder, &["opencode*.db"], &mut found);
+            for layout in agent.0.layouts {
+                walk::expand(*agent, folder, layout, &mut found);
             }
         }
-        // opencode leaves the files of sessions where they are when it takes them into its database.
+        // opencode does not remove the files of sessions that it moves into its database.
         let known: HashSet<_> = found.sessions.iter().map(|s| s.session_id.clone()).collect();
         found.sessions.retain(|s| !s.session_id.is_empty() || !known.contains(s.stem()));
         found.sort();
@@ -133,7 +131,7 @@ impl AgentHomes {
 }
 
 impl Discovery {
-    /// What of the files is a session.
+    /// Keeps the files that are sessions.
     fn completed(mut self) -> Self {
         self.sessions.retain_mut(|session| match session.complete() {
             Ok(is_session) => is_session,
@@ -146,11 +144,11 @@ impl Discovery {
     }
 }
 
-/// The sessions below a folder, newest first: files that begin like an agent's transcript.
+/// Returns the sessions below a folder, newest first: files that begin like an agent's transcript.
 ///
 /// # Errors
 ///
-/// Where the folder itself cannot be listed.
+/// If the folder itself cannot be listed.
 pub fn in_folder(folder: &Path) -> Result<Discovery> {
     let mut found = Discovery::default();
     walk::below(folder, &mut found)?;
@@ -158,17 +156,17 @@ pub fn in_folder(folder: &Path) -> Result<Discovery> {
     Ok(found.completed())
 }
 
-/// How many sessions an error lists.
+/// The maximum number of sessions listed in an error.
 const LISTED: usize = 5;
 
-/// The session among these whose id is `id`, or the only one whose id begins so.
+/// Returns the session with the id `id`, or the only one whose id begins with it.
 ///
 /// # Errors
 ///
-/// As [`AgentHomes::named`].
-pub fn named(sessions: Vec<FoundSession>, id: &str) -> Result<FoundSession> {
-    let mut begun: Vec<FoundSession> = Vec::new();
-    let begins = |session: &FoundSession| {
+/// Those of [`AgentHomes::named`].
+pub(crate) fn named(sessions: Vec<DiscoveredSession>, id: &str) -> Result<DiscoveredSession> {
+    let mut begun: Vec<DiscoveredSession> = Vec::new();
+    let begins = |session: &DiscoveredSession| {
         !id.is_empty() && (session.session_id.starts_with(id) || session.stem().starts_with(id))
     };
     for session in sessions.into_iter().filter(begins) {
@@ -182,43 +180,72 @@ pub fn named(sessions: Vec<FoundSession>, id: &str) -> Result<FoundSession> {
     if begun.len() > 1 {
         let mut ids: Vec<_> = begun.iter().take(LISTED).map(|s| s.session_id.as_str()).collect();
         ids.extend((begun.len() > LISTED).then_some("..."));
-        return Err(Error::new(ErrorKind::Conflict, "several sessions have an id that begins so")
+        return Err(Error::new(ErrorKind::Conflict, "ambiguous session id")
             .with("id", id)
             .with("sessions", ids.join(", "))
-            .hint("write more of the id"));
+            .hint("specify more of the id"));
     }
     begun.pop().ok_or_else(|| {
-        Error::new(ErrorKind::NotFound, "no session has that id")
+        Error::new(ErrorKind::NotFound, "unknown session id")
             .with("id", id)
             .hint("`ctx sessions` lists the sessions with their ids")
     })
 }
 
-impl FoundSession {
-    /// Reads the beginning of the file, for agent, id and project. Whether it is a session.
+impl DiscoveredSession {
+    /// Reads agent, id and project from the beginning of the file. Returns whether it is a session.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read.
+    /// If the file cannot be read.
     pub fn complete(&mut self) -> Result<bool> {
-        // What is known has been read from a database.
-        if self.session_id.is_empty() { peek::complete(self) } else { Ok(true) }
+        // Known sessions come from a database, which was already read.
+        if self.session_id.is_empty() { self.read_beginning() } else { Ok(true) }
     }
 
-    /// What is at a path, as far as it can be told without reading a file.
+    /// Describes the file at a path without reading it.
     #[must_use]
     pub fn at(path: &Path) -> Option<Self> {
-        match opencode_db::parts(path) {
-            Some((database, id)) => walk::rows(database, Some(id)).ok()?.pop(),
-            None => Some(walk::file(path.to_owned(), Agent::Pi, &path.metadata().ok()?)),
+        match in_database(path) {
+            Some((database, file, id)) => walk::rows(database, file, Some(id)).ok()?.pop(),
+            None => Some(walk::file(path.to_owned(), Agent::PI, &path.metadata().ok()?)),
         }
     }
 
-    /// What the provider reported of the last request, read from the end of the file; `None` where the end
-    /// does not say.
+    /// Returns the usage of the last request, read from the end of the file; `None` if it is not
+    /// found there.
     #[must_use]
     pub fn last_usage(&self) -> Option<LastUsage> {
-        peek::last_usage(self)
+        (self.agent.format().last_usage)(&self.path)
+    }
+
+    /// Fills in the details. Returns whether the file is a session of an agent.
+    fn read_beginning(&mut self) -> Result<bool> {
+        /// How much is read: usually enough, and at most.
+        const BEGINNINGS: [usize; 2] = [16 << 10, 1 << 20];
+        let source = formats::open(&self.path)?;
+        for look in BEGINNINGS {
+            let bytes = source.beginning(look)?;
+            let known = Beginning::of(&bytes, self.agent);
+            if known.is_whole() || bytes.len() < look || look == BEGINNINGS[1] {
+                // A file with only titles and snapshots is not a conversation.
+                let talks = known.has_message || bytes.len() == look;
+                let Some(agent) = known.agent.filter(|_| talks && !known.is_subagent) else {
+                    break;
+                };
+                self.agent = agent;
+                self.session_id = match known.id.filter(|id| !id.is_empty()) {
+                    Some(id) => id,
+                    None => self.stem().to_owned(),
+                };
+                self.project = match agent.format().project {
+                    Some(project) => project(&self.path),
+                    None => known.cwd.map(PathBuf::from),
+                };
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn stem(&self) -> &str {
@@ -226,7 +253,7 @@ impl FoundSession {
     }
 }
 
-/// A path without links, as far as it exists.
+/// Resolves the links of a path, as far as it exists.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

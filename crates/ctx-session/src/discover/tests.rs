@@ -46,12 +46,12 @@ impl Homes {
     fn homes(&self) -> AgentHomes {
         let at = |name: &str| self.0.path().join(name);
         AgentHomes::default()
-            .with(Agent::ClaudeCode, at("claude"))
-            .with(Agent::Codex, at("codex"))
-            .with(Agent::Pi, at("pi"))
-            .with(Agent::OpenClaw, at("openclaw"))
-            .with(Agent::GeminiCli, at("gemini"))
-            .with(Agent::Opencode, at("opencode"))
+            .with(Agent::CLAUDE_CODE, at("claude"))
+            .with(Agent::CODEX, at("codex"))
+            .with(Agent::PI, at("pi"))
+            .with(Agent::OPENCLAW, at("openclaw"))
+            .with(Agent::GEMINI_CLI, at("gemini"))
+            .with(Agent::OPENCODE, at("opencode"))
             .with_ctx(&Home::at(at("ctx")))
     }
 
@@ -128,7 +128,7 @@ fn links_are_not_followed_and_what_cannot_be_read_is_told() {
     home.write("claude/-p-one/aaaa-2.jsonl", &CLAUDE.replace("aaaa-1", "aaaa-2"), 1);
     symlink(&outside, home.0.path().join("claude/-p-one/aaaa-3.jsonl")).unwrap();
     symlink(home.0.path().join("outside"), home.0.path().join("claude/-p-two")).unwrap();
-    assert_eq!(home.ids(), [(Agent::ClaudeCode, "aaaa-2".to_owned())]);
+    assert_eq!(home.ids(), [(Agent::CLAUDE_CODE, "aaaa-2".to_owned())]);
     let found = in_folder(&home.0.path().join("claude")).unwrap();
     assert_eq!(found.sessions.len(), 1);
     let closed = home.write("claude/-p-one/aaaa-4.jsonl", CLAUDE, 1);
@@ -173,7 +173,7 @@ fn usage_is_the_last_that_was_reported_and_never_guessed() {
     let with = |more: &str| usage(&format!("{CLAUDE}{more}\n"));
     assert_eq!(usage(CLAUDE), Some(543));
     assert_eq!(with(&answer.replace("40", "60")), Some(563));
-    // A line that is being written, a subagent, an answer of the client's own, zeros.
+    // A line that is being written, a subagent, a client-generated answer, zeros.
     assert_eq!(usage(&format!("{CLAUDE}{}", &answer[..answer.len() - 30])), Some(543));
     assert_eq!(with(&answer.replace(r#"chain":false"#, r#"chain":true"#)), Some(543));
     assert_eq!(with(&answer.replace("claude-opus-4-5", "<synthetic>")), Some(543));
@@ -181,7 +181,7 @@ fn usage_is_the_last_that_was_reported_and_never_guessed() {
         with(&answer.replace("3,", "0,").replace("40,", "0,").replace("500,", "0,")),
         Some(543)
     );
-    // Behind a result that is longer than the first look.
+    // After a result that is longer than the first read.
     let long = format!(r#"{{"type":"user","sessionId":"s","text":"{}"}}"#, "usage ".repeat(40_000));
     assert_eq!(with(&long), Some(543));
     let question = CLAUDE.lines().take(2).collect::<Vec<_>>().join("\n");
@@ -200,7 +200,7 @@ fn chats_of_gemini_cli_know_their_project_and_those_of_subagents_are_none() {
     home.write("gemini/ws/chats/session-2026-eeee.jsonl", &chat, 1);
     home.write("gemini/ws/chats/session-2026-ffff.jsonl", &header("subagent"), 1);
     home.write("gemini/ws/logs.json", "[]", 1);
-    // The older form, in a folder that is named by a hash.
+    // The older format, in a folder that is named by a hash.
     let old = r#"{"sessionId": "dddd-1", "projectHash": "09",
         "messages": [{"id": "g1", "type": "gemini", "content": "hi",
         "tokens": {"input": 7000,
@@ -223,7 +223,7 @@ fn chats_of_gemini_cli_know_their_project_and_those_of_subagents_are_none() {
             row("dddd-1", None, 7000, "gemini-2.0"),
         ]
     );
-    assert_eq!(found[0].agent, Agent::GeminiCli);
+    assert_eq!(found[0].agent, Agent::GEMINI_CLI);
 }
 
 #[test]
@@ -249,10 +249,10 @@ fn sessions_that_opencode_keeps_in_files_are_found_and_read() {
     write("part/msg_2/prt_3", r#"{"id":"prt_3","type":"text","text":"answer"}"#);
     let found = home.homes().sessions().sessions;
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!((found[0].agent, found[0].session_id.as_str()), (Agent::Opencode, "ses_1"));
+    assert_eq!((found[0].agent, found[0].session_id.as_str()), (Agent::OPENCODE, "ses_1"));
     assert_eq!(found[0].project.as_deref(), Some(Path::new("/p/one")));
     assert_eq!(found[0].last_usage().unwrap().prompt_tokens, 2_452);
-    let transcript = crate::Transcript::open(&found[0].path).unwrap();
+    let transcript = crate::transcript::Transcript::open(&found[0].path).unwrap();
     let said = transcript.main_line().unwrap();
     let said: Vec<_> = said.iter().map(|item| item.entry.message().unwrap().plain_text()).collect();
     assert_eq!(said, ["first\nsecond", "answer"]);

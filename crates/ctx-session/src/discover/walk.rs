@@ -1,4 +1,4 @@
-//! The files below a folder that may be sessions.
+//! Listing files below a folder that may be sessions.
 
 use std::fs::{DirEntry, Metadata, ReadDir};
 use std::io;
@@ -7,15 +7,15 @@ use std::time::UNIX_EPOCH;
 
 use ctx_core::{Error, Result, Timestamp};
 
-use super::{Agent, Discovery, FoundSession};
+use super::{DiscoveredSession, Discovery};
 use crate::disk::io_error;
-use crate::opencode_db;
+use crate::formats::{Agent, Database, StoredSession, databases, fits};
 
-/// Folders deeper than that below one that was named hold no sessions.
+/// The maximum depth of sessions below a named folder.
 const DEEPEST: usize = 12;
 
-/// Lists the files below `folder` whose names fit `layout`, a name for each level. A folder that is not
-/// there has none.
+/// Lists the files below `folder` whose names match `layout`, one pattern per level. A missing
+/// folder has none.
 pub(super) fn expand(agent: Agent, folder: &Path, layout: &[&str], found: &mut Discovery) {
     let Some((name, deeper)) = layout.split_first() else { return };
     let entries = match list(folder) {
@@ -23,7 +23,7 @@ pub(super) fn expand(agent: Agent, folder: &Path, layout: &[&str], found: &mut D
         Err((error, _)) if error.kind() == io::ErrorKind::NotFound => return,
         Err((_, error)) => return found.problems.push(error),
     };
-    for entry in entries.flatten().filter(|entry| fits(entry, name)) {
+    for entry in entries.flatten().filter(|entry| is_named(entry, name)) {
         match entry.file_type() {
             Ok(kind) if kind.is_file() && deeper.is_empty() => found.add(&entry, agent),
             Ok(kind) if kind.is_dir() => expand(agent, &entry.path(), deeper, found),
@@ -32,8 +32,10 @@ pub(super) fn expand(agent: Agent, folder: &Path, layout: &[&str], found: &mut D
     }
 }
 
-/// Lists the files below `folder` whose names are those of transcripts, at any depth.
+/// Lists the files below `folder` with names of transcripts, at any depth.
 pub(super) fn below(folder: &Path, found: &mut Discovery) -> Result<()> {
+    let layouts = || Agent::all().flat_map(|agent| agent.0.layouts);
+    let names: Vec<_> = layouts().filter_map(|layout| layout.last()).collect();
     let mut folders = vec![(0, list(folder).map_err(|(_, error)| error)?)];
     while let Some((depth, entries)) = folders.pop() {
         for entry in entries.flatten() {
@@ -43,12 +45,8 @@ pub(super) fn below(folder: &Path, found: &mut Discovery) -> Result<()> {
                     Ok(entries) => folders.push((depth + 1, entries)),
                     Err((_, error)) => found.problems.push(error),
                 }
-            } else if kind.is_file()
-                && ["*.jsonl", "session-*", "ses_*.json", "opencode*.db"]
-                    .iter()
-                    .any(|name| fits(&entry, name))
-            {
-                found.add(&entry, Agent::Pi);
+            } else if kind.is_file() && names.iter().any(|pattern| is_named(&entry, pattern)) {
+                found.add(&entry, Agent::PI);
             }
         }
     }
@@ -63,10 +61,10 @@ fn list(folder: &Path) -> Result<ReadDir, (io::Error, Error)> {
 }
 
 impl Discovery {
-    /// Adds a file, of which only the name is known, or the sessions of a database. One that went away since is no problem.
+    /// Adds a file by its name, or the sessions of a database. A file that just disappeared is skipped.
     fn add(&mut self, entry: &DirEntry, agent: Agent) {
-        if fits(entry, "opencode*.db") {
-            match rows(&entry.path(), None) {
+        if let Some(database) = databases().find(|database| is_named(entry, database.files)) {
+            match rows(database, &entry.path(), None) {
                 Ok(sessions) => self.sessions.extend(sessions),
                 Err(error) => self.problems.push(error),
             }
@@ -75,16 +73,16 @@ impl Discovery {
         }
     }
 
-    /// Puts the newest first.
+    /// Sorts the newest first.
     pub(super) fn sort(&mut self) {
         self.sessions.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
     }
 }
 
-pub(super) fn file(path: PathBuf, agent: Agent, metadata: &Metadata) -> FoundSession {
+pub(super) fn file(path: PathBuf, agent: Agent, metadata: &Metadata) -> DiscoveredSession {
     let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     let modified = modified.and_then(|at| i64::try_from(at.as_millis()).ok());
-    FoundSession {
+    DiscoveredSession {
         path,
         agent,
         session_id: String::new(),
@@ -94,27 +92,23 @@ pub(super) fn file(path: PathBuf, agent: Agent, metadata: &Metadata) -> FoundSes
     }
 }
 
-/// The sessions of opencode's database, or the one of that id.
-pub(super) fn rows(database: &Path, id: Option<&str>) -> Result<Vec<FoundSession>> {
-    let found = |(id, project, modified, bytes): (String, String, i64, i64)| FoundSession {
-        path: database.join(&id),
-        agent: Agent::Opencode,
+/// Returns the sessions of a database in `file`, or the one with that id.
+pub(super) fn rows(
+    database: &Database,
+    file: &Path,
+    id: Option<&str>,
+) -> Result<Vec<DiscoveredSession>> {
+    let found = |(id, project, modified, bytes): StoredSession| DiscoveredSession {
+        path: file.join(&id),
+        agent: database.agent,
         session_id: id,
         project: Some(project.into()),
         modified: Timestamp(modified),
         bytes: bytes.unsigned_abs(),
     };
-    Ok(opencode_db::sessions(database, id)?.into_iter().map(found).collect())
+    Ok((database.sessions)(file, id)?.into_iter().map(found).collect())
 }
 
-/// Whether a name fits a pattern with at most one `*`. Subagents' files are no sessions of their own.
-fn fits(entry: &DirEntry, pattern: &str) -> bool {
-    let name = entry.file_name();
-    let Some(name) = name.to_str() else { return false };
-    let Some((begin, end)) = pattern.split_once('*') else { return name == pattern };
-    let is_subagent = name.starts_with("agent-") && end == ".jsonl";
-    name.len() >= begin.len() + end.len()
-        && name.starts_with(begin)
-        && name.ends_with(end)
-        && !is_subagent
+fn is_named(entry: &DirEntry, pattern: &str) -> bool {
+    entry.file_name().to_str().is_some_and(|name| fits(name, pattern))
 }

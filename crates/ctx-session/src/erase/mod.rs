@@ -1,19 +1,18 @@
-//! Erasing messages: from sessions of ours, from what ctx keeps beside the files of others, and from
-//! what was drawn from them there.
+//! Erasing messages, and text derived from them, from ctx sessions and from the overlays of other
+//! files.
 //!
 //! ```text
-//! session of ours:  its lines without the messages, its summaries without the lines drawn from them
-//! archived ones:    the same, each of them
-//! file of others:   not written; its overlay, rewritten the same way, hides the messages
+//! ctx session:        its lines without the messages, its summaries without the lines derived from them
+//! archived sessions:  the same, each of them
+//! another's file:     not written; its overlay, rewritten the same way, hides the messages
 //! ```
 //!
-//! Each file is replaced in one step, so that a crash leaves the old one or the new one, and a second
-//! run does what the first did not come to. A compaction whose messages were erased can still be
-//! undone; what was erased does not come back by it.
+//! Each file is replaced atomically, so a crash leaves the old one or the new one, and a second run
+//! completes the work of the first. A compaction whose messages were erased can still be undone;
+//! the erased messages stay erased.
 
-mod beside;
-mod hidden;
-mod mark;
+mod cited;
+mod overlay;
 mod session;
 mod summary;
 mod texts;
@@ -25,42 +24,40 @@ use ctx_core::{EntryId, Projection, Result};
 use serde::Serialize;
 
 use crate::compactions::archives_of;
-use crate::load::Recipe;
+use crate::entry::MessageEncoding;
 use crate::overlay::Overlay;
 use crate::paths::Home;
-use crate::projections::read_kept;
-use crate::transcript::Transcript;
+use crate::transcript::{Transcript, read_projections};
 
-pub use beside::{erase_beside, erase_from_overlay};
-pub use session::erase_from_session;
+pub use overlay::{erase_in_overlay, erase_orphaned_overlay};
+pub use session::erase_in_session;
 
-pub(crate) use hidden::{FORGOTTEN_TYPE, Forgotten, forgotten_of};
-pub(crate) use mark::Cited;
+use cited::CitedEntries;
 
-/// What is to be erased from a transcript.
+/// What to erase from a transcript.
 #[derive(Clone, Copy)]
-pub struct Erasing<'a> {
-    /// The entries whose messages go.
+pub struct EraseCriteria<'a> {
+    /// The entries whose messages are erased.
     pub entries: &'a HashSet<EntryId>,
-    /// Everything goes, whatever `entries` names.
+    /// Whether to erase everything, whatever `entries` names.
     pub all: bool,
-    /// Whether a text that was made of messages (a line of a summary, a note) tells what goes.
+    /// Whether a text derived from messages (a line of a summary, a note) mentions erased content.
     pub derived: &'a dyn Fn(&str) -> bool,
-    /// Whether any text holds what goes, word for word.
+    /// Whether a text holds erased content verbatim.
     pub holds: &'a dyn Fn(&str) -> bool,
 }
 
 impl Transcript {
-    /// The messages of the file, on all branches, in which a text of any kind holds what is looked
-    /// for: what was said and thought, arguments and results of tools, whatever else stands there.
+    /// Returns the messages of the file, on all branches, in which any text matches: text,
+    /// thinking, arguments and results of tools, and all other content.
     ///
     /// # Errors
     ///
-    /// What reading an entry may give.
-    pub fn messages_holding(&self, holds: &dyn Fn(&str) -> bool) -> Result<Vec<EntryId>> {
+    /// Errors from reading an entry.
+    pub fn messages_containing(&self, holds: &dyn Fn(&str) -> bool) -> Result<Vec<EntryId>> {
         let mut found = Vec::new();
         for entry in self.file_entries() {
-            let is_message = entry.recipe != Recipe::Nothing && !entry.is_compaction();
+            let is_message = entry.encoding != MessageEncoding::Nothing && !entry.is_compaction();
             if is_message && texts::holds(&self.text(entry)?, holds) {
                 let head = entry.head.and_then(|head| self.entries.get(head as usize));
                 found.push(head.unwrap_or(entry).id.clone());
@@ -71,60 +68,60 @@ impl Transcript {
     }
 }
 
-/// A session and those that were archived beside it when it was rewritten, newest first.
+/// Returns a session and its archived files from before rewrites, newest first.
 #[must_use]
-pub fn files_of(path: &Path) -> Vec<PathBuf> {
+pub fn session_files(path: &Path) -> Vec<PathBuf> {
     let archives = archives_of(path).into_iter().rev();
     std::iter::once(path.to_owned()).chain(archives).collect()
 }
 
-/// Every form in which a message of the transcript at `path` was sent, whatever became of it since.
+/// Returns every form in which a message of the transcript at `path` was sent, in force or not.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if a file that is there cannot be read.
-pub fn forms_kept(home: &Home, path: &Path) -> Result<Vec<Projection>> {
+/// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if an existing file cannot be read.
+pub fn all_projections(home: &Home, path: &Path) -> Result<Vec<Projection>> {
     let overlay = Overlay::of(home, path)?;
     let mut forms = Vec::new();
-    for file in files_of(path).iter().map(PathBuf::as_path).chain([overlay.path()]) {
+    for file in session_files(path).iter().map(PathBuf::as_path).chain([overlay.path()]) {
         if file.is_file() {
-            forms.extend(read_kept(file)?.into_iter().flat_map(|kept| kept.projections));
+            forms.extend(read_projections(file)?.into_iter().flat_map(|kept| kept.projections));
         }
     }
     Ok(forms)
 }
 
-/// Every form that an overlay tells of, also where its transcript is not there any more.
+/// Returns every form in an overlay, even if its transcript no longer exists.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if it cannot be read.
-pub fn forms_in(overlay: &Path) -> Result<Vec<Projection>> {
-    Ok(read_kept(overlay)?.into_iter().flat_map(|kept| kept.projections).collect())
+pub fn overlay_projections(overlay: &Path) -> Result<Vec<Projection>> {
+    Ok(read_projections(overlay)?.into_iter().flat_map(|kept| kept.projections).collect())
 }
 
-/// What was erased from a file, or would be.
+/// What was erased from a file, or would be in a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Erased {
     /// The file.
     pub path: PathBuf,
-    /// Messages that went.
+    /// The number of erased messages.
     pub messages: usize,
-    /// Messages of another program's file that are hidden: the file still holds them.
+    /// The number of hidden messages of another program's file: the file still holds them.
     pub hidden: usize,
-    /// Lines of summaries that went.
+    /// The number of erased summary lines.
     pub summary_lines: usize,
-    /// Forms in which messages were sent that went.
+    /// The number of erased forms of messages.
     pub forms: usize,
-    /// Other entries that went: labels, names, edits, lines that could not be read.
+    /// The number of other erased entries: labels, names, edits, unreadable lines.
     pub others: usize,
-    /// Compactions that stand for a message that went. To undo them brings it back no more.
+    /// Compactions that replace an erased message. Undoing them does not restore it.
     pub undo_ended: Vec<EntryId>,
 }
 
 impl Erased {
-    /// Whether the file is as it was.
+    /// Whether the file is unchanged.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.messages + self.hidden + self.summary_lines + self.forms + self.others == 0

@@ -1,4 +1,4 @@
-//! Sessions of ours without what is erased.
+//! Erasing messages from ctx sessions.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -7,40 +7,38 @@ use std::path::{Path, PathBuf};
 use ctx_core::{EntryId, Error, ErrorKind, RawJson, Result};
 use ctx_dialect::json::{Object, array, quote};
 
-use super::summary::{json, mark_without, summary};
+use super::summary::{erase_from_extra, json, summary};
 use super::texts::holds;
-use super::{Cited, Erased, Erasing, files_of};
-use crate::compactions::{MARK, Mark, clear_stale, is_foreign};
+use super::{CitedEntries, EraseCriteria, Erased, session_files};
+use crate::compactions::clear_stale;
 use crate::disk;
 use crate::entry::{Detail, EntryKind, TreeEntry};
-use crate::log::{LogOptions, SessionLog};
-use crate::projections::PROJECTIONS_TYPE;
-use crate::repair::{Edits, line};
+use crate::log::{LogOptions, SessionLog, is_foreign};
+use crate::schema::{CTX_FIELD, CompactionExtra, Edits, PROJECTIONS_TYPE, write_json_line};
 use crate::transcript::Transcript;
 
-/// Erases messages from a session of ours and from those that were archived beside it when it was
-/// rewritten, with the lines of summaries that were drawn from them. `None` if the file is not ours.
-/// With `dry_run` nothing is written.
+/// Erases messages, and summary lines derived from them, from a ctx session and its archived files.
+/// `None` if the file is not a ctx session. With `dry_run` nothing is written.
 ///
-/// What hung on an erased message hangs on what that one hung on. Lines that cannot be read go as
-/// well where the file is written anew: they may hold a part of what is to be erased. The session
-/// comes first and what was archived last, as the older file tells a second run what is to be erased.
+/// Children of an erased message become children of its parent. When a file is rewritten, its
+/// unreadable lines are removed too: they may hold erased content. The session is written first and
+/// the oldest archive last, because a second run finds in the older file what to erase.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::Locked`] while another process writes to the session, [`ErrorKind::NotFound`],
 /// [`ErrorKind::Conflict`] if another program changes it meanwhile, [`ErrorKind::Io`]. Each file is
-/// as it was, or as it is to be.
-pub fn erase_from_session(
+/// either unchanged or complete.
+pub fn erase_in_session(
     path: &Path,
-    erasing: &Erasing<'_>,
+    criteria: &EraseCriteria<'_>,
     dry_run: bool,
 ) -> Result<Option<Vec<Erased>>> {
-    if !Transcript::open(path)?.is_ours() {
+    if !Transcript::open(path)?.is_ctx_session() {
         return Ok(None);
     }
     let log = match SessionLog::open(path, LogOptions::default()) {
-        Err(error) if is_foreign(error.kind()) => return Ok(None),
+        Err(error) if is_foreign(&error) => return Ok(None),
         opened => opened?,
     };
     if !dry_run {
@@ -51,17 +49,17 @@ pub fn erase_from_session(
     if !written_by_us {
         return Err(Error::new(ErrorKind::Conflict, "another program changed the file")
             .with("path", path.display())
-            .hint("try again; let no other program write to it meanwhile"));
+            .hint("try again, with no other program writing to it"));
     }
-    for file in files_of(path) {
+    for file in session_files(path) {
         let is_archive = file != path;
-        if is_archive && erasing.all {
+        if is_archive && criteria.all {
             erased.push(whole(&file, dry_run)?);
             continue;
         }
-        // What is beside a session and is none is not touched; the session itself was just read.
+        // A file beside the session that is not a session is not changed; the session itself was just read.
         let Ok(transcript) = Transcript::open(&file) else { continue };
-        let Some((bytes, found)) = rewritten(&transcript, erasing)? else { continue };
+        let Some((bytes, found)) = rewritten(&transcript, criteria)? else { continue };
         if !dry_run {
             disk::replace(&file, |out| out.write_all(&bytes))?;
         }
@@ -70,7 +68,7 @@ pub fn erase_from_session(
     Ok(Some(erased))
 }
 
-/// Takes a whole archived session away.
+/// Removes a whole archived session.
 fn whole(file: &Path, dry_run: bool) -> Result<Erased> {
     let messages = Transcript::open(file).map_or(0, |archived| archived.all_messages().len());
     if !dry_run {
@@ -81,45 +79,48 @@ fn whole(file: &Path, dry_run: bool) -> Result<Erased> {
     Ok(Erased { path: PathBuf::from(file), messages, ..Erased::default() })
 }
 
-/// The file without what is erased; `None` if there is nothing of it in it.
-fn rewritten(transcript: &Transcript, erasing: &Erasing<'_>) -> Result<Option<(Vec<u8>, Erased)>> {
-    let cut = Cut::of(transcript, erasing)?;
+/// Returns the file without the erased content; `None` if it holds none of it.
+fn rewritten(
+    transcript: &Transcript,
+    criteria: &EraseCriteria<'_>,
+) -> Result<Option<(Vec<u8>, Erased)>> {
+    let cut = ErasedEntries::of(transcript, criteria)?;
     let mut erased = cut.erased.clone();
     let mut bytes = Vec::new();
-    line(&mut bytes, transcript.header().raw.as_deref().unwrap_or_default())?;
+    write_json_line(&mut bytes, transcript.header().raw.as_deref().unwrap_or_default())?;
     let mut last = None;
     for (index, entry) in transcript.entries.iter().enumerate() {
-        if !cut.is_gone(index) {
-            line(&mut bytes, &cut.line(index, entry, &mut erased)?)?;
+        if !cut.is_erased(index) {
+            write_json_line(&mut bytes, &cut.line(index, entry, &mut erased)?)?;
             last = Some(entry);
         }
     }
-    transcript.settle_leaf(cut.stays(transcript.leaf_index()), last, &mut bytes)?;
+    transcript.write_leaf_entry(cut.nearest_kept(transcript.leaf_index()), last, &mut bytes)?;
     if erased.is_nothing() {
         return Ok(None);
     }
-    if !erasing.all {
+    if !criteria.all {
         check(transcript, &bytes, &cut)?;
     }
     Ok(Some((bytes, erased)))
 }
 
-/// What goes of a session.
-struct Cut<'t> {
+/// The part of a session that is erased.
+struct ErasedEntries<'t> {
     transcript: &'t Transcript,
-    erasing: &'t Erasing<'t>,
-    cited: Cited<'t>,
+    criteria: &'t EraseCriteria<'t>,
+    cited: CitedEntries<'t>,
     gone: Vec<bool>,
     erased: Erased,
 }
 
-impl<'t> Cut<'t> {
-    fn of(transcript: &'t Transcript, erasing: &'t Erasing<'t>) -> Result<Self> {
-        let cited = Cited::of(erasing.entries);
+impl<'t> ErasedEntries<'t> {
+    fn of(transcript: &'t Transcript, criteria: &'t EraseCriteria<'t>) -> Result<Self> {
+        let cited = CitedEntries::of(criteria.entries);
         let gone = vec![false; transcript.entries.len()];
-        let mut cut = Self { transcript, erasing, cited, gone, erased: Erased::default() };
+        let mut cut = Self { transcript, criteria, cited, gone, erased: Erased::default() };
         for (index, entry) in transcript.entries.iter().enumerate() {
-            let goes = cut.goes(index, entry)?;
+            let goes = cut.should_erase(index, entry)?;
             if goes && entry.is_message() {
                 cut.erased.messages += 1;
             } else if goes {
@@ -131,7 +132,7 @@ impl<'t> Cut<'t> {
         }
         for &span in &transcript.lost {
             let lost = transcript.source.read(span)?;
-            if erasing.all || (erasing.holds)(&String::from_utf8_lossy(&lost)) {
+            if criteria.all || (criteria.holds)(&String::from_utf8_lossy(&lost)) {
                 cut.erased.others += 1;
             }
         }
@@ -139,22 +140,21 @@ impl<'t> Cut<'t> {
         Ok(cut)
     }
 
-    fn goes(&self, index: usize, entry: &TreeEntry) -> Result<bool> {
-        if self.erasing.all {
+    fn should_erase(&self, index: usize, entry: &TreeEntry) -> Result<bool> {
+        if self.criteria.all {
             return Ok(true);
         }
         if entry.is_message() {
             let head = entry.head.and_then(|head| self.transcript.entries.get(head as usize));
-            return Ok(
-                self.erasing.takes(&entry.id) || head.is_some_and(|h| self.erasing.takes(&h.id))
-            );
+            return Ok(self.criteria.covers(&entry.id)
+                || head.is_some_and(|h| self.criteria.covers(&h.id)));
         }
         if let Some(Detail::Edit { target: Some(target) }) = entry.detail.as_deref()
-            && self.is_gone(*target as usize)
+            && self.is_erased(*target as usize)
         {
             return Ok(true);
         }
-        // What counts for the tree stays; what of it tells too much is taken out of it.
+        // Entries that define the tree stay; only the erased content in them is removed.
         let is_tree = matches!(
             entry.kind,
             EntryKind::Leaf
@@ -176,17 +176,17 @@ impl<'t> Cut<'t> {
             EntryKind::Label => object.id("targetId").and_then(|id| self.transcript.index_of(&id)),
             _ => None,
         };
-        let of_gone = target.is_some_and(|target| target < index && self.is_gone(target));
-        Ok(of_gone || holds(&text, self.erasing.holds))
+        let of_gone = target.is_some_and(|target| target < index && self.is_erased(target));
+        Ok(of_gone || holds(&text, self.criteria.holds))
     }
 
-    fn is_gone(&self, index: usize) -> bool {
+    fn is_erased(&self, index: usize) -> bool {
         self.gone.get(index).copied().unwrap_or_default()
     }
 
-    /// The entry, or the nearest one before it on its branch that stays.
-    fn stays(&self, mut index: Option<usize>) -> Option<usize> {
-        while let Some(at) = index.filter(|&at| self.is_gone(at)) {
+    /// Returns the entry, or its nearest ancestor that stays.
+    fn nearest_kept(&self, mut index: Option<usize>) -> Option<usize> {
+        while let Some(at) = index.filter(|&at| self.is_erased(at)) {
             index = self.transcript.entries.get(at).and_then(TreeEntry::parent);
         }
         index
@@ -196,37 +196,38 @@ impl<'t> Cut<'t> {
         self.transcript.entries.get(index).map(|entry| &entry.id)
     }
 
-    /// Compactions with a message that goes somewhere before them.
+    /// Returns the compactions that come after an erased message.
     fn undo_ended(&self) -> Vec<EntryId> {
         let mut after_gone = vec![false; self.gone.len()];
         let mut ended = Vec::new();
         for (index, entry) in self.transcript.entries.iter().enumerate() {
             let before = entry.parent().is_some_and(|parent| after_gone.get(parent) == Some(&true));
-            if before && entry.is_compaction() && !self.is_gone(index) {
+            if before && entry.is_compaction() && !self.is_erased(index) {
                 ended.push(entry.id.clone());
             }
             if let Some(after) = after_gone.get_mut(index) {
-                *after = before || (self.is_gone(index) && entry.is_message());
+                *after = before || (self.is_erased(index) && entry.is_message());
             }
         }
         ended
     }
 
-    /// A line that stays, without what it says of what goes.
+    /// Returns a line that stays, without the erased content.
     fn line(&self, index: usize, entry: &TreeEntry, erased: &mut Erased) -> Result<String> {
         let text = self.transcript.text(entry)?;
         let Ok(object) = Object::parse(&text) else { return Ok(text) };
         let mut edits = Edits::new(&text, &object);
         let parent = entry.parent();
-        if self.stays(parent) != parent {
-            let parent = self.stays(parent).and_then(|parent| self.id(parent));
+        if self.nearest_kept(parent) != parent {
+            let parent = self.nearest_kept(parent).and_then(|parent| self.id(parent));
             edits.set("parentId", parent.map_or("null".to_owned(), |id| quote(id)));
         }
         match (&entry.kind, entry.detail.as_deref()) {
             (EntryKind::Leaf, Some(Detail::Leaf { target: Some(target) }))
-                if self.is_gone(*target as usize) =>
+                if self.is_erased(*target as usize) =>
             {
-                let target = self.stays(Some(*target as usize)).and_then(|target| self.id(target));
+                let target =
+                    self.nearest_kept(Some(*target as usize)).and_then(|target| self.id(target));
                 edits.set("targetId", target.map_or("null".to_owned(), |id| quote(id)));
             }
             (EntryKind::Compaction | EntryKind::BranchSummary, _) => {
@@ -237,7 +238,7 @@ impl<'t> Cut<'t> {
             {
                 let data = object.get("data").map_or("[]", |data| data.get());
                 let forms: Vec<RawJson> = serde_json::from_str(data).unwrap_or_default();
-                let (kept, gone) = self.erasing.forms(&forms);
+                let (kept, gone) = self.criteria.forms(&forms);
                 if gone > 0 {
                     erased.forms += gone;
                     edits.set("data", array(kept.iter().map(RawJson::as_str)));
@@ -256,28 +257,28 @@ impl<'t> Cut<'t> {
         edits: &mut Edits<'_>,
         erased: &mut Erased,
     ) -> Result<()> {
-        erased.summary_lines += summary(self.erasing, &self.cited, object, edits);
-        let mut mark = Mark::of(object).unwrap_or_default();
-        let before = mark.clone();
-        erased.forms += mark_without(self.erasing, &mut mark)?;
-        if let Some(first) = entry.first_kept().filter(|&first| self.is_gone(first)) {
+        erased.summary_lines += summary(self.criteria, &self.cited, object, edits);
+        let mut extra = CompactionExtra::of(object).unwrap_or_default();
+        let before = extra.clone();
+        erased.forms += erase_from_extra(self.criteria, &mut extra)?;
+        if let Some(first) = entry.first_kept().filter(|&first| self.is_erased(first)) {
             let kept = self.next_kept(index, first);
             let id = kept.and_then(|kept| self.id(kept)).unwrap_or(&entry.id);
             edits.set("firstKeptEntryId", quote(id));
-            mark.first_kept_hash = kept.and_then(|kept| self.transcript.first_line_hash(kept));
+            extra.first_kept_hash = kept.and_then(|kept| self.transcript.first_line_hash(kept));
         }
-        if mark != before {
-            edits.set(MARK, json(&mark)?);
+        if extra != before {
+            edits.set(CTX_FIELD, json(&extra)?);
         }
         Ok(())
     }
 
-    /// Of the entries from `first` to `compaction` on its branch, the first that stays.
+    /// Returns the first entry that stays from `first` to `compaction` on its branch.
     fn next_kept(&self, compaction: usize, first: usize) -> Option<usize> {
         let mut at = self.transcript.entries.get(compaction).and_then(TreeEntry::parent);
         let mut kept = None;
         while let Some(index) = at.filter(|&index| index > first) {
-            if !self.is_gone(index) {
+            if !self.is_erased(index) {
                 kept = Some(index);
             }
             at = self.transcript.entries.get(index).and_then(TreeEntry::parent);
@@ -286,10 +287,10 @@ impl<'t> Cut<'t> {
     }
 }
 
-/// Refuses a new file that says anything else but without what was erased.
-fn check(before: &Transcript, bytes: &[u8], cut: &Cut<'_>) -> Result<()> {
+/// Refuses a new file that differs by more than the erased content.
+fn check(before: &Transcript, bytes: &[u8], cut: &ErasedEntries<'_>) -> Result<()> {
     let gone: HashSet<&EntryId> =
-        (0..cut.gone.len()).filter(|&at| cut.is_gone(at)).filter_map(|at| cut.id(at)).collect();
+        (0..cut.gone.len()).filter(|&at| cut.is_erased(at)).filter_map(|at| cut.id(at)).collect();
     let said = |transcript: &Transcript| -> Result<Vec<_>> {
         let all = transcript.all_messages().into_iter().filter(|e| !gone.contains(e.id()));
         all.map(|entry| Ok((entry.id().clone(), entry.hash()?))).collect()
@@ -303,7 +304,7 @@ fn check(before: &Transcript, bytes: &[u8], cut: &Cut<'_>) -> Result<()> {
     if stays && said(&after)? == said(before)? && seen(&after)? == seen(before)? {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Corrupt, "the session would read differently without what is erased")
+    Err(Error::new(ErrorKind::Corrupt, "the session would change by more than the erased content")
         .with("path", before.file().unwrap_or(Path::new("")).display())
-        .hint("it is left as it is; `ctx check` may tell what is unusual in it"))
+        .hint("it is unchanged; `ctx check` may show the cause"))
 }

@@ -1,23 +1,22 @@
-//! Compactions without what their summaries, notes and forms say of messages that go.
+//! Removing erased content from the summaries, notes and forms of compactions.
 
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::json::{Object, quote};
 
 use super::texts::holds;
-use super::{Cited, Erasing};
-use crate::compactions::Mark;
-use crate::repair::Edits;
+use super::{CitedEntries, EraseCriteria};
+use crate::schema::{CompactionExtra, Edits};
 
-/// Takes out of a summary and its details what was drawn from what goes; says how many lines.
+/// Removes the lines derived from erased messages from a summary and its details. Returns their number.
 pub(super) fn summary(
-    erasing: &Erasing<'_>,
-    cited: &Cited<'_>,
+    criteria: &EraseCriteria<'_>,
+    cited: &CitedEntries<'_>,
     object: &Object<'_>,
     edits: &mut Edits<'_>,
 ) -> usize {
     let mut gone = 0;
     if let Some(text) = object.text("summary") {
-        let (kept, lines) = erasing.lines(cited, &text);
+        let (kept, lines) = criteria.lines(cited, &text);
         if lines > 0 {
             edits.set("summary", quote(&kept));
             gone += lines;
@@ -25,7 +24,7 @@ pub(super) fn summary(
     }
     let details = object.get("details").and_then(|raw| serde_json::from_str(raw.get()).ok());
     if let Some(mut details) = details {
-        let notes = erasing.scrub(cited, &mut details);
+        let notes = criteria.scrub(cited, &mut details);
         if notes > 0 {
             edits.set("details", details.to_string());
             gone += notes;
@@ -34,18 +33,21 @@ pub(super) fn summary(
     gone
 }
 
-/// Takes out of a compaction's mark the forms and the messages that go; says how many forms.
-pub(super) fn mark_without(erasing: &Erasing<'_>, mark: &mut Mark) -> Result<usize> {
-    mark.staying.retain(|id| !erasing.takes(id));
-    let before = mark.projections.len();
+/// Removes erased messages and their forms from a compaction's mark. Returns the number of forms.
+pub(super) fn erase_from_extra(
+    criteria: &EraseCriteria<'_>,
+    extra: &mut CompactionExtra,
+) -> Result<usize> {
+    extra.staying.retain(|id| !criteria.covers(id));
+    let before = extra.projections.len();
     let mut kept = Vec::with_capacity(before);
-    for form in mark.projections.drain(..) {
-        if !erasing.takes(&form.key.entry) && !holds(&json(&form)?, erasing.holds) {
+    for form in extra.projections.drain(..) {
+        if !criteria.covers(&form.key.entry) && !holds(&json(&form)?, criteria.holds) {
             kept.push(form);
         }
     }
-    mark.projections = kept;
-    Ok(before - mark.projections.len())
+    extra.projections = kept;
+    Ok(before - extra.projections.len())
 }
 
 pub(super) fn json(value: &impl serde::Serialize) -> Result<String> {

@@ -1,22 +1,22 @@
-//! Texts without what was drawn from messages that go.
+//! Removing derived content from texts.
 
 use ctx_core::{EntryId, Projection, RawJson};
 use serde_json::Value;
 
-use super::{Cited, Erasing};
+use super::{CitedEntries, EraseCriteria};
 
-/// JSON in a string in JSON: so many levels of it are looked into. Arguments of tools are one.
+/// The depth to which JSON in strings in JSON is searched. Tool arguments are one level.
 const NESTED: usize = 4;
 
-impl Erasing<'_> {
-    pub(super) fn takes(&self, id: &EntryId) -> bool {
+impl EraseCriteria<'_> {
+    pub(super) fn covers(&self, id: &EntryId) -> bool {
         self.all || self.entries.contains(id)
     }
 
-    /// A text, line by line, without the lines that were drawn from what goes; and how many went.
-    /// A line that goes on, indented, is one with those that follow. Headings only go with what they
-    /// hold word for word.
-    pub(super) fn lines(&self, cited: &Cited<'_>, text: &str) -> (String, usize) {
+    /// Returns a text without the lines derived from erased messages, and the number of removed
+    /// lines. Indented continuation lines belong to the line before them. A heading is removed only
+    /// if it holds erased content verbatim.
+    pub(super) fn lines(&self, cited: &CitedEntries<'_>, text: &str) -> (String, usize) {
         let (mut kept, mut gone) = (String::with_capacity(text.len()), 0);
         for item in items(text) {
             let is_heading = item.trim_start().starts_with('#');
@@ -36,14 +36,14 @@ impl Erasing<'_> {
         (kept, gone)
     }
 
-    /// Takes out of a value what was drawn from what goes: elements of lists, and lines of texts of
-    /// several lines. Says how much that was.
-    pub(super) fn scrub(&self, cited: &Cited<'_>, value: &mut Value) -> usize {
+    /// Removes content derived from erased messages from a value: list elements, and lines of
+    /// multi-line texts. Returns how much was removed.
+    pub(super) fn scrub(&self, cited: &CitedEntries<'_>, value: &mut Value) -> usize {
         match value {
             Value::Array(items) => {
                 let before = items.len();
                 items.retain(|item| match item {
-                    Value::String(text) => !self.tells(cited, text),
+                    Value::String(text) => !self.mentions_erased(cited, text),
                     _ => true,
                 });
                 let gone = before - items.len();
@@ -61,16 +61,16 @@ impl Erasing<'_> {
         }
     }
 
-    fn tells(&self, cited: &Cited<'_>, text: &str) -> bool {
+    fn mentions_erased(&self, cited: &CitedEntries<'_>, text: &str) -> bool {
         cited.in_text(text) || (self.derived)(text) || (self.holds)(text)
     }
 
-    /// The forms that stay, as JSON, and how many go. One that cannot be read stays as it is, unless
-    /// it holds what goes.
+    /// Returns the forms that stay, as JSON, and the number of removed ones. An unreadable form
+    /// stays unless it holds erased content.
     pub(super) fn forms(&self, forms: &[RawJson]) -> (Vec<RawJson>, usize) {
         let stays = |form: &&RawJson| {
-            let takes = |form: Projection| self.takes(&form.key.entry);
-            let of_erased = serde_json::from_str(form.as_str()).is_ok_and(takes);
+            let covers = |form: Projection| self.covers(&form.key.entry);
+            let of_erased = serde_json::from_str(form.as_str()).is_ok_and(covers);
             !of_erased && !holds(form.as_str(), self.holds)
         };
         let kept: Vec<RawJson> = forms.iter().filter(stays).cloned().collect();
@@ -79,7 +79,7 @@ impl Erasing<'_> {
     }
 }
 
-/// Fields that say how a transcript is built, not what was said in it.
+/// Fields that hold the structure of a transcript instead of its content.
 const STRUCTURE: [&str; 24] = [
     "type",
     "role",
@@ -107,7 +107,7 @@ const STRUCTURE: [&str; 24] = [
     "hash",
 ];
 
-/// Whether any text in JSON holds what is looked for; what cannot be read is looked through as it is.
+/// Whether any text in JSON matches; invalid JSON is searched as plain text.
 pub(super) fn holds(json: &str, is_it: &dyn Fn(&str) -> bool) -> bool {
     match serde_json::from_str::<Value>(json) {
         Ok(value) => any(&value, is_it, NESTED),
@@ -133,8 +133,7 @@ fn any(value: &Value, is_it: &dyn Fn(&str) -> bool, levels: usize) -> bool {
     }
 }
 
-/// The items of a text: lines, each with those that are indented below it. Nothing is lost between
-/// them.
+/// Splits a text into items: lines, each with the indented lines below it. No character is lost.
 fn items(text: &str) -> Vec<&str> {
     let mut items: Vec<(usize, usize)> = Vec::new();
     let mut at = 0;
@@ -161,8 +160,9 @@ mod tests {
     fn check(summary: &str, expected: &str) {
         let entries: HashSet<EntryId> = ["b".into()].into();
         let (says, holds) = (|t: &str| t.contains("4711"), |t: &str| t.contains("heron"));
-        let erasing = Erasing { entries: &entries, all: false, derived: &says, holds: &holds };
-        let (kept, gone) = erasing.lines(&Cited::of(&entries), summary);
+        let criteria =
+            EraseCriteria { entries: &entries, all: false, derived: &says, holds: &holds };
+        let (kept, gone) = criteria.lines(&CitedEntries::of(&entries), summary);
         assert_eq!(kept, expected, "{summary}");
         assert_eq!(gone, summary.lines().count() - kept.lines().count());
     }
@@ -194,11 +194,12 @@ mod tests {
     fn notes_lose_what_tells_and_keep_their_shape() {
         let entries = HashSet::new();
         let (says, holds) = (|t: &str| t.contains("4711"), |_: &str| false);
-        let erasing = Erasing { entries: &entries, all: false, derived: &says, holds: &holds };
+        let criteria =
+            EraseCriteria { entries: &entries, all: false, derived: &says, holds: &holds };
         let mut value = serde_json::json!({
             "readFiles": ["src/4711.rs", "a.rs"], "trigger": "4711", "text": "- 4711\n- b"
         });
-        assert_eq!(erasing.scrub(&Cited::of(&entries), &mut value), 2);
+        assert_eq!(criteria.scrub(&CitedEntries::of(&entries), &mut value), 2);
         let kept = serde_json::json!({"readFiles": ["a.rs"], "trigger": "4711", "text": "- b"});
         assert_eq!(value, kept);
     }

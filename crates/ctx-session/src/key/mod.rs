@@ -1,7 +1,7 @@
-//! Session keys: which conversation a message belongs to.
+//! Session keys: they identify the conversation to which a message belongs.
 //!
 //! A key is a path of words separated by `:`. Every shape in use is a variant here, so that code
-//! asks a key what it is instead of taking strings apart:
+//! matches on a key instead of splitting strings:
 //!
 //! | key | is |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | `agent:<agent>:subagent:<id>` | a subagent |
 //! | `agent:<agent>:cron:<job>`, `...:run:<run>` | a scheduled job of an agent |
 //! | `agent:<agent>:acp:<id>`, `agent:<agent>:explicit:<id>` | a session named by a client |
-//! | `cron:<job>`, `hook:<id>`, `acp:<id>`, `global` | sessions of no agent in particular |
+//! | `cron:<job>`, `hook:<id>`, `acp:<id>`, `global` | sessions without an agent |
 //!
 //! Every `agent:` key may end in `:thread:<id>` or `:topic:<id>`.
 
@@ -40,7 +40,7 @@ pub use part::{FileId, MAX_KEY_BYTES, Name, PeerId};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SessionKey {
-    /// The one session that everything shares.
+    /// The single shared session.
     Global,
     /// A scheduled job: `cron:<job>`.
     Cron(PeerId),
@@ -50,46 +50,46 @@ pub enum SessionKey {
     Acp(PeerId),
     /// A session of one agent.
     Agent {
-        /// The agent. It names a folder on disk.
+        /// The agent. It is the name of a folder on disk.
         agent: FileId,
-        /// Which of the agent's sessions.
+        /// The session of the agent.
         scope: AgentScope,
         /// A thread or topic inside it.
         thread: Option<Thread>,
     },
 }
 
-/// Which of an agent's sessions.
+/// A session within an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AgentScope {
     /// The main conversation, by its main key.
     Main(Name),
-    /// A direct chat, whatever the channel.
+    /// A direct chat, on any channel.
     Direct {
-        /// The other side.
+        /// The other party.
         peer: PeerId,
     },
-    /// A direct chat on one channel, and on one account of it if given.
+    /// A direct chat on one channel, optionally on one account.
     ChannelDirect {
         /// The channel, for example `telegram`.
         channel: Name,
         /// The account on that channel.
         account: Option<Name>,
-        /// The other side.
+        /// The other party.
         peer: PeerId,
     },
-    /// A place that several people share.
+    /// A group, channel or room shared by several people.
     Place {
         /// The channel, for example `discord`.
         channel: Name,
-        /// What the channel calls it.
-        kind: PlaceKind,
+        /// The kind of place.
+        kind: ChatKind,
         /// Its id on the channel.
         id: PeerId,
     },
-    /// A subagent; the id may name a chain of them.
+    /// A subagent; the id may be a chain of several.
     Subagent(PeerId),
-    /// A scheduled job, and one run of it if given.
+    /// A scheduled job, optionally one run of it.
     Cron {
         /// The job.
         job: Name,
@@ -98,13 +98,13 @@ pub enum AgentScope {
     },
     /// A session opened by an editor.
     Acp(PeerId),
-    /// A session that a client named itself.
+    /// A session that a client named explicitly.
     Explicit(PeerId),
 }
 
-/// What a channel calls a shared place.
+/// The kind of a shared place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum PlaceKind {
+pub enum ChatKind {
     /// `group`
     Group,
     /// `channel`
@@ -113,10 +113,10 @@ pub enum PlaceKind {
     Room,
 }
 
-impl PlaceKind {
-    /// The word in the key.
+impl ChatKind {
+    /// Returns the word used in the key.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Group => "group",
             Self::Channel => "channel",
@@ -135,7 +135,7 @@ pub enum Thread {
 }
 
 impl Thread {
-    /// The id, which is part of the transcript's file name.
+    /// Returns the id, which is part of the transcript's file name.
     #[must_use]
     pub fn id(&self) -> &FileId {
         match self {
@@ -145,13 +145,13 @@ impl Thread {
 }
 
 impl SessionKey {
-    /// The main session of an agent, under the main key `main`.
+    /// Returns the main session of an agent, with the main key `main`.
     #[must_use]
     pub fn main(agent: FileId) -> Self {
         Self::Agent { agent, scope: AgentScope::Main(Name::main()), thread: None }
     }
 
-    /// The agent it belongs to, if it names one.
+    /// Returns the agent, if the key names one.
     #[must_use]
     pub fn agent(&self) -> Option<&FileId> {
         match self {
@@ -160,7 +160,7 @@ impl SessionKey {
         }
     }
 
-    /// The thread or topic it names.
+    /// Returns the thread or topic, if the key names one.
     #[must_use]
     pub fn thread(&self) -> Option<&Thread> {
         match self {

@@ -1,10 +1,10 @@
-//! Reading a session key.
+//! Parsing a session key.
 
 use std::str::FromStr;
 
 use ctx_core::{Error, ErrorKind, Result};
 
-use super::{AgentScope, FileId, MAX_KEY_BYTES, Name, PeerId, PlaceKind, SessionKey, Thread};
+use super::{AgentScope, ChatKind, FileId, MAX_KEY_BYTES, Name, PeerId, SessionKey, Thread};
 
 impl FromStr for SessionKey {
     type Err = Error;
@@ -27,8 +27,8 @@ fn key(text: &str) -> Result<SessionKey> {
         "hook" => PeerId::new(rest).map(SessionKey::Hook),
         "acp" => PeerId::new(rest).map(SessionKey::Acp),
         "agent" => agent_key(rest),
-        _ => Err(Error::new(ErrorKind::InvalidInput, "this is no session key")
-            .hint("a key begins with agent:, cron:, hook: or acp:, or is the word global")),
+        _ => Err(Error::new(ErrorKind::InvalidInput, "invalid session key")
+            .hint("a key begins with agent:, cron:, hook: or acp:, or is global")),
     }
 }
 
@@ -69,9 +69,9 @@ fn scope(parts: &[&str]) -> Result<AgentScope> {
         [channel, kind @ ("group" | "channel" | "room"), ref rest @ ..] => AgentScope::Place {
             channel: Name::new(channel)?,
             kind: match kind {
-                "group" => PlaceKind::Group,
-                "channel" => PlaceKind::Channel,
-                _ => PlaceKind::Room,
+                "group" => ChatKind::Group,
+                "channel" => ChatKind::Channel,
+                _ => ChatKind::Room,
             },
             id: id(rest)?,
         },
@@ -81,13 +81,12 @@ fn scope(parts: &[&str]) -> Result<AgentScope> {
             peer: id(peer)?,
         },
         _ => {
-            return Err(Error::new(ErrorKind::InvalidInput, "this is no known shape of agent key")
-                .hint(
-                    "known: <mainKey>, direct:<peer>, <channel>:direct:<peer>, \
+            return Err(Error::new(ErrorKind::InvalidInput, "unknown kind of agent key").hint(
+                "known: <mainKey>, direct:<peer>, <channel>:direct:<peer>, \
                      <channel>:<account>:direct:<peer>, <channel>:group|channel|room:<id>, \
                      subagent:<id>, cron:<job>[:run:<run>], acp:<id>, explicit:<id>; each may end \
                      in :thread:<id> or :topic:<id>",
-                ));
+            ));
         }
     })
 }
@@ -138,9 +137,9 @@ mod tests {
         let long = format!("agent:{}:main", "a".repeat(101));
         let huge = format!("hook:{}", "a".repeat(2000));
         let cases = [
-            ("", "no session key"),
-            ("main", "no session key"),
-            ("global:x", "no session key"),
+            ("", "invalid session key"),
+            ("main", "invalid session key"),
+            ("global:x", "invalid session key"),
             ("cron:", "empty"),
             ("hook:a::b", "empty"),
             ("agent:main", "no session"),
@@ -152,11 +151,12 @@ mod tests {
             ("agent:a:main:topic:../x", "file name"),
             ("agent:a:main:thread:", "empty"),
             ("agent:a:direct", "empty"),
-            ("agent:a:group", "meaning of its own"),
+            ("agent:a:group", "this word is reserved in session keys"),
             ("agent:a:telegram:group:", "empty"),
-            ("agent:a:foo:bar:baz", "known shape"),
+            ("agent:a:foo:bar:baz", "unknown kind of agent key"),
             ("agent:a:cron:job:run", "empty"),
             ("agent:a\u{0}b:main", "control character"),
+            ("agent:a\u{202e}b:main", "control character"),
             ("agent:a: main", "white space"),
             (long.as_str(), "too long"),
             (huge.as_str(), "too long"),
@@ -192,7 +192,7 @@ mod tests {
                 AgentScope::ChannelDirect { channel, account, peer }
             }),
             (name(), 0..3usize, peer()).prop_map(|(channel, kind, id)| {
-                let kind = [PlaceKind::Group, PlaceKind::Channel, PlaceKind::Room][kind];
+                let kind = [ChatKind::Group, ChatKind::Channel, ChatKind::Room][kind];
                 AgentScope::Place { channel, kind, id }
             }),
             peer().prop_map(AgentScope::Subagent),

@@ -1,23 +1,24 @@
-//! The words a key is made of. Each type can only hold what may stand in its place, so a key that
-//! was built always parses back, and one that names a file cannot leave its folder.
+//! The words of a key. Each type accepts only words that are valid in its position, so that every
+//! constructed key parses back, and a word used as a file name cannot leave its folder.
 
 use std::fmt;
 use std::str::FromStr;
 
+use ctx_core::text::head_chars;
 use ctx_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The longest key accepted.
+/// The maximum length of a key.
 pub const MAX_KEY_BYTES: usize = 1024;
 
-/// The longest word that becomes part of a file name. Two of them, `-topic-` and the endings this
-/// crate adds stay under the 255 bytes that file systems allow.
+/// The maximum length of a word in a file name. Two of them, `-topic-` and the suffixes of this
+/// crate stay under the 255 bytes that file systems allow.
 const MAX_FILE_ID_BYTES: usize = 100;
 
-/// The longest single word that stays out of file names.
+/// The maximum length of a word that is not used in file names.
 const MAX_PART_BYTES: usize = 512;
 
-/// Words that tell one shape of key from another and so cannot be names.
+/// Words that mark the shape of a key and so cannot be names.
 const RESERVED: [&str; 12] = [
     "agent", "direct", "group", "channel", "room", "subagent", "cron", "run", "thread", "topic",
     "acp", "explicit",
@@ -28,18 +29,18 @@ const RESERVED: [&str; 12] = [
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(String);
 
-/// One word of a key that is not an id: a channel, an account, a main key, a job. No `:`, and none
-/// of the words that have a meaning of their own in keys.
+/// A word of a key that is not an id: a channel, an account, a main key, a job. It contains no `:`
+/// and is not a reserved word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(String);
 
-/// An id as a channel gives it out. It may hold `:` (Matrix rooms do) and `/` (Signal groups do):
-/// it never names a file.
+/// An id assigned by a channel. It may contain `:` (as Matrix rooms do) and `/` (as Signal groups
+/// do): it is never used as a file name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PeerId(String);
 
 impl FileId {
-    /// Checks `text` for use in a file name.
+    /// Validates `text` for use in a file name.
     pub fn new(text: impl Into<String>) -> Result<Self> {
         let text = text.into();
         check(&text, MAX_FILE_ID_BYTES)?;
@@ -58,7 +59,7 @@ impl FileId {
         Ok(Self(text))
     }
 
-    /// The agent that sessions without an agent belong to.
+    /// Returns the default agent, to which sessions without an agent belong.
     #[must_use]
     pub fn main() -> Self {
         Self("main".into())
@@ -66,7 +67,7 @@ impl FileId {
 }
 
 impl Name {
-    /// Checks `text` for use as one word of a key.
+    /// Validates `text` for use as one word of a key.
     pub fn new(text: impl Into<String>) -> Result<Self> {
         let text = text.into();
         check(&text, MAX_PART_BYTES)?;
@@ -74,12 +75,12 @@ impl Name {
             return Err(refuse(&text, "':' separates the parts of a key"));
         }
         if RESERVED.contains(&text.as_str()) {
-            return Err(refuse(&text, "this word has a meaning of its own in session keys"));
+            return Err(refuse(&text, "this word is reserved in session keys"));
         }
         Ok(Self(text))
     }
 
-    /// The default main key.
+    /// Returns the default main key.
     #[must_use]
     pub fn main() -> Self {
         Self("main".into())
@@ -87,7 +88,7 @@ impl Name {
 }
 
 impl PeerId {
-    /// Checks `text` for use as an id.
+    /// Validates `text` for use as an id.
     pub fn new(text: impl Into<String>) -> Result<Self> {
         let text = text.into();
         check(&text, MAX_PART_BYTES)?;
@@ -97,7 +98,7 @@ impl PeerId {
         }
         parts.pop();
         if matches!(parts.last(), Some(&("thread" | "topic"))) {
-            return Err(refuse(&text, "it ends like a thread or topic, which only keys may"));
+            return Err(refuse(&text, "it must not end like a thread or topic suffix"));
         }
         Ok(Self(text))
     }
@@ -108,16 +109,21 @@ fn check(text: &str, most: usize) -> Result<()> {
         return Err(refuse(text, "a part is empty"));
     }
     if text.len() > most {
-        let start: String = text.chars().take(24).collect();
+        let start = head_chars(text, 24);
         return Err(refuse(&format!("{start}..."), "a part is too long").with("bytes", text.len()));
     }
-    if text.chars().any(char::is_control) {
+    if text.chars().any(|c| c.is_control() || is_invisible(c)) {
         return Err(refuse(&text.escape_debug().to_string(), "it holds a control character"));
     }
     if text.trim() != text {
         return Err(refuse(text, "it begins or ends with white space"));
     }
     Ok(())
+}
+
+/// Whether a character hides or reorders others where the key is shown.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 fn refuse(text: &str, why: &'static str) -> Error {
@@ -129,7 +135,7 @@ fn refuse(text: &str, why: &'static str) -> Error {
 macro_rules! text_type {
     ($name:ident) => {
         impl $name {
-            /// The text.
+            /// Returns the text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0

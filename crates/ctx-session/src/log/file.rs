@@ -1,4 +1,4 @@
-//! The bytes of a log: whole lines, appended by one writer, durable when asked for.
+//! The file of a log: complete lines, appended by one writer, durable on request.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
@@ -11,50 +11,50 @@ use super::scan::{Tail, first_line, tail};
 use super::shared::{Medium, SharedFile, System};
 use crate::disk;
 use crate::disk::FileLock;
-use crate::group_commit::{GroupCommit, Member, Outcome, pointer};
-use crate::opencode_db;
+use crate::formats::in_database;
+use crate::log::group_commit::{CommitOutcome, GroupCommit, Member, pointer};
 
-/// Beyond this many bytes between two commits, writing them a second time to the group's journal
-/// costs more than a sync of one's own.
+/// If more bytes than this are written between two commits, writing them again to the group's
+/// journal costs more than a separate sync.
 const MOST_JOURNALED: usize = 256 << 10;
 
-/// How much is written again at a time after a failed sync.
+/// The chunk size for rewriting bytes after a failed sync.
 const STEP: u64 = 1 << 20;
 
 /// An open log.
 ///
-/// What is in the file is always a number of whole lines, the last `len` bytes included: a write
-/// that fails half-way is taken back.
+/// The file always holds complete lines, up to its length `len`: a write that fails half-way is
+/// rolled back.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     file: Arc<SharedFile>,
     path: PathBuf,
     lock: FileLock,
     tail: Tail,
-    /// Bytes in the file. The cursor stands there.
+    /// The length of the file. The cursor is there.
     len: u64,
-    /// Bytes known to be on disk, in the file itself or in the group's journal.
+    /// The bytes known to be on disk, in the file itself or in the group's journal.
     durable: u64,
-    /// Bytes known to be on disk in the file itself: what was there when it was opened, and what
-    /// its own syncs brought there. A failed sync may have given up on any after these.
+    /// The bytes known to be on disk in the file itself: those present when it was opened, and
+    /// those of its own syncs. A failed sync may have lost any bytes after these.
     synced: u64,
-    /// The file may hold something other than this struct believes. Nothing more is written.
+    /// The file may differ from this struct. Nothing more is written.
     broken: bool,
     member: Option<Member>,
-    /// The bytes since `durable`, for the group's journal. Beyond its limit they are not kept.
+    /// The bytes since `durable`, for the group's journal. Beyond its limit they are discarded.
     pending: Vec<u8>,
 }
 
 impl LogFile {
-    /// Creates the file with its first line, durably. An existing file is an error, but for an
-    /// empty one, which a crash between creation and first line leaves behind.
+    /// Creates the file with its first line, durably. An existing file is an error, except for an
+    /// empty one, which is left by a crash between creation and first line.
     pub(crate) fn create(path: &Path, header: &[u8]) -> Result<Self> {
         Self::create_on(path, header, Box::new(System))
     }
 
     pub(super) fn create_on(path: &Path, header: &[u8], medium: Box<dyn Medium>) -> Result<Self> {
         disk::create_private_dir(disk::parent(path))?;
-        let lock = FileLock::soon(path)?;
+        let lock = FileLock::with_default_timeout(path)?;
         let file = disk::private()
             .read(true)
             .write(true)
@@ -64,11 +64,11 @@ impl LogFile {
             .map_err(|e| disk::io_error("cannot create the file", path, e))?;
         let mut log = Self::new(SharedFile::new(file, medium), path, lock);
         if log.length()? != 0 {
-            return Err(Error::new(ErrorKind::Conflict, "the file exists already")
+            return Err(Error::new(ErrorKind::Conflict, "the file already exists")
                 .with("path", path.display())
                 .hint("open it to append to it, or choose another session id"));
         }
-        // A session of the same name may have been deleted; its journal must not reach this one.
+        // A session with the same name may have been deleted; its journal must not affect this one.
         pointer::clear(&log.lock)?;
         log.append(header)?;
         log.commit()?;
@@ -76,8 +76,8 @@ impl LogFile {
         Ok(log)
     }
 
-    /// Opens a file to append to it, once `accept` has looked at its first line. What a crashed
-    /// group left in its journal is put in place before anything is read.
+    /// Opens a file for appending if `accept` accepts its first line. First replays the journal of
+    /// a crashed group.
     pub(crate) fn open(path: &Path, accept: impl FnMut(&[u8]) -> Result<()>) -> Result<Self> {
         Self::open_on(path, accept, Box::new(System))
     }
@@ -87,10 +87,10 @@ impl LogFile {
         mut accept: impl FnMut(&[u8]) -> Result<()>,
         medium: Box<dyn Medium>,
     ) -> Result<Self> {
-        if opencode_db::parts(path).is_some() {
-            return Err(Error::new(ErrorKind::UnknownFormat, "a database is not appended to")
+        if in_database(path).is_some() {
+            return Err(Error::new(ErrorKind::UnknownFormat, "cannot append to a database")
                 .with("path", path.display())
-                .hint("`ctx convert --to ctx` makes a session that can be"));
+                .hint("convert it to a ctx session with `ctx convert --to ctx`"));
         }
         let failed = |e| disk::io_error("cannot open the file", path, e);
         let mut open = |options: &OpenOptions| {
@@ -98,11 +98,11 @@ impl LogFile {
             accept(&first_line(&file).map_err(failed)?)?;
             Ok::<_, Error>(file)
         };
-        // Before anything is created beside it, and without the right to write: the file may not be
-        // ours.
+        // Before anything is created beside it, and without write access: the file may belong to
+        // another program.
         open(File::options().read(true))?;
-        let lock = FileLock::soon(path)?;
-        // Whoever had the lock until now may have put another file in its place.
+        let lock = FileLock::with_default_timeout(path)?;
+        // The previous holder of the lock may have replaced the file.
         let file = SharedFile::new(open(File::options().read(true).write(true))?, medium);
         pointer::settle(path, &file, &lock)?;
         let (length, tail) = tail(file.get()).map_err(failed)?;
@@ -130,7 +130,7 @@ impl LogFile {
         }
     }
 
-    /// From now on commits go through `group`.
+    /// Lets further commits go through `group`.
     pub(crate) fn join(&mut self, group: &Arc<GroupCommit>) -> Result<()> {
         self.commit()?;
         self.member = Some(group.join(&self.file, &self.path, &self.lock)?);
@@ -145,14 +145,14 @@ impl LogFile {
         self.len
     }
 
-    /// Appends a line. It is in the file, but not durable, when this returns.
+    /// Appends a line. It is in the file when this returns, but not durable.
     pub(crate) fn append(&mut self, line: &[u8]) -> Result<()> {
         self.check()?;
         if self.tail != Tail::Whole {
             self.heal()?;
         }
         if let Err(e) = self.file.write_all(line) {
-            self.take_back_to(self.len)?;
+            self.truncate_to(self.len)?;
             return Err(disk::io_error("cannot write to the file", &self.path, e));
         }
         self.len += line.len() as u64;
@@ -175,29 +175,29 @@ impl LogFile {
             && self.pending.len() as u64 == self.len - self.durable
         {
             match member.commit(self.durable, &self.pending) {
-                Outcome::Durable => {
+                CommitOutcome::Durable => {
                     self.durable = self.len;
                     self.pending.clear();
                     return Ok(());
                 }
-                Outcome::Refused => return self.leave(),
+                CommitOutcome::Refused => return self.leave(),
             }
         }
         self.sync()
     }
 
-    /// Takes the last bytes of the file back, down to `len` of them. A broken log is left as it is
-    /// for whoever opens the file next.
-    pub(crate) fn take_back_to(&mut self, len: u64) -> Result<()> {
+    /// Truncates the file to `len` bytes. A broken log is left unchanged for the next process that
+    /// opens the file.
+    pub(crate) fn truncate_to(&mut self, len: u64) -> Result<()> {
         self.pending.clear();
         if self.broken {
             return Ok(());
         }
-        // Should this fail, the file no longer is what `len` says.
+        // If this fails, `len` is not the length of the file.
         self.broken = true;
         let mut file = self.file.get();
         let cut = file.set_len(len).and_then(|()| file.seek(SeekFrom::Start(len)));
-        cut.map_err(|e| disk::io_error("cannot take back a failed write", &self.path, e))?;
+        cut.map_err(|e| disk::io_error("cannot roll back a failed write", &self.path, e))?;
         self.len = len;
         self.durable = self.durable.min(len);
         self.synced = self.synced.min(len);
@@ -205,9 +205,9 @@ impl LogFile {
         Ok(())
     }
 
-    /// Leaves the group, whose journal failed: the file is synced by itself and the journal's claim
-    /// on it ends. If that fails too, a journal record may or may not be on disk, and only opening
-    /// the file anew can tell.
+    /// Leaves the group after a failure of its journal: syncs the file itself and removes the
+    /// journal's claim. If that fails too, a journal record may or may not be on disk, and only
+    /// opening the file again can tell.
     fn leave(&mut self) -> Result<()> {
         self.broken = true;
         self.sync()?;
@@ -221,9 +221,9 @@ impl LogFile {
 
     fn sync(&mut self) -> Result<()> {
         if let Err(e) = self.file.sync_after(|| self.write_again()) {
-            // Writing again may have stopped half-way, and the next line belongs at the end.
+            // Rewriting may have stopped half-way, and the next line belongs at the end.
             self.broken |= self.seek_to_end().is_err();
-            return Err(disk::io_error("cannot bring the file to disk", &self.path, e));
+            return Err(disk::io_error("cannot sync the file to disk", &self.path, e));
         }
         self.synced = self.len;
         self.durable = self.len;
@@ -231,8 +231,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Writes again what a failed sync may have given up on: not only what was to be made durable
-    /// then, but also what is durable in the group's journal alone.
+    /// Rewrites the bytes that a failed sync may have lost: those it was meant to make durable, and
+    /// those that are durable only in the group's journal.
     fn write_again(&self) -> std::io::Result<()> {
         let mut file = self.file.get();
         let mut bytes = Vec::new();
@@ -248,8 +248,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Puts the end of the file in order before the first append: a torn line is moved to a file
-    /// beside it, a missing line break is added.
+    /// Repairs the end of the file before the first append: a torn line is moved to a separate
+    /// file, a missing line break is added.
     fn heal(&mut self) -> Result<()> {
         match self.tail {
             Tail::Whole => {}
@@ -261,8 +261,8 @@ impl LogFile {
                 }
             }
             Tail::Torn { at, after_whole } => {
-                disk::keep_aside(&self.path, at)?;
-                self.take_back_to(at)?;
+                disk::copy_torn_tail(&self.path, at)?;
+                self.truncate_to(at)?;
                 self.tail = if after_whole { Tail::NoNewline } else { Tail::Whole };
                 return self.heal();
             }
@@ -272,15 +272,18 @@ impl LogFile {
 
     fn check(&mut self) -> Result<()> {
         if self.broken {
-            return Err(Error::new(ErrorKind::Io, "an earlier failure left the file in doubt")
-                .with("path", self.path.display())
-                .hint("open the session again: what was stored is put in order then"));
+            return Err(Error::new(
+                ErrorKind::Io,
+                "an earlier failure left the file in an unknown state",
+            )
+            .with("path", self.path.display())
+            .hint("open the session again to recover what was stored"));
         }
         if self.length()? != self.len {
             return Err(Error::new(ErrorKind::Conflict, "another program changed the file")
                 .with("path", self.path.display())
                 .with("bytes expected", self.len)
-                .hint("open the session again; let no other program write to it meanwhile"));
+                .hint("open the session again, with no other program writing to it"));
         }
         Ok(())
     }
@@ -289,15 +292,15 @@ impl LogFile {
         let metadata = self.file.get().metadata();
         metadata
             .map(|m| m.len())
-            .map_err(|e| disk::io_error("cannot look at the file", &self.path, e))
+            .map_err(|e| disk::io_error("cannot inspect the file", &self.path, e))
     }
 
     fn seek_to_end(&self) -> Result<()> {
         let seek = self.file.get().seek(SeekFrom::Start(self.len));
-        seek.map(drop).map_err(|e| disk::io_error("cannot look at the file", &self.path, e))
+        seek.map(drop).map_err(|e| disk::io_error("cannot inspect the file", &self.path, e))
     }
 
-    /// Makes everything durable in the file itself and ends the journal's claim on it.
+    /// Makes everything durable in the file itself and removes the journal's claim on it.
     pub(crate) fn close(&mut self) -> Result<()> {
         if self.broken {
             return self.check();
@@ -308,8 +311,8 @@ impl LogFile {
 
 impl Drop for LogFile {
     fn drop(&mut self) {
-        // Nobody is left to tell. What could not be synced is in the journal, or was never
-        // reported as durable.
+        // No caller can receive the error. Bytes that were not synced are in the journal, or were
+        // never reported as durable.
         let _ = self.close();
     }
 }

@@ -1,10 +1,10 @@
-//! Entry ids: eight hex digits, fresh within their file.
+//! Entry ids: eight hex digits, unique within their file.
 
 use std::collections::HashSet;
 
 use ctx_core::{EntryId, IdSource};
 
-/// Random ids, as sessions get them outside of tests.
+/// Random ids, as used outside of tests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RandomIds;
 
@@ -14,18 +14,18 @@ impl IdSource for RandomIds {
     }
 }
 
-/// The ids a file already holds. Ids of the usual form take four bytes each, so that a long
-/// session costs little.
+/// The ids in use in a file. An id of the usual form takes four bytes, so that a long session uses
+/// little memory.
 #[derive(Debug, Default)]
-pub(super) struct TakenIds {
+pub(super) struct UsedIds {
     usual: HashSet<u32>,
     other: HashSet<Box<str>>,
 }
 
-/// How often to try for a short id before a whole one is taken.
+/// The number of attempts at a short id before a full one is used.
 const TRIES: usize = 100;
 
-impl TakenIds {
+impl UsedIds {
     pub(super) fn insert(&mut self, id: &str) {
         match usual(id) {
             Some(n) => self.usual.insert(n),
@@ -40,8 +40,8 @@ impl TakenIds {
         }
     }
 
-    /// An id that is not taken: the first eight digits of one from `source`, or all of it if
-    /// those keep being taken.
+    /// Returns an unused id: the first eight digits of one from `source`, or the full id if those
+    /// are always in use.
     pub(super) fn fresh(&self, source: &dyn IdSource) -> EntryId {
         let mut whole = source.next_id();
         for _ in 0..TRIES {
@@ -51,7 +51,7 @@ impl TakenIds {
             }
             whole = source.next_id();
         }
-        // Only a source that repeats itself gets past the first number.
+        // Only a source that repeats itself needs more than the first number.
         let mut id = whole.clone();
         let mut n = 0u64;
         while id.is_empty() || self.contains(&id) {
@@ -83,13 +83,13 @@ mod tests {
     #[test]
     fn ids_are_fresh_whatever_the_source() {
         for source in [&RandomIds as &dyn IdSource, &SequentialIds::default(), &Stuck] {
-            let mut taken = TakenIds::default();
+            let mut taken = UsedIds::default();
             for _ in 0..50 {
                 let id = taken.fresh(source);
                 assert!(!taken.contains(&id));
                 taken.insert(&id);
             }
         }
-        assert_eq!(TakenIds::default().fresh(&RandomIds).len(), 8);
+        assert_eq!(UsedIds::default().fresh(&RandomIds).len(), 8);
     }
 }

@@ -1,9 +1,10 @@
-//! Appending to a session of ours.
+//! Appending to ctx sessions.
 
-mod entry;
 mod file;
+pub mod group_commit;
 mod ids;
 mod scan;
+mod session_lock;
 mod shared;
 
 use std::path::Path;
@@ -12,45 +13,35 @@ use std::sync::Arc;
 use ctx_core::{
     Compacted, EntryId, Error, ErrorKind, IdSource, Message, Projection, RawJson, Result, Timestamp,
 };
-use serde::{Deserialize, Serialize};
 
-pub use entry::NewEntry;
+pub use crate::schema::{NewEntry, NewSession};
 pub use ids::RandomIds;
+pub use session_lock::SessionLock;
 
-pub(crate) use entry::{Body, UNDO_TYPE, iso, one_line};
 pub(crate) use file::LogFile;
 pub(crate) use scan::first_line;
 pub(crate) use shared::{Medium, SharedFile, System};
 
-use crate::Transcript;
-use crate::compactions::CompactionBody;
-use crate::group_commit::GroupCommit;
-use crate::key::FileId;
-use ids::TakenIds;
+use crate::newer::is_newer;
+use crate::schema::{Body, CompactionBody, check_session_header, header_line, projections_entry};
+use crate::transcript::Transcript;
+use group_commit::GroupCommit;
+use ids::UsedIds;
 
-/// The version of pi's session format that is written.
-pub const PI_VERSION: u64 = 3;
-
-/// The mark in a header that says ctx wrote the file and may append to it.
-pub(crate) const OURS: u64 = 1;
-
-/// The command that makes a session of ours of another file.
-const CONVERT: &str = "`ctx convert FILE --to ctx --output NEW`";
-
-/// When an appended entry is safe from a power cut.
+/// When an appended entry survives a power cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// When [`SessionLog::commit`] returns, which the caller does once a turn.
+    /// After [`SessionLog::commit`], which the caller calls once per turn.
     #[default]
     PerTurn,
-    /// When [`SessionLog::append`] returns.
+    /// After [`SessionLog::append`].
     PerEntry,
-    /// When the operating system gets round to it; `commit` does nothing. A crash of the process
-    /// alone loses nothing even so.
+    /// When the operating system writes it; `commit` does nothing. A crash of only the process
+    /// still loses nothing.
     None,
 }
 
-/// How a log is kept.
+/// The options of a log.
 #[derive(Clone)]
 pub struct LogOptions {
     durability: Durability,
@@ -65,21 +56,21 @@ impl Default for LogOptions {
 }
 
 impl LogOptions {
-    /// When an entry is safe; once a turn by default.
+    /// Sets the durability; default: once per turn.
     #[must_use]
     pub fn with_durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// Where ids come from; random by default.
+    /// Sets the source of ids; default: random.
     #[must_use]
     pub fn with_ids(mut self, ids: Arc<dyn IdSource>) -> Self {
         self.ids = ids;
         self
     }
 
-    /// Shares the cost of durability with other sessions; alone by default.
+    /// Shares syncs with other sessions; default: none.
     #[must_use]
     pub fn with_group(mut self, group: Arc<GroupCommit>) -> Self {
         self.group = Some(group);
@@ -96,51 +87,19 @@ impl std::fmt::Debug for LogOptions {
     }
 }
 
-/// What a new session's header says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewSession {
-    /// Its id.
-    pub id: FileId,
-    /// When it begins.
-    pub timestamp: Timestamp,
-    /// The folder the agent works in.
-    pub cwd: String,
-    /// The transcript it was forked from.
-    pub parent_session: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Header {
-    #[serde(rename = "type", default)]
-    kind: String,
-    #[serde(default)]
-    version: u64,
-    #[serde(default)]
-    id: String,
-    #[serde(default)]
-    timestamp: String,
-    #[serde(default)]
-    cwd: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    parent_session: Option<String>,
-    #[serde(default)]
-    ctx: u64,
-}
-
-/// A session file of ours, open for appending. There is one writer at a time: a second one, in
-/// this process or another, gets [`ErrorKind::Locked`].
+/// A ctx session file, open for appending. There is one writer at a time: a second one, in this
+/// process or another, gets [`ErrorKind::Locked`].
 ///
 /// # What
 ///
 /// The file is pi's session format, version 3, with a field `ctx` in its header. Only files with
-/// that mark are opened: a file that another program wrote is never written to; what ctx adds to
-/// it goes to an [`Overlay`](crate::overlay::Overlay).
+/// that mark are opened: a file of another program is never written to; ctx's additions to it go to
+/// an [`Overlay`](crate::overlay::Overlay).
 ///
-/// Every entry becomes a child of the leaf and then is the leaf itself, as in pi. A write that
-/// fails is taken back, so the file is whole whatever happened, and the entries before it are
-/// there. If the file ends in a torn line (the machine lost power in the middle of a write), that
-/// line is moved to `<file>.torn-<n>` before the first append.
+/// Every entry becomes a child of the leaf and then the new leaf, as in pi. A write that fails is
+/// rolled back, so the file is always complete and keeps its earlier entries. If the file ends in a
+/// torn line (from a power cut in the middle of a write), that line is moved to `<file>.torn-<n>`
+/// before the first append.
 ///
 /// # Example
 ///
@@ -169,7 +128,7 @@ pub struct SessionLog {
     file: LogFile,
     session_id: String,
     leaf: Option<EntryId>,
-    taken: TakenIds,
+    taken: UsedIds,
     options: LogOptions,
     line: Vec<u8>,
 }
@@ -182,13 +141,13 @@ impl SessionLog {
         if let Some(group) = &options.group {
             file.join(group)?;
         }
-        let taken = TakenIds::default();
+        let taken = UsedIds::default();
         let session_id = session.id.to_string();
         Ok(Self { file, session_id, leaf: None, taken, options, line })
     }
 
-    /// Opens a file of ours to append to it. Leaf and ids are those a [`Transcript`] finds in it,
-    /// so what was damaged is bridged here as it is for readers.
+    /// Opens a ctx session for appending. Leaf and ids are those that a [`Transcript`] finds in it,
+    /// so damage is bridged in the same way as for readers.
     pub fn open(path: &Path, options: LogOptions) -> Result<Self> {
         Self::open_on(path, options, Box::new(System))
     }
@@ -200,13 +159,14 @@ impl SessionLog {
     ) -> Result<Self> {
         let mut session_id = String::new();
         let accept = |first: &[u8]| {
-            session_id = check_header(first).map_err(|e| e.with("path", path.display()))?.id;
+            session_id =
+                check_session_header(first).map_err(|e| e.with("path", path.display()))?.id;
             Ok(())
         };
         let mut file = LogFile::open_on(path, accept, medium)?;
         let transcript = Transcript::open(path)?;
         let leaf = transcript.leaf().cloned();
-        let mut taken = TakenIds::default();
+        let mut taken = UsedIds::default();
         for entry in transcript.entries() {
             taken.insert(entry.id());
         }
@@ -216,32 +176,32 @@ impl SessionLog {
         Ok(Self { file, session_id, leaf, taken, options, line: Vec::new() })
     }
 
-    /// The file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// The session's id, from the header.
+    /// Returns the session's id from the header.
     #[must_use]
     pub fn session_id(&self) -> &str {
         &self.session_id
     }
 
-    /// The entry the next one becomes a child of; `None` at the beginning.
+    /// Returns the parent of the next entry; `None` at the beginning.
     #[must_use]
     pub fn leaf(&self) -> Option<&EntryId> {
         self.leaf.as_ref()
     }
 
-    /// Bytes in the file.
+    /// Returns the length of the file in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.file.len()
     }
 
-    /// Goes on from another entry: the next append begins a branch there. Nothing is written; to
-    /// have the next reader begin there too, append a [`NewEntry::Leaf`].
+    /// Moves the leaf to another entry: the next append begins a branch there. Nothing is written;
+    /// to move the leaf for the next reader too, append a [`NewEntry::Leaf`].
     pub fn branch(&mut self, from: Option<EntryId>) -> Result<()> {
         if let Some(id) = &from {
             self.require(id)?;
@@ -250,7 +210,7 @@ impl SessionLog {
         Ok(())
     }
 
-    /// Appends an entry and returns its id. On an error the file and the leaf are as before.
+    /// Appends an entry and returns its id. On an error the file and the leaf are unchanged.
     pub fn append(&mut self, entry: &NewEntry, now: Timestamp) -> Result<EntryId> {
         self.append_body(entry, now)
     }
@@ -266,8 +226,8 @@ impl SessionLog {
         if self.options.durability == Durability::PerEntry
             && let Err(e) = self.file.commit()
         {
-            // The caller is told that the entry is not there, so it must not be.
-            self.file.take_back_to(before)?;
+            // The error tells the caller that the entry is not stored, so it must be removed.
+            self.file.truncate_to(before)?;
             return Err(e);
         }
         self.taken.insert(&id);
@@ -278,39 +238,39 @@ impl SessionLog {
         Ok(id)
     }
 
-    /// Appends a compaction, together with the forms of kept messages that came with it. For who
-    /// has the log open; [`store_compaction`](crate::compactions::store_compaction) does the same
-    /// for who has not, and checks the plan.
+    /// Appends a compaction, together with the forms of kept messages that came with it. For a caller
+    /// that has the log open; otherwise [`store_compaction`](crate::compactions::store_compaction) does
+    /// the same and checks the plan.
     pub fn append_compaction(&mut self, compacted: &Compacted, now: Timestamp) -> Result<EntryId> {
         self.append_body(&CompactionBody::new(compacted, None), now)
     }
 
-    /// Appends the forms that messages are sent in, in one entry; nothing where there are none.
-    /// [`Transcript::sent_forms`] finds them.
+    /// Appends the forms in which messages are sent, in one entry; nothing if there are none.
+    /// [`Transcript::projections`] reads them.
     pub fn append_projections(
         &mut self,
         projections: &[Projection],
         now: Timestamp,
     ) -> Result<Option<EntryId>> {
-        let entry = crate::projections::projections_entry(projections)?;
+        let entry = projections_entry(projections)?;
         entry.map(|entry| self.append(&entry, now)).transpose()
     }
 
     /// Appends a message, and returns the ids of its entries: a message with several tool results
-    /// becomes as many messages in pi's format. On an error those appended before it stay.
+    /// becomes several messages in pi's format. On an error earlier entries stay.
     pub fn append_message(&mut self, message: &Message, now: Timestamp) -> Result<Vec<EntryId>> {
         let messages = ctx_dialect::pi::write(message).into_iter();
         let entries = messages.map(|json| NewEntry::message(RawJson::from_text(json)));
         entries.map(|entry| self.append(&entry, now)).collect()
     }
 
-    /// Makes all entries appended so far durable, unless durability is [`Durability::None`]. After
-    /// an error it can be tried again.
+    /// Makes all entries appended so far durable, unless durability is [`Durability::None`]. It can
+    /// be retried after an error.
     pub fn commit(&mut self) -> Result<()> {
         if self.options.durability == Durability::None { Ok(()) } else { self.file.commit() }
     }
 
-    /// Commits and closes. Dropping a log does the same, but nobody hears of an error then.
+    /// Commits and closes. Dropping a log does the same, but ignores errors.
     pub fn close(mut self) -> Result<()> {
         self.file.close()
     }
@@ -319,56 +279,17 @@ impl SessionLog {
         if self.taken.contains(id) {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::NotFound, "the session has no such entry")
+        Err(Error::new(ErrorKind::NotFound, "unknown entry id in the session")
             .with("entry", id)
             .with("path", self.path().display()))
     }
 }
 
-/// The header of a session of ours, as a line.
-pub(crate) fn header_line(session: &NewSession) -> Result<Vec<u8>> {
-    let header = Header {
-        kind: "session".into(),
-        version: PI_VERSION,
-        id: session.id.to_string(),
-        timestamp: iso(session.timestamp)?,
-        cwd: session.cwd.clone(),
-        parent_session: session.parent_session.clone(),
-        ctx: OURS,
-    };
-    let mut line = Vec::new();
-    one_line(&header, &mut line)?;
-    Ok(line)
+/// Whether opening for writing failed because the file is not a ctx session, or is too old.
+#[must_use]
+pub fn is_foreign(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::UnknownFormat | ErrorKind::InvalidInput) && !is_newer(error)
 }
 
-/// Whether a header is that of a session that ctx may append to.
-pub(crate) fn is_header_of_ours(line: &str) -> bool {
-    check_header(line.as_bytes()).is_ok()
-}
-
-fn check_header(line: &[u8]) -> Result<Header> {
-    let foreign = "what ctx adds to a file of another program goes to an overlay";
-    let header = match serde_json::from_slice::<Header>(line) {
-        Ok(header) if header.kind == "session" => header,
-        _ => {
-            return Err(Error::new(ErrorKind::UnknownFormat, "the file is no session of ours")
-                .hint(format!("its first line is no session header; {foreign}")));
-        }
-    };
-    if header.ctx != OURS {
-        return Err(Error::new(ErrorKind::InvalidInput, "the session was not written by ctx")
-            .hint(format!("{foreign}; to go on in a session of ctx, convert it: {CONVERT}")));
-    }
-    if header.version != PI_VERSION {
-        return Err(Error::new(ErrorKind::UnknownFormat, "the session has another version")
-            .with("version", header.version)
-            .with("supported", PI_VERSION)
-            .hint(format!("it is not rewritten in place; convert it to this version: {CONVERT}")));
-    }
-    Ok(header)
-}
-
-#[cfg(test)]
-pub(crate) mod failing_disk;
 #[cfg(test)]
 pub(crate) mod tests;

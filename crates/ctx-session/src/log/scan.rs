@@ -1,31 +1,31 @@
-//! Looking at a file's two ends, to be able to append to it.
+//! Checking both ends of a file before appending to it.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 
 use serde::de::IgnoredAny;
 
-/// How much is read at a time while the beginning of the last line is looked for.
+/// The chunk size of the search for the beginning of the last line.
 const STEP: u64 = 64 << 10;
 
-/// How a file ends.
+/// The end of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tail {
-    /// With a line break, or it is empty.
+    /// A line break, or the file is empty.
     #[default]
     Whole,
-    /// With a whole entry that lacks its line break.
+    /// A complete entry without its line break.
     NoNewline,
-    /// With part of an entry.
+    /// A part of an entry.
     Torn {
-        /// Where that part begins.
+        /// The offset of that part.
         at: u64,
-        /// Whether whole entries stand before it on its line.
+        /// Whether complete entries precede it on its line.
         after_whole: bool,
     },
 }
 
-/// The first line, without its line break.
+/// Returns the first line without its line break.
 pub(crate) fn first_line(mut file: &File) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     file.seek(SeekFrom::Start(0))?;
@@ -34,16 +34,14 @@ pub(crate) fn first_line(mut file: &File) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The file's length, and how it ends.
+/// Returns the file's length and how it ends.
 pub(crate) fn tail(mut file: &File) -> io::Result<(u64, Tail)> {
     let length = file.seek(SeekFrom::End(0))?;
     let start = last_line(file, length)?;
     if start == length {
         return Ok((length, Tail::Whole));
     }
-    let mut line = Vec::new();
-    file.seek(SeekFrom::Start(start))?;
-    file.take(length - start).read_to_end(&mut line)?;
+    let line = ctx_disk::read_at(file, start, length - start)?;
     let mut values = serde_json::Deserializer::from_slice(&line).into_iter::<IgnoredAny>();
     let mut whole = 0;
     let torn = loop {
@@ -58,15 +56,12 @@ pub(crate) fn tail(mut file: &File) -> io::Result<(u64, Tail)> {
     Ok((length, tail))
 }
 
-/// Where the line begins that the file ends in; its length if it ends in a line break.
-fn last_line(mut file: &File, length: u64) -> io::Result<u64> {
+/// Returns the offset of the last line; the file's length if it ends in a line break.
+fn last_line(file: &File, length: u64) -> io::Result<u64> {
     let mut end = length;
-    let mut chunk = Vec::new();
     while end > 0 {
         let start = end.saturating_sub(STEP);
-        chunk.clear();
-        file.seek(SeekFrom::Start(start))?;
-        file.take(end - start).read_to_end(&mut chunk)?;
+        let chunk = ctx_disk::read_at(file, start, end - start)?;
         if let Some(found) = memchr::memrchr(b'\n', &chunk) {
             return Ok(start + found as u64 + 1);
         }

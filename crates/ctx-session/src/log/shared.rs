@@ -1,18 +1,18 @@
-//! A session's file, as its log writes it and its group syncs it.
+//! A session's file, shared by its log, which writes it, and its group, which syncs it.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
-/// What stands between a file and the disk.
+/// The layer between a file and the disk.
 ///
-/// The system's own is [`System`]. The tests have one whose syncs fail, and which remembers what
-/// really would be on disk.
+/// [`System`] is the operating system. Tests use one whose syncs fail and which tracks what is
+/// really on disk.
 pub(crate) trait Medium: Send + Sync + std::fmt::Debug {
-    /// Writes all bytes where the file's cursor stands.
+    /// Writes all bytes at the file's cursor.
     fn write(&self, file: &File, bytes: &[u8]) -> io::Result<()>;
 
-    /// Brings to disk what was written.
+    /// Syncs written bytes to disk.
     fn sync(&self, file: &File) -> io::Result<()>;
 }
 
@@ -30,16 +30,16 @@ impl Medium for System {
     }
 }
 
-/// A file that remembers a failed sync until what was written has been written again.
+/// A file that remembers a failed sync until the bytes are written again.
 ///
 /// A system reports such a failure once per descriptor, and then counts the bytes as written
-/// although they are not. So whoever shares the descriptor has to hear of it: if only the group
-/// knew, the log's next sync would succeed without having stored anything.
+/// although they are not. So all users of the descriptor must know of it: if only the group knew,
+/// the log's next sync would succeed without having stored anything.
 #[derive(Debug)]
 pub(crate) struct SharedFile {
     file: File,
     medium: Box<dyn Medium>,
-    /// Held during a sync, as the report of a failure must not get between two syncs.
+    /// Held during a sync, because a failure must be recorded before the next sync.
     doubtful: Mutex<bool>,
 }
 
@@ -48,28 +48,28 @@ impl SharedFile {
         Self { file, medium, doubtful: Mutex::new(false) }
     }
 
-    /// The file, to read it and to move its cursor.
+    /// Returns the file, for reading and for moving its cursor.
     pub(crate) fn get(&self) -> &File {
         &self.file
     }
 
-    /// Writes all bytes where the cursor stands.
+    /// Writes all bytes at the cursor.
     pub(crate) fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
         self.medium.write(&self.file, bytes)
     }
 
-    /// Whether a sync failed, and nobody has written those bytes again.
+    /// Whether a sync failed and those bytes were not written again.
     pub(crate) fn is_doubtful(&self) -> bool {
         *self.doubtful.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings to disk all that was written, or fails: also if an earlier sync did.
+    /// Syncs everything to disk. Also fails if an earlier sync failed.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.sync_after(|| Err(io::Error::other("an earlier sync of the file failed")))
     }
 
-    /// Brings to disk all that was written. If an earlier sync failed, `write_again` is called
-    /// first, to write what that sync may have given up on.
+    /// Syncs everything to disk. If an earlier sync failed, `write_again` is called first, to
+    /// rewrite the bytes that may be lost.
     pub(crate) fn sync_after(
         &self,
         write_again: impl FnOnce() -> io::Result<()>,

@@ -1,6 +1,6 @@
-//! Transcripts that are one JSON or JSON5 value: PonyBunny, OpenAI chat, Anthropic; and chat
-//! messages one a line.
+//! Transcripts that are one JSON or JSON5 value with messages; and messages, one per line.
 
+use ctx_core::text::Slice;
 use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind, Result, Role};
@@ -8,35 +8,30 @@ use ctx_dialect::anthropic;
 use ctx_dialect::json::{Object, elements_prefix, relaxed};
 use serde_json::value::RawValue;
 
-use super::around::read_around;
-use super::jsonl::{LineFormat, Record};
+use super::jsonl::{self, LineFormat, Record};
+use super::recovery::recover_document;
 use super::timestamp;
-use crate::builder::{Builder, Draft, Parent, Place};
-use crate::detect::message_format;
-use crate::entry::EntryKind;
-use crate::format::Format;
-use crate::load::{Recipe, place_in};
-use crate::problem::ProblemKind;
+use crate::entry::{EntryKind, MessageEncoding, byte_range};
+use crate::read::{Builder, Draft, Parent, ProblemKind, SourcePosition};
 use crate::source::{Source, Span, fingerprint};
 
 /// The fields of a document that hold its entries.
 const LISTS: [&str; 2] = ["messages", "compactedHistory"];
 
-/// A document's text as strict JSON, or what of it is whole.
-pub(crate) struct Strict {
-    /// The document, and behind it what could not be read.
+/// A document's text as strict JSON, or its intact parts.
+pub(crate) struct StrictJson {
+    /// The document, followed by the unreadable parts.
     pub(crate) json: Vec<u8>,
-    /// How long the document is.
+    /// The length of the document.
     pub(crate) len: usize,
-    /// Where in `json` the unreadable pieces are.
+    /// The positions of the unreadable parts in `json`.
     pub(crate) lost: Vec<Span>,
-    /// PonyBunny is the only known agent that writes JSON5.
     pub(crate) was_json5: bool,
     pub(crate) notes: Vec<(u64, ProblemKind, String)>,
 }
 
-/// Reads a document and makes it strict JSON.
-pub(crate) fn into_json(source: &Source) -> Result<Strict> {
+/// Reads a document and converts it to strict JSON.
+pub(crate) fn into_json(source: &Source) -> Result<StrictJson> {
     let mut notes = Vec::new();
     let mut note = |kind, text: &str| notes.push((0, kind, text.to_owned()));
     let mut bytes = source.beginning(usize::MAX)?;
@@ -47,36 +42,35 @@ pub(crate) fn into_json(source: &Source) -> Result<Strict> {
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(e) => {
-            note(ProblemKind::InvalidUtf8, "bytes that are not UTF-8: read as U+FFFD");
+            note(ProblemKind::InvalidUtf8, "invalid UTF-8: read as U+FFFD");
             String::from_utf8_lossy(e.as_bytes()).into_owned()
         }
     };
     let whole = |json: String, was_json5, notes| {
         let len = json.len();
-        Strict { json: json.into_bytes(), len, lost: Vec::new(), was_json5, notes }
+        StrictJson { json: json.into_bytes(), len, lost: Vec::new(), was_json5, notes }
     };
     if serde_json::from_str::<&RawValue>(&text).is_ok() {
         return Ok(whole(text, false, notes));
     }
     if let Some(json) = relaxed(&text) {
-        // JSON with a number that is none, or with a comma too many, is not yet JSON5.
+        // JSON with an invalid number or a superfluous comma is not yet JSON5.
         let was_json5 = !has_quoted_keys(&text);
         if !was_json5 {
-            let text = "values or commas that JSON does not know: values read as null";
+            let text = "values or commas that are not valid JSON: values read as null";
             notes.push((0, ProblemKind::MendedValue, text.to_owned()));
         }
         return Ok(whole(json, was_json5, notes));
     }
-    let around = read_around(&text);
-    let mut strict = whole(around.json, around.was_json5 && !has_quoted_keys(&text), notes);
+    let recovered = recover_document(&text);
+    let mut strict = whole(recovered.json, recovered.was_json5 && !has_quoted_keys(&text), notes);
     let (mut line, mut counted) = (1, 0);
-    for (from, to) in around.lost {
-        let piece = text.get(from..to).unwrap_or_default();
-        line += memchr::memchr_iter(b'\n', text.get(counted..from).unwrap_or_default().as_bytes())
-            .count() as u64;
+    for (from, to) in recovered.lost {
+        let piece = text.slice(from..to);
+        line += memchr::memchr_iter(b'\n', text.slice(counted..from).as_bytes()).count() as u64;
         counted = from;
         let (kind, what) = match to == text.len() {
-            true => (ProblemKind::TornDocument, "the document is damaged to its end"),
+            true => (ProblemKind::TornDocument, "the document is damaged up to its end"),
             false => (ProblemKind::DamagedDocument, "the document is damaged"),
         };
         strict.notes.push((line, kind, format!("{what}: {} bytes left out", piece.len())));
@@ -89,23 +83,25 @@ pub(crate) fn into_json(source: &Source) -> Result<Strict> {
     Ok(strict)
 }
 
-/// Whether the first key of the text is written as JSON wants it.
+/// Whether the first key of the text is quoted as JSON requires.
 fn has_quoted_keys(text: &str) -> bool {
     let key = text.find('{').and_then(|at| text.get(at + 1..));
     key.is_some_and(|key| key.trim_start().starts_with('"'))
 }
 
-/// A document, taken apart one level.
+/// A document, parsed one level deep.
 pub(crate) struct Document<'a> {
     text: &'a str,
-    body: Object<'a>,
+    pub(crate) body: Object<'a>,
     messages: Vec<&'a RawValue>,
+    /// The messages that are objects.
+    pub(crate) objects: Vec<Object<'a>>,
     summaries: Vec<&'a RawValue>,
-    pub(crate) format: Format,
+    pub(crate) was_json5: bool,
 }
 
 impl<'a> Document<'a> {
-    pub(crate) fn parse(text: &'a str, name: &str) -> Result<Self> {
+    pub(crate) fn parse(text: &'a str, was_json5: bool, name: &str) -> Result<Self> {
         let start = text.trim_start();
         let (body, messages) = if start.starts_with('[') {
             (Object::default(), flattened(elements_prefix(start).0))
@@ -120,25 +116,23 @@ impl<'a> Document<'a> {
         let known =
             body.has("compactedHistory") || body.array("messages").is_some_and(|m| m.is_empty());
         if !any_role && !known {
-            return Err(Error::new(ErrorKind::UnknownFormat, "JSON of no known transcript format")
+            return Err(Error::new(ErrorKind::UnknownFormat, "unknown transcript format (JSON)")
                 .with("path", name)
-                .hint(
-                    "a list of messages with `role` was expected, or an object with `messages`",
-                ));
+                .hint("expected a list of messages with `role`, or an object with `messages`"));
         }
-        let format = document_format(&body, &objects);
-        Ok(Self { text, body, messages, summaries, format })
+        Ok(Self { text, body, messages, objects, summaries, was_json5 })
     }
 
-    /// The entries: summaries of older history first, then the messages.
-    pub(crate) fn read(&self, source: &Arc<Source>) -> Result<Builder> {
+    /// Reads the entries: summaries of older history first, then the messages.
+    pub(crate) fn read(
+        &self,
+        source: &Arc<Source>,
+        provider: &str,
+        encoding: MessageEncoding,
+    ) -> Result<Builder> {
         let mut out = Builder::new(source);
         out.header.id = self.body.id("sessionId").or_else(|| self.body.id("id")).map(Into::into);
         if let Some(model) = self.body.owned("model") {
-            let provider = match self.format {
-                Format::Anthropic => "anthropic",
-                _ => "openai",
-            };
             out.model = Some((provider.to_owned(), model));
         }
         out.system = self.body.get("system").map(anthropic::system_text).filter(|t| !t.is_empty());
@@ -146,27 +140,30 @@ impl<'a> Document<'a> {
         let fields = self.body.iter().filter(|(key, _)| !LISTS.contains(key));
         out.body = fields.map(|(key, raw)| (key.to_owned(), raw.into())).collect();
         for raw in &self.summaries {
-            self.push(&mut out, raw, Recipe::PonyBunnySummary)?;
+            self.push(&mut out, raw, MessageEncoding::PonyBunnySummary)?;
         }
-        let recipe = recipe(self.format);
         for raw in &self.messages {
-            self.push(&mut out, raw, recipe)?;
+            self.push(&mut out, raw, encoding)?;
         }
         Ok(out)
     }
 
-    fn push(&self, out: &mut Builder, raw: &RawValue, recipe: Recipe) -> Result<()> {
-        let (from, to) = place_in(self.text, raw.get());
+    fn push(&self, out: &mut Builder, raw: &RawValue, encoding: MessageEncoding) -> Result<()> {
+        let (from, to) = byte_range(self.text, raw.get());
         let span = Span { offset: u64::from(from), len: to - from };
-        // Lines are counted for people only, and a document often is one line.
+        // Line numbers are only for the user, and a document is often one line.
         let line = out.entries.len() as u64 + 1;
-        let place =
-            Place { span, fingerprint: fingerprint(raw.get().as_bytes()), line, mended: false };
-        push_message(out, raw.get(), place, recipe)
+        let place = SourcePosition {
+            span,
+            fingerprint: fingerprint(raw.get().as_bytes()),
+            line,
+            mended: false,
+        };
+        push_message(out, raw.get(), place, encoding)
     }
 }
 
-/// The messages of a list. Collections of chats keep them in lists of lists, or under `turns`.
+/// Returns the messages of a list. Collections of chats nest them in lists, or under `turns`.
 fn flattened(list: Vec<&RawValue>) -> Vec<&RawValue> {
     const DEPTH: usize = 3;
     let mut messages = list;
@@ -181,7 +178,7 @@ fn flattened(list: Vec<&RawValue>) -> Vec<&RawValue> {
     messages
 }
 
-/// The list that stands in the place of a message.
+/// Returns the list at the position of a message.
 fn inner(raw: &RawValue) -> Option<Vec<&RawValue>> {
     if raw.get().starts_with('[') {
         return Some(elements_prefix(raw.get()).0);
@@ -190,42 +187,14 @@ fn inner(raw: &RawValue) -> Option<Vec<&RawValue>> {
     object.array("turns").or_else(|| object.array("messages"))
 }
 
-fn document_format(body: &Object<'_>, messages: &[Object<'_>]) -> Format {
-    if body.has("compactedHistory") {
-        return Format::PonyBunny;
-    }
-    let found: Vec<_> = messages.iter().map(message_format).collect();
-    if let Some(&clear) = found.iter().find(|f| **f != Format::OpenAiChat) {
-        return clear;
-    }
-    let tools = body.array("tools").unwrap_or_default();
-    let schemas = tools.into_iter().filter_map(Object::of).any(|tool| tool.has("input_schema"));
-    let plain = !messages.is_empty() && messages.iter().all(only_blocks);
-    if body.has("system") || schemas || plain { Format::Anthropic } else { Format::OpenAiChat }
-}
-
-/// Whether a message is written in text blocks, and by one of the two roles that Anthropic knows.
-/// OpenAI allows this as well, but nobody writes its answers so.
-fn only_blocks(message: &Object<'_>) -> bool {
-    let role = message.text("role").is_some_and(|role| role == "user" || role == "assistant");
-    let blocks = message.array("content").unwrap_or_default();
-    let text = |raw: &&RawValue| {
-        Object::of(raw).is_some_and(|b| b.text("type").is_some_and(|t| t == "text"))
-    };
-    role && !blocks.is_empty() && blocks.iter().all(text)
-}
-
-fn recipe(format: Format) -> Recipe {
-    match format {
-        Format::PonyBunny => Recipe::PonyBunny,
-        Format::Anthropic => Recipe::Anthropic,
-        _ => Recipe::OpenAiChat,
-    }
-}
-
-fn push_message(out: &mut Builder, text: &str, place: Place, recipe: Recipe) -> Result<()> {
+fn push_message(
+    out: &mut Builder,
+    text: &str,
+    place: SourcePosition,
+    encoding: MessageEncoding,
+) -> Result<()> {
     let Ok(object) = Object::parse(text) else {
-        // Something between the messages that is none: carried, never sent.
+        // A value between the messages that is not a message: carried, never sent.
         out.push(Draft::new(EntryKind::Other("value".into())), place, text)?;
         return Ok(());
     };
@@ -233,14 +202,13 @@ fn push_message(out: &mut Builder, text: &str, place: Place, recipe: Recipe) -> 
     let role = object.text("role").unwrap_or("unknown".into());
     let role = Role::from_name(&role);
     draft.timestamp = timestamp(&object);
-    draft.part = place_in(text, text);
-    draft.recipe = recipe;
+    draft.part = byte_range(text, text);
+    draft.encoding = encoding;
     draft.parent = Parent::Previous;
-    let at_beginning = out
-        .entries
-        .iter()
-        .all(|e| e.kind == EntryKind::SystemPrompt || e.recipe == Recipe::PonyBunnySummary);
-    if recipe == Recipe::PonyBunnySummary {
+    let at_beginning = out.entries.iter().all(|e| {
+        e.kind == EntryKind::SystemPrompt || e.encoding == MessageEncoding::PonyBunnySummary
+    });
+    if encoding == MessageEncoding::PonyBunnySummary {
         draft.role = Some(Role::CompactionSummary);
     } else {
         if role == Role::System && at_beginning {
@@ -260,12 +228,16 @@ fn push_message(out: &mut Builder, text: &str, place: Place, recipe: Recipe) -> 
     Ok(())
 }
 
-/// Chat messages one a line.
-pub(super) struct MessageLines(pub(super) Format);
+/// Reads chat messages, one per line.
+pub(crate) fn read_messages(source: Source, encoding: MessageEncoding) -> Result<Builder> {
+    jsonl::read(source, MessageLines(encoding))
+}
+
+struct MessageLines(MessageEncoding);
 
 impl LineFormat for MessageLines {
     fn object(&mut self, out: &mut Builder, record: Record<'_>) -> Result<()> {
-        push_message(out, record.text, record.place, recipe(self.0))
+        push_message(out, record.text, record.place, self.0)
     }
 
     fn end(&mut self, _out: &mut Builder) {}

@@ -1,4 +1,4 @@
-//! What all formats of lines have in common: the walk over the lines, and what to do with bad ones.
+//! The shared part of all line-based formats: iterating over the lines, and handling bad ones.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,38 +6,37 @@ use std::sync::Arc;
 use ctx_core::Result;
 use ctx_dialect::json::{Object, relaxed};
 
-use crate::builder::{Builder, Place};
-use crate::lines::{Line, Lines};
-use crate::load::place_in;
-use crate::problem::ProblemKind;
-use crate::salvage::salvage;
-use crate::source::{Source, Span, fingerprint};
+use crate::entry::byte_range;
+use crate::read::salvage::salvage;
+use crate::read::{Builder, ProblemKind, SourcePosition};
+use crate::source::{Source, SourceLine, SourceLines, Span, fingerprint};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// An object that was read, the text it was read from, and where that stands.
+/// A parsed object, its text, and its position.
 #[derive(Clone, Copy)]
-pub(super) struct Record<'a> {
-    pub(super) object: &'a Object<'a>,
-    pub(super) text: &'a str,
-    pub(super) place: Place,
+pub(crate) struct Record<'a> {
+    pub(crate) object: &'a Object<'a>,
+    pub(crate) text: &'a str,
+    pub(crate) place: SourcePosition,
 }
 
-/// A format that is written line by line.
-pub(super) trait LineFormat {
-    /// Takes in one object.
+/// A line-based format.
+pub(crate) trait LineFormat {
+    /// Processes one object.
     fn object(&mut self, out: &mut Builder, record: Record<'_>) -> Result<()>;
 
-    /// The file is over.
+    /// Ends the file.
     fn end(&mut self, out: &mut Builder);
 
-    /// A line could not be read.
+    /// Notes an unreadable line.
     fn bad_line(&mut self, _line: u64) {}
 }
 
-pub(super) fn read(source: &Arc<Source>, mut format: impl LineFormat) -> Result<Builder> {
-    let mut out = Builder::new(source);
-    let mut lines = Lines::new(source);
+pub(crate) fn read(source: Source, mut format: impl LineFormat) -> Result<Builder> {
+    let source = Arc::new(source);
+    let mut out = Builder::new(&source);
+    let mut lines = SourceLines::new(&source);
     while let Some(line) = lines.next()? {
         one(&mut out, &mut format, line)?;
     }
@@ -45,8 +44,8 @@ pub(super) fn read(source: &Arc<Source>, mut format: impl LineFormat) -> Result<
     Ok(out)
 }
 
-fn one(out: &mut Builder, format: &mut impl LineFormat, line: Line<'_>) -> Result<()> {
-    let Line { mut bytes, mut offset, number, terminated } = line;
+fn one(out: &mut Builder, format: &mut impl LineFormat, line: SourceLine<'_>) -> Result<()> {
+    let SourceLine { mut bytes, mut offset, number, terminated } = line;
     if number == 1 && bytes.starts_with(BYTE_ORDER_MARK) {
         out.problems.note_once(1, ProblemKind::ByteOrderMark, "a byte order mark: skipped");
         bytes = &bytes[BYTE_ORDER_MARK.len()..];
@@ -66,7 +65,8 @@ fn one(out: &mut Builder, format: &mut impl LineFormat, line: Line<'_>) -> Resul
         return Ok(());
     };
     let span = Span { offset, len };
-    let place = Place { span, fingerprint: fingerprint(bytes), line: number, mended: false };
+    let place =
+        SourcePosition { span, fingerprint: fingerprint(bytes), line: number, mended: false };
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => String::from_utf8_lossy(bytes),
@@ -74,7 +74,7 @@ fn one(out: &mut Builder, format: &mut impl LineFormat, line: Line<'_>) -> Resul
     match Object::parse(&text) {
         Ok(object) => {
             if matches!(text, Cow::Owned(_)) {
-                let note = "bytes that are not UTF-8: they read as U+FFFD";
+                let note = "invalid UTF-8: read as U+FFFD";
                 out.problems.bad_line(number, ProblemKind::InvalidUtf8, note);
             }
             if !terminated {
@@ -87,28 +87,28 @@ fn one(out: &mut Builder, format: &mut impl LineFormat, line: Line<'_>) -> Resul
     }
 }
 
-/// A line that is not one object.
+/// Handles a line that is not one object.
 fn broken(
     out: &mut Builder,
     format: &mut impl LineFormat,
     text: &str,
-    place: Place,
+    place: SourcePosition,
     terminated: bool,
 ) -> Result<()> {
     if let Some(mended) = text.starts_with('{').then(|| relaxed(text)).flatten()
         && let Ok(object) = Object::parse(&mended)
     {
-        let note = "values that JSON does not know, such as NaN: read as null, or escaped";
+        let note = "values that are not valid JSON, such as NaN: read as null, or escaped";
         out.problems.bad_line(place.line, ProblemKind::MendedValue, note);
-        let place = Place { mended: true, ..place };
+        let place = SourcePosition { mended: true, ..place };
         return format.object(out, Record { object: &object, text: &mended, place });
     }
     let found = salvage(text);
-    // In text mended for its encoding an object's place is not its place in the file.
+    // In text whose encoding was repaired, an object's position differs from that in the file.
     let placed = text.len() == place.span.len as usize && !text.contains('\u{FFFD}');
     if found.objects.is_empty() || !placed {
-        out.lose(place.span);
-        out.bridge_lost(text);
+        out.add_unreadable(place.span);
+        out.bridge_unreadable(text);
         format.bad_line(place.line);
         let (kind, what) = match (terminated, found.nul) {
             (false, _) => (ProblemKind::TornTail, "the last line is incomplete: left out"),
@@ -125,15 +125,15 @@ fn broken(
     let note = format!("damaged: {count} whole {plural} taken{rest}");
     out.problems.bad_line(place.line, kind, note);
     if found.debris {
-        out.lose(place.span);
-        out.bridge_lost(text);
+        out.add_unreadable(place.span);
+        out.bridge_unreadable(text);
         format.bad_line(place.line);
     }
     for piece in found.objects {
         let Ok(object) = Object::parse(piece) else { continue };
-        let (from, to) = place_in(text, piece);
+        let (from, to) = byte_range(text, piece);
         let span = Span { offset: place.span.offset + u64::from(from), len: to - from };
-        let place = Place { span, fingerprint: fingerprint(piece.as_bytes()), ..place };
+        let place = SourcePosition { span, fingerprint: fingerprint(piece.as_bytes()), ..place };
         format.object(out, Record { object: &object, text: piece, place })?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The session store: `sessions.json`, from session key to [`SessionEntry`].
+//! The session store: `sessions.json`, a map from session key to [`SessionEntry`].
 
 mod entry;
 mod sessions;
@@ -16,16 +16,16 @@ use crate::disk;
 use crate::disk::FileLock;
 use sessions::Pairs;
 
-/// How long an update waits for another one by default; it is a matter of milliseconds unless a
+/// The default time that an update waits for another one. Updates take milliseconds unless a
 /// process hangs.
-pub const LOCK_WAIT: Duration = Duration::from_secs(5);
+const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// The store on disk.
 ///
 /// Reading needs no lock: the file is only ever replaced as a whole. An update reads, changes and
-/// writes under a lock that holds across processes, so no update is lost. A file that cannot be
-/// understood as a whole is an error and stays as it is; a single entry that cannot be read is kept
-/// (see [`Sessions::unreadable`]).
+/// writes under a lock across processes, so no update is lost. A file that cannot be parsed is an
+/// error and is left unchanged; a single entry that cannot be read is kept (see
+/// [`Sessions::unreadable`]).
 #[derive(Clone, Debug)]
 pub struct SessionStore {
     path: PathBuf,
@@ -33,19 +33,19 @@ pub struct SessionStore {
 }
 
 impl SessionStore {
-    /// The store at `path`, for example [`Home::sessions_file`](crate::paths::Home::sessions_file).
-    /// Nothing is read yet.
+    /// Creates a store at `path`, for example
+    /// [`Home::sessions_file`](crate::paths::Home::sessions_file). Nothing is read yet.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), lock_wait: LOCK_WAIT }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads all sessions. A file that does not exist yet holds none.
+    /// Reads all sessions. A missing file holds none.
     pub fn load(&self) -> Result<Sessions> {
         match disk::read(&self.path) {
             Ok(bytes) => self.parse(&bytes),
@@ -54,17 +54,17 @@ impl SessionStore {
         }
     }
 
-    /// Changes the sessions: reads them, passes them to `change`, and writes them if it succeeds
-    /// and changed something. Waits while another update is under way.
+    /// Updates the sessions: reads them, passes them to `change`, and writes them if it succeeds
+    /// and changed something. Waits while another update runs.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Locked`] if the other update does not end in time, [`ErrorKind::Corrupt`] and
-    /// [`ErrorKind::Io`] if the file cannot be understood, read or replaced, and those of `change`.
-    /// The file is as it was then.
+    /// [`ErrorKind::Locked`] if the other update does not finish in time, [`ErrorKind::Corrupt`]
+    /// and [`ErrorKind::Io`] if the file cannot be parsed, read or replaced, and the errors of
+    /// `change`. The file is then unchanged.
     pub fn update<T>(&self, change: impl FnOnce(&mut Sessions) -> Result<T>) -> Result<T> {
         disk::create_private_dir(disk::parent(&self.path))?;
-        let _lock = FileLock::within(&self.path, self.lock_wait)?;
+        let _lock = FileLock::with_timeout(&self.path, self.lock_wait)?;
         let before = self.load()?;
         let mut sessions = before.clone();
         let answer = change(&mut sessions)?;
@@ -84,16 +84,16 @@ impl SessionStore {
         let pairs: Pairs = serde_json::from_slice(bytes).map_err(|e| self.damaged().source(e))?;
         pairs.sessions().map_err(|key| {
             self.damaged()
-                .with("session key that stands there twice", format!("'{key}'"))
-                .hint("remove one of the two from the file, or give one another key")
+                .with("duplicate session key", format!("'{key}'"))
+                .hint("remove one of the two from the file, or change the key of one")
         })
     }
 
     fn damaged(&self) -> Error {
-        Error::new(ErrorKind::Corrupt, "the session store is damaged and was left as it is")
+        Error::new(ErrorKind::Corrupt, "the session store is damaged and was not changed")
             .with("path", self.path.display())
             .hint(
-                "correct the file by hand, or move it away to begin an empty store: the \
+                "correct the file, or move it away to begin an empty store: the \
                  transcripts beside it are complete without it, and can be opened by their path",
             )
     }

@@ -1,4 +1,4 @@
-//! What a session store holds.
+//! The content of a session store.
 
 use std::fmt;
 
@@ -13,22 +13,22 @@ use crate::key::SessionKey;
 
 /// All sessions of one agent, in the order of the file.
 ///
-/// Keys of shapes this version does not know are kept and written back; [`Sessions::iter`] passes
-/// over them and [`Sessions::all`] shows them. So are entries that cannot be read, byte for byte:
-/// they are in [`Sessions::unreadable`] and nowhere else.
+/// Keys of unknown shapes are kept and written back; [`Sessions::iter`] skips them and
+/// [`Sessions::all`] includes them. Entries that cannot be read are also kept byte for byte; only
+/// [`Sessions::unreadable`] returns them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sessions {
-    slots: IndexMap<String, Slot>,
+    slots: IndexMap<String, StoredEntry>,
 }
 
-/// What stands behind a key.
+/// The value of a key.
 #[derive(Clone, Debug, PartialEq)]
-enum Slot {
+enum StoredEntry {
     Read(Box<SessionEntry>),
     Unreadable { json: RawJson, why: String },
 }
 
-impl Slot {
+impl StoredEntry {
     fn entry(&self) -> Option<&SessionEntry> {
         match self {
             Self::Read(entry) => Some(entry),
@@ -38,26 +38,26 @@ impl Slot {
 }
 
 impl Sessions {
-    /// The session of that key.
+    /// Returns the session with that key.
     #[must_use]
     pub fn get(&self, key: &SessionKey) -> Option<&SessionEntry> {
         self.slots.get(&key.to_string())?.entry()
     }
 
-    /// The session of that key, for changes.
+    /// Returns the session with that key for modification.
     pub fn get_mut(&mut self, key: &SessionKey) -> Option<&mut SessionEntry> {
         match self.slots.get_mut(&key.to_string())? {
-            Slot::Read(entry) => Some(entry),
-            Slot::Unreadable { .. } => None,
+            StoredEntry::Read(entry) => Some(entry),
+            StoredEntry::Unreadable { .. } => None,
         }
     }
 
-    /// Sets a session and returns what was there.
+    /// Sets a session and returns the previous one.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Corrupt`] if the key has an entry that cannot be read: it may be all that tells
-    /// where the session's transcript is. [`Sessions::discard`] makes room.
+    /// [`ErrorKind::Corrupt`] if the key has an unreadable entry: it may be the only record of
+    /// where the session's transcript is. Remove it with [`Sessions::discard`].
     pub fn insert(
         &mut self,
         key: &SessionKey,
@@ -65,17 +65,17 @@ impl Sessions {
     ) -> Result<Option<SessionEntry>> {
         match self.slots.entry(key.to_string()) {
             Entry::Vacant(slot) => {
-                slot.insert(Slot::Read(Box::new(entry)));
+                slot.insert(StoredEntry::Read(Box::new(entry)));
                 Ok(None)
             }
             Entry::Occupied(mut slot) => match slot.get_mut() {
-                Slot::Read(old) => Ok(Some(std::mem::replace(&mut **old, entry))),
-                Slot::Unreadable { why, .. } => {
+                StoredEntry::Read(old) => Ok(Some(std::mem::replace(&mut **old, entry))),
+                StoredEntry::Unreadable { why, .. } => {
                     Err(Error::new(ErrorKind::Corrupt, "the session's entry cannot be read")
                         .with("session key", key)
                         .with("cause", why)
                         .hint(
-                            "correct the entry in the session store by hand, or discard it to \
+                            "correct the entry in the session store, or discard it to \
                              begin a new session; its transcript stays",
                         ))
                 }
@@ -83,62 +83,62 @@ impl Sessions {
         }
     }
 
-    /// Removes a session and returns it. Its transcript stays where it is, and so does an entry
-    /// that cannot be read.
+    /// Removes a session and returns it. Its transcript is not removed, and neither is an
+    /// unreadable entry.
     pub fn remove(&mut self, key: &SessionKey) -> Option<SessionEntry> {
         let key = key.to_string();
         self.slots.get(&key)?.entry()?;
         match self.slots.shift_remove(&key)? {
-            Slot::Read(entry) => Some(*entry),
-            Slot::Unreadable { .. } => None,
+            StoredEntry::Read(entry) => Some(*entry),
+            StoredEntry::Unreadable { .. } => None,
         }
     }
 
-    /// All sessions whose keys can be read.
+    /// Returns all sessions with valid keys.
     pub fn iter(&self) -> impl Iterator<Item = (SessionKey, &SessionEntry)> {
         self.all().filter_map(|(key, entry)| Some((key.parse().ok()?, entry)))
     }
 
-    /// All sessions by their keys as they stand in the file, also those of unknown shapes.
+    /// Returns all sessions with their keys as written in the file, including unknown shapes.
     pub fn all(&self) -> impl Iterator<Item = (&str, &SessionEntry)> {
         self.slots.iter().filter_map(|(key, slot)| Some((key.as_str(), slot.entry()?)))
     }
 
-    /// The keys of entries that cannot be read, and why not.
+    /// Returns the keys of unreadable entries, with the reason.
     pub fn unreadable(&self) -> impl Iterator<Item = (&str, &str)> {
         self.slots.iter().filter_map(|(key, slot)| match slot {
-            Slot::Read(_) => None,
-            Slot::Unreadable { why, .. } => Some((key.as_str(), why.as_str())),
+            StoredEntry::Read(_) => None,
+            StoredEntry::Unreadable { why, .. } => Some((key.as_str(), why.as_str())),
         })
     }
 
-    /// Removes an entry that cannot be read, by its key as it stands in the file, and returns its
-    /// JSON. Entries that can be read stay.
+    /// Removes an unreadable entry by its key as written in the file, and returns its JSON.
+    /// Readable entries stay.
     pub fn discard(&mut self, key: &str) -> Option<RawJson> {
         if self.slots.get(key)?.entry().is_some() {
             return None;
         }
         match self.slots.shift_remove(key)? {
-            Slot::Read(_) => None,
-            Slot::Unreadable { json, .. } => Some(json),
+            StoredEntry::Read(_) => None,
+            StoredEntry::Unreadable { json, .. } => Some(json),
         }
     }
 
-    /// How many sessions there are, those with keys of unknown shapes included, and those that
-    /// cannot be read not.
+    /// Returns the number of sessions, including those with keys of unknown shapes, without
+    /// unreadable ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.all().count()
     }
 
-    /// Whether there are none.
+    /// Whether the store has no sessions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all().next().is_none()
     }
 }
 
-impl Serialize for Slot {
+impl Serialize for StoredEntry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Read(entry) => entry.serialize(serializer),
@@ -153,18 +153,18 @@ impl Serialize for Sessions {
     }
 }
 
-/// A store as it stands in the file: keys may stand there twice.
+/// A store as written in the file: keys may occur twice.
 pub(super) struct Pairs(Vec<(String, RawJson)>);
 
 impl Pairs {
-    /// The sessions, or the first key that stands there twice. Whichever of its entries was taken,
-    /// the other would be gone with the next update.
+    /// Returns the sessions, or the first key that occurs twice. Whichever entry were taken, the
+    /// other would be lost in the next update.
     pub(super) fn sessions(self) -> Result<Sessions, String> {
         let mut slots = IndexMap::with_capacity(self.0.len());
         for (key, json) in self.0 {
             let slot = match serde_json::from_str(json.as_str()) {
-                Ok(entry) => Slot::Read(Box::new(entry)),
-                Err(e) => Slot::Unreadable { json, why: e.to_string() },
+                Ok(entry) => StoredEntry::Read(Box::new(entry)),
+                Err(e) => StoredEntry::Unreadable { json, why: e.to_string() },
             };
             match slots.entry(key) {
                 Entry::Vacant(vacant) => drop(vacant.insert(slot)),

@@ -1,4 +1,4 @@
-//! A store of values in files.
+//! A key-value store in files.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -7,26 +7,27 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
+use ctx_core::text::head_chars;
 use ctx_core::{Error, ErrorKind, Result, Store};
 
 use crate::disk;
 use crate::key::FileId;
 
-/// A key that is longer is refused, in bytes.
+/// The maximum length of a key in bytes.
 const MAX_KEY: usize = 1_024;
 
-/// How much one owner may keep.
+/// The limits of one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The largest value, in bytes. Default: 8 MiB.
-    pub value: u64,
-    /// All values of one owner, in bytes. Default: 512 MiB.
-    pub bytes: u64,
-    /// How many keys one owner has. Default: 100,000.
-    pub keys: usize,
+struct StoreLimits {
+    /// The maximum size of a value in bytes. Default: 8 MiB.
+    value: u64,
+    /// The maximum size of all values of one owner in bytes. Default: 512 MiB.
+    bytes: u64,
+    /// The maximum number of keys of one owner. Default: 100,000.
+    keys: usize,
 }
 
-impl Default for Limits {
+impl Default for StoreLimits {
     fn default() -> Self {
         Self { value: 8 << 20, bytes: 512 << 20, keys: 100_000 }
     }
@@ -34,21 +35,21 @@ impl Default for Limits {
 
 /// Values in files of one folder, usually [`Home::store_dir`](crate::paths::Home::store_dir).
 ///
-/// A key is `KIND/OWNER/REST`, such as `engines/lossless/head`: each owner has a folder of its own,
-/// to be bounded, looked through and removed by itself. A file is named by the hash of its key, so
-/// that no key can leave the folder, and begins with a line that holds the key. A value is on disk,
-/// whole, when `put` returns.
+/// A key is `KIND/OWNER/REST`, such as `engines/lossless/head`: each owner has its own folder,
+/// which can be limited, listed and removed separately. A file is named by the hash of its key, so
+/// that no key can leave the folder, and begins with a line that holds the key. A value is
+/// completely on disk when `put` returns.
 ///
-/// The limits are soft where several programs write at once: each knows of what was there when it
-/// first wrote, and of its own.
+/// The limits are soft if several processes write at once: each knows only the values that existed
+/// at its first write, and its own.
 #[derive(Debug)]
 pub struct FileStore {
     root: PathBuf,
-    limits: Limits,
+    limits: StoreLimits,
     used: Mutex<HashMap<PathBuf, Used>>,
 }
 
-/// What an owner keeps.
+/// The values of an owner.
 #[derive(Clone, Copy, Debug, Default)]
 struct Used {
     keys: usize,
@@ -56,25 +57,27 @@ struct Used {
 }
 
 impl FileStore {
-    /// Values in `root`, which is created with the first of them.
+    /// Creates a store in `root`. The folder is created with the first value.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), limits: Limits::default(), used: Mutex::default() }
+        Self { root: root.into(), limits: StoreLimits::default(), used: Mutex::default() }
     }
 
-    /// With other limits.
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    #[cfg(test)]
+    fn with_limits(mut self, limits: StoreLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The folder of a key's owner.
+    /// Returns the folder of a key's owner.
     fn folder(&self, key: &str) -> Result<PathBuf> {
         let mut parts = key.splitn(3, '/');
         let (Some(kind), Some(owner), Some(_)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(bad_key(key, "it is KIND/OWNER/REST"));
+            return Err(bad_key(key, "expected KIND/OWNER/REST"));
         };
-        let name = |part: &str| FileId::new(part).map_err(|_| bad_key(key, "it names no folder"));
+        let name = |part: &str| {
+            FileId::new(part)
+                .map_err(|_| bad_key(key, "its KIND or OWNER is not a valid folder name"))
+        };
         Ok(self.root.join(name(kind)?.as_str()).join(name(owner)?.as_str()))
     }
 
@@ -92,7 +95,7 @@ impl FileStore {
         let damaged = || {
             Error::new(ErrorKind::Corrupt, "a stored value is damaged")
                 .with("path", path.display())
-                .hint("remove the file: its engine is then told that there is no such value")
+                .hint("remove the file: its engine will then find no value")
         };
         if head(&mut file).as_deref() != Some(key) {
             return Err(damaged());
@@ -113,14 +116,14 @@ impl FileStore {
             return Err(too_much("the value is too large", &folder)
                 .with("bytes", size)
                 .with("most", self.limits.value)
-                .hint("the engine has to keep it in smaller values"));
+                .hint("the engine must split it into smaller values"));
         }
-        // What is damaged is replaced.
+        // A damaged value is replaced.
         let before = self.read(key, &path).unwrap_or_default();
         if before.as_deref() == Some(value) {
             return Ok(());
         }
-        let mut line = serde_json::to_vec(key).map_err(|_| bad_key(key, "it is no text"))?;
+        let mut line = serde_json::to_vec(key).map_err(|_| bad_key(key, "it is not valid text"))?;
         line.push(b'\n');
         line.extend_from_slice(value);
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,10 +138,10 @@ impl FileStore {
         };
         if next.keys > self.limits.keys || next.bytes > self.limits.bytes {
             return Err(too_much("the store of the engine is full", &folder)
-                .hint("remove the folder if the engine can do without what it kept"));
+                .hint("remove the folder if the engine does not need its stored values"));
         }
         disk::create_private_dir(&folder)?;
-        disk::put(&path, &line)?;
+        disk::write_atomic(&path, &line)?;
         *used = next;
         Ok(())
     }
@@ -147,7 +150,7 @@ impl FileStore {
         let folder = self.folder(prefix)?;
         let mut keys = Vec::new();
         for path in values_in(&folder)? {
-            // One that was removed meanwhile, or is damaged, is not listed.
+            // A value that was just removed or is damaged is not listed.
             let key = open(&path).ok().flatten().and_then(|mut file| head(&mut file));
             keys.extend(key.filter(|key| key.starts_with(prefix)));
         }
@@ -167,19 +170,19 @@ impl Store for FileStore {
         self.write(key, value)
     }
 
-    /// The prefix names an owner: `KIND/OWNER/` and what follows.
+    /// The prefix must name an owner: `KIND/OWNER/`, optionally followed by more.
     async fn list(&self, prefix: &str) -> Result<Vec<String>> {
         self.keys(prefix)
     }
 }
 
-/// Opens a file of ours, and nothing that opening could wait for.
+/// Opens a file of the store. Never blocks.
 fn open(path: &Path) -> Result<Option<BufReader<File>>> {
     let failed = |e| disk::io_error("cannot read a stored value", path, e);
     match path.symlink_metadata() {
         Ok(metadata) if metadata.is_file() => {}
         Ok(_) => {
-            return Err(Error::new(ErrorKind::Corrupt, "what should be a stored value is no file")
+            return Err(Error::new(ErrorKind::Corrupt, "a stored value is not a regular file")
                 .with("path", path.display())
                 .hint("remove it"));
         }
@@ -193,18 +196,18 @@ fn open(path: &Path) -> Result<Option<BufReader<File>>> {
     }
 }
 
-/// The key that a file begins with.
+/// Returns the key at the beginning of a file.
 fn head(file: &mut BufReader<File>) -> Option<String> {
     let mut line = Vec::new();
-    // Escaped, a byte of a key takes six.
+    // An escaped byte of a key takes six bytes.
     let limit = 6 * MAX_KEY as u64 + 3;
     file.by_ref().take(limit).read_until(b'\n', &mut line).ok()?;
     serde_json::from_slice(line.strip_suffix(b"\n")?).ok()
 }
 
-/// The files of a folder that hold values.
+/// Returns the files of a folder that hold values.
 fn values_in(folder: &Path) -> Result<Vec<PathBuf>> {
-    let failed = |e| disk::io_error("cannot look into a store", folder, e);
+    let failed = |e| disk::io_error("cannot list a store", folder, e);
     let items = match std::fs::read_dir(folder) {
         Ok(items) => items,
         Err(e) if e.kind() == IoKind::NotFound => return Ok(Vec::new()),
@@ -230,8 +233,8 @@ fn used_in(folder: &Path) -> Result<Used> {
 }
 
 fn bad_key(key: &str, why: &str) -> Error {
-    let shown: String = key.chars().take(80).collect();
-    Error::new(ErrorKind::InvalidInput, format!("a key cannot be used: {why}"))
+    let shown = head_chars(key, 80);
+    Error::new(ErrorKind::InvalidInput, format!("invalid key: {why}"))
         .with("key", shown.escape_debug())
 }
 

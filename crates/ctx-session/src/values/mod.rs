@@ -1,7 +1,7 @@
-//! Values that engines keep between turns: on disk, or for one run only.
+//! Values that engines keep between turns: on disk, or in memory for one run.
 
 mod file;
-mod passing;
+mod transient;
 
-pub use file::{FileStore, Limits};
-pub use passing::PassingStore;
+pub use file::FileStore;
+pub use transient::TransientStore;

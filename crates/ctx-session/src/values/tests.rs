@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::values::PassingStore;
+use crate::values::TransientStore;
 
-/// Runs a future that is ready at once.
+/// Polls a future that is ready at once.
 fn now<T>(future: impl Future<Output = T>) -> T {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(future).poll(&mut context) {
@@ -88,7 +88,7 @@ fn what_is_damaged_is_an_error_until_it_is_written_anew() {
 #[test]
 fn an_owner_cannot_fill_the_disk_and_what_it_has_stays() {
     let dir = tempfile::tempdir().unwrap();
-    let limits = Limits { value: 10, bytes: 80, keys: 3 };
+    let limits = StoreLimits { value: 10, bytes: 80, keys: 3 };
     let store = FileStore::at(dir.path()).with_limits(limits);
     assert!(now(store.put("engines/a/x", &[0; 11])).is_err());
     for key in ["engines/a/1", "engines/a/2", "engines/a/3"] {
@@ -101,7 +101,7 @@ fn an_owner_cannot_fill_the_disk_and_what_it_has_stays() {
         put(&store, "engines/a/1", b"0123456789");
         put(&store, "engines/b/1", b"0123456789");
     }
-    let narrow = Limits { bytes: 40, ..limits };
+    let narrow = StoreLimits { bytes: 40, ..limits };
     let store = FileStore::at(dir.path()).with_limits(narrow);
     assert!(now(store.put("engines/b/2", b"0123456789")).is_err());
     assert_eq!(list(&store, "engines/a/").len(), 3);
@@ -112,7 +112,7 @@ fn a_run_that_is_to_leave_nothing_sees_what_was_kept_and_keeps_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let kept = Arc::new(FileStore::at(dir.path()));
     put(&*kept, "engines/a/old", b"1");
-    let passing = PassingStore::over(kept.clone());
+    let passing = TransientStore::over(kept.clone());
     put(&passing, "engines/a/new", b"2");
     put(&passing, "engines/a/old", b"3");
     assert_eq!(get(&passing, "engines/a/old").as_deref(), Some(&b"3"[..]));
@@ -120,7 +120,7 @@ fn a_run_that_is_to_leave_nothing_sees_what_was_kept_and_keeps_nothing() {
     assert_eq!(list(&*kept, "engines/a/"), ["engines/a/old"]);
     assert_eq!(get(&*kept, "engines/a/old").as_deref(), Some(&b"1"[..]));
     assert!(now(passing.put("engines/a/much", &vec![0; 257 << 20])).is_err());
-    let alone = PassingStore::default();
+    let alone = TransientStore::default();
     put(&alone, "anything", b"4");
     assert_eq!(list(&alone, ""), ["anything"]);
 }

@@ -1,4 +1,4 @@
-//! Damaged files: read all the same, with a word about what was wrong, and nothing lost.
+//! Damaged files: readable, with their problems reported, and nothing intact lost.
 
 #![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
 
@@ -30,7 +30,7 @@ fn read(bytes: impl Into<Vec<u8>>) -> Transcript {
     Transcript::from_bytes(bytes.into()).unwrap()
 }
 
-/// The texts of the main line, and the kinds of problem.
+/// Returns the texts of the main line, and the kinds of problems.
 fn said(transcript: &Transcript) -> (Vec<String>, Vec<ProblemKind>) {
     let line = transcript.main_line().unwrap();
     let texts = line.iter().map(|item| item.entry.message().unwrap().plain_text());
@@ -46,7 +46,7 @@ fn check(bytes: impl Into<Vec<u8>>, texts: &[&str], kinds: &[ProblemKind], bad_l
     assert_eq!(found, texts);
     assert_eq!(problems, kinds, "{:?}", transcript.problems());
     assert_eq!(transcript.stats().unwrap().bad_lines, bad_lines);
-    // A repaired copy says the same, and nothing is wrong with it.
+    // A repaired copy has the same content and no problems.
     let mut copy = Vec::new();
     transcript.repaired_copy(&mut copy).unwrap();
     let (again, problems) = said(&read(copy));
@@ -146,7 +146,7 @@ fn glued_to_a_torn_line() {
 fn duplicate_lines_are_read_once() {
     let [a, b, c] = abc();
     check(session(&[&a, &b, &b, &c, &a]), &ABC, &[ProblemKind::DuplicateLine; 2], 0);
-    // The same message, written with another spacing.
+    // The same message with different spacing.
     let spaced = b.replace("\"id\":", "\"id\": ");
     check(session(&[&a, &b, &spaced, &c]), &ABC, &[ProblemKind::DuplicateLine], 0);
 }
@@ -245,7 +245,7 @@ fn unknown_things_are_carried() {
     let line = transcript.main_line().unwrap();
     assert_eq!(line[1].entry.message().unwrap().role.name(), "oracle");
     let mut copy = Vec::new();
-    transcript.convert(ctx_session::Format::Pi, &mut copy).unwrap();
+    transcript.convert(ctx_session::Format::PI, &mut copy).unwrap();
     assert_eq!(String::from_utf8(copy).unwrap(), session(&[&entry("a", ""), unknown, role]));
 }
 

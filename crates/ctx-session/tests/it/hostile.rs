@@ -1,4 +1,4 @@
-//! Files made to be hard to read, and what a full look at a transcript finds.
+//! Hostile files, and the findings of a full check.
 
 #![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
 
@@ -9,7 +9,7 @@ fn read(text: impl Into<Vec<u8>>) -> Transcript {
     Transcript::from_bytes(text.into()).unwrap()
 }
 
-/// The main line: a star for requests, the text of each message.
+/// Returns the main line: a star for requests, the text of each message.
 fn said(transcript: &Transcript) -> Vec<String> {
     let line = transcript.main_line().unwrap();
     line.iter()
@@ -50,7 +50,7 @@ fn session(lines: &[String]) -> String {
 fn damage_in_the_middle_of_a_document() {
     let json5 = "{messages:[{role:'user',content:'a'},{role:'assistant',content:'b'},\n{role:'user',content:'c' BROKEN},{role:'assistant',content:'d'}]}";
     let transcript = read(json5);
-    assert_eq!(transcript.format(), Format::PonyBunny);
+    assert_eq!(transcript.format(), Format::PONYBUNNY);
     assert_eq!(said(&transcript), ["a", "*b", "*d"]);
     assert_eq!(kinds(&transcript), [ProblemKind::DamagedDocument]);
     assert_eq!(transcript.problems()[0].line, Some(2));
@@ -58,7 +58,7 @@ fn damage_in_the_middle_of_a_document() {
 
     let json = r#"{"model":"m","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b},{"role":"user","content":"c"}],"tools":[]}"#;
     let transcript = read(json);
-    assert_eq!(transcript.format(), Format::OpenAiChat);
+    assert_eq!(transcript.format(), Format::OPENAI_CHAT);
     assert_eq!(said(&transcript), ["a", "c"]);
     assert_eq!(transcript.model().unwrap().unwrap().1, "m");
     assert!(transcript.tools().unwrap().is_some());
@@ -72,7 +72,7 @@ fn json5_of_any_depth() {
         "{{messages:[{{role:'user',content:'q'}},{{role:'assistant',content:'c',toolCalls:[{{id:'c1',name:'f',arguments:{deep}}}]}}]}}"
     );
     let transcript = read(text.as_str());
-    assert_eq!(transcript.format(), Format::PonyBunny);
+    assert_eq!(transcript.format(), Format::PONYBUNNY);
     assert_eq!(said(&transcript), ["q", "*c"]);
     let call = transcript.main_line().unwrap()[1].entry.message().unwrap();
     assert!(call.tool_calls().next().unwrap().arguments.as_str().len() > 400_000);
@@ -86,7 +86,7 @@ fn what_is_no_message_is_carried_and_not_sent() {
     assert_eq!(transcript.entries().len(), 5);
     assert_eq!(said(&transcript), ["a", "*z"]);
     let mut copy = Vec::new();
-    transcript.convert(Format::OpenAiChat, &mut copy).unwrap();
+    transcript.convert(Format::OPENAI_CHAT, &mut copy).unwrap();
     assert_eq!(String::from_utf8(copy).unwrap().trim(), text);
 }
 
@@ -105,7 +105,7 @@ fn slight_damage_in_one_field() {
 
     let body = r#"{"temperature":NaN,"messages":[{"role":"user","content":"a"},]}"#;
     let transcript = read(body);
-    assert_eq!(transcript.format(), Format::OpenAiChat);
+    assert_eq!(transcript.format(), Format::OPENAI_CHAT);
     assert_eq!(
         (said(&transcript), kinds(&transcript)),
         (vec!["a".into()], vec![ProblemKind::MendedValue])
@@ -143,8 +143,8 @@ fn links_that_lead_nowhere_are_named() {
     let texts: Vec<_> = transcript.problems().iter().map(ToString::to_string).collect();
     let expected = [
         "line 3: names itself as its parent",
-        "line 4: has a parent that stands later",
-        "line 5: hangs on an entry that hangs on it: a cycle",
+        "line 4: has a parent that comes later in the file",
+        "line 5: is part of a cycle",
         "line 8: parent nowhere is not in the file",
     ];
     assert_eq!(texts.len(), expected.len(), "{texts:?}");
@@ -173,7 +173,7 @@ fn a_file_the_wrong_way_round() {
     let copy = read(copy);
     assert_eq!((kinds(&copy), said(&copy)), (vec![], texts));
 
-    // Nothing but a cycle, each on the one after it.
+    // Only a cycle, each entry a child of the next one.
     let ring: Vec<_> = (0..100).map(|n| user(&id(n), &id((n + 1) % 100))).collect();
     let transcript = read(session(&ring));
     assert_eq!(said(&transcript).len(), 100);
@@ -201,7 +201,7 @@ fn claude_code_lines() {
         let id = transcript.find(id);
         for entries in [
             transcript.context(id.as_ref()).unwrap().entries,
-            transcript.line_to(id.as_ref()).unwrap().into_iter().map(|i| i.entry).collect(),
+            transcript.messages_to(id.as_ref()).unwrap().into_iter().map(|i| i.entry).collect(),
         ] {
             assert_eq!(entries.len(), 2);
             assert_eq!(entries[1].message().unwrap().blocks.len(), 2);
@@ -231,7 +231,7 @@ fn claude_code_lines() {
     assert_eq!(transcript.entries().len(), 4);
     assert_eq!(said(&transcript), ["go", "No response requested.", "*done"]);
     let mut copy = Vec::new();
-    transcript.convert(Format::Pi, &mut copy).unwrap();
+    transcript.convert(Format::PI, &mut copy).unwrap();
     let copy = read(copy);
     assert_eq!(copy.entries().len(), 4);
     assert_eq!(said(&copy), ["go", "No response requested.", "*done"]);
@@ -274,14 +274,14 @@ fn conversions_say_what_they_leave_out() {
         assert_eq!(converted.messages, 3);
         (read(out.clone()), converted.left_out.join("; "), String::from_utf8(out).unwrap())
     };
-    let (_, left_out, text) = convert(Format::Anthropic);
+    let (_, left_out, text) = convert(Format::ANTHROPIC);
     assert_eq!(left_out, "");
     assert!(text.contains(r#""max_tokens":9"#) && text.contains(r#""model":"m""#));
-    let (copy, left_out, text) = convert(Format::OpenAiChat);
+    let (copy, left_out, text) = convert(Format::OPENAI_CHAT);
     assert!(left_out.contains("max_tokens") && left_out.contains("1 thinking block"), "{left_out}");
     assert!(text.contains(r#""parameters":{"type":"object"}"#), "{text}");
     assert_eq!(copy.system_prompt().unwrap(), original.system_prompt().unwrap());
-    let (copy, left_out, text) = convert(Format::Pi);
+    let (copy, left_out, text) = convert(Format::PI);
     assert!(left_out.contains("max_tokens"));
     assert!(text.contains(r#""toolName":"now""#), "{text}");
     assert_eq!(copy.system_prompt().unwrap(), original.system_prompt().unwrap());
@@ -291,11 +291,11 @@ fn conversions_say_what_they_leave_out() {
 
     let plain = read(r#"[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]"#);
     let mut out = Vec::new();
-    plain.convert(Format::Anthropic, &mut out).unwrap();
-    assert_eq!(read(out).format(), Format::Anthropic);
+    plain.convert(Format::ANTHROPIC, &mut out).unwrap();
+    assert_eq!(read(out).format(), Format::ANTHROPIC);
 
     let branches = [user("a", "r").replace("\"r\"", "null"), user("b", "a"), user("c", "a")];
-    let converted = read(session(&branches)).convert(Format::OpenAiChat, &mut Vec::new()).unwrap();
+    let converted = read(session(&branches)).convert(Format::OPENAI_CHAT, &mut Vec::new()).unwrap();
     assert_eq!(converted.left_out[0], "1 message on other branches");
     assert_eq!(converted.left_out.len(), 2);
 }
@@ -309,14 +309,14 @@ fn ponybunny_goes_over_whole() {
     assert!(line[1].entry.message().unwrap().blocks.contains(&thinking));
     assert_eq!(transcript.system_prompt().unwrap().as_deref(), Some("be kind"));
     let mut out = Vec::new();
-    transcript.convert(Format::OpenAiChat, &mut out).unwrap();
+    transcript.convert(Format::OPENAI_CHAT, &mut out).unwrap();
     let out = String::from_utf8(out).unwrap();
     assert!(out.find("be kind").unwrap() < out.find("long ago").unwrap());
     let image = r#"[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}}]}]"#;
     let mut out = Vec::new();
-    let converted = read(image).convert(Format::PonyBunny, &mut out).unwrap();
+    let converted = read(image).convert(Format::PONYBUNNY, &mut out).unwrap();
     assert!(String::from_utf8(out).unwrap().contains("[image: image/png]"));
-    assert_eq!(converted.left_out, ["1 image for which a note stands"]);
+    assert_eq!(converted.left_out, ["1 image replaced by a note"]);
 }
 
 #[test]
@@ -376,7 +376,7 @@ fn what_is_no_transcript_is_refused_with_a_hint() {
         assert_eq!(error.kind(), ErrorKind::UnknownFormat);
         assert!(error.to_string().contains("UTF-16") && error.hint_text().is_some());
     }
-    // Streams without end.
+    // Endless streams.
     let endless: [Box<dyn std::io::Read>; 2] =
         [Box::new(std::io::repeat(0)), Box::new(std::io::repeat(b'y'))];
     for stream in endless {

@@ -1,9 +1,9 @@
-//! Writers that are killed at any moment while they append, compact, undo, redo and write sessions
-//! anew: what they were told is stored is there, and what they were doing is done or not, never half.
+//! Writers that are killed at any moment while they append, compact, undo, redo and rewrite sessions:
+//! everything acknowledged is stored, and an interrupted step is done completely or not at all.
 //!
 //! Each writer is this program again, running the same test with the variable `CTX_TEST_CHILD` set.
 
-// Helpers of tests are tests.
+// Test helpers are test code.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::collections::HashSet;
@@ -24,16 +24,16 @@ const CHILD: &str = "CTX_TEST_CHILD";
 const SEED: &str = "CTX_TEST_SEED";
 const NOW: Timestamp = Timestamp(1_765_233_665_306);
 
-/// How often a writer of each kind is killed, and after how many times it gets a new session.
+/// The number of kills per kind of writer, and the number of kills after which it gets a new session.
 const KILLS: u64 = 100;
 const KILLS_A_SESSION: u64 = 20;
 
-/// A writer lives for fewer steps than these, and a part of one.
+/// A writer is killed during one of its first steps; this is their maximum number.
 const MOST_STEPS: u64 = 5;
-/// The longest that part is, in microseconds.
+/// The maximum duration of the interrupted step in microseconds.
 const LONGEST: u64 = 50_000;
 
-/// What a writer does to a session, and the test to its model of it.
+/// A step of a writer, also applied to the test's model of the session.
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Message(String),
@@ -42,17 +42,17 @@ enum Step {
     /// The number of the compaction.
     Undo(usize),
     Redo(usize),
-    /// The session anew, as what its newest compaction left of it.
+    /// A rewrite of the session to what its newest compaction kept.
     Rewrite,
 }
 
-/// Where a writer writes, and what it does there.
+/// The target of a writer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Place {
     Ours,
     Foreign,
-    /// In a session of ours that is written anew whenever it can be, so nothing is undone.
-    Rewritten,
+    /// A ctx session that is rewritten whenever possible, so nothing is undone.
+    RewriteResult,
 }
 
 impl Step {
@@ -79,7 +79,7 @@ impl Step {
     }
 }
 
-/// A session, as it should be.
+/// The expected session.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Session {
     messages: Vec<String>,
@@ -122,7 +122,7 @@ impl Session {
         Self {
             messages: line.iter().map(|entry| text(entry)).collect(),
             compactions: compactions
-                // One that was made the beginning of a session keeps all that follows.
+                // A compaction that begins a rewritten session keeps everything after it.
                 .map(|c| (c.summary, c.first_kept_entry_id.as_ref().map_or(0, place), c.undone))
                 .collect(),
             context: context.iter().map(|entry| text(entry)).collect(),
@@ -130,7 +130,7 @@ impl Session {
     }
 }
 
-/// Says something to the parent, in one write.
+/// Sends a line to the parent, in one write.
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("say {text}\n").as_bytes()).unwrap();
@@ -167,7 +167,7 @@ impl Writer {
         }
     }
 
-    /// What to do next: there is always something to say, and often something to compact or undo.
+    /// Chooses the next step: a message is always possible, a compaction or an undo often.
     fn choose(&self, transcript: &Transcript, random: &mut Random) -> Step {
         let now = Session::found(transcript);
         let undone = |wanted: bool| now.compactions.iter().rposition(|c| c.2 == wanted);
@@ -182,7 +182,7 @@ impl Writer {
                 let summary = format!("s{}", now.compactions.len());
                 Step::Compact(summary, now.messages.len() - back)
             }
-            _ if self.place == Place::Rewritten => {
+            _ if self.place == Place::RewriteResult => {
                 let newest = transcript.compaction_list(None).unwrap().pop();
                 let fresh = newest.is_some_and(|newest| newest.archived.is_none());
                 if fresh { Step::Rewrite } else { message }
@@ -219,7 +219,7 @@ impl Writer {
         }
     }
 
-    /// The ids of all entries, in the session and in those that were archived.
+    /// Returns the ids of all entries, in the session and its archives.
     fn ids(&self) -> HashSet<EntryId> {
         let folder = std::fs::read_dir(self.path.parent().unwrap()).unwrap();
         let files = folder.map(|file| file.unwrap().path()).filter(|file| {
@@ -244,7 +244,7 @@ impl Writer {
             log.close().unwrap();
             return id;
         }
-        // Another program, which knows nothing of what ctx keeps beside its file.
+        // Another program, which does not know the overlay.
         let last = Transcript::open(&self.path).unwrap().leaf().cloned();
         let parent = last.map_or("null".to_owned(), |id| format!("\"{id}\""));
         let id = format!("e{}", transcript.entries().len());
@@ -255,7 +255,7 @@ impl Writer {
         id.into()
     }
 
-    /// Goes on until killed.
+    /// Runs until killed.
     fn work(&self, seed: u64) -> ! {
         let mut random = Random::seeded(seed);
         say("ready");
@@ -276,7 +276,7 @@ fn spawn(test: &str, dir: &Path, seed: u64) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Kills writers, and looks after each at what is left.
+/// Kills writers and checks the files after each.
 fn kill_writers(test: &str, place: Place) {
     if let Some(dir) = std::env::var_os(CHILD) {
         let seed = std::env::var(SEED).unwrap().parse().unwrap();
@@ -298,7 +298,7 @@ fn kill_writers(test: &str, place: Place) {
                 line.split_once("say ").map(|(_, said)| said.to_owned())
             };
             assert!(lines.by_ref().filter_map(said).any(|said| said == "ready"));
-            // Some steps, however slow the machine is, and then any moment of the next one.
+            // A few steps, however slow the machine is, and then any moment of the next one.
             let (began, wanted) = (Instant::now(), random.next() % MOST_STEPS);
             let (mut done, mut trying, mut killed) = (0, None, false);
             let mut said = lines.filter_map(said);
@@ -340,9 +340,9 @@ fn kill_writers(test: &str, place: Place) {
             assert!(ids.contains(id), "{id} was stored");
         }
     }
-    // Writers that never come to anything would try nothing.
+    // Writers that never complete a step would test nothing.
     println!("{steps} steps, {caught} done and not told");
-    assert!(place != Place::Rewritten || rewritten > 10, "only {rewritten} times");
+    assert!(place != Place::RewriteResult || rewritten > 10, "only {rewritten} times");
     assert!(steps > KILLS, "only {steps} steps, {caught} done and not told");
 }
 
@@ -358,5 +358,5 @@ fn nothing_is_lost_beside_a_foreign_file() {
 
 #[test]
 fn nothing_is_lost_when_a_session_is_written_anew() {
-    kill_writers("nothing_is_lost_when_a_session_is_written_anew", Place::Rewritten);
+    kill_writers("nothing_is_lost_when_a_session_is_written_anew", Place::RewriteResult);
 }

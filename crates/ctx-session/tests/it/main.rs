@@ -1,4 +1,4 @@
-//! Transcripts: read, written, damaged, and written by many.
+//! Transcripts: reading, writing, damage, and concurrent writers.
 
 mod compactions;
 mod damage;

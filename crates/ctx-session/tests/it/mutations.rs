@@ -1,11 +1,11 @@
-//! A seeded fuzz loop: sound transcripts, damaged at random, must be read or refused, never more.
+//! A seeded fuzz loop: randomly damaged transcripts must be read or refused without panicking.
 
 #![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
 
 use ctx_session::{Format, Transcript};
 use ctx_testkit::Random;
 
-/// Sound samples, one a format.
+/// Valid samples, one per format.
 const SAMPLES: [&str; 6] = [
     r#"{"type":"session","version":3,"id":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/"}
 {"type":"message","id":"a","parentId":null,"timestamp":"2026-01-01T00:00:01.000Z","message":{"role":"user","content":[{"type":"text","text":"h\u00e9 \ud83d\ude00"}]}}
@@ -38,7 +38,7 @@ const SAMPLES: [&str; 6] = [
     "{\n// hand\nmessages: [{role: 'user', content: 'a'}, {role: 'assistant', content: 'b', toolCalls: [{id: 'c', name: 'n', arguments: {}}]}], compactedHistory: [{role: 'system', content: 's'}]}",
 ];
 
-/// Pieces that mean something to a reader.
+/// Tokens that are significant to a reader.
 const PIECES: [&[u8]; 16] = [
     b"{",
     b"}",
@@ -58,7 +58,7 @@ const PIECES: [&[u8]; 16] = [
     b"\xEF\xBB\xBF",
 ];
 
-/// A piece of `bytes`.
+/// Returns a random range of `bytes`.
 fn range(bytes: &[u8], random: &mut Random) -> std::ops::Range<usize> {
     let from = random.below(bytes.len());
     let len = random.below(40.min(bytes.len() - from + 1));
@@ -97,7 +97,7 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Uses everything a transcript offers.
+/// Calls every function of a transcript.
 fn exercise(bytes: Vec<u8>) -> bool {
     let Ok(transcript) = Transcript::from_bytes(bytes) else { return false };
     let count = transcript.entries().len();
@@ -122,14 +122,14 @@ fn exercise(bytes: Vec<u8>) -> bool {
     transcript.inspect().unwrap();
     transcript.unreadable(&mut std::io::sink()).unwrap();
     for format in
-        [Format::Ctx, Format::Pi, Format::OpenAiChat, Format::Anthropic, Format::PonyBunny]
+        [Format::CTX, Format::PI, Format::OPENAI_CHAT, Format::ANTHROPIC, Format::PONYBUNNY]
     {
         transcript.convert(format, &mut Vec::new()).unwrap();
     }
     let mut copy = Vec::new();
     transcript.repaired_copy(&mut copy).unwrap();
-    // The line that told the format may be the one that is left out; a pi copy has its header.
-    if transcript.format() == Format::Pi {
+    // The line that identified the format may be omitted; a pi copy has its header.
+    if transcript.format() == Format::PI {
         let again = Transcript::from_bytes(copy.clone()).unwrap();
         let again = again.main_line().unwrap().len();
         assert_eq!(again, said.len(), "{}", String::from_utf8_lossy(&copy));
@@ -149,7 +149,7 @@ fn damaged_at_random() {
         }
         read += usize::from(exercise(bytes));
     }
-    // A loop in which nearly everything is refused tries nothing.
+    // If nearly everything were refused, the loop would test nothing.
     assert!(read > rounds / 2, "only {read} were read");
 }
 
@@ -174,7 +174,7 @@ fn hostile_input_takes_linear_time() {
     };
     let many_calls: Vec<_> = (0..30_000).map(call).collect();
     let inputs = [
-        // One id, each time with the same content, and each time with another parent.
+        // One id, each time with the same content, or each time with another parent.
         format!("{user}\n").repeat(30_000),
         (0..30_000).map(|n| user.replace("\"b\"", &format!("\"{n:05}\"")) + "\n").collect(),
         many_calls.join("\n"),
@@ -193,7 +193,7 @@ fn hostile_input_takes_linear_time() {
             }
             assert!(transcript.problems().len() <= 1_001);
         }
-        // Generous for a slow machine without optimisation; quadratic would take minutes.
+        // Generous for a slow machine without optimisation; quadratic time would take minutes.
         assert!(start.elapsed().as_secs() < 30);
     }
 }

@@ -1,6 +1,6 @@
-//! Sessions in opencode's database, in the tables of version 1.18.33 with a session that it wrote.
+//! Sessions in opencode's database: the tables of version 1.18.33, with a session that it wrote.
 
-// Helpers of tests are tests.
+// Test helpers are test code.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use ctx_core::{ErrorKind, Role};
 use ctx_session::Transcript;
-use ctx_session::discover::{Agent, AgentHomes, FoundSession, in_folder};
+use ctx_session::discover::{Agent, AgentHomes, DiscoveredSession, in_folder};
 use ctx_session::overlay::Overlay;
 use ctx_session::paths::Home;
 use rusqlite::Connection;
@@ -21,7 +21,7 @@ const SUBAGENT: &str = "ses_dfac0dcbfffemw5SjFaxpLS9Er";
 
 struct Opencode {
     dir: TempDir,
-    /// opencode at work: as long as it is there, the newest rows stand in the journal alone.
+    /// A running opencode: while it is open, the newest rows are only in the journal.
     db: Connection,
 }
 
@@ -43,10 +43,10 @@ impl Opencode {
     }
 
     fn homes(&self) -> AgentHomes {
-        AgentHomes::default().with(Agent::Opencode, self.dir.path())
+        AgentHomes::default().with(Agent::OPENCODE, self.dir.path())
     }
 
-    fn only(&self) -> FoundSession {
+    fn only(&self) -> DiscoveredSession {
         let found = self.homes().sessions();
         assert!(found.problems.is_empty(), "{:?}", found.problems);
         assert_eq!(found.sessions.len(), 1, "{:?}", found.sessions);
@@ -58,8 +58,8 @@ impl Opencode {
         files.map(|file| (file.clone(), fs::read(file).unwrap())).collect()
     }
 
-    /// Whatever reads the database, and what it gives.
-    fn read(&self) -> (FoundSession, Vec<String>) {
+    /// Calls every reader of the database, and returns the results.
+    fn read(&self) -> (DiscoveredSession, Vec<String>) {
         let found = self.only();
         assert_eq!(found.last_usage().unwrap().prompt_tokens, 11_860);
         let transcript = Transcript::open(&found.path).unwrap();
@@ -73,7 +73,7 @@ impl Opencode {
 fn sessions_are_found_by_folder_and_id_and_those_of_subagents_are_none() {
     let opencode = Opencode::new();
     let found = opencode.only();
-    assert_eq!((found.agent, found.session_id.as_str()), (Agent::Opencode, SESSION));
+    assert_eq!((found.agent, found.session_id.as_str()), (Agent::OPENCODE, SESSION));
     assert_eq!((found.path.clone(), found.modified.0), (opencode.session(), 1_795_384_372_152));
     assert_eq!(found.project.as_deref(), Some(Path::new("/home/ada/shop")));
     assert!(found.bytes > 10_000, "{}", found.bytes);
@@ -82,7 +82,7 @@ fn sessions_are_found_by_folder_and_id_and_those_of_subagents_are_none() {
     assert_eq!(homes.named("ses_dfac11").unwrap(), found);
     assert_eq!(homes.named(SUBAGENT).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(in_folder(opencode.dir.path()).unwrap().sessions, std::slice::from_ref(&found));
-    assert_eq!(FoundSession::at(&found.path).unwrap(), found);
+    assert_eq!(DiscoveredSession::at(&found.path).unwrap(), found);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_session_reads_as_its_export_with_the_usage_of_every_answer() {
     for answer in transcript.answers().unwrap() {
         prompts += answer.message().unwrap().meta.usage.unwrap().prompt();
     }
-    // The sums that opencode itself keeps: `tokens_input` and `tokens_cache_read`.
+    // The sums that opencode itself stores: `tokens_input` and `tokens_cache_read`.
     assert_eq!(prompts, 22_726 + 46_112);
     let context = transcript.context(None).unwrap();
     let said: Vec<_> = context.entries.iter().map(|entry| entry.message().unwrap()).collect();
@@ -128,7 +128,7 @@ fn the_messages_that_a_compaction_keeps_stay() {
     opencode.db.execute_batch(&keeps).unwrap();
     let context = Transcript::open(&opencode.session()).unwrap().context(None).unwrap();
     assert_eq!(&**context.entries[1].id(), tail);
-    // A summary that failed is none.
+    // A failed summary is not a compaction.
     opencode
         .db
         .execute_batch(
@@ -156,7 +156,7 @@ fn what_opencode_wrote_last_is_read_and_nothing_is_written() {
     let (found, said) = opencode.read();
     assert_eq!(found.modified.0, 1_795_384_469_999);
     assert_eq!(said.last().unwrap(), "new");
-    // Killed: journal and index stay behind. (While it works, `ctx-cli` looks: here it is this process.)
+    // Killed: journal and index remain. (`ctx-cli` tests a running opencode: here it is this process.)
     let killed =
         Opencode { dir: TempDir::new().unwrap(), db: Connection::open_in_memory().unwrap() };
     for (file, bytes) in opencode.files() {
@@ -166,7 +166,7 @@ fn what_opencode_wrote_last_is_read_and_nothing_is_written() {
     assert_eq!(before.len(), 3, "a database, its journal, its index");
     assert_eq!(killed.read().1, said);
     assert!(killed.files() == before);
-    // Ended: the database alone.
+    // Exited: only the database remains.
     let Opencode { dir, db } = opencode;
     db.close().unwrap();
     let ended = Opencode { dir, db: Connection::open_in_memory().unwrap() };
@@ -183,7 +183,7 @@ fn a_database_that_cannot_be_read_is_a_problem_and_hides_nothing() {
         let opencode = Opencode::new();
         fs::create_dir(opencode.dir.path().join("--p--")).unwrap();
         fs::write(opencode.dir.path().join("--p--/cccc-1.jsonl"), pi).unwrap();
-        let homes = opencode.homes().with(Agent::Pi, opencode.dir.path());
+        let homes = opencode.homes().with(Agent::PI, opencode.dir.path());
         spoil(&opencode);
         let mut found = homes.sessions();
         assert_eq!(found.sessions.len(), 1, "{:?}", found.sessions);

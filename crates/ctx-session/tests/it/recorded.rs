@@ -1,11 +1,11 @@
-//! Real transcripts, where they are at hand: what other programs computed on them must come out.
+//! Real transcripts, if available: results must match those that other programs computed.
 
-// Helpers of tests are tests.
+// Test helpers are test code.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::collections::BTreeMap;
 
-use ctx_core::{Counter, Profile};
+use ctx_core::Counter;
 use ctx_session::{EntryKind, Format, ProblemKind, Transcript};
 use ctx_testkit::recorded;
 use serde_json::Value;
@@ -16,7 +16,7 @@ fn pi_computes_the_same() {
     let golden = std::fs::read_to_string(file.with_file_name("golden.json")).unwrap();
     let golden: Value = serde_json::from_str(&golden).unwrap();
     let whole = std::fs::read_to_string(&file).unwrap();
-    let counter = Counter::for_profile(Profile::Pi);
+    let counter = Counter { free_user_images: true, ..Counter::default() };
     let mut seen = 0;
     for case in golden["cases"].as_array().unwrap() {
         if case["fixture"] != "before-compaction" {
@@ -56,7 +56,7 @@ fn pi_computes_the_same() {
 fn a_pi_session_in_numbers() {
     let Some(file) = recorded("pi/before-compaction.jsonl") else { return };
     let transcript = Transcript::open(&file).unwrap();
-    assert_eq!(transcript.format(), Format::Pi);
+    assert_eq!(transcript.format(), Format::PI);
     assert_eq!(transcript.header().version, Some(1));
     let stats = transcript.stats().unwrap();
     assert_eq!((stats.entries, stats.messages, stats.tool_results), (1002, 990, 448));
@@ -80,7 +80,7 @@ fn claude_code_requests_are_its_message_ids() {
     for (name, requests, bad) in files {
         let Some(file) = recorded(&format!("claude-code/{name}.jsonl")) else { return };
         let transcript = Transcript::open(&file).unwrap();
-        assert_eq!(transcript.format(), Format::ClaudeCode);
+        assert_eq!(transcript.format(), Format::CLAUDE_CODE);
         let line = transcript.main_line().unwrap();
         assert_eq!(line.iter().filter(|item| item.request).count(), requests, "{name}");
         let stats = transcript.stats().unwrap();
@@ -91,7 +91,7 @@ fn claude_code_requests_are_its_message_ids() {
         let glued = transcript.problems().iter().filter(|p| p.kind == ProblemKind::GluedLine);
         assert_eq!(glued.count() as u64, bad, "{name}");
         // Nothing is lost: every line with a message is on the main line, except the summaries.
-        let calls: usize = line.iter().map(|i| i.entry.facts().unwrap().calls.len()).sum();
+        let calls: usize = line.iter().map(|i| i.entry.outline().unwrap().calls.len()).sum();
         assert!(calls > 0 && calls >= results);
     }
 }

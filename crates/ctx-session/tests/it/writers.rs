@@ -1,4 +1,4 @@
-//! Writers in processes of their own: locked out, killed, and out of space.
+//! Writers in separate processes: locked out, killed, and out of disk space.
 //!
 //! A test that needs a second process runs this program again with its own name and the variable
 //! `CTX_TEST_CHILD` set, and takes the other branch there.
@@ -13,20 +13,20 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Barrier;
 
 use ctx_core::{ErrorKind, RawJson, Timestamp};
-use ctx_session::group_commit::{GroupCommit, recover};
 use ctx_session::key::FileId;
+use ctx_session::log::group_commit::{GroupCommit, recover};
 use ctx_session::log::{Durability, LogOptions, NewEntry, NewSession, SessionLog};
 use ctx_session::paths::Home;
 
 const CHILD: &str = "CTX_TEST_CHILD";
 const NOW: Timestamp = Timestamp(1_765_233_665_306);
 
-/// In the child: the folder to work in.
+/// In the child: returns the folder to work in.
 fn child_dir() -> Option<PathBuf> {
     std::env::var_os(CHILD).map(PathBuf::from)
 }
 
-/// This program, to run one test as a child. `limit` is the largest file it may write, in KiB.
+/// Returns this program, to run one test as a child. `limit` is the largest file it may write, in KiB.
 fn child(test: &str, dir: &Path, limit: Option<u32>) -> Child {
     let program = std::env::current_exe().unwrap();
     let mut command = match limit {
@@ -59,23 +59,23 @@ fn message(text: &str) -> NewEntry {
     NewEntry::message(RawJson::from_text(format!(r#"{{"role":"user","content":"{text}"}}"#)))
 }
 
-/// Says something to the parent, in one write.
+/// Sends a line to the parent, in one write.
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("say {text}\n").as_bytes()).unwrap();
     out.flush().unwrap();
 }
 
-/// What the child says, from the test harness's own output.
+/// Extracts the child's lines from the output of the test harness.
 fn said(child: &mut Child) -> impl Iterator<Item = String> + use<> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     lines.map_while(Result::ok).filter_map(|line| {
-        // The harness leaves its "test name ... " open when the first line comes.
+        // The harness has an open "test name ... " line when the first line arrives.
         line.split_once("say ").map(|(_, said)| said.to_owned())
     })
 }
 
-/// The ids of a file of whole lines.
+/// Returns the ids of a file of complete lines.
 fn ids(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap();
     assert!(text.ends_with('\n'), "{} is torn", path.display());
@@ -105,7 +105,7 @@ fn a_writer_in_another_process_is_respected() {
 
 const SESSIONS: usize = 8;
 
-/// Writes to several sessions through a group until killed, and says the id of each entry that
+/// Writes to several sessions through a group until killed, and prints the id of each entry that
 /// was reported as durable.
 fn write_until_killed(dir: &Path, size: usize) {
     let home = Home::at(dir);
@@ -131,7 +131,7 @@ fn write_until_killed(dir: &Path, size: usize) {
 }
 
 /// Kills such a writer once it has reported `entries`, with some of each session among them, and
-/// returns what it reported by session.
+/// returns the reported ids by session.
 fn acknowledged(test: &str, dir: &Path, entries: usize) -> HashMap<usize, Vec<String>> {
     let mut writer = child(test, dir, None);
     let mut acknowledged: HashMap<usize, Vec<String>> = HashMap::new();
@@ -144,7 +144,7 @@ fn acknowledged(test: &str, dir: &Path, entries: usize) -> HashMap<usize, Vec<St
         reported += 1;
     }
     writer.kill().unwrap();
-    // The last line may have been cut off.
+    // The last line may be cut off.
     for line in lines.filter(|l| l.len() == "0 12345678".len()) {
         let (session, id) = line.split_once(' ').unwrap();
         acknowledged.entry(session.parse().unwrap()).or_default().push(id.to_owned());
@@ -177,7 +177,7 @@ fn every_acknowledged_entry_survives_a_kill() {
                 .append(&message("y"), NOW)
                 .unwrap();
             let found = ids(&path);
-            // One more may have been written and not reported.
+            // One more entry may have been written but not reported.
             assert_eq!(found[1..=expected.len()], expected);
             assert!(found.len() <= expected.len() + 3);
         }
@@ -186,8 +186,8 @@ fn every_acknowledged_entry_survives_a_kill() {
     }
 }
 
-/// What a power cut leaves of the session files is up to the file system: any part of what was not
-/// synced may be missing, or be zeros. The journal, which was synced, brings it back.
+/// What a power cut leaves of the session files depends on the file system: any unsynced part may
+/// be missing or zeros. The journal, which was synced, restores it.
 #[test]
 fn every_acknowledged_entry_survives_a_power_cut() {
     if let Some(dir) = child_dir() {
@@ -211,10 +211,10 @@ fn every_acknowledged_entry_survives_a_power_cut() {
         }
         let home = Home::at(dir.path());
         match how {
-            // Each session is opened by itself, then the home as a whole.
+            // Each session is opened individually, then the home as a whole.
             0 => {}
             1 => assert_eq!(recover(&home).unwrap().sessions, SESSIONS),
-            // A session in use is left to whoever uses it, and so is the journal it needs.
+            // A session in use is skipped, and the journal it needs is kept.
             2 => {
                 let open = SessionLog::open(&dir.path().join("s3.jsonl"), LogOptions::default());
                 let open = open.unwrap();
@@ -251,7 +251,7 @@ fn a_deleted_session_does_not_come_back() {
     assert_eq!(ids(&reused).len(), 1);
 }
 
-/// A full disk, played by a limit on the size of files: the write that hits it fails half-way.
+/// A full disk, simulated by a limit on the size of files: the write that exceeds it fails half-way.
 #[test]
 fn a_write_that_fails_leaves_the_file_whole() {
     if let Some(dir) = child_dir() {
@@ -275,7 +275,7 @@ fn a_write_that_fails_leaves_the_file_whole() {
                 assert_eq!(error.kind(), ErrorKind::Io);
                 assert_eq!(ids(&path), expected);
                 assert_eq!(log.leaf().map(|l| &**l), expected.last().map(|l| &**l));
-                // What still fits goes in.
+                // Entries that still fit are stored.
                 let before = log.bytes();
                 let room = 64 * 1024 - before;
                 if room > 200 {

@@ -1,4 +1,4 @@
-//! Where a case runs an engine.
+//! The environment in which a case runs an engine.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,12 +14,12 @@ use super::run::StartEngine;
 use super::sitting::Sitting;
 use super::stop::Stop;
 
-/// What a case is at, for who waits for it.
+/// The progress of a case, for the thread that waits for it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Doing(Arc<Mutex<State>>);
+pub(super) struct Doing(Arc<Mutex<BenchState>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct BenchState {
     verb: Option<&'static str>,
     engine: Option<EngineInfo>,
     has_answered: bool,
@@ -38,12 +38,12 @@ impl Doing {
         self.state().has_answered
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BenchState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where a case runs an engine.
+/// The environment in which a case runs an engine.
 pub(super) struct Bench {
     start: Arc<StartEngine>,
     doing: Doing,
@@ -59,17 +59,17 @@ impl Bench {
         Ok(Self { start, doing, runtime })
     }
 
-    /// A host with an empty store and a model that writes faithful summaries.
+    /// Returns a host with an empty store and a model that writes faithful summaries.
     pub(super) fn house(&self, window: u32) -> House {
         House::new(window, Reply::Faithful)
     }
 
-    /// A host whose model never answers.
+    /// Returns a host whose model never answers.
     pub(super) fn house_without_answers(&self, window: u32) -> House {
         House::new(window, Reply::Hang)
     }
 
-    /// An instance of the engine.
+    /// Starts an instance of the engine.
     pub(super) fn engine(&self, house: &House) -> Result<Running<'_>, Stop> {
         self.doing.state().verb = Some("start");
         let engine = (self.start)(&house.start);
@@ -79,7 +79,7 @@ impl Bench {
     }
 }
 
-/// What an engine is started with.
+/// The services that an engine is started with.
 pub(super) struct House {
     start: Start,
     pub(super) store: HeldStore,
@@ -100,14 +100,14 @@ impl House {
         Self { start: Start { services, counter, window }, store }
     }
 
-    /// A quarter of the window is kept free for the answer.
+    /// A quarter of the window is reserved for the answer.
     pub(super) fn ledger(&self) -> TokenLedger {
         let Start { counter, window, .. } = self.start;
         TokenLedger::new(counter, window, Tokens(window.0 / 4))
     }
 }
 
-/// An instance of the engine that is checked.
+/// A running instance of the tested engine.
 pub(super) struct Running<'b> {
     bench: &'b Bench,
     pub(super) engine: Arc<dyn ContextEngine>,
@@ -115,7 +115,7 @@ pub(super) struct Running<'b> {
 }
 
 impl<'b> Running<'b> {
-    /// A session that has nothing in it yet.
+    /// Opens an empty session.
     pub(super) fn session(&'b self, id: &str) -> Sitting<'b> {
         Sitting::new(self, id, self.ledger.clone())
     }
@@ -129,7 +129,7 @@ impl<'b> Running<'b> {
         self.try_call(verb, work).map_err(|error| Stop::error(verb, &error))
     }
 
-    /// Waits for what may fail.
+    /// Waits for a call that may fail.
     pub(super) fn try_call<T>(
         &self,
         verb: &'static str,
@@ -139,14 +139,15 @@ impl<'b> Running<'b> {
         let answer = self.bench.runtime.block_on(work);
         if answer.is_ok() {
             let mut doing = self.bench.doing.state();
-            // An engine that is not built in says who it is once it is up.
+            // An engine that is not built in starts at its first call, and has its info only then.
             doing.engine = Some(self.engine.info().clone());
             doing.has_answered = true;
         }
         answer
     }
 
-    /// Polls so many times and then gives up. Whether it was done before that.
+    /// Polls this number of times and then drops the future. Returns whether it was done before
+    /// that.
     pub(super) fn give_up_after(&self, polls: u32, verb: &'static str, work: impl Future) -> bool {
         self.bench.doing.state().verb = Some(verb);
         self.bench.runtime.block_on(async {
@@ -167,7 +168,7 @@ impl<'b> Running<'b> {
         })
     }
 
-    /// The engine is not needed any more.
+    /// Disposes of the engine.
     pub(super) fn dispose(self) -> Result<(), Stop> {
         self.call("dispose", self.engine.dispose())
     }

@@ -1,4 +1,4 @@
-//! What the host of the suite offers: a store in memory, and a clock that does not wait.
+//! The services of the suite's host: a store in memory, and a clock that does not wait.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -10,14 +10,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ctx_core::{Result, Store, Timer};
 
-/// A store in memory. Its clones share what is in it, so that a second engine finds what the first
+/// A store in memory. Its clones share their contents, so that a second engine finds what the first
 /// one wrote.
 #[derive(Clone, Debug, Default)]
 pub struct HeldStore(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);
 
 impl HeldStore {
-    /// All that is in it. A store has no way to remove a key: a value that is empty, or the `null`
-    /// of an engine that speaks JSON, is one that is gone.
+    /// Returns all values. A store cannot remove a key: an empty value, or the `null` of an engine
+    /// that uses JSON, counts as removed.
     #[must_use]
     pub fn snapshot(&self) -> BTreeMap<String, Vec<u8>> {
         let values = self.values();
@@ -47,12 +47,12 @@ impl Store for HeldStore {
     }
 }
 
-/// A clock for models that answer at once or never: who sleeps is woken at once, and that much time
-/// has passed. It works under any executor and on any thread.
+/// A clock for models that answer at once or never: a sleeper is woken at once, and the time
+/// advances by its sleep. It works under any executor and on any thread.
 #[derive(Clone, Debug, Default)]
 pub struct HastyTimer(Arc<AtomicU64>);
 
-/// How often a sleeper lets others go first, so that an answer that is there wins over a deadline.
+/// How often a sleeper yields, so that a finished answer wins over a deadline.
 const YIELDS: u32 = 16;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! What must hold of an answer, whatever the engine.
+//! Properties of every answer, whatever the engine.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -7,30 +7,30 @@ use ctx_core::{ContextView, EntryId, Message, NodeState, check_pairs};
 
 use super::stop::{Stop, ensure};
 
-/// The entries that go out, in order.
+/// Returns the entries of the request, in order.
 pub(super) fn live(view: &ContextView) -> Vec<EntryId> {
     let live = view.nodes().iter().filter(|node| node.is_live());
     live.map(|node| node.entry().id().clone()).collect()
 }
 
-/// The messages that go out.
+/// Returns the messages of the request.
 pub(super) fn messages(view: &ContextView) -> Result<Vec<Arc<Message>>, Stop> {
     view.messages().map_err(|error| Stop::error("reading the request", &error))
 }
 
-/// The request fits before the host makes it fit; or nothing is left that could be taken out.
+/// Checks that the request fits before the host trims it, or that nothing more could be dropped.
 pub(super) fn fits(view: &ContextView, what: impl Fn() -> String) -> Result<(), Stop> {
     let must_stay = (0..view.len()).filter(|&at| view.node(at).is_live());
     let is_bare = must_stay.clone().all(|at| view.is_protected(at));
     let (total, budget) = (view.total(), view.ledger().budget());
     ensure(
         total <= budget || is_bare,
-        || format!("{}: the answer leaves {total} tokens where {budget} fit", what()),
+        || format!("{}: the answer leaves {total} tokens, but only {budget} fit", what()),
         "drop until what is left is within the budget",
     )
 }
 
-/// Entries that belong together, as they were before the engine was asked.
+/// Groups of entries that belong together, before the engine was called.
 pub(super) struct Groups(Vec<Vec<EntryId>>);
 
 impl Groups {
@@ -42,7 +42,7 @@ impl Groups {
         Self(groups.into_values().filter(|group| group.len() > 1).collect())
     }
 
-    /// Each went as a whole, or not at all.
+    /// Checks that each group was kept or dropped as a whole.
     pub(super) fn are_whole_in(&self, view: &ContextView) -> Result<(), Stop> {
         let live: HashSet<EntryId> = live(view).into_iter().collect();
         for group in &self.0 {
@@ -52,7 +52,7 @@ impl Groups {
                 || {
                     let left = group.iter().find(|id| live.contains(*id));
                     let left = left.map(ToString::to_string).unwrap_or_default();
-                    format!("a tool call is parted from its results: '{left}' is left alone")
+                    format!("a tool call is separated from its results: '{left}' remains alone")
                 },
                 "drop all messages of a group or none of them",
             )?;
@@ -61,7 +61,7 @@ impl Groups {
     }
 }
 
-/// Every call that goes out has its result.
+/// Checks that every call in the request has its result.
 pub(super) fn pairs(view: &ContextView) -> Result<(), Stop> {
     let messages = messages(view)?;
     check_pairs(messages.iter().map(AsRef::as_ref)).map_err(|wrong| {
@@ -69,7 +69,7 @@ pub(super) fn pairs(view: &ContextView) -> Result<(), Stop> {
     })
 }
 
-/// The entries that must stay.
+/// Returns the entries that must stay.
 pub(super) fn must_stay(view: &ContextView) -> Vec<(EntryId, String)> {
     let kept = (0..view.len()).filter(|&at| view.node(at).is_live() && view.is_protected(at));
     let named = kept.map(|at| view.node(at)).map(|node| {
@@ -80,7 +80,7 @@ pub(super) fn must_stay(view: &ContextView) -> Vec<(EntryId, String)> {
     named.collect()
 }
 
-/// They are there.
+/// Checks that these entries are in the request.
 pub(super) fn are_there(view: &ContextView, ids: &[(EntryId, String)]) -> Result<(), Stop> {
     let live: HashSet<EntryId> = live(view).into_iter().collect();
     let missing = ids.iter().find(|(id, _)| !live.contains(id));
@@ -89,22 +89,22 @@ pub(super) fn are_there(view: &ContextView, ids: &[(EntryId, String)]) -> Result
         || {
             let (id, what) = missing.map(|(id, what)| (id.to_string(), what.as_str())).unzip();
             let (id, what) = (id.unwrap_or_default(), what.unwrap_or_default());
-            format!("the answer leaves out '{id}', a message that must stay ({what})")
+            format!("the answer drops '{id}', a message that must stay ({what})")
         },
         "keep the system prompt, what is pinned, the newest message of the user and the tool call \
          in progress",
     )
 }
 
-/// Nothing goes out twice.
+/// Checks that nothing is in the request twice.
 pub(super) fn nothing_doubled(view: &ContextView) -> Result<(), Stop> {
     let mut seen = HashSet::new();
     for id in live(view) {
         let name = id.to_string();
         ensure(
             seen.insert(id),
-            || format!("'{name}' goes out twice"),
-            "know messages by their ids: a host may tell of one more than once",
+            || format!("'{name}' is sent twice"),
+            "identify messages by their ids: a host may send one more than once",
         )?;
     }
     let mut texts = BTreeSet::new();
@@ -114,7 +114,7 @@ pub(super) fn nothing_doubled(view: &ContextView) -> Result<(), Stop> {
         let text = message.plain_text();
         ensure(
             text.is_empty() || texts.insert(text),
-            || format!("what the engine added as '{}' goes out twice", node.entry().id()),
+            || format!("the insertion '{}' is sent twice", node.entry().id()),
             "remember in the store what was added, and add it once",
         )?;
     }

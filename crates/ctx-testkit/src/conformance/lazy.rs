@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ctx_core::{Entry, LoadMessage, Message, Result};
 
-/// How often messages were read.
+/// Counts how often messages were read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reads(Arc<AtomicU64>);
 
@@ -14,7 +14,7 @@ impl Reads {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// The messages as entries that are read on demand.
+    /// Returns the messages as entries that are read on demand.
     pub(super) fn entries(&self, messages: Vec<Message>) -> Vec<Arc<Entry>> {
         let of = |(n, message): (usize, Message)| {
             let timestamp = message.meta.timestamp;

@@ -1,12 +1,11 @@
-//! The conformance suite: what every context engine is held against, built in or foreign.
+//! The conformance suite: the requirements on every context engine, built in or foreign.
 //!
-//! An engine that is built in is given as a function that makes one; any other as a [`Plugin`].
-//! [`check`] starts the engine anew for each case, drives it as a host does, and says of each case
-//! whether it passed, failed and why, or was skipped and why. [`Level::Core`] is what a minimal
-//! engine can pass; [`Level::Full`] adds what an engine does that keeps state and compacts. All
-//! sessions come from fixed seeds, so a verdict is the same on every machine, but for two bounds
-//! that cannot be: a case has a [deadline](Options::deadline), and `memory` reads what the
-//! operating system says.
+//! A built-in engine is given as a function that creates one; any other as a [`Plugin`]. [`check`]
+//! starts a new instance for each case, drives it as a host does, and reports for each case whether
+//! it passed, failed and why, or was skipped and why. [`Level::Core`] is what a minimal engine can
+//! pass; [`Level::Full`] adds requirements on engines that keep state and compact. All sessions
+//! come from fixed seeds, so a verdict is the same on every machine, with two exceptions: a case
+//! has a [deadline](Options::deadline), and `memory` depends on figures of the operating system.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -37,21 +36,21 @@ pub use run::{Options, Start, cases, check, check_with};
 
 use serde::{Deserialize, Serialize};
 
-/// How much is asked of an engine.
+/// How many requirements an engine is tested against.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum Level {
-    /// What a minimal engine can pass.
+    /// The requirements that a minimal engine can pass.
     #[default]
     Core,
-    /// Also what outlives a process, and compaction.
+    /// Also durable state and compaction.
     Full,
 }
 
 impl Level {
-    /// As it stands on the command line and in JSON.
+    /// Returns its name on the command line and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -68,7 +67,7 @@ pub struct Case {
     pub name: &'static str,
     /// The level it belongs to.
     pub level: Level,
-    /// What it is for, in one line.
+    /// Its purpose, in one line.
     pub about: &'static str,
     run: fn(&bench::Bench) -> stop::Verdict,
 }

@@ -1,31 +1,31 @@
-//! Engines that are not built in, as the suite starts them.
+//! Starts engines that are not built in, for the suite.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctx_config::Config;
 use ctx_core::{
     AssembleRequest, Assembled, CompactRequest, CompactResult, ContextEngine, EngineInfo, Error,
     ErrorKind, IngestRequest, IngestResult, Result,
 };
-use ctx_engine_registry::find::{CarriedBy, Package, Search};
+use ctx_engine_registry::find::{Package, Search, TransportKind};
 use ctx_engine_registry::{
-    BuildContext, CompactionBy, Config, DEFAULT_ENGINE, EngineConfig, EngineRegistration,
-    LayeredEngine, OnFailure, Registry, Slot, Trust,
+    BuildContext, CompactionBy, DEFAULT_ENGINE, EngineConfig, EngineRegistration, LayeredEngine,
+    OnFailure, Registry, Slot, Trust,
 };
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::Start;
 
-/// What a compaction may take here, in milliseconds: less than a case, so that the case says which
-/// call it was that did not end.
+/// The deadline of a compaction here, in milliseconds: shorter than that of a case, so that the
+/// case reports which call did not end.
 const COMPACT_MS: u64 = 60_000;
 
 /// An engine that is not built in: a library, a program or a script, with or without a manifest.
 ///
-/// It is supervised as in any host, but strictly: what it does wrong is an error, and no other
-/// engine serves in its place.
+/// It is supervised as in any host, but strictly: a failure is an error, without a fallback.
 ///
 /// ```no_run
 /// use std::path::Path;
@@ -43,22 +43,23 @@ pub struct Plugin {
     search: Search,
     settings: EngineConfig,
     engine_host: Option<PathBuf>,
-    /// A copy of it, for as long as it is needed.
+    /// A copy of it, kept as long as it is needed.
     copy: Option<Arc<TempDir>>,
 }
 
 impl Plugin {
-    /// The engine in a file, or in a folder with a manifest. It is copied: what is checked is what
-    /// stands there now. `name` is for a file; without one, it is made of the file's own.
+    /// Reads the engine from a file, or from a folder with a manifest. It is copied, so that later
+    /// changes of the file have no effect. `name` is for a file; without one, it is derived from
+    /// the file name.
     ///
     /// # Errors
     ///
-    /// Why it is refused, before any of its code runs; `Io` if it cannot be copied.
+    /// Why it is rejected, before any of its code runs; `Io` if it cannot be copied.
     pub fn read(path: &Path, name: Option<&str>) -> Result<Self> {
         let package = Package::read(path, name)?;
         let copy = tempfile::Builder::new().prefix("ctx-check-").tempdir().map_err(|error| {
             Error::new(ErrorKind::Io, "no folder for a copy of the engine")
-                .hint("set TMPDIR to a folder that can be written to")
+                .hint("set TMPDIR to a writable folder")
                 .source(error)
         })?;
         package.write_into(copy.path())?;
@@ -67,11 +68,11 @@ impl Plugin {
         Ok(Self { copy: Some(Arc::new(copy)), ..plugin })
     }
 
-    /// The engine of that name in these places.
+    /// Searches these places for the engine of that name.
     ///
     /// # Errors
     ///
-    /// `NotFound` if none has it, else why the first that has it is refused.
+    /// `NotFound` if it is in none of them, else why the first match is rejected.
     pub fn installed(name: &str, search: Search) -> Result<Self> {
         let found = search.find(name)?;
         Ok(Self {
@@ -83,29 +84,29 @@ impl Plugin {
         })
     }
 
-    /// Treats it as a configuration says, but for what the suite must have otherwise: failures are
-    /// errors, and compaction is the engine's if it asks for it.
+    /// Applies the settings of a configuration, with two exceptions required by the suite: failures
+    /// are errors, and the engine is granted the lease on compaction if it requests it.
     #[must_use]
     pub fn with_settings(mut self, settings: EngineConfig) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Gives this configuration to the engine.
+    /// Sets the engine's own configuration.
     #[must_use]
     pub fn with_config(mut self, config: serde_json::Value) -> Self {
         self.settings.config = config.into();
         self
     }
 
-    /// Where a library runs. Default: in a process of the engine host, where there is one.
+    /// Sets where a library runs. Default: in a process of the engine host, if there is one.
     #[must_use]
     pub fn with_trust(mut self, trust: Trust) -> Self {
         self.settings.trust = Some(trust);
         self
     }
 
-    /// The `ctx` program that runs a library in a process of its own. Default: as
+    /// Sets the `ctx` program that runs a library in its own process. Default: as in
     /// [`Registry::with_engine_host`].
     #[must_use]
     pub fn with_engine_host(mut self, program: impl Into<PathBuf>) -> Self {
@@ -113,40 +114,40 @@ impl Plugin {
         self
     }
 
-    /// The id it is selected by.
+    /// Returns its id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The folder with a copy of it, if it was [read](Plugin::read). It is removed with the last of
-    /// what is made of this.
+    /// Returns the folder with its copy, if it was [read](Plugin::read). It is removed when this
+    /// and everything created from it is dropped.
     #[must_use]
     pub fn copy(&self) -> Option<&Path> {
         self.copy.as_deref().map(TempDir::path)
     }
 
-    /// How it is carried.
+    /// Returns its transport.
     ///
     /// # Errors
     ///
-    /// Why it is refused.
-    pub fn carried_by(&self, trust: Trust) -> Result<CarriedBy> {
-        Ok(self.search.find(&self.id)?.carried_by(trust))
+    /// Why it is rejected.
+    pub fn transport(&self, trust: Trust) -> Result<TransportKind> {
+        Ok(self.search.find(&self.id)?.transport(trust))
     }
 
-    /// An instance, as [`check`](super::check) asks for it. None of its code runs yet.
+    /// Creates an instance, for [`check`](super::check). None of its code runs yet.
     ///
     /// # Errors
     ///
-    /// Why it is refused.
+    /// Why it is rejected.
     pub fn start(&self, start: &Start) -> Result<Arc<dyn ContextEngine>> {
         let mut settings = self.settings.clone();
         settings.on_failure = Some(OnFailure::Strict);
         settings.compaction = CompactionBy::Engine;
         settings.deadlines_ms.compact = settings.deadlines_ms.compact.min(COMPACT_MS);
         let mut row = json!(settings);
-        // Written out it would be without its secrets.
+        // Serialized, it would lack its secrets.
         row["config"] = settings.config.expose().clone();
         let config = json!({ "plugins": { "engines": { (&*self.id): row } } });
         let config = Config::from_value(config)?;
@@ -166,8 +167,8 @@ impl Plugin {
     }
 }
 
-/// What stands behind a supervised engine here. Hosts have `legacy` there, which would compact for
-/// an engine that does not.
+/// The fallback of a supervised engine in the suite. Hosts use `legacy`, which would compact for an
+/// engine that does not.
 const STAND_IN: EngineRegistration = EngineRegistration {
     slot: Slot::ContextEngine,
     id: DEFAULT_ENGINE,
@@ -197,6 +198,6 @@ impl ContextEngine for StandIn {
 
     async fn compact(&self, _: CompactRequest) -> Result<CompactResult> {
         let error = Error::new(ErrorKind::Contract, "the engine left this compaction to its host");
-        Err(error.hint("compact what lies before the newest turns, or do not ask for the lease"))
+        Err(error.hint("compact the messages before the newest turns, or do not request the lease"))
     }
 }

@@ -1,6 +1,6 @@
-//! What the operating system says of memory.
+//! Reads memory usage from the operating system.
 
-/// Bytes in memory of this process and of all that it started. `None` where nobody says.
+/// Returns the resident memory of this process and its descendants, in bytes. `None` if unknown.
 #[cfg(target_os = "linux")]
 pub(super) fn resident() -> Option<i64> {
     use std::collections::HashMap;
@@ -10,7 +10,7 @@ pub(super) fn resident() -> Option<i64> {
     for folder in std::fs::read_dir("/proc").ok()?.flatten() {
         let name = folder.file_name();
         let Some(id) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
-        // It may have ended since it was listed.
+        // The process may have ended since it was listed.
         let Ok(status) = std::fs::read_to_string(folder.path().join("status")) else { continue };
         let field = |name: &str| -> Option<u64> {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -22,7 +22,7 @@ pub(super) fn resident() -> Option<i64> {
     }
     let own = std::process::id();
     for &of in processes.keys() {
-        // A process may get the number of its dead ancestor while this is read: no chain is endless.
+        // A pid may be reused while this runs: bound the length of the chain.
         let mut id = of;
         for _ in 0..processes.len() {
             if id == own {
@@ -38,7 +38,7 @@ pub(super) fn resident() -> Option<i64> {
     i64::try_from(resident).ok().filter(|&bytes| bytes > 0)
 }
 
-/// Bytes in memory of this process and of all that it started. `None` where nobody says.
+/// Returns the resident memory of this process and its descendants, in bytes. `None` if unknown.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn resident() -> Option<i64> {
     None

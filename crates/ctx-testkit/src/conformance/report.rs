@@ -1,4 +1,4 @@
-//! What came out.
+//! The report of a run.
 
 use std::fmt;
 
@@ -7,23 +7,23 @@ use serde::Serialize;
 
 use super::Level;
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "camelCase")]
 pub enum Outcome {
-    /// The engine does as it should.
+    /// The engine meets the requirement.
     Passed {
-        /// A figure, where the case measured something.
+        /// A figure, if the case measured something.
         note: Option<String>,
     },
-    /// It does not.
+    /// It does not meet it.
     Failed {
         /// What it did instead.
         reason: String,
-        /// What its author can do about it.
+        /// A hint for the engine's author.
         hint: String,
     },
-    /// The case has nothing to say of this engine, or not here.
+    /// The case does not apply to this engine or machine.
     Skipped {
         /// Why.
         reason: String,
@@ -37,9 +37,9 @@ pub struct CaseReport {
     pub name: &'static str,
     /// The level it belongs to.
     pub level: Level,
-    /// What it is for, in one line.
+    /// Its purpose, in one line.
     pub about: &'static str,
-    /// What became of it.
+    /// The outcome.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
@@ -59,9 +59,9 @@ impl CaseReport {
 /// All cases.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// Who the engine says it is; `None` if it did not start.
+    /// The engine's info; `None` if it did not start.
     pub engine: Option<EngineInfo>,
-    /// What was asked of it.
+    /// The level it was tested at.
     pub level: Level,
     /// The cases, in the order they ran.
     pub cases: Vec<CaseReport>,
@@ -74,19 +74,19 @@ impl Report {
         self.failed().next().is_none()
     }
 
-    /// The names of the cases that failed, in order.
+    /// Returns the names of the failed cases, in order.
     pub fn failed(&self) -> impl Iterator<Item = &'static str> {
         self.cases.iter().filter(|case| case.result() == "failed").map(|case| case.name)
     }
 
-    /// How many cases have this result.
+    /// Returns the number of cases with this result.
     #[must_use]
     pub fn count(&self, result: &str) -> usize {
         self.cases.iter().filter(|case| case.result() == result).count()
     }
 }
 
-/// A line for each case: for the message of a failed assertion.
+/// A line for each case, for the message of a failed assertion.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for case in &self.cases {

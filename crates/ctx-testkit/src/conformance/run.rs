@@ -1,4 +1,4 @@
-//! Runs the cases, each on a thread of its own.
+//! Runs the cases, each on its own thread.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,15 +13,15 @@ use super::cases::CASES;
 use super::stop::{Stop, Verdict};
 use super::{Case, CaseReport, Level, Outcome, Report};
 
-/// What an engine is started with. Engines that are started with the same value share a store: so a
-/// case restarts an engine in the middle of a session.
+/// The inputs for starting an engine. Engines started with the same value share a store: this is
+/// how a case restarts an engine in the middle of a session.
 #[derive(Clone, Debug)]
 pub struct Start {
     /// A store in memory and a scripted model.
     pub services: Services,
-    /// How tokens are counted.
+    /// The token counter.
     pub counter: Counter,
-    /// The model's window.
+    /// The model's context window.
     pub window: Tokens,
 }
 
@@ -33,24 +33,24 @@ pub struct Options {
     only: Vec<String>,
 }
 
-/// How long a case may take. The slowest takes a few seconds on a slow machine.
+/// The default deadline of a case. The slowest case takes a few seconds on a slow machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 impl Options {
-    /// All cases up to a level, two minutes for each.
+    /// Runs all cases up to a level, with two minutes for each.
     #[must_use]
     pub fn new(level: Level) -> Self {
         Self { level, deadline: DEADLINE, only: Vec::new() }
     }
 
-    /// Sets how long a case may take. One that takes longer failed; its thread is left behind.
+    /// Sets the deadline of a case. A case that exceeds it fails; its thread is left behind.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Only these cases, by name.
+    /// Runs only these cases, by name.
     #[must_use]
     pub fn only(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.only = names.into_iter().map(Into::into).collect();
@@ -63,12 +63,12 @@ impl Options {
     }
 }
 
-/// The cases of a level, in the order they run.
+/// Returns the cases of a level, in the order they run.
 pub fn cases(level: Level) -> impl Iterator<Item = &'static Case> {
     CASES.iter().filter(move |case| case.level <= level)
 }
 
-/// Holds an engine against the suite. `start` makes an instance of it.
+/// Tests an engine against the suite. `start` creates an instance of it.
 pub fn check<F>(start: F, options: &Options) -> Report
 where
     F: Fn(&Start) -> Result<Arc<dyn ContextEngine>> + Send + Sync + 'static,
@@ -76,7 +76,7 @@ where
     check_with(start, options, |_| {})
 }
 
-/// As [`check`], and tells of each case as soon as it is done.
+/// As [`check`], and calls `done` after each case.
 pub fn check_with<F>(start: F, options: &Options, mut done: impl FnMut(&CaseReport)) -> Report
 where
     F: Fn(&Start) -> Result<Arc<dyn ContextEngine>> + Send + Sync + 'static,
@@ -120,7 +120,7 @@ fn run(case: &'static Case, start: &Arc<StartEngine>, deadline: Duration) -> Ran
                 (case.run)(&bench)
             }));
             let verdict = verdict.unwrap_or_else(|panic| Err(panicked(&doing, &*panic)));
-            // Nobody listens any more once the deadline has passed.
+            // After the deadline the receiver is gone.
             let _ = sender.send(verdict);
         }
     };
@@ -144,9 +144,9 @@ fn hangs(doing: &Doing, deadline: Duration) -> Stop {
     let seconds = deadline.as_secs_f64();
     let stop = Stop::failed(
         format!("{}: no answer; the case was given {seconds} s", doing.verb()),
-        "answer each call in bounded time, also where a service of the host does not answer",
+        "answer each call in bounded time, even if a service of the host does not answer",
     );
-    // From one that never answered anything, nothing is to be expected in the other cases.
+    // If it never answered anything, the other cases cannot succeed.
     if doing.has_answered() { stop } else { stop.fatal() }
 }
 

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use ctx_core::{
     AssembleRequest, BootstrapRequest, CompactRequest, CompactResult, CompactionTrigger,
-    ContextView, Entry, EntryId, Finished, IngestRequest, IngestResult, Message, Profile, Result,
+    ContextView, Entry, EntryId, Finished, IngestRequest, IngestResult, Message, Result,
     SequentialIds, Timestamp, TokenLedger, TurnContext,
 };
 
 use super::bench::Running;
 use super::stop::Stop;
 
-/// When sessions begin: 2026-01-05T08:00:00Z.
+/// The start time of sessions: 2026-01-05T08:00:00Z.
 const START: i64 = 1_767_600_000_000;
-/// A turn takes so long, in milliseconds.
+/// The duration of a turn, in milliseconds.
 const TURN: i64 = 60_000;
 
 /// One session with one engine.
@@ -42,13 +42,13 @@ impl<'r> Sitting<'r> {
         }
     }
 
-    /// Reads the session again: these messages, and nothing of what became of them.
+    /// Reloads the session with these messages, without any earlier edits.
     pub(super) fn reopen(&mut self, entries: &[Arc<Entry>]) -> Result<(), Stop> {
         self.view = ContextView::new(self.ledger.clone());
         self.open(entries)
     }
 
-    /// Stores messages without telling the engine, as those of a session that is opened.
+    /// Appends messages without calling the engine, as when a session is opened.
     pub(super) fn open(&mut self, entries: &[Arc<Entry>]) -> Result<(), Stop> {
         for entry in entries {
             self.append(entry)?;
@@ -56,17 +56,17 @@ impl<'r> Sitting<'r> {
         Ok(())
     }
 
-    /// Stores a message and tells the engine.
+    /// Appends a message and calls `ingest`.
     pub(super) fn say(&mut self, message: Message) -> Result<EntryId, Stop> {
         let id = format!("{}-{:04}", self.id, self.said);
         self.said += 1;
-        let entry = Arc::new(Entry::held(id, message));
+        let entry = Arc::new(Entry::in_memory(id, message));
         self.ingest(&entry)?;
         self.append(&entry)?;
         Ok(entry.id().clone())
     }
 
-    /// Tells the engine of a message.
+    /// Calls `ingest` with a message.
     pub(super) fn ingest(&self, entry: &Entry) -> Result<IngestResult, Stop> {
         let message = entry.message().map_err(|error| Stop::error("reading", &error))?;
         let request = IngestRequest {
@@ -90,13 +90,13 @@ impl<'r> Sitting<'r> {
         }
     }
 
-    /// Makes a request: the engine's answer, and what every host does with it.
+    /// Makes a request: the engine's `assemble`, then the steps of every host.
     pub(super) fn request(&mut self) -> Result<Finished, Stop> {
         self.assemble()?;
         self.finish()
     }
 
-    /// Asks the engine for the next request.
+    /// Calls `assemble` for the next request.
     pub(super) fn assemble(&mut self) -> Result<(), Stop> {
         let request = self.assemble_request();
         let answer = self.running.engine.assemble(request);
@@ -104,7 +104,7 @@ impl<'r> Sitting<'r> {
         Ok(())
     }
 
-    /// The same question, with the answer thrown away: the host does not like it, or has given up.
+    /// The same call, but the answer is discarded: the host rejects it, or drops the call.
     pub(super) fn assemble_in_vain(&mut self, polls: Option<u32>) -> Result<(), Stop> {
         let request = self.assemble_request();
         let answer = self.running.engine.assemble(request);
@@ -127,18 +127,18 @@ impl<'r> Sitting<'r> {
         }
     }
 
-    /// Keeps the rules, and takes the request as sent.
+    /// Enforces the rules of the host, and treats the request as sent.
     pub(super) fn finish(&mut self) -> Result<Finished, Stop> {
         self.last_request = Some(self.now);
         self.view.finish().map_err(|error| Stop::error("finishing the request", &error))
     }
 
-    /// Time passes.
+    /// Advances the time by one turn.
     pub(super) fn next_turn(&mut self) {
         self.now += TURN;
     }
 
-    /// Compacts the session, which the engine is shown as it stands.
+    /// Compacts the session in its current state.
     pub(super) fn compact(
         &mut self,
         wish: impl FnOnce(CompactRequest) -> CompactRequest,
@@ -149,7 +149,7 @@ impl<'r> Sitting<'r> {
         self.running.try_call("compact", self.running.engine.compact(request))
     }
 
-    /// Starts a compaction and gives it up.
+    /// Starts a compaction and drops it.
     pub(super) fn compact_in_vain(&mut self, polls: u32) {
         let view = std::mem::replace(&mut self.view, ContextView::new(self.ledger.clone()));
         let (id, turn) = (self.id.clone(), self.turn());
@@ -158,19 +158,19 @@ impl<'r> Sitting<'r> {
         self.running.give_up_after(polls, "compact", self.running.engine.compact(request));
     }
 
-    /// The session came up.
+    /// Calls `bootstrap`.
     pub(super) fn bootstrap(&self) -> Result<(), Stop> {
         let request = BootstrapRequest { session_id: self.id.clone(), session_file: None };
         self.running.call("bootstrap", self.running.engine.bootstrap(request))?;
         Ok(())
     }
 
-    /// The turn is stored for good.
+    /// Calls `commit_turn`.
     pub(super) fn commit(&self, key: &str) -> Result<(), Stop> {
         self.running.call("commit_turn", self.running.engine.commit_turn(&self.id, key))
     }
 
-    /// The turn is over, and there is time for housekeeping.
+    /// Calls `after_turn` and `maintain`.
     pub(super) fn end_turn(&mut self) -> Result<(), Stop> {
         self.running.call("after_turn", self.running.engine.after_turn(&self.id))?;
         self.running.call("maintain", self.running.engine.maintain(&self.id))?;
@@ -180,10 +180,9 @@ impl<'r> Sitting<'r> {
 
     fn turn(&self) -> TurnContext {
         TurnContext {
-            now: Timestamp(self.now),
             last_request: self.last_request.map(Timestamp),
             ids: self.ids.clone(),
-            profile: Profile::default(),
+            ..TurnContext::at(Timestamp(self.now))
         }
     }
 }

@@ -1,21 +1,22 @@
 //! Why a case ends early.
 
 use ctx_core::Error;
+use ctx_core::text::clip;
 
-/// The longest reason, in characters: engines write errors of any length.
+/// Maximum length of a reason, in characters: errors of engines have any length.
 const MAX_CHARS: usize = 400;
 
-/// What a case comes to: a figure where it measured something, or why it ended early.
+/// The result of a case: a figure if it measured something, or why it ended early.
 pub(super) type Verdict = Result<Option<String>, Stop>;
 
 /// Why a case ends early.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The engine does not do as it should.
+    /// The engine does not meet the requirement.
     Failed {
         reason: String,
         hint: String,
-        /// Whether there is no engine to run the other cases against.
+        /// Whether the other cases cannot be run.
         is_fatal: bool,
     },
     /// There is nothing to check.
@@ -31,7 +32,7 @@ impl Stop {
         Self::Skipped(tidy(why.as_ref()))
     }
 
-    /// The engine answered with an error.
+    /// The failure of an engine that answered with an error.
     pub(super) fn error(verb: &str, error: &Error) -> Self {
         let hint = error.hint_text().map_or_else(
             || format!("'{verb}' has to succeed here; look at the engine's own log"),
@@ -40,7 +41,7 @@ impl Stop {
         Self::failed(format!("{verb}: {error}"), hint)
     }
 
-    /// The same, but there is no engine to go on with.
+    /// Makes it fatal: the other cases are not run.
     pub(super) fn fatal(self) -> Self {
         match self {
             Self::Failed { reason, hint, .. } => Self::Failed { reason, hint, is_fatal: true },
@@ -58,16 +59,8 @@ pub(super) fn ensure(
     if holds { Ok(()) } else { Err(Stop::failed(reason(), hint)) }
 }
 
-/// What an engine wrote, as it may stand in a message: short, and nothing that a terminal obeys.
+/// Makes a text of an engine fit for a message: short, and without control characters.
 fn tidy(text: &str) -> String {
-    let plain = |c: char| match c {
-        '\n' | '\t' => ' ',
-        c if c.is_control() => '\u{fffd}',
-        c => c,
-    };
-    let mut tidied: String = text.trim().chars().take(MAX_CHARS).map(plain).collect();
-    if text.trim().chars().nth(MAX_CHARS).is_some() {
-        tidied.push('…');
-    }
-    tidied
+    let clipped = clip(text.trim(), MAX_CHARS).replace(['\n', '\t'], " ");
+    clipped.replace(char::is_control, "\u{fffd}")
 }

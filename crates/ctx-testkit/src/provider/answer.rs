@@ -1,4 +1,4 @@
-//! From a request and a step to what goes over the wire.
+//! Turns a request and a step into the bytes of a response.
 
 use ctx_core::{Chars, Tokens, Usage, text};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use super::strict::{Fault, Strict};
 use super::words::Words;
 use crate::faithful_summary;
 
-/// What an answer may hold unless the request says otherwise.
+/// Default maximum length of an answer, in tokens.
 const ANSWER_TOKENS: u64 = 4_096;
 
 /// A response before it is delivered.
@@ -25,11 +25,11 @@ pub(super) struct Response {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) events: Events,
-    /// What the answer costs, where something was said.
+    /// The usage of the answer; empty without an answer of a model.
     pub(super) usage: Usage,
 }
 
-/// How a provider is set up, as far as answers depend on it.
+/// The settings of a provider that affect answers.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) server: Option<String>,
@@ -41,7 +41,7 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    /// What the model of that window says to a prompt that is too long, before anything else.
+    /// Returns the refusal of a prompt that exceeds the model's window.
     pub(super) fn overflow(&self, request: &Request) -> Option<String> {
         let sizes = self.sizes(request);
         let full = sizes.window > 0 && sizes.prompt.saturating_add(sizes.answer) > sizes.window;
@@ -60,7 +60,7 @@ impl Setup {
     fn sizes(&self, request: &Request) -> Sizes {
         Sizes {
             prompt: request.prompt.tokens(),
-            // Gemini's window is for the prompt alone.
+            // Gemini's window limits the prompt only.
             answer: match request.api {
                 Some(Api::Gemini) => 0,
                 _ => request.max_tokens().unwrap_or(0),
@@ -69,7 +69,7 @@ impl Setup {
         }
     }
 
-    /// The response that a step makes to a request.
+    /// Returns the response of a step to a request.
     pub(super) fn respond(
         &self,
         request: &Request,
@@ -116,7 +116,8 @@ impl Setup {
         Response { events, usage: usage.unwrap_or_default(), ..json_response(200, headers) }
     }
 
-    /// What its server tells at that path, where it is one of `data/windows.json`: nothing but the window.
+    /// Returns the answer of the emulated server (`data/windows.json`) at that path: only the
+    /// window.
     pub(super) fn tells(&self, request: &Request) -> Option<Response> {
         let server = self.server.as_deref().filter(|_| request.method == "GET")?;
         let rows: Value = serde_json::from_str(include_str!("../../data/windows.json")).ok()?;
@@ -130,7 +131,7 @@ impl Setup {
         Some(Response { events, ..json_response(200, Vec::new()) })
     }
 
-    /// What is answered to requests that no model reads.
+    /// Answers requests that are not for a model.
     pub(super) fn plain(&self, request: &Request, api: Api) -> Response {
         let body = match api {
             Api::Models => self.models(),
@@ -183,7 +184,7 @@ impl Setup {
         let failure = Failure { words, ..failure.clone() };
         let mut sizes = self.sizes(request);
         if sizes.window == 0 {
-            // Scripted without a window: the numbers shall say that the prompt is too long.
+            // Scripted without a window: the numbers must say that the prompt is too long.
             sizes.window = sizes.prompt.saturating_sub(1);
         }
         let worded = worded(&failure, api, request.model(), sizes);
@@ -216,14 +217,14 @@ impl Setup {
     }
 }
 
-/// What is answered where there is nothing.
+/// Answers an unknown path.
 pub(super) fn not_found(request: &Request) -> Response {
     let message = format!("Invalid URL ({} {})", request.method, request.path);
     let body = openai_error("invalid_request_error", None, &message);
     Response { events: Events::whole(body.to_string()), ..json_response(404, Vec::new()) }
 }
 
-/// What is answered to a body that is not JSON.
+/// Answers a body that is not JSON.
 pub(super) fn not_json(api: Api) -> Response {
     let message = "We could not parse the JSON body of your request.";
     let body = match api {
@@ -236,13 +237,13 @@ pub(super) fn not_json(api: Api) -> Response {
     Response { events: Events::whole(body.to_string()), ..json_response(400, Vec::new()) }
 }
 
-/// What a strict provider answers to what it does not take.
+/// Returns the refusal of a strict provider.
 pub(super) fn refused(request: &Request, api: Api, fault: &Fault) -> Response {
     let body = listed(request, fault.body(api).to_string());
     Response { events: Events::whole(body), ..json_response(fault.status, Vec::new()) }
 }
 
-/// What is answered to a wrong key.
+/// Answers a wrong key.
 pub(super) fn wrong_key() -> Step {
     Step::error(FailureKind::Unauthorized)
 }
@@ -251,7 +252,7 @@ fn text_answer(text: String) -> Answer {
     Answer { text, ..Answer::default() }
 }
 
-/// The characters that an answer may have.
+/// Returns the maximum characters of the answer.
 fn longest(request: &Request) -> Chars {
     let tokens = request.max_tokens().unwrap_or(ANSWER_TOKENS).min(1 << 24);
     Chars(u32::try_from(tokens.saturating_mul(4)).unwrap_or(u32::MAX))
@@ -261,7 +262,7 @@ fn header(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
-/// A whole request may stand in one that asks for its size.
+/// A count request may contain a whole request.
 fn counted(request: &Request) -> u64 {
     match request.json.get("generateContentRequest") {
         Some(inner) => Prompt::of(inner).tokens(),
@@ -269,7 +270,7 @@ fn counted(request: &Request) -> u64 {
     }
 }
 
-/// An error where a list was asked for is an element of one.
+/// If a list was requested, an error is an element of a list.
 fn listed(request: &Request, body: String) -> String {
     if request.wants_list() { format!("[{body}]") } else { body }
 }

@@ -1,4 +1,4 @@
-//! The wire protocols spoken, and which path means which.
+//! The supported wire protocols, and their paths.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +9,13 @@ pub(super) mod gemini;
 pub(super) mod ollama;
 pub(super) mod responses;
 
-/// What a request asks for, told from its method and the end of its path. What stands before that
-/// is of no matter, so that any base URL works.
+/// The API of a request, determined from its method and the end of its path. The beginning of the
+/// path is ignored, so that any base URL works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Api {
-    /// `POST .../chat/completions`: OpenAI and all that are compatible.
+    /// `POST .../chat/completions`: OpenAI and compatible providers.
     Chat,
     /// `POST .../responses`: OpenAI.
     Responses,
@@ -29,7 +29,7 @@ pub enum Api {
     OllamaChat,
     /// `POST .../messages/count_tokens`: Anthropic.
     CountTokens,
-    /// `POST .../embeddings`: OpenAI and all that are compatible.
+    /// `POST .../embeddings`: OpenAI and compatible providers.
     Embeddings,
     /// `POST .../api/embed`: Ollama.
     OllamaEmbed,
@@ -38,7 +38,7 @@ pub enum Api {
 }
 
 impl Api {
-    /// What that method and path ask for.
+    /// Returns the API of a method and path.
     #[must_use]
     pub fn of(method: &str, path: &str) -> Option<Self> {
         let path = path.trim_end_matches('/');
@@ -58,7 +58,7 @@ impl Api {
         ends.iter().find(|(m, end, _)| *m == method && path.ends_with(end)).map(|row| row.2)
     }
 
-    /// Whether a model is to write something. Only these take steps of a script, unless a step
+    /// Whether the model generates text. Only such requests take steps of a script, unless a step
     /// names another API.
     #[must_use]
     pub fn is_completion(self) -> bool {
@@ -68,17 +68,17 @@ impl Api {
         )
     }
 
-    /// Whether errors come in Anthropic's form.
+    /// Whether errors have Anthropic's format.
     pub(super) fn is_anthropic(self) -> bool {
         matches!(self, Self::Messages | Self::CountTokens)
     }
 
-    /// Whether errors come in Google's form.
+    /// Whether errors have Google's format.
     pub(super) fn is_google(self) -> bool {
         matches!(self, Self::Gemini | Self::GeminiCount)
     }
 
-    /// Whether errors come in Ollama's form.
+    /// Whether errors have Ollama's format.
     pub(super) fn is_ollama(self) -> bool {
         matches!(self, Self::OllamaChat | Self::OllamaEmbed)
     }

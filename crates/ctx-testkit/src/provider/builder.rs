@@ -1,4 +1,4 @@
-//! How a fake provider is set up.
+//! The settings of a fake provider.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use super::ledger::{Ledger, Observer};
 use super::loopback::Loopback;
 use super::playbook::{Playbook, Respond};
 use super::request::Request;
-use super::server::{Shared, serve};
+use super::server::{Shared, connection};
 use super::step::Step;
 use super::strict::Strict;
 use super::words::Words;
 
-/// A fake provider as data: what a script file holds.
+/// A fake provider as data: the contents of a script file.
 ///
 /// ```json
 /// {
@@ -33,25 +33,25 @@ use super::words::Words;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Scenario {
-    /// Tokens of the model's window: a completion whose prompt and answer do not fit is refused.
+    /// The model's window in tokens: a completion whose prompt and answer do not fit is refused.
     /// Default: no window.
     pub window: Option<Tokens>,
-    /// Characters of the longest prompt that is not refused, tools included. Default: no limit.
+    /// Maximum characters of a prompt, tools included; longer ones are refused. Default: no limit.
     pub limit_chars: Option<u64>,
-    /// Whether requests are refused that the real providers refuse. Default: false.
+    /// Whether to refuse requests that the real providers refuse. Default: false.
     pub strict: bool,
-    /// Whose words such a refusal is put in. Default: those of the API.
+    /// The provider whose wording an overflow error has. Default: that of the API.
     pub words: Option<Words>,
-    /// The key without which nothing is answered. Default: none.
+    /// The required API key. Default: none.
     pub key: Option<String>,
-    /// The server whose documented answer tells the window, by its name in `data/windows.json`; other
-    /// `GET`s are answered by 404. Default: none, and `/v1/models` lists `models`.
+    /// The server whose documented endpoint reports the window, by its name in `data/windows.json`;
+    /// other `GET`s are answered by 404. Default: none, and `/v1/models` lists `models`.
     pub server: Option<String>,
-    /// Names that `/v1/models` lists. Default: `fake-model`. Requests may name any model.
+    /// The names listed by `/v1/models`. Default: `fake-model`. Requests may name any model.
     pub models: Vec<String>,
     /// Dimensions of embeddings. Default: 64.
     pub dimensions: usize,
-    /// The steps. When they are used up, a summary of the prompt is answered.
+    /// The steps. After the last one, every answer is a summary of the prompt.
     pub script: Vec<Step>,
 }
 
@@ -72,7 +72,7 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// Reads it from JSON.
+    /// Parses it from JSON.
     ///
     /// # Errors
     ///
@@ -111,39 +111,39 @@ impl Builder {
         self
     }
 
-    /// Answers completions that no step of the script takes. It runs on the provider's thread, so
-    /// it must not wait for another request.
+    /// Answers completions that no step of the script takes. The function runs on the provider's
+    /// thread, so it must not wait for another request.
     pub fn respond(self, with: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Self {
         Self { respond: Some(Arc::new(with)), ..self }
     }
 
-    /// Tells of each request when it has come to its end. It runs on the provider's thread, so it
-    /// must not wait for another request.
+    /// Calls a function with each finished request. The function runs on the provider's thread, so
+    /// it must not wait for another request.
     pub fn observe(self, with: impl Fn(&Request) + Send + Sync + 'static) -> Self {
         Self { observer: Some(Arc::new(with)), ..self }
     }
 
-    /// Gives the model a window, which a prompt together with the answer asked for may not exceed.
+    /// Sets the model's window, which the prompt plus the requested answer length may not exceed.
     pub fn window(mut self, window: Tokens) -> Self {
         self.scenario.window = Some(window);
         self
     }
 
-    /// Refuses prompts of more characters than that as too long.
+    /// Refuses prompts with more characters than this as too long.
     pub fn limit_chars(mut self, most: u64) -> Self {
         self.scenario.limit_chars = Some(most);
         self
     }
 
-    /// Refuses what the real providers refuse, each in its own words: results of no call, calls
-    /// without results, speakers out of turn, ids and signatures that are not what they must be,
-    /// messages that say nothing. See [`strict`](super::strict).
+    /// Refuses what the real providers refuse, each with its own wording: results without a call,
+    /// calls without results, wrong order of roles, invalid ids and signatures, empty messages. See
+    /// [`strict`](super::strict).
     pub fn strict(mut self, strict: bool) -> Self {
         self.scenario.strict = strict;
         self
     }
 
-    /// Puts overflows in the words of that provider.
+    /// Gives overflow errors the wording of that provider.
     pub fn words(mut self, words: Words) -> Self {
         self.scenario.words = Some(words);
         self
@@ -155,35 +155,35 @@ impl Builder {
         self
     }
 
-    /// Tells its window as that server does.
+    /// Reports the window as that server does.
     pub fn server(mut self, name: impl Into<String>) -> Self {
         self.scenario.server = Some(name.into());
         self
     }
 
-    /// Names that `/v1/models` lists.
+    /// Sets the names listed by `/v1/models`.
     pub fn models<S: Into<String>>(mut self, models: impl IntoIterator<Item = S>) -> Self {
         self.scenario.models = models.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Dimensions of embeddings.
+    /// Sets the dimensions of embeddings.
     pub fn dimensions(mut self, dimensions: usize) -> Self {
         self.scenario.dimensions = dimensions;
         self
     }
 
-    /// The port on loopback; 0, the default, is any that is free.
+    /// Sets the port on loopback; 0, the default, is any free one.
     pub fn port(self, port: u16) -> Self {
         Self { port, ..self }
     }
 
-    /// Starts the provider on a thread of its own. When this returns, it listens. It may be called
-    /// with or without an async runtime around.
+    /// Starts the provider on its own thread. When this returns, it is listening. It may be called
+    /// with or without an async runtime.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] where the port is taken or no thread can be had.
+    /// [`ErrorKind::Io`] if the port is in use or no thread can be started.
     pub fn start(self) -> Result<FakeProvider> {
         let Self { scenario, respond, observer, port } = self;
         let strict = scenario.strict.then(|| Strict::new(scenario.words));
@@ -204,7 +204,7 @@ impl Builder {
             releases: Arc::new(Semaphore::new(0)),
         });
         let served = Arc::clone(&shared);
-        let serve = move |listener, stopped| serve(listener, served, stopped);
+        let serve = move |stream| connection(stream, Arc::clone(&served));
         let server = Loopback::start("fake-provider", port, serve).map_err(|error| {
             Error::new(ErrorKind::Io, "the fake provider cannot listen")
                 .with("port", port)

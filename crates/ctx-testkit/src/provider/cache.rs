@@ -1,25 +1,25 @@
-//! A simulated prompt cache: what of a prompt was there before.
+//! A simulated prompt cache: the part of a prompt that was sent before.
 
 use std::collections::VecDeque;
 
-/// How many prompts are remembered.
+/// Number of prompts kept.
 const REMEMBERED: usize = 64;
 
-/// The prompts that were answered, newest last, each with its model.
+/// The answered prompts, newest last, each with its model.
 #[derive(Debug, Default)]
 pub(super) struct PromptCache {
     seen: VecDeque<(String, String)>,
 }
 
 impl PromptCache {
-    /// The length in bytes of the longest beginning that `prompt` shares with an earlier one that
-    /// went to the same model.
+    /// Returns the length in bytes of the longest prefix that `prompt` shares with an earlier
+    /// prompt for the same model.
     pub(super) fn shared(&self, model: &str, prompt: &str) -> usize {
         let of_model = self.seen.iter().filter(|(m, _)| m == model);
         of_model.map(|(_, old)| common_prefix(old, prompt)).max().unwrap_or(0)
     }
 
-    /// Remembers a prompt.
+    /// Adds a prompt.
     pub(super) fn keep(&mut self, model: &str, prompt: String) {
         if self.seen.len() == REMEMBERED {
             self.seen.pop_front();
@@ -31,7 +31,7 @@ impl PromptCache {
 fn common_prefix(a: &str, b: &str) -> usize {
     const STRETCH: usize = 256;
     let (a, b) = (a.as_bytes(), b.as_bytes());
-    // Slices are compared in long strides; the last stretch byte by byte.
+    // Compares slices in large chunks, and the last chunk byte by byte.
     let strides = a.chunks(STRETCH).zip(b.chunks(STRETCH)).take_while(|(a, b)| a == b).count();
     let from = (strides * STRETCH).min(a.len()).min(b.len());
     let rest = a.iter().zip(b).skip(from).take_while(|(a, b)| a == b).count();

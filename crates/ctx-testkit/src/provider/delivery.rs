@@ -1,4 +1,4 @@
-//! How an answer goes out: as a list of things to do, one after the other.
+//! The delivery of an answer, as a list of actions.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,24 +15,24 @@ use super::script::{Cut, Moment, Wait};
 use super::step::Step;
 use super::wire::Fault;
 
-/// One thing to do with a body.
+/// One action of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Send this.
+    /// Send these bytes.
     Send(Bytes),
-    /// Wait for that.
+    /// Wait.
     Wait(Wait),
-    /// Send this again and again.
+    /// Send these bytes repeatedly, without end.
     Repeat(Bytes),
     /// Close the connection.
     Close,
 }
 
-/// The events of a body, with what stands in for all after some point if it never ends.
+/// The events of a body, and the repeated event if it never ends.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Events {
     pub(super) all: Vec<Bytes>,
-    /// The event that is repeated for ever, and how many go before it.
+    /// The endlessly repeated event, and the number of events before it.
     pub(super) endless: Option<(usize, Bytes)>,
 }
 
@@ -42,7 +42,7 @@ impl Events {
         Self { all: vec![body.into()], endless: None }
     }
 
-    /// The things to do, after the headers, to deliver these events as the step says.
+    /// Returns the actions, after the headers, that deliver these events as the step requires.
     pub(super) fn actions(self, step: &Step) -> Vec<Action> {
         let last = self.all.len().saturating_sub(1);
         let mut actions = Vec::with_capacity(self.all.len() + 2);
@@ -51,7 +51,7 @@ impl Events {
             Moment::AfterHeaders => Some(0),
             Moment::AfterEvents(n) => Some(n),
         };
-        // What is not there cannot be waited for or cut: it then happens at the end.
+        // A wait or cut beyond the last event happens at the end.
         let wait_after = wait_after.map(|n| n.min(self.all.len()));
         let (cut_after, halfway) = match step.cut {
             None | Some(Cut::BeforeHeaders | Cut::InHeaders) => (None, false),
@@ -83,7 +83,7 @@ impl Events {
     }
 }
 
-/// Parts what is sent into pieces of so many bytes.
+/// Splits the sent bytes into pieces of this size.
 fn split(actions: Vec<Action>, bytes: Option<usize>) -> Vec<Action> {
     let Some(bytes) = bytes.filter(|n| *n > 0) else { return actions };
     let parted = actions.into_iter().flat_map(|action| match action {
@@ -99,7 +99,7 @@ fn split(actions: Vec<Action>, bytes: Option<usize>) -> Vec<Action> {
     parted.collect()
 }
 
-/// Waits as a step says. `releases` holds a permit for each release that is not used up.
+/// Waits as a step requires. `releases` holds a permit for each unused release.
 pub(super) async fn wait(wait: Wait, releases: &Semaphore) {
     match wait {
         Wait::No => {}
@@ -112,7 +112,7 @@ pub(super) async fn wait(wait: Wait, releases: &Semaphore) {
     }
 }
 
-/// What is left to do for one answer.
+/// The remaining actions of one answer.
 struct Player {
     actions: std::vec::IntoIter<Action>,
     again: Option<Bytes>,
@@ -122,9 +122,9 @@ struct Player {
 }
 
 impl Player {
-    /// The next bytes of the body, or none at its end.
+    /// Returns the next bytes of the body, or `None` at its end.
     async fn next(mut self) -> (Self, Option<Bytes>) {
-        // The connection is flushed while a body waits: each piece goes out on its own.
+        // The connection is flushed while a body waits: each piece is sent separately.
         tokio::task::yield_now().await;
         if let Some(bytes) = &self.again {
             let bytes = bytes.clone();
@@ -134,7 +134,7 @@ impl Player {
             match action {
                 Action::Send(bytes) if bytes.is_empty() => {}
                 Action::Send(bytes) => {
-                    // A body of known length is not asked for more when all of it is there.
+                    // A body of known length is not polled again once it is complete.
                     if self.actions.len() == 0 {
                         self.ticket.sent();
                     }

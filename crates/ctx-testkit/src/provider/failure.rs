@@ -1,4 +1,4 @@
-//! Errors as real providers word them.
+//! Errors with the wording of real providers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -6,31 +6,32 @@ use serde_json::{Value, json};
 use super::api::Api;
 use super::words::Words;
 
-/// What goes wrong.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FailureKind {
     /// 429: too many requests.
     RateLimited,
-    /// 429: too many tokens a minute. It speaks of tokens and limits, and is no overflow.
+    /// 429: too many tokens per minute. The text mentions tokens and limits, but this is not an
+    /// overflow.
     TokensPerMinute,
-    /// 429 (Anthropic: 400): nothing left to spend.
+    /// 429 (Anthropic: 400): the quota is used up.
     QuotaExhausted,
-    /// 401: the key is wrong.
+    /// 401: wrong key.
     Unauthorized,
-    /// 403: the key may not do this.
+    /// 403: the key lacks the permission.
     Forbidden,
-    /// 404: no such model.
+    /// 404: unknown model.
     NoSuchModel,
-    /// 400: a parameter that the model does not take.
+    /// 400: a parameter that the model does not support.
     UnsupportedParameter,
-    /// 400, in some APIs 413 or 500: the prompt does not fit into the window.
+    /// 400, in some APIs 413 or 500: the prompt does not fit the window.
     Overflow,
     /// 413: the body is too large in bytes.
     TooLarge,
     /// 500.
     ServerError,
-    /// 502, with a page of a gateway for a body.
+    /// 502, with the HTML page of a gateway as body.
     BadGateway,
     /// 529 (Anthropic), else 503.
     Overloaded,
@@ -39,7 +40,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 13] = [
         Self::RateLimited,
         Self::TokensPerMinute,
@@ -57,11 +58,11 @@ impl FailureKind {
     ];
 }
 
-/// An error, and how it comes.
+/// An error, and how it is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Failure {
-    /// What goes wrong.
+    /// The kind.
     pub kind: FailureKind,
     /// Its HTTP status. Default: that of the kind.
     #[serde(default)]
@@ -69,23 +70,24 @@ pub struct Failure {
     /// The `retry-after` header. Default: none.
     #[serde(default)]
     pub retry_after: Option<RetryAfter>,
-    /// Where a stream is asked for: the error comes in it, after so many events of an answer.
-    /// Default: the error is the HTTP response.
+    /// For streams: sends the error in the stream, after this number of events. Default: the error
+    /// is the HTTP response.
     #[serde(default)]
     pub after_events: Option<usize>,
-    /// Whose words an overflow is put in. Default: [`FakeProvider`](super::FakeProvider)'s own
-    /// setting, else those of OpenAI, Anthropic or Ollama, as the API is.
+    /// The provider whose wording an overflow has. Default: the setting of
+    /// [`FakeProvider`](super::FakeProvider), else OpenAI, Anthropic or Ollama, depending on the
+    /// API.
     #[serde(default)]
     pub words: Option<Words>,
 }
 
-/// When to try again, as the header says it.
+/// When to try again, in the format of the header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RetryAfter {
     /// `retry-after: 2`
     Seconds(u64),
-    /// `retry-after-ms: 1500`, besides the seconds rounded up
+    /// `retry-after-ms: 1500`, in addition to the seconds, rounded up
     Millis(u64),
     /// `retry-after: Wed, 21 Oct 2026 07:28:00 GMT`
     Date(String),
@@ -98,37 +100,37 @@ impl From<FailureKind> for Failure {
 }
 
 impl Failure {
-    /// An error of that kind, as the HTTP response.
+    /// An error of that kind, sent as the HTTP response.
     #[must_use]
     pub fn new(kind: FailureKind) -> Self {
         kind.into()
     }
 
-    /// With that status.
+    /// Sets the status.
     #[must_use]
     pub fn status(self, status: u16) -> Self {
         Self { status: Some(status), ..self }
     }
 
-    /// With that `retry-after`.
+    /// Sets `retry-after`.
     #[must_use]
     pub fn retry_after(self, retry_after: RetryAfter) -> Self {
         Self { retry_after: Some(retry_after), ..self }
     }
 
-    /// Within the stream, after so many events.
+    /// Sends the error in the stream, after this number of events.
     #[must_use]
     pub fn in_stream(self, after_events: usize) -> Self {
         Self { after_events: Some(after_events), ..self }
     }
 
-    /// An overflow in these words.
+    /// Sets the wording of an overflow.
     #[must_use]
     pub fn words(self, words: Words) -> Self {
         Self { words: Some(words), ..self }
     }
 
-    /// The headers that it brings.
+    /// Returns its headers.
     pub(super) fn headers(&self) -> Vec<(String, String)> {
         let header = |name: &str, value: String| (name.to_owned(), value);
         match &self.retry_after {
@@ -143,7 +145,7 @@ impl Failure {
     }
 }
 
-/// An error's numbers: what the prompt measures, what is asked for the answer, what fits.
+/// The numbers in an error: tokens of the prompt, requested tokens of the answer, the window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sizes {
     pub(super) prompt: u64,
@@ -162,7 +164,7 @@ const GATEWAY_PAGE: &str = "<html>\r\n<head><title>502 Bad Gateway</title></head
     <center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>cloudflare</center>\r\n</body>\r\n\
     </html>\r\n";
 
-/// The words for a failure in that API.
+/// Returns the error of a failure in that API.
 pub(super) fn worded(failure: &Failure, api: Api, model: &str, sizes: Sizes) -> Worded {
     let json = |status, body: Value| Worded {
         status: failure.status.unwrap_or(status),
@@ -198,18 +200,18 @@ pub(super) fn worded(failure: &Failure, api: Api, model: &str, sizes: Sizes) -> 
     }
 }
 
-/// An error in Anthropic's form.
+/// Formats an error as Anthropic does.
 pub(super) fn anthropic_error(name: &str, message: &str) -> Value {
     let error = json!({ "type": name, "message": message });
     json!({ "type": "error", "error": error, "request_id": "req_011CTxFake000000000000000" })
 }
 
-/// An error in OpenAI's form.
+/// Formats an error as OpenAI does.
 pub(super) fn openai_error(name: &str, code: Option<&str>, message: &str) -> Value {
     json!({ "error": { "message": message, "type": name, "param": null, "code": code } })
 }
 
-/// An error in Google's form.
+/// Formats an error as Google does.
 pub(super) fn google_error(status: u16, name: &str, message: &str) -> Value {
     json!({ "error": { "code": status, "message": message, "status": name } })
 }

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use tokio::sync::oneshot;
+use tokio::net::TcpStream;
 
 use super::api::Api;
 use super::loopback::Loopback;
@@ -33,8 +33,8 @@ const MESSAGES: &str = "event: message_start\ndata: {\"type\":\"message_start\",
     event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
 const GEMINI: &str = "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":[{\"text\":\"ok\"}]},\"finishReason\":\"STOP\",\"index\":0}]}\r\n\r\n";
 
-/// An upstream that answers each request with a small stream of events as soon as its body is there.
-/// It reads no body, keeps no request, and listens on loopback until it is dropped.
+/// An upstream that answers each request with a small stream of events as soon as its body has
+/// arrived. It parses no body, records no request, and listens on loopback until it is dropped.
 ///
 /// ```
 /// let upstream = ctx_testkit::provider::Fast::start()?;
@@ -54,40 +54,40 @@ struct Counts {
 }
 
 impl Fast {
-    /// Starts one on a thread of its own, at a port that is free. When this returns, it listens.
+    /// Starts it on its own thread, at a free port. When this returns, it is listening.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] where there is no port or no thread to be had.
+    /// [`ErrorKind::Io`] if no port is free or no thread can be started.
     pub fn start() -> Result<Self> {
         let counts = Arc::new(Counts::default());
         let shared = Arc::clone(&counts);
-        let serve = move |listener, stopped| serve(listener, shared, stopped);
+        let serve = move |stream| serve(stream, Arc::clone(&shared));
         let server = Loopback::start("fast-upstream", 0, serve).map_err(|error| {
             Error::new(ErrorKind::Io, "the upstream cannot listen on loopback").source(error)
         })?;
         Ok(Self { counts, server })
     }
 
-    /// Where it listens.
+    /// Returns its address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.server.address
     }
 
-    /// Its URL, without a path and without a slash at the end.
+    /// Returns its URL, without a path and without a trailing slash.
     #[must_use]
     pub fn url(&self) -> String {
         self.server.url()
     }
 
-    /// How often it was asked.
+    /// Returns the number of requests.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.requests.load(Ordering::Relaxed)
     }
 
-    /// How many bytes of bodies came in.
+    /// Returns the total bytes of request bodies.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.counts.bytes.load(Ordering::Relaxed)
@@ -103,30 +103,14 @@ impl fmt::Debug for Fast {
     }
 }
 
-async fn serve(
-    listener: tokio::net::TcpListener,
-    counts: Arc<Counts>,
-    mut stop: oneshot::Receiver<()>,
-) {
-    loop {
-        tokio::select! {
-            _ = &mut stop => return,
-            accepted = listener.accept() => {
-                let Ok((stream, _)) = accepted else { continue };
-                let _ = stream.set_nodelay(true);
-                let counts = Arc::clone(&counts);
-                tokio::spawn(async move {
-                    let service = service_fn(|request| {
-                        let counts = Arc::clone(&counts);
-                        async move { Ok::<_, Infallible>(answer(request, &counts).await) }
-                    });
-                    let io = Wire::new(stream, Fault::default());
-                    // A client that goes away is no fault.
-                    let _ = http1::Builder::new().serve_connection(io, service).await;
-                });
-            }
-        }
-    }
+async fn serve(stream: TcpStream, counts: Arc<Counts>) {
+    let service = service_fn(|request| {
+        let counts = Arc::clone(&counts);
+        async move { Ok::<_, Infallible>(answer(request, &counts).await) }
+    });
+    // A client that disconnects is not an error.
+    let wire = Wire::new(stream, Fault::default());
+    let _ = http1::Builder::new().serve_connection(wire, service).await;
 }
 
 async fn answer(

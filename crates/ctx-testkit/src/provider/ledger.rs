@@ -1,4 +1,4 @@
-//! The record of what was asked.
+//! The record of requests.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::request::{Outcome, Request};
 
-/// All requests so far, and who waits for more.
+/// All requests so far, and the tasks that wait for more.
 #[derive(Default)]
 pub(super) struct Ledger {
     book: Mutex<Book>,
@@ -17,7 +17,7 @@ pub(super) struct Ledger {
     observer: Option<Observer>,
 }
 
-/// A function that hears of each request that has come to its end.
+/// A function called with each finished request.
 pub(super) type Observer = Arc<dyn Fn(&Request) + Send + Sync>;
 
 #[derive(Debug, Default)]
@@ -27,12 +27,12 @@ struct Book {
 }
 
 impl Ledger {
-    /// A ledger that tells of each request when it has come to its end.
+    /// A ledger that calls `observer` with each finished request.
     pub(super) fn new(observer: Option<Observer>) -> Self {
         Self { observer, ..Self::default() }
     }
 
-    /// Enters a request. Its number is set here.
+    /// Records a request and sets its number.
     pub(super) fn enter(self: &Arc<Self>, mut request: Request) -> (Request, Ticket) {
         let mut book = self.lock();
         let at = book.requests.len();
@@ -44,17 +44,17 @@ impl Ledger {
         (request, Ticket { ledger: Arc::clone(self), at })
     }
 
-    /// All of them.
+    /// Returns all requests.
     pub(super) fn requests(&self) -> Vec<Request> {
         self.lock().requests.clone()
     }
 
-    /// How many there are.
+    /// Returns the number of requests.
     pub(super) fn len(&self) -> usize {
         self.lock().requests.len()
     }
 
-    /// Waits until `done` holds of the requests or so much time has passed; says whether it holds.
+    /// Waits until `done` is true of the requests, at most `limit`; returns whether it is.
     pub(super) fn wait_until(&self, limit: Duration, done: impl Fn(&[Request]) -> bool) -> bool {
         let book = self.lock();
         let waiting = self.changed.wait_timeout_while(book, limit, |book| !done(&book.requests));
@@ -62,7 +62,7 @@ impl Ledger {
         done(&book.requests)
     }
 
-    /// Waits until `done` holds of the requests.
+    /// Waits until `done` is true of the requests.
     pub(super) async fn until(&self, done: impl Fn(&[Request]) -> bool) {
         loop {
             let mut changed = std::pin::pin!(self.notify.notified());
@@ -74,7 +74,7 @@ impl Ledger {
         }
     }
 
-    /// Waits until no request has come for that long, counted from now at the earliest.
+    /// Waits until no request has arrived for this time, starting now.
     pub(super) fn wait_idle(&self, idle: Duration) {
         let start = Instant::now();
         let mut book = self.lock();
@@ -96,24 +96,24 @@ impl Ledger {
     }
 }
 
-/// What is still to be said of one request. Dropped before that, the client went away.
+/// Completes the record of one request. If it is dropped first, the client disconnected.
 pub(super) struct Ticket {
     ledger: Arc<Ledger>,
     at: usize,
 }
 
 impl Ticket {
-    /// The answer is out in full.
+    /// Records that the full answer was sent.
     pub(super) fn sent(&self) {
         self.set(Outcome::Sent);
     }
 
-    /// The connection is cut, as it should be.
+    /// Records that the connection was cut, as scripted.
     pub(super) fn cut(&self) {
         self.set(Outcome::Cut);
     }
 
-    /// What the answer is, why it is a refusal if it is one, and what it costs.
+    /// Records status, refusal and usage of the answer.
     pub(super) fn answered(&self, status: u16, refusal: Option<String>, usage: Usage) {
         if let Some(request) = self.ledger.lock().requests.get_mut(self.at) {
             request.status = status;

@@ -1,9 +1,10 @@
-//! A server on loopback, with a thread of its own.
+//! A server on loopback, with its own thread.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::thread::{self, JoinHandle};
 
+use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 /// A server that listens on loopback until it is dropped.
@@ -14,12 +15,12 @@ pub(super) struct Loopback {
 }
 
 impl Loopback {
-    /// Runs `serve` on a thread of that name, until it is told to stop. When this returns, it
-    /// listens at the port, or at any that is free if that is 0.
+    /// Runs `serve` for each connection, on a thread of that name. When this returns, it is
+    /// listening at the port, or at any free one if that is 0.
     pub(super) fn start<S, F>(name: &str, port: u16, serve: S) -> io::Result<Self>
     where
-        S: FnOnce(tokio::net::TcpListener, oneshot::Receiver<()>) -> F + Send + 'static,
-        F: Future<Output = ()>,
+        S: Fn(TcpStream) -> F + Send + 'static,
+        F: Future<Output = ()> + Send + 'static,
     {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let address = listener.local_addr()?;
@@ -29,14 +30,28 @@ impl Loopback {
             let _inside = runtime.enter();
             tokio::net::TcpListener::from_std(listener)?
         };
-        let (stop, stopped) = oneshot::channel();
-        let thread = thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || runtime.block_on(serve(listener, stopped)))?;
+        let (stop, mut stopped) = oneshot::channel();
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            runtime.block_on(async {
+                loop {
+                    tokio::select! {
+                        _ = &mut stopped => return,
+                        accepted = listener.accept() => {
+                            // A connection that closes before it is accepted must not stop the
+                            // server.
+                            let Ok((stream, _)) = accepted else { continue };
+                            // Otherwise small writes are delayed and merged.
+                            let _ = stream.set_nodelay(true);
+                            tokio::spawn(serve(stream));
+                        }
+                    }
+                }
+            });
+        })?;
         Ok(Self { address, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Its URL, without a path and without a slash at the end.
+    /// Returns its URL, without a path and without a trailing slash.
     pub(super) fn url(&self) -> String {
         format!("http://{}", self.address)
     }

@@ -1,16 +1,16 @@
 //! A fake model provider: an HTTP server on loopback that answers from a script.
 //!
-//! It speaks OpenAI chat completions and responses, Anthropic messages and Gemini (with the counting
-//! of tokens of both) and Ollama's chat, each as a stream or in one piece, `/models`, and the embeddings of OpenAI and
-//! Ollama. Whatever stands in front of these paths is ignored, so any base URL works. It needs no
-//! model: a script says what is answered, or a function does, or else the answer is a summary
+//! It speaks OpenAI chat completions and responses, Anthropic messages and Gemini (with token
+//! counting for both) and Ollama's chat, each streamed or not, `/models`, and the embeddings of
+//! OpenAI and Ollama. Anything in front of these paths is ignored, so any base URL works. It needs
+//! no model: a script or a function supplies the answers; without either, the answer is a summary
 //! made of the prompt's own lines.
 //!
-//! It can do all that a provider does to a client on a bad day: refuse with the bodies that real
-//! providers send, say an overflow in the words of twenty of them, fail in the middle of a stream,
-//! wait until the test lets it go on, cut the connection at any point, send garbage, or never end.
-//! Requests are recorded, with what became of them. Tokens are characters over four, and a prompt
-//! cache is simulated: `usage` says what part of a prompt was there before.
+//! It can produce all failures of a provider: refuse with the bodies of real providers, report an
+//! overflow with the wording of twenty of them, fail in the middle of a stream, wait until the test
+//! releases it, cut the connection at any point, send garbage, or never end. Requests are recorded,
+//! with their outcome. Tokens are characters divided by four, and a prompt cache is simulated:
+//! `usage` contains the part of a prompt that was sent before.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -48,7 +48,7 @@
 //! # }
 //! ```
 //!
-//! An answer that waits is let go by a handle, not by a clock:
+//! A waiting answer is released by a handle, not by a clock:
 //!
 //! ```
 //! use ctx_testkit::provider::{FakeProvider, Moment, Step};
@@ -56,7 +56,7 @@
 //! # fn main() -> ctx_core::Result<()> {
 //! let script = [Step::text("late").held(), Step::text("slow").held_at(Moment::AfterEvents(2))];
 //! let provider = FakeProvider::builder().script(script).start()?;
-//! // ... a client asks, the test does what it wants to do meanwhile, and then:
+//! // ... a client sends a request, the test does something else meanwhile, and then:
 //! provider.release();
 //! # Ok(())
 //! # }
@@ -100,12 +100,10 @@ pub use script::{Answer, Call, Cut, Finish, Moment, Raw, Reply, Report, Wait, Wh
 pub use step::Step;
 pub use words::Words;
 
-/// When answers say that they were made, in seconds since 1970: always the same, so that answers
-/// can be compared.
+/// The creation time in answers, in seconds since 1970: constant, so that answers can be compared.
 const CREATED: u64 = 1_767_600_000;
 
-/// How long a blocking wait goes on before it says that nothing came. It only bounds a test that
-/// fails.
+/// The timeout of blocking waits. It only limits tests that fail.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A fake provider that runs until it is dropped. See the [module](self).
@@ -115,43 +113,43 @@ pub struct FakeProvider {
 }
 
 impl FakeProvider {
-    /// Sets one up.
+    /// Returns a builder.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// Where it listens.
+    /// Returns its address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.server.address
     }
 
-    /// Its URL without a path and without a slash at the end, as Anthropic's and Ollama's clients
-    /// want it.
+    /// Returns its URL without a path and without a trailing slash, as Anthropic's and Ollama's
+    /// clients expect it.
     #[must_use]
     pub fn url(&self) -> String {
         self.server.url()
     }
 
-    /// Its URL with `/v1`, as OpenAI's clients want it.
+    /// Returns its URL with `/v1`, as OpenAI's clients expect it.
     #[must_use]
     pub fn v1(&self) -> String {
         format!("{}/v1", self.url())
     }
 
-    /// What it was asked so far, oldest first.
+    /// Returns the requests so far, oldest first.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.shared.ledger.requests()
     }
 
-    /// How often it was asked.
+    /// Returns the number of requests so far.
     #[must_use]
     pub fn count(&self) -> usize {
         self.shared.ledger.len()
     }
 
-    /// How many requests the rest of the script is for.
+    /// Returns the number of requests that the rest of the script covers.
     #[must_use]
     pub fn steps_left(&self) -> usize {
         self.shared.playbook.left()
@@ -162,50 +160,50 @@ impl FakeProvider {
         self.shared.playbook.extend(steps);
     }
 
-    /// Lets one answer go on that waits for [`Wait::Release`]; the next one that will, if none
-    /// does.
+    /// Releases one answer that waits for [`Wait::Release`]; if none is waiting, the next one that
+    /// will.
     pub fn release(&self) {
         self.shared.releases.add_permits(1);
     }
 
-    /// Lets all answers go on that wait for [`Wait::Release`], now and later.
+    /// Releases all answers that wait for [`Wait::Release`], now and later.
     pub fn release_all(&self) {
         self.shared.releases.close();
     }
 
-    /// Waits until it was asked `count` times. `false` means that this did not happen within 30 s.
-    /// It blocks its thread: async code takes [`arrived`](Self::arrived).
+    /// Waits until `count` requests have arrived. `false` means that this did not happen within 30
+    /// s. Blocks the thread: in async code use [`arrived`](Self::arrived).
     #[must_use]
     pub fn wait_arrived(&self, count: usize) -> bool {
         self.shared.ledger.wait_until(PATIENCE, |requests| requests.len() >= count)
     }
 
-    /// Waits until request `number`, counted from 1, has come to its end, whatever end, and says
-    /// which. `None` means that this did not happen within 30 s. It blocks its thread: async code
-    /// takes [`ended`](Self::ended).
+    /// Waits until request `number`, counted from 1, has finished, and returns its outcome. `None`
+    /// means that this did not happen within 30 s. Blocks the thread: in async code use
+    /// [`ended`](Self::ended).
     #[must_use]
     pub fn wait_ended(&self, number: usize) -> Option<Outcome> {
         self.shared.ledger.wait_until(PATIENCE, |requests| outcome(requests, number).is_some());
         outcome(&self.requests(), number)
     }
 
-    /// Waits until it was asked `count` times.
+    /// Waits until `count` requests have arrived.
     pub async fn arrived(&self, count: usize) {
         self.shared.ledger.until(|requests| requests.len() >= count).await;
     }
 
-    /// Waits until request `number`, counted from 1, has come to its end, and says which.
+    /// Waits until request `number`, counted from 1, has finished, and returns its outcome.
     pub async fn ended(&self, number: usize) -> Outcome {
         self.shared.ledger.until(|requests| outcome(requests, number).is_some()).await;
         outcome(&self.requests(), number).unwrap_or_default()
     }
 
-    /// Blocks until nothing was asked for so long.
+    /// Blocks until no request has arrived for this time.
     pub fn wait_idle(&self, idle: Duration) {
         self.shared.ledger.wait_idle(idle);
     }
 
-    /// Stops it, as dropping it does: open connections are cut, and its thread is over.
+    /// Stops it, as dropping it does: open connections are cut, and its thread ends.
     pub fn stop(self) {}
 }
 

@@ -1,4 +1,4 @@
-//! Which step a request takes.
+//! Selects the step for a request.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,21 +13,21 @@ use super::step::Step;
 /// A function that answers requests.
 pub(super) type Respond = Arc<dyn Fn(&Request) -> Step + Send + Sync>;
 
-/// The steps that are left, and what comes after them.
+/// The remaining steps, and what follows them.
 pub(super) struct Playbook {
-    state: Mutex<State>,
+    state: Mutex<PlaybookState>,
     respond: Option<Respond>,
 }
 
 #[derive(Default)]
-struct State {
+struct PlaybookState {
     steps: Vec<Step>,
     cache: PromptCache,
 }
 
 impl Playbook {
     pub(super) fn new(steps: Vec<Step>, respond: Option<Respond>) -> Self {
-        let state = State { steps, cache: PromptCache::default() };
+        let state = PlaybookState { steps, cache: PromptCache::default() };
         Self { state: Mutex::new(state), respond }
     }
 
@@ -36,14 +36,15 @@ impl Playbook {
         self.lock().steps.extend(steps);
     }
 
-    /// How many steps wait for a request; those for all that come are not counted.
+    /// Returns the number of requests that the remaining steps cover; unlimited steps are not
+    /// counted.
     pub(super) fn left(&self) -> usize {
         let state = self.lock();
         state.steps.iter().filter_map(|step| step.times).map(|n| n as usize).sum()
     }
 
-    /// The step for a request: the first of the script that it fits, else what the function says,
-    /// else a summary.
+    /// Returns the step for a request: the first matching one of the script, else that of the
+    /// function, else a summary.
     pub(super) fn step(&self, request: &Request, api: Api) -> Step {
         let fits = |step: &Step| step.times != Some(0) && step.when.holds(request, api);
         let mut state = self.lock();
@@ -60,8 +61,8 @@ impl Playbook {
         }
     }
 
-    /// What the prompt costs before anything is answered: what of it was there before is read from
-    /// the cache. Anthropic caches only where the request says so, and charges for writing.
+    /// Returns the usage of the prompt: the part that was sent before is read from the cache.
+    /// Anthropic caches only if the request asks for it, and charges for writing.
     pub(super) fn charge(&self, request: &Request, api: Api) -> Usage {
         let whole = request.prompt.tokens();
         let flat = request.prompt.flat();
@@ -81,14 +82,14 @@ impl Playbook {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PlaybookState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 const MARK: &[u8] = b"\"cache_control\"";
 
-/// Whether that was said since the model spoke last.
+/// Whether `part` is in the messages since the last answer of the model.
 fn is_new(request: &Request, part: &str) -> bool {
     request.prompt.newest().iter().any(|(_, text)| text.contains(part))
 }

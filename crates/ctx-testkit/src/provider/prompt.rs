@@ -1,30 +1,31 @@
-//! What a model would read of a request, whatever the API.
+//! The prompt of a request, independent of the API.
 
+use ctx_core::text::Slice;
 use serde_json::Value;
 
-/// Characters of a token, as everything here counts.
+/// Characters per token, in all counts here.
 const CHARS_PER_TOKEN: u64 = 4;
-/// What an image is worth, in characters.
+/// The size of an image, in characters.
 const IMAGE_CHARS: u64 = 4_800;
-/// Deeper nesting than any provider's content is not looked into.
+/// Maximum nesting of content; deeper content is ignored.
 const MAX_DEPTH: usize = 8;
 
-/// The prompt of a request: who says what, tools aside.
+/// The prompt of a request: roles and texts, without tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prompt {
-    /// Speakers and texts in order: system prompt, messages, tool results.
+    /// Roles and texts in order: system prompt, messages, tool results.
     pub said: Vec<(String, String)>,
-    /// Names of the tools on offer.
+    /// Names of the available tools.
     pub tools: Vec<String>,
-    /// Size in characters, tool schemas included; an image counts 4,800.
+    /// Size in characters, tool schemas included; an image counts as 4,800.
     pub chars: u64,
-    /// Of each of `said`, whether it brings what a tool gave back.
+    /// For each element of `said`, whether it contains tool results.
     results: Vec<bool>,
 }
 
 impl Prompt {
-    /// The prompt in a request's body.
+    /// Parses the prompt in a request's body.
     #[must_use]
     pub fn of(body: &Value) -> Self {
         let mut prompt = Self::default();
@@ -51,41 +52,41 @@ impl Prompt {
         prompt
     }
 
-    /// Its size in tokens: characters over four, rounded up.
+    /// Returns its size in tokens: characters divided by four, rounded up.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.chars.div_ceil(CHARS_PER_TOKEN)
     }
 
-    /// The newest text of the user.
+    /// Returns the newest text of the user.
     #[must_use]
     pub fn last_user(&self) -> &str {
         self.said.iter().rev().find(|(role, _)| role == "user").map_or("", |(_, text)| text)
     }
 
-    /// What was said since the model spoke last: speakers and texts.
+    /// Returns the roles and texts since the last answer of the model.
     #[must_use]
     pub fn newest(&self) -> &[(String, String)] {
         let last = self.said.iter().rposition(|(role, _)| role == "assistant");
-        self.said.get(last.map_or(0, |at| at + 1)..).unwrap_or_default()
+        self.said.slice(last.map_or(0, |at| at + 1)..)
     }
 
-    /// Whether a tool's result came since the model spoke last.
+    /// Whether there is a tool result since the last answer of the model.
     #[must_use]
     pub fn is_after_tool(&self) -> bool {
         let newest = self.said.len().saturating_sub(self.newest().len());
-        self.results.get(newest..).unwrap_or_default().contains(&true)
+        self.results.slice(newest..).contains(&true)
     }
 
-    /// All of it as one text.
+    /// Returns all of it as one text.
     #[must_use]
     pub fn text(&self) -> String {
         let texts: Vec<_> = self.said.iter().map(|(_, text)| text.as_str()).collect();
         texts.join("\n")
     }
 
-    /// All of it, speakers and tools included, such that a longer prompt begins with a shorter one
-    /// if and only if it goes on from it.
+    /// Returns all of it, roles and tools included, such that one text is a prefix of another if
+    /// and only if the other prompt continues the first.
     pub(super) fn flat(&self) -> String {
         let mut flat = self.tools.join("\u{1f}");
         for (role, text) in &self.said {
@@ -119,7 +120,7 @@ impl Prompt {
     }
 }
 
-/// Whether a message of the user brings results of tools, as some APIs have it.
+/// Whether a user message contains tool results, as in some APIs.
 fn brings_results(item: &Value) -> bool {
     let parts = ["content", "parts"].iter().find_map(|list| item.get(*list)?.as_array());
     let is_result =
@@ -127,7 +128,7 @@ fn brings_results(item: &Value) -> bool {
     parts.is_some_and(|parts| parts.iter().any(is_result))
 }
 
-/// Appends the text of a content value and gives the number of its images.
+/// Appends the text of a content value and returns the number of its images.
 fn read(value: &Value, text: &mut String, depth: usize) -> u64 {
     match value {
         _ if depth > MAX_DEPTH => 0,
@@ -167,13 +168,13 @@ fn read(value: &Value, text: &mut String, depth: usize) -> u64 {
                 .filter_map(|key| fields.get(*key))
                 .map(|v| read(v, text, depth + 1))
                 .sum();
-            // Arguments of a call are an object in Anthropic's and Ollama's form.
+            // In Anthropic's and Ollama's format, arguments of a call are an object.
             for key in ["input", "arguments", "args"] {
                 if let Some(object @ Value::Object(_)) = fields.get(key) {
                     images += read(&Value::String(object.to_string()), text, depth + 1);
                 }
             }
-            // What a function gave back is any object; most say it under `output`.
+            // The result of a function is any object; most have an `output` field.
             if let Some(response) = fields.get("response") {
                 let said = match response.get("output").or_else(|| response.get("error")) {
                     Some(said @ Value::String(_)) => said.clone(),
@@ -187,7 +188,7 @@ fn read(value: &Value, text: &mut String, depth: usize) -> u64 {
     }
 }
 
-/// The number of tokens of an answer's text.
+/// Returns the tokens of an answer's text.
 pub(super) fn tokens_of(chars: u64) -> u64 {
     chars.div_ceil(CHARS_PER_TOKEN)
 }

@@ -1,4 +1,4 @@
-//! What was asked, on record.
+//! Recorded requests.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::api::Api;
 use super::prompt::Prompt;
 
-/// A request as it came in.
+/// A request as it was received.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Request {
@@ -21,49 +21,49 @@ pub struct Request {
     pub path: String,
     /// Its headers in order, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body as it came.
+    /// Its body, unchanged.
     pub body: Bytes,
-    /// Its body as JSON; null where it is none.
+    /// Its body as JSON; null if it is not JSON.
     pub json: Value,
-    /// What it asks for; `None` where the provider has no such thing.
+    /// Its API; `None` for an unknown path.
     pub api: Option<Api>,
-    /// What the model reads.
+    /// The prompt.
     pub prompt: Prompt,
-    /// The prompt's tokens, fresh and cached, and those of the answer as far as it was decided.
+    /// Tokens of the prompt, fresh and cached, and of the answer as far as it was decided.
     pub usage: Usage,
-    /// The HTTP status of the answer; 0 until there is one.
+    /// The HTTP status of the answer; 0 before the answer.
     pub status: u16,
-    /// Why it was refused, where the provider itself refused it and not a script: a wrong key, a
+    /// Why it was refused, if the provider itself refused it and not a script: a wrong key, a
     /// prompt that is too long.
     pub refusal: Option<String>,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The answer is not out yet.
+    /// The answer is not finished.
     #[default]
     Open,
-    /// The answer went out in full.
+    /// The full answer was sent.
     Sent,
-    /// The provider cut the connection, as it was told to.
+    /// The provider cut the connection, as scripted.
     Cut,
-    /// The client went away before the answer was out.
+    /// The client disconnected before the answer was finished.
     Abandoned,
 }
 
 impl Request {
-    /// The value of a header; the name in any case.
+    /// Returns the value of a header; the name is case-insensitive.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut found = self.headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name));
         found.next().map(|(_, value)| value.as_str())
     }
 
-    /// The API key that it carries.
+    /// Returns the API key in the request.
     #[must_use]
     pub fn key(&self) -> Option<&str> {
         let bearer = self.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
@@ -72,14 +72,14 @@ impl Request {
         bearer.or_else(header).or_else(|| self.query("key"))
     }
 
-    /// The value of a parameter of the query, as it stands there.
+    /// Returns the raw value of a query parameter.
     #[must_use]
     pub fn query(&self, name: &str) -> Option<&str> {
         let (_, query) = self.path.split_once('?')?;
         query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// The model that it names, in the body or (Gemini) in the path; empty where it names none.
+    /// Returns the model named in the body or (Gemini) in the path; empty if there is none.
     #[must_use]
     pub fn model(&self) -> &str {
         let in_path = || {
@@ -91,7 +91,7 @@ impl Request {
         in_body.or_else(in_path).unwrap_or_default()
     }
 
-    /// Whether it asks for a stream. Ollama streams unless told otherwise.
+    /// Whether it requests a stream. Ollama streams by default.
     #[must_use]
     pub fn stream(&self) -> bool {
         if self.api == Some(Api::Gemini) {
@@ -101,12 +101,12 @@ impl Request {
         asked.unwrap_or(self.api == Some(Api::OllamaChat))
     }
 
-    /// Whether its stream is a list (Gemini without `alt=sse`), not events.
+    /// Whether its stream is a list (Gemini without `alt=sse`) instead of events.
     pub(super) fn wants_list(&self) -> bool {
         self.api == Some(Api::Gemini) && self.stream() && self.query("alt") != Some("sse")
     }
 
-    /// The longest answer that it wants, in tokens.
+    /// Returns the maximum length of the answer, in tokens.
     #[must_use]
     pub fn max_tokens(&self) -> Option<u64> {
         let paths = [

@@ -1,4 +1,4 @@
-//! What a step of a script is made of.
+//! The parts of a script's step.
 
 use ctx_core::Usage;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::api::Api;
 use super::failure::Failure;
 
-/// Which requests take a step; all that is given must hold.
+/// Which requests take a step; all given conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct When {
@@ -15,32 +15,32 @@ pub struct When {
     pub api: Option<Api>,
     /// The model's name.
     pub model: Option<String>,
-    /// Whether a stream is asked for.
+    /// Whether a stream is requested.
     pub stream: Option<bool>,
     /// A part of the prompt's text.
     pub contains: Option<String>,
-    /// A part of what was said since the model spoke last.
+    /// A part of the messages since the last answer of the model.
     pub newest: Option<String>,
-    /// Whether a tool's result came since the model spoke last.
+    /// Whether there is a tool result since the last answer of the model.
     pub after_tool: Option<bool>,
-    /// The name of a tool on offer.
+    /// The name of an available tool.
     pub tool: Option<String>,
 }
 
-/// What is answered.
+/// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Reply {
-    /// A summary in six sections, made of the lines of the prompt that hold paths, identifiers,
+    /// A summary in six sections, made of the lines of the prompt that contain paths, identifiers,
     /// numbers and instructions, no longer than the request allows.
     Summary,
     /// The newest text of the user, no longer than the request allows.
     Echo,
     /// A text.
     Text(String),
-    /// A text, tool calls, how it ends and what it cost.
+    /// Text, tool calls, finish reason and usage.
     Answer(Box<Answer>),
-    /// An error in the words of a provider.
+    /// An error with the wording of a provider.
     Error(Failure),
     /// Any HTTP response.
     Raw(Raw),
@@ -48,7 +48,7 @@ pub enum Reply {
     Garbage,
 }
 
-/// What a model says.
+/// The answer of a model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Answer {
@@ -58,12 +58,12 @@ pub struct Answer {
     pub text: String,
     /// Its tool calls.
     pub calls: Vec<Call>,
-    /// Why it ends. Default: by itself, or for the tool calls.
+    /// The finish reason. Default: `Stop`, or `ToolCalls` if there are calls.
     pub finish: Option<Finish>,
-    /// What it cost. Default: computed.
+    /// The usage. Default: computed.
     pub usage: Report,
-    /// Whether the last bit of it is repeated for ever; where no stream is asked for, white space
-    /// without end follows the beginning of the answer. Default: false.
+    /// Whether the last part is repeated for ever; without streaming, endless white space follows
+    /// the beginning of the answer. Default: false.
     pub endless: bool,
 }
 
@@ -73,16 +73,16 @@ pub struct Answer {
 pub struct Call {
     /// The tool.
     pub name: String,
-    /// Its arguments. A string goes out as it is, so that arguments that are no JSON can be sent.
+    /// Its arguments. A string is sent unchanged, so that arguments that are not JSON can be sent.
     #[serde(default)]
     pub arguments: Value,
 }
 
-/// Why an answer ends.
+/// The finish reason of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Finish {
-    /// By itself.
+    /// The model finished.
     Stop,
     /// At its length limit.
     Length,
@@ -90,20 +90,20 @@ pub enum Finish {
     ToolCalls,
     /// It was filtered or refused.
     ContentFilter,
-    /// The window is full, said in the finish reason and not by an error (z.ai, Anthropic).
+    /// The window is full, reported as the finish reason instead of an error (z.ai, Anthropic).
     WindowFull,
 }
 
-/// What the provider says an answer cost.
+/// The usage that the provider reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Report {
-    /// Characters over four, the part of the prompt that was there before as read from the cache.
+    /// Characters divided by four; the part of the prompt that was sent before counts as cached.
     #[default]
     Computed,
     /// These numbers.
     Given(Usage),
-    /// Nothing, as some servers do.
+    /// None, as with some servers.
     Nothing,
 }
 
@@ -113,7 +113,7 @@ pub enum Report {
 pub struct Raw {
     /// Its status. Default: 200.
     pub status: u16,
-    /// Its headers; `content-type` is `application/json` where it is not given.
+    /// Its headers; `content-type` defaults to `application/json`.
     pub headers: Vec<(String, String)>,
     /// Its body.
     pub body: String,
@@ -132,11 +132,11 @@ pub enum Wait {
     /// Nothing.
     #[default]
     No,
-    /// The test: see [`FakeProvider::release`](super::FakeProvider::release).
+    /// A release by the test: see [`FakeProvider::release`](super::FakeProvider::release).
     Release,
-    /// So many milliseconds.
+    /// This number of milliseconds.
     Millis(u64),
-    /// It never comes.
+    /// Waits for ever.
     Forever,
 }
 
@@ -149,11 +149,11 @@ pub enum Moment {
     BeforeHeaders,
     /// After the headers, before the body.
     AfterHeaders,
-    /// After so many events of the body; a body that is no stream is one event.
+    /// After this number of events of the body; a body that is not streamed is one event.
     AfterEvents(usize),
 }
 
-/// Where a connection is cut.
+/// The point at which a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Cut {
@@ -163,9 +163,9 @@ pub enum Cut {
     InHeaders,
     /// After the headers.
     AfterHeaders,
-    /// After so many events.
+    /// After this number of events.
     AfterEvents(usize),
-    /// In the middle of the event after so many others; 0 is the first.
+    /// In the middle of the event after this number of events; 0 is the first.
     InEvent(usize),
     /// Before the last event: `[DONE]`, `response.completed`, `message_stop`.
     BeforeLastEvent,

@@ -11,8 +11,8 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 
 use super::answer::{self, Response, Setup};
 use super::api::Api;
@@ -26,17 +26,17 @@ use super::step::Step;
 use super::strict::{Fault, Strict};
 use super::wire::{self, Wire};
 
-/// The largest request that is read.
+/// The maximum size of a request.
 const MAX_REQUEST: usize = 256 << 20;
-/// Where a connection is cut in the middle of the headers: within the second line.
+/// Byte offset of a cut in the middle of the headers: within the second line.
 const IN_HEADERS: usize = 30;
-/// No HTTP, no UTF-8, no line break.
+/// Not HTTP, not UTF-8, no line break.
 const GARBAGE: &[u8] = b"\x16\x03\x01\xff\xfe\x00\x80garbage\x00\xc3\x28\xa0\xa1";
 
-/// Everything that answers depend on.
+/// The state that answers depend on.
 pub(super) struct Shared {
     pub(super) setup: Setup,
-    /// What is asked of requests, where the provider is strict.
+    /// The checks of a strict provider.
     pub(super) strict: Option<Strict>,
     pub(super) key: Option<String>,
     pub(super) playbook: Playbook,
@@ -44,43 +44,24 @@ pub(super) struct Shared {
     pub(super) releases: Arc<Semaphore>,
 }
 
-/// What is to become of a request.
+/// How a request is handled.
 struct Taken {
     step: Step,
-    /// Why it is refused, where it is.
+    /// Why it is refused, if it is.
     refusal: Option<String>,
-    /// The refusal of a strict provider, which no step is taken for.
+    /// The refusal of a strict provider, which uses no step.
     refused: Option<Fault>,
 }
 
-/// Accepts connections until told to stop.
-pub(super) async fn serve(
-    listener: TcpListener,
-    shared: Arc<Shared>,
-    mut stop: oneshot::Receiver<()>,
-) {
-    loop {
-        tokio::select! {
-            _ = &mut stop => return,
-            accepted = listener.accept() => {
-                // A connection that is gone before it is accepted is no reason to stop.
-                let Ok((stream, _)) = accepted else { continue };
-                tokio::spawn(connection(stream, Arc::clone(&shared)));
-            }
-        }
-    }
-}
-
-async fn connection(stream: TcpStream, shared: Arc<Shared>) {
-    // Without it small writes are held back and merged.
-    let _ = stream.set_nodelay(true);
+/// Answers the requests of a connection.
+pub(super) async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     let fault = wire::Fault::default();
     let wire = Wire::new(stream, fault.clone());
     let service = service_fn(|request| {
         let (shared, fault) = (Arc::clone(&shared), fault.clone());
         async move { Ok::<_, Infallible>(shared.answer(request, fault).await) }
     });
-    // It ends with an error whenever a script or a client wants it so.
+    // It ends with an error if a script or a client cuts it.
     let _ = http1::Builder::new().serve_connection(wire, service).await;
 }
 
@@ -134,7 +115,7 @@ impl Shared {
         self.deliver(response, &step, fault, ticket)
     }
 
-    /// A wrong key and a full window come before the script, as they would with a real provider.
+    /// A wrong key and a full window are checked before the script, as with a real provider.
     fn take(&self, request: &Request, api: Api) -> Taken {
         let refusal = |step: Step, why: String| Taken { step, refusal: Some(why), refused: None };
         if self.key.is_some() && self.key.as_deref() != request.key() {
@@ -173,7 +154,7 @@ impl Shared {
         }
         let body = Delivery::new(actions, Arc::clone(&self.releases), fault, ticket);
         let mut built = hyper::Response::new(body);
-        // Statuses under 200 are no answers, and a script may name any number.
+        // Statuses under 200 are not final answers, and a script may contain any number.
         let status = StatusCode::from_u16(response.status.max(200));
         *built.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = built.headers_mut();
@@ -191,7 +172,7 @@ impl Shared {
     }
 }
 
-/// Reads a request to its end. What is too large or breaks off is recorded without a body.
+/// Reads a whole request. One that is too large or incomplete is recorded without a body.
 async fn read(incoming: hyper::Request<Incoming>) -> Request {
     let (head, body) = incoming.into_parts();
     let body = match Limited::new(body, MAX_REQUEST).collect().await {

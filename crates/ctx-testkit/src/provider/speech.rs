@@ -1,4 +1,4 @@
-//! One answer, ready to be put into the words of an API.
+//! An answer, before it is formatted for an API.
 
 use bytes::Bytes;
 use ctx_core::Usage;
@@ -8,13 +8,13 @@ use super::api::{Api, anthropic, chat, gemini, ollama, responses};
 use super::delivery::Events;
 use super::script::{Answer, Call, Finish};
 
-/// Characters of a delta, and how many deltas there are at most unless a step says otherwise.
+/// Characters per delta, and the default maximum number of deltas.
 const DELTA_CHARS: usize = 24;
 const MAX_DELTAS: usize = 200;
-/// White space that makes an answer endless.
+/// White space for endless answers.
 const PADDING: [u8; 16 * 1024] = [b' '; 16 * 1024];
 
-/// An answer with everything that its wire form needs.
+/// An answer with all data for its wire format.
 #[derive(Clone, Debug)]
 pub(super) struct Speech {
     pub(super) number: usize,
@@ -23,17 +23,17 @@ pub(super) struct Speech {
     pub(super) text: String,
     pub(super) calls: Vec<Call>,
     pub(super) finish: Finish,
-    /// What the provider reports; nothing if it does not.
+    /// The reported usage; `None` if it is not reported.
     pub(super) usage: Option<Usage>,
-    /// Chat completions report usage in a stream only when asked to.
+    /// Chat completions report usage in a stream only if requested.
     pub(super) include_usage: bool,
-    /// Responses give reasoning in its encrypted form only when asked to.
+    /// Responses contain encrypted reasoning only if requested.
     pub(super) sealed: bool,
     pub(super) delta_chars: Option<usize>,
     pub(super) endless: bool,
-    /// Whether a stream is one list, not events (Gemini).
+    /// Whether a stream is one list instead of events (Gemini).
     pub(super) is_list: bool,
-    /// The proof of what was thought, where the provider gives one.
+    /// The signature of the thinking, if the provider returns one.
     pub(super) signature: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Speech {
 pub(super) struct Event {
     pub(super) name: Option<&'static str>,
     pub(super) data: String,
-    /// Whether it carries a part of the text.
+    /// Whether it contains a part of the text.
     pub(super) is_text: bool,
 }
 
@@ -51,17 +51,17 @@ impl Event {
         Self { name: None, data: data.to_string(), is_text: false }
     }
 
-    /// An event that is named by its `type` as well.
+    /// An event whose name is also its `type`.
     pub(super) fn named(name: &'static str, data: &Value) -> Self {
         Self { name: Some(name), data: data.to_string(), is_text: false }
     }
 
-    /// Marks it as one that carries text.
+    /// Marks it as an event with text.
     pub(super) fn text(self) -> Self {
         Self { is_text: true, ..self }
     }
 
-    /// As it goes over the wire.
+    /// Returns its bytes on the wire.
     fn bytes(&self, api: Api, crlf: bool) -> Bytes {
         if api.is_ollama() {
             return Bytes::from(format!("{}\n", self.data));
@@ -76,7 +76,7 @@ impl Event {
 }
 
 impl Speech {
-    /// Takes what was scripted.
+    /// Creates it from a scripted answer.
     pub(super) fn new(number: usize, model: &str, answer: Answer) -> Self {
         let by_itself = if answer.calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
         let text = match answer.endless && answer.text.is_empty() {
@@ -100,14 +100,14 @@ impl Speech {
         }
     }
 
-    /// Its size in characters, as it is charged.
+    /// Returns its size in characters, for the usage.
     pub(super) fn chars(&self) -> u64 {
         let calls = self.calls.iter().map(|call| call.name.len() + arguments(call).len());
         let texts = self.text.chars().count() + self.thinking.chars().count();
         (texts + calls.sum::<usize>()) as u64
     }
 
-    /// The body of an answer that is no stream.
+    /// Returns the body of an answer that is not streamed.
     pub(super) fn whole(&self, api: Api) -> Events {
         if self.endless {
             let endless = Some((1, Bytes::from_static(&PADDING)));
@@ -123,7 +123,7 @@ impl Speech {
         Events::whole(body.to_string())
     }
 
-    /// The body of a stream.
+    /// Returns the body of a stream.
     pub(super) fn stream(&self, api: Api, crlf: bool) -> Events {
         let events = match api {
             Api::Responses => responses::events(self),
@@ -141,7 +141,7 @@ impl Speech {
         Events { all, endless }
     }
 
-    /// A stream that fails after so many events.
+    /// Returns a stream that fails after this number of events.
     pub(super) fn failing(&self, api: Api, error: &Value, after: usize, crlf: bool) -> Events {
         let mut events = self.stream(api, crlf);
         events.endless = None;
@@ -160,7 +160,7 @@ impl Speech {
         events
     }
 
-    /// A text in the pieces in which it is streamed.
+    /// Splits a text into the deltas of a stream.
     pub(super) fn deltas<'a>(&self, text: &'a str) -> Vec<&'a str> {
         let most = || text.chars().count().div_ceil(MAX_DELTAS).max(DELTA_CHARS);
         let size = self.delta_chars.unwrap_or_else(most).max(1);
@@ -171,7 +171,7 @@ impl Speech {
     }
 }
 
-/// A stream as one list, element by element.
+/// Formats a stream as one list, element by element.
 fn as_list(events: &[Event]) -> Vec<Bytes> {
     let last = events.len().saturating_sub(1);
     let element = |(n, event): (usize, &Event)| {
@@ -182,7 +182,7 @@ fn as_list(events: &[Event]) -> Vec<Bytes> {
     events.iter().enumerate().map(element).collect()
 }
 
-/// A call's arguments as the text of JSON.
+/// Returns a call's arguments as JSON text.
 pub(super) fn arguments(call: &Call) -> String {
     match &call.arguments {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! What is answered, as data: it can be written in Rust or read from a JSON file.
+//! The steps of a script: written in Rust or read from a JSON file.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use serde_json::Value;
 use super::failure::{Failure, FailureKind};
 use super::script::{Answer, Call, Cut, Finish, Moment, Raw, Reply, Wait, When};
 
-/// One step of a script: what is answered to a request, when, and how it is delivered.
+/// One step of a script: the answer to a request, when it is sent, and how it is delivered.
 ///
-/// In JSON: `{"reply": {"text": "hello"}, "wait": "release"}`,
-/// `{"reply": {"error": {"kind": "rateLimited"}}, "times": 2}`, `{"reply": "summary", "times": null}`.
+/// In JSON: `{"reply": {"text": "hello"}, "wait": "release"}`, `{"reply": {"error": {"kind":
+/// "rateLimited"}}, "times": 2}`, `{"reply": "summary", "times": null}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Step {
-    /// Only requests like this take the step. Default: every completion.
+    /// Only matching requests take the step. Default: every completion.
     pub when: When,
-    /// How many requests take the step; `None` is all that come. Default: 1.
+    /// Number of requests that take the step; `None` is unlimited. Default: 1.
     pub times: Option<u32>,
-    /// What is answered. Default: [`Reply::Summary`].
+    /// The answer. Default: [`Reply::Summary`].
     pub reply: Reply,
     /// What the answer waits for. Default: nothing.
     pub wait: Wait,
@@ -27,13 +27,13 @@ pub struct Step {
     pub wait_at: Moment,
     /// Where the connection is cut. Default: nowhere.
     pub cut: Option<Cut>,
-    /// The body goes out in writes of this many bytes, which may part an event or a character.
+    /// The body is sent in writes of this many bytes, which may split an event or a character.
     /// Default: event by event.
     pub write_bytes: Option<usize>,
     /// Characters in one delta of a stream. Default: 24, more for texts over 4,800 characters.
     pub delta_chars: Option<usize>,
-    /// Whether lines of an event stream end with CR LF, and comments stand between events.
-    /// Default: false.
+    /// Whether lines of an event stream end with CR LF, with comments between events. Default:
+    /// false.
     pub crlf: bool,
 }
 
@@ -66,7 +66,7 @@ impl Step {
         Self::new(Reply::Text(text.into()))
     }
 
-    /// Answers with all that an answer can hold.
+    /// Answers with an [`Answer`].
     #[must_use]
     pub fn answer(answer: Answer) -> Self {
         Self::new(Reply::Answer(Box::new(answer)))
@@ -104,14 +104,14 @@ impl Step {
         Self::error(FailureKind::Overflow)
     }
 
-    /// Answers with any HTTP response of that status, content type and body.
+    /// Answers with an HTTP response of that status, content type and body.
     #[must_use]
     pub fn raw(status: u16, content_type: impl Into<String>, body: impl Into<String>) -> Self {
         let headers = vec![("content-type".to_owned(), content_type.into())];
         Self::new(Reply::Raw(Raw { status, headers, body: body.into() }))
     }
 
-    /// Sends the client elsewhere, with status 307.
+    /// Redirects the client, with status 307.
     #[must_use]
     pub fn redirect(location: impl Into<String>) -> Self {
         let headers = vec![("location".to_owned(), location.into())];
@@ -130,19 +130,19 @@ impl Step {
         Self { wait: Wait::Forever, ..Self::default() }
     }
 
-    /// Only for requests like this.
+    /// Only for matching requests.
     #[must_use]
     pub fn when(self, when: When) -> Self {
         Self { when, ..self }
     }
 
-    /// For so many requests.
+    /// For this number of requests.
     #[must_use]
     pub fn times(self, times: u32) -> Self {
         Self { times: Some(times), ..self }
     }
 
-    /// For all requests that come.
+    /// For all further requests.
     #[must_use]
     pub fn always(self) -> Self {
         Self { times: None, ..self }
@@ -154,32 +154,32 @@ impl Step {
         self.held_at(Moment::BeforeHeaders)
     }
 
-    /// Waits there until the test releases it.
+    /// Waits at that point until the test releases it.
     #[must_use]
     pub fn held_at(self, moment: Moment) -> Self {
         Self { wait: Wait::Release, wait_at: moment, ..self }
     }
 
-    /// Stops there and never goes on, with the connection open.
+    /// Stalls at that point, with the connection open.
     #[must_use]
     pub fn stalled_at(self, moment: Moment) -> Self {
         Self { wait: Wait::Forever, wait_at: moment, ..self }
     }
 
-    /// Waits before the headers for so long.
+    /// Waits before the headers for this time.
     #[must_use]
     pub fn delayed(self, by: Duration) -> Self {
         let millis = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
         Self { wait: Wait::Millis(millis), ..self }
     }
 
-    /// Cuts the connection there.
+    /// Cuts the connection at that point.
     #[must_use]
     pub fn cut(self, cut: Cut) -> Self {
         Self { cut: Some(cut), ..self }
     }
 
-    /// Sends the body in writes of so many bytes.
+    /// Sends the body in writes of this many bytes.
     #[must_use]
     pub fn write_bytes(self, bytes: usize) -> Self {
         Self { write_bytes: Some(bytes), ..self }

@@ -10,21 +10,21 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// What is to happen to a connection.
+/// The scheduled failure of a connection.
 #[derive(Debug, Default)]
 enum Mode {
-    /// Nothing.
+    /// None.
     #[default]
     Sound,
-    /// It is closed after so many bytes more.
+    /// Close after this many more bytes.
     CloseAfter(usize),
-    /// It is closed when all that was written is out.
+    /// Close once everything written is sent.
     CloseWhenFlushed,
-    /// These bytes go out instead of what is written; then it is closed.
+    /// Send these bytes instead of what is written; then close.
     Instead(Bytes),
 }
 
-/// A handle by which a connection's end is set while it is in use.
+/// A handle that schedules a connection's failure while it is in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fault(Arc<Mutex<Mode>>);
 
@@ -46,7 +46,7 @@ impl Fault {
     }
 }
 
-/// A connection with its fault.
+/// A connection that may fail.
 #[derive(Debug)]
 pub(super) struct Wire {
     stream: TcpStream,
@@ -59,7 +59,7 @@ impl Wire {
     }
 }
 
-/// What hyper gets to hear when a connection is closed on purpose.
+/// The error that hyper gets when a connection is closed on purpose.
 fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, "closed by the script")
 }
@@ -70,7 +70,7 @@ impl Read for Wire {
         cx: &mut Context<'_>,
         mut cursor: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        // hyper's cursor can only be filled without `unsafe` by copying.
+        // Without `unsafe`, hyper's cursor can only be filled by copying.
         let mut space = [0u8; 16 * 1024];
         let room = space.len().min(cursor.remaining());
         let Some(space) = space.get_mut(..room) else { return Poll::Ready(Ok(())) };

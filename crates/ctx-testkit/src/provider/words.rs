@@ -1,12 +1,12 @@
-//! How providers say that a prompt does not fit.
+//! Overflow errors of real providers.
 
 use serde::{Deserialize, Serialize};
 
 use super::api::Api;
 use super::failure::Sizes;
 
-/// Whose words an overflow is put in. Models behind a compatible API answer in OpenAI's protocol
-/// and fail in words of their own.
+/// The provider whose wording an overflow has. Models behind a compatible API use OpenAI's protocol
+/// but have error texts of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -34,8 +34,8 @@ pub enum Words {
     Ollama,
 }
 
-/// Whose, with which status, in which words. `$prompt`, `$answer`, `$all`, `$window` and `$over`
-/// are numbers.
+/// Provider, status and text. `$prompt`, `$answer`, `$all`, `$window` and `$over` are replaced by
+/// numbers.
 const TABLE: [(Words, u16, &str); 20] = [
     (
         Words::OpenaiChat,
@@ -135,17 +135,17 @@ const TABLE: [(Words, u16, &str); 20] = [
     ),
 ];
 
-/// What OpenAI and Anthropic say where the prompt fits, and the answer asked for does not any more.
+/// The text of OpenAI and Anthropic if the prompt fits, but not together with the requested answer.
 const OPENAI_ANSWER: &str = r#"{"error":{"message":"This model's maximum context length is $window tokens. However, you requested $all tokens ($prompt in the messages, $answer in the completion). Please reduce the length of the messages or completion.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#;
 const ANTHROPIC_ANSWER: &str = r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: $prompt + $answer > $window, decrease input length or `max_tokens` and try again"},"request_id":"req_011CTxFake000000000000000"}"#;
 
 impl Words {
-    /// All of them.
+    /// Returns all providers.
     pub fn all() -> impl Iterator<Item = Self> {
         TABLE.iter().map(|row| row.0)
     }
 
-    /// The words that go with an API.
+    /// Returns the default wording of an API.
     #[must_use]
     pub fn of(api: Api) -> Self {
         match api {
@@ -157,8 +157,8 @@ impl Words {
         }
     }
 
-    /// HTTP status and body for a prompt of `prompt` tokens, with `answer` tokens asked for, in a
-    /// window of `window`.
+    /// Returns HTTP status and body for a prompt of `prompt` tokens, with `answer` requested
+    /// tokens, in a window of `window`.
     #[must_use]
     pub fn overflow(self, prompt: u64, answer: u64, window: u64) -> (u16, String) {
         self.of_sizes(Sizes { prompt, answer, window })

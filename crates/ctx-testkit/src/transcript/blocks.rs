@@ -2,7 +2,7 @@
 
 use ctx_core::{Block, CallSpelling, Image, Message};
 
-/// The length of a message's texts, and a little for itself.
+/// Returns the length of a message's texts, plus a small constant.
 pub(super) fn bytes_of(message: &Message) -> usize {
     fn of(block: &Block) -> usize {
         match block {
@@ -23,7 +23,7 @@ pub(super) fn image() -> Block {
     Block::Image(Image { mime_type, data, is_url: false })
 }
 
-/// A text as JSON.
+/// Returns a text as JSON.
 pub(super) fn quoted(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
@@ -39,7 +39,7 @@ pub(super) fn quoted(text: &str) -> String {
     json
 }
 
-/// How calls are spelled.
+/// The spellings of calls.
 pub(super) const SPELLINGS: [CallSpelling; 4] = [
     CallSpelling::ToolCall,
     CallSpelling::ToolUse,

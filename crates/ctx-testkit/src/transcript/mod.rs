@@ -12,22 +12,22 @@ use self::blocks::SPELLINGS;
 use self::turn::Draft;
 use crate::Random;
 
-/// Bytes of a token, as transcripts are measured here.
+/// Bytes per token, in the sizes of transcripts here.
 const BYTES_PER_TOKEN: usize = 4;
 /// The time of the first message: 2026-01-05T08:00:00Z.
 const START: i64 = 1_767_600_000_000;
 
-/// A transcript drawn from a seed: the same seed and settings give the same messages on every
+/// A transcript generated from a seed: the same seed and settings give the same messages on every
 /// machine.
 ///
-/// It looks like the work of an agent, on a good day and on a bad one: questions with standing
-/// instructions, rounds of tool calls, several at once, results that are huge, late, missing or
-/// there twice, long monologues, thinking, images, commands run by hand, injected messages, earlier
-/// summaries, call ids that come again, text in many scripts, and text that tries to be markup or
-/// an instruction. It ends anywhere, also in the middle of a tool call.
+/// It resembles real and damaged sessions of agents: questions with standing instructions, rounds
+/// of tool calls, parallel calls, results that are huge, late, missing or duplicated, long
+/// monologues, thinking, images, commands run by the user, injected messages, earlier summaries,
+/// repeated call ids, text in many scripts, and text that imitates markup or instructions. It may
+/// end anywhere, also in the middle of a tool call.
 ///
-/// Unless [`tokens`](Self::tokens) says otherwise, six of ten are under 2,000 tokens, and one in
-/// fifty has up to 200,000.
+/// Without [`tokens`](Self::tokens), six of ten are under 2,000 tokens, and one in fifty has up to
+/// 200,000.
 ///
 /// ```
 /// use ctx_core::{Counter, CounterKind, TokenLedger, Tokens};
@@ -48,21 +48,21 @@ pub struct RandomTranscript {
     well_formed: bool,
 }
 
-/// A transcript that was generated.
+/// A generated transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Transcript {
     /// The messages, oldest first; at least one.
     pub messages: Vec<Message>,
-    /// Places of the messages that are to be pinned, ascending. Often none.
+    /// Indices of the messages to pin, ascending. Often none.
     pub pinned: Vec<usize>,
 }
 
-/// What holds for a whole transcript.
+/// The properties of a whole transcript.
 #[derive(Clone, Copy, Debug)]
 struct Habits {
     spelling: CallSpelling,
-    /// Results stand in user messages, as Anthropic has them.
+    /// Results are in user messages, as with Anthropic.
     results_by_user: bool,
     thinks: bool,
     reports_usage: bool,
@@ -77,14 +77,15 @@ impl RandomTranscript {
         Self { seed, tokens: None, well_formed: false }
     }
 
-    /// Of about that size: text ends soon after it, images and the last turn come on top.
+    /// Sets the approximate size: text ends soon after it; images and the last turn are added on
+    /// top.
     #[must_use]
     pub fn tokens(self, tokens: Tokens) -> Self {
         Self { tokens: Some(tokens), ..self }
     }
 
-    /// Without damage: each call but those of the last message has its result, once and before
-    /// anything else is said, and no id is used twice.
+    /// Generates no damage: each call except those of the last message has its result, once and
+    /// before any other message, and no id is used twice.
     #[must_use]
     pub fn well_formed(self) -> Self {
         Self { well_formed: true, ..self }
@@ -139,24 +140,24 @@ impl RandomTranscript {
 }
 
 impl Transcript {
-    /// The messages as entries with ordinals for ids.
+    /// Returns the messages as entries whose ids are ordinals.
     #[must_use]
     pub fn entries(&self) -> Vec<Arc<Entry>> {
         crate::entries(self.messages.clone())
     }
 
-    /// A view of all of it, with what is pinned pinned.
+    /// Returns a view of all messages, with the pinned ones pinned.
     ///
     /// # Errors
     ///
-    /// What appending to a view may give; of messages in memory, nothing.
+    /// Errors of appending to a view; none for messages in memory.
     pub fn view(&self, ledger: TokenLedger) -> Result<ContextView> {
         let mut view = ContextView::new(ledger);
         let entries = self.entries();
         for entry in &entries {
             view.append(Arc::clone(entry))?;
         }
-        // A view leaves out what its author excluded: places are found by id.
+        // A view omits excluded messages: positions are found by id.
         let pinned = self.pinned.iter().filter_map(|at| entries.get(*at)).map(|entry| entry.id());
         for id in pinned {
             if let Some(at) = view.nodes().iter().position(|node| node.entry().id() == id) {

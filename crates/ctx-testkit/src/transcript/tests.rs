@@ -1,4 +1,4 @@
-//! Of many seeds, each shape that is promised occurs; of each seed, always the same.
+//! Each promised shape occurs among many seeds; the same seed always gives the same transcript.
 
 use std::collections::BTreeSet;
 
@@ -123,7 +123,7 @@ fn the_same_seed_gives_the_same_transcript_and_another_seed_another() {
         assert_eq!(of(seed), of(seed));
         assert_ne!(of(seed), of(seed.wrapping_add(1)));
     }
-    // Seeds name failures in bug reports: what they stand for does not change unnoticed.
+    // Seeds are quoted in bug reports: their transcripts must not change unnoticed.
     let first = RandomTranscript::seeded(1).tokens(Tokens(500)).generate();
     let asks = first.messages.iter().filter(|message| message.role == Role::User);
     let texts: Vec<_> = asks.map(Message::plain_text).collect();

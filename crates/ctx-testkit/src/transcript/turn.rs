@@ -1,4 +1,4 @@
-//! The turns of a session, each appended to what is there.
+//! The turns of a session, appended one by one.
 
 use ctx_core::{BashRun, Block, Message, RawJson, Role, ToolCall, ToolResult, Usage};
 
@@ -7,22 +7,22 @@ use super::blocks::{bytes_of, image, quoted};
 use super::words;
 use crate::Random;
 
-/// System messages and summaries between the turns, at most.
+/// Maximum number of system messages and summaries between the turns.
 const MOST_PINS: usize = 3;
 
-/// What is being written.
+/// The transcript being written.
 pub(super) struct Draft {
     pub(super) random: Random,
     pub(super) habits: Habits,
     pub(super) messages: Vec<Message>,
-    /// Bytes of text that may still be spent.
+    /// Remaining bytes of text.
     pub(super) left: usize,
-    /// Bytes spent, for usage reports.
+    /// Bytes used, for usage reports.
     spent: usize,
     calls: usize,
-    /// System messages and summaries between the turns.
+    /// Number of system messages and summaries between the turns.
     pins: usize,
-    /// Results that come late.
+    /// Late results.
     late: Vec<Message>,
 }
 
@@ -32,7 +32,7 @@ impl Draft {
         Self { random, habits, messages, left: bytes, spent: 0, calls: 0, pins: 0, late }
     }
 
-    /// Appends one turn, or something that stands between turns.
+    /// Appends one turn, or a message between turns.
     pub(super) fn turn(&mut self) {
         match self.random.weighted(&[8, 12, 2, 1, 1, 1, 1, 1, 1, 1]) {
             0 => {
@@ -47,7 +47,7 @@ impl Draft {
             6 => self.image(),
             7 => self.branch(),
             8 => self.odd(),
-            // Views pin these: many of them would leave no room for anything else.
+            // Views pin these: with many of them, nothing else would fit.
             _ if self.pins < MOST_PINS => {
                 self.pins += 1;
                 if self.random.once_in(2) { self.summary() } else { self.system() }
@@ -60,7 +60,8 @@ impl Draft {
         }
     }
 
-    /// The last turn stops anywhere: after the question, in the middle of a tool call, at its end.
+    /// Appends the last turn, which may end anywhere: after the question, in the middle of a tool
+    /// call.
     pub(super) fn last(&mut self) {
         let late = std::mem::take(&mut self.late);
         self.messages.extend(late);
@@ -130,7 +131,7 @@ impl Draft {
         }
     }
 
-    /// A message with calls, one or several at once; gives their ids and tools.
+    /// Appends a message with one or several calls; returns their ids and tools.
     fn calls(&mut self) -> Vec<(String, &'static str)> {
         let parallel = if self.random.once_in(3) { self.random.within(2..=5) } else { 1 };
         let mut blocks = Vec::new();
@@ -139,7 +140,7 @@ impl Draft {
         }
         let mut made = Vec::new();
         for _ in 0..parallel {
-            // Some providers count calls anew with each answer.
+            // Some providers restart the numbering of calls with each answer.
             let number = if self.habits.ids_come_again { made.len() } else { self.calls };
             self.calls += 1;
             let id = format!("call_{number}");
@@ -161,7 +162,7 @@ impl Draft {
         made
     }
 
-    /// The results of calls: mostly all, mostly in order, sometimes late, never or twice.
+    /// Appends the results of calls: mostly all, mostly in order, sometimes late, never or twice.
     fn results(&mut self, mut calls: Vec<(String, &'static str)>) {
         if self.random.once_in(4) {
             self.random.shuffle(&mut calls);
@@ -196,7 +197,7 @@ impl Draft {
         let most = match self.random.weighted(&[12, 6, 2]) {
             0 => 800,
             1 => 12_000,
-            // One that dwarfs all else.
+            // One that is larger than all others.
             _ => self.left / 2,
         };
         let bytes = self.size(most);
@@ -252,7 +253,7 @@ impl Draft {
         self.push(message);
     }
 
-    /// What no agent of today writes, and files hold all the same.
+    /// Appends a message that current agents do not write, but that occurs in files.
     fn odd(&mut self) {
         let text = words::report(&mut self.random);
         let message = match self.random.within(0..=4) {
@@ -290,7 +291,7 @@ impl Draft {
         message
     }
 
-    /// A size up to `most`, and up to what is left; small ones are more common than large ones.
+    /// Returns a size up to `most`, and up to `left`; small ones are more common than large ones.
     fn size(&mut self, most: usize) -> usize {
         let most = most.min(self.left).max(8);
         let upto = self.random.within(8..=most);

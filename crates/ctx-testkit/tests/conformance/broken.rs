@@ -1,4 +1,4 @@
-//! Engines that are broken in one place, each told by the name of its case.
+//! Engines with one defect each, detected by the expected case.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use ctx_testkit::conformance::{Level, Options, Outcome, Report, Start, cases, ch
 
 use crate::simple::{Fault, with};
 
-/// Holds engines against all of the suite, and their failures against what is expected.
+/// Tests engines against the whole suite, and compares the failed cases with the expected ones.
 #[track_caller]
 fn each_fails(expected: &[(Fault, &[&str])]) {
     for (fault, names) in expected {
@@ -19,7 +19,7 @@ fn each_fails(expected: &[(Fault, &[&str])]) {
     }
 }
 
-/// Why a case failed.
+/// Returns why a case failed.
 fn reason(report: &Report, name: &str) -> String {
     let case = report.cases.iter().find(|case| case.name == name);
     match case.map(|case| &case.outcome) {
@@ -57,8 +57,8 @@ fn an_engine_that_does_not_live_as_its_host_does_is_told_where() {
 
 #[test]
 fn requests_that_no_model_takes_fail_the_case_that_says_so() {
-    // Sessions that were read again are too large for an engine that cuts too little, or that
-    // thinks its answers are in force: so they fail wherever a session is read again.
+    // Reloaded sessions are too large for an engine that cuts too little, or that assumes its
+    // answers took effect: it fails wherever a session is reloaded.
     let reopened: &[_] = &["answers-fit", "answer-rejected", "cancel", "deadline"];
     each_fails(&[
         (Fault::LeavesTooMuch, &[reopened, &["long-session", "restart"]].concat()),
@@ -111,7 +111,7 @@ fn compactions_that_are_none_are_found() {
 
 #[test]
 fn every_case_fails_for_somebody() {
-    // The tables above are what is expected; here is only whether one is missing.
+    // The tables above are the expectations; this only checks that none is missing.
     let told = concat!(include_str!("broken.rs"), include_str!("memory.rs"));
     let told: BTreeSet<&str> = told.split('"').collect();
     for case in cases(Level::Full) {

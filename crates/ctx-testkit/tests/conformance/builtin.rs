@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use ctx_config::Config;
 use ctx_core::{ContextEngine, Result};
-use ctx_engine_registry::{BuildContext, Config, Registry};
+use ctx_engine_registry::{BuildContext, Registry};
 use ctx_testkit::conformance::{Level, Options, Start, check};
 
-/// Links the layers, which are found by nothing but being linked.
+/// Links the layers, which are registered by being linked.
 const _: &[&str] = ctx_layers::LINKED;
 
 fn legacy(start: &Start) -> Result<Arc<dyn ContextEngine>> {

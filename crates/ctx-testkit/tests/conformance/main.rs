@@ -1,8 +1,8 @@
-//! The conformance suite against engines that do as they should, and engines that do not.
+//! The conformance suite against correct and defective engines.
 
 mod broken;
 mod builtin;
 mod report;
-// One of its faults is for the test of memory.
+// One of its faults is used by the memory test.
 #[expect(dead_code)]
 mod simple;

@@ -1,6 +1,6 @@
-//! An engine that keeps what it should let go.
+//! An engine that leaks memory.
 
-// Most of it is for the other tests.
+// Most of it is used by the other tests.
 #[expect(dead_code)]
 mod simple;
 

@@ -1,4 +1,4 @@
-//! What a report says.
+//! The contents of a report.
 
 use ctx_testkit::conformance::{Level, Options, cases, check_with};
 

@@ -1,4 +1,4 @@
-//! A small engine that passes, and is broken in one place at a time.
+//! A small correct engine, with optional defects.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use ctx_core::{
 };
 use ctx_testkit::conformance::Start;
 
-/// What is wrong with an engine.
+/// The defect of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
@@ -51,7 +51,7 @@ pub(crate) enum Fault {
     KeepsRolledBack,
 }
 
-/// Drops the oldest, and compacts to a line.
+/// Drops the oldest messages, and compacts to a line.
 pub(crate) struct Simple {
     info: EngineInfo,
     fault: Fault,
@@ -66,7 +66,7 @@ pub(crate) struct Simple {
     requests: AtomicU64,
 }
 
-/// Makes instances with a fault.
+/// Creates instances with a fault.
 pub(crate) fn with(
     fault: Fault,
 ) -> impl Fn(&Start) -> Result<Arc<dyn ContextEngine>> + Send + Sync + 'static {
@@ -120,7 +120,7 @@ impl Simple {
         }
     }
 
-    /// Asks a model, and waits for it however long it takes.
+    /// Calls a model, and waits for it without a deadline.
     async fn wait_for_model(&self) -> Result<()> {
         let models = self.services.summary_models.as_ref();
         let Some(model) = models.and_then(|models| models.chain.first()) else { return Ok(()) };
@@ -186,7 +186,7 @@ impl Simple {
                 if let Some(times) = lock(&self.restarted).get_mut(session) {
                     *times += 1;
                     let note = Message::text(Role::User, "what was said before the restart");
-                    let entry = Entry::held(format!("note-{times}"), note);
+                    let entry = Entry::in_memory(format!("note-{times}"), note);
                     view.insert(view.len(), Arc::new(entry), "simple", "remembered")?;
                 }
             }
@@ -218,7 +218,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A view of its own of what passes.
+/// Copies the nodes of a view that `passes` accepts.
 fn copy(view: &ContextView, passes: impl Fn(&Node) -> bool) -> Result<ContextView> {
     let mut copy = ContextView::new(view.ledger().clone());
     for node in view.nodes().iter().filter(|node| node.is_live() && passes(node)) {

@@ -1,4 +1,4 @@
-//! What is said, in each API.
+//! The answers, in each API.
 
 use ctx_core::Usage;
 use ctx_testkit::provider::{Answer, Call, FakeProvider, Finish, Report, Step};
@@ -24,7 +24,7 @@ fn asked(path: &str, stream: bool, step: Step) -> client::Answer {
     answer
 }
 
-/// Where the text stands: path, in one piece, in a stream.
+/// The location of the text: path, not streamed, streamed.
 const TEXT: [(&str, &str, &str); 4] = [
     (CHAT, "/choices/0/message/content", "/choices/0/delta/content"),
     (RESPONSES, "/output/0/content/0/text", "/delta"),
@@ -125,7 +125,7 @@ fn tool_calls_and_thinking_are_said_in_every_api() {
 #[test]
 fn usage_is_what_the_script_says_or_computed_or_missing() {
     let given = Usage { input: 70, output: 9, cache_read: 30, cache_write: 0, ..Usage::default() };
-    // Path, in one piece, in a stream; what stands for the whole prompt and for the answer.
+    // Path, pointers to the tokens of the prompt and of the answer, and their expected values.
     let rows = [
         (CHAT, "/usage/prompt_tokens", "/usage/completion_tokens", [100, 9]),
         (RESPONSES, "/usage/input_tokens", "/usage/output_tokens", [100, 9]),
@@ -141,7 +141,7 @@ fn usage_is_what_the_script_says_or_computed_or_missing() {
         assert!(stream.text().contains("100") || path == MESSAGES, "{path}: {}", stream.text());
         let computed = asked(path, false, Step::text("four more words here")).json();
         let tokens = [prompt, output].map(|place| computed.pointer(place).and_then(Value::as_u64));
-        // 22 characters are asked, 20 answered, four to a token.
+        // 22 characters in the prompt, 20 in the answer, four per token.
         assert_eq!(tokens, [Some(6), Some(5)], "{path}: {computed}");
         let nothing = asked(path, false, Step::answer(with(Report::Nothing))).json();
         assert_eq!(nothing.pointer(prompt), None, "{path}: {nothing}");

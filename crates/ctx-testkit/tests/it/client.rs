@@ -1,4 +1,4 @@
-//! A client that sees every byte, and whether an answer came to its end.
+//! A client that records every byte, and whether an answer was complete.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,17 +7,17 @@ use std::time::Duration;
 use ctx_testkit::provider::FakeProvider;
 use serde_json::Value;
 
-/// What came back over one connection.
+/// The bytes received over one connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
-    /// 0 where no status line came.
+    /// 0 if there was no status line.
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
-    /// The body, chunks put together.
+    /// The body, with chunks joined.
     pub(crate) body: Vec<u8>,
-    /// All bytes as they came.
+    /// All bytes, unchanged.
     pub(crate) raw: Vec<u8>,
-    /// Whether the body came to its end as HTTP wants it.
+    /// Whether the body ended as HTTP requires.
     pub(crate) whole: bool,
 }
 
@@ -34,7 +34,7 @@ impl Answer {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    /// The data of each event, JSON or not; of each line where it is no event stream.
+    /// Returns the data of each event, JSON or not; of each line if it is not an event stream.
     pub(crate) fn events(&self) -> Vec<String> {
         let text = self.text().replace("\r\n", "\n");
         if self.header("content-type") != Some("text/event-stream") {
@@ -46,12 +46,12 @@ impl Answer {
         text.split("\n\n").filter_map(data).collect()
     }
 
-    /// The events as JSON, those that are none left out.
+    /// Returns the events that are JSON.
     pub(crate) fn values(&self) -> Vec<Value> {
         self.events().iter().filter_map(|event| serde_json::from_str(event).ok()).collect()
     }
 
-    /// The strings at that pointer, of all events.
+    /// Returns the strings at that pointer in all events, joined.
     pub(crate) fn joined(&self, pointer: &str) -> String {
         let values = self.values();
         values.iter().filter_map(|value| value.pointer(pointer)?.as_str()).collect()
@@ -62,12 +62,12 @@ impl Answer {
 pub(crate) fn exchange(provider: &FakeProvider, bytes: &[u8]) -> Answer {
     let mut stream = send(provider, bytes);
     let mut raw = Vec::new();
-    // A connection that is reset has said all that it will.
+    // A reset connection is at its end.
     let _ = stream.read_to_end(&mut raw);
     parse(&raw)
 }
 
-/// Sends bytes and leaves the answer to the caller.
+/// Sends bytes and returns the connection.
 pub(crate) fn send(provider: &FakeProvider, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(provider.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -75,7 +75,7 @@ pub(crate) fn send(provider: &FakeProvider, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-/// A request whose connection ends with its answer.
+/// A request whose connection closes after the answer.
 pub(crate) fn request(method: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
@@ -113,7 +113,7 @@ pub(crate) fn parse(raw: &[u8]) -> Answer {
     answer
 }
 
-/// The chunks put together, and whether the last one is there.
+/// Joins the chunks, and returns whether the last one is there.
 fn unchunked(mut rest: &[u8]) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
     while let Some(end) = rest.windows(2).position(|part| part == b"\r\n") {

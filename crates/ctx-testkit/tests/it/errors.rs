@@ -1,4 +1,4 @@
-//! What goes wrong, in the words of providers.
+//! Failures, with the wording of providers.
 
 use ctx_core::Tokens;
 use ctx_testkit::provider::{
@@ -20,7 +20,7 @@ fn failing(path: &str, stream: bool, failure: impl Into<Failure>) -> client::Ans
     post(&scripted([Step::error(failure)]), path, &body(stream))
 }
 
-/// What each API says of a failure: its status, and words of the body.
+/// Checks the failure in an API: its status, and words of the body.
 fn check_failure(kind: FailureKind, path: &str, status: u16, says: &str) {
     for stream in [false, true] {
         let answer = failing(path, stream, kind);
@@ -36,7 +36,7 @@ fn check_failure(kind: FailureKind, path: &str, status: u16, says: &str) {
     }
 }
 
-/// A provider that answers by its script.
+/// A provider that answers from a script.
 fn scripted(script: impl IntoIterator<Item = Step>) -> FakeProvider {
     FakeProvider::builder().script(script).start().unwrap()
 }

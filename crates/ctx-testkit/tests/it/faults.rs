@@ -22,7 +22,8 @@ fn asked(stream: bool) -> Vec<u8> {
 #[test]
 fn a_connection_is_cut_where_the_script_says() {
     let text = "one two three ".repeat(20);
-    // Cut, whether a stream is asked for, whether a status came, whole events, any part of more.
+    // Cut, whether a stream is requested, whether there is a status, number of whole events, any
+    // partial event.
     let rows = [
         (Cut::BeforeHeaders, true, false, 0, false),
         (Cut::InHeaders, true, false, 0, false),
@@ -80,7 +81,7 @@ fn an_answer_waits_until_it_is_released() {
         let provider = FakeProvider::builder().script([step]).start().unwrap();
         let mut stream = send(&provider, &asked(true));
         assert!(provider.wait_arrived(1));
-        // All that can come before the release is read; then the answer is still open.
+        // Reads everything that comes before the release; the answer is still open then.
         let mut raw = Vec::new();
         let there = |raw: &[u8]| {
             let text = String::from_utf8_lossy(raw).into_owned();

@@ -1,4 +1,4 @@
-//! The fake provider, seen from the other end of the wire.
+//! The fake provider, seen by a client.
 
 #![allow(clippy::unwrap_used)] // A test fails by panicking.
 

@@ -1,4 +1,4 @@
-//! What is on record of a request.
+//! The record of a request.
 
 use ctx_testkit::provider::{Api, FakeProvider, Outcome, Step, When};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What real providers refuse, and what they take.
+//! The requests that real providers refuse, and those they accept.
 
 use ctx_testkit::provider::strict::{House, Seals, refusal};
 use ctx_testkit::provider::{Answer, Api, Call, FakeProvider, Step};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Answer as Answered, exchange, post, request};
 
-/// A conversation with a call and its result, as that API has it.
+/// A valid conversation with a call and its result, for that API.
 fn sound(api: Api) -> Value {
     match api {
         Api::Chat => json!({ "messages": [
@@ -44,7 +44,7 @@ fn history(api: Api) -> &'static str {
     }
 }
 
-/// Why that API refuses the sound conversation once it was changed.
+/// Returns why that API refuses the valid conversation after a change.
 fn changed(api: Api, change: impl Fn(&mut Vec<Value>)) -> String {
     let mut body = sound(api);
     let list = body.pointer_mut(history(api)).and_then(Value::as_array_mut).unwrap();
@@ -87,7 +87,7 @@ fn calls_and_results_are_refused_without_each_other() {
         assert!(why.contains(no_call), "{api:?} {why}");
         let why = changed(api, |all| drop(all.remove(2)));
         assert!(why.contains(no_result), "{api:?} {why}");
-        // Something between the two, or the two the wrong way round.
+        // A message between the two, or the two in reverse order.
         let why = changed(api, |all| all.swap(1, 2));
         assert!(why.contains(no_call), "{api:?} {why}");
     }
@@ -221,7 +221,7 @@ fn tools_with_items_of_their_own_are_paired_too() {
         assert!(with(&[&call]).starts_with("No tool output found for"), "{call}");
         assert!(with(&[&output]).starts_with("No tool call found for"), "{output}");
     }
-    // What the provider ran itself names no call.
+    // A call that ran on the provider's side has no id.
     let own = json!({ "type": "tool_search_output", "call_id": null, "tools": [] });
     assert_eq!(changed(Api::Responses, |all| all.push(own.clone())), "taken");
 }
@@ -294,7 +294,7 @@ fn what_anthropics_model_thought_goes_back_as_it_was() {
     let stale = "messages.3.content.0: Invalid `signature` in `thinking` block";
     assert_eq!(with("/messages/3/content/0/thinking", json!("other words")), stale);
     assert_eq!(with("/messages/3/content/0/signature", json!("EqQBother")), stale);
-    // What the first answer thought stands in the second.
+    // The thinking of the first answer is moved to the second.
     let moved = with("/messages/3/content/0", answers[0][0].clone());
     assert!(moved.contains("cannot be modified"), "{moved}");
     let without = with("/messages/3/content", json!([answers[1][1]]));
@@ -357,7 +357,7 @@ fn reasoning_of_responses_goes_with_what_follows_it() {
         lost.contains("not found. Items are not persisted when `store` is set to false"),
         "{lost}"
     );
-    // Without ids the call stands for itself.
+    // Without ids the call is valid on its own.
     let alone = |all: &mut Vec<Value>| {
         all.remove(1);
         all[1].as_object_mut().unwrap().remove("id");

@@ -3,7 +3,7 @@ use ctx_tool_guard::{AGGREGATE_ELISION_NOTICE, Config, ToolGuard};
 
 use crate::session::{Session, image};
 
-/// A window of 100,000 tokens: all results may take 50,000.
+/// A window of 100,000 tokens: the cap on all results is 50,000.
 fn session(results: usize) -> (Session, Vec<usize>) {
     let mut session = Session::new(100_000);
     session.say(Role::User, "go");

@@ -36,7 +36,7 @@ fn the_whole_text_is_put_away_before_it_is_cut() {
     let _installed = guard.install(&hooks, &ledger(20_000, CounterKind::Chars4));
     let cut = text(&hooks.run(output(20_000), &turn));
     assert!(cut.len() <= 16_000 && cut.contains(CONTEXT_LIMIT_TRUNCATION_NOTICE));
-    // What is written is in progress: more than half of the window is cut like any other.
+    // A result being written is in progress: more than half of the window is truncated normally.
     let huge = text(&hooks.run(output(50_000), &turn));
     assert!(huge.starts_with("xxx") && (15_900..=16_000).contains(&huge.len()), "{}", huge.len());
     assert!(huge.contains(CONTEXT_LIMIT_TRUNCATION_NOTICE));

@@ -1,13 +1,14 @@
 use std::sync::Arc;
 
-use ctx_core::{Block, Chars, Profile, Role, Timestamp};
+use ctx_core::{Block, Chars, Role, Timestamp};
 use ctx_tool_guard::{CONTEXT_LIMIT_TRUNCATION_NOTICE, Config, Offload, ToolGuard};
 
+use crate::config_of;
 use crate::session::{Blobs, Session, image};
 
 fn config(keep_n: u32) -> Config {
     let offload = Offload { enabled: true, keep_n, ..Offload::default() };
-    Config { offload, ..Config::for_profile(Profile::Copaw) }
+    Config { offload, ..config_of("copaw") }
 }
 
 fn output(n: usize) -> String {
@@ -21,7 +22,7 @@ fn off_by_default() {
     for n in 0..9 {
         session.read(&output(n));
     }
-    assert_eq!(session.guard(&ToolGuard::new(Config::for_profile(Profile::Copaw))), 0);
+    assert_eq!(session.guard(&ToolGuard::new(config_of("copaw"))), 0);
 }
 
 #[test]

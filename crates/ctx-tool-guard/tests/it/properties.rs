@@ -1,5 +1,5 @@
 use ctx_core::{Block, Chars, CounterKind, Role, check_pairs};
-use ctx_tool_guard::{Config, Limits, Offload, ToolGuard};
+use ctx_tool_guard::{Config, Offload, ResultLimits, ToolGuard};
 use proptest::prelude::*;
 
 use crate::session::{Session, image};
@@ -56,7 +56,7 @@ proptest! {
         session.guard(&guard);
         prop_assert!(session.view.total() <= before);
 
-        let limits = Limits::new(&config, session.view.ledger().window());
+        let limits = ResultLimits::new(&config, session.view.ledger().window());
         for node in session.view.nodes().iter().filter(|n| !n.results().is_empty()) {
             let message = node.message().unwrap();
             let blocks = message.tool_results().flat_map(|r| &r.content);

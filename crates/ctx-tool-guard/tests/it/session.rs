@@ -1,12 +1,11 @@
-//! Building views, and a blob store in memory.
+//! Builds views, and a blob store in memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use ctx_core::{
     BlobStore, Block, ContextView, Counter, CounterKind, Entry, Error, ErrorKind, Image, Layer,
-    Message, RawJson, Result, Role, SequentialIds, Timestamp, TokenLedger, Tokens, ToolCall,
-    TurnContext,
+    Message, RawJson, Result, Role, Timestamp, TokenLedger, Tokens, ToolCall, TurnContext,
 };
 use ctx_tool_guard::ToolGuard;
 
@@ -22,36 +21,26 @@ impl Session {
     }
 
     pub(crate) fn counted(window: u32, kind: CounterKind) -> Self {
-        let turn = TurnContext {
-            now: Timestamp(1_000_000_000_000),
-            last_request: None,
-            ids: Arc::new(SequentialIds::default()),
-            profile: Default::default(),
-        };
+        let turn = TurnContext::at(Timestamp(1_000_000_000_000));
         Self { view: ContextView::new(ledger(window, kind)), turn, calls: 0 }
     }
 
     pub(crate) fn push(&mut self, message: Message) {
         let id = format!("{}-{:08x}", self.calls, self.view.len());
-        self.view.append(Arc::new(Entry::held(id, message))).unwrap();
+        self.view.append(Arc::new(Entry::in_memory(id, message))).unwrap();
     }
 
     pub(crate) fn say(&mut self, role: Role, text: &str) {
         self.push(Message::text(role, text));
     }
 
-    /// Parallel calls, and their results as messages of their own. Returns the first's position.
+    /// Adds parallel calls, and their results as separate messages. Returns the first position.
     pub(crate) fn run(&mut self, contents: Vec<Vec<Block>>) -> usize {
         let ids: Vec<String> =
             contents.iter().enumerate().map(|(n, _)| format!("{}-{n}", self.calls)).collect();
         self.calls += 1;
         let call = |id: &String| {
-            Block::ToolCall(ToolCall {
-                id: id.as_str().into(),
-                name: "read".into(),
-                arguments: RawJson::from_text("{}"),
-                spelling: Default::default(),
-            })
+            Block::ToolCall(ToolCall::new(id.as_str(), "read", RawJson::from_text("{}")))
         };
         self.push(Message::new(Role::Assistant, ids.iter().map(call).collect()));
         let first = self.view.len();
@@ -65,7 +54,7 @@ impl Session {
         self.run(vec![vec![Block::text(text)]])
     }
 
-    /// Runs the guard. Says how many edits it made.
+    /// Runs the guard. Returns the number of edits it made.
     pub(crate) fn guard(&mut self, guard: &ToolGuard) -> usize {
         let before = self.view.edits().len();
         guard.apply(&mut self.view, None, &self.turn).unwrap();
@@ -94,7 +83,7 @@ pub(crate) fn image() -> Block {
     Block::Image(Image { mime_type: "image/png".into(), data: "AA==".into(), is_url: false })
 }
 
-/// A blob store in memory, which can refuse.
+/// A blob store in memory that can fail.
 #[derive(Default)]
 pub(crate) struct Blobs {
     pub(crate) files: Mutex<BTreeMap<String, String>>,

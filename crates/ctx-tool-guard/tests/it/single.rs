@@ -1,9 +1,10 @@
-use ctx_core::{Block, CounterKind, Message, Profile, Role};
+use ctx_core::{Block, CounterKind, Message, Role};
 use ctx_tool_guard::{
     CONTEXT_LIMIT_TRUNCATION_NOTICE, Config, MIDDLE_CONTENT_OMITTED_NOTICE,
     PREEMPTIVE_TOOL_RESULT_COMPACTION_PLACEHOLDER, ToolGuard,
 };
 
+use crate::config_of;
 use crate::session::{Session, image};
 
 fn guard() -> ToolGuard {
@@ -76,7 +77,7 @@ fn a_result_in_progress_is_cut_and_shown_however_large_it_is() {
         assert!((15_900..=16_000).contains(&text.chars().count()), "{chars}");
         assert!(text.contains("error: the disk is full"), "{chars}");
     }
-    // Where no other cap is set, the share itself is the cap.
+    // If no other cap is set, the share itself is the cap.
     let alone = || Config { max_context_share: 0.0, ..Config::default() };
     let (under, over) = (shown(39_900, alone()), shown(40_100, alone()));
     assert_eq!(under.len(), 39_924);
@@ -99,7 +100,7 @@ fn the_reason_names_the_measure_that_was_exceeded() {
     session.say(Role::User, "go");
     session.read(&"窗口".repeat(7_000));
     session.guard(&guard());
-    assert_eq!(session.view.edits()[0].reason, "one result of 14000 tokens, cut to 9600");
+    assert_eq!(session.view.edits()[0].reason, "one result of 14000 tokens, truncated to 9600");
 }
 
 #[test]
@@ -164,10 +165,10 @@ fn a_users_own_words_beside_a_result_stay() {
 
 #[test]
 fn copaw_and_pi_have_no_caps() {
-    for profile in [Profile::Copaw, Profile::Pi] {
+    for profile in ["copaw", "pi"] {
         let mut session = Session::new(64_000);
         session.say(Role::User, "go");
         session.read(&"x".repeat(200_000));
-        assert_eq!(session.guard(&ToolGuard::new(Config::for_profile(profile))), 0);
+        assert_eq!(session.guard(&ToolGuard::new(config_of(profile))), 0);
     }
 }

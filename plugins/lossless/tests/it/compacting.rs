@@ -8,7 +8,7 @@ fn compact(driven: &mut Driven, with: &Value) -> Value {
     driven.ask("compact", &params)
 }
 
-/// Does what a host does with a compaction.
+/// Applies a compaction as a host does.
 fn carry_out(driven: &mut Driven, result: &Value) {
     let result = &result["result"];
     let summary = result["summary"].as_str().expect("a summary");

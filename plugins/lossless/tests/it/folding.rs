@@ -29,7 +29,7 @@ fn a_session_grows_and_what_goes_out_fits_while_everything_stays_in_reach() {
     let reached = driven.in_reach();
     assert!(all.iter().all(|row| reached.contains(id(row))));
     assert!(levels.len() >= 3, "summaries of summaries: {levels:?}");
-    // Between two folds the beginning of the request, and so the prompt cache, stays.
+    // Between two folds the beginning of the request, and so the prompt cache, is unchanged.
     assert!(folds * 5 < 500, "{folds} folds in 500 turns");
 }
 
@@ -65,7 +65,7 @@ fn what_must_stay_is_not_folded() {
 fn calls_that_are_answered_late_are_folded_with_their_answers() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(400);
-    // The answer to the second call comes thirty messages later, one more after the end of a leaf.
+    // The result of the second call comes thirty messages later, one after the end of a leaf.
     let late = driven.rows.remove(6);
     driven.rows.insert(36, late);
     let answer = driven.assemble(8_000);
@@ -148,7 +148,8 @@ fn where_what_must_stay_leaves_no_room_it_goes_out_alone_and_the_rest_comes_back
     let left: Vec<_> = driven.rows.iter().map(id).collect();
     assert_eq!(left, [id(&session(400)[399])]);
 
-    // Asked again, by another process, it says the same; then the host has trimmed what stays.
+    // Called again in another process, it answers the same; the host then trims the rows that must
+    // stay.
     driven.restart(&json!({}));
     let answer = driven.assemble(8_000);
     assert!(answer["drop"].is_null() && answer["insert"].is_null(), "{answer}");

@@ -1,4 +1,4 @@
-//! The engine behind its driver, as a host drives it.
+//! The engine behind its driver, used as by a host.
 
 mod compacting;
 mod folding;
@@ -7,11 +7,11 @@ mod restarting;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 
-use ctx_engine_sdk::{Carry, Driver, Error, Result};
+use ctx_engine_sdk::{Driver, Error, HostTransport, Result};
 use lossless::Lossless;
 use serde_json::{Value, json};
 
-/// A host with a store, a counter, and a model that answers what it is set to.
+/// A host with a store, a counter, and a model with a fixed answer.
 #[derive(Default)]
 struct Services {
     store: BTreeMap<String, Value>,
@@ -24,8 +24,8 @@ fn measure(text: &str) -> u64 {
     text.len() as u64 / 4 + 4
 }
 
-impl Carry for Services {
-    fn carry(&mut self, host_call: &[u8]) -> Result<Vec<u8>> {
+impl HostTransport for Services {
+    fn call(&mut self, host_call: &[u8]) -> Result<Vec<u8>> {
         let call: Value = serde_json::from_slice(host_call)?;
         let params = &call["params"];
         let key = params["key"].as_str().unwrap_or_default();
@@ -54,7 +54,7 @@ impl Carry for Services {
 struct Driven {
     driver: Driver<Lossless>,
     services: Services,
-    /// The rows of session "s" as the host has them.
+    /// The host's rows of session "s".
     rows: Vec<Value>,
 }
 
@@ -71,13 +71,13 @@ impl Driven {
         assert_eq!(self.ask("hello", &hello)["id"], "lossless");
     }
 
-    /// Another process takes over: the store is all that is left.
+    /// Replaces the process: only the store remains.
     fn restart(&mut self, config: &Value) {
         self.driver = Driver::default();
         self.hello(config);
     }
 
-    /// The answer's `ok`.
+    /// Returns the answer's `ok`.
     fn ask(&mut self, verb: &str, params: &Value) -> Value {
         let call = json!({"id": 1, "verb": verb, "params": params}).to_string();
         let never = AtomicBool::new(false);
@@ -87,7 +87,7 @@ impl Driven {
         answer["ok"].clone()
     }
 
-    /// All rows, told anew.
+    /// Sends all rows again.
     fn told(&self, budget: u64) -> Value {
         json!({"sessionId": "s", "budget": {"messages": budget},
             "update": {"reset": true, "added": self.rows, "rows": self.rows.len()}})
@@ -98,7 +98,7 @@ impl Driven {
         self.ask("assemble", &params)
     }
 
-    /// Carries a plan out, as a host does whose view lives as long as the session.
+    /// Applies a plan, as a host does whose view lives as long as the session.
     fn carry_out(&mut self, plan: &Value) {
         let empty = Vec::new();
         let list = |key: &str| plan[key].as_array().unwrap_or(&empty);
@@ -128,8 +128,8 @@ impl Driven {
         self.rows.iter().filter_map(|row| row["tokens"].as_u64()).sum()
     }
 
-    /// The entries that can be reached from what goes out: rows, and what the summaries among them
-    /// stand for by way of the store.
+    /// Returns the entries reachable from the request: rows, and the entries that the summaries
+    /// among them cover, found through the store.
     fn in_reach(&self) -> HashSet<String> {
         let mut open: Vec<String> = self.rows.iter().map(|row| id(row).to_owned()).collect();
         let mut reached = HashSet::new();

@@ -6,7 +6,7 @@ fn another_process_goes_on_with_the_same_summaries() {
     driven.rows = session(400);
     let first = driven.assemble(8_000);
     let written = driven.services.written;
-    // The session is opened again: none of what was inserted is there.
+    // The session is opened again: inserted rows are gone.
     driven.restart(&json!({}));
     let up = driven.ask("bootstrap", &json!({"sessionId": "s"}));
     assert_eq!(up["bootstrapped"], true);
@@ -14,7 +14,7 @@ fn another_process_goes_on_with_the_same_summaries() {
     let again = driven.assemble(8_000);
     assert_eq!((&again["insert"], &again["drop"]), (&first["insert"], &first["drop"]));
     assert_eq!(driven.services.written, written, "nothing was folded again");
-    // And where the host has them as rows.
+    // And with the summaries still present as rows.
     driven.carry_out(&first);
     driven.restart(&json!({}));
     let known = driven.assemble(8_000);

@@ -1,24 +1,23 @@
-//! A built-in model that follows rules: no key, no server, and yet everything that happens around a
-//! model is to be seen.
+//! A built-in model that follows rules: no key, no server, but everything around a model can be
+//! seen.
 
 mod rules;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ctx_config::Config;
 use ctx_core::{
     Block, ChatModel, ChatRequest, ChatStop, Counter, Delta, Deltas, Error, ErrorKind, Message,
     ModelCard, Reply, Result, Role, Tokens, Usage,
 };
-use ctx_engine_registry::Config;
 use ctx_session::paths::Home;
 use serde_json::json;
 
-/// Its window, unless another is asked for: small, so that it fills before one is tired of it.
+/// Its default window: small, so that it fills quickly.
 const WINDOW: Tokens = Tokens(16_000);
 
-/// The model. It answers a request by what the request says and nothing else, so it has no memory but
-/// what it is sent.
+/// The model. It answers from the request alone, so it knows only what it is sent.
 pub(crate) struct Demo {
     card: ModelCard,
     window: Tokens,
@@ -26,24 +25,24 @@ pub(crate) struct Demo {
 }
 
 impl Demo {
-    /// A model with that window.
+    /// Creates a model with that window.
     pub(crate) fn new(window: Option<Tokens>) -> Self {
         let window = window.unwrap_or(WINDOW);
         let card = ModelCard::new("demo/rules", window);
         Self { card, window, pace: Duration::ZERO }
     }
 
-    /// The same, taking so long for a word.
+    /// Sets the time per word.
     pub(crate) fn with_pace(self, pace: Duration) -> Self {
         Self { pace, ..self }
     }
 
-    /// What a demonstration is run with: a memory that recalls, a folder for what a flush writes,
-    /// which is made, and a guard that lets small windows pass.
+    /// Returns the configuration of a demonstration: memory with recall, a new folder for memory
+    /// flushes, and a guard that accepts small windows.
     pub(crate) fn config(home: &Home) -> Result<Config> {
         let workspace = home.root().join("demo-workspace");
         std::fs::create_dir_all(&workspace).map_err(|error| {
-            Error::new(ErrorKind::Io, "the folder of the demonstration cannot be made")
+            Error::new(ErrorKind::Io, "cannot create the folder of the demonstration")
                 .with("path", workspace.display())
                 .source(error)
                 .hint("set CTX_HOME to a folder that ctx may write to")
@@ -59,7 +58,7 @@ impl Demo {
     }
 }
 
-/// What a request measures, tools and all.
+/// Returns the tokens of a request, including tools.
 fn measure(request: &ChatRequest) -> Tokens {
     let counter = Counter::default();
     let messages: Tokens = request.messages.iter().map(|message| counter.message(message)).sum();

@@ -1,17 +1,17 @@
-//! What the built-in model answers to what.
+//! The rules of the built-in model.
 
 use ctx_core::{Block, ChatRequest, Message, RawJson, Role, ToolCall};
 use serde_json::{Value, json};
 
-use crate::words::{counted, shortened};
+use crate::format::{counted, shortened};
 
-/// The tool of a memory flush, which is the runtime's.
+/// The runtime's tool for a memory flush.
 const APPEND: &str = "append_memory";
 
-/// How many points a long text has.
+/// Number of points in a long text.
 const POINTS: usize = 40;
 
-/// How much of what was said is quoted.
+/// Maximum length of a quote.
 const QUOTED: usize = 200;
 
 const HELP: &str = "I am a model of a few rules, so that you can see what happens around a model. Say \
@@ -19,7 +19,7 @@ const HELP: &str = "I am a model of a few rules, so that you can see what happen
     THING?`. Long texts fill the window; the bar shows it. Then old history becomes a summary, and \
     what I can no longer see comes back when you ask for it.";
 
-/// The answer to a request, which is all that is known here.
+/// Answers a request, from the request alone.
 pub(super) fn answer(request: &ChatRequest) -> Vec<Block> {
     let Some(newest) = request.messages.last() else { return vec![Block::text(HELP)] };
     if request.tools.iter().any(|tool| tool.name == APPEND) {
@@ -56,7 +56,7 @@ pub(super) fn answer(request: &ChatRequest) -> Vec<Block> {
     vec![Block::text(text)]
 }
 
-/// What follows one of these beginnings, whatever the case of its letters.
+/// Returns the text after one of these prefixes, ignoring case.
 fn after<'a>(said: &'a str, beginnings: &[&str]) -> Option<&'a str> {
     let rest = beginnings.iter().find_map(|beginning| {
         let head = said.get(..beginning.len())?;
@@ -65,7 +65,7 @@ fn after<'a>(said: &'a str, beginnings: &[&str]) -> Option<&'a str> {
     rest.map(|rest| rest.trim().trim_end_matches(['?', '.', '!']))
 }
 
-/// The tool that a message asks for.
+/// Returns the tool that a message requests.
 fn tool_for(said: &str) -> Option<(&'static str, Value)> {
     if let Some(command) = said.strip_prefix("run ") {
         return Some(("bash", json!({ "command": command.trim() })));
@@ -79,16 +79,15 @@ fn tool_for(said: &str) -> Option<(&'static str, Value)> {
 }
 
 fn call(request: &ChatRequest, name: &str, arguments: &Value) -> Block {
-    // Ids must be its own in a session, and here nothing is known but the request.
+    // Ids must be unique in a session, and only the request is known here.
     let calls = request.messages.iter().flat_map(|message| message.tool_calls()).count();
     let newest = request.messages.last().and_then(|message| message.meta.timestamp);
     let at = newest.map_or(0, |at| at.0);
-    Block::ToolCall(ToolCall {
-        id: format!("demo_{at}_{calls}").into(),
-        name: name.to_owned(),
-        arguments: RawJson::from_text(arguments.to_string()),
-        spelling: Default::default(),
-    })
+    Block::ToolCall(ToolCall::new(
+        format!("demo_{at}_{calls}"),
+        name,
+        RawJson::from_text(arguments.to_string()),
+    ))
 }
 
 fn of_result(text: &str, is_error: bool) -> String {
@@ -99,7 +98,7 @@ fn of_result(text: &str, is_error: bool) -> String {
     }
 }
 
-/// Writes down what people said of themselves and their wishes, and is silent then.
+/// Writes down what users said about themselves and their wishes, then answers silently.
 fn flush(request: &ChatRequest, newest: &Message) -> Vec<Block> {
     if newest.tool_results().next().is_some() {
         return vec![Block::text("NO_REPLY")];
@@ -121,7 +120,7 @@ fn starts(text: &str, word: &str) -> bool {
     text.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
 }
 
-/// What the request says about something: the newest line of it that is no question.
+/// Returns the newest line of the request about a subject that is not a question.
 fn seen(request: &ChatRequest, about: &str) -> String {
     let needle = about.to_lowercase();
     let needle = needle.trim_start_matches("my ").trim_start_matches("the ");
@@ -132,7 +131,7 @@ fn seen(request: &ChatRequest, about: &str) -> String {
             line.contains(needle) && !line.trim_end().ends_with('?') && !is_own(&line)
         });
         if let Some(line) = found {
-            // What is recalled says when it was said.
+            // Recalled lines have their date.
             let dated = line.trim().strip_prefix('[').and_then(|line| line.split_once("] "));
             let line = dated.map_or(line.trim(), |(_, line)| line);
             return format!("I can see this: {}", shortened(line, QUOTED));
@@ -141,13 +140,13 @@ fn seen(request: &ChatRequest, about: &str) -> String {
     format!("Nothing that I can see says anything about {}.", shortened(about, QUOTED))
 }
 
-/// Whether a line is one of those that are said here about what was said.
+/// Whether a line is the model's own answer to a question about the past.
 fn is_own(line: &str) -> bool {
     let line = line.trim_start_matches(|c: char| !c.is_alphabetic());
     ["noted: ", "nothing that i can see", "i can see this"].iter().any(|own| line.starts_with(own))
 }
 
-/// A text to fill a window with, another one each time.
+/// Returns a text to fill a window, different in each turn.
 fn long_text(about: &str, turn: usize) -> String {
     const SAY: [&str; 5] = [
         "is seen best from where it began, as what came later hides it",

@@ -1,4 +1,4 @@
-//! `bash`: a command in a session of its own, within a time.
+//! `bash`: runs a command in its own session, with a time limit.
 
 #[cfg(all(unix, not(test)))]
 use std::path::PathBuf;
@@ -10,19 +10,19 @@ use serde::Deserialize;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
-use super::output::Kept;
+use super::output::BoundedOutput;
 use super::{Deed, Tools, arguments};
 use crate::args::Tool;
-use crate::ending::Group;
-use crate::words::counted;
+use crate::format::counted;
+use crate::shutdown::ProcessGroup;
 
 pub(super) const NAME: &str = "bash";
 
-/// How long a command may take, unless the call says otherwise, and at most.
+/// Default and maximum time limits of a command.
 const USUAL_SECONDS: u64 = 120;
 const MOST_SECONDS: u64 = 3_600;
 
-/// Longer outputs say how they ended also where all went well.
+/// Longer outputs end with the exit status even on success.
 const LONG: u64 = 4_000;
 
 pub(super) fn spec() -> (&'static str, String, &'static str) {
@@ -45,7 +45,7 @@ impl Tools {
     pub(super) async fn bash(&self, call: &ToolCall) -> Result<ToolOutput, String> {
         let Arguments { command, timeout } = arguments(call)?;
         if command.contains('\0') {
-            return Err("a command holds no NUL bytes".to_owned());
+            return Err("the command contains a NUL byte".to_owned());
         }
         let seconds = timeout.unwrap_or(USUAL_SECONDS).clamp(1, MOST_SECONDS);
         let (subject, words) = (command.clone(), format!("run {command}"));
@@ -66,13 +66,14 @@ impl Tools {
         let mut child = shell
             .kill_on_drop(true)
             .spawn()
-            .map_err(|error| format!("bash cannot be run: {error}"))?;
-        // As long as this is held the command may run, whatever becomes of this program.
+            .map_err(|error| format!("cannot run bash: {error}"))?;
+        // The command may run while this is held, and ends when this program ends for any reason.
         let lifeline = child.stdin.take();
-        // Dropped with this future, it takes what the command started along.
-        let mut group = Group::of(child.id());
+        // Dropping this with the future ends all processes of the command.
+        let mut group = ProcessGroup::of(child.id());
         let Some(mut stdout) = child.stdout.take() else { return Err("no output".to_owned()) };
-        let (mut kept, mut status, mut buffer) = (Kept::default(), None, vec![0; 16 << 10]);
+        let (mut kept, mut status, mut buffer) =
+            (BoundedOutput::default(), None, vec![0; 16 << 10]);
         let in_time = tokio::time::timeout(limit, async {
             loop {
                 tokio::select! {
@@ -81,7 +82,7 @@ impl Tools {
                         Ok(0) | Err(_) => break,
                         Ok(got) => kept.push(&buffer[..got]),
                     },
-                    // What it left running holds the output open, and ends with it.
+                    // Processes left running hold the output open, so they end with the command.
                     ended = child.wait(), if status.is_none() => {
                         status = Some(ended);
                         group.end();
@@ -115,7 +116,7 @@ impl Tools {
                  result is preserved: let the command write to a file to have them all]"
             ));
         }
-        // What bounds long results shows the end of those that say how they ended.
+        // The limit on long results keeps the end of those with an exit status.
         if is_long && code.is_none() {
             text.push_str("\n[exit code 0]");
         }
@@ -126,11 +127,11 @@ impl Tools {
     }
 }
 
-/// A command to run, with something to write to that it ends with: no terminal, and no longer than this
-/// program, whatever ends that.
+/// Creates a command with a pipe on which it depends: without a terminal, and ending with this
+/// program, however that ends.
 #[cfg(all(unix, not(test)))]
 fn shell(command: &str) -> Command {
-    // This program, also where its file was replaced since.
+    // This program, even if its file was replaced since.
     let this = match cfg!(target_os = "linux") {
         true => Ok(PathBuf::from("/proc/self/exe")),
         false => std::env::current_exe(),
@@ -140,7 +141,7 @@ fn shell(command: &str) -> Command {
     shell
 }
 
-/// The program of a test runs no commands of `ctx`, nor is there one elsewhere.
+/// Runs bash directly in unit tests and on systems without `ctx command-host`.
 #[cfg(any(not(unix), test))]
 fn shell(command: &str) -> Command {
     let mut shell = Command::new("bash");

@@ -2,8 +2,8 @@
 
 mod bash;
 mod output;
-mod place;
 mod read;
+mod working_folder;
 mod write;
 
 use std::path::Path;
@@ -13,37 +13,37 @@ use ctx_core::{Error, ErrorKind, RawJson, Result, ToolCall, ToolOutput, ToolSpec
 use serde::de::DeserializeOwned;
 
 use crate::args::Tool;
-use place::{Located, Place};
+use working_folder::{Located, WorkingFolder};
 
-/// What a tool is about to do, and somebody may forbid.
+/// An action of a tool that may be denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Deed {
     pub(crate) tool: Tool,
     /// The command, or the path.
     pub(crate) subject: String,
-    /// What it comes to, in words.
+    /// A description of the action.
     pub(crate) words: String,
-    /// What will be written, line by line: `+` is new, `-` goes.
+    /// A preview of the change, line by line: `+` is added, `-` removed.
     pub(crate) preview: Vec<String>,
-    /// Whether it reaches out of the folder.
+    /// Whether it affects anything outside of the folder.
     pub(crate) is_outside: bool,
 }
 
-/// Whether a tool may do what it is about to do.
+/// Whether a tool may act.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Leave {
     Granted,
-    /// Not for this reason, which the model is told.
+    /// Denied for this reason, which is sent to the model.
     Refused(String),
 }
 
-/// Who says what tools may do.
+/// Decides what tools may do.
 #[async_trait]
 pub(crate) trait Permits: Send + Sync {
     async fn ask(&self, deed: Deed) -> Leave;
 }
 
-/// Nobody is there: what the tools were given for is granted, within the folder.
+/// No user is present: requested tools are allowed, within the folder.
 pub(crate) struct Nobody;
 
 #[async_trait]
@@ -51,7 +51,7 @@ impl Permits for Nobody {
     async fn ask(&self, deed: Deed) -> Leave {
         match deed.is_outside {
             true => Leave::Refused(
-                "it is outside of the working folder, and nobody is there to \
+                "it is outside the working folder, and no user is present to \
                                     allow it"
                     .to_owned(),
             ),
@@ -60,17 +60,17 @@ impl Permits for Nobody {
     }
 }
 
-/// `read`, `write` and `bash`, as many of them as the model may use.
+/// `read`, `write` and `bash`, if the model may use them.
 pub(crate) struct Tools {
     specs: Vec<ToolSpec>,
-    place: Place,
+    place: WorkingFolder,
     permits: Box<dyn Permits>,
 }
 
 impl Tools {
-    /// The tools, in that folder.
+    /// Creates the tools for that folder.
     pub(crate) fn new(tools: &[Tool], folder: &Path, permits: Box<dyn Permits>) -> Result<Self> {
-        // An order that changes breaks the provider's cache.
+        // A changed order breaks the provider's cache.
         let all =
             [(Tool::Read, read::spec()), (Tool::Write, write::spec()), (Tool::Bash, bash::spec())];
         let known = all.into_iter().filter(|(tool, _)| tools.contains(tool));
@@ -79,26 +79,25 @@ impl Tools {
             description,
             parameters: RawJson::from_text(parameters),
         });
-        Ok(Self { specs: specs.collect(), place: Place::new(folder)?, permits })
+        Ok(Self { specs: specs.collect(), place: WorkingFolder::new(folder)?, permits })
     }
 
-    /// The same, which may also read what is kept of results in this folder.
+    /// Also allows reading stored tool results in this folder.
     pub(crate) fn with_results(self, folder: &Path) -> Self {
         Self { place: self.place.with_results(folder), ..self }
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.specs.is_empty()
     }
 
-    /// The folder they work in.
+    /// Returns the folder they work in.
     pub(crate) fn folder(&self) -> &Path {
         self.place.folder()
     }
 
-    /// Finds a path, and asks whether the tool may touch it: what is outside is always asked for, and
-    /// what writes `content`.
+    /// Resolves a path and checks permission: always for outside paths, and for writing `content`.
     async fn allowed(
         &self,
         tool: Tool,
@@ -139,36 +138,36 @@ impl Toolbox for Tools {
             read::NAME => self.read(call).await,
             write::NAME => self.write(call).await,
             bash::NAME => self.bash(call).await,
-            other => Err(format!("there is no tool {other}")),
+            other => Err(format!("unknown tool {other}")),
         };
         done.unwrap_or_else(ToolOutput::error)
     }
 }
 
-/// The arguments of a call; what is wrong with them is for the model to read.
+/// Parses the arguments of a call; errors are returned to the model.
 fn arguments<T: DeserializeOwned>(call: &ToolCall) -> Result<T, String> {
     serde_json::from_str(call.arguments.as_str())
-        .map_err(|error| format!("the arguments make no sense: {error}"))
+        .map_err(|error| format!("invalid arguments: {error}"))
 }
 
-/// Runs what waits for the disk where it holds up nobody else.
+/// Runs blocking disk work on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(_) => Err("it was cut short".to_owned()),
+        Err(_) => Err("interrupted".to_owned()),
     }
 }
 
-/// What goes wrong with a file, for the model to read.
+/// Returns a file error as text for the model.
 fn of_file(shown: &str) -> impl Fn(std::io::Error) -> String + use<'_> {
     move |error| format!("{shown}: {error}")
 }
 
-/// The error of a folder that cannot be worked in.
+/// Returns the error for an unusable folder.
 fn no_folder(folder: &Path, error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, "the working folder cannot be used")
+    Error::new(ErrorKind::Io, "cannot use the working folder")
         .with("path", folder.display())
         .source(error)
         .hint("change to a folder that exists and that you may read")

@@ -1,27 +1,27 @@
-//! What a command printed, as much of it as is kept.
+//! Keeps a limited part of a command's output.
 
 use std::collections::VecDeque;
 
-/// How many bytes of the beginning and of the end are kept.
+/// Number of bytes kept of the beginning and of the end.
 const HEAD: usize = 128 << 10;
 const TAIL: usize = 128 << 10;
 
-/// Takes output in pieces, and keeps its beginning and its end.
+/// Reads output in pieces, and keeps its beginning and its end.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct BoundedOutput {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     left_out: u64,
     printed: u64,
 }
 
-impl Kept {
+impl BoundedOutput {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.printed += bytes.len() as u64;
         let room = HEAD.saturating_sub(self.head.len()).min(bytes.len());
         let (first, rest) = bytes.split_at(room);
         self.head.extend_from_slice(first);
-        // Of one piece, no more than the end can stay.
+        // Of one piece, at most the size of the kept end is needed.
         let skipped = rest.len().saturating_sub(TAIL);
         let rest = &rest[skipped..];
         let over = (self.tail.len() + rest.len()).saturating_sub(TAIL);
@@ -30,17 +30,17 @@ impl Kept {
         self.left_out += (skipped + over) as u64;
     }
 
-    /// How many bytes there were.
+    /// Returns the total number of bytes.
     pub(super) fn printed(&self) -> u64 {
         self.printed
     }
 
-    /// How many bytes are kept, where that is not all of them.
+    /// Returns the number of bytes kept, if some were dropped.
     pub(super) fn cut_to(&self) -> Option<u64> {
         (self.left_out > 0).then(|| self.printed - self.left_out)
     }
 
-    /// As text, with a line where something is left out.
+    /// Returns the text, with a line where something was dropped.
     pub(super) fn into_text(mut self) -> String {
         let tail = self.tail.make_contiguous();
         if self.left_out == 0 {
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn of_endless_output_both_ends_stay() {
-        let mut kept = Kept::default();
+        let mut kept = BoundedOutput::default();
         for at in 0..200_000 {
             kept.push(format!("line {at}\n").as_bytes());
         }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn short_output_stays_whole_however_it_comes() {
-        let mut kept = Kept::default();
+        let mut kept = BoundedOutput::default();
         for byte in "Grüße\n".bytes() {
             kept.push(&[byte]);
         }

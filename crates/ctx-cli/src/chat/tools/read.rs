@@ -8,15 +8,15 @@ use serde::Deserialize;
 
 use super::{Tools, arguments, blocking, of_file};
 use crate::args::Tool;
-use crate::words::counted;
+use crate::format::counted;
 
 pub(super) const NAME: &str = "read";
 
-/// How much one call brings at most.
+/// Maximum size of one result.
 const MOST_LINES: usize = 2_000;
 const MOST_BYTES: usize = 128 << 10;
 
-/// How much is looked at to tell text from anything else.
+/// Number of bytes checked to tell text from binary data.
 const HEAD: usize = 8 << 10;
 
 pub(super) fn spec() -> (&'static str, String, &'static str) {
@@ -49,18 +49,18 @@ impl Tools {
 
 fn lines(path: &Path, shown: &str, from: usize, most: usize) -> Result<String, String> {
     let failed = of_file(shown);
-    // A pipe would be waited for, and a device may have no end.
+    // A pipe would block, and a device may have no end.
     let metadata = path.metadata().map_err(&failed)?;
     if metadata.is_dir() {
         return Err(format!("{shown}: this is a folder; bash can list it"));
     }
     if !metadata.is_file() {
-        return Err(format!("{shown}: this is no file of text, but a device or a pipe"));
+        return Err(format!("{shown}: not a text file, but a device or a pipe"));
     }
     let file = ctx_disk::open(path).map_err(&failed)?;
     let mut reader = BufReader::with_capacity(HEAD, file);
     if reader.fill_buf().map_err(&failed)?.contains(&0) {
-        return Err(format!("{shown}: this is no text"));
+        return Err(format!("{shown}: not a text file"));
     }
     for passed in 1..from {
         if reader.skip_until(b'\n').map_err(&failed)? == 0 {

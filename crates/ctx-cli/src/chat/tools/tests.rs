@@ -1,4 +1,4 @@
-//! The tools, run as a turn runs them.
+//! The tools, run as in a turn.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Somebody who answers the same to everything, and remembers what was asked.
+/// Always gives the same answer, and records the questions.
 struct Says(Leave, Arc<Mutex<Vec<Deed>>>);
 
 #[async_trait]
@@ -57,12 +57,7 @@ fn on<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn call(name: &str, arguments: &Value) -> ToolCall {
-    ToolCall {
-        id: "1".into(),
-        name: name.to_owned(),
-        arguments: RawJson::from_text(arguments.to_string()),
-        spelling: Default::default(),
-    }
+    ToolCall::new("1", name, RawJson::from_text(arguments.to_string()))
 }
 
 #[test]
@@ -113,7 +108,7 @@ fn what_is_no_text_is_not_read() {
     for arguments in [json!({}), json!({"path": 1}), json!({"path": "x", "offset": -1}), json!([])]
     {
         let (text, failed) = bench.run("read", &arguments);
-        assert!(failed && text.contains("arguments make no sense"), "{arguments}: {text}");
+        assert!(failed && text.contains("invalid arguments:"), "{arguments}: {text}");
     }
 }
 
@@ -126,10 +121,10 @@ fn what_is_outside_of_the_folder_is_asked_for() {
     let asked = bench.asked.lock().unwrap().pop().unwrap();
     assert!(asked.is_outside && asked.words.ends_with("/secret"), "{asked:?}");
 
-    let refusing = Bench::new(Leave::Refused("the user said no".into()));
+    let refusing = Bench::new(Leave::Refused("denied by the user".into()));
     std::fs::write(refusing.room.path().join("secret"), "outside\n").unwrap();
     let (text, failed) = refusing.run("read", &json!({"path": "../secret"}));
-    assert!(failed && text == "not done: the user said no", "{text}");
+    assert!(failed && text == "not done: denied by the user", "{text}");
     let alone = Tools::new(&[Tool::Read], refusing.tools.folder(), Box::new(Nobody)).unwrap();
     let output = on(alone.run(&call("read", &json!({"path": "../secret"}))));
     assert!(output.is_error, "where nobody is there to be asked, it is refused");
@@ -137,9 +132,9 @@ fn what_is_outside_of_the_folder_is_asked_for() {
 
 #[test]
 fn a_file_is_written_whole_and_only_with_leave() {
-    let refusing = Bench::new(Leave::Refused("the user said no".into()));
+    let refusing = Bench::new(Leave::Refused("denied by the user".into()));
     let (text, failed) = refusing.run("write", &json!({"path": "a/b.txt", "content": "x"}));
-    assert!(failed && text.contains("the user said no"));
+    assert!(failed && text.contains("denied by the user"));
     assert!(!refusing.tools.folder().join("a").exists(), "nothing was touched");
 
     let bench = Bench::new(Leave::Granted);
@@ -173,7 +168,7 @@ fn a_pipe_is_neither_read_nor_written() {
     let bench = Bench::new(Leave::Granted);
     bench.run("bash", &json!({"command": "mkfifo pipe"}));
     let (text, failed) = bench.run("write", &json!({"path": "pipe", "content": "x"}));
-    assert_eq!((text.as_str(), failed), ("pipe: this is a device or a pipe, and no file", true));
+    assert_eq!((text.as_str(), failed), ("pipe: not a file, but a device or a pipe", true));
     let (text, failed) = bench.run("read", &json!({"path": "pipe"}));
     assert!(failed && text.contains("a device or a pipe"), "{text}");
     let (text, _) = bench.run("read", &json!({"path": "."}));
@@ -272,7 +267,7 @@ fn a_command_ends_at_its_time_and_when_nobody_waits_for_it_any_more() {
     gone(&pid);
 }
 
-/// Waits until the process whose id is in a file is there no more, or only as its parent's record.
+/// Waits until the process whose id is in a file has ended; it may remain as a zombie.
 #[cfg(unix)]
 fn gone(file: &Path) {
     let pid = std::fs::read_to_string(file).unwrap();

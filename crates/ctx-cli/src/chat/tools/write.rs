@@ -8,14 +8,14 @@ use serde::Deserialize;
 
 use super::{Tools, arguments, blocking, of_file};
 use crate::args::Tool;
-use crate::words::{bytes, counted};
+use crate::format::{bytes, counted};
 
 pub(super) const NAME: &str = "write";
 
-/// A file that is larger is not compared with what will stand in its place.
+/// Maximum size of a file that is compared with its new content.
 const MOST_COMPARED: u64 = 1_000_000;
 
-/// So many lines of what will be written are shown to who is asked.
+/// Maximum number of preview lines.
 const MOST_SHOWN: usize = 40;
 
 pub(super) fn spec() -> (&'static str, String, &'static str) {
@@ -45,8 +45,8 @@ impl Tools {
     }
 }
 
-/// What writing a file comes to, in words, and line by line: all of a new file, and what changes in one
-/// that is there.
+/// Describes the writing of a file, as text and line by line: all lines of a new file, the changed
+/// ones of an existing file.
 pub(super) fn preview(path: &Path, shown: &str, content: &str) -> (String, Vec<String>) {
     let size = |text: &str| {
         format!("{}, {}", counted(text.lines().count(), "line"), bytes(text.len() as u64))
@@ -67,7 +67,7 @@ pub(super) fn preview(path: &Path, shown: &str, content: &str) -> (String, Vec<S
     (words, cut(hunks.lines().map(str::to_owned)))
 }
 
-/// The first lines of a preview, and how many more there are.
+/// Returns the first lines of a preview, and the number of omitted ones.
 fn cut(lines: impl Iterator<Item = String>) -> Vec<String> {
     let mut lines: Vec<_> = lines.collect();
     if lines.len() > MOST_SHOWN + 1 {
@@ -78,12 +78,12 @@ fn cut(lines: impl Iterator<Item = String>) -> Vec<String> {
     lines
 }
 
-/// Puts a file in its place, whole or not at all.
+/// Replaces a file atomically.
 fn replace(path: &Path, content: &str) -> std::io::Result<()> {
     let old = match path.metadata() {
         Ok(old) if old.is_dir() => return Err(std::io::Error::other("this is a folder")),
         Ok(old) if !old.is_file() => {
-            return Err(std::io::Error::other("this is a device or a pipe, and no file"));
+            return Err(std::io::Error::other("not a file, but a device or a pipe"));
         }
         Ok(old) => Some(old),
         Err(_) => None,

@@ -5,15 +5,15 @@ use std::process::ExitCode;
 use ctx_core::{EntryId, Error, ErrorKind};
 use ctx_session::Transcript;
 use ctx_session::clock;
-use ctx_session::compactions::{CompactedBy, undo_compaction};
+use ctx_session::compactions::{CompactionAuthor, undo_compaction};
 use ctx_session::paths::Home;
 use serde::Serialize;
 
 use crate::args::Compact;
-use crate::named::{ID_CHARS, ShortIds, find_compaction, lists_compactions};
+use crate::entry_ids::{ID_CHARS, ShortIds, find_compaction, lists_compactions};
+use crate::format::{escaped, shortened};
 use crate::out::Out;
 use crate::setup;
-use crate::words::{harmless, shortened};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,10 +22,10 @@ struct UndoReport {
     undone: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// The compaction that was taken back.
+    /// The compaction that was undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     compaction_id: Option<EntryId>,
-    /// The entry that says so.
+    /// The entry that records the undo.
     #[serde(skip_serializing_if = "Option::is_none")]
     entry_id: Option<EntryId>,
 }
@@ -65,28 +65,30 @@ pub(super) fn run(args: &Compact, out: &Out) -> anyhow::Result<ExitCode> {
     } else if let Some(id) = &report.compaction_id {
         let id = shortened(id, ID_CHARS);
         match redone {
-            true => out.line(format!("{id} taken back: the compaction is in force again"))?,
-            false => out.line(format!("compaction {id} undone: the context is what it was"))?,
+            true => out.line(format!("undo {id} reverted: the compaction is in force again"))?,
+            false => {
+                out.line(format!("compaction {id} undone: the previous context is restored"))?;
+            }
         }
         if let Some(entry) = &report.entry_id {
-            let session = harmless(&args.session.to_string_lossy());
+            let session = escaped(&args.session.to_string_lossy());
             let entry = shortened(entry, ID_CHARS);
             let what = if redone { "undoes it again" } else { "brings it back" };
             out.note(format!("`ctx compact {session} --undo --compaction {entry}` {what}"));
         }
     } else {
         let reason = report.reason.as_deref().unwrap_or_default();
-        out.line(format!("nothing to undo: {}", harmless(reason)))?;
+        out.line(format!("nothing to undo: {}", escaped(reason)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether an error says where messages are that the session has no more: its own hint is better.
+/// Whether an error already has a hint where the missing messages are.
 fn names_archive(error: &Error) -> bool {
     error.context().iter().any(|(key, _)| *key == "archived in")
 }
 
-/// Why there is nothing to undo.
+/// Returns why there is nothing to undo.
 fn nothing_to_undo(transcript: &Transcript, which: Option<&EntryId>) -> ctx_core::Result<String> {
     let ids = ShortIds::of(transcript);
     if let Some(which) = which {
@@ -98,9 +100,9 @@ fn nothing_to_undo(transcript: &Transcript, which: Option<&EntryId>) -> ctx_core
         Some(compaction) => {
             let id = ids.show(&compaction.id);
             let whose = match compaction.by {
-                CompactedBy::Agent => "the agent's",
-                CompactedBy::Extension => "an extension's",
-                CompactedBy::Ctx => "ctx's",
+                CompactionAuthor::Agent => "the agent's",
+                CompactionAuthor::Extension => "an extension's",
+                CompactionAuthor::Ctx => "ctx's",
             };
             format!(
                 "no compaction made by ctx is in force; {id} is {whose}: name it with \

@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::place::Engines;
 use crate::args::AddEngine;
 use crate::failure::misuse;
+use crate::format::{escaped, shortened};
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, table};
-use crate::words::{harmless, shortened};
 
 #[derive(Serialize)]
 struct Added<'a> {
@@ -21,7 +21,7 @@ struct Added<'a> {
     kind: FileKind,
     path: String,
     sha256: String,
-    /// What is to stand in the configuration for the engine to be used like this.
+    /// The configuration needed to use the engine like this.
     config: String,
 }
 
@@ -33,24 +33,22 @@ pub(super) fn run(args: &AddEngine, out: &Out) -> anyhow::Result<ExitCode> {
     let name = package.manifest.name.as_str();
     let registry = Registry::collect()?;
     if registry.engines().any(|engine| engine.id == name) {
-        let error = Error::new(ErrorKind::Conflict, format!("'{name}' is an engine of this build"));
+        let error = Error::new(ErrorKind::Conflict, format!("'{name}' is a built-in engine"));
         return Err(error
-            .hint(
-                "have it say another id in its `hello`; --name is for a file that is not named so",
-            )
+            .hint("set another id in its `hello`; --name is for a file whose name is not the id")
             .into());
     }
     let trust = Trust::from(args.trust);
     if trust == Trust::InProcess && package.kind != FileKind::Library {
         let error = Error::new(ErrorKind::InvalidInput, "only a library can run in the process");
-        return Err(misuse(error.with("path", package.path.display()).hint("leave --trust out")));
+        return Err(misuse(error.with("path", package.path.display()).hint("omit --trust")));
     }
     let engines = Engines::of_user()?;
     if engines.has(name) && !args.force {
         let error = Error::new(ErrorKind::Conflict, format!("'{name}' is installed already"));
         let error = error.with("path", engines.of(name).display());
         return Err(error
-            .hint("--force replaces it; another id is for the engine to say, in its `hello`")
+            .hint("use --force to replace it, or set another id in the engine's `hello`")
             .into());
     }
     if !args.yes {
@@ -67,15 +65,15 @@ pub(super) fn run(args: &AddEngine, out: &Out) -> anyhow::Result<ExitCode> {
         let (kind, version) = (package.kind, package.manifest.version.as_str());
         out.json(&Added { id: name, version, kind, path, sha256, config })?;
     } else {
-        let place = harmless(&place.display().to_string());
+        let place = escaped(&place.display().to_string());
         out.line(format!("{GREEN}installed{GREEN:#} {BOLD}{name}{BOLD:#} in {place}"))?;
-        out.line(format!("{DIM}to use it, say in ctx.json5:{DIM:#}"))?;
+        out.line(format!("{DIM}to use it, add to ctx.json5:{DIM:#}"))?;
         out.line(config)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is about to be installed, for who is asked.
+/// Describes what is about to be installed, for the confirmation.
 fn describe(package: &Package, trust: Trust) -> String {
     let manifest = &package.manifest;
     let kind = match package.kind {
@@ -85,7 +83,7 @@ fn describe(package: &Package, trust: Trust) -> String {
     };
     let runs = match trust {
         Trust::Process => "in a process of its own, as you",
-        Trust::InProcess => "inside of ctx: a crash of it is a crash of ctx",
+        Trust::InProcess => "inside ctx: if it crashes, ctx crashes",
     };
     let from = if package.has_manifest { "its own" } else { "made for it" };
     let mut rows = vec![
@@ -108,20 +106,22 @@ fn describe(package: &Package, trust: Trust) -> String {
     table(&[], rows.collect(), 0)
 }
 
-/// Whether what was installed is also what is found under its name.
+/// Checks that the installed engine is the one found under its name.
 fn check(registry: &Registry, name: &str, place: &Path, out: &Out) -> anyhow::Result<()> {
     let (found, trace) = registry.search().find_traced(name);
     let decided = trace.steps.last().map(|step| step.path.as_path());
     if let Some(other) = decided.filter(|path| !path.starts_with(place)) {
         let other = shortened(&other.display().to_string(), 160);
-        out.warn(format!("another '{name}' comes first: {other}; `ctx engines --trace` shows why"));
+        out.warn(format!(
+            "another '{name}' takes precedence: {other}; `ctx engines --trace` shows why"
+        ));
         return Ok(());
     }
     found?;
     Ok(())
 }
 
-/// The lines of a configuration that selects the engine. Nothing but its owner writes there.
+/// Returns the lines of a configuration that selects the engine. Only the user edits the file.
 fn snippet(name: &str, trust: Trust) -> String {
     let engines = match trust {
         Trust::Process => String::new(),

@@ -4,20 +4,21 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use ctx_config::Config;
 use ctx_core::{ContextEngine, ErrorKind};
-use ctx_engine_registry::find::{CarriedBy, Search};
-use ctx_engine_registry::{BuildContext, Config, Plugins, Registry};
+use ctx_engine_registry::find::{Search, TransportKind};
+use ctx_engine_registry::{BuildContext, Plugins, Registry};
 use ctx_testkit::conformance::{
     CaseReport, Level, Options, Outcome, Plugin, Report, Start, cases, check_with,
 };
 use serde::Serialize;
 
 use crate::args::{CheckEngine, Global};
-use crate::ending;
 use crate::failure::{self, misuse};
+use crate::format::{counted, escaped};
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::setup;
-use crate::words::{counted, harmless};
+use crate::shutdown;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -29,7 +30,7 @@ struct Checked<'a> {
     passed: usize,
     failed: usize,
     skipped: usize,
-    rows: Vec<Row<'a>>,
+    rows: Vec<CaseRow<'a>>,
 }
 
 #[derive(Serialize)]
@@ -40,12 +41,12 @@ struct Engine<'a> {
     name: Option<&'a str>,
     version: Option<&'a str>,
     carrier: &'static str,
-    /// Whether it asks for the lease on compaction.
+    /// Whether it requests the lease on compaction.
     owns_compaction: Option<bool>,
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct CaseRow<'a> {
     name: &'static str,
     level: Level,
     about: &'static str,
@@ -54,7 +55,7 @@ struct Row<'a> {
     /// Why it failed or was skipped.
     reason: Option<&'a str>,
     hint: Option<&'a str>,
-    /// What was measured.
+    /// The measured value.
     note: Option<&'a str>,
 }
 
@@ -71,20 +72,20 @@ pub(super) fn run(global: &Global, args: &CheckEngine, out: &Out) -> anyhow::Res
         true => out.json(&checked(&report, &id, carrier)),
         false => print(&report, &id, carrier, out),
     };
-    // The verdict does not depend on how much of the report was read.
+    // The exit code does not depend on how much of the report was read.
     failure::unless_unread(told)?;
     Ok(if report.is_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What is checked.
+/// The engine to check.
 enum Subject {
     Builtin { id: String, config: Box<Config> },
-    Plugin { plugin: Box<Plugin>, carrier: CarriedBy },
+    Plugin { plugin: Box<Plugin>, carrier: TransportKind },
 }
 
 impl Subject {
-    /// A built-in or installed engine by its id, or one by the path of its file or folder. A name
-    /// without a separator is taken for a path only where no engine has it.
+    /// Finds a built-in or installed engine by its id, or one by the path of its file or folder. A
+    /// name without a separator is a path only if no engine has it.
     fn named(args: &CheckEngine, config: &Config) -> anyhow::Result<Self> {
         let name = args.engine.to_string_lossy();
         let is_path = args.engine.components().count() > 1
@@ -109,13 +110,13 @@ impl Subject {
             _ => Plugin::read(&args.engine, args.name.as_deref())?,
         };
         if let Some(copy) = plugin.copy() {
-            ending::removes(copy);
+            shutdown::removes(copy);
         }
         let mut settings = plugins.engine(plugin.id());
-        // A check is no turn of a session: what the configuration trusts is for those.
+        // A check is not a session: the configured trust does not apply.
         let trust = args.trust.into();
         settings.trust = Some(trust);
-        let carrier = plugin.carried_by(trust)?;
+        let carrier = plugin.transport(trust)?;
         let plugin = Box::new(plugin.with_settings(settings));
         Ok(Self::Plugin { plugin, carrier })
     }
@@ -129,7 +130,7 @@ impl Subject {
 
     fn carrier(&self) -> &'static str {
         match self {
-            Self::Builtin { .. } => CarriedBy::Builtin.name(),
+            Self::Builtin { .. } => TransportKind::Builtin.name(),
             Self::Plugin { carrier, .. } => carrier.name(),
         }
     }
@@ -170,22 +171,22 @@ fn checked<'a>(report: &'a Report, id: &'a str, carrier: &'static str) -> Checke
     }
 }
 
-fn row(case: &CaseReport) -> Row<'_> {
+fn row(case: &CaseReport) -> CaseRow<'_> {
     let (reason, hint, note) = match &case.outcome {
         Outcome::Passed { note } => (None, None, note.as_deref()),
         Outcome::Failed { reason, hint } => (Some(reason.as_str()), Some(hint.as_str()), None),
         Outcome::Skipped { reason } => (Some(reason.as_str()), None, None),
     };
     let CaseReport { name, level, about, .. } = *case;
-    Row { name, level, about, result: case.result(), reason, hint, note }
+    CaseRow { name, level, about, result: case.result(), reason, hint, note }
 }
 
 fn print(report: &Report, id: &str, carrier: &str, out: &Out) -> anyhow::Result<()> {
-    let version = report.engine.as_ref().map(|info| harmless(&info.version)).unwrap_or_default();
+    let version = report.engine.as_ref().map(|info| escaped(&info.version)).unwrap_or_default();
     let level = report.level.name();
     out.line(format!(
         "{BOLD}{}{BOLD:#} {version} {DIM}({carrier}, level {level}){DIM:#}",
-        harmless(id)
+        escaped(id)
     ))?;
     let rows = report.cases.iter().map(row).map(|row| {
         let style = match row.result {
@@ -199,13 +200,13 @@ fn print(report: &Report, id: &str, carrier: &str, out: &Out) -> anyhow::Result<
     out.line(table(&["case", "result", "reason"], rows.collect(), 0))?;
     for case in report.cases.iter().filter(|case| case.result() == "failed") {
         let reason = row(case).reason.unwrap_or_default();
-        // In the table it is cut.
+        // The table truncates it.
         if Cell::from(reason).is_cut() {
-            out.line(format!("{RED}reason:{RED:#} {}: {}", case.name, harmless(reason)))?;
+            out.line(format!("{RED}reason:{RED:#} {}: {}", case.name, escaped(reason)))?;
         }
     }
     for (case, hint) in report.cases.iter().filter_map(|case| Some((case, row(case).hint?))) {
-        out.line(format!("{GREEN}hint:{GREEN:#} {}: {}", case.name, harmless(hint)))?;
+        out.line(format!("{GREEN}hint:{GREEN:#} {}: {}", case.name, escaped(hint)))?;
     }
     let (passed, failed) = (report.count("passed"), report.count("failed"));
     let skipped = report.count("skipped");

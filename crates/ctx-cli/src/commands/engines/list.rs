@@ -1,44 +1,44 @@
-//! `ctx engines`: the engines and the layers.
+//! `ctx engines`: lists the engines and the layers.
 
 use std::process::ExitCode;
 
-use ctx_engine_registry::find::{Outcome, Step};
+use ctx_engine_registry::find::{SearchOutcome, SearchStep};
 use ctx_engine_registry::{EngineEntry, EngineState, Registry, SelectFor, Selection};
-use ctx_session::engine_health::EngineTrouble;
+use ctx_session::engine_health::FailedEngine;
 use serde::Serialize;
 
 use crate::args::{Engines, Global};
-use crate::faring;
+use crate::engine_health;
+use crate::format::shortened;
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, Table, YELLOW, table};
 use crate::setup;
-use crate::words::shortened;
 
-/// Longer reasons are cut.
+/// Maximum length of a reason.
 const REASON_CHARS: usize = 400;
 
 #[derive(Serialize)]
-struct Report {
+struct EnginesReport {
     engines: Vec<Listed>,
-    /// The engine of agents and models that name none, and what selects it.
+    /// The default engine, and what selects it.
     selected: Selection,
     /// Engines of single agents and models, by the key that names them.
     named: Vec<Named>,
     layers: Vec<LayerEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    trace: Option<Vec<Step>>,
+    trace: Option<Vec<SearchStep>>,
 }
 
-/// An engine, and what went wrong with it when it was last asked.
+/// An engine, and its recorded trouble.
 #[derive(Serialize)]
 struct Listed {
     #[serde(flatten)]
     entry: EngineEntry,
     #[serde(skip_serializing_if = "Option::is_none")]
-    trouble: Option<EngineTrouble>,
+    trouble: Option<FailedEngine>,
 }
 
 impl Listed {
-    fn new(mut entry: EngineEntry, trouble: Option<EngineTrouble>) -> Self {
+    fn new(mut entry: EngineEntry, trouble: Option<FailedEngine>) -> Self {
         let is_sound = entry.state == EngineState::Ok && entry.sha256.is_some();
         let trouble = trouble.filter(|trouble| is_sound && trouble.is_of(&entry.sha256));
         if let Some(trouble) = &trouble {
@@ -72,18 +72,18 @@ pub(super) fn run(global: &Global, args: &Engines, out: &Out) -> anyhow::Result<
         .map(|l| LayerEntry { id: l.id, source: l.source, order: l.order, about: l.about })
         .collect();
     let selected = ctx_engine_registry::selected_engine(&config, SelectFor::default())?;
-    // The first is the global key, which `selected` tells of.
-    let named = ctx_engine_registry::engines_named(&config)?.into_iter().skip(1);
+    // The first is the global key, which `selected` covers.
+    let named = ctx_engine_registry::named_engines(&config)?.into_iter().skip(1);
     let named = named.map(|(key, engine)| Named { key, engine }).collect();
     let trace = args.trace.then(|| trace(&registry, &selected.id));
-    let mut troubles = faring::troubles(out);
+    let mut troubles = engine_health::troubles(out);
     let engines = registry.engine_list(&config)?.into_iter();
     let engines = engines.map(|entry| {
         let trouble = troubles.remove(&entry.id);
         Listed::new(entry, trouble)
     });
     let engines = engines.collect();
-    let report = Report { engines, selected, named, layers, trace };
+    let report = EnginesReport { engines, selected, named, layers, trace };
     if args.json {
         out.json(&report)?;
     } else {
@@ -92,31 +92,32 @@ pub(super) fn run(global: &Global, args: &Engines, out: &Out) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where engines are looked for, and then where the selected one was, if that is not there.
-fn trace(registry: &Registry, selected: &str) -> Vec<Step> {
+/// Returns the steps of the search for engines and, if the selected one is missing, of its search.
+fn trace(registry: &Registry, selected: &str) -> Vec<SearchStep> {
     let mut steps = registry.search().list().trace.steps;
     for engine in registry.engines() {
-        // What is sound there is not used all the same.
-        for step in steps.iter_mut().filter(|s| s.outcome == Outcome::Found && names(s, engine.id))
+        // It is valid, but the built-in engine takes precedence.
+        for step in
+            steps.iter_mut().filter(|s| s.outcome == SearchOutcome::Found && names(s, engine.id))
         {
-            step.outcome = Outcome::PassedOver;
-            step.reason = Some(format!("'{}' is built in, which comes first", engine.id));
+            step.outcome = SearchOutcome::PassedOver;
+            step.reason = Some(format!("the built-in engine '{}' takes precedence", engine.id));
         }
     }
     let linked = registry.engines().any(|engine| engine.id == selected);
-    if !linked && !steps.iter().any(|s| s.outcome == Outcome::Found && names(s, selected)) {
+    if !linked && !steps.iter().any(|s| s.outcome == SearchOutcome::Found && names(s, selected)) {
         steps.extend(registry.search().find_traced(selected).1.steps);
     }
     steps
 }
 
-fn names(step: &Step, id: &str) -> bool {
+fn names(step: &SearchStep, id: &str) -> bool {
     step.path.file_stem().is_some_and(|stem| stem == id)
 }
 
-fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
+fn print(report: &EnginesReport, out: &Out) -> anyhow::Result<()> {
     out.line(format!("{BOLD}Engines{BOLD:#}"))?;
-    // Where an engine comes from is in its trace and in the JSON: a path breaks every table.
+    // The origin of an engine is in its trace and in the JSON: a path is too long for a table.
     let rows = report.engines.iter().map(|Listed { entry: e, .. }| {
         let mark = if e.selected { "*" } else { " " };
         let state = match e.state {
@@ -146,14 +147,16 @@ fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
         out.line(format!("{DIM}selected: {engine}, by {key}{DIM:#}"))?;
     }
     if !report.engines.iter().any(|engine| engine.entry.selected) {
-        out.warn(format!("the selected engine '{}' is not there", selection.id));
+        out.warn(format!("the selected engine '{}' was not found", selection.id));
     }
     for Listed { entry, trouble } in &report.engines {
         match (trouble, &entry.reason) {
-            (Some(trouble), _) => out.warn(format!("{} {}", entry.id, faring::said(trouble))),
+            (Some(trouble), _) => {
+                out.warn(format!("{} {}", entry.id, engine_health::said(trouble)));
+            }
             (None, Some(reason)) => {
                 let hint = entry.hint.as_deref().unwrap_or_default();
-                out.warn(format!("{} is refused: {reason}; {hint}", entry.id));
+                out.warn(format!("{} is rejected: {reason}; {hint}", entry.id));
             }
             (None, None) => {}
         }
@@ -169,15 +172,15 @@ fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print_trace(steps: &[Step], out: &Out) -> anyhow::Result<()> {
+fn print_trace(steps: &[SearchStep], out: &Out) -> anyhow::Result<()> {
     out.line(format!("\n{BOLD}Looked for in{BOLD:#}"))?;
     for step in steps {
         let (word, style) = match step.outcome {
-            Outcome::Absent => ("not there", DIM),
-            Outcome::Searched => ("looked into", DIM),
-            Outcome::PassedOver => ("passed over", YELLOW),
-            Outcome::Found => ("found", GREEN),
-            Outcome::Refused => ("refused", RED),
+            SearchOutcome::Absent => ("not there", DIM),
+            SearchOutcome::Searched => ("looked into", DIM),
+            SearchOutcome::PassedOver => ("passed over", YELLOW),
+            SearchOutcome::Found => ("found", GREEN),
+            SearchOutcome::Refused => ("refused", RED),
         };
         let path = shortened(&step.path.display().to_string(), 160);
         let place = step.place.name();

@@ -1,4 +1,4 @@
-//! The user's folder of engines, in which each has a folder of its own.
+//! The user's folder of engines, with one folder per engine.
 
 use std::fs;
 use std::io;
@@ -19,30 +19,30 @@ impl Engines {
         if folder.is_absolute() {
             return Ok(Self { folder });
         }
-        Err(Error::new(ErrorKind::InvalidInput, "engines are not looked for in a relative folder")
+        Err(Error::new(ErrorKind::InvalidInput, "CTX_HOME is a relative path")
             .with("path", folder.display())
             .hint("set CTX_HOME to an absolute path"))
     }
 
-    /// The folder of one engine.
+    /// Returns the folder of one engine.
     pub(super) fn of(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Whether anything is in the place of an engine's folder.
+    /// Whether the folder of an engine exists.
     pub(super) fn has(&self, name: &str) -> bool {
         self.of(name).symlink_metadata().is_ok()
     }
 
-    /// An empty folder for its owner alone, from which an engine can be moved into its place. The
-    /// dot keeps it from being taken for an engine.
+    /// Creates an empty folder, readable by its owner only, in which an engine is prepared. The
+    /// leading dot keeps it from being listed as an engine.
     pub(super) fn draft(&self) -> Result<TempDir, Error> {
         ctx_disk::create_private_dir(&self.folder)?;
         self.hidden(".new-")
     }
 
-    /// Moves a finished draft into its place. What was there is gone then; where the move fails, it
-    /// is back.
+    /// Moves a finished draft into its place, replacing what was there. If the move fails, the old
+    /// folder is restored.
     pub(super) fn publish(&self, draft: TempDir, name: &str) -> Result<PathBuf, Error> {
         let place = self.of(name);
         let old = match self.has(name) {
@@ -51,22 +51,22 @@ impl Engines {
         };
         if let Err(error) = fs::rename(draft.path(), &place) {
             if let Some(old) = &old {
-                // Nothing more can be done where this fails as well: the error names the place.
+                // If this fails too, nothing more can be done: the error names the folder.
                 drop(fs::rename(old.path().join(name), &place));
             }
             return Err(failed(&place, error));
         }
-        // It is no draft any more: its folder is not to be removed.
+        // It was moved: its folder must not be removed.
         drop(draft.keep());
-        // Where a folder cannot be synced, the system does it in its own time.
+        // If the folder cannot be synced, the system does so later.
         let _ = ctx_disk::sync_dir(&self.folder);
         Ok(place)
     }
 
-    /// Removes an engine's folder: first out of its place, whole, then from the disk.
+    /// Removes an engine's folder: renames it first as a whole, then deletes it.
     pub(super) fn remove(&self, name: &str) -> Result<(), Error> {
         let old = self.take_away(name)?;
-        // Where a folder cannot be synced, the system does it in its own time.
+        // If the folder cannot be synced, the system does so later.
         let _ = ctx_disk::sync_dir(&self.folder);
         let gone = old.path().to_owned();
         old.close().map_err(|e| failed(&gone, e))
@@ -92,8 +92,8 @@ impl Engines {
 }
 
 fn failed(path: &Path, error: io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("the folder of engines cannot be changed: {}", error.kind()))
+    Error::new(ErrorKind::Io, format!("cannot change the folder of engines: {}", error.kind()))
         .with("path", path.display())
-        .hint("check that there is room, and that you may write there")
+        .hint("check the free disk space and the folder's permissions")
         .source(error)
 }

@@ -3,16 +3,16 @@
 use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind};
-use ctx_engine_registry::find::{PlaceKind, Search};
+use ctx_engine_registry::find::{FolderKind, Search};
 use ctx_engine_registry::{EngineName, Registry};
 
 use super::place::Engines;
 use crate::args::{Global, RemoveEngine};
+use crate::engine_health;
 use crate::failure::misuse;
-use crate::faring;
+use crate::format::escaped;
 use crate::out::{GREEN, Out};
 use crate::setup;
-use crate::words::harmless;
 
 pub(super) fn run(global: &Global, args: &RemoveEngine, out: &Out) -> anyhow::Result<ExitCode> {
     let name = EngineName::new(&args.name).map_err(misuse)?;
@@ -22,14 +22,14 @@ pub(super) fn run(global: &Global, args: &RemoveEngine, out: &Out) -> anyhow::Re
         return Err(not_ours(name).into());
     }
     let place = engines.of(name);
-    let shown = harmless(&place.display().to_string());
+    let shown = escaped(&place.display().to_string());
     if !args.yes {
         out.ask(&format!("remove '{name}', which is {} and all in it?", place.display()))?;
     }
     engines.remove(name)?;
-    faring::forget(name);
-    // A configuration that cannot be read is no reason to keep an engine.
-    let named = setup::config(global).and_then(|c| Ok(ctx_engine_registry::engines_named(&c)?));
+    engine_health::forget(name);
+    // An engine can be removed even if the configuration is unreadable.
+    let named = setup::config(global).and_then(|c| Ok(ctx_engine_registry::named_engines(&c)?));
     for (key, _) in named.unwrap_or_default().iter().filter(|(_, id)| id == name) {
         out.warn(format!("{key} still names '{name}'"));
     }
@@ -41,7 +41,7 @@ pub(super) fn run(global: &Global, args: &RemoveEngine, out: &Out) -> anyhow::Re
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why an engine that was not installed by ctx is not removed by it.
+/// Returns the error for an engine that was not installed by ctx.
 fn not_ours(name: &str) -> Error {
     let linked = Registry::collect().is_ok_and(|r| r.engines().any(|engine| engine.id == name));
     if linked {
@@ -52,12 +52,12 @@ fn not_ours(name: &str) -> Error {
     match listed.into_iter().find(|engine| engine.name.as_str() == name) {
         Some(engine) => {
             let said = match engine.place {
-                PlaceKind::User => "was put there by hand",
-                PlaceKind::Variable | PlaceKind::System => "is in none of your own folders",
+                FolderKind::User => "was not installed by `ctx engines add`",
+                FolderKind::Variable | FolderKind::System => "is not in one of your own folders",
             };
             Error::new(ErrorKind::InvalidInput, format!("'{name}' {said}"))
                 .with("path", engine.manifest_path.display())
-                .hint("remove its manifest and its file by hand")
+                .hint("delete its manifest and its file yourself")
         }
         None => Error::new(ErrorKind::NotFound, format!("no engine '{name}' is installed"))
             .hint("`ctx engines` lists them"),

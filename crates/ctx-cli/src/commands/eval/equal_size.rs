@@ -3,11 +3,11 @@
 use ctx_eval::eval::{EqualSize, EvalReport, RecordedSummary, SummaryFigures, SummarySums};
 
 use super::print::{coverage, faults};
+use crate::format::{counted, percent, thousands};
 use crate::out::{BOLD, Cell, Table};
-use crate::table::Told;
-use crate::words::{counted, percent, thousands};
+use crate::table::Column;
 
-/// The comparison that may be made without looking at sizes.
+/// Returns the title, with the result at equal size.
 pub(super) fn title(sums: &EqualSize) -> String {
     let kept = |part: &SummarySums| percent(part.kept as f64 / sums.facts.max(1) as f64);
     format!(
@@ -20,36 +20,37 @@ pub(super) fn title(sums: &EqualSize) -> String {
     )
 }
 
-/// The agent's own summaries and ours, a row each.
+/// Returns a table with one row each for the agent's own summaries and those of ctx.
 pub(super) fn table(report: &EvalReport, sums: &EqualSize) -> Table {
     let found = report.sessions.iter().flat_map(|session| &session.recorded);
-    let mut rows: Vec<_> = found.flat_map(|found| [Line::Own(found), Line::Ours(found)]).collect();
+    let mut rows: Vec<_> =
+        found.flat_map(|found| [SizeRow::Own(found), SizeRow::Ours(found)]).collect();
     if sums.summaries > 1 {
         rows.extend([
-            Line::Sum("all", "agent", sums.facts, sums.recorded),
-            Line::Sum("", "ctx", sums.facts, sums.ctx),
+            SizeRow::Sum("all", "agent", sums.facts, sums.recorded),
+            SizeRow::Sum("", "ctx", sums.facts, sums.ctx),
         ]);
     }
-    let columns: &[Told<Line<'_>>] = &[
-        ("compaction", Line::compaction),
-        ("messages", Line::messages),
-        ("facts", Line::facts),
-        ("summary", Line::by),
-        ("tokens", Line::tokens),
-        ("kept", Line::kept),
-        ("ungrounded", Line::ungrounded),
+    let columns: &[Column<SizeRow<'_>>] = &[
+        ("compaction", SizeRow::compaction),
+        ("messages", SizeRow::messages),
+        ("facts", SizeRow::facts),
+        ("summary", SizeRow::by),
+        ("tokens", SizeRow::tokens),
+        ("kept", SizeRow::kept),
+        ("ungrounded", SizeRow::ungrounded),
     ];
     Table::of(&rows, &["messages"], columns)
 }
 
 /// A row of the comparison at equal size.
-enum Line<'a> {
+enum SizeRow<'a> {
     Own(&'a RecordedSummary),
     Ours(&'a RecordedSummary),
     Sum(&'static str, &'static str, u64, SummarySums),
 }
 
-impl Line<'_> {
+impl SizeRow<'_> {
     fn figures(&self) -> Option<&SummaryFigures> {
         match self {
             Self::Own(found) => Some(&found.recorded),

@@ -1,25 +1,34 @@
-//! What `ctx eval` says on a terminal.
+//! The terminal output of `ctx eval`.
 
-use ctx_eval::eval::{EvalReport, EvalRow, OnceRow, RowKind};
+use ctx_eval::eval::{EvalReport, EvalRow, RowKind, SingleCompactionRow};
 
 use super::equal_size;
+use crate::format::{escaped, percent, shortened, thousands, usd, wrapped};
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, Table, terminal_columns};
-use crate::table::Told;
-use crate::words::{harmless, percent, shortened, thousands, usd, wrapped};
+use crate::table::Column;
 
-/// A coverage from here on is what a compaction has to reach.
+/// The coverage that a compaction should reach.
 const GOOD_COVERAGE: f64 = 0.95;
 
-/// How wide text is set at most.
+/// Maximum width of text.
 const TEXT_CHARS: usize = 100;
 
-/// A reason for a failure is cut here.
+/// Maximum length of a failure's reason.
 const REASON_CHARS: usize = 400;
 
-/// Columns of the replay that a narrow terminal has to do without, the first to go first. What the
-/// candidates are is said by their names, and most of the others by the page and by `--json` alone.
-const SPARED: [&str; 7] =
-    ["kind", "est. error", "ratio", "calls", "requests", "cuts", "cache hits"];
+/// Columns dropped on a narrow terminal, in this order. The candidates' names tell what they are;
+/// most other dropped columns are only on the page and in `--json`.
+const SPARED: [&str; 9] = [
+    "kind",
+    "est. error",
+    "ratio",
+    "calls",
+    "requests",
+    "cuts",
+    "cache hits",
+    "wedges",
+    "ungrounded",
+];
 
 pub(super) fn print(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
     let most = terminal_columns();
@@ -27,7 +36,7 @@ pub(super) fn print(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
         out.session(&session.session)?;
         let model = session.model.as_deref().map_or_else(
             || "no model known, so no prices; see --model".to_owned(),
-            |model| format!("model {}", harmless(model)),
+            |model| format!("model {}", escaped(model)),
         );
         out.line(format!("{DIM}window {}, {model}{DIM:#}", thousands(session.window.get())))?;
     }
@@ -43,7 +52,7 @@ pub(super) fn print(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
             out,
             most,
             "",
-            &format!("no room for: {}; see --html or --json", spared.join(", ")),
+            &format!("omitted columns: {}; see --html or --json", spared.join(", ")),
         )?;
     }
     if !report.once.is_empty() {
@@ -63,7 +72,7 @@ pub(super) fn print(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
 }
 
 fn replayed(report: &EvalReport) -> Table {
-    let columns: &[Told<EvalRow>] = &[
+    let columns: &[Column<EvalRow>] = &[
         ("arm", |row| arm(row).into()),
         ("requests", |row| thousands(row.requests as u64).into()),
         ("prompt tokens", |row| thousands(row.sent_tokens).into()),
@@ -83,7 +92,7 @@ fn replayed(report: &EvalReport) -> Table {
     Table::of(&report.rows, &SPARED, columns)
 }
 
-/// What a row is called.
+/// Returns the name of a row.
 fn arm(row: &EvalRow) -> String {
     match row.kind {
         RowKind::None => "full history".to_owned(),
@@ -91,11 +100,11 @@ fn arm(row: &EvalRow) -> String {
     }
 }
 
-/// The smallest first: neighbours are those that may be compared.
+/// Formats the sessions compacted once, smallest first: adjacent rows are comparable.
 fn once(report: &EvalReport) -> Table {
-    let mut rows: Vec<&OnceRow> = report.once.iter().collect();
+    let mut rows: Vec<&SingleCompactionRow> = report.once.iter().collect();
     rows.sort_by(|one, two| left(one).total_cmp(&left(two)));
-    let columns: &[Told<&OnceRow>] = &[
+    let columns: &[Column<&SingleCompactionRow>] = &[
         ("candidate", |row| row.name.clone().into()),
         ("before", |row| thousands(row.tokens_before).into()),
         ("left", |row| thousands(row.tokens_after).into()),
@@ -105,11 +114,11 @@ fn once(report: &EvalReport) -> Table {
         ("ungrounded", |row| faults(row.ungrounded)),
         ("kind", |row| kind(row.kind).into()),
     ];
-    Table::of(&rows, &["kind", "before"], columns)
+    Table::of(&rows, &["kind", "before", "facts", "ungrounded"], columns)
 }
 
-/// The share of its tokens that a session still has.
-fn left(row: &OnceRow) -> f64 {
+/// Returns the share of its tokens that a session still has.
+fn left(row: &SingleCompactionRow) -> f64 {
     row.tokens_after as f64 / row.tokens_before.max(1) as f64
 }
 
@@ -141,8 +150,8 @@ pub(super) fn faults(count: u64) -> Cell {
     }
 }
 
-/// Coverage of the session compacted once; in brackets where the share was not reached.
-fn kept_once(row: &OnceRow) -> Cell {
+/// Returns the coverage of the session compacted once; in brackets if the share was not reached.
+fn kept_once(row: &SingleCompactionRow) -> Cell {
     if row.failed.is_some() {
         Cell::styled("failed", RED)
     } else if row.reached < row.sessions {
@@ -152,13 +161,13 @@ fn kept_once(row: &OnceRow) -> Cell {
     }
 }
 
-/// Why candidates did not get to the end. A reason is too long for a cell.
+/// Prints why candidates failed. A reason is too long for a cell.
 fn failures(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
     let replayed = report.rows.iter().map(|row| ("replay", &row.name, &row.failed));
     let once = report.once.iter().map(|row| ("compacted once", &row.name, &row.failed));
     for (what, name, failed) in replayed.chain(once) {
         if let Some(why) = failed {
-            let (name, why) = (harmless(name), shortened(why, REASON_CHARS));
+            let (name, why) = (escaped(name), shortened(why, REASON_CHARS));
             out.line(format!("{RED}failed:{RED:#} {name}, {what}: {why}"))?;
         }
     }
@@ -180,7 +189,7 @@ fn dimmed(out: &Out, most: Option<usize>, lead: &str, text: &str) -> anyhow::Res
     Ok(())
 }
 
-/// The width of text in a terminal of so many columns.
+/// Returns the text width for a terminal of this width.
 fn readable(most: Option<usize>) -> Option<usize> {
     Some(most.unwrap_or(TEXT_CHARS).min(TEXT_CHARS))
 }

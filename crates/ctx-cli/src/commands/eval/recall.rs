@@ -13,9 +13,9 @@ use ctx_runtime::vector_model;
 
 use crate::args::{EmbedWith, EvalRecall, Global};
 use crate::failure::misuse;
+use crate::format::{counted, escaped, thousands};
 use crate::out::{BOLD, Cell, DIM, Out, Table};
 use crate::setup;
-use crate::words::{counted, harmless, thousands};
 
 pub(super) fn run(global: &Global, args: &EvalRecall, out: &Out) -> anyhow::Result<ExitCode> {
     let settings = SearchSettings::default();
@@ -26,7 +26,7 @@ pub(super) fn run(global: &Global, args: &EvalRecall, out: &Out) -> anyhow::Resu
     };
     let weight = args.weight.unwrap_or(default_weight);
     if !(0.0..=1.0).contains(&weight) {
-        let error = Error::new(ErrorKind::InvalidInput, "--weight is no share");
+        let error = Error::new(ErrorKind::InvalidInput, "invalid --weight");
         return Err(misuse(error.with("value", weight).hint("give a number from 0 to 1")));
     }
     let conversations = load(args.dataset, &args.path)?;
@@ -53,13 +53,13 @@ pub(super) fn run(global: &Global, args: &EvalRecall, out: &Out) -> anyhow::Resu
     Ok(ExitCode::SUCCESS)
 }
 
-/// The server and the model that the configuration names for memory.
+/// Returns the server and the model configured for memory.
 fn http(global: &Global) -> anyhow::Result<Arc<dyn Embedder>> {
     let config = setup::config(global)?;
     let mut section: ctx_memory::Config = config.section()?;
     section.embedding_model = EmbeddingModel::Http;
     let model = vector_model(&config, &section)?;
-    // There is none for hashes alone.
+    // Hashes need no model.
     Ok(model.map_or_else(|| Arc::new(HashEmbedder) as Arc<dyn Embedder>, |model| model.embedder))
 }
 
@@ -82,7 +82,7 @@ fn print(report: &RecallReport, out: &Out) -> anyhow::Result<()> {
         thousands(report.turns as u64),
         counted(report.all.questions, "question"),
         report.skipped,
-        harmless(embedder),
+        escaped(embedder),
     ))?;
     if report.evidence_repaired + report.evidence_dropped > 0 {
         out.note(format!(
@@ -112,7 +112,7 @@ fn print(report: &RecallReport, out: &Out) -> anyhow::Result<()> {
 fn row(name: &str, figures: &CategoryReport) -> Vec<Cell> {
     let share = |share: f64| Cell::from(format!("{:.1}", share * 100.0));
     let recall = &figures.recall;
-    let mut row = vec![Cell::from(harmless(name)), thousands(figures.questions as u64).into()];
+    let mut row = vec![Cell::from(escaped(name)), thousands(figures.questions as u64).into()];
     row.extend([recall.at5, recall.at10, recall.at20, recall.at50].map(share));
     row.extend([figures.mrr, figures.ndcg10, figures.coverage4000].map(share));
     row

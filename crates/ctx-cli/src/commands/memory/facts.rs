@@ -8,23 +8,23 @@ use serde::Serialize;
 
 use super::{OfAgent, minute};
 use crate::args::{Facts, Global};
+use crate::format::escaped;
 use crate::out::{Cell, DIM, Out, table};
-use crate::words::harmless;
 
-/// A question has so many answers, where nobody says otherwise.
+/// Default number of answers to a question.
 const ANSWERS: usize = 10;
 
 #[derive(Serialize)]
-struct Report {
+struct FactsReport {
     agent: String,
-    facts: Vec<Known>,
+    facts: Vec<FactRow>,
 }
 
 #[derive(Serialize)]
-struct Known {
+struct FactRow {
     #[serde(flatten)]
     fact: Fact,
-    /// How well it fits; absent where nothing was asked.
+    /// Its score; absent without a question.
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f32>,
 }
@@ -36,7 +36,7 @@ pub(super) fn run(global: &Global, args: &Facts, out: &Out) -> anyhow::Result<Ex
         let facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
         listed(&facts, args, session.as_deref())
     });
-    let report = Report { agent: of.agent.to_string(), facts };
+    let report = FactsReport { agent: of.agent.to_string(), facts };
     match args.of.json {
         true => out.json(&report)?,
         false => print(&report, out)?,
@@ -44,11 +44,12 @@ pub(super) fn run(global: &Global, args: &Facts, out: &Out) -> anyhow::Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-fn listed(store: &FactStore, args: &Facts, session: Option<&str>) -> Vec<Known> {
+fn listed(store: &FactStore, args: &Facts, session: Option<&str>) -> Vec<FactRow> {
     if let Some(text) = args.query.as_deref().filter(|_| !args.all) {
         let limit = args.limit.unwrap_or(ANSWERS);
         let hits = store.search(&FactQuery { session, limit, ..FactQuery::new(text) });
-        let known = hits.into_iter().map(|h| Known { fact: h.fact.clone(), score: Some(h.score) });
+        let known =
+            hits.into_iter().map(|h| FactRow { fact: h.fact.clone(), score: Some(h.score) });
         return known.collect();
     }
     let words = args.query.as_deref().map(str::to_lowercase);
@@ -64,16 +65,16 @@ fn listed(store: &FactStore, args: &Facts, session: Option<&str>) -> Vec<Known> 
     let mut facts: Vec<Fact> = store.facts().filter(fits).cloned().collect();
     facts.sort_by_key(|fact| std::cmp::Reverse(fact.timestamp));
     facts.truncate(args.limit.unwrap_or(usize::MAX));
-    facts.into_iter().map(|fact| Known { fact, score: None }).collect()
+    facts.into_iter().map(|fact| FactRow { fact, score: None }).collect()
 }
 
-fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
+fn print(report: &FactsReport, out: &Out) -> anyhow::Result<()> {
     if report.facts.is_empty() {
-        out.note("no facts fit; `ctx memory facts --all` lists those of the past as well");
+        out.note("no matching facts; `ctx memory facts --all` also lists outdated ones");
         return Ok(());
     }
-    let rows = report.facts.iter().map(|Known { fact, .. }| {
-        let text = harmless(&fact.content);
+    let rows = report.facts.iter().map(|FactRow { fact, .. }| {
+        let text = escaped(&fact.content);
         let content = match fact.valid_to {
             Some(end) => Cell::styled(format!("{text} (until {})", minute(end)), DIM),
             None => Cell::from(text),

@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use ctx_runtime::forget::{Forget, Forgetting, Forgotten, ForgottenProject, Remembered};
+use ctx_core::ErrorKind;
+use ctx_runtime::forget::{
+    ForgetPlan, ForgetReport, ForgetRequest, ForgottenProject, MemoryToErase,
+};
 use ctx_runtime::lookup::Lookup;
 use ctx_session::Transcript;
 use ctx_session::clock;
@@ -14,12 +17,12 @@ use ctx_session::paths::Home;
 
 use super::OfAgent;
 use crate::args::{ForgetArgs, Global};
+use crate::entry_ids::ID_CHARS;
 use crate::failure::misuse;
-use crate::named::ID_CHARS;
+use crate::format::{counted, shortened};
 use crate::out::{BOLD, Cell, Out, table};
-use crate::words::{counted, shortened};
 
-/// So many messages are shown before somebody is asked.
+/// Maximum number of messages shown before the confirmation.
 const SHOWN: usize = 20;
 
 pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Result<ExitCode> {
@@ -34,10 +37,17 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
     let memories = agents.iter().map(|agent| {
         let of = OfAgent::open(global, agent.as_str(), out)?;
         let Lookup { agent, memory, facts, .. } = of.into_lookup();
-        Ok(Remembered { agent, memory, facts })
+        Ok(MemoryToErase { agent, memory, facts })
     });
     let memories = memories.collect::<anyhow::Result<Vec<_>>>()?;
-    let planned = Forgetting::plan(&home, what(args), &memories)?;
+    let what = what(args);
+    let planned = ForgetPlan::plan(&home, what.clone(), &memories).or_else(|error| {
+        // Memory also accepts a prefix of a session's id.
+        let named = what.session.as_deref().filter(|_| error.kind() == ErrorKind::NotFound);
+        let known = |of: &MemoryToErase| of.memory.session_named(named?).ok()?;
+        let session = memories.iter().find_map(known).ok_or(error)?;
+        ForgetPlan::plan(&home, ForgetRequest { session: Some(session), ..what.clone() }, &memories)
+    })?;
     if args.dry_run || !args.yes {
         let found = planned.report()?;
         if args.dry_run {
@@ -48,14 +58,14 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
             }
             return Ok(ExitCode::SUCCESS);
         }
-        // Where nothing is found, what a run that was killed left behind is still taken away.
+        // Even if nothing is found, remove what a killed run left behind.
         if !found.is_nothing() {
             out.note_table(&would_go(&found));
             out.ask("erase all this for good?")?;
         }
     }
     let waiting = out.waiting("erasing");
-    let gone = planned.carry_out(clock::now());
+    let gone = planned.execute(clock::now());
     waiting.finish_and_clear();
     let gone = gone?;
     gone.warnings.iter().for_each(|warning| out.warn(warning));
@@ -67,7 +77,7 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
     Ok(if gone.complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Erases what was archived of a project's sessions. Without `--agent`, sessions are archived for `main`.
+/// Erases the archived sessions of a project. Without `--agent`, the memory of `main` is used.
 fn of_project(
     global: &Global,
     args: &ForgetArgs,
@@ -99,13 +109,12 @@ fn of_project(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is to be forgotten. A session that is named by its file is looked for in that file, wherever
-/// it is.
-fn what(args: &ForgetArgs) -> Forget {
+/// Returns what to forget. A session named by its file is searched in that file, wherever it is.
+fn what(args: &ForgetArgs) -> ForgetRequest {
     let mut files = args.files.clone();
     let mut session = args.session.clone();
     let path = session.as_ref().map(Path::new).filter(|path| path.is_file());
-    // A word may be the id of a session, and by chance the name of a file that is none.
+    // A word may be a session id and, by chance, the name of a file that is not a transcript.
     let is_word =
         path.is_some_and(|path| path.extension().is_none() && path.parent() == Some("".as_ref()));
     if let Some(full) = path.and_then(|path| path.canonicalize().ok())
@@ -114,7 +123,7 @@ fn what(args: &ForgetArgs) -> Forget {
         session = Some(full.to_string_lossy().into_owned());
         files.push(full);
     }
-    Forget {
+    ForgetRequest {
         entries: args.entries.clone(),
         session,
         matching: args.matching.clone(),
@@ -123,12 +132,12 @@ fn what(args: &ForgetArgs) -> Forget {
     }
 }
 
-/// Has what stays found again: the index of what was forgotten went as a whole.
-fn index(memories: &[Remembered], out: &Out) {
+/// Rebuilds the index for the remaining messages: it was removed as a whole.
+fn index(memories: &[MemoryToErase], out: &Out) {
     let waiting = out.waiting("writing the index");
-    for Remembered { memory, .. } in memories {
+    for MemoryToErase { memory, .. } in memories {
         if let Err(error) = memory.settle() {
-            out.warn(format!("the index is not written; the next search does it: {error}"));
+            out.warn(format!("the index was not written; the next search rebuilds it: {error}"));
         }
     }
     waiting.finish_and_clear();
@@ -137,8 +146,8 @@ fn index(memories: &[Remembered], out: &Out) {
     }
 }
 
-/// The messages, and the places they would go from.
-fn would_go(report: &Forgotten) -> String {
+/// Lists the messages, and the places they would be erased from.
+fn would_go(report: &ForgetReport) -> String {
     let rows = report.messages.iter().take(SHOWN).map(|message| {
         let begins = message.begins.clone().unwrap_or_default();
         let id = shortened(&message.entry, ID_CHARS);
@@ -155,8 +164,8 @@ fn would_go(report: &Forgotten) -> String {
     format!("{text}\n\n{}", places(report))
 }
 
-/// What went from where.
-fn places(report: &Forgotten) -> String {
+/// Lists what was erased from where.
+fn places(report: &ForgetReport) -> String {
     let mut rows: Vec<Vec<Cell>> = Vec::new();
     for file in report.files.iter().filter(|file| !file.is_nothing()) {
         let Erased { messages, hidden, summary_lines, forms, others, .. } = file;
@@ -184,10 +193,10 @@ fn places(report: &Forgotten) -> String {
     table(&["erased", "from"], rows, 0)
 }
 
-/// `2 messages, 1 fact`.
+/// Formats counts: `2 messages, 1 fact`.
 fn told(parts: &[(usize, &str)]) -> String {
     let plural = |n: usize, what: &str| match what.split_once(' ') {
-        // What is counted comes first.
+        // The count comes first.
         Some((first, rest)) if first != "other" => format!("{} {rest}", counted(n, first)),
         _ => counted(n, what),
     };
@@ -195,7 +204,7 @@ fn told(parts: &[(usize, &str)]) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-fn print(report: &Forgotten, text: &str, out: &Out) -> anyhow::Result<()> {
+fn print(report: &ForgetReport, text: &str, out: &Out) -> anyhow::Result<()> {
     if report.is_nothing() {
         out.line("nothing to forget")?;
     } else {
@@ -204,7 +213,7 @@ fn print(report: &Forgotten, text: &str, out: &Out) -> anyhow::Result<()> {
     let ended: usize = report.files.iter().map(|file| file.undo_ended.len()).sum();
     if ended > 0 {
         out.note(format!(
-            "{} stood for what was erased: to undo brings back the rest, and that no more",
+            "{} covered erased messages: undo restores only the rest",
             counted(ended, "compaction"),
         ));
     }

@@ -10,29 +10,29 @@ use serde::Serialize;
 use super::{OfAgent, name_of};
 use crate::args::{Global, Ingest};
 use crate::failure::misuse;
+use crate::format::{counted, escaped, thousands};
 use crate::out::{BOLD, Out};
 use crate::setup;
-use crate::words::{counted, harmless, thousands};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct IngestReport {
     agent: String,
-    sessions: Vec<Ingested>,
-    /// Transcripts that could not be taken in.
+    sessions: Vec<IngestedSession>,
+    /// Transcripts that could not be archived.
     failed: Vec<Failed>,
-    /// Segments in the archive afterwards.
+    /// Number of segments in the archive afterwards.
     segments: usize,
     facts: Figures,
 }
 
-/// What became of one transcript.
+/// The result of one transcript.
 #[derive(Serialize)]
-struct Ingested {
+struct IngestedSession {
     path: PathBuf,
     session: String,
     #[serde(flatten)]
-    done: ctx_runtime::lookup::Ingested,
+    done: ctx_runtime::lookup::IngestReport,
 }
 
 #[derive(Serialize)]
@@ -50,13 +50,14 @@ struct Figures {
 
 pub(super) fn run(global: &Global, args: &Ingest, out: &Out) -> anyhow::Result<ExitCode> {
     if args.sessions.iter().any(|path| setup::is_stdin(path)) {
-        let error = Error::new(ctx_core::ErrorKind::InvalidInput, "standard input has no name");
-        let hint = "write the transcript to a file: its session is found again by that";
+        let error =
+            Error::new(ctx_core::ErrorKind::InvalidInput, "standard input has no file name");
+        let hint = "write the transcript to a file: memory identifies its session by the file name";
         return Err(misuse(error.hint(hint)));
     }
     let of = OfAgent::open(global, &args.of.agent, out)?;
     let before = of.memory.stats()?.segments;
-    let mut report = Report {
+    let mut report = IngestReport {
         agent: of.agent.to_string(),
         sessions: Vec::with_capacity(args.sessions.len()),
         failed: Vec::new(),
@@ -66,11 +67,11 @@ pub(super) fn run(global: &Global, args: &Ingest, out: &Out) -> anyhow::Result<E
     for path in &args.sessions {
         match one(&of, path, &mut report.facts, out) {
             Ok(ingested) => report.sessions.push(ingested),
-            // There is nothing else to be told of.
+            // A single transcript has no other results to report.
             Err(error) if args.sessions.len() == 1 => return Err(error),
             Err(error) => {
                 let (path, error) = (path.clone(), error.to_string());
-                out.warn(format!("{} is not archived: {error}", path.display()));
+                out.warn(format!("{} was not archived: {error}", path.display()));
                 report.failed.push(Failed { path, error });
             }
         }
@@ -81,29 +82,7 @@ pub(super) fn run(global: &Global, args: &Ingest, out: &Out) -> anyhow::Result<E
     of.embed(out)?;
     of.warn(out);
     report.segments = of.memory.stats()?.segments;
-    let added: usize = report.sessions.iter().map(|session| session.done.added).sum();
-    let gone = (before + added).saturating_sub(report.segments);
-    if gone > 0 {
-        let most = counted(of.config.max_segments as usize, "segment");
-        // 0 days: age lets nothing go.
-        let age = match of.config.eviction_days {
-            0 => String::new(),
-            days => {
-                format!(", none for more than {} (evictionDays)", counted(days as usize, "day"))
-            }
-        };
-        out.warn(format!(
-            "{} let go again: the archive keeps at most {most} (memoryContext.maxSegments){age}",
-            counted(gone, "segment"),
-        ));
-    }
-    let older: usize = report.sessions.iter().map(|session| session.done.older).sum();
-    if older > 0 {
-        out.warn(format!(
-            "{} older than what the archive keeps were passed over: see memoryContext.maxSegments",
-            counted(older, "message"),
-        ));
-    }
+    warn_of_losses(&of, before, &report, out);
     match args.of.json {
         true => out.json(&report)?,
         false => print(&report, out)?,
@@ -111,7 +90,39 @@ pub(super) fn run(global: &Global, args: &Ingest, out: &Out) -> anyhow::Result<E
     Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn one(of: &OfAgent, path: &Path, facts: &mut Figures, out: &Out) -> anyhow::Result<Ingested> {
+/// Warns if segments were evicted or messages skipped. `before` is the number of segments there were.
+fn warn_of_losses(of: &OfAgent, before: usize, report: &IngestReport, out: &Out) {
+    let added: usize = report.sessions.iter().map(|session| session.done.added).sum();
+    let gone = (before + added).saturating_sub(report.segments);
+    if gone > 0 {
+        let most = counted(of.config.max_segments as usize, "segment");
+        // 0 days: no eviction by age.
+        let age = match of.config.eviction_days {
+            0 => String::new(),
+            days => {
+                format!(", none for more than {} (evictionDays)", counted(days as usize, "day"))
+            }
+        };
+        out.warn(format!(
+            "{} evicted: the archive keeps at most {most} (memoryContext.maxSegments){age}",
+            counted(gone, "segment"),
+        ));
+    }
+    let older: usize = report.sessions.iter().map(|session| session.done.older).sum();
+    if older > 0 {
+        out.warn(format!(
+            "{} skipped, as they are older than the archive keeps: see memoryContext.maxSegments",
+            counted(older, "message"),
+        ));
+    }
+}
+
+fn one(
+    of: &OfAgent,
+    path: &Path,
+    facts: &mut Figures,
+    out: &Out,
+) -> anyhow::Result<IngestedSession> {
     let transcript = setup::open(path, out)?;
     let session = name_of(&transcript, path);
     let line = transcript.main_line()?;
@@ -126,14 +137,14 @@ fn one(of: &OfAgent, path: &Path, facts: &mut Figures, out: &Out) -> anyhow::Res
         facts.updated += learned.updated.len();
         facts.superseded += learned.superseded.len();
     }
-    Ok(Ingested { path: path.to_owned(), session, done })
+    Ok(IngestedSession { path: path.to_owned(), session, done })
 }
 
-fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
+fn print(report: &IngestReport, out: &Out) -> anyhow::Result<()> {
     for session in &report.sessions {
         let done = &session.done;
-        let path = harmless(&session.path.to_string_lossy());
-        out.line(format!("{BOLD}{path}{BOLD:#} as session {}", harmless(&session.session)))?;
+        let path = escaped(&session.path.to_string_lossy());
+        out.line(format!("{BOLD}{path}{BOLD:#} as session {}", escaped(&session.session)))?;
         out.line(format!(
             "  {}: {} archived{}",
             counted(done.messages, "message"),
@@ -152,9 +163,9 @@ fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
         ))?;
     }
     let Figures { added, updated, superseded } = report.facts;
-    let (agent, segments) = (harmless(&report.agent), counted(report.segments, "segment"));
+    let (agent, segments) = (escaped(&report.agent), counted(report.segments, "segment"));
     out.line(format!(
-        "agent {agent}: {segments}; facts: {added} new, {updated} told in more detail, \
+        "agent {agent}: {segments}; facts: {added} new, {updated} extended, \
          {superseded} superseded"
     ))?;
     Ok(())

@@ -2,26 +2,26 @@
 
 use std::process::ExitCode;
 
-use ctx_memory::Parts;
-use ctx_runtime::lookup::{SearchAsked, SearchHit, Searched};
+use ctx_memory::ScoreParts;
+use ctx_runtime::lookup::{SearchHit, SearchQuery, SearchReport};
 use ctx_session::clock;
 
 use super::{OfAgent, minute};
 use crate::args::{Global, SearchMemory};
-use crate::named::ID_CHARS;
-use crate::out::{BOLD, Cell, DIM, Out, Table};
+use crate::entry_ids::ID_CHARS;
+use crate::format::{escaped, shortened, wrapped};
+use crate::out::{BOLD, Cell, DIM, Out, Table, terminal_columns};
 use crate::setup;
-use crate::words::{harmless, shortened};
 
-/// So much of a hit is shown to people.
+/// Maximum length of a displayed hit.
 const SHOWN: usize = 300;
 
 pub(super) fn run(global: &Global, args: &SearchMemory, out: &Out) -> anyhow::Result<ExitCode> {
     let of = OfAgent::open(global, &args.of.agent, out)?;
     of.index(out)?;
     let session = args.session.as_deref().map(|named| of.session(named)).transpose()?;
-    let asked = SearchAsked {
-        query: &args.query,
+    let asked = SearchQuery {
+        query: &args.query.join(" "),
         session: session.as_deref(),
         limit: args.limit,
         explain: args.explain,
@@ -36,26 +36,23 @@ pub(super) fn run(global: &Global, args: &SearchMemory, out: &Out) -> anyhow::Re
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(report: &Searched, out: &Out) -> anyhow::Result<()> {
+fn print(report: &SearchReport, out: &Out) -> anyhow::Result<()> {
     if report.hits.is_empty() {
-        let agent = harmless(&report.agent);
-        out.note(format!("nothing fits; `ctx memory stats --agent {agent}` says what there is"));
+        let agent = escaped(&report.agent);
+        out.note(format!("no matches; `ctx memory stats --agent {agent}` shows what is archived"));
     }
     for (at, hit) in report.hits.iter().enumerate() {
         if at > 0 {
             out.line("")?;
         }
-        let entry = hit.entry.as_deref().map(|id| format!(" e:{}", shortened(id, ID_CHARS)));
-        out.line(format!(
-            "{BOLD}{:.3}{BOLD:#} {} {}{DIM} {}{}{DIM:#}",
-            hit.score,
-            minute(hit.timestamp),
-            harmless(hit.role.name()),
-            shortened(&hit.session, ID_CHARS),
-            entry.unwrap_or_default(),
-        ))?;
+        let entry = hit.entry.as_deref().map(|id| format!("e:{}  ", shortened(id, ID_CHARS)));
+        let (entry, session) = (entry.unwrap_or_default(), shortened(&hit.session, ID_CHARS));
+        let (at, role) = (minute(hit.timestamp), escaped(hit.role.name()));
+        out.line(format!("{BOLD}{:.3}{BOLD:#}  {at}  {role}", hit.score))?;
+        out.line(format!("  {DIM}{entry}{session}{DIM:#}"))?;
         let line = hit.text.split_whitespace().collect::<Vec<_>>().join(" ");
-        out.line(format!("  {}", shortened(&line, SHOWN)))?;
+        let lines = wrapped(&shortened(&line, SHOWN), [2, 2], terminal_columns());
+        lines.iter().try_for_each(|line| out.line(format!("  {line}")))?;
     }
     let explained: Vec<Vec<Cell>> = report.hits.iter().enumerate().filter_map(row).collect();
     if !explained.is_empty() {
@@ -70,7 +67,7 @@ fn print(report: &Searched, out: &Out) -> anyhow::Result<()> {
 fn row((at, hit): (usize, &SearchHit)) -> Option<Vec<Cell>> {
     let parts = hit.parts?;
     let mut row = vec![Cell::from((at + 1).to_string())];
-    let Parts { bm25, lexical, cosine, vector, speaker, decay } = parts;
+    let ScoreParts { bm25, lexical, cosine, vector, speaker, decay } = parts;
     let parts = [hit.score, bm25, lexical, cosine, vector, speaker, decay];
     row.extend(parts.map(|part| Cell::from(format!("{part:.3}"))));
     Some(row)

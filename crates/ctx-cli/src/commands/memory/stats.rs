@@ -5,25 +5,25 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::PoisonError;
 
-use ctx_memory::Stats;
+use ctx_memory::MemoryStats;
 use serde::Serialize;
 
 use super::OfAgent;
 use crate::args::{Global, InMemory};
+use crate::format::{bytes, escaped, thousands};
 use crate::out::{Cell, Out, table};
-use crate::words::{bytes, harmless, thousands};
 
-/// So many sessions are listed for people.
+/// Maximum number of sessions listed.
 const SHOWN: usize = 20;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Report {
+pub(super) struct StatsReport {
     agent: String,
     folder: PathBuf,
     enabled: bool,
     #[serde(flatten)]
-    stats: Stats,
+    stats: MemoryStats,
     facts: usize,
     /// Facts that hold.
     current_facts: usize,
@@ -42,7 +42,7 @@ pub(super) fn run(global: &Global, args: &InMemory, out: &Out) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn report(of: &OfAgent) -> anyhow::Result<Report> {
+pub(super) fn report(of: &OfAgent) -> anyhow::Result<StatsReport> {
     let mut sessions: BTreeMap<String, usize> = BTreeMap::new();
     of.memory.select(|segment| {
         *sessions.entry(segment.session_id.clone()).or_default() += 1;
@@ -54,7 +54,7 @@ pub(super) fn report(of: &OfAgent) -> anyhow::Result<Report> {
         facts = store.facts().len();
         current_facts = store.facts().filter(|fact| fact.is_current()).count();
     }
-    Ok(Report {
+    Ok(StatsReport {
         agent: of.agent.to_string(),
         folder: of.folder.clone(),
         enabled: of.config.enabled,
@@ -65,8 +65,8 @@ pub(super) fn report(of: &OfAgent) -> anyhow::Result<Report> {
     })
 }
 
-pub(super) fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
-    let Report { stats, .. } = report;
+pub(super) fn print(report: &StatsReport, out: &Out) -> anyhow::Result<()> {
+    let StatsReport { stats, .. } = report;
     let number = |n: usize| Cell::from(thousands(n as u64));
     let size = |n: u64| Cell::from(bytes(n));
     let text = |text: &str| Cell::from(text);
@@ -75,11 +75,11 @@ pub(super) fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
         vec![text("pieces in the index"), number(stats.stored_pieces), size(stats.index_bytes)],
         vec![text("pieces in memory"), number(stats.new_pieces), text("")],
         vec![text("vectors"), number(stats.vectors), size(stats.vector_bytes)],
-        vec![text("facts that hold"), number(report.current_facts), text("")],
-        vec![text("facts of the past"), number(report.facts - report.current_facts), text("")],
+        vec![text("current facts"), number(report.current_facts), text("")],
+        vec![text("outdated facts"), number(report.facts - report.current_facts), text("")],
     ];
-    let folder = harmless(&report.folder.to_string_lossy());
-    out.line(format!("agent {}, {folder}", harmless(&report.agent)))?;
+    let folder = escaped(&report.folder.to_string_lossy());
+    out.line(format!("agent {}, {folder}", escaped(&report.agent)))?;
     out.line(table(&[], rows, 3))?;
     if !report.sessions.is_empty() {
         out.line("")?;

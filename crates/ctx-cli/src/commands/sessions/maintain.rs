@@ -2,16 +2,18 @@
 
 use std::process::ExitCode;
 
-use ctx_runtime::lifecycle::{Act, Kept, Maintained, MaintenanceReport, maintain};
+use ctx_runtime::maintenance::{
+    Action, KeptSession, MaintainedSession, MaintenanceReport, maintain,
+};
 use ctx_session::clock;
-use ctx_session::group_commit::recover;
+use ctx_session::log::group_commit::recover;
 use ctx_session::paths::Home;
 
 use crate::args::{Global, Maintain};
 use crate::failure::misuse;
+use crate::format::{bytes, counted, escaped};
 use crate::out::{BOLD, Cell, Out, Table};
 use crate::setup;
-use crate::words::{bytes, counted, harmless};
 
 pub(super) fn run(global: &Global, args: &Maintain, out: &Out) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
@@ -21,7 +23,7 @@ pub(super) fn run(global: &Global, args: &Maintain, out: &Out) -> anyhow::Result
         None => home.agents()?,
     };
     if !args.dry_run && !agents.is_empty() {
-        // What a crashed host left in the journals is put in place first.
+        // First recover what a crashed host left in the journals.
         recover(&home)?;
     }
     let mut reports = Vec::with_capacity(agents.len());
@@ -53,7 +55,7 @@ pub(super) fn run(global: &Global, args: &Maintain, out: &Out) -> anyhow::Result
 }
 
 fn print(report: &MaintenanceReport, out: &Out) -> anyhow::Result<()> {
-    let agent = harmless(&report.agent);
+    let agent = escaped(&report.agent);
     if !report.is_nothing() {
         let rows = report.done.iter().map(|done| of_done(report, done));
         let kept = report.kept.iter().map(of_kept);
@@ -62,7 +64,7 @@ fn print(report: &MaintenanceReport, out: &Out) -> anyhow::Result<()> {
         out.line(table.without(&["disk", "why"]).fitted())?;
     }
     let would = if report.dry_run { "would have" } else { "has" };
-    let gone = report.done.iter().filter(|done| done.act == Act::Removed).count();
+    let gone = report.done.iter().filter(|done| done.act == Action::Removed).count();
     out.line(format!(
         "agent {BOLD}{agent}{BOLD:#} {would} {} ({} before), which take {} ({} before); {} removed for good",
         counted(report.entries_after, "session"),
@@ -74,7 +76,7 @@ fn print(report: &MaintenanceReport, out: &Out) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn of_done(report: &MaintenanceReport, done: &Maintained) -> Vec<Cell> {
+fn of_done(report: &MaintenanceReport, done: &MaintainedSession) -> Vec<Cell> {
     let would = if report.dry_run { "would be " } else { "" };
     let act = format!("{would}{}", done.act.words());
     let disk = if done.bytes > 0 { bytes(done.bytes) } else { "-".to_owned() };
@@ -82,14 +84,14 @@ fn of_done(report: &MaintenanceReport, done: &Maintained) -> Vec<Cell> {
     vec![name.into(), act.into(), done.why.words().to_owned().into(), disk.into()]
 }
 
-fn of_kept(kept: &Kept) -> Vec<Cell> {
+fn of_kept(kept: &KeptSession) -> Vec<Cell> {
     let name = named(kept.session_key.as_deref(), kept.file.as_deref());
-    let stays = format!("kept: {}", harmless(&kept.because));
+    let stays = format!("kept: {}", escaped(&kept.because));
     vec![name.into(), stays.into(), kept.why.words().to_owned().into(), "-".to_owned().into()]
 }
 
-/// A session by its key, else a file by its name.
+/// Returns the key of a session, else the name of a file.
 fn named(key: Option<&str>, file: Option<&std::path::Path>) -> String {
     let file = || file?.file_name().map(|name| name.to_string_lossy().into_owned());
-    harmless(&key.map(str::to_owned).or_else(file).unwrap_or_default())
+    escaped(&key.map(str::to_owned).or_else(file).unwrap_or_default())
 }

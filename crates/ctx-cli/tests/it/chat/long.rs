@@ -1,4 +1,4 @@
-//! Fifty turns in a window that they do not fit into.
+//! Fifty turns in a window that is too small for them.
 
 use super::{Talk, pi};
 

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::plugins::root;
 
-/// Where `.ci/run` installs it; another folder may be named.
+/// The folder where `.ci/run` installs pi, unless another one is set.
 fn installed() -> Option<(PathBuf, PathBuf)> {
     let folder = std::env::var_os("CTX_PI").map_or_else(|| root().join("target/pi"), PathBuf::from);
     let modules = folder.join("node_modules");
@@ -18,8 +18,8 @@ fn installed() -> Option<(PathBuf, PathBuf)> {
     (node.exists() && pi.exists()).then_some((node, pi))
 }
 
-/// Has pi go on with a copy of a session: it must send what was said last, `last` in it, and append
-/// to the file; and ctx must read what it appended.
+/// Continues a copy of a session in pi: it must send the last messages, including `last`, and
+/// append to the file; and ctx must read the appended entries.
 pub(super) fn opens(session: &Path, last: &str) {
     let Some((node, pi)) = installed() else {
         let why = "pi is not installed in target/pi (see .ci/run), nor in $CTX_PI";

@@ -1,4 +1,4 @@
-//! `ctx chat --prompt`: what a script gets.
+//! `ctx chat --prompt`: the output for scripts.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use crate::support::{Ran, Room};
 
 const GOOD: [&str; 2] = ["--model", "openai/good"];
 
-/// `ctx chat` in a room without a model of any kind.
+/// Runs `ctx chat` in a room without any model.
 fn alone(room: &Room, args: &[&str]) -> Ran {
     let args = [&["chat"], args].concat();
     let mut command = room.command(&args);
@@ -28,7 +28,7 @@ fn without_a_model_one_line_says_how_to_have_one() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     let lines: Vec<_> = ran.stderr.lines().collect();
     assert_eq!(lines.len(), 2, "{}", ran.stderr);
-    assert!(lines[0] == "error: there is no model to talk to", "{}", lines[0]);
+    assert!(lines[0] == "error: no model available", "{}", lines[0]);
     for word in ["ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "--model", "ctx chat --demo"] {
         assert!(lines[1].contains(word), "{}", lines[1]);
     }
@@ -85,7 +85,13 @@ fn a_configuration_that_is_wrong_is_told_also_where_it_is_not_used() {
     room.write("ctx.json5", "{ agents: nonsense");
     let ran = alone(&room, &["--demo", "-p", "hello"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.starts_with("warning: the demonstration has its own"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.starts_with(
+            "warning: invalid configuration ignored, as the demonstration has its own"
+        ),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -140,7 +146,7 @@ fn a_script_that_names_no_tool_changes_nothing() {
     assert!(ran.stdout.contains("wrote 1 line to a.txt"), "{} {}", ran.stdout, ran.stderr);
     assert_eq!(std::fs::read_to_string(room.path("a.txt")).expect("it is there"), "words\n");
     let ran = alone(&room, &["--demo", "-p", "write ../a.txt: words", "--tools", "write"]);
-    assert!(ran.stdout.contains("outside of the working folder"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("outside the working folder"), "{}", ran.stdout);
     let ran = alone(&room, &["--demo", "-p", "run cat a.txt", "--tools", "bash"]);
     assert!(ran.stdout.contains("words"), "{}", ran.stdout);
 }
@@ -183,6 +189,17 @@ fn a_session_of_ones_own_has_a_name() {
         listed.as_array().expect("a list").iter().map(|s| &s["sessionKey"]).collect();
     assert_eq!(keys.len(), 2);
     assert!(keys.contains(&&"agent:demo:explicit:work".into()), "{keys:?}");
+}
+
+#[test]
+fn a_session_is_measured_in_the_window_that_it_ran_in_last() {
+    let room = Room::new();
+    for window in [6_000, 12_000] {
+        let size = window.to_string();
+        let ran = alone(&room, &["--demo", "--window", &size, "-p", "hello"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert_eq!(room.json(&["status", "agent:demo:main"])["window"], window);
+    }
 }
 
 #[test]
@@ -254,7 +271,7 @@ fn messages_of_a_pipe_that_fail_are_told_by_the_exit_code_and_do_not_end_it() {
     assert_eq!(output.status.code(), Some(1), "{told}");
 }
 
-/// `ctx` for which Ctrl-C is not ignored, whatever it is for who runs the tests.
+/// Returns `ctx` without an ignored Ctrl-C, even if the tests run with it ignored.
 #[cfg(target_os = "linux")]
 fn interruptible(command: &std::process::Command) -> std::process::Command {
     let mut whole = std::process::Command::new("env");

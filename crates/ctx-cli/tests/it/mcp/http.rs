@@ -1,4 +1,4 @@
-//! Who is let in over HTTP.
+//! Access control over HTTP.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -24,11 +24,11 @@ fn a_server_over_http_refuses_other_names_and_other_pages() {
     assert_eq!(status("evil.example", None), of("403"));
     assert_eq!(status(address, Some("http://evil.example")), of("403"));
     assert_eq!(status(address, Some("null")), of("403"));
-    // Others would reach it.
-    room.refused(&["mcp", "--http", "0.0.0.0:0"], "others could reach this address");
+    // Other machines could reach it.
+    room.refused(&["mcp", "--http", "0.0.0.0:0"], "this address is reachable by others");
 }
 
-/// What a server answers who lists its tools with these headers.
+/// Returns a server's answer to a tool listing with these headers.
 fn lists_tools(address: &str, headers: &str) -> String {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
     let mut stream = TcpStream::connect(address).expect("it listens");

@@ -1,4 +1,4 @@
-//! What comes over standard input, and what is wrong with a home.
+//! Input on standard input, and problems of a home.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{KEY, home};
 use crate::support::{Ran, Room, text};
 
-/// Sends lines to `ctx mcp`, and gives the JSON it said until its end.
+/// Sends lines to `ctx mcp`, and returns its JSON output.
 fn lines(room: &Room, args: &[&str], input: &str) -> (Ran, Vec<Value>) {
     let args: Vec<_> = ["mcp"].iter().chain(args).copied().collect();
     let mut child = room
@@ -33,7 +33,7 @@ fn lines(room: &Room, args: &[&str], input: &str) -> (Ran, Vec<Value>) {
     (ran, said)
 }
 
-/// The lines with which a client of the older revision begins, and then these requests.
+/// Returns the lines with which a client of the older revision begins, followed by these requests.
 fn asking(requests: &[Value]) -> String {
     let about = json!({ "name": "test", "version": "1" });
     let first = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
@@ -61,10 +61,10 @@ fn nothing_but_the_protocol_is_on_stdout_and_the_end_of_stdin_is_the_end() {
     let (ran, said) =
         lines(&room, &["--session", "nobody"], &asking(&[call(1, "context_status", json!({}))]));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.contains("there is no session 'nobody'"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("has no session 'nobody' yet"), "{}", ran.stderr);
     assert_eq!(said.len(), 2, "{}", ran.stdout);
     assert_eq!(answer(&said, 1)["result"]["isError"], true, "{said:?}");
-    // A client that leaves at once, and one that says nothing that is MCP.
+    // A client that disconnects at once, and one that sends invalid messages.
     let (ran, said) = lines(&room, &[], "");
     assert_eq!((ran.code, said.len()), (Some(0), 0), "{}", ran.stderr);
 }
@@ -92,7 +92,7 @@ fn what_is_wrong_with_a_home_is_an_error_with_a_hint() {
         call(1, "context_status", json!({ "session": KEY })),
         call(2, "recall", json!({ "query": "the parrot", "session": KEY })),
     ];
-    // The store is damaged: nothing is found by its key, and the error says where to look.
+    // The store is damaged: no key is found, and the error says where to look.
     room.write("agents/main/sessions/sessions.json", "{\"half");
     let (_, said) = lines(&room, &[], &asking(&asked));
     for id in [1, 2] {
@@ -102,7 +102,7 @@ fn what_is_wrong_with_a_home_is_an_error_with_a_hint() {
         let said = result["content"][0]["text"].as_str().expect("text");
         assert!(said.contains("hint: ") && said.contains("sessions.json"), "{said}");
     }
-    // By its path it is there, and a transcript that is damaged as well is read as far as it goes.
+    // By its path it is found, and a transcript that is damaged too is read as far as possible.
     let path = room.path("agents/main/sessions/s1.jsonl");
     let whole = std::fs::read(&path).expect("the transcript");
     std::fs::write(&path, &whole[..whole.len() / 2]).expect("written");

@@ -1,17 +1,17 @@
-//! Where a token ends.
+//! Token boundaries.
 
+use ctx_core::text::Slice;
 use std::ops::Range;
 
 use super::is_cjk;
 use crate::FactKind;
 
-/// Whether the text at `range` is the token itself and not a part of a longer one: `src/a.rs` does
-/// not stand in `src/a.rs.bak`, `lib/src/a.rs` or `src/a.rss`. A file's bare name stands in its
-/// path, and a short hash in the full one.
+/// Whether the text at `range` is the whole token and not a part of a longer one: `src/a.rs` does
+/// not occur in `src/a.rs.bak`, `lib/src/a.rs` or `src/a.rss`. A bare file name occurs in its path,
+/// and a short hash in the full one.
 pub(crate) fn stands_alone(text: &str, range: &Range<usize>, kind: FactKind) -> bool {
     let token = text.get(range.clone()).unwrap_or_default();
-    begins(text.get(..range.start).unwrap_or_default(), token, kind)
-        && ends(text.get(range.end..).unwrap_or_default(), token, kind)
+    begins(text.slice(..range.start), token, kind) && ends(text.slice(range.end..), token, kind)
 }
 
 fn joins(c: char) -> bool {
@@ -28,7 +28,7 @@ fn begins(before: &str, token: &str, kind: FactKind) -> bool {
     let inner = chars.next().is_some_and(joins);
     match kind {
         FactKind::Path if token.contains('/') => match last {
-            // `./src/a.rs` is `src/a.rs`.
+            // `./src/a.rs` equals `src/a.rs`.
             '/' => before.ends_with("./") && !before.ends_with("../") && !token.starts_with('/'),
             '.' | '~' => false,
             '-' | '@' => !inner,
@@ -51,7 +51,7 @@ fn ends(after: &str, token: &str, kind: FactKind) -> bool {
         && token.bytes().all(|b| b.is_ascii_hexdigit())
         && token.bytes().any(|b| b.is_ascii_alphabetic());
     if closes_with_name && joins(first) {
-        // The full form of a hash holds its short form.
+        // A full hash contains its short form.
         let run = after.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
         return hash && after.bytes().take(run).all(|b| b.is_ascii_hexdigit());
     }

@@ -1,13 +1,17 @@
-//! Error codes, ids and names in code, by the shape of one word.
+//! Recognises error codes, ids and names in code by the shape of one word.
 
 use crate::FactKind;
+use ctx_text::WordList;
 
 use super::lists::{
     is_branch_prefix, is_brand, is_errno, is_error_prefix, is_plain_word, is_standard,
     is_top_domain,
 };
 
-/// What a word is by its shape, if it is anything.
+/// Words that form an ordinal with a number: `step-3`.
+static COUNTED: WordList = WordList::new("counted");
+
+/// Classifies a word by its shape.
 pub(super) fn by_shape(word: &str, quoted: bool) -> Option<FactKind> {
     if is_error(word) {
         return Some(FactKind::ErrorCode);
@@ -21,7 +25,7 @@ pub(super) fn by_shape(word: &str, quoted: bool) -> Option<FactKind> {
     None
 }
 
-/// An address without a scheme: `example.com/a`, `www.example.com`.
+/// Whether a word is an address without a scheme: `example.com/a`, `www.example.com`.
 pub(super) fn is_host(word: &str) -> bool {
     let host = word.split(['/', ':', '?']).next().unwrap_or(word);
     let Some((name, top)) = host.rsplit_once('.') else { return false };
@@ -32,7 +36,7 @@ pub(super) fn is_host(word: &str) -> bool {
             !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
         })
         && name.bytes().any(|b| b.is_ascii_alphabetic())
-        // `foo.in` and `this.test` are no hosts, `foo.com` is.
+        // `foo.in` and `this.test` are not hosts, `foo.com` is.
         && (labels > 1 || word.contains('/') || matches!(top, "com" | "org" | "net" | "io" | "dev" | "cn" | "ai" | "edu" | "gov"))
         && !matches!(name, "self" | "this")
 }
@@ -98,7 +102,7 @@ fn is_id(word: &str) -> bool {
     is_ticket(word) || is_number_of(word) || is_opaque(word)
 }
 
-/// `4471-AC-09`: the number of a contract, an order, a part.
+/// Whether a word is the number of a contract, an order or a part: `4471-AC-09`.
 fn is_number_of(word: &str) -> bool {
     let parts = || word.split('-');
     let upper = |part: &str| {
@@ -111,7 +115,7 @@ fn is_number_of(word: &str) -> bool {
         && word.bytes().filter(u8::is_ascii_digit).count() >= 4
 }
 
-/// Hexadecimal with letters and digits both, as long as git shortens a commit to.
+/// Whether a word is hexadecimal with letters and digits, at least as long as git's short hashes.
 fn is_hash(word: &str) -> bool {
     let word = word.strip_prefix("sha256:").unwrap_or(word);
     let (mut digits, mut letters) = (0, 0);
@@ -149,7 +153,7 @@ fn is_version(word: &str) -> bool {
         && bare.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'+'))
 }
 
-/// `10.0.0.1:8080`, `10.0.0.0/16`, `localhost:3000`, `[::1]:80` aside.
+/// Whether a word is an address: `10.0.0.1:8080`, `10.0.0.0/16`, `localhost:3000`; not `[::1]:80`.
 fn is_address(word: &str) -> bool {
     let (host, port) = word.split_once([':', '/']).unwrap_or((word, ""));
     if !port.bytes().all(|b| b.is_ascii_digit()) || port.len() > 5 {
@@ -201,32 +205,10 @@ fn is_ticket(word: &str) -> bool {
 
 /// `step-2`, `top-5`: ordinals in words.
 fn is_counted(first: &str, rest: &str) -> bool {
-    rest.len() <= 3
-        && rest.bytes().all(|b| b.is_ascii_digit())
-        && matches!(
-            first,
-            "step"
-                | "phase"
-                | "part"
-                | "top"
-                | "level"
-                | "tier"
-                | "week"
-                | "day"
-                | "stage"
-                | "sub"
-                | "pre"
-                | "post"
-                | "non"
-                | "mid"
-                | "under"
-                | "over"
-                | "one"
-                | "two"
-        )
+    rest.len() <= 3 && rest.bytes().all(|b| b.is_ascii_digit()) && COUNTED.contains(&first)
 }
 
-/// `toolu_01AbC...`, `req_011CS...`, `AKIA...`: long, and letters mixed with digits.
+/// Whether it is long and mixes letters and digits: `toolu_01AbC...`, `req_011CS...`, `AKIA...`.
 fn is_opaque(word: &str) -> bool {
     if !(10..=120).contains(&word.len())
         || !word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
@@ -287,7 +269,7 @@ fn is_code_name(word: &str) -> bool {
         || is_camel(last) && !is_brand(word)
 }
 
-/// Letters of both cases with a capital after a small one.
+/// Whether a word has letters of both cases with a capital after a lower-case letter.
 fn is_camel(word: &str) -> bool {
     let bytes = word.as_bytes();
     let humps = bytes
@@ -311,7 +293,7 @@ fn is_dotted(name: &str) -> bool {
         && name.bytes().any(|b| b.is_ascii_alphabetic())
 }
 
-/// What is a name because somebody put it in backticks.
+/// Whether a word counts as a name because it is in backticks.
 fn is_quoted_name(word: &str) -> bool {
     (2..=100).contains(&word.len())
         && !is_plain_word(word)

@@ -1,22 +1,11 @@
-//! Days and hours.
+//! Dates and times.
 
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
+use ctx_text::WordList;
 
-/// The length of a day at the beginning of `text`: `March 15, 2026`, `Mar. 3rd`, `June 2026`,
-/// `15 March`, `2026-03-15`, `3月15日`.
+static MONTHS: WordList = WordList::new("months");
+
+/// Returns the length of a date at the beginning of `text`: `March 15, 2026`, `Mar. 3rd`, `June
+/// 2026`, `15 March`, `2026-03-15`, `3月15日`.
 pub(crate) fn day_len(text: &str) -> Option<usize> {
     if text.starts_with(|c: char| c.is_ascii_digit()) {
         return chinese(text).or_else(|| day_first(text));
@@ -63,7 +52,7 @@ fn day_first(text: &str) -> Option<usize> {
     Some(end + year.map_or(0, |year| lead + year))
 }
 
-/// A month's name, whole or its first three letters, with a capital.
+/// The full or three-letter name of a month, capitalised.
 fn month_len(text: &str) -> Option<usize> {
     let letters = text.bytes().take(10).take_while(u8::is_ascii_alphabetic).count();
     let word = text.get(..letters)?;

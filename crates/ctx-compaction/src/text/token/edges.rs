@@ -1,6 +1,6 @@
-//! Where words begin and end, and what stands around them.
+//! Word boundaries and their surroundings.
 
-/// Characters that no identifier goes over.
+/// Whether a character cannot be part of an identifier.
 pub(super) fn ends_word(c: char) -> bool {
     c.is_whitespace()
         || matches!(
@@ -28,7 +28,7 @@ pub(super) fn ends_word(c: char) -> bool {
             && !matches!(c, '€' | '£' | '¥' | '￥' | 'µ' | '％'))
 }
 
-/// How much of a word's beginning is no part of it.
+/// Returns the length of a word's beginning that is not part of it.
 pub(super) fn leading(word: &str) -> usize {
     let mut at = 0;
     let bytes = word.as_bytes();
@@ -54,7 +54,7 @@ pub(super) fn leading(word: &str) -> usize {
     at
 }
 
-/// Whether quotation marks stand right around a word.
+/// Whether a word is directly enclosed in quotation marks.
 pub(super) fn is_between_quotes(before: &str, after: &str) -> bool {
     let pair = (before.chars().next_back(), after.chars().next());
     matches!(
@@ -70,7 +70,7 @@ pub(super) fn is_between_quotes(before: &str, after: &str) -> bool {
     )
 }
 
-/// `()` after a name, or a group in the path of a route: `/(auth)/`, `/[id]`.
+/// Returns the length of `()` after a name, or of a group in a route: `/(auth)/`, `/[id]`.
 pub(super) fn group_len(rest: &str, previous: char) -> Option<usize> {
     if rest.starts_with("()") && (previous.is_ascii_alphanumeric() || previous == '_') {
         return Some(2);
@@ -88,18 +88,17 @@ pub(super) fn group_len(rest: &str, previous: char) -> Option<usize> {
         .then_some(len + 2)
 }
 
-/// `2026-03-15`, perhaps with a time.
+/// Whether a word is a date like `2026-03-15`, with or without a time.
 pub(super) fn is_date(word: &str) -> bool {
-    let day = word.get(..10).unwrap_or_default();
-    let date = day.len() == 10
-        && day.bytes().enumerate().all(|(at, b)| match at {
-            4 | 7 => matches!(b, b'-' | b'/'),
-            _ => b.is_ascii_digit(),
-        });
-    date && word.get(10..).is_none_or(|rest| rest.is_empty() || rest.starts_with(['T', ' ']))
+    let Some((day, rest)) = word.split_at_checked(10) else { return false };
+    let date = day.bytes().enumerate().all(|(at, b)| match at {
+        4 | 7 => matches!(b, b'-' | b'/'),
+        _ => b.is_ascii_digit(),
+    });
+    date && (rest.is_empty() || rest.starts_with(['T', ' ']))
 }
 
-/// Whether what stands in backticks is a command or an expression, and not a sentence.
+/// Whether text in backticks is a command or an expression, and not a sentence.
 pub(super) fn is_command(text: &str) -> bool {
     let text = text.trim();
     text.len() <= 100

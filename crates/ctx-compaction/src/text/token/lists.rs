@@ -1,6 +1,6 @@
-//! What is known by name: file endings, folders, error codes, words that are no identifiers.
+//! Lists of known names: file extensions, folders, error codes, words that are not identifiers.
 //!
-//! The lists stand in `words.txt`.
+//! The lists are in `words.txt`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -30,77 +30,77 @@ fn is_in_any_case(list: &str, word: &str) -> bool {
     is_in(list, &word.to_ascii_lowercase())
 }
 
-/// Whether files end in that.
+/// Whether it is a file extension.
 pub(super) fn is_extension(ending: &str) -> bool {
     ending.len() <= 8 && is_in_any_case("extensions", ending)
 }
 
-/// File names without an ending, and those that begin with a dot.
+/// Whether it is a file name without an extension, or one that begins with a dot.
 pub(super) fn is_file_name(name: &str) -> bool {
     is_in("file names", name) || name.strip_prefix(".env.").is_some_and(|rest| !rest.is_empty())
 }
 
-/// Names with a dot that look like files and are not.
+/// Whether it is a name with a dot that looks like a file and is not.
 pub(super) fn is_product(name: &str) -> bool {
     is_in_any_case("products", name)
 }
 
-/// Folders that paths begin with.
+/// Whether paths begin with this folder.
 pub(super) fn is_top_folder(name: &str) -> bool {
     is_in("top folders", name)
 }
 
-/// Of those, the ones that prose puts before a slash too.
+/// Whether such a folder is also an ordinary word that prose puts before a slash.
 pub(super) fn is_also_a_word(folder: &str) -> bool {
     is_in("also a words", folder)
 }
 
-/// Folders at the root of a file system.
+/// Whether it is a folder at the root of a file system.
 pub(super) fn is_root_folder(name: &str) -> bool {
     is_in("root folders", name)
 }
 
-/// What stands before the slash in the name of a branch.
+/// Whether it is the part before the slash in a branch name.
 pub(super) fn is_branch_prefix(name: &str) -> bool {
     is_in("branch prefixs", name)
 }
 
-/// Commands of chat programs, which look like paths.
+/// Whether it is a command of a chat program, which looks like a path.
 pub(super) fn is_slash_command(name: &str) -> bool {
     is_in("slash commands", name)
 }
 
-/// Symbols of the C library and of operating systems.
+/// Whether it is an error symbol of the C library or of an operating system.
 pub(super) fn is_errno(word: &str) -> bool {
     is_in("errnos", word)
 }
 
-/// Letters before the digits of a compiler's or server's error code.
+/// Whether the letters begin a compiler's or server's error code.
 pub(super) fn is_error_prefix(letters: &str) -> bool {
     is_in("error prefixs", letters)
 }
 
-/// Words in mixed case that are names of products or of formats, not of code.
+/// Whether a mixed-case word is the name of a product or format, not of code.
 pub(super) fn is_brand(word: &str) -> bool {
     is_in_any_case("brands", word)
 }
 
-/// Words with a hyphen and a number that name a standard, not a thing.
+/// Whether a word with a hyphen and a number names a standard, not an object.
 pub(super) fn is_standard(word: &str) -> bool {
     is_in_any_case("standards", word)
 }
 
-/// Words that anybody puts in backticks without naming anything.
+/// Whether it is a word that is often in backticks without being a name.
 pub(super) fn is_plain_word(word: &str) -> bool {
     is_in("plain words", word)
 }
 
-/// Verbs of HTTP, which stand before a route.
+/// Whether it is an HTTP method, which precedes a route.
 pub(super) fn is_http_verb(word: &str) -> bool {
     is_in("http verbs", word)
 }
 
-/// The last part of host names.
+/// Whether it is a top-level domain.
 pub(super) fn is_top_domain(name: &str) -> bool {
     is_in("top domains", name)
 }

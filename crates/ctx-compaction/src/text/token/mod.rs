@@ -1,7 +1,7 @@
-//! Tokens that stand or do not: paths, URLs, ids, error codes, numbers with units, names in code.
+//! Tokens: paths, URLs, ids, error codes, numbers with units, names in code.
 //!
-//! One pass over the text, word by word, without regular expressions; what a word is follows from
-//! its shape. Words of plain letters, most of any text, are passed over at once.
+//! The text is scanned in one pass, word by word, without regular expressions; a word is classified
+//! by its shape. Words of plain letters, the bulk of any text, are skipped at once.
 
 mod bounds;
 mod code;
@@ -28,24 +28,24 @@ use crate::FactKind;
 /// An identifier or a number in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'a> {
-    /// What it is; never a passage.
+    /// Its kind; never that of a passage.
     pub(crate) kind: FactKind,
     /// Its text.
     pub(crate) text: &'a str,
-    /// Where it stands.
+    /// Its byte range.
     pub(crate) range: Range<usize>,
-    /// Whether it stands in backticks or quotes.
+    /// Whether it is in backticks or quotes.
     pub(crate) quoted: bool,
-    /// Whether it is a number that only counts things, or has no unit at all.
+    /// Whether it is a number that only counts things, or has no unit.
     pub(crate) is_count: bool,
 }
 
-/// The tokens of a text, in order. Only the words of a quoted command stand inside another token.
+/// Returns the tokens of a text, in order. Only those of a quoted command are inside another one.
 pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     Scan::new(text).run()
 }
 
-/// Chinese, Japanese and Korean letters, which stand side by side without blanks.
+/// Whether a character is Chinese, Japanese or Korean, written without spaces between words.
 pub(crate) fn is_cjk(c: char) -> bool {
     matches!(c,
         '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}'

@@ -1,11 +1,12 @@
-//! When two ways to write a token mean the same.
+//! Compares different spellings of the same token.
 
 use super::date::day_len;
 use super::number::number;
 use super::path::split_line;
 use crate::FactKind;
+use ctx_core::text::Slice;
 
-/// What is equal for two spellings of one thing: `500ms` and `500 ms`, `exit code 1` and `exited
+/// A form that is equal for different spellings: `500ms` and `500 ms`, `exit code 1` and `exited
 /// with code 1`, `./src/a.rs` and `src/a.rs:42`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NormalForm {
@@ -13,7 +14,7 @@ pub(crate) struct NormalForm {
     text: String,
 }
 
-/// The normal form of a token.
+/// Returns the normal form of a token.
 pub(crate) fn normal_form(kind: FactKind, text: &str) -> NormalForm {
     let text = match kind {
         FactKind::Path => {
@@ -45,7 +46,7 @@ pub(crate) fn normal_form(kind: FactKind, text: &str) -> NormalForm {
 
 fn trailing_digits(text: &str) -> &str {
     let start = text.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-    text.get(start..).unwrap_or_default()
+    text.slice(start..)
 }
 
 fn error(text: &str) -> String {
@@ -72,7 +73,7 @@ fn id(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     if lower.contains([' ', ':', '=', '#']) && !lower.contains(['.', '@', '-']) {
         let digits = trailing_digits(&lower);
-        let lead = lower.get(..lower.len() - digits.len()).unwrap_or_default();
+        let lead = lower.slice(..lower.len() - digits.len());
         let lead = lead.trim_end_matches([' ', ':', '=', '#', '：']);
         if !digits.is_empty() {
             return match lead {
@@ -89,12 +90,12 @@ fn id(text: &str) -> String {
 }
 
 impl NormalForm {
-    /// The form's text.
+    /// Returns the form's text.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The digits that say it all, for codes that are written in many ways: `404` of `HTTP 404`.
+    /// Returns the digits that identify a code with many spellings: `404` of `HTTP 404`.
     pub(crate) fn bare_status(&self) -> Option<&str> {
         (self.kind == FactKind::ErrorCode).then(|| self.text.strip_prefix("http ")).flatten()
     }

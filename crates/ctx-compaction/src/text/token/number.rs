@@ -1,21 +1,23 @@
 //! Numbers and their units.
 
 use super::is_cjk;
+use ctx_core::text::Slice;
+use ctx_text::WordList;
 
-/// A number as it stands, with what can be compared of it.
+/// A parsed number.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Number {
-    /// How many bytes it takes, its unit included.
+    /// Its length in bytes, unit included.
     pub(super) len: usize,
-    /// The value without separators and trailing zeros; of a range, both ends.
+    /// The value without separators and trailing zeros; for a range, both ends.
     pub(crate) value: String,
-    /// Its unit under one name; empty where there is none.
+    /// The canonical name of its unit; empty if there is none.
     pub(crate) unit: &'static str,
-    /// Whether the unit only says what is counted.
+    /// Whether the unit only names what is counted.
     pub(super) is_count: bool,
 }
 
-/// Reads a number at the beginning of `text`: `1,500 ms`, `$5.20`, `10-20%`, `3 小时`.
+/// Parses a number at the beginning of `text`: `1,500 ms`, `$5.20`, `10-20%`, `3 小时`.
 pub(crate) fn number(text: &str) -> Option<Number> {
     let (currency, lead) = currency(text);
     let mut at = lead;
@@ -43,24 +45,24 @@ pub(crate) fn number(text: &str) -> Option<Number> {
         let unit = if unit.is_empty() { "k" } else { unit };
         return Some(Number { len: at + scaled + len, value, unit, is_count: false });
     }
-    // `12abc` is no number.
+    // `12abc` is not a number.
     let open = rest.chars().next().is_some_and(goes_on);
     (!open).then_some(Number { len: at, value, unit: "", is_count: false })
 }
 
-/// Whether a word goes on with this character: what it follows is no number then.
+/// Whether this character continues a word, so that the digits before it are not a number.
 fn goes_on(c: char) -> bool {
     (c.is_alphanumeric() && !is_cjk(c)) || c == '_'
 }
 
-/// Digits with separators, written to `value` without them.
+/// Parses digits with separators, and writes them to `value` without these.
 fn digits(text: &str, value: &mut String) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(&b) = bytes.get(at) {
         if b.is_ascii_digit() {
             value.push(b as char);
-        } else if !(b == b',' && at > 0 && is_group(bytes.get(at + 1..).unwrap_or_default())) {
+        } else if !(b == b',' && at > 0 && is_group(bytes.slice(at + 1..))) {
             break;
         }
         at += 1;
@@ -71,9 +73,9 @@ fn digits(text: &str, value: &mut String) -> Option<usize> {
     if at == 0 {
         return None;
     }
-    let fraction = bytes.get(at + 1..).unwrap_or_default();
+    let fraction = bytes.slice(at..).strip_prefix(b".").unwrap_or_default();
     let places = fraction.iter().take(20).take_while(|b| b.is_ascii_digit()).count();
-    if bytes.get(at) == Some(&b'.') && places > 0 {
+    if places > 0 {
         value.push('.');
         value.extend(fraction.iter().take(places).map(|&b| b as char));
         at += 1 + places;
@@ -83,7 +85,7 @@ fn digits(text: &str, value: &mut String) -> Option<usize> {
     Some(at)
 }
 
-/// Three digits and no fourth: what follows a thousands separator.
+/// Whether exactly three digits follow, as after a thousands separator.
 fn is_group(bytes: &[u8]) -> bool {
     bytes.iter().take(4).take_while(|b| b.is_ascii_digit()).count() == 3
 }
@@ -100,7 +102,7 @@ fn currency(text: &str) -> (Option<&'static str>, usize) {
     found.map_or((None, 0), |(sign, name)| (Some(name), sign.len()))
 }
 
-/// `k`, `M`, `万`: multiplies the value where it is a whole number.
+/// Parses `k`, `M`, `万`, and multiplies the value if it is a whole number.
 fn magnitude(rest: &str, value: &mut String) -> usize {
     let Some(c) = rest.chars().next() else { return 0 };
     let zeros = match c {
@@ -130,7 +132,7 @@ fn magnitude(rest: &str, value: &mut String) -> usize {
     len
 }
 
-/// The unit at the beginning of `rest`, perhaps after a blank or a hyphen.
+/// Parses the unit at the beginning of `rest`, optionally after a space or a hyphen.
 fn unit(rest: &str) -> Option<(usize, &'static str, bool)> {
     let gap = rest.chars().take(2).take_while(|c| matches!(c, ' ' | '\n' | '\u{a0}')).count();
     let lead: usize = rest.chars().take(gap).map(char::len_utf8).sum();
@@ -139,8 +141,8 @@ fn unit(rest: &str) -> Option<(usize, &'static str, bool)> {
     if text.starts_with('%') || text.starts_with('％') {
         return Some((lead + text.chars().next()?.len_utf8(), "%", false));
     }
-    if let Some((sign, name, is_count)) = CHINESE.iter().find(|(sign, ..)| text.starts_with(sign)) {
-        return Some((lead + sign.len(), name, *is_count));
+    if let Some((sign, name, is_count)) = chinese(text) {
+        return Some((lead + sign.len(), name, is_count));
     }
     let letters =
         text.bytes().take(16).take_while(|b| b.is_ascii_alphabetic() || *b == b'/').count();
@@ -158,50 +160,28 @@ fn unit(rest: &str) -> Option<(usize, &'static str, bool)> {
         let (unit, _) = word.split_once('/')?;
         english(unit)
     })?;
-    // A single letter after a blank is rather a word than a unit: `3 m`, `a 5 s`.
+    // A single letter after a space is more likely a word than a unit: `3 m`, `a 5 s`.
     if lead > 0 && word.len() == 1 && !matches!(word, "s" | "B") {
         return None;
     }
     Some((lead + word.len(), name, is_count))
 }
 
-const CHINESE: &[(&str, &str, bool)] = &[
-    ("毫秒", "ms", false),
-    ("微秒", "us", false),
-    ("秒", "s", false),
-    ("分钟", "min", false),
-    ("小时", "h", false),
-    ("个小时", "h", false),
-    ("天", "d", false),
-    ("周", "w", false),
-    ("个月", "month", false),
-    ("月", "month", false),
-    ("年", "y", false),
-    ("元", "cny", false),
-    ("块钱", "cny", false),
-    ("美元", "usd", false),
-    ("字节", "b", false),
-    ("兆", "mb", false),
-    ("公里", "km", false),
-    ("米", "m", false),
-    ("厘米", "cm", false),
-    ("公斤", "kg", false),
-    ("度", "deg", false),
-    ("倍", "x", false),
-    ("核", "core", false),
-    ("人", "user", true),
-    ("次", "time", true),
-    ("行", "line", true),
-    ("条", "row", true),
-    ("个", "piece", true),
-    ("字", "char", true),
-    ("页", "page", true),
-    ("并发", "concurrent", true),
-];
+/// Chinese units with their canonical names, and units that only count.
+static MEASURES: WordList = WordList::new("units.measures");
+static COUNTS: WordList = WordList::new("units.counts");
 
-/// One name for each unit; whether it only counts.
+fn chinese(text: &str) -> Option<(&'static str, &'static str, bool)> {
+    let found = |list: &WordList| {
+        list.iter().filter_map(|unit| unit.split_once(' ')).find(|(sign, _)| text.starts_with(sign))
+    };
+    let measure = found(&MEASURES).map(|(sign, name)| (sign, name, false));
+    measure.or_else(|| found(&COUNTS).map(|(sign, name)| (sign, name, true)))
+}
+
+/// Returns the canonical name of a unit, and whether it only counts.
 fn english(word: &str) -> Option<(&'static str, bool)> {
-    // Megabits and megabytes differ in case alone, seconds and siemens do not matter.
+    // Megabits and megabytes differ only in case; the case of other units does not matter.
     let unit = match word {
         "ms" | "msec" | "msecs" | "millis" | "millisecond" | "milliseconds" => "ms",
         "us" | "microsecond" | "microseconds" => "us",

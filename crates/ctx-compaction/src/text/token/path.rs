@@ -1,4 +1,4 @@
-//! Which words are paths.
+//! Recognises paths.
 
 use super::is_cjk;
 use super::lists::{
@@ -6,8 +6,8 @@ use super::lists::{
     is_slash_command, is_top_folder,
 };
 
-/// The length of the path at the beginning of `word`, with its line number, if it is one. In
-/// backticks, or after a verb of HTTP, less is asked of it.
+/// Returns the length of the path at the beginning of `word`, line number included. If `quoted` (in
+/// backticks, or after an HTTP method), more words are accepted as paths.
 pub(super) fn path_len(word: &str, quoted: bool) -> Option<usize> {
     if word.len() < 2 || word.contains("://") {
         return None;
@@ -19,7 +19,7 @@ pub(super) fn path_len(word: &str, quoted: bool) -> Option<usize> {
     Some(head.len() + tail)
 }
 
-/// A path without its line number, and the length of that.
+/// Returns a path without its line number, and the length of the rest.
 pub(crate) fn split_line(word: &str) -> (&str, usize) {
     let drive = word.as_bytes().get(1) == Some(&b':')
         && word.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -52,8 +52,8 @@ pub(crate) fn split_line(word: &str) -> (&str, usize) {
     (head, taken)
 }
 
-/// Whether what stands behind an `@` is a file that somebody mentions, and not a package with what
-/// follows its name: `@acme/ui@1.2.3`, `@acme/ui/src/a.ts`.
+/// Whether the text after an `@` mentions a file, and not a package like `@acme/ui@1.2.3` or
+/// `@acme/ui/src/a.ts`.
 pub(super) fn is_mentioned(path: &str) -> bool {
     if !path.contains('.') || path.contains('@') {
         return false;
@@ -62,7 +62,7 @@ pub(super) fn is_mentioned(path: &str) -> bool {
     match head.split_once('/') {
         None => true,
         Some((first, _)) if first.is_empty() || first.contains('.') || is_top_folder(first) => true,
-        // Right below a scope stand packages, and right below a folder files.
+        // `@docs/notes.md` is a file below a folder, `@acme/ui` a package below a scope.
         Some((_, rest)) => !rest.contains('/') && is_file(rest, false),
     }
 }
@@ -97,7 +97,7 @@ fn is_path(word: &str, quoted: bool) -> bool {
     if rooted { is_rooted(inner, quoted) } else { is_relative(inner, word.ends_with('/'), quoted) }
 }
 
-/// What stands behind a slash: a folder of the system, a route, but not `/s` or `/compact`.
+/// Whether the text after a slash is a system folder or a route, but not `/s` or `/compact`.
 fn is_rooted(inner: &str, quoted: bool) -> bool {
     if let Some((first, rest)) = inner.split_once('/') {
         return first.chars().any(char::is_alphanumeric) && first.len() + rest.len() > 2;
@@ -109,7 +109,7 @@ fn is_rooted(inner: &str, quoted: bool) -> bool {
     is_root_folder(inner) || quoted || word
 }
 
-/// `src/auth`, `my-app/lib`, but not `client/server` or `and/or`.
+/// Whether it is a relative path like `src/auth` or `my-app/lib`; not `client/server`, `and/or`.
 fn is_relative(inner: &str, is_folder: bool, quoted: bool) -> bool {
     let first = inner.split('/').next().unwrap_or_default();
     let last = inner.rsplit('/').next().unwrap_or_default();
@@ -121,17 +121,17 @@ fn is_relative(inner: &str, is_folder: bool, quoted: bool) -> bool {
     if inner.len() == 3 {
         return false;
     }
-    // `s/old/new/g` replaces.
+    // `s/old/new/g` is a substitution.
     if matches!(first, "s" | "y") && count >= 3 && !is_file(last, false) {
         return false;
     }
-    // `client/server` and `build/test` are rather two words.
+    // `client/server` and `build/test` are more likely two words.
     if quoted || (is_top_folder(first) && (count != 2 || !is_also_a_word(first))) {
         return is_folder || count > 1;
     }
     match count {
         1 => is_folder && is_marked(first),
-        // `re-read/rewrite` is no path, `my_app/lib` is.
+        // `re-read/rewrite` is not a path, `my_app/lib` is.
         2 => {
             inner.contains(['_', '.', '*', '['])
                 && !inner.contains(|c: char| c.is_ascii_uppercase())
@@ -140,7 +140,7 @@ fn is_relative(inner: &str, is_folder: bool, quoted: bool) -> bool {
     }
 }
 
-/// Whether a name is written as files are and words are not.
+/// Whether a name is written like a file and unlike a word.
 fn is_marked(name: &str) -> bool {
     let kebab = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     name.starts_with(['.', '_', '[', '*'])
@@ -161,7 +161,7 @@ fn is_windows(word: &str) -> bool {
             && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '\\' | '.' | '_' | '-'))
 }
 
-/// A file's name on its own.
+/// Whether a word is a file name on its own.
 fn is_file(word: &str, quoted: bool) -> bool {
     if is_file_name(word) {
         return true;
@@ -177,7 +177,7 @@ fn is_file(word: &str, quoted: bool) -> bool {
         && (quoted || !is_member(stem, ending))
 }
 
-/// `user.key`, `process.env`: rather a member of something than a file.
+/// Whether it is more likely a member than a file: `user.key`, `process.env`.
 fn is_member(stem: &str, ending: &str) -> bool {
     match ending {
         "config" | "env" | "log" => matches!(stem, "process" | "console" | "app" | "Math"),

@@ -1,11 +1,19 @@
-//! Codes and ids that take several words: `exit code 1`, `HTTP 404`, `port 8080`.
+//! Codes and ids of several words: `exit code 1`, `HTTP 404`, `port 8080`.
 
 use crate::FactKind;
+use ctx_text::WordList;
 
-/// What a phrase at the beginning of a text is, and how long.
+static ID_LEADS: WordList = WordList::new("number_leads.id");
+static ERROR_LEADS: WordList = WordList::new("number_leads.error");
+
+static RETURNS: WordList = WordList::new("status_leads");
+
+static REASONS: WordList = WordList::new("output.status_reasons");
+
+/// The kind and length of a phrase at the beginning of a text.
 pub(super) type Phrase = (FactKind, usize);
 
-/// Reads a phrase that begins with `word`; `rest` is the text from that word on.
+/// Parses a phrase that begins with `word`; `rest` is the text from that word on.
 pub(super) fn phrase(word: &str, rest: &str) -> Option<Phrase> {
     if word.len() > 9 {
         return None;
@@ -24,7 +32,7 @@ pub(super) fn phrase(word: &str, rest: &str) -> Option<Phrase> {
         _ => return None,
     };
     let (at, digits) = number_after(after, &lower, lead)?;
-    // "... is a bug" and a list that begins with 9 are no `bug 9`.
+    // "... is a bug" followed by a list that begins with 9 is not `bug 9`.
     if kind == FactKind::Id && after.get(..at)?.contains('\n') {
         return None;
     }
@@ -39,7 +47,7 @@ pub(super) fn phrase(word: &str, rest: &str) -> Option<Phrase> {
     wanted.then_some((kind, word.len() + at + digits))
 }
 
-/// The number after a keyword, over at most `words` words that may stand between.
+/// Returns the number after a keyword, with at most `words` words in between.
 fn number_after(text: &str, keyword: &str, words: usize) -> Option<(usize, usize)> {
     let mut at = 0;
     for _ in 0..=words {
@@ -70,7 +78,7 @@ fn number_after(text: &str, keyword: &str, words: usize) -> Option<(usize, usize
     None
 }
 
-/// Blanks and a sign between a keyword and its number.
+/// Returns the length of spaces and a sign between a keyword and its number.
 fn gap(text: &str) -> Option<usize> {
     let mut len = 0;
     for c in text.chars().take(4) {
@@ -82,7 +90,7 @@ fn gap(text: &str) -> Option<usize> {
     (len > 0).then_some(len)
 }
 
-/// `Python 3.11`, `version 2.4`, `Node 18`.
+/// Parses `Python 3.11`, `version 2.4`, `Node 18`.
 fn version(word: &str, after: &str) -> Option<Phrase> {
     let rest = after.strip_prefix(' ')?;
     let lead = usize::from(rest.starts_with('v'));
@@ -100,86 +108,19 @@ fn version(word: &str, after: &str) -> Option<Phrase> {
     .then_some((FactKind::Id, word.len() + 1 + lead + number.len()))
 }
 
-/// Whether a number of three digits is a status of HTTP, by what stands around it.
+/// HTTP statuses that are errors.
+static STATUSES: WordList = WordList::new("statuses");
+
+/// Whether a number of three digits is an HTTP status, judging by the surrounding text.
 pub(super) fn is_status(number: &str, before: &str, after: &str) -> bool {
-    let known = matches!(
-        number,
-        "400"
-            | "401"
-            | "402"
-            | "403"
-            | "404"
-            | "405"
-            | "406"
-            | "408"
-            | "409"
-            | "410"
-            | "413"
-            | "415"
-            | "418"
-            | "422"
-            | "425"
-            | "426"
-            | "429"
-            | "500"
-            | "501"
-            | "502"
-            | "503"
-            | "504"
-            | "521"
-            | "522"
-            | "524"
-            | "529"
-    );
+    let known = STATUSES.contains(&number);
     if !known {
         return false;
     }
     let after = after.trim_start_matches([' ', '`']);
-    let reasons = [
-        "Not Found",
-        "Internal",
-        "Too Many",
-        "Bad ",
-        "Service Un",
-        "Unauthorized",
-        "Forbidden",
-        "Unprocess",
-        "Gateway",
-        "Conflict",
-        "Gone",
-        "Method Not",
-        "Payload",
-        "Request",
-        "error",
-        "Error",
-        "response",
-        "status",
-        "错误",
-        "报错",
-    ];
-    if reasons.iter().any(|reason| after.starts_with(reason)) {
+    if REASONS.iter().any(|reason| after.starts_with(reason)) {
         return true;
     }
-    let lead = [
-        "returns",
-        "return",
-        "returned",
-        "returning",
-        "got",
-        "get",
-        "gets",
-        "getting",
-        "a",
-        "an",
-        "with",
-        "throws",
-        "gives",
-        "gave",
-        "receive",
-        "received",
-        "sends",
-        "responds",
-    ];
     let ends = after.is_empty()
         || after.starts_with(|c: char| !c.is_ascii_alphanumeric() && c != '%')
         || [
@@ -191,27 +132,15 @@ pub(super) fn is_status(number: &str, before: &str, after: &str) -> bool {
     let before = before.trim_end();
     let last = before.rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
     let chinese = ["返回", "报", "状态码", "报了", "返回了", "出现", "是", "为", "返回码"];
-    (ends && lead.contains(&last.to_ascii_lowercase().as_str()))
+    (ends && RETURNS.contains(&last.to_ascii_lowercase().as_str()))
         || chinese.iter().any(|lead| before.ends_with(lead))
 }
 
-/// Chinese words before the number of a port or of an issue.
+/// Finds Chinese words before the number of a port or of an issue.
 pub(super) fn chinese_lead(before: &str) -> Option<(FactKind, usize)> {
-    let leads = [
-        ("端口", FactKind::Id),
-        ("端口号", FactKind::Id),
-        ("端口是", FactKind::Id),
-        ("端口为", FactKind::Id),
-        ("工单", FactKind::Id),
-        ("退出码", FactKind::ErrorCode),
-        ("退出码是", FactKind::ErrorCode),
-        ("退出码为", FactKind::ErrorCode),
-        ("错误码", FactKind::ErrorCode),
-        ("错误码是", FactKind::ErrorCode),
-        ("错误码为", FactKind::ErrorCode),
-        ("错误代码", FactKind::ErrorCode),
-    ];
     let bare = before.trim_end_matches([' ', ':', '：']);
-    let (lead, kind) = leads.into_iter().find(|(lead, _)| bare.ends_with(lead))?;
+    let leads = |list: &WordList| list.iter().find(|lead| bare.ends_with(**lead)).copied();
+    let id = leads(&ID_LEADS).map(|lead| (lead, FactKind::Id));
+    let (lead, kind) = id.or_else(|| Some((leads(&ERROR_LEADS)?, FactKind::ErrorCode)))?;
     Some((kind, before.len() - bare.len() + lead.len()))
 }

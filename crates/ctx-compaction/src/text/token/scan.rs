@@ -1,5 +1,6 @@
-//! The pass over a text, word by word.
+//! Scans a text word by word.
 
+use ctx_core::text::{Slice, head_bytes};
 use std::ops::Range;
 
 use super::edges::{ends_word, group_len, is_between_quotes, is_command, is_date, leading};
@@ -9,10 +10,10 @@ use crate::FactKind;
 /// Longer words are data, not names.
 const LONGEST_WORD: usize = 300;
 const LONGEST_URL: usize = 2_000;
-/// What stands in backticks is looked at up to this length.
+/// The maximum length of text in backticks that is examined.
 const LONGEST_QUOTE: usize = 160;
 
-/// A pass over a text.
+/// The state of a scan.
 pub(super) struct Scan<'a> {
     text: &'a str,
     at: usize,
@@ -20,12 +21,12 @@ pub(super) struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    /// A pass over all of `text`.
+    /// Creates a scan of all of `text`.
     pub(super) fn new(text: &'a str) -> Self {
         Self { text, at: 0, out: Vec::new() }
     }
 
-    /// The tokens found.
+    /// Returns the tokens found.
     pub(super) fn run(mut self) -> Vec<Token<'a>> {
         self.until(self.text.len(), false);
         self.out
@@ -48,25 +49,21 @@ impl<'a> Scan<'a> {
     }
 
     fn rest(&self) -> &'a str {
-        self.text.get(self.at..).unwrap_or_default()
+        self.text.slice(self.at..)
     }
 
-    /// Reads a quotation in backticks, if there is one, else passes the backticks.
+    /// Reads a quotation in backticks, if there is one; otherwise skips the backticks.
     fn backticks(&mut self) {
         let rest = self.rest();
         let width = rest.bytes().take_while(|&b| b == b'`').count();
-        let inner = rest.get(width..).unwrap_or_default();
-        let mut near = inner.len().min(LONGEST_QUOTE + width);
-        while !inner.is_char_boundary(near) {
-            near -= 1;
-        }
-        let near = inner.get(..near).unwrap_or_default();
+        let inner = rest.slice(width..);
+        let near = head_bytes(inner, LONGEST_QUOTE + width);
         let line = near.split('\n').next().unwrap_or_default();
         let close = (width <= 2).then(|| line.find(if width == 1 { "`" } else { "``" })).flatten();
         self.at += width;
         let Some(len) = close.filter(|&len| len > 0) else { return };
         let (start, end) = (self.at, self.at + len);
-        let quoted = self.text.get(start..end).unwrap_or_default();
+        let quoted = self.text.slice(start..end);
         let is_phrase = quoted.trim().contains(' ');
         if is_phrase && is_command(quoted) {
             let lead = quoted.len() - quoted.trim_start().len();
@@ -84,7 +81,7 @@ impl<'a> Scan<'a> {
     }
 
     fn word_end(&self, limit: usize) -> usize {
-        let rest = self.text.get(self.at..limit).unwrap_or_default();
+        let rest = self.text.slice(self.at..limit);
         let mut is_url = false;
         let mut previous = ' ';
         let mut open = 0u32;
@@ -100,7 +97,7 @@ impl<'a> Scan<'a> {
                 is_url = true;
             }
             let ends = if is_url {
-                // A parenthesis belongs to the URL if it was opened in it.
+                // A closing parenthesis belongs to the URL if it was opened in it.
                 open += u32::from(c == '(');
                 let closes = c == ')' && open == 0;
                 open = open.saturating_sub(u32::from(c == ')'));
@@ -128,7 +125,7 @@ impl<'a> Scan<'a> {
                             | '」'
                     )
             } else if matches!(c, '(' | '[') && (previous == '/' || c == '(') {
-                match group_len(rest.get(at..).unwrap_or_default(), previous) {
+                match group_len(rest.slice(at..), previous) {
                     Some(len) => {
                         skip = at + len;
                         false
@@ -154,7 +151,7 @@ impl<'a> Scan<'a> {
         self.at + rest.len()
     }
 
-    /// The length of the Chinese part of a file's name that goes on at `at`.
+    /// Returns the length of the Chinese part of a file name that continues at `at`.
     fn name_run(&self, at: usize, rest: &str, previous: char) -> Option<usize> {
         if at > 0 && !matches!(previous, '/' | '_' | '-' | '.') {
             return None;
@@ -165,8 +162,8 @@ impl<'a> Scan<'a> {
         matches!(next, '/' | '.' | '_' | '-').then_some(run)
     }
 
-    /// Whether a Chinese word here is the name of a file: at the start of something, and followed by
-    /// an ending or a slash.
+    /// Whether a Chinese word here is a file name: at a word start, and followed by an extension or
+    /// a slash.
     fn begins_file_name(&self) -> bool {
         let before = self.text.get(..self.at).and_then(|text| text.chars().next_back());
         if before.is_some_and(|c| !ends_word(c)) {
@@ -189,11 +186,11 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Finds out what a word is. A unit or the number of a code may lie behind it.
+    /// Classifies a word. A unit or the number of a code may follow it.
     fn word(&mut self, range: Range<usize>, in_backticks: bool) {
         let raw = self.text.get(range.clone()).unwrap_or_default();
         let lead = leading(raw);
-        let bare = raw.get(lead..).unwrap_or_default();
+        let bare = raw.slice(lead..);
         let bare = bare.trim_end_matches(['.', ',', ':', ';', '!', '?', '*', '…', '-', '=', '\'']);
         let start = range.start + lead;
         let end = start + bare.len();
@@ -201,8 +198,8 @@ impl<'a> Scan<'a> {
             return;
         }
         let text = self.text;
-        let before = text.get(..start).unwrap_or_default();
-        let after = text.get(end..).unwrap_or_default();
+        let before = text.slice(..start);
+        let after = text.slice(end..);
         let quoted = in_backticks || is_between_quotes(before, after);
         if bare.contains("://") {
             if bare.len() <= LONGEST_URL && !bare.starts_with(':') && !bare.ends_with("://") {
@@ -219,7 +216,7 @@ impl<'a> Scan<'a> {
             self.push(FactKind::Path, start + 1..start + 1 + len, quoted, false);
             return;
         }
-        let rest = text.get(start..).unwrap_or_default();
+        let rest = text.slice(start..);
         if bare.bytes().all(|b| b.is_ascii_lowercase()) && !in_backticks {
             self.phrase(bare, rest, start, quoted);
             return;
@@ -239,7 +236,7 @@ impl<'a> Scan<'a> {
         self.number(bare, start, quoted);
     }
 
-    /// What the word is on its own, and how much of it.
+    /// Classifies the word on its own, and returns how much of it counts.
     fn whole_word(
         &self,
         bare: &str,
@@ -283,10 +280,10 @@ impl<'a> Scan<'a> {
             return;
         }
         let text = self.text;
-        let Some(number) = number(text.get(start..).unwrap_or_default()) else { return };
+        let Some(number) = number(text.slice(start..)) else { return };
         let end = start + number.len;
-        let before = text.get(..start).unwrap_or_default();
-        let after = text.get(end..).unwrap_or_default();
+        let before = text.slice(..start);
+        let after = text.slice(end..);
         if number.unit.is_empty() {
             if phrase::is_status(&number.value, before, after) {
                 self.push(FactKind::ErrorCode, start..end, quoted, false);
@@ -303,8 +300,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Whether a number without a unit says something: a fraction that numbers no heading, or a value
-/// with thousands separators.
+/// Whether a number without a unit is significant: a fraction that is not a heading number, or a
+/// value with thousands separators.
 fn is_numeral(before: &str, after: &str, value: &str) -> bool {
     let heading =
         before.trim_end_matches([' ', '#', '-', '*']).ends_with('\n') || before.trim().is_empty();

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The tokens of a text as `kind text`, names in code aside unless they are quoted or asked for.
+/// The tokens of a text as `kind text`, without names in code unless they are quoted or requested.
 fn found(text: &str) -> Vec<String> {
     tokens(text).iter().map(|t| format!("{:?} {}", t.kind, t.text)).collect()
 }

@@ -1,7 +1,9 @@
-//! What becomes of the summary before, and of old asks.
+//! The previous summary and old requests in a new summary.
 
-use ctx_compaction::{Config, Extract, History, Limits, Planned, extract, facts, plan};
-use ctx_core::{ContextView, Counter, Profile, TokenLedger, Tokens};
+use ctx_compaction::{
+    Config, ExtractInput, History, PlanLimits, PlanOutcome, extract, facts, plan,
+};
+use ctx_core::{ContextView, Counter, TokenLedger, Tokens};
 use ctx_session::Transcript;
 
 use super::Case;
@@ -31,14 +33,14 @@ fn open_lines_of_the_summary_before_stay_until_they_are_done() {
     let (measured, written) = ("Benchmark against main", "CHANGELOG line, commit");
     for (script, stay, gone) in [
         ("U: and the docs?\nA: They are short.", vec![begun, measured, written], vec![]),
-        // Taken up by a later ask that is over.
+        // Done in a later turn that is complete.
         (
             "U: Each command should have a test that it reads the header. Keep them tiny.\n\
              A: I put them next to the commands.\nU: and the docs?\nA: They are short.",
             vec![measured, written],
             vec![begun],
         ),
-        // The ask is not over.
+        // The turn is not complete.
         (
             "U: Each command should have a test that it reads the header. Keep them tiny.",
             vec![begun, measured, written],
@@ -62,7 +64,7 @@ fn open_lines_of_the_summary_before_stay_until_they_are_done() {
             vec![begun, measured, written],
             vec![],
         ),
-        // A newer plan takes the place of the old one.
+        // A newer plan replaces the old one.
         (
             "U: and the docs?\nA: They are short.\\n\\nNext steps:\\n- a page for each format\\n\
              - an example with comments",
@@ -104,7 +106,7 @@ fn of_many_asks_the_newest_are_told_in_full_and_the_oldest_not_at_all() {
 fn a_recorded_example_tells_nothing_as_open_that_was_done() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/fix-flaky-test.jsonl");
     let transcript = Transcript::from_bytes(std::fs::read(file).unwrap()).unwrap();
-    let (config, counter) = (Config::for_profile(Profile::default()), Counter::default());
+    let (config, counter) = (Config::default(), Counter::default());
     let window = Tokens(32_000);
     let mut view = ContextView::new(TokenLedger::new(counter, window, config.reserve(window)));
     for entry in transcript.context(None).unwrap().entries {
@@ -113,12 +115,12 @@ fn a_recorded_example_tells_nothing_as_open_that_was_done() {
     let history = History::of(&view).unwrap();
     let previous = history.previous.as_ref().unwrap();
     assert!(previous.entry.is_some());
-    let Planned::Compact(plan) = plan(&history, &config, Limits::default()).unwrap() else {
+    let PlanOutcome::Compact(plan) = plan(&history, &config, PlanLimits::default()).unwrap() else {
         panic!("there is a lot to compact");
     };
     let said = history.read(0..plan.cut);
-    let text = extract(&Extract {
-        said: &said,
+    let text = extract(&ExtractInput {
+        messages: &said,
         facts: &facts(&said),
         previous: Some(previous),
         turn_start: plan.turn_start,

@@ -6,21 +6,21 @@ mod properties;
 mod rules;
 mod script;
 
-use ctx_compaction::{Extract, Fact, FactKind, PreviousSummary, extract};
+use ctx_compaction::{ExtractInput, FactKind, PreviousSummary, RequiredFact, extract};
 use ctx_core::{Counter, Tokens};
 
 use script::session;
 
-/// What becomes of a session in `budget` tokens.
+/// A session, a budget, and the options of its summary.
 struct Case<'a> {
     script: &'a str,
     previous: Option<&'a str>,
-    /// The entry of the summary before.
+    /// The entry of the previous summary.
     previous_entry: Option<&'a str>,
     turn_start: Option<usize>,
     focus: Option<&'a str>,
     budget: u32,
-    /// Facts that are handed in: kind, words, entry.
+    /// Given facts: kind, words, entry.
     facts: &'a [(FactKind, &'a str, &'a str)],
 }
 
@@ -46,18 +46,18 @@ impl Case<'_> {
             entry: self.previous_entry.map(Into::into),
             ..PreviousSummary::default()
         });
-        let facts: Vec<Fact> = self
+        let facts: Vec<RequiredFact> = self
             .facts
             .iter()
-            .map(|&(kind, text, entry)| Fact {
+            .map(|&(kind, text, entry)| RequiredFact {
                 kind,
                 text: text.to_owned(),
                 entry: entry.into(),
                 weight: 0.5,
             })
             .collect();
-        extract(&Extract {
-            said: &said,
+        extract(&ExtractInput {
+            messages: &said,
             facts: &facts,
             previous: previous.as_ref(),
             turn_start: self.turn_start,

@@ -1,12 +1,11 @@
-//! What somebody who knows nothing of a session must learn from its summary, and must not.
+//! What a reader who does not know the session must and must not learn from its summary.
 
-use ctx_compaction::{Extract, FactKind, PreviousSummary, audit, extract, facts};
+use ctx_compaction::{ExtractInput, FactKind, PreviousSummary, audit, extract, facts};
 use ctx_core::{Counter, Tokens};
 
 use super::script::session;
 
-/// A session, lines its summary must hold (with the heading they stand under), and words it must
-/// not hold.
+/// A session, lines its summary must contain (with their heading), and words it must not contain.
 type Told<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
 
 pub(super) fn summary(script: &str, previous: Option<&str>) -> String {
@@ -14,8 +13,8 @@ pub(super) fn summary(script: &str, previous: Option<&str>) -> String {
     let facts = facts(&said);
     let previous =
         previous.map(|text| PreviousSummary { text: text.to_owned(), ..Default::default() });
-    extract(&Extract {
-        said: &said,
+    extract(&ExtractInput {
+        messages: &said,
         facts: &facts,
         previous: previous.as_ref(),
         turn_start: None,
@@ -105,7 +104,7 @@ fn the_telling_line_of_an_error_is_kept_with_its_citation() {
     let mut wrong = String::new();
     for (call, output, cause) in cases {
         let call = call.replace('\'', "\"");
-        // It is told whether the work ends there or goes on with other things for long.
+        // The line is kept whether the session ends there or continues with other work for long.
         for after in [
             "",
             "A: I look at it.\nU: leave that, first explain the cache to me\nA: It holds pages.",
@@ -119,7 +118,7 @@ fn the_telling_line_of_an_error_is_kept_with_its_citation() {
             });
             let fact = facts.iter().find(|f| f.kind == FactKind::Failure && f.text.contains(cause));
             let kept = fact.is_some_and(|fact| {
-                let grounds = ctx_compaction::Grounds::of(&said, None, &[]);
+                let grounds = ctx_compaction::SourceIndex::of(&said, None, &[]);
                 audit(&text, std::slice::from_ref(fact), &grounds).missing.is_empty()
             });
             if !is_told || !kept {
@@ -191,7 +190,7 @@ fn what_was_put_off_stays_open() {
             &[("Next Steps", "给导出加上测试")],
             &[],
         ),
-        // What was put off and done since is open no more.
+        // Postponed work that was done since is not open.
         (
             "U: add the export and its docs\nA: Added the export. The docs page of the export I skipped for now.\nU: good, now write it\nA: Wrote the docs page of the export in `docs/export.md`.\nU: and the flag?\nA: It is there.",
             &[("Done", "Wrote the docs page of the export")],
@@ -263,7 +262,7 @@ fn advice_and_statements_are_not_told_as_done() {
             &[],
             &["[x]"],
         ),
-        // What the agent says it did is done, also without a tool.
+        // Work that the agent reports as done counts even without a tool.
         (
             "U: Rewrite the second paragraph\nA: I rewrote the second paragraph and removed the adjectives from it.\nU: ok\nA: I've added a closing line, too.",
             &[

@@ -1,10 +1,11 @@
-//! What holds for every session, the hostile ones included.
+//! Properties of every session, including hostile ones.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctx_compaction::{
-    Extract, Grounds, PreviousSummary, Said, StructuredSummary, audit, extract, facts,
+    CitedMessage, ExtractInput, PreviousSummary, SourceIndex, StructuredSummary, audit, extract,
+    facts,
 };
 use ctx_core::{Block, Counter, CounterKind, Message, RawJson, Role, Tokens, ToolCall, ToolResult};
 use ctx_session::Transcript;
@@ -14,7 +15,7 @@ use proptest::prelude::*;
 use super::script::session;
 
 fn summary(
-    said: &[Said],
+    said: &[CitedMessage],
     previous: Option<&PreviousSummary>,
     turn_start: Option<usize>,
     budget: u32,
@@ -22,8 +23,8 @@ fn summary(
 ) -> String {
     let counter = Counter::new(kind);
     let facts = facts(said);
-    let job = Extract {
-        said,
+    let job = ExtractInput {
+        messages: said,
         facts: &facts,
         previous,
         turn_start,
@@ -43,7 +44,7 @@ fn cited(text: &str) -> HashSet<&str> {
     parts.filter_map(|part| part.split(']').next()).collect()
 }
 
-/// Pieces of which hostile and harmless messages are made.
+/// Fragments that hostile and harmless messages are made of.
 fn piece() -> impl Strategy<Value = String> {
     let pieces: Vec<String> = [
         "Fixed the parser in `src/a.rs`. ",
@@ -85,8 +86,7 @@ fn message() -> impl Strategy<Value = Message> {
             _ => format!(r#"{{"path":{quoted},"title":{quoted}}}"#),
         };
         let arguments = RawJson::from_text(arguments);
-        let call =
-            ToolCall { id: "c".into(), name: name.into(), arguments, spelling: Default::default() };
+        let call = ToolCall::new("c", name, arguments);
         Message::new(Role::Assistant, vec![Block::ToolCall(call)])
     });
     let result = (text(), any::<bool>()).prop_map(|(text, is_error)| {
@@ -114,10 +114,10 @@ proptest! {
         pinned in any::<bool>(),
         kind in proptest::sample::select(vec![CounterKind::Chars4, CounterKind::Cjk, CounterKind::Chars3]),
     ) {
-        let said: Vec<Said> = messages
+        let said: Vec<CitedMessage> = messages
             .into_iter()
             .enumerate()
-            .map(|(n, message)| Said { id: format!("id{n}").into(), message: Arc::new(message), pinned: pinned && n == 3 })
+            .map(|(n, message)| CitedMessage { id: format!("id{n}").into(), message: Arc::new(message), pinned: pinned && n == 3 })
             .collect();
         let previous = old.map(|parts| PreviousSummary { text: parts.concat(), ..PreviousSummary::default() });
         let text = summary(&said, previous.as_ref(), turn_start, budget, kind);
@@ -155,17 +155,17 @@ proptest! {
 
 #[test]
 fn hostile_sessions_take_linear_time() {
-    // Each of these would take minutes if it were read in more than linear time.
+    // Each of these would take minutes with more than linear time.
     let giant = |unit: &str| unit.repeat(300_000 / unit.len());
     for unit in
         ["a", "`", "<system-reminder>", "字", "- x\n", "error: ", "[e:1] ", ". ", "```\n", "A. "]
     {
         for role in [Role::User, Role::Assistant] {
             let message = Arc::new(Message::text(role, giant(unit)));
-            let said = [Said { id: "1".into(), message, pinned: false }];
+            let said = [CitedMessage { id: "1".into(), message, pinned: false }];
             let counter = Counter::default();
-            let job = Extract {
-                said: &said,
+            let job = ExtractInput {
+                messages: &said,
                 facts: &[],
                 previous: None,
                 turn_start: Some(0),
@@ -195,12 +195,12 @@ fn recorded_sessions_are_told_grounded_and_inside_the_budget() {
     ] {
         let Some(path) = recorded(file) else { return };
         let transcript = Transcript::open(&path).unwrap();
-        let all: Vec<Said> = transcript
+        let all: Vec<CitedMessage> = transcript
             .all_messages()
             .iter()
             .filter_map(|entry| {
                 let message = entry.message().ok()?;
-                Some(Said { id: entry.id().clone(), message, pinned: false })
+                Some(CitedMessage { id: entry.id().clone(), message, pinned: false })
             })
             .collect();
         for (share, budget) in [(3, 800), (2, 3_000), (1, 6_000)] {
@@ -211,11 +211,11 @@ fn recorded_sessions_are_told_grounded_and_inside_the_budget() {
             assert!(cited.iter().all(|id| ids.contains(id)), "{file}");
             assert!(cited.len() >= 4, "{file}: {text}");
             assert!(text.contains("## Goal"), "{file}");
-            let grounds = Grounds::of(said, None, &[]);
+            let grounds = SourceIndex::of(said, None, &[]);
             let mut ungrounded = audit(&text, &[], &grounds).report.ungrounded;
-            // `./...` of a command is no path by itself.
+            // `./...` in a command is not a path by itself.
             ungrounded.retain(|found| found.contains(char::is_alphanumeric));
-            // Arguments of calls stand in the transcript as JSON.
+            // In the transcript, arguments of calls are JSON.
             ungrounded.retain(|found| !grounds.holds(&found.replace('"', "\\\"")));
             let names: HashSet<&str> = said
                 .iter()

@@ -1,4 +1,4 @@
-//! What is a rule of the session and what is not, and what people say of themselves.
+//! Which sentences are rules of the session, and what people say about themselves.
 
 use ctx_compaction::{FactKind, facts};
 

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use ctx_compaction::Said;
+use ctx_compaction::CitedMessage;
 use ctx_core::{Block, Message, RawJson, Role, ToolCall, ToolResult};
 
-/// A session, a message a line: `U:` the user, `A:` the agent, `A> name {..}` a call, `R:` its
-/// result, `R!` one that failed. `\n` is a line break. Ids count from 1.
-pub(crate) fn session(script: &str) -> Vec<Said> {
+/// A session with one message per line: `U:` the user, `A:` the agent, `A> name {..}` a call, `R:`
+/// its result, `R!` a failed one. `\n` is a line break. Ids count from 1.
+pub(crate) fn session(script: &str) -> Vec<CitedMessage> {
     let lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.enumerate().map(|(n, line)| said(n + 1, line)).collect()
 }
 
-fn said(n: usize, line: &str) -> Said {
+fn said(n: usize, line: &str) -> CitedMessage {
     let (who, words) = line.split_at(2);
     let words = words.trim().replace("\\n", "\n");
     let message = match who {
@@ -20,12 +20,7 @@ fn said(n: usize, line: &str) -> Said {
         "A:" => Message::text(Role::Assistant, words),
         "A>" => {
             let (name, arguments) = words.split_once(' ').unwrap();
-            let call = ToolCall {
-                id: format!("c{n}").into(),
-                name: name.to_owned(),
-                arguments: RawJson::from_text(arguments),
-                spelling: Default::default(),
-            };
+            let call = ToolCall::new(format!("c{n}"), name, RawJson::from_text(arguments));
             Message::new(Role::Assistant, vec![Block::ToolCall(call)])
         }
         "R:" | "R!" => {
@@ -40,5 +35,5 @@ fn said(n: usize, line: &str) -> Said {
         }
         other => panic!("{other}"),
     };
-    Said { id: n.to_string().into(), message: Arc::new(message), pinned: false }
+    CitedMessage { id: n.to_string().into(), message: Arc::new(message), pinned: false }
 }

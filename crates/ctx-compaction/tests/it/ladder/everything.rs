@@ -1,18 +1,19 @@
-//! Whatever models do, and on recorded sessions.
+//! The ladder with arbitrary models, and on recorded sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use ctx_compaction::{Config, Job, Log, Strategy, ladder};
-use ctx_core::{Counter, Message, Profile, Role, Summarizer, SummaryModels, Timer, Tokens};
+use crate::config_of;
+use ctx_compaction::{CallLog, Config, Strategy, SummaryJob, ladder};
+use ctx_core::{Counter, Message, Role, Summarizer, SummaryModels, Timer, Tokens};
 use ctx_session::Transcript;
 use ctx_testkit::{FaultySummarizer, Sample, VirtualTimer, recorded};
 
 use super::{climb, job_of, model, talk};
 
-/// What must hold of every draft.
-fn check(job: &Job, models: &SummaryModels, timer: &VirtualTimer, what: &str) -> bool {
-    let mut log = Log::default();
+/// Checks the properties of every draft.
+fn check(job: &SummaryJob, models: &SummaryModels, timer: &VirtualTimer, what: &str) -> bool {
+    let mut log = CallLog::default();
     let draft = timer.run(ladder(job, models, &mut log));
     assert!(timer.elapsed() <= Duration::from_secs(300), "{what}: {:?}", timer.elapsed());
     let Some(draft) = draft else {
@@ -70,10 +71,8 @@ fn recorded_sessions_are_shown_whole_in_requests_that_fit() {
             .iter()
             .filter_map(|entry| Some(Message::clone(&*entry.message().ok()?)))
             .collect();
-        for (profile, window) in
-            [(Profile::Pi, 200_000), (Profile::Ponybunny, 128_000), (Profile::Openclaw, 32_000)]
-        {
-            let mut job = job_of(Config::for_profile(profile), messages.clone());
+        for (profile, window) in [("pi", 200_000), ("ponybunny", 128_000), ("openclaw", 32_000)] {
+            let mut job = job_of(config_of(profile), messages.clone());
             job.summary_budget = Tokens(13_107);
             let a = Arc::new(model("a").with_window(Tokens(window)));
             let (draft, log, _) = climb(&job, &[&a]);
@@ -84,7 +83,7 @@ fn recorded_sessions_are_shown_whole_in_requests_that_fit() {
                 assert!(size + request.max_tokens <= Tokens(window), "{file} {profile}");
                 shown.push_str(&request.prompt);
             }
-            let asks = job.said.iter().filter(|said| said.message.role == Role::User);
+            let asks = job.messages.iter().filter(|said| said.message.role == Role::User);
             for said in asks.filter(|said| !said.message.plain_text().is_empty()) {
                 assert!(shown.contains(&format!("[e:{}] [User]: ", said.id)), "{file} {}", said.id);
             }

@@ -21,7 +21,7 @@ fn each_fault_leads_on_as_it_should() {
         [e:00000001] [Assistant]: fixed the loop, the tests pass, step 1\n\n\
         [Assistant tool calls]: read(path=\"src/http.rs\")";
     let stripped = format!("<think>{}</think>\n- retry loop", "the retry loop, hm. ".repeat(20));
-    // What the first model does, in order, and the calls that follow; the second is faithful.
+    // The first model's replies in order, and the expected calls; the second model is faithful.
     let cases: [(&str, Vec<Reply>, &[&str]); 14] = [
         ("a good answer ends it", vec![text(GOOD)], &["a: summary"]),
         (
@@ -95,7 +95,7 @@ fn each_fault_leads_on_as_it_should() {
         let (draft, log, _) = climb(&job(Config::default()), &[&a, &b]);
         assert_eq!(calls(&log), expected, "{what}");
         for (asked, before) in a.asked().iter().skip(1).zip(&log.calls) {
-            // An error may pass; an answer that was refused is refused again.
+            // An error may be transient; a rejected answer is rejected again.
             let was_refused = before.error.as_ref().is_some_and(|why| {
                 why.starts_with("the answer") && !why.contains("cut off")
                     || why.contains("declined")
@@ -137,7 +137,7 @@ fn waits_double_and_what_the_provider_asks_for_is_waited() {
     let (draft, _, timer) = climb(&job(Config::default()), &[&a]);
     assert_eq!((draft.unwrap().model.as_str(), timer.elapsed()), ("a", asked));
 
-    // Longer than there is time: the next model is asked at once.
+    // Longer than the time limit: the next model is called at once.
     let a = Arc::new(model("a").replies([Reply::RetryAfter(Duration::from_secs(400))]));
     let b = Arc::new(model("b"));
     let (draft, _, timer) = climb(&job(Config::default()), &[&a, &b]);
@@ -151,13 +151,13 @@ fn an_answer_ten_times_too_long_is_summarised_again_and_then_trimmed() {
     let long: String = (0..600).map(line).collect();
     let long = format!("## Progress\n{long}\n## Next Steps\n1. Run the tests of the loop");
     let budget = Tokens(1_000);
-    // Shortened when asked to.
+    // Shortened on request.
     let a = Arc::new(model("a").replies([text(&long), text(GOOD)]));
     let (draft, log, _) = climb(&job(Config::default()), &[&a]);
     assert_eq!(calls(&log), ["a: summary", "a: summary, shorter"]);
     assert_eq!(draft.unwrap().text, GOOD);
     assert!(a.asked().iter().all(|request| request.max_tokens <= budget));
-    // Never shortened: whole lines go, the last section stays.
+    // Never shortened: whole lines are removed, the last section stays.
     let a = Arc::new(model("a").otherwise(text(&long)));
     let (draft, log, _) = climb(&job(Config::default()), &[&a]);
     assert!(log.calls.len() <= 3, "rounds are bounded: {:?}", calls(&log));
@@ -188,7 +188,7 @@ fn a_prompt_that_overflowed_everywhere_is_tried_with_less() {
     let overflow = Reply::Error(ErrorKind::Overflow);
     let a = Arc::new(model("a").with_window(Tokens(16_000)).replies([overflow]));
     let mut job = job(Config { strategy: Strategy::Single, ..Config::default() });
-    job.said = super::said(super::talk(600));
+    job.messages = super::said(super::talk(600));
     job.sizes.clear();
     let (draft, log, _) = climb(&job, &[&a]);
     assert_eq!(draft.unwrap().rung, Rung::Model, "nothing had to be left out");

@@ -1,9 +1,9 @@
-//! Time, money and windows.
+//! Limits of time, cost and context window.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use ctx_compaction::{Config, Job, Log, Rung, Strategy, ladder};
+use ctx_compaction::{CallLog, Config, Rung, Strategy, SummaryJob, ladder};
 use ctx_core::{ErrorKind, Message, Role, Summarizer, SummaryModels, Timer, Tokens};
 use ctx_testkit::{Reply, VirtualTimer};
 
@@ -74,7 +74,7 @@ fn a_part_that_fails_ends_the_others_and_all_of_it_is_in_the_log() {
     assert_eq!(timer.elapsed(), Duration::from_secs(1), "nobody waits for the parts that hang");
     let failed: Vec<_> = log.calls.iter().filter(|call| !call.ok).collect();
     assert_eq!(failed.len(), 3, "{:?}", calls(&log));
-    let given_up = Some("given up before it answered");
+    let given_up = Some("cancelled before it answered");
     assert_eq!(failed.iter().filter(|call| call.error.as_deref() == given_up).count(), 2);
     assert!(
         failed.iter().filter(|call| call.cost_usd.is_some()).count() == 2,
@@ -88,19 +88,19 @@ fn what_was_done_is_in_the_log_when_the_caller_goes_away() {
     let timer = VirtualTimer::default();
     let a = Arc::new(model("a").replies([Reply::Retryable(ErrorKind::Upstream), Reply::Hang]));
     let models = SummaryModels { chain: vec![a], timer: Arc::new(timer.clone()) };
-    let mut log = Log::default();
+    let mut log = CallLog::default();
     timer.run(async {
         let work = Box::pin(ladder(&job, &models, &mut log));
         let leave = Box::pin(timer.sleep(Duration::from_secs(5)));
         futures_util::future::select(work, leave).await;
     });
     assert_eq!(calls(&log), ["a: summary!", "a: summary!"]);
-    assert_eq!(log.calls[1].error.as_deref(), Some("given up before it answered"));
+    assert_eq!(log.calls[1].error.as_deref(), Some("cancelled before it answered"));
 }
 
 #[test]
 fn no_call_is_made_that_could_exceed_the_spend_cap() {
-    // Each call is at most some 1,000 + 1,000 tokens: at 1,000 USD a million, some 2 USD.
+    // Each call is at most about 1,000 + 1,000 tokens: at 1,000 USD per million, about 2 USD.
     let capped = |usd| Config { max_spend_usd: Some(usd), ..Config::default() };
     let dear = || Arc::new(model("dear").with_price(1_000.0));
     let cheap = Arc::new(model("cheap").with_price(0.1));
@@ -116,7 +116,7 @@ fn no_call_is_made_that_could_exceed_the_spend_cap() {
 
     let (draft, log, _) = climb(&job(capped(0.0)), &[&cheap, &free]);
     assert_eq!(draft.unwrap().model, "free");
-    assert!(log.notes.iter().any(|note| note.contains("no price is known")), "{:?}", log.notes);
+    assert!(log.notes.iter().any(|note| note.contains("unknown price")), "{:?}", log.notes);
 
     let (draft, log, _) = climb(&job(capped(5.0)), &[&dear()]);
     assert!(draft.is_some() && log.cost_usd.unwrap() > 0.5);
@@ -125,7 +125,7 @@ fn no_call_is_made_that_could_exceed_the_spend_cap() {
 
 #[test]
 fn calls_that_fail_half_way_are_charged_and_refusals_are_not() {
-    // At 10 USD a million a call is estimated at some 0.02 USD.
+    // At 10 USD per million, a call is estimated at about 0.02 USD.
     let config = || Config { max_spend_usd: Some(0.05), ..Config::default() };
     let chain = |reply: Reply| {
         ["a", "b", "c", "d"]
@@ -158,7 +158,7 @@ fn what_a_model_thinks_has_its_room_and_its_price() {
         let a = model("a").with_window(Tokens(16_000)).with_price(price);
         Arc::new(a.with_answer_overhead(Tokens(overhead)))
     };
-    // At 10 USD a million 4,000 tokens more are 0.04 USD more.
+    // At 10 USD per million, 4,000 more tokens cost 0.04 USD more.
     let capped = || Config { max_spend_usd: Some(0.05), ..Config::default() };
     let (draft, ..) = climb(&job(capped()), &[&thinking(10.0, 0)]);
     assert!(draft.is_some());
@@ -180,8 +180,8 @@ fn what_a_model_thinks_has_its_room_and_its_price() {
     assert_eq!((draft, log.calls.len()), (None, 0), "{:?}", log.notes);
 }
 
-/// A session is counted as its profile counts, at a quarter of a token for a Chinese character; a
-/// model takes a whole one.
+/// A session is counted with its profile's counter, at a quarter of a token for a Chinese
+/// character; a model uses a whole one.
 #[test]
 fn chinese_fits_the_window_and_the_cap_by_its_true_size() {
     let honest = ctx_core::Counter::new(ctx_core::CounterKind::Cjk);
@@ -194,7 +194,8 @@ fn chinese_fits_the_window_and_the_cap_by_its_true_size() {
                 let a = Arc::new(model("a").with_window(Tokens(16_000)));
                 let mut job = job_of(Config { strategy, ..Config::default() }, messages.clone());
                 (job.counter, job.previous) = (counter, previous);
-                job.sizes = job.said.iter().map(|said| counter.message(&said.message)).collect();
+                job.sizes =
+                    job.messages.iter().map(|said| counter.message(&said.message)).collect();
                 let (draft, log, _) = climb(&job, &[&a]);
                 assert!(draft.is_some(), "{strategy:?} {:?}", log.notes);
                 for request in a.asked() {
@@ -204,7 +205,7 @@ fn chinese_fits_the_window_and_the_cap_by_its_true_size() {
             }
         }
     }
-    // 0.3 USD pays for 30,000 tokens: for more than this is by its profile, for less than it is.
+    // 0.3 USD pays for 30,000 tokens: more than the profile's count, less than the true size.
     let config =
         Config { strategy: Strategy::Single, max_spend_usd: Some(0.3), ..Config::default() };
     let a = Arc::new(model("a").with_price(10.0));
@@ -236,7 +237,7 @@ fn no_request_is_larger_than_the_window_of_its_model() {
     for strategy in STRATEGIES {
         for window in [2_000, 4_000, 8_000, 32_000, 200_000, 2_000_000] {
             for (nth, turn_start) in [None, Some(0), Some(30)].into_iter().enumerate() {
-                // One of three where not all cases are wanted, another for each window.
+                // If not all cases run, one of three, a different one for each window.
                 if ctx_testkit::cases(10) < 10 && nth as u32 != window / 2_000 % 3 {
                     continue;
                 }
@@ -257,7 +258,7 @@ fn no_request_is_larger_than_the_window_of_its_model() {
                 }
                 let is_large = window >= 8_000;
                 assert!(draft.is_some() || !is_large, "{window} {strategy:?} {:?}", log.notes);
-                // 225,000 tokens with the margin are past half of all windows but the largest.
+                // 225,000 tokens with the margin exceed half of all windows but the largest.
                 let rung = draft.map(|draft| draft.rung);
                 let expected =
                     if window == 2_000_000 { Rung::Model } else { Rung::WithoutOversized };
@@ -270,8 +271,8 @@ fn no_request_is_larger_than_the_window_of_its_model() {
 #[test]
 fn a_budget_too_small_for_a_summary_asks_nobody() {
     let a = Arc::new(model("a").otherwise(Reply::Text(GOOD.into())));
-    let job = Job { summary_budget: Tokens(30), ..job(Config::default()) };
+    let job = SummaryJob { summary_budget: Tokens(30), ..job(Config::default()) };
     let (draft, log, _) = climb(&job, &[&a]);
     assert_eq!((draft, a.asked().len()), (None, 0));
-    assert_eq!(log.notes, ["no model was asked: 30 tokens are too few for a summary"]);
+    assert_eq!(log.notes, ["no model was called: 30 tokens are too few for a summary"]);
 }

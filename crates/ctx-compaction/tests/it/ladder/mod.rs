@@ -1,4 +1,4 @@
-//! The ladder of models, with models that do as they are told and a clock that jumps.
+//! The ladder of models, with scripted models and a virtual clock.
 
 mod everything;
 mod faults;
@@ -8,16 +8,18 @@ mod strategies;
 
 use std::sync::Arc;
 
-use ctx_compaction::{Config, Draft, Job, Log, PreviousSummary, Said, ladder};
+use ctx_compaction::{
+    CallLog, CitedMessage, Config, PreviousSummary, SummaryDraft, SummaryJob, ladder,
+};
 use ctx_core::{Counter, Message, Role, Summarizer, SummaryModels, Tokens};
 use ctx_testkit::{ScriptedSummarizer, VirtualTimer};
 
-/// A summary as a model may write it of [`job`].
+/// A summary that a model may write of [`job`].
 const GOOD: &str =
     "## Goal\n- Fix the retry loop in src/http.rs [e:00000000]\n\n## Next Steps\n1. Run the tests";
 
-fn said(messages: impl IntoIterator<Item = Message>) -> Arc<[Said]> {
-    let said = messages.into_iter().enumerate().map(|(n, message)| Said {
+fn said(messages: impl IntoIterator<Item = Message>) -> Arc<[CitedMessage]> {
+    let said = messages.into_iter().enumerate().map(|(n, message)| CitedMessage {
         id: format!("{n:08x}").into(),
         message: Arc::new(message),
         pinned: false,
@@ -25,14 +27,14 @@ fn said(messages: impl IntoIterator<Item = Message>) -> Arc<[Said]> {
     said.collect()
 }
 
-fn job_of(config: Config, messages: impl IntoIterator<Item = Message>) -> Job {
-    let said = said(messages);
+fn job_of(config: Config, messages: impl IntoIterator<Item = Message>) -> SummaryJob {
+    let messages = said(messages);
     let counter = Counter::default();
-    Job {
+    SummaryJob {
         config: Arc::new(config),
-        sizes: said.iter().map(|said| counter.message(&said.message)).collect(),
+        sizes: messages.iter().map(|said| counter.message(&said.message)).collect(),
         groups: Vec::new(),
-        said,
+        messages,
         turn_start: None,
         previous: None,
         summary_budget: Tokens(1_000),
@@ -43,7 +45,7 @@ fn job_of(config: Config, messages: impl IntoIterator<Item = Message>) -> Job {
 }
 
 /// Eight messages about a retry loop.
-fn job(config: Config) -> Job {
+fn job(config: Config) -> SummaryJob {
     job_of(config, talk(8))
 }
 
@@ -63,21 +65,24 @@ fn previous(text: &str) -> Option<PreviousSummary> {
     Some(PreviousSummary { text: text.to_owned(), tokens, ..Default::default() })
 }
 
-/// Runs the ladder to its end. What comes back is inside the job's budget, whatever the models do.
-fn climb(job: &Job, chain: &[&Arc<ScriptedSummarizer>]) -> (Option<Draft>, Log, VirtualTimer) {
+/// Runs the ladder to its end. The result fits the job's budget, whatever the models do.
+fn climb(
+    job: &SummaryJob,
+    chain: &[&Arc<ScriptedSummarizer>],
+) -> (Option<SummaryDraft>, CallLog, VirtualTimer) {
     let timer = VirtualTimer::default();
     let (draft, log) = climb_by(job, chain, &timer);
     (draft, log, timer)
 }
 
 fn climb_by(
-    job: &Job,
+    job: &SummaryJob,
     chain: &[&Arc<ScriptedSummarizer>],
     timer: &VirtualTimer,
-) -> (Option<Draft>, Log) {
+) -> (Option<SummaryDraft>, CallLog) {
     let chain = chain.iter().map(|model| Arc::clone(model) as Arc<dyn Summarizer>).collect();
     let models = SummaryModels { chain, timer: Arc::new(timer.clone()) };
-    let mut log = Log::default();
+    let mut log = CallLog::default();
     let draft = timer.run(ladder(job, &models, &mut log));
     if let Some(draft) = &draft {
         let whole = format!("{}{}", draft.text, draft.notes);
@@ -90,8 +95,8 @@ fn model(name: &str) -> ScriptedSummarizer {
     ScriptedSummarizer::new(name)
 }
 
-/// The calls as `model: task` or `model: task!` where it failed.
-fn calls(log: &Log) -> Vec<String> {
+/// The calls as `model: task`, or `model: task!` if it failed.
+fn calls(log: &CallLog) -> Vec<String> {
     let mark = |ok| if ok { "" } else { "!" };
     log.calls.iter().map(|c| format!("{}: {}{}", c.model, c.task, mark(c.ok))).collect()
 }
@@ -105,6 +110,6 @@ fn the_ladder_can_be_awaited_on_any_thread() {
     let job = job(Config::default());
     let timer = VirtualTimer::default();
     let models = SummaryModels { chain: Vec::new(), timer: Arc::new(timer.clone()) };
-    let mut log = Log::default();
+    let mut log = CallLog::default();
     assert_eq!(timer.run(assert_send(ladder(&job, &models, &mut log))), None);
 }

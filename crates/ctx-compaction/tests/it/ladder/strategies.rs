@@ -1,11 +1,12 @@
-//! What is asked, in which order, and how the answers are put together.
+//! The calls of each strategy, their order, and how the answers are combined.
 
 use std::sync::Arc;
 
+use crate::config_of;
 use ctx_compaction::{
     Config, Rung, SUMMARIZATION_OVERHEAD_TOKENS, Strategy, TURN_CONTEXT_HEADING, branch_ladder,
 };
-use ctx_core::{Message, Profile, Role, SummaryModels, Tokens};
+use ctx_core::{Message, Role, SummaryModels, Tokens};
 use ctx_testkit::{Reply, VirtualTimer};
 
 use super::{GOOD, calls, climb, job, job_of, model, previous, talk};
@@ -40,7 +41,7 @@ fn rolling_goes_chunk_by_chunk_and_each_chunk_knows_the_summary_so_far() {
         let (_, behind) = request.prompt.split_once("<previous-summary>").unwrap();
         assert!(behind.contains(before), "{before}");
         assert!(!behind.contains("src/old.rs"), "lists of files are carried over as data");
-        // 0.4 less the average message's share, of 40,000 tokens, less the overhead.
+        // 0.4 of 40,000 tokens, less the average message's share, less the overhead.
         let chunk = Tokens(40_000).scale(0.4) - SUMMARIZATION_OVERHEAD_TOKENS;
         let (history, _) = request.prompt.split_once("</conversation>").unwrap();
         assert!(job.counter.text(history) <= chunk);
@@ -104,7 +105,7 @@ fn a_single_call_takes_all_that_fits_the_window() {
 
 #[test]
 fn a_small_window_is_used_as_far_as_it_goes() {
-    // 0.4 of it less the overhead is 2,300: a call for every second message.
+    // 0.4 of it less the overhead is 2,300: a call for every two messages.
     let a = Arc::new(model("a").with_window(Tokens(16_000)));
     let (_, log, _) = climb(&job_of(config(Strategy::Rolling), long_talk(18)), &[&a]);
     assert!((2..=3).contains(&log.calls.len()), "{:?}", calls(&log));
@@ -117,7 +118,7 @@ fn a_split_turn_is_told_in_a_part_of_its_own() {
     let turn = "## Original Request\n- fix the retry loop [e:00000004]";
     for strategy in [Strategy::Rolling, Strategy::Single, Strategy::MultiPart] {
         let config = Config { min_messages_for_split: 99, ..config(strategy) };
-        // History and turn are asked for at the same time, history first.
+        // History and turn are called for concurrently, history first.
         let replies = [GOOD, turn].map(|text| Reply::Text(text.into()));
         let a = Arc::new(model("a").replies(replies));
         let mut job = job(config.clone());
@@ -131,7 +132,7 @@ fn a_split_turn_is_told_in_a_part_of_its_own() {
         assert!(asked[1].prompt.contains("## Original Request"));
         assert!(asked[1].max_tokens < asked[0].max_tokens);
 
-        // Where the turn is all there is, the previous summary is kept, word for word.
+        // If the turn is all there is, the previous summary is kept verbatim.
         let a = Arc::new(model("a").replies([Reply::Text(turn.into())]));
         let mut job = super::job(config);
         job.turn_start = Some(0);
@@ -154,20 +155,20 @@ fn messages_past_half_of_the_window_are_noted_not_sent() {
     messages[3] = Message::text(Role::Assistant, "monster ".repeat(10_000));
     let note = "[Large assistant (~20K tokens) omitted]";
     for (profile, tail) in [
-        (Profile::Openclaw, format!("\n\n[部分大消息因超限被省略]\n{note}")),
-        (Profile::Ponybunny, format!("\n\n{note}")),
-        (Profile::Copaw, format!("\n\n{note}")),
+        ("openclaw", format!("\n\n[部分大消息因超限被省略]\n{note}")),
+        ("ponybunny", format!("\n\n{note}")),
+        ("copaw", format!("\n\n{note}")),
     ] {
         let small = Arc::new(model("small").with_window(Tokens(32_000)));
-        let job = job_of(Config::for_profile(profile), messages.clone());
+        let job = job_of(config_of(profile), messages.clone());
         let (draft, log, _) = climb(&job, &[&small]);
         let draft = draft.unwrap();
         assert_eq!(draft.rung, Rung::WithoutOversized);
         assert_eq!(draft.notes, tail, "{profile}: {}", draft.text);
         assert!(small.asked().iter().all(|request| !request.prompt.contains("monster")));
         assert!(small.asked().iter().any(|request| request.prompt.contains(note)));
-        assert_eq!(log.notes, ["small: 1 message is past half of its window"]);
-        // A model that can read it comes first, wherever it stands.
+        assert_eq!(log.notes, ["small: 1 message exceeds half of its context window"]);
+        // A model that can read it comes first, at any position in the chain.
         let large = Arc::new(model("large"));
         let (draft, ..) = climb(&job, &[&small, &large]);
         let draft = draft.unwrap();

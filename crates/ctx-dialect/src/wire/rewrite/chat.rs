@@ -1,28 +1,28 @@
-//! OpenAI chat completions.
+//! OpenAI Chat Completions.
 
 use ctx_core::{Block, Message, Role};
 use serde_json::value::RawValue;
 
-use super::super::{Unit, apart};
+use super::super::{Unit, call_ids};
 use super::{changed_text, list, only_texts, patched, patched_within};
 use crate::block;
 use crate::json::{Object, arguments_text, array, elements, quote};
 use crate::openai_chat::{self, REASONING, call_json, part};
 use crate::shape::texts;
 
-/// A message as elements of the list.
+/// Writes a message as elements of the list.
 pub(super) fn write(message: &Message, of: Option<&Unit<'_>>) -> Vec<String> {
     let replaced = of.and_then(|unit| replacing(message, unit));
     match replaced {
         Some(json) => vec![json],
         None => {
-            let written = openai_chat::write([&*apart::as_told(message)]);
+            let written = openai_chat::write([&*call_ids::with_original_ids(message)]);
             written.into_iter().map(|json| json.as_str().to_owned()).collect()
         }
     }
 }
 
-/// The message that was there, with the new words. `None` where it is too different for that.
+/// The original message with the new content; `None` if they differ too much.
 fn replacing(message: &Message, unit: &Unit<'_>) -> Option<String> {
     let object = Object::parse(unit.raw).ok()?;
     let before = unit.read();
@@ -35,7 +35,7 @@ fn replacing(message: &Message, unit: &Unit<'_>) -> Option<String> {
     let is_said = |block: &&Block| !matches!(block, Block::ToolCall(_) | Block::Thinking { .. });
     let said: Vec<_> = message.blocks.iter().filter(is_said).cloned().collect();
     let calls: Vec<_> = message.tool_calls().collect();
-    // An answer without words and calls is refused.
+    // An answer without text and calls is refused.
     if said.is_empty() && calls.is_empty() {
         return None;
     }
@@ -45,7 +45,7 @@ fn replacing(message: &Message, unit: &Unit<'_>) -> Option<String> {
     } else {
         edits.push(("content", Some(content(object.get("content"), &said)?)));
     }
-    // What was refused has become words, and stays where it is only if it did not change.
+    // A `refusal` was parsed as text; the field is kept only if the text is unchanged.
     if object.get("refusal").is_some() {
         let kept = message.blocks.iter().filter(is_said).eq(before.blocks.iter().filter(is_said));
         if kept {
@@ -89,7 +89,7 @@ fn result(object: &Object<'_>, before: &Message, message: &Message) -> Option<St
     Some(patched(object, &[("content", Some(content))]))
 }
 
-/// The content of a message: a string where it was one and can be, else a list.
+/// The content of a message: a string if the original was one and it is possible, else a list.
 fn content(before: Option<&RawValue>, said: &[Block]) -> Option<String> {
     let Some(raws) = before.and_then(elements) else {
         return match only_texts(said) {
@@ -107,7 +107,7 @@ fn content(before: Option<&RawValue>, said: &[Block]) -> Option<String> {
 
 fn tool_calls(object: &Object<'_>, message: &Message) -> Option<String> {
     let raws = object.array("tool_calls")?;
-    let old = apart::calls(object);
+    let old = call_ids::calls(object);
     let new: Vec<_> = message.tool_calls().cloned().map(Block::ToolCall).collect();
     let changed = |object: &Object<'_>, _: &Block, new: &Block| match new {
         Block::ToolCall(call) if object.object("custom").is_none() => {

@@ -8,10 +8,10 @@ use ctx_core::{Block, CallId, Message, Role};
 use super::super::{Request, Unit};
 use super::{list, patched, patched_within};
 use crate::gemini::{part, response};
-use crate::json::{Fresh, Object, arguments_object, array, quote};
+use crate::json::{Object, ObjectWriter, arguments_object, array, quote};
 use crate::shape::as_user_text;
 
-/// A message as an element of the list; `None` where nothing can be said of it.
+/// Writes a message as an element of the list; `None` if nothing of it can be represented.
 pub(super) fn write(
     request: &Request<'_>,
     names: &Names,
@@ -35,12 +35,11 @@ pub(super) fn write(
     let message = as_user_text(message)?;
     let role = if message.role == Role::Assistant { "model" } else { "user" };
     let parts: Vec<_> = message.blocks.iter().filter_map(|block| part(block, names)).collect();
-    let json = || Fresh::new().text("role", role).raw("parts", array(&parts)).end();
+    let json = || ObjectWriter::new().text("role", role).raw("parts", array(&parts)).end();
     (!parts.is_empty()).then(json)
 }
 
-/// The names of the functions that were called, for answers that do not say whose they are. They
-/// are looked for once in a request, where they are needed at all.
+/// Function names by call id, for responses without a name. Computed once per request, on demand.
 pub(in super::super) type Names = OnceCell<HashMap<CallId, String>>;
 
 fn called(request: &Request<'_>) -> HashMap<CallId, String> {
@@ -53,12 +52,12 @@ fn called(request: &Request<'_>) -> HashMap<CallId, String> {
         .collect()
 }
 
-/// The API takes both spellings; what is there stays.
+/// The API accepts both spellings; the existing one is kept.
 fn spelling<'k>(object: &Object<'_>, [camel, snake]: [&'k str; 2]) -> &'k str {
     if object.has(snake) { snake } else { camel }
 }
 
-/// A part into the place of another.
+/// Rewrites a part with new content.
 fn changed(object: &Object<'_>, _: &Block, new: &Block) -> Option<String> {
     match new {
         Block::Text { text } if text.is_empty() => None,

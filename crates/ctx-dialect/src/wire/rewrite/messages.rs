@@ -1,4 +1,4 @@
-//! Anthropic messages.
+//! Anthropic Messages.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,16 +9,16 @@ use serde_json::value::RawValue;
 use super::super::Unit;
 use super::super::peek::peek;
 use super::{list, only_texts, patched};
-use crate::anthropic::{inner_json, mark_as, told_block};
+use crate::anthropic::{block_with_ids, inner_json, mark_as};
 use crate::block;
-use crate::json::{Fresh, Object, arguments_object, array, elements, quote, string};
+use crate::json::{Object, ObjectWriter, arguments_object, array, elements, quote, string};
 use crate::shape::{as_user_text, texts};
 
-/// The kinds of blocks that no mark for the cache may stand on.
+/// Block types that cannot have a cache mark.
 const UNMARKED: [&str; 2] = ["thinking", "redacted_thinking"];
 
-/// A message as an element of the list; `None` where nothing can be said of it.
-/// `thinks`: what the model thought must go back with its calls.
+/// Writes a message as an element of the list; `None` if nothing of it can be represented.
+/// `thinks`: thinking must be sent back together with its calls.
 pub(super) fn write(message: &Message, of: Option<&Unit<'_>>, thinks: bool) -> Option<String> {
     let object = of.and_then(|unit| Object::parse(unit.raw).ok());
     if let (Some(unit), Some(object)) = (of, &object)
@@ -27,7 +27,7 @@ pub(super) fn write(message: &Message, of: Option<&Unit<'_>>, thinks: bool) -> O
         return replacing(message, object, thinks);
     }
     let message = as_user_text(message)?;
-    let mut blocks: Vec<_> = message.blocks.iter().filter_map(told_block).collect();
+    let mut blocks: Vec<_> = message.blocks.iter().filter_map(block_with_ids).collect();
     if let Some(mark) = object.as_ref().and_then(last_mark) {
         carry(&mut blocks, mark);
     }
@@ -36,11 +36,11 @@ pub(super) fn write(message: &Message, of: Option<&Unit<'_>>, thinks: bool) -> O
 }
 
 fn element(role: &str, blocks: &[String]) -> Option<String> {
-    let json = || Fresh::new().text("role", role).raw("content", array(blocks)).end();
+    let json = || ObjectWriter::new().text("role", role).raw("content", array(blocks)).end();
     (!blocks.is_empty()).then(json)
 }
 
-/// The message that was there, with the new words.
+/// The original message with the new content.
 fn replacing(message: &Message, object: &Object<'_>, thinks: bool) -> Option<String> {
     let content = object.get("content");
     let raws = content.and_then(elements);
@@ -50,7 +50,7 @@ fn replacing(message: &Message, object: &Object<'_>, thinks: bool) -> Option<Str
             (!text.trim().is_empty()).then(|| quote(&text))
         }
         None => {
-            let blocks: Vec<_> = message.blocks.iter().filter_map(told_block).collect();
+            let blocks: Vec<_> = message.blocks.iter().filter_map(block_with_ids).collect();
             (!blocks.is_empty()).then(|| array(blocks))
         }
         Some(raws) => {
@@ -60,7 +60,7 @@ fn replacing(message: &Message, object: &Object<'_>, thinks: bool) -> Option<Str
                 if thinks {
                     blocks = with_thoughts(&raws, blocks);
                 }
-                // An answer of nothing but reasoning is refused.
+                // An answer of only reasoning is refused.
                 if blocks.iter().all(|json| is_thought(json)) {
                     return None;
                 }
@@ -81,8 +81,8 @@ fn is_thought(block: &str) -> bool {
     kind.is_some_and(|kind| UNMARKED.contains(&&*kind))
 }
 
-/// Blocks with all that the model thought before the calls that are left, as it stood there: a call
-/// without it is refused while the model thinks.
+/// Restores the thinking before the remaining calls, unchanged: with thinking enabled, a call
+/// without it is refused.
 fn with_thoughts(raws: &[&RawValue], blocks: Vec<String>) -> Vec<String> {
     let id_of = |block: &str| {
         let [kind, id] = peek(block, ["type", "id"]);
@@ -101,8 +101,8 @@ fn with_thoughts(raws: &[&RawValue], blocks: Vec<String>) -> Vec<String> {
     thoughts.chain(blocks.into_iter().filter(|json| !is_thought(json))).collect()
 }
 
-/// New blocks of a message that is known: what it thought is signed as it was, so that reasoning
-/// with other words would be refused.
+/// Writes new blocks of a known message. Thinking that differs from the original is dropped: its
+/// signature would not match.
 fn fresh_beside(old: &[Block]) -> impl Fn(&Block) -> Option<String> {
     let signed: HashSet<String> = old
         .iter()
@@ -113,11 +113,11 @@ fn fresh_beside(old: &[Block]) -> impl Fn(&Block) -> Option<String> {
         .collect();
     move |block| match block {
         Block::Thinking { signature: Some(signature), .. } if signed.contains(signature) => None,
-        block => told_block(block),
+        block => block_with_ids(block),
     }
 }
 
-/// A block into the place of another.
+/// Rewrites a block with new content.
 fn changed(object: &Object<'_>, old: &Block, new: &Block) -> Option<String> {
     match (old, new) {
         (_, Block::Text { text }) if text.trim().is_empty() => None,
@@ -129,7 +129,7 @@ fn changed(object: &Object<'_>, old: &Block, new: &Block) -> Option<String> {
             let content = result_content(object.get("content"), &old.content, &new.content);
             Some(patched(object, &[("content", Some(content))]))
         }
-        (_, block) => told_block(block),
+        (_, block) => block_with_ids(block),
     }
 }
 
@@ -141,18 +141,18 @@ fn result_content(before: Option<&RawValue>, old: &[Block], new: &[Block]) -> St
     }
 }
 
-/// The value of the mark on a block.
+/// The cache mark of a block.
 fn mark_of(block: &str) -> Option<&RawValue> {
     Object::parse(block).ok()?.get("cache_control")
 }
 
-/// The value of the last mark in a message.
+/// The last cache mark of a message.
 fn last_mark<'a>(message: &Object<'a>) -> Option<&'a RawValue> {
     let blocks = message.array("content")?;
     blocks.iter().rev().find_map(|raw| Object::of(raw)?.get("cache_control"))
 }
 
-/// Puts a mark on the last block that may have one.
+/// Adds a cache mark to the last block that can have one.
 fn carry(blocks: &mut [String], mark: &RawValue) {
     let takes = |json: &&mut String| {
         let kind = Object::parse(json).ok().and_then(|block| block.owned("type"));
@@ -163,14 +163,14 @@ fn carry(blocks: &mut [String], mark: &RawValue) {
     }
 }
 
-/// The blocks of an element, each as it stands there; a string becomes a block.
+/// The raw blocks of an element; a string becomes a block.
 pub(in super::super) fn blocks(element: &Object<'_>) -> Vec<String> {
     let Some(content) = element.get("content") else { return Vec::new() };
     match (elements(content), string(content)) {
         (Some(blocks), _) => blocks.iter().map(|raw| raw.get().to_owned()).collect(),
         (None, Some(text)) if text.trim().is_empty() => Vec::new(),
         (None, Some(_)) => {
-            vec![Fresh::new().text("type", "text").raw("text", content.get()).end()]
+            vec![ObjectWriter::new().text("type", "text").raw("text", content.get()).end()]
         }
         (None, None) => vec![content.get().to_owned()],
     }

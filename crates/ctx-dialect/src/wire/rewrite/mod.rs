@@ -1,4 +1,4 @@
-//! A message in an API's own form, with what did not change of the one it replaces as it came.
+//! Writes a message in an API's format, reusing the unchanged parts of the message it replaces.
 
 mod chat;
 mod gemini;
@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 
 pub(super) use self::gemini::Names;
 use super::{Protocol, Request, Unit};
-use crate::json::{Fresh, Object, quote};
+use crate::json::{Object, ObjectWriter, quote};
 
-/// The elements that a message becomes; `of`: what it replaces. None where nothing of it can be
-/// said in that API.
+/// The elements of a message; `of` is the unit it replaces. Empty if the API cannot represent any
+/// of it.
 pub(super) fn write(
     request: &Request<'_>,
     names: &Names,
@@ -30,35 +30,35 @@ pub(super) fn write(
     }
 }
 
-/// What a new block came from.
+/// The origin of a new block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// The block of that number, unchanged.
+    /// The block with that index, unchanged.
     Same(usize),
-    /// The block of that number, with other words.
+    /// The block with that index, with new content.
     Changed(usize),
-    /// None.
+    /// A new block.
     New,
 }
 
-/// What a block is known by where its words change.
+/// Identifies a block whose content changes.
 #[derive(PartialEq, Eq, Hash)]
-enum Mark<'b> {
+enum BlockKey<'b> {
     Text,
     Call(&'b CallId),
     Result(&'b CallId),
 }
 
-fn mark(block: &Block) -> Option<Mark<'_>> {
+fn key_of(block: &Block) -> Option<BlockKey<'_>> {
     match block {
-        Block::Text { .. } => Some(Mark::Text),
-        Block::ToolCall(call) => Some(Mark::Call(&call.id)),
-        Block::ToolResult(result) => Some(Mark::Result(&result.call_id)),
+        Block::Text { .. } => Some(BlockKey::Text),
+        Block::ToolCall(call) => Some(BlockKey::Call(&call.id)),
+        Block::ToolResult(result) => Some(BlockKey::Result(&result.call_id)),
         _ => None,
     }
 }
 
-/// Which of the old blocks each new one came from; each old one is taken once.
+/// The origin of each new block; each old block is used once.
 pub(super) fn origins(old: &[Block], new: &[Block]) -> Vec<Origin> {
     let mut equal: HashMap<&Block, VecDeque<usize>> = HashMap::with_capacity(old.len());
     for (at, block) in old.iter().enumerate() {
@@ -75,15 +75,15 @@ pub(super) fn origins(old: &[Block], new: &[Block]) -> Vec<Origin> {
             None => Origin::New,
         })
         .collect();
-    let mut left: HashMap<Mark<'_>, VecDeque<usize>> = HashMap::new();
+    let mut left: HashMap<BlockKey<'_>, VecDeque<usize>> = HashMap::new();
     for (at, block) in old.iter().enumerate().filter(|(at, _)| !taken[*at]) {
-        if let Some(mark) = mark(block) {
-            left.entry(mark).or_default().push_back(at);
+        if let Some(key_of) = key_of(block) {
+            left.entry(key_of).or_default().push_back(at);
         }
     }
     for (block, origin) in new.iter().zip(&mut origins) {
         if *origin == Origin::New
-            && let Some(at) = mark(block).and_then(|mark| left.get_mut(&mark)?.pop_front())
+            && let Some(at) = key_of(block).and_then(|key_of| left.get_mut(&key_of)?.pop_front())
         {
             *origin = Origin::Changed(at);
         }
@@ -91,7 +91,7 @@ pub(super) fn origins(old: &[Block], new: &[Block]) -> Vec<Origin> {
     origins
 }
 
-/// A text part with another text, where both are text.
+/// Rewrites a text part, if both are text.
 fn changed_text(object: &Object<'_>, _: &Block, new: &Block) -> Option<String> {
     match new {
         Block::Text { text } if object.has("text") => {
@@ -101,14 +101,14 @@ fn changed_text(object: &Object<'_>, _: &Block, new: &Block) -> Option<String> {
     }
 }
 
-/// An object with other values, `None` for those that go. A field that was not there comes last.
+/// Replaces values of an object; `None` removes the field. New fields are appended.
 pub(super) fn patched(object: &Object<'_>, edits: &[(&str, Option<String>)]) -> String {
-    let mut fresh = Fresh::new();
+    let mut fresh = ObjectWriter::new();
     for (key, raw) in object.iter() {
         match edits.iter().find(|(edited, _)| *edited == key) {
             None => fresh = fresh.raw(key, raw.get()),
             Some(_) => {
-                // Of equal keys the last one counts.
+                // The last of equal keys counts.
                 let is_last = object.field(key).is_some_and(|last| std::ptr::eq(last, raw));
                 let value = edits.iter().find(|(edited, _)| *edited == key);
                 if let Some((_, Some(value))) = value.filter(|_| is_last) {
@@ -125,7 +125,7 @@ pub(super) fn patched(object: &Object<'_>, edits: &[(&str, Option<String>)]) -> 
     fresh.end()
 }
 
-/// An object of which one field holds the object that changes.
+/// Replaces values of an object nested in a field.
 fn patched_within(object: &Object<'_>, key: &str, edits: &[(&str, Option<String>)]) -> String {
     match object.object(key) {
         Some(inner) => patched(object, &[(key, Some(patched(&inner, edits)))]),
@@ -133,9 +133,9 @@ fn patched_within(object: &Object<'_>, key: &str, edits: &[(&str, Option<String>
     }
 }
 
-/// A list of blocks in which what did not change is as it came. `old` are the blocks that `raws`
-/// were read as, one for one. `changed` writes a block into the place of another, `fresh` one that
-/// is new; `None` for what cannot be said.
+/// Writes a list of blocks, reusing the unchanged ones. `old` are the blocks parsed from `raws`,
+/// one for each. `changed` rewrites an existing block, `fresh` writes a new one; both return `None`
+/// for blocks that cannot be represented.
 fn list(
     raws: &[&RawValue],
     old: &[Block],
@@ -158,7 +158,7 @@ fn list(
     written.collect()
 }
 
-/// The texts among blocks, if they are nothing else.
+/// The texts of the blocks; `None` if there are other blocks.
 fn only_texts(blocks: &[Block]) -> bool {
     blocks.iter().all(|block| matches!(block, Block::Text { .. }))
 }

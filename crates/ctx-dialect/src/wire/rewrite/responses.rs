@@ -10,7 +10,7 @@ use crate::json::{Object, arguments_text, array, elements, quote, string};
 use crate::openai_responses::{self, ARGUMENTS, part};
 use crate::shape::texts;
 
-/// A message as items of the list.
+/// Writes a message as items of the list.
 pub(super) fn write(message: &Message, of: Option<&Unit<'_>>) -> Vec<String> {
     match of.filter(|unit| unit.read().role == message.role) {
         Some(unit) => with_items(unit.raw, |items| replacing(message, items)),
@@ -23,15 +23,15 @@ fn fresh(message: &Message) -> Vec<String> {
     written.into_iter().map(|json| json.as_str().to_owned()).collect()
 }
 
-/// An item and where its blocks stand among those of the answer.
-struct Item<'a> {
+/// An item, and the range of its blocks in the answer.
+struct ResponsesItem<'a> {
     raw: &'a RawValue,
     object: Object<'a>,
     first: usize,
     blocks: Vec<Block>,
 }
 
-impl Item<'_> {
+impl ResponsesItem<'_> {
     fn is_message(&self) -> bool {
         matches!(self.object.text("type").as_deref(), None | Some("message"))
     }
@@ -41,7 +41,7 @@ impl Item<'_> {
     }
 }
 
-/// The items that were there, with the new words.
+/// The original items with the new content.
 fn replacing(message: &Message, raws: &[&RawValue]) -> Vec<String> {
     let mut items = Vec::with_capacity(raws.len());
     let mut owners = Vec::new();
@@ -52,7 +52,7 @@ fn replacing(message: &Message, raws: &[&RawValue]) -> Vec<String> {
         let first = old.len();
         owners.extend(std::iter::repeat_n(items.len(), blocks.len()));
         old.extend(blocks.iter().cloned());
-        items.push(Item { raw, object, first, blocks });
+        items.push(ResponsesItem { raw, object, first, blocks });
     }
     let origins = origins(&old, &message.blocks);
     let mut kept = vec![false; old.len()];
@@ -61,7 +61,7 @@ fn replacing(message: &Message, raws: &[&RawValue]) -> Vec<String> {
             kept[*at] = true;
         }
     }
-    // An item that says which reasoning led to it is refused without that.
+    // Without its reasoning, an item that refers to it by id is refused.
     let lost = items
         .iter()
         .any(|item| item.is_reasoning() && !kept.get(item.first).copied().unwrap_or_default());
@@ -96,13 +96,13 @@ fn replacing(message: &Message, raws: &[&RawValue]) -> Vec<String> {
             after_reasoning = out.len();
         }
     }
-    // Reasoning is refused without what follows it.
+    // Reasoning without the item that follows it is refused.
     out.truncate(after_reasoning);
     out
 }
 
-/// An item with other words; `None` where they cannot be said.
-fn changed(item: &Item<'_>, message: &Message, new: &[Block]) -> Option<String> {
+/// An item with new content; `None` if it cannot be represented.
+fn changed(item: &ResponsesItem<'_>, message: &Message, new: &[Block]) -> Option<String> {
     if item.is_message() {
         let content = item.object.get("content");
         let text_type = match message.role {
@@ -123,7 +123,7 @@ fn changed(item: &Item<'_>, message: &Message, new: &[Block]) -> Option<String> 
         Block::ToolCall(call) => {
             let keys = ["input"].into_iter().chain(ARGUMENTS);
             let key = keys.into_iter().find(|key| item.object.has(key)).unwrap_or("arguments");
-            // Functions and custom tools are called with a text, others with what it is.
+            // Functions and custom tools have text arguments; other tools have JSON values.
             let is_text = item.object.get(key).is_none_or(|raw| raw.get().starts_with('"'));
             let value = match is_text {
                 true => quote(&arguments_text(&call.arguments)),
@@ -157,8 +157,8 @@ fn changed(item: &Item<'_>, message: &Message, new: &[Block]) -> Option<String> 
     }
 }
 
-/// Whether what a tool gave back is text. A screenshot, a list of tools or the streams of a shell
-/// cannot be said in other words: they go out as they came, or not at all.
+/// Whether a tool output is text. A screenshot, a list of tools or shell streams cannot be
+/// rewritten: they are sent unchanged or dropped.
 fn takes_text(output: &Object<'_>) -> bool {
     let kind = output.text("type").unwrap_or_default();
     let is_plain = output.get("output").and_then(string).is_some();

@@ -1,23 +1,23 @@
-//! OpenAI chat completions.
+//! OpenAI Chat Completions.
 
 use ctx_core::Usage;
 
-use super::{Found, says};
+use super::{AnswerFindings, says};
 use crate::json::{Object, elements, string};
 use crate::openai_chat::REASONING;
 
-/// An answer in one piece.
-pub(super) fn whole(found: &mut Found, answer: &Object<'_>) {
+/// Reads an answer that was not streamed.
+pub(super) fn whole(found: &mut AnswerFindings, answer: &Object<'_>) {
     choices(found, answer, "message");
     found.finished = found.finished || answer.has("choices");
 }
 
-/// A chunk of a stream.
-pub(super) fn chunk(found: &mut Found, chunk: &Object<'_>) {
+/// Reads a chunk of a stream.
+pub(super) fn chunk(found: &mut AnswerFindings, chunk: &Object<'_>) {
     choices(found, chunk, "delta");
 }
 
-fn choices(found: &mut Found, answer: &Object<'_>, part: &str) {
+fn choices(found: &mut AnswerFindings, answer: &Object<'_>, part: &str) {
     for choice in answer.array("choices").unwrap_or_default() {
         let Some(choice) = Object::of(choice) else { continue };
         if let Some(said) = choice.object(part) {
@@ -46,14 +46,14 @@ fn is_filled(said: &Object<'_>) -> bool {
         || said.object("audio").is_some()
 }
 
-/// What is read from the cache is part of the prompt here.
+/// In this API, the prompt count includes cached tokens.
 pub(super) fn read(usage: &Object<'_>) -> Option<Usage> {
     let prompt = usage.count("prompt_tokens").or_else(|| usage.count("input_tokens"))?;
     let details = usage
         .object("prompt_tokens_details")
         .or_else(|| usage.object("input_tokens_details"))
         .unwrap_or_default();
-    // DeepSeek has its own name for it.
+    // DeepSeek's field has its own name.
     let cached = details.count("cached_tokens").or_else(|| usage.count("prompt_cache_hit_tokens"));
     let cached = cached.unwrap_or_default().min(prompt);
     let output = usage.count("completion_tokens").or_else(|| usage.count("output_tokens"));

@@ -1,12 +1,12 @@
-//! Gemini `generateContent`: each chunk of a stream is an answer of its own.
+//! Gemini `generateContent`: each chunk of a stream has the shape of an answer.
 
 use ctx_core::Usage;
 
-use super::{Found, says};
+use super::{AnswerFindings, says};
 use crate::json::Object;
 
-/// An answer, or a chunk of one.
-pub(super) fn chunk(found: &mut Found, chunk: &Object<'_>) {
+/// Reads an answer, or a chunk of one.
+pub(super) fn chunk(found: &mut AnswerFindings, chunk: &Object<'_>) {
     for candidate in chunk.array("candidates").unwrap_or_default() {
         let Some(candidate) = Object::of(candidate) else { continue };
         let parts = candidate.object("content").and_then(|content| content.array("parts"));

@@ -1,4 +1,4 @@
-//! An answer, looked at as it passes.
+//! Inspects an answer as it passes.
 
 mod chat;
 mod gemini;
@@ -11,48 +11,47 @@ use ctx_core::text::head_bytes;
 
 use self::pieces::{Piece, Pieces};
 use super::Protocol;
-use crate::json::{Fresh, Object, string};
+use crate::json::{Object, ObjectWriter, string};
 
-/// The most of an error that is kept, in bytes.
+/// Maximum size of a stored error in bytes.
 const LONGEST_ERROR: usize = 64 * 1024;
 
-/// What an answer has shown to be.
+/// The state of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Seen {
-    /// Nothing yet that tells: it may still turn out to be an error.
+pub enum AnswerState {
+    /// Undecided: it may still be an error.
     #[default]
-    Nothing,
-    /// It has said something (text, a call, reasoning): from here on it is an answer.
+    Pending,
+    /// It has content (text, a call, reasoning): from here on it is an answer.
     Content,
-    /// It failed before it said anything; see [`Watch::failure`].
+    /// It failed before any content; see [`Watch::failure`].
     Failure,
-    /// It ended, or broke off, and neither said anything nor failed.
+    /// It ended or broke off without content and without an error.
     Empty,
 }
 
 /// An error in an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// The error's JSON as it came, under `error` where it stood under that name, at most 64 KiB of
-    /// it. What it means is told by who knows the
-    /// words of providers.
+    /// The error's JSON, wrapped in `error` if it was nested there, at most 64 KiB. It is not
+    /// interpreted here.
     pub json: String,
-    /// Its message.
+    /// The message.
     pub message: Option<String>,
-    /// Its code or type, whichever says more, for example `context_length_exceeded`.
+    /// The code or type, whichever is more specific, for example `context_length_exceeded`.
     pub code: Option<String>,
 }
 
-/// Reads an answer as it passes, a stream or in one piece, cut anywhere. It changes nothing, keeps
-/// no more than one event, and lets go of one that is larger than any of a provider's.
+/// Reads an answer as it passes, streamed or whole, split anywhere. It changes nothing, buffers at
+/// most one event, and skips an event that is larger than any of a provider's.
 ///
 /// ```
-/// use ctx_dialect::wire::{Protocol, Seen, Watch};
+/// use ctx_dialect::wire::{Protocol, AnswerState, Watch};
 ///
 /// let mut watch = Watch::new(Protocol::Chat);
-/// assert_eq!(watch.push(b"data: {\"choices\":[{\"delta\":{\"role\":\"assist"), Seen::Nothing);
-/// assert_eq!(watch.push(b"ant\",\"content\":\"\"}}]}\n\n"), Seen::Nothing);
-/// assert_eq!(watch.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n"), Seen::Content);
+/// assert_eq!(watch.push(b"data: {\"choices\":[{\"delta\":{\"role\":\"assist"), AnswerState::Pending);
+/// assert_eq!(watch.push(b"ant\",\"content\":\"\"}}]}\n\n"), AnswerState::Pending);
+/// assert_eq!(watch.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n"), AnswerState::Content);
 /// watch.push(b"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":1}}\n\n");
 /// watch.push(b"data: [DONE]\n\n");
 /// assert_eq!(watch.usage().unwrap().prompt(), 9);
@@ -62,13 +61,13 @@ pub struct Failure {
 pub struct Watch {
     protocol: Protocol,
     pieces: Pieces,
-    found: Found,
+    found: AnswerFindings,
 }
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Debug, Default)]
-struct Found {
-    seen: Seen,
+struct AnswerFindings {
+    state: AnswerState,
     usage: Option<Usage>,
     failure: Option<Failure>,
     finish: Option<String>,
@@ -76,54 +75,54 @@ struct Found {
 }
 
 impl Watch {
-    /// Watches an answer of that API. Whether it is a stream is seen by how it begins.
+    /// Creates a watch for an answer of that API. A stream is detected from its beginning.
     #[must_use]
     pub fn new(protocol: Protocol) -> Self {
-        Self { protocol, pieces: Pieces::default(), found: Found::default() }
+        Self { protocol, pieces: Pieces::default(), found: AnswerFindings::default() }
     }
 
-    /// Takes the next bytes, and says what the answer has shown to be by now.
-    pub fn push(&mut self, bytes: &[u8]) -> Seen {
+    /// Reads the next bytes and returns the state of the answer.
+    pub fn push(&mut self, bytes: &[u8]) -> AnswerState {
         let (protocol, found) = (self.protocol, &mut self.found);
         self.pieces.push(bytes, &mut |piece| found.take(protocol, piece));
-        self.found.seen
+        self.found.state
     }
 
-    /// Says that nothing more comes, however that was.
-    pub fn end(&mut self) -> Seen {
+    /// Marks the end of the answer, complete or not.
+    pub fn end(&mut self) -> AnswerState {
         let (protocol, found) = (self.protocol, &mut self.found);
         self.pieces.end(&mut |piece| found.take(protocol, piece));
-        if self.found.seen == Seen::Nothing {
-            self.found.seen = Seen::Empty;
+        if self.found.state == AnswerState::Pending {
+            self.found.state = AnswerState::Empty;
         }
-        self.found.seen
+        self.found.state
     }
 
-    /// The bytes that it keeps: no more than the largest event of a provider.
+    /// The number of buffered bytes, at most the size of a provider's largest event.
     #[must_use]
-    pub fn held(&self) -> usize {
-        self.pieces.held()
+    pub fn buffered(&self) -> usize {
+        self.pieces.buffered()
     }
 
-    /// What it has shown to be.
+    /// The state of the answer.
     #[must_use]
-    pub fn seen(&self) -> Seen {
-        self.found.seen
+    pub fn state(&self) -> AnswerState {
+        self.found.state
     }
 
-    /// What the provider reported so far; what it reported last counts.
+    /// The usage reported so far; the last report counts.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.found.usage
     }
 
-    /// The error in it, before or after it said something.
+    /// The error in the answer, before or after content.
     #[must_use]
     pub fn failure(&self) -> Option<&Failure> {
         self.found.failure.as_ref()
     }
 
-    /// Why it ended, in the provider's own word.
+    /// The finish reason, as named by the provider.
     #[must_use]
     pub fn finish_reason(&self) -> Option<&str> {
         self.found.finish.as_deref()
@@ -135,14 +134,14 @@ impl Watch {
         self.found.finish.as_deref() == Some("model_context_window_exceeded")
     }
 
-    /// Whether it came to its end as the protocol has it.
+    /// Whether it ended properly according to the protocol.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.found.finished
     }
 }
 
-impl Found {
+impl AnswerFindings {
     fn take(&mut self, protocol: Protocol, piece: Piece<'_>) {
         match piece {
             // No error is that large.
@@ -190,14 +189,14 @@ impl Found {
         }
     }
 
-    /// Errors look alike in all of them: an object or a text under `error`, or an event of that
+    /// Errors look alike in all protocols: an object or a text under `error`, or an event of that
     /// type.
     fn failed(&mut self, object: &Object<'_>, json: &str) -> bool {
         let has_error = object.get("error").is_some_and(|raw| {
             let is_text = string(raw).is_some_and(|text| !text.is_empty());
             is_text || Object::of(raw).is_some_and(|error| error.iter().next().is_some())
         });
-        // A response that is stored has `error` beside all else, and says by its status what it is.
+        // A stored response has an `error` field anyway; its `status` tells whether it failed.
         let is_answer = object.has("choices") || object.has("candidates");
         let is_error = object.text("type").is_some_and(|kind| kind == "error");
         if is_error || (has_error && !is_answer) {
@@ -211,15 +210,15 @@ impl Found {
     }
 
     fn fail(&mut self, failure: Failure) {
-        if self.seen == Seen::Nothing {
-            self.seen = Seen::Failure;
+        if self.state == AnswerState::Pending {
+            self.state = AnswerState::Failure;
         }
         self.failure.get_or_insert(failure);
     }
 
     fn content(&mut self) {
-        if self.seen == Seen::Nothing {
-            self.seen = Seen::Content;
+        if self.state == AnswerState::Pending {
+            self.state = AnswerState::Content;
         }
     }
 
@@ -236,17 +235,17 @@ impl Found {
     }
 }
 
-/// An error of any of the protocols.
+/// Parses an error of any protocol.
 fn failure(object: &Object<'_>, json: &str) -> Failure {
     let nested = object.object("error");
     let inner = nested.as_ref().unwrap_or(object);
     let text = || object.get("error").and_then(string).map(|text| head(&text));
     let known = |key: &str| inner.id(key).map(|text| head(&text)).filter(|text| !text.is_empty());
     let code = known("code").or_else(|| known("status")).or_else(|| known("type"));
-    // The error alone: what is around it may be long, and hold the client's own words.
+    // Only the error: the rest may be long, and contain the client's text.
     let json = match object.get("error") {
         Some(error) if error.get().len() <= LONGEST_ERROR => {
-            Fresh::new().raw("error", error.get()).end()
+            ObjectWriter::new().raw("error", error.get()).end()
         }
         _ => head(json),
     };
@@ -257,7 +256,7 @@ fn head(text: &str) -> String {
     head_bytes(text, LONGEST_ERROR).to_owned()
 }
 
-/// Whether a field is a text that is not empty.
+/// Whether a field is a non-empty string.
 fn says(object: &Object<'_>, key: &str) -> bool {
     object.text(key).is_some_and(|text| !text.is_empty())
 }

@@ -1,6 +1,8 @@
-//! Bytes that come in pieces, cut into events or values.
+//! Cuts byte chunks into events or values.
 
-/// The longest event or value that is kept. An answer in one piece may hold pictures.
+use ctx_core::text::Slice;
+
+/// Maximum size of a buffered event or value. A whole answer may contain images.
 const LONGEST: usize = 8 * 1024 * 1024;
 
 /// One part of an answer.
@@ -8,26 +10,26 @@ const LONGEST: usize = 8 * 1024 * 1024;
 pub(super) enum Piece<'a> {
     /// An event of a stream.
     Event {
-        /// Its type; empty where the stream gives none.
+        /// The event type; empty if the stream gives none.
         name: &'a str,
-        /// Its data, lines joined by line breaks.
+        /// The data lines, joined by line breaks.
         data: &'a str,
     },
-    /// A value, or one element of a list that is streamed.
+    /// A value, or one element of a streamed list.
     Json(&'a str),
-    /// One that was let go.
+    /// One that was skipped because of its size.
     TooLarge,
 }
 
-/// Cuts an answer into its parts, whichever form it comes in.
+/// Cuts an answer of any form into its parts.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
-    form: Form,
+    framing: Framing,
 }
 
 #[derive(Debug, Default)]
-enum Form {
-    /// Nothing but white space came so far.
+enum Framing {
+    /// Only white space so far.
     #[default]
     Unknown,
     Events(Events),
@@ -37,46 +39,46 @@ enum Form {
 impl Pieces {
     pub(super) fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Piece<'_>)) {
         let mut bytes = bytes;
-        if matches!(self.form, Form::Unknown) {
+        if matches!(self.framing, Framing::Unknown) {
             let blank = |b: &u8| b.is_ascii_whitespace() || matches!(b, 0xEF | 0xBB | 0xBF);
             let Some(first) = bytes.iter().position(|b| !blank(b)) else { return };
-            bytes = bytes.get(first..).unwrap_or_default();
-            self.form = match bytes.first() {
-                Some(b'{' | b'[') => Form::Values(Values::default()),
-                _ => Form::Events(Events::default()),
+            bytes = bytes.slice(first..);
+            self.framing = match bytes.first() {
+                Some(b'{' | b'[') => Framing::Values(Values::default()),
+                _ => Framing::Events(Events::default()),
             };
         }
-        match &mut self.form {
-            Form::Unknown => {}
-            Form::Events(events) => events.push(bytes, take),
-            Form::Values(values) => values.push(bytes, take),
+        match &mut self.framing {
+            Framing::Unknown => {}
+            Framing::Events(events) => events.push(bytes, take),
+            Framing::Values(values) => values.push(bytes, take),
         }
     }
 
-    /// The bytes that are kept.
-    pub(super) fn held(&self) -> usize {
-        match &self.form {
-            Form::Unknown => 0,
-            Form::Events(events) => events.line.bytes.len() + events.data.bytes.len(),
-            Form::Values(values) => values.value.bytes.len(),
+    /// The number of buffered bytes.
+    pub(super) fn buffered(&self) -> usize {
+        match &self.framing {
+            Framing::Unknown => 0,
+            Framing::Events(events) => events.line.bytes.len() + events.data.bytes.len(),
+            Framing::Values(values) => values.value.bytes.len(),
         }
     }
 
     pub(super) fn end(&mut self, take: &mut dyn FnMut(Piece<'_>)) {
-        if let Form::Events(events) = &mut self.form {
+        if let Framing::Events(events) = &mut self.framing {
             events.end(take);
         }
     }
 }
 
-/// Bytes that are kept up to a limit.
+/// A buffer with a size limit.
 #[derive(Debug, Default)]
-struct Kept {
+struct Buffer {
     bytes: Vec<u8>,
     is_too_large: bool,
 }
 
-impl Kept {
+impl Buffer {
     fn push(&mut self, bytes: &[u8]) {
         if self.is_too_large || self.bytes.len().saturating_add(bytes.len()) > LONGEST {
             self.is_too_large = true;
@@ -95,10 +97,10 @@ impl Kept {
 /// Server-sent events. Lines end in LF, CR or CRLF.
 #[derive(Debug, Default)]
 struct Events {
-    line: Kept,
+    line: Buffer,
     after_cr: bool,
     name: String,
-    data: Kept,
+    data: Buffer,
     has_data: bool,
 }
 
@@ -107,16 +109,16 @@ impl Events {
         let mut rest = bytes;
         while let Some(first) = rest.first() {
             if std::mem::take(&mut self.after_cr) && *first == b'\n' {
-                rest = rest.get(1..).unwrap_or_default();
+                rest = rest.slice(1..);
                 continue;
             }
             let Some(end) = memchr::memchr2(b'\n', b'\r', rest) else {
                 self.line.push(rest);
                 return;
             };
-            self.line.push(rest.get(..end).unwrap_or_default());
+            self.line.push(rest.slice(..end));
             self.after_cr = rest.get(end) == Some(&b'\r');
-            rest = rest.get(end + 1..).unwrap_or_default();
+            rest = rest.slice(end + 1..);
             self.end_line(take);
         }
     }
@@ -141,8 +143,8 @@ impl Events {
             self.end_event(take);
         } else {
             let colon = memchr::memchr(b':', bytes).unwrap_or(bytes.len());
-            let name = bytes.get(..colon).unwrap_or_default();
-            let value = bytes.get(colon + 1..).unwrap_or_default();
+            let (name, value) = (bytes.slice(..colon), bytes.slice(colon..));
+            let value = value.strip_prefix(b":").unwrap_or(value);
             let value = value.strip_prefix(b" ").unwrap_or(value);
             match name {
                 b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
@@ -156,7 +158,7 @@ impl Events {
                 _ => {}
             }
         }
-        // The next line uses the same memory.
+        // The next line reuses the buffer.
         line.clear();
         self.line = line;
     }
@@ -182,7 +184,7 @@ struct Values {
     is_list: bool,
     in_string: bool,
     after_backslash: bool,
-    value: Kept,
+    value: Buffer,
 }
 
 impl Values {
@@ -215,7 +217,7 @@ impl Values {
                     let was_inside = self.depth > 0;
                     self.depth = self.depth.saturating_sub(1);
                     if was_inside && self.depth == 0 {
-                        self.value.push(bytes.get(from..=at).unwrap_or_default());
+                        self.value.push(bytes.slice(from..=at));
                         self.give(take);
                         from = at + 1;
                     }
@@ -224,7 +226,7 @@ impl Values {
             }
         }
         if self.depth > 0 {
-            self.value.push(bytes.get(from..).unwrap_or_default());
+            self.value.push(bytes.slice(from..));
         }
     }
 

@@ -1,15 +1,15 @@
-//! OpenAI responses.
+//! OpenAI Responses.
 
-use super::{Found, Seen, chat, failure, says};
+use super::{AnswerFindings, AnswerState, chat, failure, says};
 use crate::json::Object;
 
-/// An answer in one piece.
-pub(super) fn whole(found: &mut Found, answer: &Object<'_>, json: &str) {
+/// Reads an answer that was not streamed.
+pub(super) fn whole(found: &mut AnswerFindings, answer: &Object<'_>, json: &str) {
     response(found, answer, json);
 }
 
-/// An event of a stream.
-pub(super) fn event(found: &mut Found, event: &Object<'_>, json: &str) {
+/// Reads an event of a stream.
+pub(super) fn event(found: &mut AnswerFindings, event: &Object<'_>, json: &str) {
     let kind = event.text("type").unwrap_or_default();
     match &*kind {
         "response.created" | "response.in_progress" | "response.queued" => {}
@@ -20,14 +20,14 @@ pub(super) fn event(found: &mut Found, event: &Object<'_>, json: &str) {
             found.finished = true;
             found.finish_as(&kind);
         }
-        // An item that begins is an answer, however long the model thinks in it.
+        // The start of an item counts as content, however long the model thinks in it.
         "response.output_item.added" | "response.output_item.done" => found.content(),
         kind if kind.ends_with(".delta") => found.content_if(says(event, "delta")),
         _ => {}
     }
 }
 
-fn response(found: &mut Found, answer: &Object<'_>, json: &str) {
+fn response(found: &mut AnswerFindings, answer: &Object<'_>, json: &str) {
     for item in answer.array("output").unwrap_or_default() {
         found.content_if(Object::of(item).is_some_and(|item| is_filled(&item)));
     }
@@ -44,7 +44,7 @@ fn response(found: &mut Found, answer: &Object<'_>, json: &str) {
     found.finish(reason.or(status).filter(|status| status != "in_progress" && status != "queued"));
 }
 
-/// Whether an item is something said: a call, or text.
+/// Whether an item counts as content: a call, or text.
 fn is_filled(item: &Object<'_>) -> bool {
     match item.text("type").as_deref() {
         Some("message") => item.array("content").is_some_and(|parts| {
@@ -60,10 +60,11 @@ fn is_filled(item: &Object<'_>) -> bool {
     }
 }
 
-impl Found {
-    /// A stream's last event says how it ended where the response in it does not.
+impl AnswerFindings {
+    /// Uses the type of the last event if the response in it lacks its status.
     fn finish_as(&mut self, kind: &str) {
-        if kind == "response.failed" && self.failure.is_none() && self.seen == Seen::Nothing {
+        if kind == "response.failed" && self.failure.is_none() && self.state == AnswerState::Pending
+        {
             self.fail(super::Failure::default());
         }
         if self.finish.is_none() {

@@ -1,15 +1,15 @@
-//! Requests taken apart and put together again, and answers watched.
+//! Tests of splitting and reassembling requests, and of watching answers.
 
+mod assemble;
 mod pairs;
 mod provider;
-mod put;
 mod random;
-mod take;
+mod request;
 mod watch;
 
-use ctx_dialect::wire::{Out, Request, Route, route};
+use ctx_dialect::wire::{OutgoingUnit, Request, Route, route};
 
-/// The route of that API's usual path.
+/// The route of that API's default path.
 pub(crate) fn path(name: &str) -> Route {
     let path = match name {
         "chat" => "/v1/chat/completions",
@@ -20,10 +20,10 @@ pub(crate) fn path(name: &str) -> Route {
     route("POST", path).expect("a path that is known")
 }
 
-pub(crate) fn take<'a>(name: &str, body: &'a str) -> Request<'a> {
-    Request::take(&path(name), body).expect("a request that is in order")
+pub(crate) fn parse<'a>(name: &str, body: &'a str) -> Request<'a> {
+    Request::parse(&path(name), body).expect("a request that is in order")
 }
 
-pub(crate) fn all_told(request: &Request<'_>) -> Vec<Out<'static>> {
-    (0..request.units.len()).map(Out::Told).collect()
+pub(crate) fn all_unchanged(request: &Request<'_>) -> Vec<OutgoingUnit<'static>> {
+    (0..request.units.len()).map(OutgoingUnit::Unchanged).collect()
 }

@@ -1,16 +1,19 @@
-//! Calls and their results where the ids in a body do not tie them.
+//! Calls and results with ambiguous ids in the body.
 
 use ctx_core::{Block, Message, Role};
-use ctx_dialect::wire::Out;
+use ctx_dialect::wire::OutgoingUnit;
 
-use super::{all_told, take};
+use super::{all_unchanged, parse};
 
-/// The messages of a history in which each call has its result, and each result its call.
+/// The messages of a history; checks that each call has its result and each result its call.
 fn paired(name: &str, body: &str) -> Vec<Message> {
-    let request = take(name, body);
+    let request = parse(name, body);
     let messages: Vec<_> = request.units.iter().map(|unit| unit.read()).collect();
     ctx_core::check_pairs(&messages).unwrap_or_else(|error| panic!("{error}: {messages:#?}"));
-    assert_eq!(request.put(&all_told(&request), None).expect("units that are there"), body);
+    assert_eq!(
+        request.with_history(&all_unchanged(&request), None).expect("units that are there"),
+        body
+    );
     messages
 }
 
@@ -22,7 +25,7 @@ fn chat(messages: &[&str]) -> String {
     format!(r#"{{"messages":[{{"role":"user","content":"u"}},{}]}}"#, messages.join(","))
 }
 
-/// What a tool gave back, by the text of it.
+/// The results of a history, with their texts.
 fn results(messages: &[Message]) -> Vec<(String, String)> {
     let text = |blocks: &[Block]| Message::new(Role::User, blocks.to_vec()).plain_text();
     let results = messages.iter().flat_map(Message::tool_results);
@@ -70,7 +73,7 @@ fn how_a_message_reads_does_not_depend_on_what_comes_after_it() {
     ];
     let more = r#"{"role":"model","parts":[{"functionCall":{"id":"r","name":"read","args":{}}}]}"#;
     let body = contents(&[first[0], first[1], more]);
-    let request = take("gemini", &body);
+    let request = parse("gemini", &body);
     let longer: Vec<_> = request.units[..3].iter().map(|unit| unit.read()).collect();
     assert_eq!(longer, paired("gemini", &contents(&first)));
 }
@@ -98,27 +101,30 @@ fn chat_calls_without_ids_or_under_one_id_keep_all_their_results() {
         let texts: Vec<_> = results(&messages).into_iter().map(|(_, text)| text).collect();
         assert_eq!(texts, ["1", "2", "3", "4", "4", "4"]);
 
-        // What goes out has the ids that came, also where it is written anew.
-        let request = take("chat", &body);
-        let mut out = all_told(&request);
+        // The output has the original ids, also in rewritten messages.
+        let request = parse("chat", &body);
+        let mut out = all_unchanged(&request);
         let stand_in = Message::tool_result(
             messages[3].tool_results().next().unwrap().call_id.clone(),
             "none",
         );
-        out[3] = Out::Written { message: &stand_in, of: None };
-        let written = request.put(&out, None).unwrap();
+        out[3] = OutgoingUnit::Message { message: &stand_in, of: None };
+        let written = request.with_history(&out, None).unwrap();
         assert_eq!(written, body.replace(&result("2"), &result("none")));
         let mut cut = messages[3].clone();
         if let Block::ToolResult(result) = &mut cut.blocks[0] {
             result.content = vec![Block::text("cut")];
         }
-        out[3] = Out::Written { message: &cut, of: Some(3) };
-        assert_eq!(request.put(&out, None).unwrap(), body.replace(&result("2"), &result("cut")));
+        out[3] = OutgoingUnit::Message { message: &cut, of: Some(3) };
+        assert_eq!(
+            request.with_history(&out, None).unwrap(),
+            body.replace(&result("2"), &result("cut"))
+        );
         let mut said = messages[1].clone();
         said.blocks.insert(0, Block::text("so"));
-        out[3] = Out::Told(3);
-        out[1] = Out::Written { message: &said, of: Some(1) };
-        let written = request.put(&out, None).unwrap();
+        out[3] = OutgoingUnit::Unchanged(3);
+        out[1] = OutgoingUnit::Message { message: &said, of: Some(1) };
+        let written = request.with_history(&out, None).unwrap();
         assert_eq!(written, body.replacen(r#""content":null"#, r#""content":"so""#, 1));
     }
 }

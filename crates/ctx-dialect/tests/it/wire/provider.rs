@@ -1,16 +1,16 @@
-//! What the fake provider sends, watched: two readings of four APIs, held against each other.
+//! Watches the fake provider's answers: two implementations of four APIs, compared.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use ctx_core::Tokens;
-use ctx_dialect::wire::{Protocol, Request, Seen, Watch, route};
+use ctx_dialect::wire::{AnswerState, Protocol, Request, Watch, route};
 use ctx_testkit::provider::{
     Answer, Call, Failure, FailureKind, FakeProvider, Finish, Step, Words,
 };
 use serde_json::json;
 
-/// Paths of each API, with whether the body asks for a stream.
+/// The paths of each API, and whether the body requests a stream.
 const WAYS: [(Protocol, &str, bool); 9] = [
     (Protocol::Chat, "/v1/chat/completions", false),
     (Protocol::Chat, "/v1/chat/completions", true),
@@ -41,7 +41,7 @@ fn body(protocol: Protocol, streams: bool) -> String {
     body.to_string()
 }
 
-/// The body of an answer, chunks put together.
+/// The body of a response, with chunks joined.
 fn ask(provider: &FakeProvider, path: &str, body: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(provider.address()).expect("it listens");
     let length = body.len();
@@ -68,12 +68,12 @@ fn ask(provider: &FakeProvider, path: &str, body: &str) -> Vec<u8> {
     whole
 }
 
-/// What each way of asking gives, in pieces of seven bytes.
+/// Watches the answer for each path, split into chunks of seven bytes.
 fn watched(provider: &FakeProvider) -> Vec<(Protocol, bool, Watch)> {
     let watched = WAYS.map(|(protocol, path, streams)| {
         let body = body(protocol, streams);
         let route = route("POST", path).expect("a path that is known");
-        let request = Request::take(&route, &body).expect("a request");
+        let request = Request::parse(&route, &body).expect("a request");
         assert_eq!((request.protocol, request.streams), (protocol, streams));
         let mut watch = Watch::new(protocol);
         for piece in ask(provider, path, &body).chunks(7) {
@@ -98,7 +98,11 @@ fn every_answer_is_seen_and_what_it_cost() {
         let provider = FakeProvider::builder().script(script).start().expect("a provider");
         for (protocol, streams, watch) in watched(&provider) {
             let what = format!("{protocol} {streams} {answer:?}");
-            assert_eq!((watch.seen(), watch.is_finished()), (Seen::Content, true), "{what}");
+            assert_eq!(
+                (watch.state(), watch.is_finished()),
+                (AnswerState::Content, true),
+                "{what}"
+            );
             assert!(watch.failure().is_none() && watch.finish_reason().is_some(), "{what}");
             let usage = watch.usage().expect(&what);
             assert_eq!(usage.prompt(), 3, "{what}");
@@ -111,7 +115,7 @@ fn every_answer_is_seen_and_what_it_cost() {
 fn a_full_window_is_seen_as_an_error_and_as_an_end() {
     let provider = FakeProvider::builder().window(Tokens(2)).start().expect("a provider");
     for (protocol, streams, watch) in watched(&provider) {
-        assert_eq!(watch.seen(), Seen::Failure, "{protocol} {streams}");
+        assert_eq!(watch.state(), AnswerState::Failure, "{protocol} {streams}");
         let failure = watch.failure().expect("a failure");
         assert!(failure.message.is_some() && failure.code.is_some(), "{failure:?}");
     }
@@ -127,12 +131,12 @@ fn a_full_window_is_seen_as_an_error_and_as_an_end() {
 #[test]
 fn an_error_in_a_stream_is_seen_before_and_after_the_first_word() {
     let overflow = Failure::new(FailureKind::Overflow).words(Words::OpenaiChat);
-    for (after, seen) in [(0, Seen::Failure), (40, Seen::Content)] {
+    for (after, seen) in [(0, AnswerState::Failure), (40, AnswerState::Content)] {
         let script = [Step::error(overflow.clone().in_stream(after)).always()];
         let provider = FakeProvider::builder().script(script).start().expect("a provider");
         for (protocol, streams, watch) in watched(&provider) {
-            let expected = if streams { seen } else { Seen::Failure };
-            assert_eq!(watch.seen(), expected, "{protocol} {streams} {after}");
+            let expected = if streams { seen } else { AnswerState::Failure };
+            assert_eq!(watch.state(), expected, "{protocol} {streams} {after}");
             let failure = watch.failure().expect("a failure");
             assert_eq!(failure.code.as_deref(), Some("context_length_exceeded"), "{protocol}");
         }

@@ -1,20 +1,20 @@
-//! Requests of any kind, and histories cut in any way.
+//! Random requests, and histories cut in random ways.
 
 use ctx_core::{Block, Message, Role};
 use ctx_dialect::hygiene::{Rules, clean};
-use ctx_dialect::wire::{Out, Protocol, Watch};
+use ctx_dialect::wire::{OutgoingUnit, Protocol, Watch};
 use ctx_dialect::{anthropic, gemini, openai_chat, openai_responses};
 use ctx_testkit::provider::Api;
 use ctx_testkit::provider::strict::{House, Seals, refusal};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::{all_told, take};
+use super::{all_unchanged, parse};
 use crate::random::sensible;
 
 const PROOFS: [&str; 3] = ["EqQBCgIYAhIM", "gAAAABo", "gAAAA"];
 
-/// A request with that conversation, as a client of that API would send it.
+/// A request with that conversation, as a client of that API sends it.
 fn body(protocol: Protocol, messages: &[Message]) -> String {
     let rules = Rules::of(protocol.api(), "p", "m");
     let clean = clean(messages, &rules);
@@ -49,7 +49,7 @@ fn verdict(protocol: Protocol, body: &str) -> Option<String> {
     refusal(api, &value, &house, &seals)
 }
 
-/// Units in groups that go or stay together: an answer that calls with all of its results.
+/// Groups of units that are kept or dropped together: an answer with calls and all of its results.
 fn groups(units: &[Message]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (n, unit) in units.iter().enumerate() {
@@ -80,7 +80,7 @@ fn without_thoughts(message: &Message) -> Message {
     message
 }
 
-/// What becomes of a group.
+/// What happens to a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Told,
@@ -104,8 +104,8 @@ proptest! {
     fn what_is_told_in_full_is_the_same_bytes(messages in sensible()) {
         for protocol in Protocol::ALL {
             let body = body(protocol, &messages);
-            let request = take(protocol.name(), &body);
-            prop_assert_eq!(&request.put(&all_told(&request), None).unwrap(), &body);
+            let request = parse(protocol.name(), &body);
+            prop_assert_eq!(&request.with_history(&all_unchanged(&request), None).unwrap(), &body);
         }
     }
 
@@ -116,20 +116,20 @@ proptest! {
         for protocol in Protocol::ALL {
             let body = body(protocol, &messages);
             prop_assert_eq!(verdict(protocol, &body), None, "{}", body);
-            let request = take(protocol.name(), &body);
+            let request = parse(protocol.name(), &body);
             let units: Vec<_> = request.units.iter().map(|unit| unit.read()).collect();
             let groups = groups(&units);
             let summary_text = Message::text(Role::CompactionSummary, "they spoke");
             let recalled = Message::text(Role::User, "recalled");
             let short: Vec<_> = units.iter().map(shorter).collect();
             let unthought: Vec<_> = units.iter().map(without_thoughts).collect();
-            let written = |message, of| Out::Written { message, of };
-            let mut out: Vec<Out<'_>> = Vec::new();
+            let written = |message, of| OutgoingUnit::Message { message, of };
+            let mut out: Vec<OutgoingUnit<'_>> = Vec::new();
             if summary {
                 out.push(written(&summary_text, None));
             }
             for (group, fate) in groups.iter().zip(&fates) {
-                // The newest stays, as it always does.
+                // The newest group is always kept.
                 let is_last = group.contains(&(units.len() - 1));
                 match fate {
                     Fate::Dropped if !is_last => continue,
@@ -140,14 +140,14 @@ proptest! {
                     out.push(match fate {
                         Fate::Shorter => written(&short[n], Some(n)),
                         Fate::WithoutThoughts => written(&unthought[n], Some(n)),
-                        _ => Out::Told(n),
+                        _ => OutgoingUnit::Unchanged(n),
                     });
                 }
             }
-            let put = request.put(&out, addition.then_some("more")).unwrap();
+            let put = request.with_history(&out, addition.then_some("more")).unwrap();
             prop_assert_eq!(verdict(protocol, &put), None, "{}\n{:?}\n{}\n{}", protocol, fates, body, put);
-            // The same again: what is sent must not change from one request to the next.
-            prop_assert_eq!(put, request.put(&out, addition.then_some("more")).unwrap());
+            // Repeated: the bytes must not change between requests.
+            prop_assert_eq!(put, request.with_history(&out, addition.then_some("more")).unwrap());
         }
     }
 
@@ -183,8 +183,8 @@ proptest! {
             cut.end();
             prop_assert_eq!(format!("{:?}", whole.failure()), format!("{:?}", cut.failure()));
             prop_assert_eq!(
-                (whole.seen(), whole.usage(), whole.finish_reason(), whole.is_finished()),
-                (cut.seen(), cut.usage(), cut.finish_reason(), cut.is_finished())
+                (whole.state(), whole.usage(), whole.finish_reason(), whole.is_finished()),
+                (cut.state(), cut.usage(), cut.finish_reason(), cut.is_finished())
             );
         }
     }
@@ -194,15 +194,15 @@ proptest! {
         for protocol in Protocol::ALL {
             for body in [&text, &json] {
                 let route = super::path(protocol.name());
-                let _ = ctx_dialect::wire::Request::take(&route, body);
+                let _ = ctx_dialect::wire::Request::parse(&route, body);
                 for key in ["messages", "input", "contents"] {
                     let body = format!("{{\"{key}\":[{body}],\"system\":{{}}}}");
-                    if let Ok(request) = ctx_dialect::wire::Request::take(&route, &body) {
+                    if let Ok(request) = ctx_dialect::wire::Request::parse(&route, &body) {
                         let message = Message::text(Role::User, "x");
                         let out: Vec<_> = (0..request.units.len())
-                            .map(|n| Out::Written { message: &message, of: Some(n) })
+                            .map(|n| OutgoingUnit::Message { message: &message, of: Some(n) })
                             .collect();
-                        prop_assert!(request.put(&out, Some("more")).is_ok());
+                        prop_assert!(request.with_history(&out, Some("more")).is_ok());
                         for unit in &request.units {
                             let _ = unit.read();
                         }

@@ -1,8 +1,8 @@
-//! Answers as they pass.
+//! Answers inspected as they pass.
 
-use ctx_dialect::wire::{Protocol, Seen, Watch};
+use ctx_dialect::wire::{AnswerState, Protocol, Watch};
 
-/// An answer watched whole, and cut at every byte.
+/// Watches an answer whole, and split at every byte.
 fn watched(protocol: Protocol, answer: &str) -> Watch {
     let mut whole = Watch::new(protocol);
     whole.push(answer.as_bytes());
@@ -13,8 +13,8 @@ fn watched(protocol: Protocol, answer: &str) -> Watch {
     }
     cut.end();
     assert_eq!(
-        (whole.seen(), whole.usage(), whole.failure(), whole.finish_reason(), whole.is_finished()),
-        (cut.seen(), cut.usage(), cut.failure(), cut.finish_reason(), cut.is_finished()),
+        (whole.state(), whole.usage(), whole.failure(), whole.finish_reason(), whole.is_finished()),
+        (cut.state(), cut.usage(), cut.failure(), cut.finish_reason(), cut.is_finished()),
     );
     whole
 }
@@ -27,7 +27,7 @@ fn a_chat_stream_begins_with_its_first_word() {
         data: {\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":2,\"prompt_tokens_details\":{\"cached_tokens\":4}}}\n\n\
         data: [DONE]\n\n";
     let watch = watched(Protocol::Chat, stream);
-    assert_eq!(watch.seen(), Seen::Content);
+    assert_eq!(watch.state(), AnswerState::Content);
     let usage = watch.usage().unwrap();
     assert_eq!((usage.prompt(), usage.cache_read, usage.output), (10, 4, 2));
     assert!(watch.is_finished() && !watch.is_window_full());
@@ -39,7 +39,7 @@ fn an_error_in_a_stream_is_told_before_anything_is_said() {
     let stream = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}\n\n\
         data: {\"error\":{\"message\":\"too long\",\"code\":\"context_length_exceeded\"}}\n\n";
     let watch = watched(Protocol::Chat, stream);
-    assert_eq!(watch.seen(), Seen::Failure);
+    assert_eq!(watch.state(), AnswerState::Failure);
     let failure = watch.failure().unwrap();
     assert_eq!(failure.message.as_deref(), Some("too long"));
     assert_eq!(failure.code.as_deref(), Some("context_length_exceeded"));
@@ -51,7 +51,7 @@ fn an_error_after_the_first_word_is_told_too() {
     let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n\
         data: {\"error\":\"gone\"}\n\n";
     let watch = watched(Protocol::Chat, stream);
-    assert_eq!(watch.seen(), Seen::Content);
+    assert_eq!(watch.state(), AnswerState::Content);
     assert_eq!(watch.failure().unwrap().message.as_deref(), Some("gone"));
 }
 
@@ -60,11 +60,11 @@ fn a_response_that_failed_says_why() {
     let stream = "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"status\":\"in_progress\",\"error\":null,\"output\":[]}}\n\n\
         event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"Your input exceeds\"}}}\n\n";
     let watch = watched(Protocol::Responses, stream);
-    assert_eq!(watch.seen(), Seen::Failure);
+    assert_eq!(watch.state(), AnswerState::Failure);
     assert_eq!(watch.failure().unwrap().code.as_deref(), Some("context_length_exceeded"));
     let whole =
         r#"{"id":"r","status":"failed","error":{"code":"server_error","message":"x"},"output":[]}"#;
-    assert_eq!(watched(Protocol::Responses, whole).seen(), Seen::Failure);
+    assert_eq!(watched(Protocol::Responses, whole).state(), AnswerState::Failure);
 }
 
 #[test]
@@ -79,15 +79,19 @@ fn a_response_is_an_answer_from_its_first_item_on() {
         let mut watch = Watch::new(Protocol::Responses);
         assert_eq!(
             watch.push(b"data: {\"type\":\"response.created\",\"response\":{}}\n\n"),
-            Seen::Nothing
+            AnswerState::Pending
         );
-        assert_eq!(watch.push(format!("data: {item}\n\n").as_bytes()), Seen::Content, "{item}");
+        assert_eq!(
+            watch.push(format!("data: {item}\n\n").as_bytes()),
+            AnswerState::Content,
+            "{item}"
+        );
     }
     let end = r#"{"status":"incomplete","error":null,"incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"message","content":[{"type":"output_text","text":"a"}]}],"usage":{"input_tokens":7,"input_tokens_details":{"cached_tokens":3},"output_tokens":1,"total_tokens":8}}"#;
     let stream = format!("data: {{\"type\":\"response.incomplete\",\"response\":{end}}}\n\n");
     for answer in [end, &stream] {
         let watch = watched(Protocol::Responses, answer);
-        assert_eq!((watch.seen(), watch.is_finished()), (Seen::Content, true));
+        assert_eq!((watch.state(), watch.is_finished()), (AnswerState::Content, true));
         assert_eq!(watch.finish_reason(), Some("max_output_tokens"));
         let usage = watch.usage().unwrap();
         assert_eq!((usage.prompt(), usage.cache_read, usage.output), (7, 3, 1));
@@ -99,10 +103,10 @@ fn anthropic_counts_come_twice_and_its_window_may_be_full() {
     let stream = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"content\":[],\"usage\":{\"input_tokens\":5,\"cache_read_input_tokens\":4,\"cache_creation_input_tokens\":1,\"output_tokens\":1}}}\n\n\
         event: ping\ndata: {\"type\":\"ping\"}\n\n";
     let mut watch = Watch::new(Protocol::Messages);
-    assert_eq!(watch.push(stream.as_bytes()), Seen::Nothing);
-    // From its first block on it is an answer, however long that stays without a word.
+    assert_eq!(watch.push(stream.as_bytes()), AnswerState::Pending);
+    // From its first block on it is an answer, however long that stays empty.
     let block = b"data: {\"type\":\"content_block_start\",\"content_block\":{\"type\":\"thinking\",\"thinking\":\"\"}}\n\n";
-    assert_eq!(watch.push(block), Seen::Content);
+    assert_eq!(watch.push(block), AnswerState::Content);
     let rest = "data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\n\
         data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"model_context_window_exceeded\"},\"usage\":{\"output_tokens\":9}}\n\n\
         data: {\"type\":\"message_stop\"}\n\n";
@@ -110,16 +114,16 @@ fn anthropic_counts_come_twice_and_its_window_may_be_full() {
     let usage = watch.usage().unwrap();
     assert_eq!((usage.prompt(), usage.cache_read, usage.cache_write, usage.output), (10, 4, 1, 9));
     assert!(watch.is_window_full() && watch.is_finished());
-    assert_eq!(watch.seen(), Seen::Content);
+    assert_eq!(watch.state(), AnswerState::Content);
 
     let failed = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
     let watch = watched(Protocol::Messages, &format!("{stream}{failed}"));
-    assert_eq!(watch.seen(), Seen::Failure);
+    assert_eq!(watch.state(), AnswerState::Failure);
     assert_eq!(watch.failure().unwrap().code.as_deref(), Some("overloaded_error"));
 
     let whole = r#"{"type":"message","content":[{"type":"tool_use","id":"t","name":"f","input":{}}],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":2}}"#;
     let watch = watched(Protocol::Messages, whole);
-    assert_eq!((watch.seen(), watch.finish_reason()), (Seen::Content, Some("tool_use")));
+    assert_eq!((watch.state(), watch.finish_reason()), (AnswerState::Content, Some("tool_use")));
 }
 
 #[test]
@@ -133,8 +137,8 @@ fn gemini_streams_events_and_lists() {
     ] {
         let watch = watched(Protocol::Gemini, &answer);
         assert_eq!(
-            (watch.seen(), watch.finish_reason()),
-            (Seen::Content, Some("STOP")),
+            (watch.state(), watch.finish_reason()),
+            (AnswerState::Content, Some("STOP")),
             "{answer}"
         );
         let usage = watch.usage().unwrap();
@@ -145,7 +149,7 @@ fn gemini_streams_events_and_lists() {
         r#"[{"error":{"code":400,"message":"too many","status":"INVALID_ARGUMENT"}}]"#,
     ] {
         let watch = watched(Protocol::Gemini, error);
-        assert_eq!(watch.seen(), Seen::Failure);
+        assert_eq!(watch.state(), AnswerState::Failure);
         assert_eq!(watch.failure().unwrap().message.as_deref(), Some("too many"));
     }
 }
@@ -157,14 +161,18 @@ fn nothing_is_made_of_garbage_and_what_is_too_large_is_let_go() {
             ["", "\u{0}", "data", "data: {", "<html>", "[[[[]]]]", "}}]]", "{\"a\":", "data: 5\n\n"]
         {
             let watch = watched(protocol, answer);
-            assert_eq!((watch.seen(), watch.usage()), (Seen::Empty, None), "{protocol} {answer}");
+            assert_eq!(
+                (watch.state(), watch.usage()),
+                (AnswerState::Empty, None),
+                "{protocol} {answer}"
+            );
         }
         let mut watch = Watch::new(protocol);
         watch.push(b"data: {\"x\":\"");
         for _ in 0..20 {
             watch.push(&vec![b'a'; 1 << 20]);
         }
-        assert_eq!(watch.push(b"\"}\n\n"), Seen::Content);
-        assert!(watch.held() < 9 << 20, "{}", watch.held());
+        assert_eq!(watch.push(b"\"}\n\n"), AnswerState::Content);
+        assert!(watch.buffered() < 9 << 20, "{}", watch.buffered());
     }
 }

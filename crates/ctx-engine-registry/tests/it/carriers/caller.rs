@@ -2,16 +2,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use ctx_engine_registry::carrier::{Answered, Answering, Canceller, Request};
+use ctx_engine_registry::foreign::transport::{Canceller, HostCallHandler, RawAnswer, Request};
 
 use super::*;
 
-/// A carrier whose every call waits for a word of the test.
+/// A carrier whose calls each wait for a command of the test.
 struct Scripted {
     started: Sender<u64>,
     words: Arc<Mutex<Receiver<Word>>>,
     at_work: Arc<AtomicUsize>,
-    told: Arc<Told>,
+    told: Arc<CancelLog>,
 }
 
 enum Word {
@@ -19,9 +19,9 @@ enum Word {
     Panic,
 }
 
-struct Told(Mutex<Sender<u64>>);
+struct CancelLog(Mutex<Sender<u64>>);
 
-impl Canceller for Told {
+impl Canceller for CancelLog {
     fn cancel(&self, id: u64) {
         let _ = self.0.lock().unwrap().send(id);
     }
@@ -31,8 +31,8 @@ impl Canceller for Told {
     }
 }
 
-impl Carrier for Scripted {
-    fn call(&mut self, request: Request, _: &mut Answering<'_>) -> Result<Answered, Fault> {
+impl Transport for Scripted {
+    fn call(&mut self, request: Request, _: &mut HostCallHandler<'_>) -> Result<RawAnswer, Fault> {
         assert_eq!(self.at_work.fetch_add(1, Ordering::SeqCst), 0, "one call at a time");
         let _ = self.started.send(request.id);
         let word = self.words.lock().unwrap().recv();
@@ -65,7 +65,7 @@ fn script() -> Script {
         started,
         words: Arc::new(Mutex::new(hears)),
         at_work: Arc::default(),
-        told: Arc::new(Told(Mutex::new(cancels))),
+        told: Arc::new(CancelLog(Mutex::new(cancels))),
     };
     let engine = Engine::open(move || Ok(Box::new(carrier)));
     Script { engine, started: starts, cancelled, words }
@@ -142,7 +142,7 @@ fn when_an_engine_is_given_up_so_are_those_that_wait_for_it() {
     assert!(poll(next.as_mut()).is_pending());
     assert_eq!(block_on(waits).unwrap_err().name(), "deadline");
     assert_eq!(block_on(next).unwrap_err().name(), "lost");
-    // Its thread comes back, and nobody is there.
+    // Its thread returns, and the caller is gone.
     script.words.send(Word::Answer).unwrap();
     assert_eq!(script.engine.fault("assemble", LONG), "lost");
 }

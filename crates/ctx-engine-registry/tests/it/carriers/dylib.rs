@@ -81,9 +81,9 @@ fn what_is_no_engine_library_is_refused_with_what_is_wrong() {
     for (library, why) in [
         (library(&["TOLD_NO_ENTRY"]), "it has no entry ctx_engine_v1"),
         (library(&["TOLD_NO_TABLE"]), "returned no table"),
-        (library(&["TOLD_NO_ENGINE"]), "could not make its engine: status 1"),
-        (library(&["TOLD_SIZE=16"]), "its table has 16 bytes, and 40 are needed"),
-        (library(&["TOLD_ABI=2"]), "it has version 2 of the ABI, and the host 1"),
+        (library(&["TOLD_NO_ENGINE"]), "could not create its engine: status 1"),
+        (library(&["TOLD_SIZE=16"]), "its table has 16 bytes, at least 40 are required"),
+        (library(&["TOLD_ABI=2"]), "its ABI version is 2, the host's is 1"),
         (text, "it cannot be loaded"),
         (nothing, "it cannot be loaded"),
     ] {

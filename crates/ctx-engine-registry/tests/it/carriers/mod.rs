@@ -1,4 +1,4 @@
-//! The carriers, as a host meets them: engines in C and Python that do what their verb says.
+//! The carriers, as a host uses them: engines in C and Python that do what their verb says.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 #![allow(clippy::print_stderr)] // it says why it is skipped
@@ -19,25 +19,27 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use ctx_core::{Counter, CounterKind, Result};
-use ctx_engine_registry::carrier::{Caller, Carrier, Dylib, Fault, Offer, Process, Program};
+use ctx_engine_registry::foreign::transport::{
+    Caller, Dylib, Fault, HostServices, Process, Program, Transport,
+};
 use serde_json::{Value, json};
 use tempfile::TempPath;
 
-/// More than any answer takes.
+/// Longer than any answer takes.
 const LONG: Duration = Duration::from_secs(120);
 
-/// Less than the engines take that do not answer.
+/// Shorter than the engines that do not answer.
 const SHORT: Duration = Duration::from_millis(300);
 
 /// An engine behind its caller.
 struct Engine {
     caller: Caller,
-    services: Arc<Offer>,
+    services: Arc<HostServices>,
 }
 
 impl Engine {
-    fn open(open: impl FnOnce() -> Result<Box<dyn Carrier>> + Send + 'static) -> Self {
-        let services = Offer::new("told").with_counter(Counter::new(CounterKind::Chars4));
+    fn open(open: impl FnOnce() -> Result<Box<dyn Transport>> + Send + 'static) -> Self {
+        let services = HostServices::new("told").with_counter(Counter::new(CounterKind::Chars4));
         let caller = Caller::start("told", open).expect("a thread");
         Self { caller, services: Arc::new(services) }
     }
@@ -61,14 +63,14 @@ impl Engine {
         block_on(self.ask(verb, json!({}), LONG))
     }
 
-    /// The name of the fault of a call that should have one.
+    /// Returns the name of the fault of a call that must fail.
     fn fault(&self, verb: &str, deadline: Duration) -> &'static str {
         block_on(self.ask(verb, json!({}), deadline)).expect_err("a fault").name()
     }
 }
 
-/// The engine in C, with some of its macros defined. Each is a file of its own, and so has counters
-/// of its own when it is loaded.
+/// Compiles the engine in C, with some of its macros defined. Each is a separate file, and so has
+/// its own counters when it is loaded.
 fn library(defines: &[&str]) -> TempPath {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let library = tempfile::Builder::new().suffix(".so").tempfile().unwrap().into_temp_path();
@@ -85,7 +87,7 @@ fn library(defines: &[&str]) -> TempPath {
     library
 }
 
-/// The engine in Python, where there is one.
+/// Returns the engine in Python, if Python is installed.
 fn python() -> Option<Program> {
     let is_there = Command::new("python3").arg("--version").output();
     if is_there.is_ok_and(|output| output.status.success()) {
@@ -97,7 +99,7 @@ fn python() -> Option<Program> {
     None
 }
 
-/// A script of the shell as an engine.
+/// Returns a shell script as an engine.
 fn shell(script: &str) -> Program {
     Program::new("/bin/sh").with_args(["-c", script])
 }

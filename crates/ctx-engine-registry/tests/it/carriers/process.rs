@@ -70,26 +70,26 @@ fn a_script_whose_interpreter_is_missing_is_told_which() {
             Engine::program(Program::new(&script)).call("hello").unwrap_err(),
         );
         assert!(error.to_string().contains(&format!("missing: {missing}")), "{error}");
-        assert!(error.hint_text().unwrap().contains(&format!("asks for {missing}")), "{error:?}");
+        assert!(error.hint_text().unwrap().contains(&format!("requires {missing}")), "{error:?}");
     }
 }
 
 #[test]
 fn a_program_that_closes_a_pipe_is_told_at_once() {
     let answers_once = r#"read -r call; echo '{"id":1,"ok":{}}'"#;
-    // Its children hold the pipes that are not closed, whatever becomes of the shell.
+    // Its children hold the pipes that are not closed, even after the shell ends.
     let output =
         Engine::program(shell(&format!("{answers_once}; read -r call; exec sleep 3600 >&-")));
     output.call("hello").unwrap();
     let fault = output.call("hello").unwrap_err();
-    assert_eq!(fault.to_string(), "the engine closed its standard output, and did not end");
+    assert_eq!(fault.to_string(), "the engine closed its standard output without ending");
     assert!(output.caller.is_lost());
     // It answers when its input is closed.
     let script = r#"read -r call; exec <&-; echo '{"id":1,"ok":{}}'; exec sleep 3600"#;
     let input = Engine::program(shell(script));
     input.call("hello").unwrap();
     let fault = input.call("hello").unwrap_err();
-    assert_eq!(fault.to_string(), "the engine closed its standard input, and did not end");
+    assert_eq!(fault.to_string(), "the engine closed its standard input without ending");
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_program_that_is_dropped_is_reaped_with_all_that_it_started() {
     let engine = Engine::program(program);
     let answer = engine.ask("start_another", json!({"pipe": pipe}), LONG);
     let pid = block_on(answer).unwrap()["pid"].clone();
-    // Opens when the other one has opened its end, and ends when that one has.
+    // Blocks until the other side has opened its end, and ends with it.
     let mut other = std::fs::File::open(&pipe).unwrap();
     drop(engine);
     assert!(!Path::new(&format!("/proc/{pid}")).exists(), "it was reaped");
@@ -214,7 +214,7 @@ fn a_program_sees_none_of_its_hosts_environment_but_a_few_names() {
     let names = Engine::program(shell(script)).call("hello").unwrap();
     let names: Vec<_> = names.as_str().unwrap().split_whitespace().collect();
     assert!(names.contains(&"PATH"), "{names:?}");
-    // The rest is the shell's own.
+    // The rest is set by the shell itself.
     let allowed = ["PATH", "HOME", "LANG", "TMPDIR", "PWD", "OLDPWD", "SHLVL", "_"];
     assert!(names.iter().all(|name| allowed.contains(name)), "{names:?}");
 }

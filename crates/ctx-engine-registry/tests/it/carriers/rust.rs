@@ -1,10 +1,10 @@
-//! An engine of the SDK, in its two forms.
+//! An engine of the SDK, as a library and as a program.
 
 use std::path::PathBuf;
 
 use super::*;
 
-/// The library and the program of the plugin that misbehaves when its configuration says so.
+/// Returns the library and the program of the plugin that misbehaves on request.
 fn chaos() -> (PathBuf, PathBuf) {
     let built = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--package", "chaos", "--message-format", "json"])
@@ -41,7 +41,7 @@ fn an_engine_of_the_sdk_answers_a_panic_and_goes_on_in_either_carrier() {
         let session = json!({"sessionId": "s"});
         let fault = block_on(engine.ask("assemble", session.clone(), LONG)).unwrap_err();
         assert_eq!(fault.name(), "panicked");
-        // Said anew without a fault, it works.
+        // Called again without a fault, it works.
         block_on(engine.ask("hello", json!({"protocol": "1.0"}), LONG)).unwrap();
         assert!(block_on(engine.ask("assemble", session, LONG)).is_ok());
     }

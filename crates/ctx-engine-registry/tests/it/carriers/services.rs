@@ -4,15 +4,19 @@ use std::sync::Mutex;
 use ctx_core::{
     Error, ErrorKind, Store, Summarizer, Summary, SummaryModels, SummaryRequest, Timer, Tokens,
 };
-use ctx_engine_registry::carrier::{Answered, Answering, Canceller, Request};
+use ctx_engine_registry::foreign::transport::{Canceller, HostCallHandler, RawAnswer, Request};
 
 use super::*;
 
-/// An engine that asks its host what the call's parameters say.
+/// An engine that makes the host calls given in the call's parameters.
 struct Asks;
 
-impl Carrier for Asks {
-    fn call(&mut self, request: Request, services: &mut Answering<'_>) -> Result<Answered, Fault> {
+impl Transport for Asks {
+    fn call(
+        &mut self,
+        request: Request,
+        services: &mut HostCallHandler<'_>,
+    ) -> Result<RawAnswer, Fault> {
         let call: Value = serde_json::from_slice(&request.json).unwrap();
         Ok(services(call["params"].to_string().as_bytes()).into())
     }
@@ -91,7 +95,7 @@ impl Timer for NoClock {
     }
 }
 
-/// Whatever is waited for, the time for it is over.
+/// A clock on which every timeout has expired.
 struct LateClock;
 
 #[async_trait::async_trait]
@@ -102,14 +106,14 @@ impl Timer for LateClock {
     async fn sleep(&self, _: Duration) {}
 }
 
-fn engine(offer: Offer) -> Engine {
+fn engine(offer: HostServices) -> Engine {
     let engine = Engine::open(|| Ok(Box::new(Asks)));
     Engine { services: Arc::new(offer), ..engine }
 }
 
 fn with_model(model: Model) -> Engine {
     let models = SummaryModels { chain: vec![Arc::new(model)], timer: Arc::new(NoClock) };
-    engine(Offer::new("e").with_models(models))
+    engine(HostServices::new("e").with_models(models))
 }
 
 fn ask(engine: &Engine, host: &str, params: Value) -> Value {
@@ -123,15 +127,15 @@ fn ask(engine: &Engine, host: &str, params: Value) -> Value {
 fn a_model_that_never_answers_is_an_error_the_engine_can_go_on_with() {
     let chain: Vec<Arc<dyn Summarizer>> = vec![Arc::new(Model::Hangs)];
     let models = SummaryModels { chain, timer: Arc::new(LateClock) };
-    let engine = engine(Offer::new("e").with_models(models));
+    let engine = engine(HostServices::new("e").with_models(models));
     let reply = ask(&engine, "llm.complete", json!({"prompt": "sum up", "maxTokens": 10}));
     assert_eq!(reply["error"]["message"], "the model did not answer within 60 s");
 }
 
 #[test]
 fn only_what_the_host_has_is_offered_and_the_rest_is_refused() {
-    assert_eq!(Offer::new("e").features(), ["log"]);
-    let all = Offer::new("e")
+    assert_eq!(HostServices::new("e").features(), ["log"]);
+    let all = HostServices::new("e")
         .with_models(SummaryModels {
             chain: vec![Arc::new(Model::Hangs)],
             timer: Arc::new(NoClock),
@@ -139,7 +143,7 @@ fn only_what_the_host_has_is_offered_and_the_rest_is_refused() {
         .with_counter(Counter::default())
         .with_store(Arc::new(InMemory::default()));
     assert_eq!(all.features(), ctx_engine_sdk::protocol::service::ALL);
-    let engine = engine(Offer::new("e"));
+    let engine = engine(HostServices::new("e"));
     for host in ["llm.complete", "tokens.count", "store.get", "store.put", "store.list", "x"] {
         assert_eq!(ask(&engine, host, json!({"key": "k"}))["error"]["kind"], "unsupported");
     }
@@ -153,8 +157,8 @@ fn only_what_the_host_has_is_offered_and_the_rest_is_refused() {
 #[test]
 fn engines_that_share_a_store_do_not_see_one_another() {
     let store = Arc::new(InMemory::default());
-    let one = engine(Offer::new("one").with_store(store.clone()));
-    let two = engine(Offer::new("two").with_store(store.clone()));
+    let one = engine(HostServices::new("one").with_store(store.clone()));
+    let two = engine(HostServices::new("two").with_store(store.clone()));
     let put = json!({"key": "tree/a", "value": {"n": 1}});
     assert_eq!(ask(&one, "store.put", put)["reply"], json!({}));
     let got = |engine: &Engine, key: &str| ask(engine, "store.get", json!({"key": key}));
@@ -211,7 +215,7 @@ fn a_fallback_answers_where_the_first_model_cannot() {
     }
     let asked = |chain: Vec<Arc<dyn Summarizer>>, characters| {
         let models = SummaryModels { chain, timer: Arc::new(NoClock) };
-        let engine = engine(Offer::new("e").with_models(models));
+        let engine = engine(HostServices::new("e").with_models(models));
         let params = json!({"prompt": "x".repeat(characters), "maxTokens": 9});
         ask(&engine, "llm.complete", params)
     };

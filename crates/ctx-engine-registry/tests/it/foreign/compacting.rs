@@ -1,16 +1,16 @@
-//! Who compacts, and what is checked of it.
+//! Which side compacts, and the checks of the result.
 
 use ctx_core::{
     CompactRequest, CompactResult, CompactionTrigger, ContextEngine, ContextView, LeaseState, Role,
 };
-use ctx_engine_registry::foreign::{Supervised, Terms};
+use ctx_engine_registry::foreign::{EngineSpec, SupervisedEngine};
 use ctx_engine_registry::{CompactionBy, OnFailure};
 use serde_json::{Value, json};
 
 use super::scripted::{Does, Stage, crashed, info, late};
 use super::{now, say, short_session, turn, view};
 
-/// A long talk, with a system prompt and an earlier summary.
+/// A long conversation, with a system prompt and an earlier summary.
 fn talk() -> ContextView {
     let mut view = view(64_000);
     say(&mut view, "sys", Role::System, "be brief");
@@ -22,7 +22,7 @@ fn talk() -> ContextView {
     view
 }
 
-fn compact(engine: &Supervised, session: &str, view: ContextView) -> CompactResult {
+fn compact(engine: &SupervisedEngine, session: &str, view: ContextView) -> CompactResult {
     let request = CompactRequest::new(session, view, turn(7), CompactionTrigger::Threshold);
     now(engine.compact(request)).expect("the turn completes")
 }
@@ -47,7 +47,7 @@ fn good() -> Does {
 #[test]
 fn an_engine_with_the_lease_compacts_and_the_host_counts() {
     let stage = owner(|_| good());
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     let mut view = talk();
     view.pin(2, "user", "important");
     let used = view.used();
@@ -76,11 +76,11 @@ fn an_engine_with_the_lease_compacts_and_the_host_counts() {
 
 #[test]
 fn without_the_lease_the_default_engine_compacts() {
-    let refused = Terms { compaction: CompactionBy::Host, ..Terms::default() };
+    let refused = EngineSpec { compaction: CompactionBy::Host, ..EngineSpec::default() };
     let unasked = Stage::new("dylib", |_, _| info(json!({})));
     for (stage, terms, lease) in [
         (owner(|_| good()), refused, LeaseState::Refused),
-        (unasked, Terms::default(), LeaseState::NotAsked),
+        (unasked, EngineSpec::default(), LeaseState::NotAsked),
     ] {
         let engine = stage.supervised(terms);
         assert_eq!(summary(&compact(&engine, "s", talk())), "by the fallback");
@@ -105,7 +105,7 @@ fn a_compaction_that_cannot_be_carried_out_is_rejected_by_name() {
         ("not-smaller", of("x", "sys")),
     ] {
         let stage = owner(move |_| Does::Answers(answer.clone()));
-        let engine = stage.supervised(Terms::default());
+        let engine = stage.supervised(EngineSpec::default());
         let result = compact(&engine, "s", short_session(16_000));
         assert_eq!(summary(&result), "by the fallback", "{name}");
         let health = engine.health().unwrap();
@@ -128,18 +128,18 @@ fn a_missed_deadline_or_a_crash_costs_the_lease_of_that_session_with_one_warning
                 if std::mem::take(&mut first) { Does::Fails(late("compact")) } else { good() }
             },
         );
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     assert_eq!(summary(&compact(&engine, "s", talk())), "by the fallback");
     assert_eq!(engine.health().unwrap().lease, LeaseState::Withdrawn);
     let warnings = engine.take_warnings();
-    assert!(warnings.len() == 1 && warnings[0].contains("compacts this session no longer"));
+    assert!(warnings.len() == 1 && warnings[0].contains("no longer compacts this session:"));
     assert_eq!(summary(&compact(&engine, "s", talk())), "by the fallback");
     assert_eq!(summary(&compact(&engine, "t", talk())), "by the engine");
     assert_eq!(stage.verbs(), ["hello", "compact", "compact"]);
     assert!(engine.take_warnings().is_empty());
 
     let crash = owner(|_| Does::Dies(crashed()));
-    let engine = crash.supervised(Terms::default());
+    let engine = crash.supervised(EngineSpec::default());
     assert_eq!(summary(&compact(&engine, "s", talk())), "by the fallback");
     assert_eq!(engine.health().unwrap().lease, LeaseState::Withdrawn);
     assert_eq!(engine.take_warnings().len(), 1, "the crash and the lease are one warning");
@@ -148,7 +148,7 @@ fn a_missed_deadline_or_a_crash_costs_the_lease_of_that_session_with_one_warning
 #[test]
 fn a_lease_that_is_lost_in_the_turn_in_which_the_engine_is_given_up_is_no_second_warning() {
     let stage = owner(|_| Does::Fails(late("compact")));
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     for session in ["s", "t", "u"] {
         assert_eq!(summary(&compact(&engine, session, talk())), "by the fallback");
     }
@@ -156,7 +156,7 @@ fn a_lease_that_is_lost_in_the_turn_in_which_the_engine_is_given_up_is_no_second
     assert_eq!((health.strikes, health.failures, health.failing), (3, 3, true));
     let warnings = engine.take_warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    for said in ["failed", "default engine serves", "compacts this session no longer"] {
+    for said in ["failed", "default engine serves", "no longer compacts this session"] {
         assert!(warnings[0].contains(said), "{said}: {warnings:?}");
     }
 }
@@ -166,16 +166,16 @@ fn what_an_engine_declines_the_default_engine_does() {
     let declined = || json!({"ok": false, "compacted": false, "reason": "too early"});
     let nothing = || json!({"ok": true, "compacted": false, "reason": "small enough"});
     let stage = owner(move |_| Does::Answers(declined()));
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     assert_eq!(summary(&compact(&engine, "s", talk())), "by the fallback");
     assert_eq!(engine.health().unwrap().strikes, 0, "that is no failure");
 
     let stage = owner(move |_| Does::Answers(nothing()));
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     let result = compact(&engine, "s", talk());
     assert_eq!((result.ok, result.compacted), (true, false));
     assert_eq!(result.reason.as_deref(), Some("small enough"));
-    // A prompt that was refused as too long has to become smaller, whatever the engine thinks.
+    // A prompt that was refused as too long must become smaller, whatever the engine decides.
     let request = CompactRequest::new("s", talk(), turn(7), CompactionTrigger::Overflow);
     assert_eq!(summary(&now(engine.compact(request)).unwrap()), "by the fallback");
 }
@@ -183,7 +183,8 @@ fn what_an_engine_declines_the_default_engine_does() {
 #[test]
 fn where_failures_are_errors_a_compaction_fails_with_what_went_wrong() {
     let stage = owner(|_| Does::Answers(json!({"ok": true, "compacted": true})));
-    let engine = stage.supervised(Terms { on_failure: OnFailure::Strict, ..Terms::default() });
+    let engine =
+        stage.supervised(EngineSpec { on_failure: OnFailure::Strict, ..EngineSpec::default() });
     let request = CompactRequest::new("s", talk(), turn(7), CompactionTrigger::Threshold);
     let error = now(engine.compact(request)).unwrap_err();
     assert!(error.to_string().contains("without a result") && error.hint_text().is_some());

@@ -1,16 +1,17 @@
-//! From the configuration to an engine that serves.
+//! From the configuration to a serving engine.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
+use ctx_config::Config;
 use ctx_core::{AssembleRequest, EngineState, ErrorKind, Services, Tokens};
 use ctx_engine_registry::find::{Search, sha256_of};
-use ctx_engine_registry::{BuildContext, Config, Registry};
+use ctx_engine_registry::{BuildContext, Registry};
 use tempfile::TempDir;
 
 use super::{live, short_session, turn};
 
-/// Says hello and drops "u1" in the first request; ends without a word in the second.
+/// Answers `hello` and drops "u1" in the first request; exits in the second.
 const ENGINE: &str = r#"#!/bin/sh
 read -r hello
 echo '{"id":1,"ok":{"protocol":"1.0","id":"demo","name":"Demo","version":"2.0.0"}}'

@@ -1,11 +1,11 @@
-//! What is around the requests: ingested messages, turns, subagents.
+//! The verbs other than `assemble`: ingested messages, turns, subagents.
 
 use std::sync::Arc;
 
 use ctx_core::{
     BootstrapRequest, ContextEngine, IngestRequest, Message, Role, SubagentEnd, SubagentSpawn,
 };
-use ctx_engine_registry::foreign::Terms;
+use ctx_engine_registry::foreign::EngineSpec;
 use serde_json::json;
 
 use super::now;
@@ -34,7 +34,7 @@ fn only_verbs_that_an_engine_names_are_called() {
             "ingest" => Does::Answers(json!({"ingested": true})),
             _ => Does::Answers(json!({})),
         });
-        let engine = stage.supervised(Terms::default());
+        let engine = stage.supervised(EngineSpec::default());
         let (session_id, session_file) = ("s".to_owned(), None);
         now(engine.bootstrap(BootstrapRequest { session_id, session_file })).unwrap();
         let message = Arc::new(Message::text(Role::User, "hello"));
@@ -52,7 +52,7 @@ fn only_verbs_that_an_engine_names_are_called() {
         now(engine.rollback_subagent_spawn(&spawn)).unwrap();
         now(engine.on_subagent_ended("c", SubagentEnd::Failed)).unwrap();
         if !names.is_empty() {
-            // Engines that are older than the reason know it as another.
+            // Engines older than this reason get another one.
             let told = stage.last("on_subagent_ended");
             assert_eq!((&told["reason"], &told["failed"]), (&"completed".into(), &true.into()));
         }
@@ -86,7 +86,7 @@ fn a_turn_that_an_engine_did_not_take_in_is_committed_again() {
         }
         _ => Does::Answers(json!({"status": "committed"})),
     });
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     now(engine.commit_turn("s", "k1")).expect("the turn is not lost for that");
     stage.tick(1);
     now(engine.commit_turn("t", "k2")).unwrap();

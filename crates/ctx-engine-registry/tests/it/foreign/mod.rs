@@ -1,4 +1,4 @@
-//! Foreign engines: what they are told, what their answers may do, and who serves when they fail.
+//! Foreign engines: what they are sent, the limits of their answers, and the fallback.
 
 #![allow(clippy::unwrap_used)] // a test that cannot set its stage fails
 
@@ -17,11 +17,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use ctx_core::{
-    Block, ContextView, Counter, Entry, Message, RawJson, Role, SequentialIds, Timestamp,
-    TokenLedger, Tokens, ToolCall, TurnContext,
+    Block, ContextView, Counter, Entry, Message, RawJson, Role, Timestamp, TokenLedger, Tokens,
+    ToolCall, TurnContext,
 };
 
-/// The output of a future that waits for nothing.
+/// Returns the output of a future that never waits.
 fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
@@ -30,12 +30,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn turn(at: i64) -> TurnContext {
-    TurnContext {
-        now: Timestamp(at),
-        last_request: None,
-        ids: Arc::new(SequentialIds::default()),
-        profile: Default::default(),
-    }
+    TurnContext::at(Timestamp(at))
 }
 
 fn view(window: u32) -> ContextView {
@@ -43,27 +38,20 @@ fn view(window: u32) -> ContextView {
 }
 
 fn entry(id: &str, message: Message) -> Arc<Entry> {
-    Arc::new(Entry::held(id, message))
+    Arc::new(Entry::in_memory(id, message))
 }
 
 fn say(view: &mut ContextView, id: &str, role: Role, text: &str) {
     view.append(entry(id, Message::text(role, text))).expect("it is held");
 }
 
-/// An answer that calls tools by these ids.
+/// An assistant message that calls tools with these ids.
 fn calls(ids: &[&str]) -> Message {
-    let call = |id: &&str| {
-        Block::ToolCall(ToolCall {
-            id: (*id).into(),
-            name: "read".into(),
-            arguments: RawJson::from_text("{}"),
-            spelling: Default::default(),
-        })
-    };
+    let call = |id: &&str| Block::ToolCall(ToolCall::new(*id, "read", RawJson::from_text("{}")));
     Message::new(Role::Assistant, ids.iter().map(call).collect())
 }
 
-/// A session of one turn with a tool call, and the question of the next.
+/// A session of one turn with a tool call, and the question of the next turn.
 fn short_session(window: u32) -> ContextView {
     let mut view = view(window);
     say(&mut view, "sys", Role::System, "be brief");

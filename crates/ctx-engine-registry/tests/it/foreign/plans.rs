@@ -1,16 +1,16 @@
-//! Whatever an engine plans: pairs, protection and budget hold.
+//! Pairs, protection and budget hold for any plan.
 
 use std::collections::HashSet;
 
 use ctx_core::{ContextView, Message, Role, check_pairs};
-use ctx_engine_registry::foreign::{Ground, Telling, Told, apply, check};
+use ctx_engine_registry::foreign::{CheckContext, SyncOptions, ViewSync, apply, check};
 use ctx_engine_sdk::protocol::{Assembled, Contract};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{calls, entry, live, say, view};
 
-/// Rows by number, `nobody` beyond the last, and new ones.
+/// Returns a row by number, `nobody` beyond the last, and new ids.
 fn id(n: usize, rows: &[String]) -> String {
     rows.get(n).cloned().unwrap_or_else(|| format!("n{n}"))
 }
@@ -73,10 +73,10 @@ proptest! {
             .filter(|&at| view.is_protected(at))
             .map(|at| view.node(at).entry().id().to_string())
             .collect();
-        let telling = Telling { contract: &Contract::default(), ingested: &HashSet::new() };
-        let (told, _) = Told::all(&view, telling);
+        let telling = SyncOptions { contract: &Contract::default(), ingested: &HashSet::new() };
+        let (sync, _) = ViewSync::all(&view, telling);
         let answer: Assembled = serde_json::from_str(&plan.to_string()).unwrap();
-        match check(answer, Ground { view: &view, told: &told, adds_only: false }) {
+        match check(answer, CheckContext { view: &view, sync: &sync, adds_only: false }) {
             Ok(checked) => {
                 let tokens = checked.tokens;
                 apply(checked, &mut view, "any").unwrap();

@@ -1,21 +1,21 @@
-//! Every answer that is not carried out, and that those which are do what they say.
+//! Every answer that is rejected, and that accepted answers take effect.
 
 use std::collections::{BTreeSet, HashSet};
 
 use ctx_core::{ContextView, NodeState, Role, Tokens};
 use ctx_engine_registry::foreign::{
-    Checked, Ground, Rejection, Remark, Telling, Told, apply, check,
+    CheckContext, CheckedPlan, Rejection, Remark, SyncOptions, ViewSync, apply, check,
 };
 use ctx_engine_sdk::protocol::{Assembled, Contract};
 use serde_json::{Value, json};
 
 use super::{live, say, short_session, view};
 
-fn checked(view: &ContextView, answer: &Value) -> Result<Checked, Rejection> {
+fn checked(view: &ContextView, answer: &Value) -> Result<CheckedPlan, Rejection> {
     let answer: Assembled = serde_json::from_str(&answer.to_string()).expect("an answer");
-    let telling = Telling { contract: &Contract::default(), ingested: &HashSet::new() };
-    let (told, _) = Told::all(view, telling);
-    check(answer, Ground { view, told: &told, adds_only: false })
+    let telling = SyncOptions { contract: &Contract::default(), ingested: &HashSet::new() };
+    let (sync, _) = ViewSync::all(view, telling);
+    check(answer, CheckContext { view, sync: &sync, adds_only: false })
 }
 
 fn applied(view: &mut ContextView, answer: &Value) -> Vec<String> {
@@ -56,7 +56,7 @@ fn an_answer_that_would_break_the_session_is_rejected_by_name() {
         ("replacement-mismatch", json!({"replace": [{"id": "u1"}]})),
         ("replacement-mismatch", json!({"replace": [{"id": "u1", "text": ""}]})),
         ("replacement-mismatch", json!({"messages": [{"id": "sys", "message": text("user")}]})),
-        // What the user said last goes out as it came.
+        // The user's newest message is sent unchanged.
         ("replacement-mismatch", json!({"replace": [{"id": "u2", "text": "x"}]})),
         (
             "replacement-mismatch",
@@ -85,7 +85,7 @@ fn an_answer_that_would_break_the_session_is_rejected_by_name() {
         assert!(!rejection.hint().is_empty() && !rejection.to_string().is_empty());
         seen.insert(rejection.name());
     }
-    // The rest is about compactions.
+    // The other rejections are about compactions.
     let here: BTreeSet<&str> = Rejection::NAMES
         .into_iter()
         .filter(|name| !["empty-summary", "not-smaller"].contains(name))

@@ -1,4 +1,4 @@
-//! Engines in memory: one that answers what a test tells it, and one that is driven by the SDK.
+//! Engines in memory: one that gives scripted answers, and one driven by the SDK.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,25 +9,25 @@ use ctx_core::{
     AssembleRequest, Assembled, CompactRequest, CompactResult, Compacted, ContextEngine,
     EngineInfo, IngestRequest, IngestResult, Result,
 };
-use ctx_engine_registry::carrier::{Answered, Fault};
-use ctx_engine_registry::foreign::{Channel, Open, Supervised, Terms};
+use ctx_engine_registry::foreign::transport::{Fault, RawAnswer};
+use ctx_engine_registry::foreign::{Channel, EngineSpec, Launcher, SupervisedEngine};
 use ctx_engine_sdk::protocol::{self, ErrorKind};
-use ctx_engine_sdk::{Carry, Driver, Engine};
+use ctx_engine_sdk::{Driver, Engine, HostTransport};
 use serde_json::{Value, json};
 
 /// What an engine does when it is called.
 pub(crate) enum Does {
     Answers(Value),
     Fails(Fault),
-    /// It fails, and is gone.
+    /// It fails and is gone.
     Dies(Fault),
-    /// It is still at work when nobody waits any more.
+    /// It still works after the deadline.
     Works,
 }
 
 type Behaviour = dyn FnMut(&str, &Value) -> Does + Send;
 
-/// What a test sees of the engines that were started.
+/// The test's view of the started engines.
 pub(crate) struct Stage {
     behaviour: Mutex<Box<Behaviour>>,
     pub(crate) calls: Mutex<Vec<(String, Value)>>,
@@ -61,25 +61,25 @@ impl Stage {
         *self.clock.lock().unwrap() += Duration::from_secs(seconds);
     }
 
-    /// The engine under supervision, with a [`Fallback`].
-    pub(crate) fn supervised(self: &Arc<Self>, terms: Terms) -> Supervised {
-        let terms = Terms { id: "scripted".into(), version: "0.9.0".into(), ..terms };
+    /// Returns the supervised engine, with a [`Fallback`].
+    pub(crate) fn supervised(self: &Arc<Self>, terms: EngineSpec) -> SupervisedEngine {
+        let terms = EngineSpec { id: "scripted".into(), version: "0.9.0".into(), ..terms };
         let stage = self.clone();
-        Supervised::new(terms, Box::new(Opened(self.clone())), Arc::new(Fallback::default()))
+        SupervisedEngine::new(terms, Box::new(Opened(self.clone())), Arc::new(Fallback::default()))
             .with_clock(move || *stage.clock.lock().unwrap())
     }
 }
 
 struct Opened(Arc<Stage>);
 
-impl Open for Opened {
+impl Launcher for Opened {
     fn open(&self) -> std::result::Result<Box<dyn Channel>, Fault> {
         Ok(Box::new(Scripted { stage: self.0.clone(), lost: AtomicBool::new(false) }))
     }
-    fn carrier(&self) -> &'static str {
+    fn transport(&self) -> &'static str {
         self.0.carrier
     }
-    fn can_reopen(&self) -> bool {
+    fn can_restart(&self) -> bool {
         self.0.carrier == "process"
     }
     fn features(&self) -> Vec<String> {
@@ -99,7 +99,7 @@ impl Channel for Scripted {
         verb: &str,
         params: Vec<u8>,
         _: Duration,
-    ) -> std::result::Result<Answered, Fault> {
+    ) -> std::result::Result<RawAnswer, Fault> {
         assert!(!self.is_lost(), "a lost engine was called");
         let params: Value = serde_json::from_slice(&params).expect("JSON");
         let does = (self.stage.behaviour.lock().unwrap())(verb, &params);
@@ -119,7 +119,7 @@ impl Channel for Scripted {
     }
 }
 
-/// What the scripted engine says to hello.
+/// Returns the scripted engine's answer to `hello`.
 pub(crate) fn info(more: Value) -> Does {
     let mut info = json!({
         "protocol": "1.0", "id": "scripted", "name": "Scripted", "version": "1.2.3",
@@ -191,7 +191,7 @@ pub(crate) struct Driven<E> {
     pub(crate) seen: Arc<Seen>,
 }
 
-/// What went to and fro.
+/// The bytes sent in both directions.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) bytes: Mutex<Vec<usize>>,
@@ -207,8 +207,8 @@ impl<E: Engine> Default for Driven<E> {
 
 struct NoServices;
 
-impl Carry for NoServices {
-    fn carry(&mut self, _: &[u8]) -> protocol::Result<Vec<u8>> {
+impl HostTransport for NoServices {
+    fn call(&mut self, _: &[u8]) -> protocol::Result<Vec<u8>> {
         Err(protocol::Error::failed("nothing is offered"))
     }
 }
@@ -220,7 +220,7 @@ impl<E: Engine> Channel for Driven<E> {
         verb: &str,
         params: Vec<u8>,
         _: Duration,
-    ) -> std::result::Result<Answered, Fault> {
+    ) -> std::result::Result<RawAnswer, Fault> {
         self.seen.bytes.lock().unwrap().push(params.len());
         let params: Value = serde_json::from_slice(&params).expect("JSON");
         let call = json!({"id": 1, "verb": verb, "params": params}).to_string();

@@ -1,4 +1,4 @@
-//! Who serves a turn, and what follows from failures.
+//! Which engine serves a turn, and the consequences of failures.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use ctx_core::{
     ErrorKind, Role, Timestamp,
 };
 use ctx_engine_registry::OnFailure;
-use ctx_engine_registry::carrier::Fault;
-use ctx_engine_registry::foreign::{Supervised, Terms};
+use ctx_engine_registry::foreign::transport::Fault;
+use ctx_engine_registry::foreign::{EngineSpec, SupervisedEngine};
 use ctx_engine_sdk::protocol::ErrorKind as Kind;
 use serde_json::json;
 
 use super::scripted::{Does, Fallback, Stage, crashed, info, late, refused};
 use super::{live, now, short_session, turn};
 
-fn assemble(engine: &Supervised, view: ContextView) -> ctx_core::Result<Assembled> {
+fn assemble(engine: &SupervisedEngine, view: ContextView) -> ctx_core::Result<Assembled> {
     let session_id = "s".into();
     now(engine.assemble(AssembleRequest { session_id, view, turn: turn(7) }))
 }
 
-/// Who edited the view, and why another engine did so, if one did.
-fn served(engine: &Supervised) -> (String, Option<String>) {
+/// Returns the engine that edited the view, and why, if it is the fallback.
+fn served(engine: &SupervisedEngine) -> (String, Option<String>) {
     let view = assemble(engine, short_session(16_000)).expect("the turn completes").into_view();
     let layers: Vec<_> = view.manifest().layers.into_keys().collect();
     let note = view.manifest().engine.expect("a note");
@@ -29,11 +29,11 @@ fn served(engine: &Supervised) -> (String, Option<String>) {
     (layers.join(","), note.reason)
 }
 
-fn strict() -> Terms {
-    Terms { on_failure: OnFailure::Strict, ..Terms::default() }
+fn strict() -> EngineSpec {
+    EngineSpec { on_failure: OnFailure::Strict, ..EngineSpec::default() }
 }
 
-/// An engine that says hello, and then does one thing to every request.
+/// An engine that answers `hello`, and then does the same to every request.
 fn always(carrier: &'static str, mut does: impl FnMut() -> Does + Send + 'static) -> Arc<Stage> {
     Stage::new(carrier, move |verb, _| if verb == "hello" { info(json!({})) } else { does() })
 }
@@ -41,7 +41,7 @@ fn always(carrier: &'static str, mut does: impl FnMut() -> Does + Send + 'static
 #[test]
 fn an_engine_that_works_serves_and_is_known_by_what_it_says_of_itself() {
     let stage = always("process", || Does::Answers(json!({"drop": ["u1"]})));
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     assert_eq!((&*engine.info().id, &*engine.info().version), ("scripted", "0.9.0"));
     assert_eq!(served(&engine), ("scripted".into(), None));
     assert_eq!((&*engine.info().name, &*engine.info().version), ("Scripted", "1.2.3"));
@@ -87,7 +87,7 @@ fn whatever_an_engine_does_the_fallback_serves_the_same_turn_from_an_untouched_v
     ];
     for (name, does) in faults {
         let stage = always("dylib", does);
-        let engine = stage.supervised(Terms::default());
+        let engine = stage.supervised(EngineSpec::default());
         let view = assemble(&engine, short_session(16_000)).expect("the turn completes").view;
         assert_eq!(live(&view), live(&short_session(16_000)), "{name}");
         let layers: Vec<_> = view.edits().iter().map(|edit| &*edit.layer).collect();
@@ -106,7 +106,7 @@ fn where_failures_are_errors_the_turn_ends_with_what_went_wrong() {
     let error = assemble(&engine, short_session(16_000)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Contract);
     assert!(error.context().contains(&("engine", "scripted".into())));
-    // It is away now, and that is an error as well.
+    // It is lost now, and that is an error as well.
     let error = assemble(&engine, short_session(16_000)).unwrap_err();
     assert!(error.to_string().contains("does not serve: crashed"), "{error}");
     assert!(error.hint_text().is_some());
@@ -115,14 +115,14 @@ fn where_failures_are_errors_the_turn_ends_with_what_went_wrong() {
 #[test]
 fn after_three_strikes_a_library_is_asked_no_more_and_one_warning_says_so() {
     let stage = always("dylib", || Does::Answers(json!({"drop": ["nobody"]})));
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     for strikes in 1..=3 {
         served(&engine);
         assert_eq!(engine.health().unwrap().strikes, strikes);
     }
     let warnings = engine.take_warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    for said in ["scripted", "'nobody'", "failed 3 times", "it is asked no more"] {
+    for said in ["scripted", "'nobody'", "failed 3 times", "it is no longer used, and"] {
         assert!(warnings[0].contains(said), "{said}: {warnings:?}");
     }
     stage.tick(1_000_000);
@@ -144,7 +144,7 @@ fn each_kind_of_failure_is_told_when_it_first_occurs_and_once() {
     let stage = always("process", move || {
         answers.pop().unwrap_or_else(|| Does::Answers(json!({"drop": ["nobody"]})))
     });
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     let warnings = || {
         served(&engine);
         engine.take_warnings()
@@ -153,7 +153,7 @@ fn each_kind_of_failure_is_told_when_it_first_occurs_and_once() {
     assert!(first.len() == 1 && first[0].contains("(in 'assemble'); 'legacy' served"), "{first:?}");
     assert_eq!(warnings(), [""; 0], "it worked");
     assert_eq!(warnings(), [""; 0], "that was told");
-    // The one with which it is ended tells of itself; what was told before is no part of it.
+    // The last failure warns about itself only; earlier warnings are not part of it.
     let last = warnings();
     let said = ["'nobody'", "it is ended, and the default engine serves for 1s"];
     assert!(last.len() == 1 && said.iter().all(|said| last[0].contains(said)), "{last:?}");
@@ -171,7 +171,7 @@ fn the_warning_of_the_end_does_not_hide_what_went_wrong_before() {
         Does::Fails(refused(Kind::Failed)),
     ];
     let stage = always("process", move || answers.pop().expect("three calls"));
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     for _ in 0..3 {
         served(&engine);
     }
@@ -194,7 +194,7 @@ fn who_was_kept_waiting_or_told_to_stop_has_no_strike() {
         Some(fault) => Does::Fails(fault),
         None => Does::Answers(json!({"drop": ["u1"]})),
     });
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     for _ in 0..4 {
         assert_eq!(served(&engine).0, "fallback");
     }
@@ -205,7 +205,7 @@ fn who_was_kept_waiting_or_told_to_stop_has_no_strike() {
 #[test]
 fn a_process_that_crashed_is_started_again_after_a_pause_that_doubles_five_times() {
     let stage = always("process", || Does::Dies(crashed()));
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     served(&engine);
     for (restarts, pause) in [1, 2, 4, 8, 16].into_iter().enumerate() {
         let health = engine.health().unwrap();
@@ -236,7 +236,7 @@ fn an_engine_that_was_started_again_is_told_everything_anew() {
             if requests == 2 { Does::Dies(crashed()) } else { Does::Answers(json!({})) }
         }
     });
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     let request = BootstrapRequest { session_id: "s".into(), session_file: Some("s.jsonl".into()) };
     assert_eq!(now(engine.bootstrap(request)).unwrap().imported_messages, 3);
     let mut view = short_session(16_000);
@@ -262,9 +262,9 @@ fn an_engine_that_is_out_of_step_is_told_everything_once() {
         Some(true) => Does::Fails(refused(Kind::OutOfStep)),
         _ => Does::Answers(json!({})),
     });
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     let mut view = short_session(16_000);
-    let mut turn = |engine: &Supervised, resets: &[bool], strikes: u32| {
+    let mut turn = |engine: &SupervisedEngine, resets: &[bool], strikes: u32| {
         let all = short_session(16_000);
         let before = stage.verbs().len().max(1);
         view = assemble(engine, std::mem::replace(&mut view, all)).unwrap().into_view();
@@ -288,7 +288,7 @@ fn a_turn_that_the_host_gives_up_is_no_failure_of_the_engine() {
         requests += 1;
         if requests == 2 { Does::Works } else { Does::Answers(json!({})) }
     });
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     let mut view = assemble(&engine, short_session(16_000)).unwrap().into_view();
     view.finish().unwrap();
     let session_id = "s".to_owned();
@@ -305,12 +305,12 @@ fn a_turn_that_the_host_gives_up_is_no_failure_of_the_engine() {
 fn another_engine_or_another_protocol_than_the_selected_one_is_not_taken() {
     for (more, why) in [
         (json!({"id": "imposter"}), "imposter"),
-        (json!({"protocol": "2.0"}), "protocol '2.0'"),
-        (json!({"protocol": ""}), "protocol ''"),
+        (json!({"protocol": "2.0"}), "protocol version '2.0'"),
+        (json!({"protocol": ""}), "protocol version ''"),
         (json!({"base": "other"}), "'other'"),
     ] {
         let stage = Stage::new("process", move |_, _| info(more.clone()));
-        let engine = stage.supervised(Terms::default());
+        let engine = stage.supervised(EngineSpec::default());
         assert_eq!(served(&engine).0, "fallback");
         let health = engine.health().unwrap();
         assert_eq!(health.state, EngineState::Failed, "starting it again would change nothing");
@@ -332,7 +332,7 @@ fn an_engine_that_does_not_come_up_is_tried_again_later() {
             _ => Does::Answers(json!({"drop": ["u1"]})),
         }
     });
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     assert_eq!(served(&engine).0, "fallback");
     stage.tick(1);
     assert_eq!(served(&engine).0, "scripted");
@@ -347,14 +347,16 @@ fn an_engine_that_only_adds_runs_after_its_base() {
         }))
     };
     let by_config = || {
-        always("dylib", adds).supervised(Terms::default()).with_base(Arc::new(Fallback::default()))
+        always("dylib", adds)
+            .supervised(EngineSpec::default())
+            .with_base(Arc::new(Fallback::default()))
     };
     let by_contract = || {
         let stage = Stage::new("dylib", move |verb, _| match verb {
             "hello" => info(json!({"base": "legacy"})),
             _ => adds(),
         });
-        stage.supervised(Terms::default())
+        stage.supervised(EngineSpec::default())
     };
     for engine in [by_config(), by_contract()] {
         let assembled = assemble(&engine, short_session(16_000)).unwrap();
@@ -390,7 +392,7 @@ fn an_estimate_that_is_off_is_told_once_and_the_answer_is_carried_out() {
 #[test]
 fn an_estimate_that_is_off_is_told_once_where_the_answer_is_not_carried_out_as_well() {
     let stage = always("process", || Does::Answers(json!({"estimatedTokens": 1})));
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     let mut long = short_session(16_000);
     for at in 0..40 {
         super::say(&mut long, &format!("long{at}"), Role::User, &"many words ".repeat(300));
@@ -403,7 +405,7 @@ fn an_estimate_that_is_off_is_told_once_where_the_answer_is_not_carried_out_as_w
         assert!(reason.starts_with("over-budget"), "{reason}");
         let warnings = engine.take_warnings();
         assert_eq!(warnings.len(), 1 - turn, "{warnings:?}");
-        let told = |warning: &String| warning.contains("its estimate is off: it takes them for 1");
+        let told = |warning: &String| warning.contains("its estimate is off: it says 1 (in");
         assert!(warnings.iter().all(told), "{warnings:?}");
     }
 }
@@ -415,7 +417,7 @@ fn health_says_whether_the_last_of_each_call_failed() {
         Some(true) => Does::Fails(refused(Kind::Failed)),
         _ => Does::Answers(json!({"drop": ["u1"]})),
     });
-    let engine = stage.supervised(Terms::default());
+    let engine = stage.supervised(EngineSpec::default());
     let health = || engine.health().unwrap();
     assert_eq!((health().answered, health().failing), (0, false), "it was not asked yet");
     for (answered, failures, failing) in [(0, 1, true), (0, 2, true), (1, 2, false)] {
@@ -454,15 +456,16 @@ fn a_strict_error_says_what_to_do_also_where_the_engine_does_not() {
 #[test]
 fn an_engine_that_refuses_to_start_with_a_configuration_is_told_with_its_key() {
     let refuses = || Stage::new("process", |_, _| Does::Fails(refused(Kind::Failed)));
-    let hint = |terms: Terms| {
+    let hint = |terms: EngineSpec| {
         let error = assemble(&refuses().supervised(terms), short_session(16_000)).unwrap_err();
         error.hint_text().expect("a hint").to_owned()
     };
-    let given = Terms { config: json!({"mode": "x"}).into(), ..strict() };
+    let given = EngineSpec { config: json!({"mode": "x"}).into(), ..strict() };
     let said = hint(given);
     assert!(said.contains("plugins.engines.scripted.config"), "{said}");
     assert!(!hint(strict()).contains("config"), "it was given none");
-    let engine = refuses().supervised(Terms { config: json!(7).into(), ..Terms::default() });
+    let engine =
+        refuses().supervised(EngineSpec { config: json!(7).into(), ..EngineSpec::default() });
     served(&engine);
     let warnings = engine.take_warnings().join("\n");
     assert!(warnings.contains("plugins.engines.scripted.config"), "{warnings}");

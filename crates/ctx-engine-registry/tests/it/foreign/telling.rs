@@ -1,10 +1,10 @@
-//! What an engine is told: the view as it is, at the cost of what is new.
+//! What an engine is sent: the current view, at the cost of its changes.
 
 use std::sync::Arc;
 
 use ctx_core::{ContextView, Entry, IngestRequest, Message, NodeState, Role};
 use ctx_engine_registry::Deadlines;
-use ctx_engine_registry::foreign::{Foreign, apply};
+use ctx_engine_registry::foreign::{EngineClient, apply};
 use ctx_engine_sdk::{Assembled, Engine, Hello, Host, Info, Plan, Result, Session};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::scripted::{Driven, Seen};
 use super::{calls, entry, now, say, turn, view};
 
-/// Answers with what it knows of the session, and the plan it was configured with.
+/// Answers with its copy of the session, and the configured plan.
 struct Mirror(Plan);
 
 impl Engine for Mirror {
@@ -29,16 +29,16 @@ impl Engine for Mirror {
     }
 }
 
-fn mirror(plan: Value) -> (Foreign, Arc<Seen>) {
+fn mirror(plan: Value) -> (EngineClient, Arc<Seen>) {
     let driven = Driven::<Mirror>::default();
     let seen = driven.seen.clone();
     let hello = Hello { protocol: "1.0".into(), config: plan, ..Hello::default() };
-    let started = Foreign::start("mirror", Box::new(driven), &hello, Deadlines::default());
+    let started = EngineClient::start("mirror", Box::new(driven), &hello, Deadlines::default());
     (now(started).expect("it says hello"), seen)
 }
 
-/// A turn: the engine is told, its plan carried out, and the request finished.
-fn run(engine: &mut Foreign, view: &mut ContextView) {
+/// Runs a turn: sends the update, applies the plan, finishes the request.
+fn run(engine: &mut EngineClient, view: &mut ContextView) {
     view.set_system_addition(None);
     let checked = now(engine.assemble("s", view, &turn(0), false)).expect("a plan");
     apply(checked, view, "mirror").expect("it was checked");
@@ -97,7 +97,7 @@ fn an_engine_that_adds_something_each_turn_is_not_told_everything_for_that() {
         say(&mut view, &format!("u{n}"), Role::User, "a question");
         say(&mut view, &format!("a{n}"), Role::Assistant, "an answer");
         run(&mut engine, &mut view);
-        // Right before the newest message of the user, as recall does.
+        // Directly before the user's newest message, as recall does.
         let at = view.len() - 2;
         let recalled = entry(&format!("n{n}"), Message::text(Role::User, "recalled"));
         view.insert(at, recalled, "mirror", "recalled").unwrap();
@@ -122,7 +122,7 @@ fn an_ingested_message_is_not_sent_again_with_its_row() {
     };
     assert!(now(engine.ingest(&request)).unwrap());
     assert!(!now(engine.ingest(&request)).unwrap(), "it is known");
-    view.append(Arc::new(Entry::held("u", message))).unwrap();
+    view.append(Arc::new(Entry::in_memory("u", message))).unwrap();
     run(&mut engine, &mut view);
     let row = seen.last_params.lock().unwrap()["update"]["added"][0].clone();
     assert_eq!((&row["id"], row.get("message")), (&json!("u"), None));
@@ -210,7 +210,7 @@ fn take(view: &mut ContextView, n: usize, step: &Step, open: &mut Vec<String>) {
                 staying: Vec::new(),
                 projections: Vec::new(),
             };
-            // A cut through a group is refused, and changes nothing.
+            // A cut through a group is rejected, and changes nothing.
             let _ = view.compact(compacted, format!("s{n}"), "layer", "test");
         }
         Step::Request | Step::Answer(_) | Step::Replace(_) | Step::Compact(_) => {}
@@ -240,7 +240,7 @@ proptest! {
                 }
             }
         }
-        // Out of step it never was: that would have been a second call for the same request.
+        // It was never out of step: that would have been a second call for the same request.
         prop_assert_eq!(seen.bytes.lock().unwrap().len(), requests + 1);
         prop_assert!(resets <= 1 || longest > 32, "short sessions are told what changed");
     }

@@ -3,12 +3,12 @@
 use ctx_engine_sdk::protocol::{
     Answer, Assemble, Block, Budget, Cancel, CommitTurn, Committed, Complete, Completion, Contract,
     Count, Counts, Done, Hello, HostInfo, IdentifierPolicy, Ingest, Ingested, Key, KeyPrefix, Keys,
-    LogLevel, LogLine, OfSession, StoredValue, SubagentEnded, SubagentReason, SubagentSpawn,
+    LogLevel, LogLine, SessionParams, StoredValue, SubagentEnded, SubagentReason, SubagentSpawn,
     Trigger, Turn, TurnStatus, Update, service, verb,
 };
 use ctx_engine_sdk::{
     Assembled, Bootstrap, Bootstrapped, Compact, CompactResult, Compacted, Error, ErrorKind, Info,
-    Insertion, Message, Outgoing, Plan, Replacement, Row,
+    Insertion, Message, OutgoingMessage, Plan, Replacement, Row,
 };
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -79,8 +79,8 @@ fn contract() -> Contract {
     }
 }
 
-fn of_session() -> OfSession {
-    OfSession { session_id: "s-1".into() }
+fn of_session() -> SessionParams {
+    SessionParams { session_id: "s-1".into() }
 }
 
 fn spawn() -> SubagentSpawn {
@@ -110,7 +110,10 @@ fn assembled() -> Assembled {
             pin: vec!["00000004".into()],
             reason: Some("older than the window".into()),
         },
-        messages: Some(vec![Outgoing { id: "00000005".into(), message: Some(raw(&message())) }]),
+        messages: Some(vec![OutgoingMessage {
+            id: "00000005".into(),
+            message: Some(raw(&message())),
+        }]),
         system_prompt_addition: Some("Mind the gap.".into()),
         estimated_tokens: Some(1_234),
     }
@@ -226,7 +229,7 @@ pub(super) fn services() -> Vec<Exchange> {
     ]
 }
 
-/// The refusals and the cancel, which belong to no verb.
+/// The errors and the cancel, which belong to no verb.
 pub(super) fn others() -> Vec<(String, Value)> {
     let kinds = [
         ErrorKind::Protocol,

@@ -1,7 +1,7 @@
-//! The protocol as it stands on the wire: a file for each verb and each service, with every field
-//! set. A field that is renamed or lost fails here; so does one that is new and not in its file.
+//! The protocol on the wire: a file for each verb and each service, with every field set. The test
+//! fails if a field is renamed or removed, or if a new one is not in its file.
 //!
-//! `CTX_BLESS=1 cargo test -p ctx-engine-sdk` writes the files anew.
+//! `CTX_BLESS=1 cargo test -p ctx-engine-sdk` rewrites the files.
 
 mod every;
 
@@ -15,12 +15,12 @@ use serde::de::DeserializeOwned;
 use super::*;
 use every::{others, services, verbs};
 
-/// A call or a host call, and what is said to it.
+/// A call or a host call, and its answer.
 struct Exchange {
     name: String,
     asked: Value,
     said: Value,
-    /// Reads both with fields that nobody knows in every object, and writes them again.
+    /// Parses both with an unknown field added to every object, and serializes them again.
     again: fn(&Value, &Value) -> (Value, Value),
 }
 
@@ -30,11 +30,11 @@ fn reread<T: Serialize + DeserializeOwned>(value: &Value) -> Value {
     serde_json::to_value(read).expect("JSON")
 }
 
-/// A field that nobody knows, in every object that is the protocol's.
+/// Adds an unknown field to every object of the protocol.
 fn with_strangers(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
-            // Contents of others: their fields are theirs.
+            // Opaque contents: their fields do not belong to the protocol.
             let is_opaque =
                 |name: &str| matches!(name, "config" | "message" | "details" | "value" | "blocks");
             let mut fields: serde_json::Map<String, Value> = fields
@@ -86,7 +86,7 @@ fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden"))
 }
 
-/// What the files should be, by name.
+/// The expected files, by name.
 fn wanted() -> Vec<(String, String)> {
     let pretty = |value: &Value| serde_json::to_string_pretty(value).expect("JSON") + "\n";
     let both = |exchange: Exchange| {

@@ -1,37 +1,38 @@
-//! Carrying a preset out on a view.
+//! Applies a preset to a view.
 
 use std::sync::Arc;
 
-use ctx_core::text::without_middle;
 use ctx_core::{
     Block, Chars, Compacted, ContextView, Counter, Entry, EntryId, Message, Result, Role, Tokens,
 };
-use ctx_layers::compaction::{Extract, FileLists, PreviousSummary, Said, extract, facts};
+use ctx_layers::compaction::{
+    CitedMessage, ExtractInput, FileLists, PreviousSummary, extract, facts,
+};
 
 use super::super::losses::cited;
-use super::cut::Cuts;
+use super::cut::CutPoints;
 use super::results::{clear, clear_down_to};
 use super::{Ask, Checked, Input, Keep, LAYER, Policy, Preset};
 
 const REASON: &str = "the preset's compaction";
 
-/// Stands between kept messages of the user and the summary, so that the next compaction finds the
+/// Separates kept messages of the user from the summary, so that the next compaction finds the
 /// summary again.
 const END_OF_KEPT: &str = "\n\n[end of the user's messages]\n\n";
 
-/// Stands where a kept message of the user was cut.
+/// Marks where a kept message of the user was truncated.
 const CUT: &str = "[... tokens truncated ...]";
 
-/// Tool results are cleared at this share of the window at the latest: a trigger in tokens may be
-/// beyond the window.
+/// Tool results are cleared at this share of the window at the latest, because a trigger in tokens
+/// may exceed the window.
 const CLEAR_BY: f64 = 0.8;
 
-/// When a preset acts, and on what.
+/// The state in which a preset acts.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::eval) struct Moment<'a> {
+pub(in crate::eval) struct PresetContext<'a> {
     /// The model's window.
     pub(in crate::eval) window: Tokens,
-    /// Whether the user spoke last.
+    /// Whether the last message is the user's.
     pub(in crate::eval) new_turn: bool,
     /// All messages so far, as recorded.
     pub(in crate::eval) history: &'a [Arc<Entry>],
@@ -39,40 +40,40 @@ pub(in crate::eval) struct Moment<'a> {
 
 /// What a preset did.
 #[derive(Debug, Default)]
-pub(in crate::eval) struct Act {
-    /// The summary that was put in the place of history.
-    pub(in crate::eval) summary: Option<Summarised>,
-    /// Whether it wanted to make room and could not.
+pub(in crate::eval) struct PresetOutcome {
+    /// The summary that replaced history.
+    pub(in crate::eval) summary: Option<PresetSummary>,
+    /// Whether it had to free tokens and could not.
     pub(in crate::eval) stuck: bool,
 }
 
-/// A summary, and what a model would have been asked for it.
+/// A summary, and the model calls it would have taken.
 #[derive(Debug)]
-pub(in crate::eval) struct Summarised {
-    /// The text; empty where the call failed.
+pub(in crate::eval) struct PresetSummary {
+    /// The text; empty if the call failed.
     pub(in crate::eval) text: String,
-    /// Calls.
+    /// The number of calls.
     pub(in crate::eval) calls: u32,
-    /// Tokens that one of them carries.
+    /// The input tokens of one call.
     pub(in crate::eval) input: Tokens,
-    /// Tokens of its answer.
+    /// The tokens of its answer.
     pub(in crate::eval) output: Tokens,
 }
 
-/// What one compaction is to do.
-struct Plan {
+/// The plan of one compaction.
+struct PresetPlan {
     first_kept: usize,
-    /// Room for messages of the user, word for word.
+    /// The budget for verbatim messages of the user.
     user_tokens: Tokens,
     ask: Ask,
 }
 
-/// Does before a request what the preset does.
+/// Does what the preset does before a request.
 pub(in crate::eval) fn act(
     preset: &Preset,
     view: &mut ContextView,
-    moment: &Moment<'_>,
-) -> Result<Act> {
+    moment: &PresetContext<'_>,
+) -> Result<PresetOutcome> {
     let policy = preset.policy;
     if let Some(clears) = policy.clears {
         let trigger = clears.trigger.of(moment.window).min(moment.window.scale(CLEAR_BY));
@@ -84,23 +85,29 @@ pub(in crate::eval) fn act(
     let due = looks && view.used() > policy.trigger.of(moment.window);
     let refused = policy.recovers && view.used() > moment.window;
     if !due && !refused {
-        return Ok(Act::default());
+        return Ok(PresetOutcome::default());
     }
     if matches!(policy.keeps, Keep::UnderTrigger) {
         drop_oldest(view, policy.trigger.of(moment.window));
-        return Ok(Act { stuck: view.used() > moment.window, ..Act::default() });
+        return Ok(PresetOutcome {
+            stuck: view.used() > moment.window,
+            ..PresetOutcome::default()
+        });
     }
-    let first_kept = Cuts::of(view).first_kept(policy.keeps, moment.window);
-    let Some(first_kept) = first_kept else { return Ok(Act { stuck: true, ..Act::default() }) };
+    let first_kept = CutPoints::of(view).first_kept(policy.keeps, moment.window);
+    let Some(first_kept) = first_kept else {
+        return Ok(PresetOutcome { stuck: true, ..PresetOutcome::default() });
+    };
     let user_tokens = match policy.keeps {
         Keep::UserMessages(tokens) => Tokens(tokens),
         _ => Tokens::ZERO,
     };
-    let Some(ask) = policy.summary else { return Ok(Act::default()) };
-    carry_out(view, moment, &Plan { first_kept, user_tokens, ask })
+    let Some(ask) = policy.summary else { return Ok(PresetOutcome::default()) };
+    carry_out(view, moment, &PresetPlan { first_kept, user_tokens, ask })
 }
 
-/// The oldest messages go, and with them their calls or results, until the request measures `most`.
+/// Drops the oldest messages, together with their calls or results, until the request has at most
+/// `most` tokens.
 fn drop_oldest(view: &mut ContextView, most: Tokens) {
     let mut at = 0;
     while at < view.len() && view.used() > most {
@@ -109,14 +116,14 @@ fn drop_oldest(view: &mut ContextView, most: Tokens) {
     }
 }
 
-/// Compacts the whole view to `most` tokens, by the preset's own rule for what stays as far as that
-/// allows it.
+/// Compacts the whole view to `most` tokens, following the preset's own rule for what stays as far
+/// as possible.
 pub(in crate::eval) fn squeeze(
     preset: &Preset,
     view: &mut ContextView,
-    moment: &Moment<'_>,
+    moment: &PresetContext<'_>,
     most: Tokens,
-) -> Result<Act> {
+) -> Result<PresetOutcome> {
     let Policy { clears, keeps, summary, .. } = preset.policy;
     if let Some(clears) = clears {
         match summary {
@@ -127,7 +134,7 @@ pub(in crate::eval) fn squeeze(
     if matches!(keeps, Keep::UnderTrigger) {
         drop_oldest(view, most);
     }
-    let Some(ask) = summary else { return Ok(Act::default()) };
+    let Some(ask) = summary else { return Ok(PresetOutcome::default()) };
     let ask = Ask { tokens: ask.tokens.min(most.0 / 2), ..ask };
     let written = Tokens(ask.tokens);
     let user_tokens = match keeps {
@@ -135,21 +142,25 @@ pub(in crate::eval) fn squeeze(
         _ => Tokens::ZERO,
     };
     let aside = view.used() - view.total();
-    let cuts = Cuts::of(view);
+    let cuts = CutPoints::of(view);
     let fitting = cuts.within(most - written - user_tokens - aside);
-    let Some(fitting) = fitting else { return Ok(Act::default()) };
+    let Some(fitting) = fitting else { return Ok(PresetOutcome::default()) };
     let own = cuts.first_kept(keeps, moment.window);
     let first_kept = own.map_or(fitting, |own| own.max(fitting));
-    carry_out(view, moment, &Plan { first_kept, user_tokens, ask })
+    carry_out(view, moment, &PresetPlan { first_kept, user_tokens, ask })
 }
 
-fn carry_out(view: &mut ContextView, moment: &Moment<'_>, plan: &Plan) -> Result<Act> {
+fn carry_out(
+    view: &mut ContextView,
+    moment: &PresetContext<'_>,
+    plan: &PresetPlan,
+) -> Result<PresetOutcome> {
     let before = view.used();
     let gone: Vec<usize> = (0..plan.first_kept)
         .filter(|&at| view.node(at).is_live() && !view.is_protected(at))
         .collect();
     if gone.is_empty() {
-        return Ok(Act { stuck: before > moment.window, ..Act::default() });
+        return Ok(PresetOutcome { stuck: before > moment.window, ..PresetOutcome::default() });
     }
     let ask = plan.ask;
     let said = read(view, &gone)?;
@@ -159,13 +170,13 @@ fn carry_out(view: &mut ContextView, moment: &Moment<'_>, plan: &Plan) -> Result
     let input = input_of(&said, ask.input, &counter, moment.window - Tokens(ask.tokens))
         + previous.as_ref().map_or(Tokens::ZERO, |p| p.tokens);
     let mut made =
-        Summarised { text: String::new(), calls: ask.calls, input, output: Tokens::ZERO };
+        PresetSummary { text: String::new(), calls: ask.calls, input, output: Tokens::ZERO };
     if input > moment.window {
-        return Ok(Act { summary: Some(made), stuck: true });
+        return Ok(PresetOutcome { summary: Some(made), stuck: true });
     }
     let budget = Tokens(ask.tokens).min(removed.scale(0.25));
-    let written = extract(&Extract {
-        said: &said,
+    let written = extract(&ExtractInput {
+        messages: &said,
         facts: &facts(&said),
         previous: previous.as_ref(),
         turn_start: None,
@@ -189,20 +200,20 @@ fn carry_out(view: &mut ContextView, moment: &Moment<'_>, plan: &Plan) -> Result
     };
     let id: EntryId = format!("preset-{}", moment.history.len()).into();
     view.compact(compacted, id, LAYER, REASON)?;
-    Ok(Act { summary: Some(made), stuck: view.used() >= before })
+    Ok(PresetOutcome { summary: Some(made), stuck: view.used() >= before })
 }
 
-/// The messages as the summariser gets them: in the form in which they were last sent.
-fn read(view: &ContextView, positions: &[usize]) -> Result<Vec<Said>> {
+/// Returns the messages for the summariser, in the form in which they were last sent.
+fn read(view: &ContextView, positions: &[usize]) -> Result<Vec<CitedMessage>> {
     let nodes = positions.iter().map(|&at| view.node(at));
     let told = nodes.filter(|node| *node.role() != Role::CompactionSummary);
     told.map(|node| {
-        Ok(Said { id: cited(node.entry().id()), message: node.message()?, pinned: false })
+        Ok(CitedMessage { id: cited(node.entry().id()), message: node.message()?, pinned: false })
     })
     .collect()
 }
 
-/// The summary that stands in the view.
+/// Returns the summary in the view.
 fn previous(view: &ContextView) -> Result<Option<PreviousSummary>> {
     let mut live = view.nodes().iter().filter(|node| node.is_live());
     let Some(node) = live.find(|node| *node.role() == Role::CompactionSummary) else {
@@ -218,8 +229,8 @@ fn previous(view: &ContextView) -> Result<Option<PreviousSummary>> {
     }))
 }
 
-/// Tokens that a summary call would carry.
-fn input_of(said: &[Said], input: Input, counter: &Counter, room: Tokens) -> Tokens {
+/// Returns the input tokens of a summary call.
+fn input_of(said: &[CitedMessage], input: Input, counter: &Counter, room: Tokens) -> Tokens {
     let whole = |cut: Option<u32>| {
         said.iter().map(|said| tokens_cut(&said.message, cut, counter)).sum::<Tokens>()
     };
@@ -239,11 +250,11 @@ fn tokens_cut(message: &Message, results: Option<u32>, counter: &Counter) -> Tok
     all - over.sum::<Tokens>()
 }
 
-/// The user's messages up to `most` tokens, newest first, then the summary. The newest one of all is
-/// in the view by itself.
+/// Returns the user's messages up to `most` tokens, newest first, then the summary. The newest user
+/// message is in the view by itself.
 fn with_user_messages(
     view: &ContextView,
-    moment: &Moment<'_>,
+    moment: &PresetContext<'_>,
     most: Tokens,
     summary: &str,
 ) -> Result<String> {
@@ -252,7 +263,7 @@ fn with_user_messages(
     let mut kept = Vec::new();
     let mut in_view = true;
     for entry in moment.history.iter().rev() {
-        let facts = entry.facts()?;
+        let facts = entry.outline()?;
         let is_user = facts.role == Role::User && facts.has_content;
         if !is_user || std::mem::take(&mut in_view) {
             continue;
@@ -265,7 +276,7 @@ fn with_user_messages(
         let text = texts.collect::<Vec<_>>().join("\n");
         let size = counter.text(&text);
         if size > left {
-            kept.push(without_middle(&text, CUT, left, counter));
+            kept.push(counter.truncate_middle(&text, CUT, left));
             break;
         }
         left -= size;

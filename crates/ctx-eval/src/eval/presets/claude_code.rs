@@ -1,14 +1,14 @@
 //! Claude Code's auto-compact.
 //!
-//! - Compacts at the window less 33,000 tokens: 20,000 for the summary and a buffer of 13,000
-//!   (as users read it off `/context` since early 2026, claudefa.st "Context Buffer"; 45,000 before).
+//! - Compacts at the window less 33,000 tokens: 20,000 for the summary and a buffer of 13,000 (as
+//!   shown to users by `/context` since early 2026, claudefa.st "Context Buffer"; 45,000 before).
 //!   Recorded sessions agree: compact boundaries with `preTokens` 155,301 to 156,176 (January 2026)
 //!   and 167,979 (February 2026) in a window of 200,000.
-//! - Everything becomes one summary, in one call; a request that the provider refuses as too long is
-//!   compacted and tried again.
+//! - Everything becomes one summary, in one call; a request that the provider refuses as too long
+//!   is compacted and tried again.
 //!
-//! Simplified: the recently read files, plan and skills that are attached again after a compaction
-//! are not; the clearing of old tool results is the preset `clear-tool-uses`.
+//! Simplified: the recently read files, plan and skills that Claude Code attaches again after a
+//! compaction are not modelled; the clearing of old tool results is the preset `clear-tool-uses`.
 
 use super::{Ask, Checked, Input, Keep, Policy, Preset, Threshold};
 

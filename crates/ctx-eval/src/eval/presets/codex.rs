@@ -1,15 +1,16 @@
 //! OpenAI Codex CLI.
 //!
 //! - Compacts at 90 % of the window: `auto_compact_token_limit()` is `context_window * 9 / 10`
-//!   (openai/codex, `codex-rs/protocol/src/openai_models.rs`, 2026), checked between tool calls too.
-//! - Keeps messages of the user word for word, newest first, up to 20,000 tokens
-//!   (`COMPACT_USER_MESSAGE_MAX_TOKENS`, `codex-rs/core/src/compact.rs`, 2025-12); the one that does
-//!   not fit is cut. Assistant messages, calls and results go.
+//!   (openai/codex, `codex-rs/protocol/src/openai_models.rs`, 2026), checked between tool calls
+//!   too.
+//! - Keeps messages of the user verbatim, newest first, up to 20,000 tokens
+//!   (`COMPACT_USER_MESSAGE_MAX_TOKENS`, `codex-rs/core/src/compact.rs`, 2025-12); the one that
+//!   does not fit is truncated. Assistant messages, calls and results are dropped.
 //! - Its summary is one answer of the session's model, of no stated size; when the call does not
-//!   fit, the oldest messages are left out of it.
+//!   fit, the oldest messages are omitted from it.
 //!
 //! Simplified: the server-side compaction that OpenAI's own models get by default is not public and
-//! is not modelled; the kept messages stand before the summary in one message.
+//! is not modelled; the kept messages and the summary after them are one message.
 
 use super::{Ask, Checked, Input, Keep, Policy, Preset, Threshold, USUAL_SUMMARY};
 

@@ -1,4 +1,4 @@
-//! Where the kept part of a history begins, by each rival's rule.
+//! Finds where the kept part of a history begins, by each rival's rule.
 
 use std::collections::HashMap;
 
@@ -7,15 +7,15 @@ use ctx_core::{ContextView, Role, Tokens};
 use super::Keep;
 
 /// Positions of a view at which it may be cut.
-pub(super) struct Cuts<'a> {
+pub(super) struct CutPoints<'a> {
     view: &'a ContextView,
-    /// Live messages, system messages and summaries aside, oldest first.
+    /// Live messages without system messages and summaries, oldest first.
     live: Vec<usize>,
-    /// Whether no call before that one of `live` has a result behind it.
+    /// For each of `live`: whether no earlier call has a result at or after it.
     clean: Vec<bool>,
 }
 
-impl<'a> Cuts<'a> {
+impl<'a> CutPoints<'a> {
     pub(super) fn of(view: &'a ContextView) -> Self {
         let is_history = |role: &Role| !matches!(role, Role::System | Role::CompactionSummary);
         let nodes = view.nodes();
@@ -47,18 +47,18 @@ impl<'a> Cuts<'a> {
         (0..self.live.len()).map(|nth| self.tokens(nth)).sum()
     }
 
-    /// The first position at or after the `nth` message of the history where a cut is clean.
+    /// Returns the first position for a clean cut at or after the `nth` message of the history.
     fn clean_from(&self, nth: usize) -> Option<usize> {
         (nth..self.live.len()).find(|&nth| self.clean[nth]).map(|nth| self.live[nth])
     }
 
-    /// The last position where a cut is clean: as little stays as may.
+    /// Returns the last position for a clean cut, which keeps as little as possible.
     pub(super) fn newest(&self) -> Option<usize> {
         (0..self.live.len()).rfind(|&nth| self.clean[nth]).map(|nth| self.live[nth])
     }
 
-    /// The first message of the newest ones that measure `most` together, or the number of messages
-    /// where not even one fits.
+    /// Returns the first of the newest messages that together have at most `most` tokens, or the
+    /// number of messages if not even one fits.
     fn newest_within(&self, most: Tokens) -> usize {
         let mut sum = Tokens::ZERO;
         let mut first = self.live.len();
@@ -72,7 +72,7 @@ impl<'a> Cuts<'a> {
         first
     }
 
-    /// Where the kept part begins, by the rival's rule; `None` where it keeps everything.
+    /// Returns where the kept part begins, by the rival's rule; `None` if it keeps everything.
     pub(super) fn first_kept(&self, keep: Keep, window: Tokens) -> Option<usize> {
         match keep {
             Keep::Newest | Keep::UserMessages(_) => self.newest(),
@@ -87,13 +87,14 @@ impl<'a> Cuts<'a> {
         }
     }
 
-    /// The longest tail that measures `most` at most, by a clean cut; else the shortest.
+    /// Returns the start of the longest tail with a clean cut and at most `most` tokens; else of
+    /// the shortest tail.
     pub(super) fn within(&self, most: Tokens) -> Option<usize> {
         self.clean_from(self.newest_within(most)).or_else(|| self.newest())
     }
 
-    /// pi's walk: back to the message with which `keep` tokens are reached, then forward to the next
-    /// one that is no tool result. Where there is none, all is kept.
+    /// pi's walk: back to the message at which `keep` tokens are reached, then forward to the next
+    /// one that is not a tool result. If there is none, everything is kept.
     fn recent(&self, keep: Tokens) -> Option<usize> {
         let mut sum = Tokens::ZERO;
         for nth in (0..self.live.len()).rev() {
@@ -105,7 +106,7 @@ impl<'a> Cuts<'a> {
         None
     }
 
-    /// Gemini's split: the first message of the user behind `before` tokens, else the last one.
+    /// Gemini's split: the first message of the user after `before` tokens, else the last one.
     fn split_at_user(&self, before: Tokens) -> Option<usize> {
         let mut sum = Tokens::ZERO;
         let mut last = None;
@@ -138,12 +139,7 @@ mod tests {
     use super::*;
 
     fn call(id: &str) -> Message {
-        let call = ToolCall {
-            id: id.into(),
-            name: "read".into(),
-            arguments: RawJson::from_text("{}"),
-            spelling: Default::default(),
-        };
+        let call = ToolCall::new(id, "read", RawJson::from_text("{}"));
         Message::new(Role::Assistant, vec![Block::ToolCall(call)])
     }
 
@@ -153,7 +149,7 @@ mod tests {
         let mut view = ContextView::new(ledger);
         let mut n = 0;
         let mut say = |message: Message| {
-            view.append(Arc::new(Entry::held(format!("{n:08x}"), message))).unwrap();
+            view.append(Arc::new(Entry::in_memory(format!("{n:08x}"), message))).unwrap();
             n += 1;
         };
         for turn in 0..2 {
@@ -171,15 +167,15 @@ mod tests {
     #[test]
     fn each_rule_cuts_where_its_project_does() {
         let view = view();
-        let cuts = Cuts::of(&view);
+        let cuts = CutPoints::of(&view);
         let window = Tokens(100_000);
         let at = |keep| cuts.first_kept(keep, window);
-        // The answer alone, whatever stands before it.
+        // Only the answer, whatever precedes it.
         assert_eq!(at(Keep::Newest), Some(15));
-        // 1,500 tokens are reached inside of the second step; it may begin with the third.
+        // 1,500 tokens are reached within the second step; the kept part may begin with the third.
         assert_eq!(at(Keep::Recent(1_500)), Some(13));
         assert_eq!(at(Keep::Recent(1_000_000)), None);
-        // Seven tenths of the history are behind the second question; there is no later one.
+        // The second question is before seven tenths of the history, and is the last one.
         assert_eq!(at(Keep::Share(0.3)), Some(8));
         assert_eq!(at(Keep::Share(0.6)), Some(8));
         let turns = |most| Keep::Turns { share: 1.0, least: 0, most, room: Threshold::Share(1.0) };

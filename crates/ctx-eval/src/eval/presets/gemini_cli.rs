@@ -4,15 +4,15 @@
 //!
 //! - Compresses from 50 % of the window on (`DEFAULT_COMPRESSION_TOKEN_THRESHOLD`; 0.7 in the
 //!   releases of 2025), before each request.
-//! - Keeps the newest 30 % of the history (`COMPRESSION_PRESERVE_THRESHOLD`), measured in characters,
-//!   from a message of the user on. Where there is no such message, it cuts before the last one
-//!   there is, which may be nothing.
+//! - Keeps the newest 30 % of the history (`COMPRESSION_PRESERVE_THRESHOLD`), measured in
+//!   characters, starting at a user message. Without such a message, it cuts before the last user
+//!   message there is, which may keep everything.
 //! - Two calls: the summary, and one that checks it.
 //! - Of tool output 50,000 tokens are kept, newest first
 //!   (`COMPRESSION_FUNCTION_RESPONSE_TOKEN_BUDGET`); older output keeps its last 30 lines.
 //!
-//! Simplified: output beyond the 50,000 tokens is cleared instead of cut to 30 lines; the size of the
-//! snapshot is not stated; after a failure it is tried again.
+//! Simplified: output beyond the 50,000 tokens is cleared instead of cut to 30 lines; the size of
+//! the snapshot is not stated; after a failure it is tried again.
 
 use super::{
     Ask, Checked, Clear, Input, Keep, KeepResults, Policy, Preset, Threshold, USUAL_SUMMARY,

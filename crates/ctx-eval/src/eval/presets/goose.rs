@@ -3,15 +3,14 @@
 //! From block/goose, `crates/goose/src/context_mgmt/mod.rs` (2026-01):
 //!
 //! - Compacts over 80 % of the window (`DEFAULT_COMPACTION_THRESHOLD`,
-//!   `GOOSE_AUTO_COMPACT_THRESHOLD`), looked at when the user says something, and when the provider
-//!   refused a request as too long.
+//!   `GOOSE_AUTO_COMPACT_THRESHOLD`), checked after a user message, and when the provider refused a
+//!   request as too long.
 //! - All that the agent sees becomes one summary; the newest message of the user is kept. When the
-//!   summary call does not fit, tool responses are left out of it from the middle: 10, 20, 50, then
-//!   100 %.
+//!   summary call does not fit, tool responses are omitted from the middle: 10, 20, 50, then 100 %.
 //!
-//! Simplified: the size of the summary is not stated; the summaries of single tool calls in the
-//! background are off, as in that version. The call in progress is kept, which goose tells the
-//! summary instead.
+//! Simplified: the source states no size of the summary, so 4,096 tokens are assumed; the
+//! background summaries of single tool calls are off, as in that version. The call in progress is
+//! kept; goose mentions it in the summary instead.
 
 use super::{Ask, Checked, Input, Keep, Policy, Preset, Threshold, USUAL_SUMMARY};
 

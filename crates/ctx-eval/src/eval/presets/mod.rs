@@ -1,17 +1,17 @@
-//! What other agents do with a full window, as data: their documented constants, and a small
+//! How other agents handle a full window, as data: their documented constants, and a small
 //! interpreter.
 //!
-//! A preset is no port. It is the policy that a project states: when it acts, what it keeps word for
-//! word, what it clears, and how large a summary it asks a model for. Each file says where its
-//! constants come from and what was simplified. What all of them share:
+//! A preset is not a port. It is the policy that a project documents: when it acts, what it keeps
+//! verbatim, what it clears, and how large a summary it requests from a model. Each file names the
+//! source of its constants and the simplifications. All presets share these rules:
 //!
-//! - size is what the report's counter says. The rivals themselves go by the usage that the provider
-//!   reported last, where they have it;
+//! - sizes are those of the report's counter. The rivals themselves use the usage that the provider
+//!   reported last, if they have it;
 //! - the summary is written by the extractive summariser of this project, *without* audit and
-//!   repair, as large as the rival lets its model write, but never over a quarter of what it stands
-//!   for. A model's own summary may keep more or less, and may invent;
-//! - tool calls and their results stay together, the newest user message and the call in progress
-//!   stay, whatever the constants say: no provider would take the request otherwise.
+//!   repair, as large as the rival lets its model write, but at most a quarter of what it replaces.
+//!   A model's own summary may keep more or less, and may invent;
+//! - tool calls stay with their results, and the newest user message and the call in progress stay,
+//!   whatever the constants: no provider would accept the request otherwise.
 
 mod apply;
 mod claude_code;
@@ -31,12 +31,12 @@ mod truncation;
 use ctx_core::{Error, ErrorKind, Result, Tokens};
 use serde::Serialize;
 
-pub(super) use apply::{Moment, act, squeeze};
+pub(super) use apply::{PresetContext, act, squeeze};
 
-/// The name that edits of presets have in manifests.
+/// The layer name of presets' edits in manifests.
 pub(super) const LAYER: &str = "preset";
 
-/// What a rival that names no size is taken to write.
+/// The summary size assumed for a rival that states none.
 const USUAL_SUMMARY: u32 = 4_096;
 
 /// Another agent's policy.
@@ -47,9 +47,9 @@ pub struct Preset {
     pub name: &'static str,
     /// What it does, in one line.
     pub about: &'static str,
-    /// Where the constants come from.
+    /// The source of the constants.
     pub source: &'static str,
-    /// What was left away.
+    /// What was simplified.
     pub simplified: &'static str,
     #[serde(skip)]
     policy: Policy,
@@ -58,34 +58,34 @@ pub struct Preset {
 /// What a preset does, and when.
 #[derive(Clone, Copy, Debug)]
 struct Policy {
-    /// The size from which on history is compacted.
+    /// History is compacted from this size on.
     trigger: Threshold,
-    /// When the size is looked at.
+    /// When the size is checked.
     checked: Checked,
     /// Whether it also compacts when the provider refused the request as too long.
     recovers: bool,
     /// Tool results that are cleared first.
     clears: Option<Clear>,
-    /// What stays word for word.
+    /// What stays verbatim.
     keeps: Keep,
-    /// What stands for the rest; nothing does where it is `None`.
+    /// The summary that replaces the rest; `None` replaces it by nothing.
     summary: Option<Ask>,
 }
 
-/// A size that the window has to do with, or has not.
+/// A size relative to the window, or absolute.
 #[derive(Clone, Copy, Debug)]
 enum Threshold {
     /// A share of the window.
     Share(f64),
-    /// The window less so many tokens.
+    /// The window less this many tokens.
     Below(u32),
-    /// So many tokens.
+    /// This many tokens.
     Tokens(u32),
     /// Never.
     Never,
 }
 
-/// When a size is looked at.
+/// When a size is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Checked {
     /// Before each request.
@@ -105,47 +105,48 @@ struct Clear {
 /// Which tool results are not cleared.
 #[derive(Clone, Copy, Debug)]
 enum KeepResults {
-    /// The newest so many.
+    /// This many of the newest results.
     Newest(usize),
-    /// The newest up to so many tokens, and all of the newest turns; nothing is cleared unless it
-    /// frees more than `minimum`.
+    /// The newest results up to `protect` tokens, and all of the newest `turns`. Nothing is cleared
+    /// unless it frees more than `minimum`.
     Tokens { protect: u32, minimum: u32, turns: usize },
 }
 
-/// What a compaction keeps word for word.
+/// What a compaction keeps verbatim.
 #[derive(Clone, Copy, Debug)]
 enum Keep {
     /// The newest user message and the call in progress only.
     Newest,
-    /// Messages of the user up to so many tokens, newest first. They stand in the summary.
+    /// Messages of the user up to this many tokens, newest first. They are put into the summary
+    /// message.
     UserMessages(u32),
-    /// The newest messages up to so many tokens; the cut may lie inside a turn. Where no message may
-    /// begin the kept part, everything is kept: there was no progress.
+    /// The newest messages up to this many tokens; the cut may be inside a turn. If no message may
+    /// begin the kept part, everything is kept and no progress is made.
     Recent(u32),
-    /// The newest share of the history, from a user message on.
+    /// The newest share of the history, starting at a user message.
     Share(f64),
-    /// The newest turns within a share of the room, which is bounded.
+    /// The newest turns within a share of `room`, bounded by `least` and `most`.
     Turns { share: f64, least: u32, most: u32, room: Threshold },
-    /// As much as stays under the trigger: nothing stands for what goes.
+    /// As much as stays under the trigger, without a summary.
     UnderTrigger,
 }
 
-/// The summary that is asked for.
+/// The summary that is requested.
 #[derive(Clone, Copy, Debug)]
 struct Ask {
-    /// The longest answer.
+    /// The maximum length of the answer.
     tokens: u32,
-    /// How many calls it takes.
+    /// The number of calls it takes.
     calls: u32,
-    /// What the model is given.
+    /// The input of the model.
     input: Input,
 }
 
-/// How much a summary call carries.
+/// The input of a summary call.
 #[derive(Clone, Copy, Debug)]
 enum Input {
-    /// Everything, with tool results cut to so many characters. Where that is over the window, the
-    /// call fails.
+    /// Everything, with tool results truncated to this many characters. If that exceeds the window,
+    /// the call fails.
     All {
         /// `None` leaves them whole.
         results: Option<u32>,
@@ -155,11 +156,11 @@ enum Input {
 }
 
 impl Threshold {
-    /// The size in a window.
+    /// Returns the size in a window.
     fn of(self, window: Tokens) -> Tokens {
         match self {
             Self::Share(share) => window.scale(share),
-            // In a window smaller than what is kept free of it, half of it is.
+            // In a small window, at most half of it is kept free.
             Self::Below(free) => window - Tokens(free).min(window.scale(0.5)),
             Self::Tokens(tokens) => Tokens(tokens),
             Self::Never => Tokens(u32::MAX),
@@ -181,7 +182,7 @@ pub const ALL: [Preset; 9] = [
 ];
 
 impl Preset {
-    /// The preset of that name.
+    /// Returns the preset of that name.
     ///
     /// # Errors
     ///
@@ -189,9 +190,9 @@ impl Preset {
     pub fn find(name: &str) -> Result<Self> {
         ALL.into_iter().find(|preset| preset.name == name).ok_or_else(|| {
             let known: Vec<_> = ALL.iter().map(|preset| preset.name).collect();
-            Error::new(ErrorKind::NotFound, format!("no preset '{name}'"))
+            Error::new(ErrorKind::NotFound, format!("unknown preset '{name}'"))
                 .with("known", known.join(", "))
-                .hint("give --preset one of the known names, or leave it out for all of them")
+                .hint("set --preset to a known name, or omit it for all presets")
         })
     }
 }

@@ -3,16 +3,16 @@
 //! From npm `openclaw` 2026.4.23 (`docs/concepts/compaction.md` and `dist`):
 //!
 //! - Compacts over the window less a reserve of 16,384, raised to the floor of 20,000; the runner
-//!   looks at it outside of the tool loop, and when the provider refuses a request.
+//!   checks it outside of the tool loop, and when the provider refuses a request.
 //! - Keeps 20,000 recent tokens (`keepRecentTokens`), calls and results together.
 //! - The summary has at most 0.8 of the reserve in tokens and 16,000 characters
-//!   (`MAX_COMPACTION_SUMMARY_CHARS`), which is less. Its input is chunked, tool results cut to 2,000
-//!   characters, and messages over half of the window left out. Two parts of at least four messages
-//!   are summarised and merged: three calls.
+//!   (`MAX_COMPACTION_SUMMARY_CHARS`), which is less. Its input is chunked, tool results are
+//!   truncated to 2,000 characters, and messages over half of the window are omitted. Two parts of
+//!   at least four messages are summarised and merged: three calls.
 //!
-//! Simplified: the quality guard and its retry, the turns, tool failures and workspace rules that are
-//! appended to the summary, and the silent turn before it are left away. What this project's profile
-//! `openclaw` makes of the same numbers, with audit and repair, is a row of its own.
+//! Simplified: the quality guard and its retry, the turns, tool failures and workspace rules that
+//! are appended to the summary, and the silent turn before it are not modelled. This project's
+//! profile `openclaw`, which uses the same numbers with audit and repair, is a row of its own.
 
 use super::{Ask, Checked, Input, Keep, Policy, Preset, Threshold};
 

@@ -7,12 +7,12 @@
 //!   (`PRUNE_MINIMUM`). Placeholder `[Old tool result content cleared]`.
 //! - Compacts when the request reaches the window less the longest answer (32,000 at most) less a
 //!   buffer of 20,000 (`COMPACTION_BUFFER`), after any step.
-//! - Keeps the newest turns within a quarter of that room, 2,000 to 15,000 tokens
-//!   (`MIN_`/`MAX_PRESERVE_RECENT_TOKENS`), splitting a turn where none fits whole. The summary has
-//!   4,096 tokens (`SUMMARY_OUTPUT_TOKENS`); tool output is cut to 2,000 characters for it.
+//! - Keeps the newest turns within a quarter of that budget, 2,000 to 15,000 tokens
+//!   (`MIN_`/`MAX_PRESERVE_RECENT_TOKENS`), splitting a turn if none fits whole. The summary has
+//!   4,096 tokens (`SUMMARY_OUTPUT_TOKENS`); tool output is truncated to 2,000 characters for it.
 //!
-//! Simplified: pruning is on, as in the 1.x releases of 2025; later ones want `compaction.prune`.
-//! It runs before each request and not once after a turn. No tool is exempt.
+//! Simplified: pruning is on, as in the 1.x releases of 2025; later ones require
+//! `compaction.prune`. It runs before each request and not once after a turn. No tool is exempt.
 
 use super::{Ask, Checked, Clear, Input, Keep, KeepResults, Policy, Preset, Threshold};
 

@@ -2,13 +2,14 @@
 //!
 //! From `@mariozechner/pi-coding-agent` 0.73.1 (2026-05), `core/compaction`:
 //!
-//! - Compacts over the window less 16,384 (`reserveTokens`), looked at before a new prompt and not
+//! - Compacts over the window less 16,384 (`reserveTokens`), checked before a new prompt and not
 //!   between tool calls; when the provider refuses a request, it compacts and tries once more.
-//! - Keeps 20,000 recent tokens (`keepRecentTokens`); the cut may split a turn, and never lies before
-//!   a tool result. Where no message after the 20,000th token may begin the kept part, everything is
+//! - Keeps 20,000 recent tokens (`keepRecentTokens`); the cut may split a turn, and is never before
+//!   a tool result. If no message after the 20,000th token may begin the kept part, everything is
 //!   kept (#7201, #9740).
-//! - The summary has at most 0.8 of the reserve, 13,107 tokens. Its input holds tool results of 2,000
-//!   characters each and is otherwise unbounded (#8371): when it is over the window, the call fails.
+//! - The summary has at most 0.8 of the reserve, 13,107 tokens. Its input holds tool results of
+//!   2,000 characters each and is otherwise unbounded (#8371): when it exceeds the window, the call
+//!   fails.
 //!
 //! Simplified: one summary, and one call, where pi makes two in parallel for a split turn.
 

@@ -1,4 +1,4 @@
-//! Clearing old tool results.
+//! Clears old tool results.
 
 use ctx_core::{Block, ContextView, Message, Result, Tokens};
 
@@ -6,8 +6,8 @@ use super::{Clear, KeepResults, LAYER};
 
 const REASON: &str = "an old tool result";
 
-/// Replaces old tool results by the placeholder. Says whether any was. The walk goes back to the
-/// newest result that was cleared before: what is older was cleared with it.
+/// Replaces old tool results by the placeholder. Returns whether any was replaced. The walk goes
+/// back to the newest result that was cleared before; older ones were cleared with it.
 pub(super) fn clear(view: &mut ContextView, clear: Clear) -> Result<bool> {
     let end = match clear.keeps {
         KeepResults::Newest(_) => view.len(),
@@ -34,7 +34,8 @@ pub(super) fn clear(view: &mut ContextView, clear: Clear) -> Result<bool> {
     Ok(!old.is_empty())
 }
 
-/// Clears results, oldest first, until the request measures `most` or none is left to clear.
+/// Clears results, oldest first, until the request has at most `most` tokens or none is left to
+/// clear.
 pub(super) fn clear_down_to(view: &mut ContextView, clear: Clear, most: Tokens) -> Result<bool> {
     let mut any = false;
     for at in 0..view.len() {
@@ -50,13 +51,13 @@ pub(super) fn clear_down_to(view: &mut ContextView, clear: Clear, most: Tokens) 
     Ok(any)
 }
 
-/// Whether there are results at a position that are not cleared as it is.
+/// Whether a position holds results that are not cleared yet.
 fn is_worth(view: &ContextView, at: usize) -> bool {
     let node = view.node(at);
     node.is_live() && !node.results().is_empty()
 }
 
-/// Where the newest `turns` messages of the user begin.
+/// Returns where the newest `turns` messages of the user begin.
 fn before_turns(view: &ContextView, turns: usize) -> usize {
     if turns == 0 {
         return view.len();
@@ -68,7 +69,7 @@ fn before_turns(view: &ContextView, turns: usize) -> usize {
     users.take(turns).last().unwrap_or(0)
 }
 
-/// A result that is no larger than the placeholder stays: to clear it would free nothing.
+/// A result that is no larger than the placeholder stays: clearing it would free nothing.
 fn replace(view: &mut ContextView, at: usize, placeholder: &str) -> Result<()> {
     let results = u32::try_from(view.node(at).results().len()).unwrap_or(u32::MAX);
     let cleared = view.ledger().counter().text(placeholder).0.saturating_mul(results);

@@ -1,4 +1,4 @@
-//! Each preset on sessions made by hand.
+//! Each preset on constructed sessions.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use ctx_core::{
     Block, ContextView, Counter, Entry, Message, RawJson, Role, TokenLedger, Tokens, ToolCall,
 };
 
-use super::apply::{Act, Moment, act, squeeze};
+use super::apply::{PresetContext, PresetOutcome, act, squeeze};
 use super::{ALL, Preset, Threshold};
 
 /// A session under construction, with a preset before each request.
@@ -23,7 +23,7 @@ impl Session {
     }
 
     fn say(&mut self, message: Message) {
-        let entry = Arc::new(Entry::held(format!("{:08x}", self.history.len()), message));
+        let entry = Arc::new(Entry::in_memory(format!("{:08x}", self.history.len()), message));
         self.history.push(entry.clone());
         self.view.append(entry).unwrap();
     }
@@ -32,16 +32,12 @@ impl Session {
         self.say(Message::text(Role::User, text));
     }
 
-    /// A call and its result of so many tokens.
+    /// Adds a call and its result of this many tokens.
     fn tool(&mut self, tokens: usize) {
         let id = format!("call-{}", self.calls);
         self.calls += 1;
-        let call = ToolCall {
-            id: id.as_str().into(),
-            name: "read".into(),
-            arguments: RawJson::from_text(r#"{"path":"src/main.rs"}"#),
-            spelling: Default::default(),
-        };
+        let call =
+            ToolCall::new(id.as_str(), "read", RawJson::from_text(r#"{"path":"src/main.rs"}"#));
         self.say(Message::new(Role::Assistant, vec![Block::ToolCall(call)]));
         self.say(Message::tool_result(id.as_str(), "word".repeat(tokens)));
     }
@@ -60,13 +56,13 @@ impl Session {
         session
     }
 
-    fn act(&mut self, name: &str, window: u32) -> Act {
+    fn act(&mut self, name: &str, window: u32) -> PresetOutcome {
         self.act_at(name, window, true)
     }
 
-    fn act_at(&mut self, name: &str, window: u32, new_turn: bool) -> Act {
+    fn act_at(&mut self, name: &str, window: u32, new_turn: bool) -> PresetOutcome {
         let preset = Preset::find(name).unwrap();
-        let moment = Moment { window: Tokens(window), new_turn, history: &self.history };
+        let moment = PresetContext { window: Tokens(window), new_turn, history: &self.history };
         let done = act(&preset, &mut self.view, &moment).unwrap();
         self.view.finish().unwrap();
         done
@@ -116,7 +112,7 @@ fn codex_keeps_what_the_user_said_and_says_it_again_after_the_next_compaction() 
     }
     session.act("codex", 50_000);
     let text = session.text();
-    // The summary behind them may quote them.
+    // The summary after them may quote them.
     let (kept, _) = text.split_once("[end of the user's messages]").unwrap();
     for turn in 0..10 {
         let said = format!("question {turn}: keep ticket-{turn} open");
@@ -150,7 +146,7 @@ fn opencode_clears_old_results_before_it_compacts() {
     session.user("and now");
     let done = session.act("opencode", 200_000);
     assert!(done.summary.is_none());
-    // The newest two turns are not looked at: one of them has a result. Of the other eleven the
+    // The newest two turns are not examined: one of them has a result. Of the other eleven, the
     // newest 40,000 tokens hold six.
     assert_eq!(session.results_with("[Old tool result content cleared]"), 5);
     assert_eq!(session.results_with("word"), 7);
@@ -198,7 +194,7 @@ fn a_summary_call_larger_than_the_window_fails_and_frees_nothing() {
     let done = session.act("pi-0.73.1", 50_000);
     assert!(done.stuck && done.summary.unwrap().text.is_empty());
     assert_eq!(session.view.used(), before);
-    // Where results are cut to 2,000 characters, the same size in results is no trouble.
+    // If results are truncated to 2,000 characters, the same size in results is not a problem.
     let mut session = Session::long();
     session.tool(40_000);
     session.user("and now");
@@ -222,7 +218,7 @@ fn a_session_is_squeezed_to_a_share_by_every_preset() {
         let mut session = Session::long();
         let before = session.view.used();
         let most = before.scale(0.3);
-        let moment = Moment { window: before, new_turn: true, history: &session.history };
+        let moment = PresetContext { window: before, new_turn: true, history: &session.history };
         squeeze(&preset, &mut session.view, &moment, most).unwrap();
         session.view.finish().unwrap();
         let used = session.view.used();

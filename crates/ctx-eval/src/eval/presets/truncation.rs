@@ -1,14 +1,15 @@
-//! Plain truncation: the oldest messages go until the request fits.
+//! Plain truncation: drops the oldest messages until the request fits.
 //!
-//! No project's constants: it is what an agent without any policy writes first, a tenth of the window
-//! kept free for the answer. A call goes with its results. Nothing stands for what went.
+//! Its constants are not those of a project: an agent without any policy does this first, keeping a
+//! tenth of the window free for the answer. A call is dropped with its results. Nothing replaces
+//! the dropped messages.
 
 use super::{Checked, Keep, Policy, Preset, Threshold};
 
 pub(super) const PRESET: Preset = Preset {
     name: "truncation",
-    about: "the oldest messages go until the request is within 90 % of the window",
-    source: "no project: the plainest policy there is",
+    about: "drops the oldest messages until the request is within 90 % of the window",
+    source: "no project: the simplest policy",
     simplified: "nothing",
     policy: Policy {
         trigger: Threshold::Share(0.9),

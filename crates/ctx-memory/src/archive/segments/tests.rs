@@ -3,10 +3,10 @@ use std::io::Write;
 
 use ctx_core::{Counter, Entry, Message, Role};
 
-use super::super::upkeep::DAY;
+use super::super::maintenance::DAY;
 use super::*;
 use crate::Metadata;
-use crate::archive::{SegmentMaker, Taken};
+use crate::archive::{AddOutcome, SegmentMaker};
 
 const NOW: Timestamp = Timestamp(1_770_000_000_000);
 
@@ -24,10 +24,10 @@ impl House {
     }
 
     fn open(&self) -> Segments {
-        self.open_with(Limits::default())
+        self.open_with(ArchiveLimits::default())
     }
 
-    fn open_with(&self, limits: Limits) -> Segments {
+    fn open_with(&self, limits: ArchiveLimits) -> Segments {
         Segments::open(self.path(), limits, NOW).unwrap()
     }
 
@@ -68,13 +68,10 @@ fn store(segments: &mut Segments, contents: impl IntoIterator<Item = String>) ->
 }
 
 fn contents(segments: &mut Segments) -> Vec<String> {
-    let mut all = Vec::new();
-    let visit = |segment: Segment| {
-        all.push(segment.content);
-        Ok(())
-    };
-    segments.each(visit).unwrap();
+    segments.refresh().unwrap();
     let ids: Vec<_> = segments.rows().map(|row| row.id).collect();
+    let one = |id| segments.get(&[id]).unwrap().remove(0).unwrap().content;
+    let all: Vec<_> = ids.iter().copied().map(one).collect();
     let got = segments.get(&ids).unwrap();
     let got: Vec<_> = got.into_iter().map(|segment| segment.unwrap().content).collect();
     assert_eq!(got, all, "one by one as in a row");
@@ -99,11 +96,11 @@ fn opening_creates_nothing_and_what_was_committed_is_there_again() {
     let mut again = house.open();
     assert_eq!(again.len(), 6);
     assert_eq!(contents(&mut again), contents(&mut segments));
-    assert_eq!(again.row(segment(0, "a").id).unwrap().session, "s");
+    assert_eq!(again.rows().find(|row| row.id == segment(0, "a").id).unwrap().session, "s");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        let mode = |p: &Path| std::fs::metadata(p).unwrap().permissions().mode() & 0o777;
+        let mode = |p: &std::path::Path| std::fs::metadata(p).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&house.path()), mode(house.path().parent().unwrap())), (0o600, 0o700));
     }
 }
@@ -115,7 +112,7 @@ fn the_same_segment_is_stored_once_and_what_was_recalled_never() {
     for _ in 0..10_000 {
         segments.add(&segment(0, "again")).unwrap();
     }
-    assert_eq!(segments.waiting(), 1);
+    assert_eq!(segments.pending.len(), 1);
     assert!(!segments.add(&segment(0, "x <recalled-context source=\"m\"> y")).unwrap());
     assert!(!segments.add(&segment(0, " \n")).unwrap());
     segments.commit(NOW).unwrap();
@@ -146,7 +143,7 @@ fn many_threads_writing_at_once_lose_nothing() {
             let house = &house;
             scope.spawn(move || {
                 let mut segments =
-                    house.open_with(Limits { max_segments: 1_000, eviction_days: 0 });
+                    house.open_with(ArchiveLimits { max_segments: 1_000, eviction_days: 0 });
                 for round in 0..20 {
                     store(&mut segments, [format!("{writer} {round}"), format!("shared {round}")]);
                 }
@@ -191,9 +188,9 @@ fn lines_that_cannot_be_read_are_skipped_counted_and_kept() {
     store(&mut segments, numbers(0..2));
     house.write(b"{\"id\":3}\n\n\xff\xfe\n[]\n");
     store(&mut segments, numbers(2..3));
-    let mut again = house.open_with(Limits { max_segments: 2, eviction_days: 0 });
+    let mut again = house.open_with(ArchiveLimits { max_segments: 2, eviction_days: 0 });
     assert_eq!((again.len(), again.damage().unreadable), (2, 3));
-    // More than is let stand: the file is written anew.
+    // More dead lines than allowed: the file is rewritten.
     store(&mut again, numbers(10..400));
     assert_eq!((again.len(), contents(&mut again).len()), (2, 2));
     let kept = std::fs::read(again.file.unreadable()).unwrap();
@@ -203,13 +200,13 @@ fn lines_that_cannot_be_read_are_skipped_counted_and_kept() {
 #[test]
 fn the_oldest_go_when_there_are_too_many_and_the_file_is_not_written_anew_for_each() {
     let house = House::new();
-    let mut segments = house.open_with(Limits { max_segments: 10, eviction_days: 0 });
+    let mut segments = house.open_with(ArchiveLimits { max_segments: 10, eviction_days: 0 });
     let changes = store(&mut segments, numbers(0..15));
     assert_eq!((changes.removed.len(), segments.len()), (5, 10));
     assert_eq!(contents(&mut segments), numbers(5..15).collect::<Vec<_>>());
     assert_eq!(std::fs::read_to_string(house.path()).unwrap().lines().count(), 15);
-    assert_eq!(house.open_with(Limits { max_segments: 10, eviction_days: 0 }).len(), 10);
-    // One that is older than all others goes before them, wherever it stands.
+    assert_eq!(house.open_with(ArchiveLimits { max_segments: 10, eviction_days: 0 }).len(), 10);
+    // One that is older than all others is evicted first, wherever its line is.
     segments.add(&segment(-100, "late to come")).unwrap();
     let changes = segments.commit(NOW).unwrap();
     assert_eq!(changes.removed, [segment(0, "late to come").id]);
@@ -229,7 +226,7 @@ fn what_is_too_old_goes() {
     store(&mut segments, numbers(0..3));
     let later = Timestamp(NOW.0 + 91 * DAY);
     assert_eq!(segments.commit(later).unwrap().removed.len(), 3);
-    let forever = Limits { eviction_days: 0, ..Limits::default() };
+    let forever = ArchiveLimits { eviction_days: 0, ..ArchiveLimits::default() };
     assert_eq!(Segments::open(house.path(), forever, later).unwrap().len(), 3);
 }
 
@@ -240,7 +237,7 @@ fn what_was_said_long_ago_is_as_old_as_its_stay_in_the_archive() {
     let said = |days: i64| {
         let mut message = Message::text(Role::User, format!("said {days} days ago"));
         message.meta.timestamp = Some(Timestamp(NOW.0 - days * DAY));
-        maker.of_entry(&Entry::held(days.to_string(), message), NOW).unwrap().unwrap()
+        maker.of_entry(&Entry::in_memory(days.to_string(), message), NOW).unwrap().unwrap()
     };
     let mut segments = house.open();
     for days in [0, 60, 365] {
@@ -250,7 +247,8 @@ fn what_was_said_long_ago_is_as_old_as_its_stay_in_the_archive() {
     assert_eq!((changes.removed.len(), segments.len()), (0, 3));
     assert_eq!(said(0).archived_at, None, "most are archived on the day they are said");
     let then = |days: i64| {
-        Segments::open(house.path(), Limits::default(), Timestamp(NOW.0 + days * DAY)).unwrap()
+        Segments::open(house.path(), ArchiveLimits::default(), Timestamp(NOW.0 + days * DAY))
+            .unwrap()
     };
     assert_eq!((then(89).len(), then(91).len()), (3, 0));
 }
@@ -271,7 +269,7 @@ fn what_is_forgotten_is_on_the_disk_no_more() {
     }
     let files = ["segments.jsonl", "segments.jsonl.forgotten", "segments.jsonl.lock"];
     assert_eq!(house.beside(), files);
-    // Who has it open finds what is where now.
+    // A process that has the file open finds the new offsets.
     assert_eq!(
         other.get(&[segment(0, "said 3").id]).unwrap()[0].as_ref().unwrap().content,
         "said 3"
@@ -287,14 +285,14 @@ fn what_was_forgotten_is_not_taken_in_again_by_anybody() {
     let (mut segments, mut other) = (house.open(), house.open());
     store(&mut segments, numbers(0..3));
     other.refresh().unwrap();
-    // It waits with another process while it is forgotten.
+    // It waits in another process while it is forgotten.
     assert!(other.add(&segment(5, "said 5")).unwrap());
     let ids = ["said 1", "said 5"].map(|text| segment(0, text).id);
     segments.forget(&HashSet::from(ids)).unwrap();
-    assert_eq!(segments.take_in(&segment(1, "said 1")).unwrap(), Taken::Forgotten);
+    assert_eq!(segments.insert(&segment(1, "said 1")).unwrap(), AddOutcome::Forgotten);
     assert!(other.commit(NOW).unwrap().removed.contains(&ids[1]));
     assert_eq!(contents(&mut other), ["said 0", "said 2"]);
-    // A crash tore the last id; those before it count, and so does what is noted next.
+    // A crash tore the last id. The ids before it count, and so do those added next.
     let noted = house.path().with_file_name("segments.jsonl.forgotten");
     let text = std::fs::read_to_string(&noted).unwrap();
     assert!(!text.contains("said") && text.lines().count() == 2, "{text}");
@@ -305,15 +303,15 @@ fn what_was_forgotten_is_not_taken_in_again_by_anybody() {
     for text in ["said 0", "said 1", "said 5"] {
         assert!(!again.add(&segment(0, text)).unwrap(), "{text}");
     }
-    assert_eq!(again.take_in(&segment(2, "said 2")).unwrap(), Taken::Known);
-    assert_eq!(again.take_in(&segment(6, "said 6")).unwrap(), Taken::New);
-    assert_eq!(again.take_in(&segment(6, " ")).unwrap(), Taken::Nothing);
+    assert_eq!(again.insert(&segment(2, "said 2")).unwrap(), AddOutcome::Duplicate);
+    assert_eq!(again.insert(&segment(6, "said 6")).unwrap(), AddOutcome::New);
+    assert_eq!(again.insert(&segment(6, " ")).unwrap(), AddOutcome::Empty);
 }
 
 #[test]
 fn of_what_was_archived_at_once_the_oldest_goes_first() {
     let house = House::new();
-    let mut segments = house.open_with(Limits { max_segments: 2, eviction_days: 0 });
+    let mut segments = house.open_with(ArchiveLimits { max_segments: 2, eviction_days: 0 });
     for (nth, text) in [(3, "newest"), (1, "oldest"), (2, "middle")] {
         segments.add(&Segment { archived_at: Some(NOW), ..segment(nth, text) }).unwrap();
     }
@@ -347,7 +345,7 @@ fn what_could_not_be_written_waits_for_the_next_commit() {
     segments.add(&segment(0, "patient")).unwrap();
     let error = segments.commit(NOW).unwrap_err();
     assert!(error.to_string().contains("segments.jsonl") && error.hint_text().is_some(), "{error}");
-    assert_eq!(segments.waiting(), 1);
+    assert_eq!(segments.pending.len(), 1);
     std::fs::remove_dir(house.path()).unwrap();
     assert_eq!(segments.commit(NOW).unwrap().added.len(), 1);
     assert_eq!(contents(&mut house.open()), ["patient"]);

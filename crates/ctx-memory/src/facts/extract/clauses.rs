@@ -1,6 +1,9 @@
-//! Sentences, and the clauses of which one states and the next one asks.
+//! Splits text into sentences, and sentences into clauses that state or ask.
 
-/// What a sentence says, part by part.
+use ctx_core::text::Slice;
+use ctx_text::WordList;
+
+/// A clause of a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clause<'a> {
     pub(super) text: &'a str,
@@ -8,7 +11,7 @@ pub(super) struct Clause<'a> {
     pub(super) asks: bool,
 }
 
-/// The sentences of a line.
+/// Splits a line into sentences.
 pub(super) fn sentences(line: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let (mut start, mut word, mut ticks) = (0, 0, false);
@@ -26,7 +29,7 @@ pub(super) fn sentences(line: &str) -> Vec<&str> {
             '。' | '！' | '？' | '；' => true,
             '.' | '!' | '?' => {
                 let closed = next.is_none_or(|c| c.is_whitespace() || matches!(c, '*' | '"' | ')'));
-                closed && !(c == '.' && is_short(line.get(word..at).unwrap_or_default()))
+                closed && !(c == '.' && is_short(line.slice(word..at)))
             }
             _ => false,
         };
@@ -52,22 +55,13 @@ fn is_short(word: &str) -> bool {
         )
 }
 
-/// Words by which a clause of its own begins after a comma.
-const OPENERS: &[&str] = &[
-    "i", "i'm", "i've", "i'd", "i'll", "we", "we're", "we've", "we'll", "we'd", "you", "it",
-    "it's", "they", "he", "she", "can", "could", "should", "would", "what", "how", "why", "do",
-    "does", "is", "are", "let's", "please", "which", "where", "the", "my", "our", "this", "that",
-    "so", "but", "like", "maybe", "any", "also", "then", "if", "when", "since", "you know",
-];
+/// Words that start a new clause after a comma.
+static OPENERS: WordList = WordList::new("clause.openers");
 
-/// Words by which a question begins.
-const ASKS: &[&str] = &[
-    "can", "could", "should", "would", "what", "how", "why", "do", "does", "did", "is", "are",
-    "will", "shall", "any", "which", "where", "who", "am", "has", "have",
-];
+/// Words that start a question.
+static ASKS: WordList = WordList::new("clause.asks");
 
-/// The clauses of a sentence: it is cut after commas, semicolons and dashes, where a clause of its
-/// own begins.
+/// Splits a sentence into clauses, after commas, semicolons and dashes where a new clause starts.
 pub(super) fn clauses(sentence: &str) -> Vec<Clause<'_>> {
     let mut cuts = vec![0];
     let mut ticks = false;
@@ -78,7 +72,7 @@ pub(super) fn clauses(sentence: &str) -> Vec<Clause<'_>> {
             '(' => depth += 1,
             ')' => depth -= i32::from(depth > 0),
             ',' | ';' | '—' | '–' | '-' | '，' if !ticks && depth == 0 => {
-                let rest = sentence.get(at + c.len_utf8()..).unwrap_or_default();
+                let rest = sentence.slice(at + c.len_utf8()..);
                 let spaced = rest.starts_with(' ');
                 let dash =
                     c == '-' && !(spaced && sentence.get(..at).is_some_and(|s| s.ends_with(' ')));
@@ -107,7 +101,7 @@ pub(super) fn clauses(sentence: &str) -> Vec<Clause<'_>> {
         .collect()
 }
 
-/// A reason belongs to what it is the reason of.
+/// Whether the rest is a reason, which stays with its clause.
 fn gives_reason(rest: &str) -> bool {
     ["因为", "由于", "导致", "原因", "所以", "而不是"].iter().any(|word| rest.starts_with(word))
 }
@@ -116,7 +110,7 @@ fn opens(rest: &str) -> bool {
     OPENERS.contains(&first_word(without_joint(rest.trim_start())).as_str())
 }
 
-/// A clause without the word that joins it to the one before.
+/// Removes the conjunction at the beginning of a clause.
 fn without_joint(clause: &str) -> &str {
     ["and ", "but ", "so ", "then ", "plus ", "also "].iter().fold(
         clause.trim(),

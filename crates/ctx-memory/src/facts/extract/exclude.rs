@@ -1,27 +1,16 @@
-//! What is never a fact: talk, doubt, plans for the next minute, examples.
+//! Text that is never a fact: talk, doubt, short-term plans, examples.
 
+use ctx_text::WordList;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Marks of what memory or a host put into a message: extracting it again would make a fact of a
-/// fact.
-const INJECTED: &[&str] = &[
-    "<recalled-context",
-    "<relevant_context",
-    "<relevant-context",
-    "<system-reminder",
-    "<command-",
-    "<local-command",
-    "<task-notification",
-    "[Request interrupted",
-    "<user-prompt-submit-hook",
-    "This session is being continued from a previous conversation",
-];
+/// Markers of text that memory or a host inserted into a message. Extracting it would turn a fact
+/// into a fact again.
+static INJECTED: WordList = WordList::new("injected.starts");
 
-/// Whether a text holds what was recalled or injected. Nothing of it is extracted.
-#[must_use]
-pub fn is_injected(text: &str) -> bool {
+/// Whether a text holds recalled or injected text. Nothing is extracted from it.
+pub(crate) fn is_injected(text: &str) -> bool {
     INJECTED.iter().any(|mark| text.contains(mark))
 }
 
@@ -38,7 +27,7 @@ static DOUBT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// What is said of the next minute, not for good; and looking for a fault by trying.
+/// Short-term statements, and debugging by trial.
 static PASSING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"(?ix)^(?:now|next|first|then|ok(?:ay)?|great|good|perfect|alright)?[,.!\ ]*
@@ -58,7 +47,7 @@ static TALK: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// Clauses that stand for something named elsewhere: alone they say nothing.
+/// Clauses that refer to something named elsewhere: alone they say nothing.
 static POINTING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"(?ix)^(?:using\ |use\ )?(?:it|you|them|him|his|her|up|out|something|everything|this|that|these|those|they|he|she|which|who|there|here|one|both|all\ of|some\ of|the\ (?:above|following|former|latter)|so\ that|because|since|when|while|after|before|although|unless|until|once)(?-u:\b)
@@ -71,14 +60,14 @@ fn holds(regex: &LazyLock<Option<Regex>>, text: &str) -> bool {
     regex.as_ref().is_some_and(|regex| regex.is_match(text))
 }
 
-/// Whether a clause is no statement for good.
+/// Whether a clause is not a lasting statement.
 pub(super) fn is_excluded(clause: &str) -> bool {
     [&DOUBT, &PASSING, &TALK].into_iter().any(|regex| holds(regex, clause))
         || clause.contains("[redacted")
         || clause.contains('\u{fffd}')
 }
 
-/// Whether a text says nothing without what stood before it.
+/// Whether a text says nothing without the text before it.
 pub(super) fn is_pointing(content: &str) -> bool {
     holds(&POINTING, content)
 }

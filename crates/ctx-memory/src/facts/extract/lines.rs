@@ -1,12 +1,15 @@
-//! The lines of a message that somebody wrote as prose: no code, output, table or quotation.
+//! Extracts the lines of prose from a message: no code, output, table or quotation.
 
-/// A longer line was not written by hand.
+use ctx_text::WordList;
+
+/// A longer line was not typed by a person.
 const LINE_MAX: usize = 4_000;
 
-/// As many lines in a row that look like output are output, and so are short ones between them.
+/// This many consecutive lines that look like output are output, and so are short lines between
+/// them.
 const PASTED: usize = 3;
 
-/// How a line stands in its message.
+/// The list marker of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     Plain,
@@ -20,11 +23,11 @@ pub(super) enum Mark {
 pub(super) struct Line<'a> {
     pub(super) text: &'a str,
     pub(super) mark: Mark,
-    /// The heading, or the line ending in a colon, that it stands under.
+    /// The heading, or the line ending in a colon, above it.
     pub(super) under: &'a str,
 }
 
-/// The lines of prose, in order.
+/// Returns the lines of prose, in order.
 pub(super) fn prose(text: &str) -> Vec<Line<'_>> {
     let mut out: Vec<Line<'_>> = Vec::new();
     let mut fence: Option<&str> = None;
@@ -111,61 +114,8 @@ fn without_marker(line: &str) -> (&str, Mark) {
 
 /// Whether a line was printed by a program, quoted, or is code.
 fn is_output(line: &str, bare: &str) -> bool {
-    const STARTS: &[&str] = &[
-        ">",
-        "$ ",
-        "% ",
-        "➜",
-        "│",
-        "├",
-        "└",
-        "┌",
-        "|",
-        "{",
-        "}",
-        "[{",
-        "@@",
-        "+++",
-        "---",
-        "diff ",
-        "import ",
-        "from '",
-        "const ",
-        "let mut",
-        "func ",
-        "fn ",
-        "def ",
-        "class ",
-        "return ",
-        "//",
-        "/*",
-        "* @",
-        "#include",
-        "<",
-        "at ",
-        "@",
-        "SELECT ",
-        "INSERT ",
-        "CREATE TABLE",
-        "var ",
-        "public ",
-        "export ",
-        "async ",
-        "Traceback",
-        "File \"",
-        "error[",
-        "warning:",
-        "npm ",
-        "pip ",
-        "git ",
-        "cd ",
-        "curl ",
-        "docker ",
-        "==",
-        "!",
-        "Step ",
-    ];
-    // `Step 1: ...` and `At first ...` are words; frames of stacks have brackets.
+    static STARTS: WordList = WordList::new("output.line_starts");
+    // `Step 1: ...` and `At first ...` are prose; stack frames have brackets.
     let starts = STARTS.iter().any(|start| bare.starts_with(start))
         && (!bare.starts_with("at ") || bare.contains(['(', ':']));
     let ends = bare.ends_with(['{', '}', ';', '\\', '=']) || bare.ends_with("=>");
@@ -180,14 +130,14 @@ fn is_output(line: &str, bare: &str) -> bool {
     starts || ends || field || stamped || escaped || indented || is_call(bare) || is_dense(bare)
 }
 
-/// Whether a line is a tool's call, as the archive writes it: `bash({"command":"ls"})`.
+/// Whether a line is a tool call as the archive writes it: `bash({"command":"ls"})`.
 fn is_call(line: &str) -> bool {
     let Some((name, _)) = line.split_once("({") else { return false };
     !name.is_empty()
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
-/// Whether a line is mostly signs.
+/// Whether a line is mostly symbols.
 fn is_dense(line: &str) -> bool {
     let (mut letters, mut signs, mut blanks) = (0u32, 0u32, 0u32);
     for c in line.chars().take(400) {

@@ -1,4 +1,4 @@
-//! From what was said to facts.
+//! Extracts facts from messages.
 
 mod clauses;
 mod exclude;
@@ -10,30 +10,30 @@ mod tidy;
 use async_trait::async_trait;
 use ctx_core::{Result, Role, Timestamp};
 
-use super::{Candidate, Fact, Proposal, Refusal, Spent};
+use super::{Fact, FactCandidate, Proposal, RejectedProposal, Spent};
 use crate::Segment;
 
-pub use exclude::is_injected;
+pub(crate) use exclude::is_injected;
 pub use rules::{IsSecret, Rules};
 
 /// One message, as an extractor reads it.
 #[derive(Clone, Copy, Debug)]
-pub struct Said<'a> {
-    /// The entry it is.
+pub struct SourceMessage<'a> {
+    /// The id of its entry.
     pub entry: &'a str,
-    /// The session it was said in.
+    /// The session it belongs to.
     pub session: &'a str,
-    /// Who said it.
+    /// Its role.
     pub role: &'a Role,
-    /// When.
+    /// Its time.
     pub timestamp: Timestamp,
     /// The text.
     pub text: &'a str,
 }
 
-impl<'a> Said<'a> {
-    /// What a segment of the archive says. One that comes from no entry is named by its own id,
-    /// which the caller writes out.
+impl<'a> SourceMessage<'a> {
+    /// Returns the message of an archived segment. `id` is the segment's own id, written out by the
+    /// caller; it is used if the segment has no entry.
     #[must_use]
     pub fn of(segment: &'a Segment, id: &'a str) -> Self {
         Self {
@@ -46,29 +46,29 @@ impl<'a> Said<'a> {
     }
 }
 
-/// What an extractor found.
+/// The result of an extraction.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Extracted {
+pub struct Extraction {
     /// Facts found by rules, for [`FactStore::learn`](super::FactStore::learn).
-    pub candidates: Vec<Candidate>,
-    /// What a model proposes, for [`FactStore::accept`](super::FactStore::accept).
+    pub candidates: Vec<FactCandidate>,
+    /// A model's proposals, for [`FactStore::accept`](super::FactStore::accept).
     pub proposals: Vec<Proposal>,
-    /// What of the model's answers was not taken.
-    pub refused: Vec<Refusal>,
-    /// What a person should hear of, each in one sentence.
+    /// The rejected parts of the model's answers.
+    pub rejected: Vec<RejectedProposal>,
+    /// Warnings for the user, one sentence each.
     pub warnings: Vec<String>,
     /// What it cost.
     pub spent: Spent,
 }
 
-/// Finds facts in what was said.
+/// Extracts facts from messages.
 #[async_trait]
 pub trait Extractor: Send + Sync {
-    /// The facts in these messages, in their order. `known` are facts that hold, those that are
-    /// most like what is said; an extractor may refer to them.
+    /// Returns the facts in these messages, in order. `known` are the current facts most similar to
+    /// the messages; an extractor may refer to them.
     ///
     /// # Errors
     ///
-    /// Where nothing could be done at all. An extractor that falls back to another does not fail.
-    async fn extract(&self, said: &[Said<'_>], known: &[Fact]) -> Result<Extracted>;
+    /// If nothing could be extracted at all. An extractor that falls back to another does not fail.
+    async fn extract(&self, said: &[SourceMessage<'_>], known: &[Fact]) -> Result<Extraction>;
 }

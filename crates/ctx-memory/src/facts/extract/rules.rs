@@ -1,5 +1,6 @@
-//! Facts by rules, in English and Chinese: no model, no network.
+//! Extracts facts by rules, in English and Chinese: no model, no network.
 
+use ctx_text::WordList;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
@@ -12,24 +13,26 @@ use super::exclude::{is_excluded, is_injected, is_pointing};
 use super::lines::{Line, Mark, prose};
 use super::table::{By, Needs, candidates};
 use super::tidy::{bare, names_code, tidy};
-use super::{Extracted, Extractor, Said};
+use super::{Extraction, Extractor, SourceMessage};
 use crate::facts::words::word_set;
-use crate::facts::{Candidate, Fact, FactKind};
+use crate::facts::{Fact, FactCandidate, FactKind};
 
-/// Tells whether a text holds a secret.
+static CONDITIONS: WordList = WordList::new("clause.conditions");
+
+/// Whether a text holds a secret.
 pub type IsSecret = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// At most so many facts of one message.
+/// The maximum number of facts per message.
 const PER_MESSAGE: usize = 8;
 
-/// So much of one message is read.
+/// The number of characters read from one message.
 const MESSAGE_MAX: u32 = 200_000;
 
-/// A longer clause is no statement of one fact.
+/// A longer clause does not state a single fact.
 const CLAUSE_MAX: usize = 400;
 
-/// Finds facts by rules. Precision comes before recall: doubt, questions, plans for the next
-/// minute, code, output, advice and what holds a secret are left out.
+/// Finds facts by rules. Precision comes before recall: doubt, questions, short-term plans, code,
+/// output, advice and text with a secret are skipped.
 #[derive(Clone)]
 pub struct Rules {
     is_secret: IsSecret,
@@ -42,15 +45,15 @@ impl fmt::Debug for Rules {
 }
 
 impl Rules {
-    /// Rules that leave out what `is_secret`.
+    /// Rules that skip texts for which `is_secret` returns true.
     #[must_use]
-    pub fn new(is_secret: IsSecret) -> Self {
+    pub(crate) fn new(is_secret: IsSecret) -> Self {
         Self { is_secret }
     }
 
-    /// The facts in these messages, in their order. Each is found once.
+    /// Returns the facts in these messages, in order, without duplicates.
     #[must_use]
-    pub fn find(&self, said: &[Said<'_>]) -> Vec<Candidate> {
+    pub fn find(&self, said: &[SourceMessage<'_>]) -> Vec<FactCandidate> {
         let mut seen = HashSet::new();
         let mut out = Vec::new();
         for one in said {
@@ -60,11 +63,11 @@ impl Rules {
         out
     }
 
-    fn in_message(&self, said: &Said<'_>) -> Vec<Candidate> {
+    fn in_message(&self, said: &SourceMessage<'_>) -> Vec<FactCandidate> {
         let by = match said.role {
             Role::User => By::User,
             Role::Assistant => By::Assistant,
-            // Speakers by name, as in a conversation among people.
+            // Named speakers, as in a conversation among people.
             Role::Other(_) => By::User,
             _ => return Vec::new(),
         };
@@ -81,7 +84,7 @@ impl Rules {
                 if (self.is_secret)(&content) || (self.is_secret)(&context) {
                     continue;
                 }
-                let candidate = Candidate {
+                let candidate = FactCandidate {
                     kind,
                     content,
                     context,
@@ -98,20 +101,20 @@ impl Rules {
 }
 
 impl Default for Rules {
-    /// Rules that leave out whatever the [built-in redactor](crate::Redactor) would take out.
+    /// Rules that skip what the [built-in redactor](ctx_redact::Redactor) would redact.
     fn default() -> Self {
-        Self::new(Arc::new(|text| crate::Redactor::builtin().redact(text).found > 0))
+        Self::new(Arc::new(|text| ctx_redact::Redactor::builtin().redact(text).found > 0))
     }
 }
 
 #[async_trait]
 impl Extractor for Rules {
-    async fn extract(&self, said: &[Said<'_>], _known: &[Fact]) -> Result<Extracted> {
-        Ok(Extracted { candidates: self.find(said), ..Extracted::default() })
+    async fn extract(&self, said: &[SourceMessage<'_>], _known: &[Fact]) -> Result<Extraction> {
+        Ok(Extraction { candidates: self.find(said), ..Extraction::default() })
     }
 }
 
-/// The facts of one line: what they are, the fact, what was said around it.
+/// Returns the facts of one line: kind, content and context.
 fn in_line(line: &Line<'_>, by: By) -> Vec<(FactKind, String, String)> {
     let mut out = Vec::new();
     if let Mark::Open | Mark::Done = line.mark {
@@ -123,7 +126,7 @@ fn in_line(line: &Line<'_>, by: By) -> Vec<(FactKind, String, String)> {
         return out;
     }
     for sentence in sentences(line.text) {
-        // "If you ..., set the port to 80" holds of nothing in particular.
+        // "If you ..., set the port to 80" is not a statement about the present.
         let parts = clauses(sentence);
         for clause in parts.iter().filter(|clause| !clause.asks && clause.text.len() <= CLAUSE_MAX)
         {
@@ -141,24 +144,10 @@ fn in_line(line: &Line<'_>, by: By) -> Vec<(FactKind, String, String)> {
 
 fn is_condition(clause: &str) -> bool {
     let lower: String = clause.chars().take(12).flat_map(char::to_lowercase).collect();
-    [
-        "if ",
-        "when ",
-        "unless ",
-        "once ",
-        "suppose",
-        "for example",
-        "for instance",
-        "如果",
-        "当",
-        "例如",
-        "比如",
-    ]
-    .iter()
-    .any(|word| lower.starts_with(word))
+    CONDITIONS.iter().any(|word| lower.starts_with(word))
 }
 
-/// The first rule that fits, and the fact it sees.
+/// Returns the kind and content found by the first matching rule.
 fn classify(clause: &str, by: By) -> Option<(FactKind, String)> {
     for rule in candidates(clause) {
         if (rule.by != By::All && rule.by != by) || !has(rule.needs, clause) {
@@ -175,7 +164,7 @@ fn classify(clause: &str, by: By) -> Option<(FactKind, String)> {
         let told = bare(text);
         let content =
             if rule.prefix.is_empty() { tidy(text) } else { format!("{}{told}", rule.prefix) };
-        // How far the work on "task 1" is says nothing without a list of tasks.
+        // The state of "task 1" says nothing without a list of tasks.
         let least = if rule.kind == FactKind::TaskState { 3 } else { 2 };
         let says = word_set(&told).iter().filter(|word| !is_number(word)).count() >= least
             || told.contains(|c: char| !c.is_ascii() && c.is_alphabetic())
@@ -197,7 +186,7 @@ fn has(needs: Needs, text: &str) -> bool {
     }
 }
 
-/// Whether a clause begins with a heading of its own.
+/// Whether a clause begins with a label of its own.
 fn is_labelled(clause: &str) -> bool {
     clause.split_once(": ").is_some_and(|(label, _)| {
         label.len() < 48
@@ -211,7 +200,7 @@ fn is_number(word: &str) -> bool {
     word.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Whether a fact says enough to stand alone.
+/// Whether a fact is meaningful on its own.
 fn worth_keeping(content: &str) -> bool {
     let chars = content.chars().count();
     let cjk = content.chars().any(|c| !c.is_ascii() && c.is_alphabetic());

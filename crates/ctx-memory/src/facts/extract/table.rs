@@ -1,4 +1,4 @@
-//! The rules, as `rules.txt` has them.
+//! Loads the rules of `rules.txt`.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use regex::Regex;
 
 use crate::facts::FactKind;
 
-/// Whose words a rule is for.
+/// Whose messages a rule applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
     User,
@@ -15,7 +15,7 @@ pub(super) enum By {
     All,
 }
 
-/// What must stand in the fact beside the pattern.
+/// What a fact must contain besides the pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
     Nothing,
@@ -30,23 +30,23 @@ pub(super) struct Rule {
     pub(super) kind: FactKind,
     pub(super) by: By,
     pub(super) needs: Needs,
-    /// What is written before the fact.
+    /// The text put before the fact.
     pub(super) prefix: String,
     /// The group `x` is the fact.
     pub(super) pattern: Regex,
 }
 
-/// All rules, and what finds those that may fit.
+/// All rules, and the matcher that finds candidate rules.
 struct Table {
     rules: Vec<Rule>,
-    /// The rule of each anchor.
+    /// The index of the rule that each anchor belongs to.
     owners: Vec<usize>,
     anchors: Option<AhoCorasick>,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| read(include_str!("rules.txt")));
 
-/// The rules of which an anchor stands in a text, in their order.
+/// Returns the rules that have an anchor in the text, in order.
 pub(super) fn candidates(text: &str) -> impl Iterator<Item = &'static Rule> {
     let mut found = vec![false; TABLE.rules.len()];
     let hits = TABLE.anchors.iter().flat_map(|anchors| anchors.find_overlapping_iter(text));
@@ -64,7 +64,7 @@ fn read(text: &str) -> Table {
     let mut lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     while let (Some(head), Some(starts), Some(pattern)) = (lines.next(), lines.next(), lines.next())
     {
-        // A test holds the file to be sound; here an unsound row is left out.
+        // A test checks that the file is valid; an invalid row is skipped here.
         let Some(rule) = rule(head, pattern) else { continue };
         for anchor in starts.split('|') {
             owners.push(rules.len());
@@ -97,8 +97,8 @@ fn rule(head: &str, pattern: &str) -> Option<Rule> {
     Some(Rule { kind, by, needs, prefix, pattern: Regex::new(&ascii(pattern)).ok()? })
 }
 
-/// A pattern with the classes of ASCII, which are small and fast. None of the rules is about other
-/// letters; characters that are not ASCII stand in them as they are.
+/// Restricts the character classes of a pattern to ASCII, which are small and fast. No rule depends
+/// on other letters; non-ASCII characters in a pattern match themselves.
 pub(super) fn ascii(pattern: &str) -> String {
     let ascii = pattern
         .replace(r"\b", r"(?-u:\b)")

@@ -1,80 +1,23 @@
-//! A clause as a fact is written: short, without how it was introduced.
+//! Shortens a clause to the text of a fact.
 
-/// Beginnings that say who wants it, not what.
-const LEADS: &[&str] = &[
-    "i'm trying to ",
-    "i am trying to ",
-    "i'm looking to ",
-    "i'm working on ",
-    "i want to ",
-    "i want it to ",
-    "i'd like to ",
-    "i need to ",
-    "we need to ",
-    "we want to ",
-    "i'm ",
-    "i am ",
-    "we are ",
-    "we're ",
-    "i've ",
-    "we've ",
-    "ok ",
-    "okay ",
-    "yes ",
-    "so ",
-    "and ",
-    "but ",
-    "also ",
-    "then ",
-    "now ",
-    "now the ",
-    "actually ",
-    "well ",
-    "done. ",
-    "fixed. ",
-    "great! ",
-    "perfect! ",
-    "currently ",
-    "note: ",
-    "important: ",
-    "finally ",
-    "you know ",
-    "please ",
-    "been ",
-    "just ",
-];
+use ctx_core::text::{Slice, head_chars};
+use ctx_text::WordList;
 
-/// Longer than this, a fact is cut where a clause of it ends.
+/// Beginnings that say who asks for something, not what.
+static LEADS: WordList = WordList::new("clause.leads");
+
+/// A longer fact is cut at the end of one of its clauses.
 const LONG: usize = 140;
 
-/// Joints at which a long fact is cut.
-const JOINTS: &[&str] = &[
-    ", which ",
-    ", so ",
-    " so that ",
-    ", because ",
-    " because ",
-    ", and ",
-    ", but ",
-    " - ",
-    ", with ",
-    ", including ",
-    " especially ",
-    ", focusing ",
-    ", making ",
-    ", where ",
-    " (",
-    "; ",
-    ", ",
-    "，",
-];
+/// Words at which a long fact is cut.
+static JOINTS: WordList = WordList::new("clause.joints");
 
-/// The fact as it is kept: Markdown, introductions and what hangs on behind are taken off.
+/// Returns the text of the fact, without Markdown, introductions and trailing additions.
 pub(super) fn tidy(text: &str) -> String {
     capital(&bare(text))
 }
 
-/// The same with the first letter as it stands.
+/// Like [`tidy`], but keeps the case of the first letter.
 pub(super) fn bare(text: &str) -> String {
     let flat = without_links(text)
         .replace("**", "")
@@ -98,8 +41,8 @@ pub(super) fn bare(text: &str) -> String {
         .trim_end_matches(['.', ',', ';', ':', '!', '。', '，', '；', '：', '！', ' ', '*'])
         .to_owned();
     if out.chars().count() > LONG {
-        let least = out.char_indices().nth(40).map_or(out.len(), |(at, _)| at);
-        let most = out.char_indices().nth(LONG).map_or(out.len(), |(at, _)| at);
+        let least = head_chars(&out, 40).len();
+        let most = head_chars(&out, LONG).len();
         let cut = JOINTS
             .iter()
             .filter_map(|joint| {
@@ -115,22 +58,22 @@ pub(super) fn bare(text: &str) -> String {
     out
 }
 
-/// `[text](address)` as `text`.
+/// Replaces `[text](address)` by `text`.
 fn without_links(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("](") {
         let (before, after) = rest.split_at(at);
         let (Some(open), Some(close)) = (before.rfind('['), after.find(')')) else { break };
-        out.push_str(before.get(..open).unwrap_or_default());
-        out.push_str(before.get(open + 1..).unwrap_or_default());
-        rest = after.get(close + 1..).unwrap_or_default();
+        out.push_str(before.slice(..open));
+        out.push_str(before.slice(open + 1..));
+        rest = after.slice(close + 1..);
     }
     out.push_str(rest);
     out
 }
 
-/// Whether no bracket or tick is left open.
+/// Whether all brackets and backticks are closed.
 fn balanced(text: &str) -> bool {
     text.matches('`').count().is_multiple_of(2)
         && text.matches('(').count() == text.matches(')').count()
@@ -144,7 +87,8 @@ fn capital(text: &str) -> String {
     }
 }
 
-/// Whether a text names code: something in ticks, a path, a call, a name with humps or underscores.
+/// Whether a text names code: something in backticks, a path, a call, a camelCase or snake_case
+/// name.
 pub(super) fn names_code(text: &str) -> bool {
     if text.matches('`').count() >= 2 {
         return true;

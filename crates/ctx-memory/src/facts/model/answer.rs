@@ -1,19 +1,21 @@
-//! What a model answered, read forgivingly: what is sound is used.
+//! Parses a model's answer leniently: valid items are used.
 
+use ctx_core::text::Slice;
 use ctx_core::text::head_bytes;
+use ctx_dialect::json::relaxed;
 use serde_json::{Map, Value};
 
-/// More items of one answer are not looked at.
+/// The maximum number of items read from one answer.
 const ITEMS_MAX: usize = 500;
 
-/// Deeper nesting is no answer to what was asked.
+/// Objects nested more deeply are ignored.
 const DEPTH_MAX: usize = 16;
 
-/// So much of an answer is read.
+/// The number of bytes read from an answer.
 const ANSWER_MAX: usize = 1 << 20;
 
-/// The objects of an answer, in their order: those of a JSON array, of lines, of a fence, or between
-/// prose. An object that cannot be read costs only itself.
+/// Returns the objects of an answer, in order: from a JSON array, JSON lines, a fenced block, or
+/// between prose. An object that cannot be parsed is skipped alone.
 pub(super) fn items(answer: &str) -> Vec<Map<String, Value>> {
     let answer = head_bytes(answer, ANSWER_MAX);
     let mut out = Vec::new();
@@ -23,9 +25,9 @@ pub(super) fn items(answer: &str) -> Vec<Map<String, Value>> {
             break;
         };
         let Some(end) = closing(answer, start) else { break };
-        let text = answer.get(start..end).unwrap_or_default();
+        let text = answer.slice(start..end);
         at = match object(text) {
-            // `{"facts": [...]}`: what is wanted is inside.
+            // `{"facts": [...]}`: the items are inside.
             Some(object) if object.contains_key("content") || object.contains_key("op") => {
                 out.push(object);
                 end
@@ -37,7 +39,7 @@ pub(super) fn items(answer: &str) -> Vec<Map<String, Value>> {
     out
 }
 
-/// Where the object that begins at `start` ends. An object without an end goes to no end.
+/// Returns the end of the object that begins at `start`, or `None` if it is not closed.
 fn closing(text: &str, start: usize) -> Option<usize> {
     let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
     for (at, byte) in text.bytes().enumerate().skip(start) {
@@ -64,35 +66,10 @@ fn closing(text: &str, start: usize) -> Option<usize> {
 }
 
 fn object(text: &str) -> Option<Map<String, Value>> {
-    let parsed = serde_json::from_str(text).or_else(|_| serde_json::from_str(&mended(text)));
-    match parsed {
-        Ok(Value::Object(object)) => Some(object),
-        _ => None,
-    }
-}
-
-/// JSON without commas before a closing bracket, and without line breaks inside of strings.
-fn mended(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let (mut quoted, mut escaped) = (false, false);
-    for c in text.chars() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            '\n' | '\r' | '\t' if quoted => {
-                out.push(' ');
-                continue;
-            }
-            '}' | ']' if !quoted => {
-                let kept = out.trim_end().trim_end_matches(',').len();
-                out.truncate(kept);
-            }
-            _ => {}
-        }
-        out.push(c);
-    }
-    out
+    serde_json::from_str(text).ok().or_else(|| {
+        // Line breaks inside strings too.
+        serde_json::from_str(&relaxed(&text.replace(['\n', '\r'], " "))?).ok()
+    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Asking models, in time and within the budget; rules do the rest.
+//! Extracts facts by models, with a deadline and a budget; falls back to rules.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,36 +11,37 @@ use futures_util::future::{Either, select};
 
 use super::prompt::{SYSTEM, prompt};
 use super::read::read;
-use crate::Redactor;
 use crate::facts::{
-    Budget, Cap, Extracted, Extractor, Fact, IsSecret, Rules, SOURCES_MAX, Said, Spent, is_injected,
+    DailyBudget, DailySpend, Extraction, Extractor, Fact, IsSecret, Rules, SOURCES_MAX,
+    SourceMessage, Spent, is_injected,
 };
+use ctx_redact::Redactor;
 
-/// The longest answer that is wanted.
+/// The maximum length of an answer.
 const ANSWER: Tokens = Tokens(4_000);
 
-/// So much of one message is shown, its beginning and its end.
+/// The number of characters shown of one message, from its beginning and its end.
 const MESSAGE_MAX: u32 = 6_000;
 
-/// So much is shown in one call, however large the window.
+/// The number of characters shown in one call, however large the window.
 const CALL_MAX: u32 = 60_000;
 
-/// The time that a run is given unless the host says otherwise.
+/// The default deadline of a run.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Finds facts by a model, as fallback by [`Rules`]: where no model answers in time, where the
-/// day's budget is spent, and where there is none.
+/// Extracts facts by a model. Falls back to [`Rules`] if no model answers in time, the daily budget
+/// is spent, or there is no model.
 ///
-/// What a model answers is data of an unknown hand: items that cannot be read, that delete, that
-/// hold secrets, or whose numbers, paths and names were not said, are refused and told of.
+/// A model's answer is untrusted: items are refused and reported if they cannot be read, delete
+/// facts, hold secrets, or contain numbers, paths or names that are not in the messages.
 pub struct ModelExtractor {
     models: SummaryModels,
     rules: Rules,
     is_secret: IsSecret,
-    cap: Cap,
+    cap: DailyBudget,
     deadline: Duration,
-    budget: Mutex<Budget>,
-    accounts: Option<Arc<dyn Accounts>>,
+    budget: Mutex<DailySpend>,
+    accounts: Option<Arc<dyn SpendRecorder>>,
 }
 
 impl std::fmt::Debug for ModelExtractor {
@@ -49,39 +50,38 @@ impl std::fmt::Debug for ModelExtractor {
     }
 }
 
-/// Where it is kept what calls cost, so that one that is never heard of again is paid for too.
-pub(crate) trait Accounts: Send + Sync {
-    /// Notes a call that is about to be made, and what is expected of its price; one that cannot be
-    /// noted is not made.
+/// Records the cost of calls, so that calls that never return are counted too.
+pub(crate) trait SpendRecorder: Send + Sync {
+    /// Records the expected price of a call before it is made. If this fails, the call is not made.
     fn expect(&self, usd: f64) -> Result<()>;
 
-    /// Notes what the call that was expected to cost so much did cost.
+    /// Replaces the expected price of a call by the price paid.
     fn settle(&self, expected: f64, paid: f64) -> Result<()>;
 }
 
-/// A message as it is shown: its number, itself, its text.
-type Shown<'a> = (usize, Said<'a>, String);
+/// A shown message: its number, the message, and its text.
+type Shown<'a> = (usize, SourceMessage<'a>, String);
 
 impl ModelExtractor {
-    /// An extractor that asks these models, the first that answers. `budget` is what was spent
-    /// [today](Budget::at); whoever has it adds what a run [spent](Extracted::spent) and keeps it.
+    /// Returns an extractor that uses the first of these models that answers. `budget` is what was
+    /// spent today; the caller adds what a run spent and keeps
+    /// it.
     #[must_use]
-    pub fn new(models: SummaryModels, budget: Budget, cap: Cap) -> Self {
+    pub fn new(models: SummaryModels, budget: DailySpend, cap: DailyBudget) -> Self {
         let is_secret: IsSecret = Arc::new(|text| Redactor::builtin().redact(text).found > 0);
         let rules = Rules::new(is_secret.clone());
         let budget = Mutex::new(budget);
         Self { models, rules, is_secret, cap, deadline: DEADLINE, budget, accounts: None }
     }
 
-    /// The time for a whole run. Default: 120 s.
+    /// The deadline of a whole run. Default: 120 s.
     #[must_use]
-    pub fn with_deadline(self, deadline: Duration) -> Self {
+    pub(crate) fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
     }
 
-    /// Has each call noted before it is made.
-    #[must_use]
-    pub(crate) fn with_accounts(self, accounts: Arc<dyn Accounts>) -> Self {
+    /// Records each call in `accounts` before it is made.
+    pub(crate) fn with_recorder(self, accounts: Arc<dyn SpendRecorder>) -> Self {
         Self { accounts: Some(accounts), ..self }
     }
 
@@ -91,7 +91,7 @@ impl ModelExtractor {
         total.usd += spent.usd;
     }
 
-    /// Asks the models in turn, and says what the first one answered.
+    /// Calls the models in turn and returns the first answer.
     async fn ask(&self, shown: &[Shown<'_>], known: &[Fact], run: &mut Run) -> Option<Summary> {
         let borrowed: Vec<_> =
             shown.iter().map(|(number, said, text)| (*number, *said, text.as_str())).collect();
@@ -105,17 +105,19 @@ impl ModelExtractor {
             let estimate = price(model.as_ref(), &expected(&text));
             let budget = *self.budget.lock().unwrap_or_else(PoisonError::into_inner);
             if !budget.allows(&self.cap, estimate) {
-                run.warn("the day's budget for finding facts is spent; rules do the rest");
+                run.warn("the daily budget for extracting facts is spent; rules are used instead");
                 return None;
             }
             let left =
                 self.deadline.saturating_sub(self.models.timer.elapsed().saturating_sub(run.begun));
             if left.is_zero() {
-                run.warn("finding facts took too long; rules do the rest");
+                run.warn("extracting facts took too long; rules are used instead");
                 return None;
             }
             if let Some(Err(e)) = self.accounts.as_ref().map(|accounts| accounts.expect(estimate)) {
-                run.warn(format!("what a model costs cannot be noted; rules do the rest: {e}"));
+                run.warn(format!(
+                    "cannot record the cost of a model call; rules are used instead: {e}"
+                ));
                 return None;
             }
             let answer = select(model.summarize(request), self.models.timer.sleep(left)).await;
@@ -127,12 +129,12 @@ impl ModelExtractor {
                 Either::Left((Err(e), _)) => {
                     (if e.may_be_billed() { estimate } else { 0.0 }, Err(e.to_string()))
                 }
-                // What was asked may be answered yet, and paid for.
+                // The request may still be answered and charged.
                 Either::Right(_) => (estimate, Err("no answer in time".to_owned())),
             };
             let settled = self.accounts.as_ref().map(|accounts| accounts.settle(estimate, paid));
             if let Some(Err(e)) = settled {
-                run.warn(format!("what a model did cost is not noted: {e}"));
+                run.warn(format!("the cost of a model call was not recorded: {e}"));
             }
             self.spend(Spent { calls: 1, usd: paid }, &mut run.found.spent);
             match answer {
@@ -143,21 +145,21 @@ impl ModelExtractor {
         None
     }
 
-    /// As much as a call may show.
+    /// Returns the number of characters a call may show.
     fn call_chars(&self) -> u32 {
         let windows = self.models.chain.iter().map(|model| {
             let taken = ANSWER + model.answer_overhead() + Tokens(2_000);
-            // Two characters a token leaves room for any language.
+            // Two characters per token is enough for any language.
             model.window().0.saturating_sub(taken.0).saturating_mul(2)
         });
         windows.min().unwrap_or(0).min(CALL_MAX)
     }
 }
 
-/// What a run has found so far.
+/// The state of a run.
 struct Run {
     begun: Duration,
-    found: Extracted,
+    found: Extraction,
 }
 
 impl Run {
@@ -171,9 +173,9 @@ impl Run {
 
 #[async_trait]
 impl Extractor for ModelExtractor {
-    async fn extract(&self, said: &[Said<'_>], known: &[Fact]) -> Result<Extracted> {
+    async fn extract(&self, said: &[SourceMessage<'_>], known: &[Fact]) -> Result<Extraction> {
         let begun = self.models.timer.elapsed();
-        let mut run = Run { begun, found: Extracted::default() };
+        let mut run = Run { begun, found: Extraction::default() };
         let room = self.call_chars();
         let shown = shown(said);
         let mut rest = shown.as_slice();
@@ -185,7 +187,7 @@ impl Extractor for ModelExtractor {
                 _ => self.ask(now, known, &mut run).await,
             };
             let Some(answer) = answer else {
-                let said: Vec<Said<'_>> = now.iter().map(|(_, said, _)| *said).collect();
+                let said: Vec<SourceMessage<'_>> = now.iter().map(|(_, said, _)| *said).collect();
                 run.found.candidates.extend(self.rules.find(&said));
                 continue;
             };
@@ -198,18 +200,18 @@ impl Extractor for ModelExtractor {
                 );
             }
             if answer.cut_off {
-                run.warn("the model's list of facts was cut off; what came of it was taken");
+                run.warn("the model's list of facts was cut off; the complete facts were used");
             }
             run.found.proposals.extend(read.proposals);
-            run.found.refused.extend(read.refused);
+            run.found.rejected.extend(read.rejected);
         }
         Ok(run.found)
     }
 }
 
-/// The messages that may be shown: said by the person or the agent, without secrets, and nothing
-/// that was recalled or injected.
-fn shown<'a>(said: &[Said<'a>]) -> Vec<Shown<'a>> {
+/// Returns the messages that may be shown: from the user or the agent, without secrets, and without
+/// recalled or injected text.
+fn shown<'a>(said: &[SourceMessage<'a>]) -> Vec<Shown<'a>> {
     said.iter()
         .filter(|one| matches!(one.role, Role::User | Role::Assistant | Role::Other(_)))
         .filter(|one| !one.text.trim().is_empty() && !is_injected(one.text))
@@ -220,7 +222,7 @@ fn shown<'a>(said: &[Said<'a>]) -> Vec<Shown<'a>> {
         .collect()
 }
 
-/// The beginning and the end of a text that is too long.
+/// Truncates a long text in its middle.
 fn ends(text: &str) -> String {
     if Chars::of(text) <= Chars(MESSAGE_MAX) {
         return text.to_owned();
@@ -230,7 +232,7 @@ fn ends(text: &str) -> String {
     format!("{head}\n[...]\n{tail}")
 }
 
-/// How many messages one call shows: one at least, and no more than a fact can name as sources.
+/// Returns how many messages fit in one call: at least one, and at most [`SOURCES_MAX`].
 fn fitting(shown: &[Shown<'_>], room: u32) -> usize {
     let mut taken = 0u32;
     let fits = shown.iter().take_while(|(_, _, text)| {
@@ -244,7 +246,7 @@ fn expected(prompt: &str) -> Usage {
     Usage { input: u64::from(Chars::of(prompt).0 / 3), output: 1_000, ..Usage::default() }
 }
 
-/// What a call costs; nothing where no price is known: the number of calls bounds it.
+/// Returns the price of a call; zero if unknown, in which case the number of calls is the limit.
 fn price(model: &dyn Summarizer, usage: &Usage) -> f64 {
     model.cost(usage).filter(|usd| usd.is_finite()).unwrap_or(0.0).max(0.0)
 }

@@ -1,8 +1,8 @@
-//! Whether what a model notes was said.
+//! Checks that a model's facts are grounded in the messages.
 
 use std::collections::HashSet;
 
-/// The words of what was said that could be made up: numbers, paths, names in code.
+/// The words of the messages, to check numbers, paths and names of code.
 #[derive(Debug, Default)]
 pub(super) struct Grounds {
     words: HashSet<String>,
@@ -15,7 +15,7 @@ impl Grounds {
             if bare.is_empty() {
                 continue;
             }
-            // The end of a path names the file as well, and `port=3000` names both.
+            // The last part of a path also names the file, and `port=3000` contains both words.
             for part in
                 bare.split(['/', '=', ':', '.', ',', '-', '_', '@', '#']).chain([bare.as_str()])
             {
@@ -26,7 +26,7 @@ impl Grounds {
         }
     }
 
-    /// The first word of a note that was not said though it is one that cannot be guessed.
+    /// Returns the first number, path or name in a note that is not in the messages.
     pub(super) fn missing(&self, note: &str) -> Option<String> {
         note.split(is_gap)
             .filter(|word| is_checked(word))
@@ -39,7 +39,7 @@ impl Grounds {
         if self.words.contains(word) {
             return true;
         }
-        // A number with its unit, a path told with fewer or more of its folders.
+        // A number with its unit, or a path with fewer or more of its folders.
         let mut parts = word
             .split(['/', '=', ':', '.', ',', '-', '_', '@', '#'])
             .filter(|p| !p.is_empty())
@@ -77,7 +77,7 @@ fn bare(word: &str) -> String {
     word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
 }
 
-/// Whether a word is one that a model must not make up.
+/// Whether a word must be grounded.
 fn is_checked(word: &str) -> bool {
     let word = word.trim_matches(|c: char| matches!(c, '.' | ',' | ':' | '!' | '?'));
     let digits = word.contains(|c: char| c.is_ascii_digit());

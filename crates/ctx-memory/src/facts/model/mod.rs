@@ -1,4 +1,4 @@
-//! Facts by a model: asked with a deadline and within a budget, and not believed.
+//! Extracts facts by a model, with a deadline and a budget. Answers are verified.
 
 mod answer;
 mod ask;
@@ -6,5 +6,5 @@ mod grounds;
 mod prompt;
 mod read;
 
-pub(crate) use ask::Accounts;
 pub use ask::ModelExtractor;
+pub(crate) use ask::SpendRecorder;

@@ -1,4 +1,4 @@
-//! From an answer to proposals.
+//! Converts an answer to proposals.
 
 use ctx_core::Timestamp;
 use serde_json::{Map, Value};
@@ -6,21 +6,22 @@ use serde_json::{Map, Value};
 use super::answer::items;
 use super::grounds::Grounds;
 use crate::facts::{
-    Candidate, FactKind, PROPOSALS_MAX, Proposal, Refusal, RefusalReason, SOURCES_MAX, Said, Wish,
+    FactCandidate, FactKind, PROPOSALS_MAX, Proposal, ProposedOperation, RejectedProposal,
+    RejectionReason, SOURCES_MAX, SourceMessage,
 };
 
-/// The proposals of an answer, and what of it is not one.
+/// The proposals of an answer, and the rejected items.
 pub(super) struct Read {
     pub(super) proposals: Vec<Proposal>,
-    pub(super) refused: Vec<Refusal>,
-    /// Whether there was nothing but words.
+    pub(super) rejected: Vec<RejectedProposal>,
+    /// Whether the answer was only prose.
     pub(super) is_prose: bool,
 }
 
 /// Reads an answer about messages that were shown with their numbers.
 pub(super) fn read(
     answer: &str,
-    said: &[(usize, Said<'_>, &str)],
+    said: &[(usize, SourceMessage<'_>, &str)],
     is_secret: &dyn Fn(&str) -> bool,
 ) -> Read {
     let items = items(answer);
@@ -29,16 +30,16 @@ pub(super) fn read(
     for (_, _, text) in said {
         grounds.add(text);
     }
-    let mut read = Read { proposals: Vec::new(), refused: Vec::new(), is_prose };
+    let mut read = Read { proposals: Vec::new(), rejected: Vec::new(), is_prose };
     for (at, item) in items.iter().enumerate() {
         let proposal = if at < PROPOSALS_MAX {
             proposal(item, said, &grounds, is_secret)
         } else {
-            Err(RefusalReason::TooMany)
+            Err(RejectionReason::TooMany)
         };
         match proposal {
             Ok(proposal) => read.proposals.push(proposal),
-            Err(reason) => read.refused.push(Refusal { at, reason }),
+            Err(reason) => read.rejected.push(RejectedProposal { at, reason }),
         }
     }
     read
@@ -46,35 +47,35 @@ pub(super) fn read(
 
 fn proposal(
     item: &Map<String, Value>,
-    said: &[(usize, Said<'_>, &str)],
+    said: &[(usize, SourceMessage<'_>, &str)],
     grounds: &Grounds,
     is_secret: &dyn Fn(&str) -> bool,
-) -> Result<Proposal, RefusalReason> {
+) -> Result<Proposal, RejectionReason> {
     let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().trim();
-    let wish = Wish::from_name(match text("op") {
+    let operation = ProposedOperation::from_name(match text("op") {
         "" => text("action"),
         op => op,
     });
-    if wish == Wish::Delete {
-        return Err(RefusalReason::Deletion);
+    if operation == ProposedOperation::Delete {
+        return Err(RejectionReason::Deletion);
     }
     let (content, context) = (text("content"), text("context"));
     if content.is_empty() {
-        return Err(RefusalReason::Empty);
+        return Err(RejectionReason::Empty);
     }
-    let kind = FactKind::from_name(text("type")).ok_or(RefusalReason::UnknownType)?;
+    let kind = FactKind::from_name(text("type")).ok_or(RejectionReason::UnknownType)?;
     if is_secret(content) || is_secret(context) {
-        return Err(RefusalReason::Secret);
+        return Err(RejectionReason::Secret);
     }
     if grounds.missing(content).is_some() || crate::facts::is_injected(content) {
-        return Err(RefusalReason::Ungrounded);
+        return Err(RejectionReason::Ungrounded);
     }
-    // What was made up in the context is left out; the fact stands without it.
+    // An ungrounded context is dropped; the fact is kept.
     let context = if grounds.missing(context).is_none() { context } else { "" };
     let sources = sources(item.get("source"), said);
     let newest = sources.iter().map(|one| one.timestamp).max();
     let session = sources.last().map(|one| one.session);
-    let candidate = Candidate {
+    let candidate = FactCandidate {
         kind,
         content: content.to_owned(),
         context: context.to_owned(),
@@ -83,18 +84,21 @@ fn proposal(
         session_id: session.unwrap_or_default().to_owned(),
     };
     let id = Some(text("id")).filter(|id| !id.is_empty()).map(|id| id.chars().take(64).collect());
-    Ok(Proposal { wish, id, candidate: Some(candidate) })
+    Ok(Proposal { operation, id, candidate: Some(candidate) })
 }
 
-/// The messages that a fact is said to come from; all that were shown, where none is named: what
-/// is erased must take the fact with it.
-fn sources<'a>(named: Option<&Value>, said: &'a [(usize, Said<'a>, &'a str)]) -> Vec<Said<'a>> {
+/// Returns the messages cited as sources of a fact, or all that were shown if none is cited:
+/// erasing a source must also erase the fact.
+fn sources<'a>(
+    named: Option<&Value>,
+    said: &'a [(usize, SourceMessage<'a>, &'a str)],
+) -> Vec<SourceMessage<'a>> {
     let numbers: Vec<u64> = match named {
         Some(Value::Array(all)) => all.iter().filter_map(number).collect(),
         Some(one) => number(one).into_iter().collect(),
         None => Vec::new(),
     };
-    let found: Vec<Said<'a>> = said
+    let found: Vec<SourceMessage<'a>> = said
         .iter()
         .filter(|(number, _, _)| numbers.contains(&(*number as u64)))
         .map(|(_, one, _)| *one)

@@ -1,7 +1,7 @@
-//! What stays out of a store.
+//! Forgotten segments stay out of a store.
 
 use super::*;
-use crate::archive::Taken;
+use crate::archive::AddOutcome;
 
 #[test]
 fn what_was_forgotten_stays_out_over_a_rebuild_and_a_restart_also_without_files() {
@@ -11,14 +11,14 @@ fn what_was_forgotten_stays_out_over_a_rebuild_and_a_restart_also_without_files(
     for at_disk in [true, false] {
         let memory = match at_disk {
             true => memory(folder.path()),
-            false => Memory::in_memory("main", settings()),
+            false => Memory::in_memory(settings()),
         };
         memory.add(&segments).unwrap();
         memory.flush().unwrap();
         assert_eq!(memory.forget(&ids).unwrap(), 1);
         memory.rebuild().unwrap();
-        let taken = memory.take_in(&segments[..2]).unwrap();
-        assert_eq!(taken, [Taken::Known, Taken::Forgotten], "{at_disk}");
+        let taken = memory.insert(&segments[..2]).unwrap();
+        assert_eq!(taken, [AddOutcome::Duplicate, AddOutcome::Forgotten], "{at_disk}");
     }
     let again = memory(folder.path());
     assert_eq!(again.add(&segments).unwrap(), 0);
@@ -30,13 +30,13 @@ fn what_is_to_come_has_no_room_where_all_that_is_there_was_said_later() {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = settings();
     settings.limits.max_segments = 10;
-    let memory = Memory::open(folder.path(), "main", settings);
+    let memory = Memory::open(folder.path(), settings);
     let segments = some(0..20);
     let coming: Vec<_> = segments.iter().map(|of| (of.id, of.timestamp)).collect();
     let out: std::collections::HashSet<_> = coming[..10].iter().map(|(id, _)| *id).collect();
-    assert_eq!(memory.without_room(&coming).unwrap(), out);
-    assert!(memory.without_room(&coming[..10]).unwrap().is_empty());
+    assert_eq!(memory.would_evict(&coming).unwrap(), out);
+    assert!(memory.would_evict(&coming[..10]).unwrap().is_empty());
     memory.add(&segments[10..]).unwrap();
     memory.flush().unwrap();
-    assert_eq!(memory.without_room(&coming).unwrap(), out, "those that are there count once");
+    assert_eq!(memory.would_evict(&coming).unwrap(), out, "those that are there count once");
 }

@@ -1,4 +1,4 @@
-//! What is lost, left behind or in a bad order, and made good.
+//! Lost, leftover or unordered files, and their repair.
 
 use super::*;
 use crate::vectors::Embedding;
@@ -23,7 +23,7 @@ fn hash_vectors_that_are_missing_are_made_few_at_once_and_many_by_a_thread() {
     };
     for count in [20, 600] {
         let folder = tempfile::tempdir().unwrap();
-        let plain = Memory::open(folder.path(), "main", without());
+        let plain = Memory::open(folder.path(), without());
         plain.add(&some(0..count)).unwrap();
         plain.flush().unwrap();
         assert_eq!(plain.stats().unwrap().vectors, 0);
@@ -45,7 +45,7 @@ fn hash_vectors_that_are_missing_are_made_few_at_once_and_many_by_a_thread() {
         fs::write(&path, "something else").unwrap();
         check("foreign");
     }
-    let memory = Memory::in_memory("main", settings());
+    let memory = Memory::in_memory(settings());
     memory.add(&some(0..10)).unwrap();
     memory.forget(&[some(3..4)[0].id].into()).unwrap();
     assert_eq!(memory.stats().unwrap().vectors, 9, "those of what stays are there");
@@ -91,11 +91,11 @@ fn vectors_of_what_was_evicted_go_with_the_lines_and_with_any_forgetting() {
     drop(all);
     let mut settings = settings();
     settings.limits.max_segments = 300;
-    let small = Memory::open(folder.path(), "main", settings);
+    let small = Memory::open(folder.path(), settings);
     small.add(&some(700..701)).unwrap();
     small.flush().unwrap();
     assert_eq!(vectors_in(folder.path()).len(), 300);
-    // A few more: not worth a rewrite, but gone when something is forgotten.
+    // A few more: too few for a rewrite, but removed when something is forgotten.
     small.add(&some(701..721)).unwrap();
     small.flush().unwrap();
     assert_eq!(vectors_in(folder.path()).len(), 320);
@@ -124,7 +124,7 @@ fn a_line_that_only_looks_like_a_segment_is_told_of_once_and_passed_over() {
     assert!(memory.get(&[segments[7].id]).unwrap()[0].is_none());
     let told = memory.take_warnings();
     assert!(told.len() == 1 && told[0].contains("1 line "), "{told:?}");
-    // Nobody looks for it again: the file may be away.
+    // It is not read again, so the file may be moved away.
     fs::rename(&path, folder.path().join("away")).unwrap();
     assert!(memory.get(&[segments[7].id]).unwrap()[0].is_none());
     assert!(!memory.neighbours(segments[6].id).unwrap().contains(&segments[7].id));
@@ -149,7 +149,7 @@ fn an_index_that_is_made_anew_holds_what_others_archived() {
     two.flush().unwrap();
     one.add(&some(90..100)).unwrap();
     one.flush().unwrap();
-    // Two knows nothing of the last ten.
+    // `two` does not know the last ten.
     two.rebuild().unwrap();
     let three = memory(folder.path());
     assert_eq!(three.stats().unwrap().stored_pieces, 100);
@@ -166,7 +166,7 @@ fn the_next_thread_begins_though_one_panicked() {
     assert!(panicked.is_err() && !is_indexing.load(Ordering::Acquire));
 }
 
-/// Every file of a folder, with what it holds.
+/// Returns every file of a folder with its content.
 fn files(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut all = Vec::new();
     for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -198,8 +198,8 @@ fn a_memory_that_is_only_read_changes_no_file_whatever_is_wrong_with_them() {
     for damage in damages {
         damage(&index, &vectors);
         let before = files(folder.path());
-        let settings = Settings { read_only: true, ..settings() };
-        let memory = Memory::open(folder.path(), "main", settings);
+        let settings = MemorySettings { read_only: true, ..settings() };
+        let memory = Memory::open(folder.path(), settings);
         assert_eq!(found(&memory, "apple").len(), 50);
         settled(&memory);
         memory.settle().unwrap();
@@ -224,7 +224,9 @@ fn what_is_of_somebody_else_in_the_place_of_the_index_stays_and_words_are_kept_i
             fs::write(at.join("precious.txt"), "precious").unwrap();
         },
     ];
-    for (strange, told) in strange.into_iter().zip(["remove ", "move what is not of ctx out of "]) {
+    for (strange, told) in
+        strange.into_iter().zip(["remove ", "move files that are not of ctx out of "])
+    {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().join("lexical");
         let memory = memory(folder.path());
@@ -243,12 +245,12 @@ fn what_is_of_somebody_else_in_the_place_of_the_index_stays_and_words_are_kept_i
         assert!(warnings.len() == 1 && warnings[0].contains(told), "{warnings:?}");
         let error = memory.rebuild().unwrap_err();
         assert!(error.hint_text().is_some_and(|hint| hint.contains(told)), "{error}");
-        // Who forgets something is not kept from it.
+        // Forgetting still works.
         assert_eq!(memory.forget(&[before[0].0].into()).unwrap(), 1);
         assert!(found(&memory, "ember 4").iter().all(|(id, ..)| *id != before[0].0));
         let precious = if at.is_file() { at.clone() } else { at.join("precious.txt") };
         assert_eq!(fs::read_to_string(precious).unwrap(), "precious");
-        // Moved away, it is in nobody's way.
+        // Moved away, it does not interfere.
         fs::rename(&at, folder.path().join("elsewhere")).unwrap();
         memory.rebuild().unwrap();
         assert_eq!(memory.stats().unwrap().stored_pieces, 49);

@@ -8,15 +8,15 @@ use ctx_core::{
     Role, Timestamp,
 };
 
+mod fact_extraction;
 mod forgotten;
 mod lost;
+mod maintenance;
 mod models;
 mod sessions;
-mod studies;
-mod upkeep;
 
 use super::*;
-use crate::archive::{Limits, SegmentMaker};
+use crate::archive::{ArchiveLimits, SegmentMaker};
 use crate::{Metadata, SearchSettings};
 
 fn segment(session: &str, minute: i64, content: &str) -> Segment {
@@ -42,13 +42,13 @@ fn some(range: std::ops::Range<i64>) -> Vec<Segment> {
     range.map(|n| segment("s", n, &text(n))).collect()
 }
 
-fn settings() -> Settings {
-    let limits = Limits { eviction_days: 0, ..Limits::default() };
-    Settings { limits, ..Settings::default() }
+fn settings() -> MemorySettings {
+    let limits = ArchiveLimits { eviction_days: 0, ..ArchiveLimits::default() };
+    MemorySettings { limits, ..MemorySettings::default() }
 }
 
 fn memory(folder: &Path) -> Memory {
-    Memory::open(folder, "main", settings())
+    Memory::open(folder, settings())
 }
 
 fn found(memory: &Memory, text: &str) -> Vec<(SegmentId, f32, f32)> {

@@ -7,7 +7,7 @@ use ctx_core::Timer;
 
 use super::*;
 
-/// Answers as it is told, in turn.
+/// Gives the configured answers in turn.
 struct Model(AtomicUsize, &'static [Answer]);
 
 #[derive(Clone, Copy)]
@@ -44,7 +44,7 @@ impl Embedder for Model {
     }
 }
 
-/// Every wait is over at once.
+/// A timer without delays.
 struct Hasty;
 
 #[async_trait]
@@ -56,7 +56,7 @@ impl Timer for Hasty {
     async fn sleep(&self, _: Duration) {}
 }
 
-/// Takes short texts alone, and refuses what is wicked. Counts how often it is asked.
+/// Accepts short texts only, and refuses "wicked" ones. Counts its calls.
 struct Picky(AtomicUsize, usize);
 
 #[async_trait]
@@ -86,27 +86,31 @@ impl Embedder for Picky {
 fn a_text_that_is_too_long_refused_or_made_into_no_vector_holds_up_no_other() {
     let picky = Arc::new(Picky(AtomicUsize::new(0), 3_000));
     let model = VectorModel::new(picky.clone(), Arc::new(Hasty));
-    let mut settings = Settings { vectors: Vectors::Model(model), ..settings() };
+    let mut settings = MemorySettings { vectors: Vectors::Model(model), ..settings() };
     settings.search.embed_context = 0;
-    let memory = Memory::in_memory("main", settings);
+    let memory = Memory::in_memory(settings);
     let long = segment("s", 1, &"a long tool result ".repeat(3_000));
     memory.add(&some(2..20)).unwrap();
     memory
         .add(&[long.clone(), segment("s", 30, "wicked words"), segment("s", 31, "blank")])
         .unwrap();
     memory.add(&some(40..80)).unwrap();
-    // All but what is refused and what is no vector; the long one by its beginning.
+    // All but the refused ones and those with an invalid vector; the long one by its beginning.
     assert_eq!(waited(memory.embed()).unwrap(), 59);
     let live = memory.inner.live();
     assert!(live.vectors.as_ref().unwrap().has(live.row(long.id).unwrap()));
     drop(live);
     let told = memory.take_warnings();
     assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told.iter().all(|told| told.contains("its words alone") || told.contains("but zeros")));
-    assert_ne!(told[0].contains("zeros"), told[1].contains("zeros"), "{told:?}");
+    assert!(
+        told.iter()
+            .all(|told| told.contains("a message has no vector and is found by its words only:")
+                || told.contains("the model returns zero vectors: these messages are found"))
+    );
+    assert_ne!(told[0].contains("zero vectors"), told[1].contains("zero vectors"), "{told:?}");
     let asked = picky.0.load(Ordering::Relaxed);
     assert!(asked < 30, "{asked} requests");
-    // Neither is bought again, and a long one is sent at a length that was taken.
+    // Neither is sent again, and a long one is sent at a length that was accepted.
     assert_eq!(waited(memory.embed()).unwrap(), 0);
     assert_eq!(picky.0.load(Ordering::Relaxed), asked);
     memory.add(&[segment("s", 99, &"another long one ".repeat(3_000))]).unwrap();
@@ -118,8 +122,7 @@ fn a_text_that_is_too_long_refused_or_made_into_no_vector_holds_up_no_other() {
 fn a_model_that_refuses_everything_is_left_alone_soon_and_asked_again_later() {
     let picky = Arc::new(Picky(AtomicUsize::new(0), 0));
     let model = VectorModel::new(picky.clone(), Arc::new(Hasty));
-    let memory =
-        Memory::in_memory("main", Settings { vectors: Vectors::Model(model), ..settings() });
+    let memory = Memory::in_memory(MemorySettings { vectors: Vectors::Model(model), ..settings() });
     memory.add(&some(0..40)).unwrap();
     assert!(waited(memory.embed()).is_err());
     assert_eq!(picky.0.load(Ordering::Relaxed), 4, "a batch, and three one by one");
@@ -129,7 +132,7 @@ fn a_model_that_refuses_everything_is_left_alone_soon_and_asked_again_later() {
     assert_eq!(picky.0.load(Ordering::Relaxed), 8, "others are tried next");
     use Answer::{Good, Never};
     let answers = &[Never, Never, Good, Good, Good, Good];
-    let down = Memory::in_memory("main", with_model(answers));
+    let down = Memory::in_memory(with_model(answers));
     down.add(&some(0..40)).unwrap();
     assert!(waited(down.embed()).is_err());
     *down.inner.rests_until.lock().unwrap() = None;
@@ -137,16 +140,16 @@ fn a_model_that_refuses_everything_is_left_alone_soon_and_asked_again_later() {
     assert_eq!(waited(down.embed()).unwrap(), 1);
 }
 
-fn with_model(answers: &'static [Answer]) -> Settings {
+fn with_model(answers: &'static [Answer]) -> MemorySettings {
     let model = Arc::new(Model(AtomicUsize::new(0), answers));
     let model = VectorModel::new(model, Arc::new(Hasty));
-    Settings { vectors: Vectors::Model(model), ..settings() }
+    MemorySettings { vectors: Vectors::Model(model), ..settings() }
 }
 
 #[test]
 fn a_model_finds_what_shares_no_word() {
     let folder = tempfile::tempdir().unwrap();
-    let memory = Memory::open(folder.path(), "main", with_model(&[Answer::Good]));
+    let memory = Memory::open(folder.path(), with_model(&[Answer::Good]));
     let boat = segment("s", 1, "a boat on the sea");
     memory.add(&some(2..40)).unwrap();
     memory.add(std::slice::from_ref(&boat)).unwrap();
@@ -157,14 +160,14 @@ fn a_model_finds_what_shares_no_word() {
     assert_eq!(memory.search(&query, Some(&[1.0, 0.0])).unwrap()[0].id, boat.id);
     assert_eq!(waited(memory.embed()).unwrap(), 0);
     // A restart embeds nothing again.
-    let again = Memory::open(folder.path(), "main", with_model(&[Answer::Down]));
+    let again = Memory::open(folder.path(), with_model(&[Answer::Down]));
     assert_eq!(again.search(&query, Some(&[1.0, 0.0])).unwrap()[0].id, boat.id);
     assert!(again.search(&query, Some(&[1.0])).unwrap().is_empty(), "a vector of another model");
 }
 
 #[test]
 fn among_many_vectors_a_graph_finds_what_comparing_with_all_finds() {
-    let memory = Memory::in_memory("main", with_model(&[Answer::Good]));
+    let memory = Memory::in_memory(with_model(&[Answer::Good]));
     memory.add(&some(0..400)).unwrap();
     memory.add(&[segment("s", 999, "the sea in winter"), segment("s", 998, "winter")]).unwrap();
     waited(memory.embed()).unwrap();
@@ -176,7 +179,7 @@ fn among_many_vectors_a_graph_finds_what_comparing_with_all_finds() {
     memory.settle().unwrap();
     assert_eq!(memory.stats().unwrap().in_graph, 402);
     assert_eq!(search(), exact);
-    // What is newer than the graph is found too.
+    // A segment that is newer than the graph is found too.
     let shore = segment("s", 1_000, "winter ember 4 at the sea");
     memory.add(std::slice::from_ref(&shore)).unwrap();
     waited(memory.embed()).unwrap();
@@ -185,12 +188,12 @@ fn among_many_vectors_a_graph_finds_what_comparing_with_all_finds() {
 
 #[test]
 fn a_session_of_a_large_store_is_compared_as_a_whole() {
-    // Threads build a graph, each time another; over vectors so alike one in twenty finds too little, and
-    // is not used.
+    // Graphs built by several threads differ each time. Over such similar vectors, one in twenty
+    // has too little recall and is not used.
     for _ in 0..10 {
-        let memory = Memory::in_memory("main", with_model(&[Answer::Good]));
+        let memory = Memory::in_memory(with_model(&[Answer::Good]));
         memory.add(&some(0..400)).unwrap();
-        // One at a place that no sample of the whole has.
+        // Its row is not among those sampled from the whole store.
         let own = segment("mine", 2, "the sea of mine");
         memory.add(&[segment("mine", 1, "winter"), own.clone()]).unwrap();
         let seas: Vec<_> = (0..1_000).map(|n| segment("s", 500 + n, &format!("sea {n}"))).collect();
@@ -215,7 +218,7 @@ fn a_graph_is_not_kept_over_vectors_of_what_another_forgot() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vectors.graph");
     let open = || {
-        let memory = Memory::open(folder.path(), "main", with_model(&[Answer::Good]));
+        let memory = Memory::open(folder.path(), with_model(&[Answer::Good]));
         memory.inner.ensure_open().unwrap();
         memory
     };
@@ -233,12 +236,12 @@ fn a_graph_is_not_kept_over_vectors_of_what_another_forgot() {
     };
     keep();
     assert!(path.exists());
-    // Another forgets while this one builds, and knows nothing of it.
+    // Another process forgets while this one builds, unknown to it.
     let gone = some(3..4)[0].id;
     open().forget(&[gone].into()).unwrap();
     keep();
     assert!(!path.exists(), "it would be of an older archive");
-    // What it builds next is of what stays.
+    // The next build is of the remaining segments.
     one.settle().unwrap();
     let bytes = fs::read(&path).unwrap();
     let holds = |id: SegmentId| bytes.windows(16).any(|window| window == id.0.as_bytes());
@@ -251,7 +254,7 @@ fn a_graph_outlives_a_restart_and_goes_when_something_is_forgotten() {
     let path = folder.path().join("vectors.graph");
     let written = || std::fs::metadata(&path).and_then(|meta| meta.modified()).ok();
     let settled = || {
-        let memory = Memory::open(folder.path(), "main", with_model(&[Answer::Good]));
+        let memory = Memory::open(folder.path(), with_model(&[Answer::Good]));
         memory.inner.ensure_open().unwrap();
         memory.inner.live_mut().exact_up_to = 100;
         memory.settle().unwrap();
@@ -310,17 +313,17 @@ fn a_model_that_fails_leaves_words_to_decide_and_is_told_of() {
         (&[Answer::Few], Upstream),
         (&[Answer::Never], Timeout),
     ] {
-        let memory = Memory::in_memory("main", with_model(answers));
+        let memory = Memory::in_memory(with_model(answers));
         memory.add(&some(0..10)).unwrap();
         assert_eq!(waited(memory.embed()).unwrap_err().kind(), kind);
         assert_eq!(waited(memory.embed()).unwrap(), 0, "it is left alone for a while");
-        let memory = Memory::in_memory("main", with_model(answers));
+        let memory = Memory::in_memory(with_model(answers));
         memory.add(&some(0..10)).unwrap();
         let session = SessionMemory::new(memory, "s", maker("s"));
         let found = waited(session.recall(request("note 4: ember"))).unwrap();
         assert!(!found.passages.is_empty() && found.warnings.len() == 1, "{found:?}");
         let found = waited(session.recall(request("note 5: ember"))).unwrap();
         assert!(!found.passages.is_empty() && found.warnings.is_empty(), "{found:?}");
-        assert_eq!(waited(session.tend()), [] as [&str; 0], "nor is that told twice");
+        assert_eq!(waited(session.maintain()), [] as [&str; 0], "nor is that told twice");
     }
 }

@@ -1,4 +1,4 @@
-//! What layers see.
+//! The memory of a session as layers see it.
 
 use futures_util::FutureExt;
 
@@ -8,7 +8,7 @@ use crate::facts::{FactStore, Scope};
 fn said(session: &SessionMemory, texts: &[&str]) {
     let entries: Vec<_> = texts
         .iter()
-        .map(|text| Arc::new(Entry::held(*text, Message::text(Role::User, *text))))
+        .map(|text| Arc::new(Entry::in_memory(*text, Message::text(Role::User, *text))))
         .collect();
     session.archive(&entries).unwrap();
     waited(session.flush()).unwrap();
@@ -36,7 +36,7 @@ fn what_left_the_window_comes_back_when_it_is_asked_for_and_not_otherwise() {
     assert!(port.passages.iter().any(|p| p.text == TALK[2]), "what was said next comes with it");
     assert!(recalled(request("write a poem about autumn leaves")).passages.is_empty());
     assert!(recalled(request("")).passages.is_empty());
-    // What the model sees is not brought back.
+    // What the model sees is not recalled.
     let mut seen = request("which port does the staging database use?");
     seen.visible = TALK.iter().map(|text| Arc::from(*text)).collect();
     assert!(recalled(seen).passages.is_empty());
@@ -45,7 +45,7 @@ fn what_left_the_window_comes_back_when_it_is_asked_for_and_not_otherwise() {
 
 #[test]
 fn a_question_that_fits_brings_its_reply_and_a_statement_none() {
-    let memory = Memory::in_memory("main", settings());
+    let memory = Memory::in_memory(settings());
     let session = SessionMemory::new(memory, "s", maker("s"));
     let talk = [
         (Role::User, "the diff is fine. one worry: can the u32 generation overflow?"),
@@ -59,7 +59,7 @@ fn a_question_that_fits_brings_its_reply_and_a_statement_none() {
         (Role::Assistant, "不会。"),
     ];
     let entry = |(role, text): &(Role, &str)| {
-        Arc::new(Entry::held(*text, Message::text(role.clone(), *text)))
+        Arc::new(Entry::in_memory(*text, Message::text(role.clone(), *text)))
     };
     session.archive(&talk.iter().map(entry).collect::<Vec<_>>()).unwrap();
     waited(session.flush()).unwrap();
@@ -73,7 +73,7 @@ fn a_question_that_fits_brings_its_reply_and_a_statement_none() {
     let found = recalled(request("what about the changelog?"));
     assert_eq!(found[0], talk[5].1);
     assert!(!found.iter().any(|text| text == talk[6].1), "{found:?}");
-    // A reply that the model sees is not brought back.
+    // A reply that the model sees is not recalled.
     let mut seen = request(query);
     seen.visible = [Arc::from(talk[3].1)].into();
     assert!(!recalled(seen).iter().any(|text| text == talk[3].1));
@@ -81,23 +81,24 @@ fn a_question_that_fits_brings_its_reply_and_a_statement_none() {
 
 #[test]
 fn a_session_recalls_another_only_where_that_is_wanted() {
-    let memory = Memory::in_memory("main", settings());
+    let memory = Memory::in_memory(settings());
     said(&SessionMemory::new(memory.clone(), "a", maker("a")), &TALK);
-    let other = SessionMemory::new(memory, "b", maker("b"));
+    let other = SessionMemory::new(memory.clone(), "b", maker("b"));
     let ask = || request("what is my cat called?");
     assert!(waited(other.recall(ask())).unwrap().passages.is_empty());
-    let across =
-        SessionMemory::new(other.memory().clone(), "b", maker("b")).with_cross_session(true);
+    let across = SessionMemory::new(memory, "b", maker("b")).with_cross_session(true);
     assert_eq!(waited(across.recall(ask())).unwrap().passages[0].text, TALK[2]);
 }
 
 #[test]
 fn who_hands_messages_over_waits_for_nobody_however_many_they_are() {
-    let memory = Memory::in_memory("main", settings());
+    let memory = Memory::in_memory(settings());
     let session = SessionMemory::new(memory.clone(), "s", maker("s"));
     let entries: Vec<_> = (0..3_000)
         .map(|n| format!("message {n}"))
-        .map(|text| Arc::new(Entry::held(text.as_str(), Message::text(Role::User, text.as_str()))))
+        .map(|text| {
+            Arc::new(Entry::in_memory(text.as_str(), Message::text(Role::User, text.as_str())))
+        })
         .collect();
     {
         let _somebody_is_at_it = session.shared.working.lock().unwrap();
@@ -115,7 +116,7 @@ fn what_waits_while_the_archive_cannot_be_opened_is_archived_once_it_can() {
     let context = folder.path().join("context");
     fs::create_dir_all(context.join("segments.jsonl")).unwrap();
     let session = SessionMemory::new(memory(&context), "s", maker("s"));
-    let entry = |text: &&str| Arc::new(Entry::held(*text, Message::text(Role::User, *text)));
+    let entry = |text: &&str| Arc::new(Entry::in_memory(*text, Message::text(Role::User, *text)));
     session.archive(&TALK.iter().map(entry).collect::<Vec<_>>()).unwrap();
     let error = waited(session.flush()).unwrap_err();
     assert!(error.hint_text().is_some(), "{error}");
@@ -129,7 +130,7 @@ fn what_waits_while_the_archive_cannot_be_opened_is_archived_once_it_can() {
 #[test]
 fn a_turn_that_waits_for_facts_blocks_nobody() {
     let facts = Arc::new(Mutex::new(FactStore::in_memory(Scope::Session)));
-    let session = SessionMemory::new(Memory::in_memory("main", settings()), "s", maker("s"));
+    let session = SessionMemory::new(Memory::in_memory(settings()), "s", maker("s"));
     let session = session.with_facts(facts.clone());
     said(&session, &TALK);
     let mut turn = Box::pin(session.recall(request("what is my cat called?")));
@@ -142,7 +143,7 @@ fn a_turn_that_waits_for_facts_blocks_nobody() {
 
 #[test]
 fn of_a_very_long_message_no_more_is_handed_on_than_a_block_can_show() {
-    let session = SessionMemory::new(Memory::in_memory("main", settings()), "s", maker("s"));
+    let session = SessionMemory::new(Memory::in_memory(settings()), "s", maker("s"));
     let log = format!("log {}", "lorem ipsum dolor\n".repeat(60_000));
     said(&session, &[TALK[0], TALK[1], &log]);
     let found = waited(session.recall(request("which port does the staging database use?")));
@@ -154,12 +155,12 @@ fn of_a_very_long_message_no_more_is_handed_on_than_a_block_can_show() {
 
 #[test]
 fn more_messages_than_one_thread_is_begun_for_are_all_archived_in_their_order() {
-    let memory = Memory::in_memory("main", settings());
+    let memory = Memory::in_memory(settings());
     let session = SessionMemory::new(memory.clone(), "s", maker("s"));
     let texts: Vec<String> = (0..3_000).map(|n| format!("message {n}")).collect();
     for texts in texts.chunks(7) {
         let entry = |text: &String| {
-            Arc::new(Entry::held(text.as_str(), Message::text(Role::User, text.as_str())))
+            Arc::new(Entry::in_memory(text.as_str(), Message::text(Role::User, text.as_str())))
         };
         session.archive(&texts.iter().map(entry).collect::<Vec<_>>()).unwrap();
     }

@@ -38,7 +38,7 @@ impl House {
         std::fs::write(self.path(), bytes).unwrap();
     }
 
-    /// Opens a damaged file, and sees that the next write mends it.
+    /// Opens a damaged file, and checks that the next write repairs it.
     fn mended(&self) -> (Vec<VectorFault>, usize) {
         let mut vectors = self.open();
         let (faults, left) = (vectors.take_faults(), vectors.len());
@@ -57,7 +57,7 @@ impl House {
 #[test]
 fn vectors_come_back_as_they_were() {
     let house = House::new();
-    assert!(house.open().is_empty() && !house.path().exists());
+    assert!(house.open().ids.is_empty() && !house.path().exists());
     let mut vectors = house.filled(3);
     assert!(!vectors.add(id(1), &[9.0, 9.0, 9.0]).unwrap());
     vectors.add(id(7), &[7.0, 0.0, 0.0]).unwrap();
@@ -81,7 +81,7 @@ fn of_a_damaged_file_what_is_sound_is_used() {
     assert_eq!(house.mended(), (vec![VectorFault::NotFinite { rows: 1 }], 4));
     house.damage(|bytes| bytes[16 + 16..][..4].copy_from_slice(&f32::INFINITY.to_le_bytes()));
     assert_eq!(house.mended(), (vec![VectorFault::NotFinite { rows: 1 }], 4));
-    // Rows that the count does not tell of yet: an append that a crash ended.
+    // Rows that are not counted yet: an append that a crash interrupted.
     house.damage(|bytes| bytes.extend([0; 40]));
     assert_eq!(house.mended(), (vec![], 5));
 }
@@ -117,7 +117,7 @@ fn vectors_of_another_embedder_are_not_taken_for_ones_own() {
         let mut vectors = VectorFile::open(house.path(), other.clone()).unwrap();
         let fault = VectorFault::OtherEmbedder { made_by: Some("hash".into()), dimensions: 3 };
         assert_eq!(vectors.take_faults(), [fault]);
-        assert!(vectors.is_empty());
+        assert!(vectors.ids.is_empty());
     }
     std::fs::remove_file(disk::beside(&house.path(), ".json")).unwrap();
     assert_eq!(house.mended().1, 0, "whose they are is not known");
@@ -131,7 +131,7 @@ fn what_is_no_vector_is_refused() {
         let error = vectors.add(id(1), wrong).unwrap_err();
         assert!(error.to_string().contains("hash") && error.hint_text().is_some(), "{error}");
     }
-    assert!(vectors.is_empty());
+    assert!(vectors.ids.is_empty());
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn two_that_open_where_nothing_is_keep_each_others_vectors() {
     let keep = |vectors: &mut VectorFile, nth: u128| {
         vectors.add(id(nth), &[nth as f32, 0.0, 0.0]).unwrap();
         vectors.commit().unwrap();
-        vectors.let_go();
+        vectors.release();
     };
     keep(&mut one, 1);
     keep(&mut two, 2);
@@ -163,7 +163,7 @@ fn two_that_open_where_nothing_is_keep_each_others_vectors() {
     keep(&mut two, 1);
     let all: Vec<_> = house.open().ids().to_vec();
     assert_eq!(all, [id(1), id(2), id(3)]);
-    // What one read while the other appended is not sound, and is not all.
+    // A read during the other's append is not valid, and not complete.
     house.damage(|bytes| bytes.extend([0; 28]));
     let mut three = house.open();
     house.damage(|bytes| bytes.truncate(bytes.len() - 28));
@@ -181,7 +181,7 @@ fn what_one_takes_out_is_not_brought_back_by_another_and_what_that_added_stays()
     two.commit().unwrap();
     one.retain(|segment| segment != id(1)).unwrap();
     assert_eq!(house.open().ids(), [id(0), id(2), id(8)]);
-    // As long as before: its length tells nothing.
+    // The length is unchanged, so it does not show the difference.
     one.add(id(9), &[9.0; 3]).unwrap();
     one.commit().unwrap();
     two.add(id(10), &[10.0; 3]).unwrap();
@@ -215,19 +215,19 @@ fn what_is_not_retained_is_gone_from_the_disk() {
 fn vectors_that_are_on_disk_alone_are_there_when_the_file_is_written_anew() {
     let house = House::new();
     let mut vectors = house.filled(4);
-    vectors.let_go();
+    vectors.release();
     assert_eq!((vectors.get(id(1)), vectors.iter().count(), vectors.len()), (None, 0, 4));
     assert!(vectors.contains(id(1)) && !vectors.add(id(1), &[9.0; 3]).unwrap());
     assert!(vectors.add(id(7), &[7.0; 3]).unwrap());
-    vectors.let_go();
+    vectors.release();
     assert_eq!(vectors.get(id(7)), Some(&[7.0; 3][..]), "it is not on disk yet");
     vectors.commit().unwrap();
-    vectors.let_go();
+    vectors.release();
     vectors.retain(|one| one != id(2)).unwrap();
     let again = house.open();
     let found: Vec<_> = again.iter().map(|(id, vector)| (id, vector[0])).collect();
     assert_eq!(found, [(id(0), 0.0), (id(1), 1.0), (id(3), 3.0), (id(7), 7.0)]);
-    vectors.take_back().unwrap();
+    vectors.reload().unwrap();
     assert!(vectors.iter().eq(again.iter()));
 }
 
@@ -235,7 +235,7 @@ fn vectors_that_are_on_disk_alone_are_there_when_the_file_is_written_anew() {
 fn vectors_whose_file_went_while_nobody_held_them_are_gone_and_new_ones_are_kept() {
     let house = House::new();
     let mut vectors = house.filled(4);
-    vectors.let_go();
+    vectors.release();
     std::fs::remove_file(house.path()).unwrap();
     vectors.add(id(9), &[9.0; 3]).unwrap();
     vectors.commit().unwrap();

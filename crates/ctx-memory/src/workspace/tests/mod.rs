@@ -14,10 +14,10 @@ use super::*;
 mod updates;
 mod vectors;
 
-/// Longer than any of these folders takes.
+/// Longer than indexing any of these folders takes.
 const LONG: Duration = Duration::from_secs(3_600);
 
-/// A folder with files, and room for its index.
+/// A folder with files, and a folder for its index.
 struct Room {
     dir: TempDir,
 }
@@ -45,7 +45,7 @@ impl Room {
     }
 
     fn open(&self) -> Workspace {
-        Workspace::open(&self.index(), &self.folder(), Settings::default()).unwrap()
+        Workspace::open(&self.index(), &self.folder(), WorkspaceSettings::default()).unwrap()
     }
 }
 
@@ -53,7 +53,7 @@ fn update(workspace: &Workspace) -> IndexReport {
     workspace.update(|_| ControlFlow::Continue(())).unwrap()
 }
 
-/// The paths that a question finds, best first.
+/// Returns the paths that match a question, best first.
 fn paths(workspace: &Workspace, question: &str) -> Vec<String> {
     let found = workspace.search(question, 10, None).unwrap();
     found.snippets.into_iter().map(|snippet| snippet.path).collect()
@@ -111,7 +111,7 @@ fn a_second_update_touches_only_what_changed() {
     ] {
         assert_eq!(paths(&workspace, question), found, "{question}");
     }
-    // It comes back as it was: its words are there still.
+    // It is restored unchanged: its words are still in the index.
     room.write("c.md", "cherry");
     assert_eq!(counts(&update(&workspace)), [1, 0, 3, 0]);
     assert_eq!(paths(&workspace, "cherry"), ["c.md"]);

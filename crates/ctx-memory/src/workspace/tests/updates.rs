@@ -1,4 +1,4 @@
-//! Indexes brought up to date: by one and by several, in turns and at leisure.
+//! Index updates: by one process and by several, within turns and without limits.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -65,15 +65,15 @@ fn other_chunks_make_another_index_and_a_folder_has_one_of_its_own() {
     let long: String = (0..200).map(|n| format!("apple number {n}\n")).collect();
     let room = Room::with(&[("a.md", &long)]);
     let many = update(&room.open()).chunks;
-    let settings = Settings::default().with_chunk(ctx_core::Tokens(64));
+    let settings = WorkspaceSettings::default().with_chunk(ctx_core::Tokens(64));
     let index = room.dir.path().join("i");
     let fine = Workspace::open(&index, &room.folder(), settings).unwrap();
     assert!(update(&fine).chunks > many * 4);
     assert!(fine.search("apple", 10, None).unwrap().snippets.iter().all(|s| s.text.len() < 300));
     assert_ne!(folder_of(&index, Path::new("/a")), folder_of(&index, Path::new("/b")));
-    let error = Workspace::open(&index, &room.folder().join("none"), Settings::default());
+    let error = Workspace::open(&index, &room.folder().join("none"), WorkspaceSettings::default());
     assert_eq!(error.unwrap_err().kind(), ErrorKind::NotFound);
-    let error = Workspace::open(&index, &room.folder().join("a.md"), Settings::default());
+    let error = Workspace::open(&index, &room.folder().join("a.md"), WorkspaceSettings::default());
     assert_eq!(error.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
@@ -85,9 +85,9 @@ fn a_word_is_found_where_it_is_however_the_file_was_cut_before() {
     });
     let room = Room::with(&[("a.md", &lines.collect::<String>())]);
     update(&room.open());
-    // In the same place, as another version would have it.
+    // In the same folder, like an index of another version.
     for tokens in [64, 32, 512] {
-        let settings = Settings::default().with_chunk(ctx_core::Tokens(tokens));
+        let settings = WorkspaceSettings::default().with_chunk(ctx_core::Tokens(tokens));
         let mut cut = Workspace::open(&room.index(), &room.folder(), settings).unwrap();
         cut.store = room.open().store().to_owned();
         update(&cut);
@@ -101,7 +101,7 @@ fn a_word_is_found_where_it_is_however_the_file_was_cut_before() {
 fn hosts_that_cut_otherwise_leave_each_other_alone() {
     let room = Room::with(&[("a.md", "apple"), ("b.md", "banana")]);
     update(&room.open());
-    let settings = Settings::default().with_counter(Counter::new(CounterKind::Cjk));
+    let settings = WorkspaceSettings::default().with_counter(Counter::new(CounterKind::Cjk));
     let other = Workspace::open(&room.index(), &room.folder(), settings).unwrap();
     assert_eq!(counts(&update(&other)), [2, 0, 0, 0]);
     assert_eq!(counts(&update(&room.open())), [0, 0, 2, 0]);
@@ -117,7 +117,7 @@ fn a_turn_throws_away_only_what_it_can_make_anew() {
     for n in 0..5 {
         room.write("a.md", format!("cherry {n}"));
         room.write("b.md", format!("banana {n}"));
-        // One byte is enough for no file.
+        // A limit of one byte is enough for no file.
         workspace.refresh(1, LONG).unwrap();
         assert_eq!(paths(&workspace, "apple"), ["kept.md"], "{n}");
         let report = workspace.refresh(1 << 20, LONG).unwrap();
@@ -160,7 +160,7 @@ fn a_walk_that_takes_too_long_is_ended_and_takes_nothing_for_gone() {
 #[test]
 fn a_file_that_cannot_be_read_is_tried_again_when_it_is_another() {
     let room = Room::with(&[("a.md", "apple")]);
-    // The walk sees a file that is gone when it is read.
+    // The walk finds a file that no longer exists when it is read.
     let workspace = room.open();
     update(&workspace);
     let row = fs::read_to_string(workspace.list()).unwrap();
@@ -181,7 +181,7 @@ fn nothing_is_opened_for_files_of_the_future_and_such_as_cannot_be_read() {
     file.set_modified(later).unwrap();
     let workspace = room.open();
     update(&workspace);
-    // Who opened the index would find it gone and make it anew.
+    // Opening the index would find it missing and rebuild it.
     fs::remove_dir_all(workspace.lexical()).unwrap();
     let report = workspace.refresh(1 << 20, LONG).unwrap();
     assert_eq!(counts(&report), [0, 0, 2, 0]);
@@ -194,7 +194,7 @@ fn an_index_is_removed_with_its_lock_held_and_the_lock_stays() {
     let (one, two) = (room.open(), room.open());
     assert!(!one.forget().unwrap(), "there is none");
     update(&one);
-    let coarse = Settings::default().with_chunk(ctx_core::Tokens(1_024));
+    let coarse = WorkspaceSettings::default().with_chunk(ctx_core::Tokens(1_024));
     update(&Workspace::open(&room.index(), &room.folder(), coarse).unwrap());
     let removal = one
         .update(|_| {

@@ -11,7 +11,7 @@ use futures_executor::block_on;
 use super::*;
 use crate::VectorModel;
 
-/// Knows three directions: fruit, beasts, and everything else.
+/// An embedder with three directions: fruit, beasts, and everything else.
 struct Senses {
     fails: bool,
 }
@@ -36,7 +36,7 @@ impl Embedder for Senses {
     }
 }
 
-/// Every wait is over at once.
+/// A timer without delays.
 struct Hasty;
 
 #[async_trait]
@@ -73,7 +73,7 @@ fn where_a_model_makes_vectors_meaning_counts_and_where_it_fails_words_do() {
     let down = ask(&room, true, "engine");
     assert_eq!((down.snippets[0].path.as_str(), down.warnings.len()), ("c.md", 1));
     assert!(ask(&room, true, "apple").snippets.is_empty());
-    // A file that changes gets another vector; the others keep theirs.
+    // A changed file gets another vector; the others keep theirs.
     room.write("b.md", "an engine of a train");
     update(&workspace);
     assert_eq!(embed(&workspace), 1);
@@ -93,7 +93,7 @@ fn a_turn_makes_some_of_the_vectors_and_the_rest_is_found_by_its_words() {
 #[test]
 fn vectors_that_count_nothing_are_not_made() {
     let room = Room::with(&[("a.md", "a pear tree")]);
-    let settings = Settings { vector_weight: 0.0, ..Settings::default() };
+    let settings = WorkspaceSettings { vector_weight: 0.0, ..WorkspaceSettings::default() };
     let workspace = Workspace::open(&room.index(), &room.folder(), settings).unwrap();
     let service = WorkspaceService::new(workspace, Some(model(true)));
     assert!(block_on(service.search("pear", 1)).unwrap().warnings.is_empty());

@@ -1,7 +1,7 @@
 use std::fs;
 
 use ctx_core::ErrorKind;
-use ctx_memory::facts::{Erase, FactKind};
+use ctx_memory::facts::{FactKind, FactSelector};
 
 use super::{candidate, config, current, named, open};
 
@@ -22,7 +22,7 @@ fn facts_of_an_erased_entry_leave_the_disk_with_all_their_versions() {
         .unwrap();
     store.learn([config("Backup host Falcon is 10.1.2.3 behind the vault", 3)]).unwrap();
     let ids = named(&["e3"]);
-    let erase = [Erase::Entries { session: "s", ids: &ids }];
+    let erase = [FactSelector::Entries { session: "s", ids: &ids }];
     assert_eq!(store.would_forget(&erase).len(), 1);
     assert!(disk(&dir).contains("Falcon"), "a dry run erases nothing");
     let gone = store.forget(&erase).unwrap();
@@ -39,9 +39,9 @@ fn an_entry_of_the_same_id_in_another_session_stays() {
     let mut other = config("Server port is 8080", 1);
     other.session_id = "t".into();
     store.learn([config("Server port is 3000", 1), other]).unwrap();
-    store.forget(&[Erase::Entries { session: "t", ids: &named(&["e1"]) }]).unwrap();
+    store.forget(&[FactSelector::Entries { session: "t", ids: &named(&["e1"]) }]).unwrap();
     assert_eq!(current(&store), ["Server port is 3000"]);
-    store.forget(&[Erase::Session("s")]).unwrap();
+    store.forget(&[FactSelector::Session("s")]).unwrap();
     assert_eq!(disk(&dir), "");
 }
 
@@ -50,10 +50,10 @@ fn what_an_erased_fact_had_superseded_holds_as_before() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
     store.learn([1, 2, 3].map(|n| config(&format!("Server port is {n}000"), n))).unwrap();
-    store.forget(&[Erase::Entries { session: "s", ids: &named(&["e2"]) }]).unwrap();
+    store.forget(&[FactSelector::Entries { session: "s", ids: &named(&["e2"]) }]).unwrap();
     let ids: Vec<_> = store.facts().map(|fact| (fact.id, fact.superseded_by)).collect();
     assert_eq!(ids[0].1, Some(ids[1].0), "the first gave way to the third");
-    store.forget(&[Erase::Entries { session: "s", ids: &named(&["e3"]) }]).unwrap();
+    store.forget(&[FactSelector::Entries { session: "s", ids: &named(&["e3"]) }]).unwrap();
     assert_eq!(current(&store), ["Server port is 1000"]);
     assert!(open(&dir).facts().eq(store.facts()));
 }
@@ -62,16 +62,19 @@ fn what_an_erased_fact_had_superseded_holds_as_before() {
 fn what_matches_a_text_goes_whatever_its_case_and_an_empty_text_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
-    assert!(store.forget(&[Erase::Matching("x")]).unwrap().is_empty(), "no file, nothing to do");
+    assert!(
+        store.forget(&[FactSelector::Matching("x")]).unwrap().is_empty(),
+        "no file, nothing to do"
+    );
     let mut context = config("Worker timeout is 30s", 2);
     context.context = "as FALCON wants".into();
     store.learn([config("Backup host falcon is 10.1.2.3", 1), context]).unwrap();
-    let error = store.forget(&[Erase::Matching("  ")]).unwrap_err();
+    let error = store.forget(&[FactSelector::Matching("  ")]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert_eq!(store.forget(&[Erase::Matching("Falcon")]).unwrap().len(), 2);
+    assert_eq!(store.forget(&[FactSelector::Matching("Falcon")]).unwrap().len(), 2);
     assert!(!disk(&dir).to_lowercase().contains("falcon"));
     store.learn([config("The red heron host is 10.1.2.4", 3)]).unwrap();
-    assert_eq!(store.forget(&[Erase::Matching("Red\n  heron")]).unwrap().len(), 1);
+    assert_eq!(store.forget(&[FactSelector::Matching("Red\n  heron")]).unwrap().len(), 1);
 }
 
 #[test]
@@ -93,9 +96,9 @@ fn much_is_forgotten_at_once_and_the_rest_stays() {
     store.learn(facts).unwrap();
     let ids = named(&["e2"]);
     let all = [
-        Erase::Session("a"),
-        Erase::Entries { session: "b", ids: &ids },
-        Erase::Matching("cache SIZE"),
+        FactSelector::Session("a"),
+        FactSelector::Entries { session: "b", ids: &ids },
+        FactSelector::Matching("cache SIZE"),
     ];
     assert_eq!(store.would_forget(&all).len(), 3);
     assert_eq!(store.forget(&all).unwrap().len(), 3);

@@ -1,5 +1,5 @@
-//! Writers that are killed at any moment while they learn, supersede and write the file anew, two at
-//! a time: what they were told is known is there, and whole.
+//! Kills pairs of writers at random moments while they learn, supersede and rewrite the file.
+//! Everything they reported as learned must be there and intact.
 //!
 //! Each writer is this program again, running the same test with the variable `CTX_TEST_CHILD` set.
 
@@ -22,21 +22,21 @@ const NAME: &str =
 const ROUNDS: u64 = 24;
 const ROUNDS_A_FILE: u64 = 12;
 
-/// The longest time a writer lives after its first word, in microseconds.
+/// The longest lifetime of a writer after its first output, in microseconds.
 const LONGEST: u64 = 60_000;
 
 fn open(dir: &Path) -> FactStore {
     FactStore::open(dir.join("deep/knowledge.jsonl"), Scope::Agent).unwrap()
 }
 
-/// Says something to the parent, in one write.
+/// Prints a line to the parent in one write.
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("say {text}\n").as_bytes()).unwrap();
     out.flush().unwrap();
 }
 
-/// Goes on until killed.
+/// Runs until killed.
 fn work(dir: &Path, seed: u64) -> ! {
     let mut store = open(dir);
     let mut random = Random::seeded(seed);
@@ -44,7 +44,7 @@ fn work(dir: &Path, seed: u64) -> ! {
     let mut round = 0;
     loop {
         round += 1;
-        // One setting whose value changes makes lines of the past, and the file is written anew.
+        // One setting whose value changes makes outdated lines, so that the file is rewritten.
         let port = 1_000 + random.below(50_000);
         let words = format!("Service w{seed}x{round} keeps data in /srv/w{seed}x{round}");
         let same = format!("Server of w{seed} runs on port {port}");
@@ -91,7 +91,7 @@ fn what_was_learned_is_known_after_a_kill_and_nothing_of_it_is_torn() {
             for lines in &mut heard {
                 assert!(lines.by_ref().filter_map(said).any(|said| said == "ready"));
             }
-            // No waiting for anything: the moment is meant to be any.
+            // Does not wait for any event: the moment must be random.
             std::thread::sleep(Duration::from_micros(random.next() % LONGEST));
             for child in &mut pair {
                 child.kill().unwrap();
@@ -107,7 +107,7 @@ fn what_was_learned_is_known_after_a_kill_and_nothing_of_it_is_torn() {
             let there: HashSet<String> = store.facts().map(|fact| fact.id.to_string()).collect();
             let lost: Vec<_> = told.difference(&there).collect();
             assert!(lost.is_empty(), "{} of {} are lost: {lost:?}", lost.len(), told.len());
-            // At most one line of each that was killed is torn, and the next one is whole.
+            // Each killed writer leaves at most one torn line, and the next line is intact.
             let learned = store.learn([config(&format!("Mark m{all}y is set"), 1)]).unwrap();
             told.extend(learned.added.iter().map(ToString::to_string));
             let damaged = open(dir.path()).damaged();
@@ -115,6 +115,6 @@ fn what_was_learned_is_known_after_a_kill_and_nothing_of_it_is_torn() {
             all += told.len();
         }
     }
-    // Writers that never come to anything would try nothing.
+    // Writers that achieve nothing would test nothing.
     assert!(all > ROUNDS as usize, "only {all} were learned");
 }

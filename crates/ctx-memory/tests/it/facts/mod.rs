@@ -1,4 +1,4 @@
-//! Facts as a host uses them: files, questions, what is told anew, what is forgotten.
+//! Facts as a host uses them: files, searches, updates, forgetting.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 
@@ -12,10 +12,10 @@ mod store;
 use std::collections::BTreeSet;
 
 use ctx_core::Timestamp;
-use ctx_memory::facts::{Candidate, FactKind, FactStore, Scope};
+use ctx_memory::facts::{FactCandidate, FactKind, FactStore, Scope};
 
-fn candidate(kind: FactKind, content: &str, at: i64) -> Candidate {
-    Candidate {
+fn candidate(kind: FactKind, content: &str, at: i64) -> FactCandidate {
+    FactCandidate {
         kind,
         content: content.into(),
         context: String::new(),
@@ -25,7 +25,7 @@ fn candidate(kind: FactKind, content: &str, at: i64) -> Candidate {
     }
 }
 
-fn config(content: &str, at: i64) -> Candidate {
+fn config(content: &str, at: i64) -> FactCandidate {
     candidate(FactKind::Config, content, at)
 }
 

@@ -1,4 +1,4 @@
-use ctx_memory::facts::{Candidate, Erase, FactKind, Update, decide};
+use ctx_memory::facts::{FactCandidate, FactKind, FactSelector, Update, decide};
 use proptest::prelude::*;
 
 use super::{candidate, named, open};
@@ -23,7 +23,7 @@ fn contents() -> impl Strategy<Value = String> {
     ]
 }
 
-fn candidates() -> impl Strategy<Value = Candidate> {
+fn candidates() -> impl Strategy<Value = FactCandidate> {
     (contents(), 0..6usize, 0..20i64).prop_map(|(content, kind, at)| {
         candidate(FactKind::ALL[kind % FactKind::ALL.len()], &content, at)
     })
@@ -41,14 +41,14 @@ proptest! {
         }
         prop_assert!(open(&dir).facts().eq(store.facts()));
         for fact in store.facts() {
-            // Whatever gave way did so to a fact that is there, and from when that holds.
+            // A superseded fact names an existing successor and ends when that begins.
             if let Some(next) = fact.superseded_by {
                 let next = store.get(next);
                 prop_assert!(next.is_some_and(|next| fact.valid_to == Some(next.valid_from)));
             }
             prop_assert_eq!(fact.superseded_by.is_some(), fact.valid_to.is_some());
         }
-        store.forget(&[Erase::Entries { session: "s", ids: &named(&["e3", "e4", "e5"]) }]).unwrap();
+        store.forget(&[FactSelector::Entries { session: "s", ids: &named(&["e3", "e4", "e5"]) }]).unwrap();
         prop_assert!(open(&dir).facts().eq(store.facts()));
         for fact in store.facts() {
             prop_assert!(fact.superseded_by.is_none_or(|next| store.get(next).is_some()));
@@ -57,7 +57,7 @@ proptest! {
 
     #[test]
     fn a_fact_is_known_once_it_is_learned(one in candidates(), others in prop::collection::vec(candidates(), 0..6)) {
-        let facts: Vec<_> = others.into_iter().map(Candidate::into_fact).collect();
+        let facts: Vec<_> = others.into_iter().map(FactCandidate::into_fact).collect();
         let decided = decide(&facts, &one);
         match &decided {
             Update::Update { id } | Update::None { id } => {

@@ -1,13 +1,13 @@
 use ctx_core::{Role, Timestamp};
-use ctx_memory::facts::{FactKind, Rules, Said};
+use ctx_memory::facts::{FactKind, Rules, SourceMessage};
 
 fn found(role: &Role, text: &str) -> Vec<(FactKind, String)> {
     let rules = Rules::default();
-    let said = Said { entry: "e1", session: "s", role, timestamp: Timestamp(1), text };
+    let said = SourceMessage { entry: "e1", session: "s", role, timestamp: Timestamp(1), text };
     rules.find(&[said]).into_iter().map(|c| (c.kind, c.content)).collect()
 }
 
-/// What must be found, of the person's words and of the model's.
+/// Facts that must be found in messages of the user and of the model.
 #[test]
 fn statements_are_found_and_told_in_a_few_words() {
     use FactKind::{Architecture, Config, Decision, Implementation, Issue, TaskState};
@@ -142,7 +142,7 @@ fn statements_are_found_and_told_in_a_few_words() {
     }
 }
 
-/// What must not be found.
+/// Text in which no fact must be found.
 #[test]
 fn talk_doubt_questions_advice_code_and_output_are_left_out() {
     for text in [

@@ -3,7 +3,8 @@ use std::io::Write;
 
 use ctx_core::Timestamp;
 use ctx_memory::facts::{
-    Erase, FactKind, FactQuery, FactStore, Proposal, RefusalReason, Scope, Wish,
+    FactKind, FactQuery, FactSelector, FactStore, Proposal, ProposedOperation, RejectionReason,
+    Scope,
 };
 
 use super::{candidate, config, current, named, open};
@@ -103,8 +104,8 @@ fn a_torn_or_damaged_line_costs_nothing_but_itself() {
     for store in [&store, &again, &open(&dir)] {
         assert_eq!(current(store), ["Server port is 3000", "Worker timeout is 30s"]);
     }
-    // What another version wrote is carried through a rewrite, what is broken is not.
-    again.forget(&[Erase::Entries { session: "s", ids: &named(&["e2"]) }]).unwrap();
+    // A rewrite preserves lines of another version, and drops broken ones.
+    again.forget(&[FactSelector::Entries { session: "s", ids: &named(&["e2"]) }]).unwrap();
     let text = fs::read_to_string(again.path()).unwrap();
     assert!(text.contains("preference") && !text.contains("torn"));
 }
@@ -187,23 +188,26 @@ fn what_a_model_proposes_is_held_against_the_rules() {
         ])
         .unwrap();
     let (port, database) = (known.added[0].to_string(), known.added[1].to_string());
-    let propose =
-        |wish, id: Option<&str>, candidate| Proposal { wish, id: id.map(str::to_owned), candidate };
+    let propose = |operation, id: Option<&str>, candidate| Proposal {
+        operation,
+        id: id.map(str::to_owned),
+        candidate,
+    };
     let new = || Some(config("Server port is 8080", 2));
     let (learned, refused) = store
         .accept(vec![
-            propose(Wish::Delete, Some(&port), None),
-            propose(Wish::Delete, Some("*"), None),
-            propose(Wish::Supersede, Some("no-such-id"), new()),
-            propose(Wish::Supersede, Some(&database), new()),
-            propose(Wish::Supersede, Some(&port), None),
-            propose(Wish::Update, Some(&port), new()),
+            propose(ProposedOperation::Delete, Some(&port), None),
+            propose(ProposedOperation::Delete, Some("*"), None),
+            propose(ProposedOperation::Supersede, Some("no-such-id"), new()),
+            propose(ProposedOperation::Supersede, Some(&database), new()),
+            propose(ProposedOperation::Supersede, Some(&port), None),
+            propose(ProposedOperation::Update, Some(&port), new()),
         ])
         .unwrap();
     let reasons: Vec<_> = refused.iter().map(|refusal| refusal.reason).collect();
-    use RefusalReason::{Deletion, Empty, OtherSubject, UnknownId};
+    use RejectionReason::{Deletion, Empty, OtherSubject, UnknownId};
     assert_eq!(reasons, [Deletion, Deletion, UnknownId, OtherSubject, Empty]);
-    // What says otherwise supersedes, though an update was asked for: the old value stays readable.
+    // A contradiction supersedes even if an update was requested: the old value stays readable.
     assert_eq!(learned.superseded, [known.added[0]]);
     assert_eq!(current(&store), ["Server port is 8080", "Use PostgreSQL for user accounts"]);
 }
@@ -215,20 +219,20 @@ fn one_answer_cannot_make_an_end_of_all_that_is_known() {
     let names: Vec<String> = (0..200).map(|n| format!("Host{n} port is {n}")).collect();
     let learned = store.learn(names.iter().map(|name| config(name, 1))).unwrap();
     let all = learned.added.iter().enumerate().map(|(n, id)| Proposal {
-        wish: Wish::Supersede,
+        operation: ProposedOperation::Supersede,
         id: Some(id.to_string()),
         candidate: Some(config(&format!("Host{n} port is 99999"), 2)),
     });
     let (learned, refused) = store.accept(all.collect()).unwrap();
     assert_eq!(learned.superseded.len(), 10);
     assert_eq!(refused.len(), 190);
-    assert!(refused.iter().all(|refusal| refusal.reason == RefusalReason::TooMany));
+    assert!(refused.iter().all(|refusal| refusal.reason == RejectionReason::TooMany));
 }
 
 #[test]
 fn a_disk_that_refuses_leaves_all_as_it_was() {
     let dir = tempfile::tempdir().unwrap();
-    // A folder of the file's name cannot be written to, by whomever.
+    // A folder with the file's name cannot be written to by any user.
     let path = dir.path().join("knowledge.jsonl");
     let mut store = FactStore::open(&path, Scope::Session).unwrap();
     fs::create_dir(&path).unwrap();

@@ -3,7 +3,7 @@ use ctx_testkit::chat::{ScriptedChat, Step};
 use ctx_testkit::{Reply, ScriptedSummarizer};
 
 use super::*;
-use crate::runtime::WorkspaceAccess;
+use crate::WorkspaceAccess;
 
 const WORKSPACE: &str = r#"{ agents: { defaults: { workspace: "$DIR/work" } } }"#;
 
@@ -13,7 +13,7 @@ fn with_workspace(model: ScriptedChat, more: impl FnOnce(Builder) -> Builder) ->
     house
 }
 
-/// Turns until the session has passed its threshold: its outcomes.
+/// Runs turns until the session has passed its threshold. Returns their outcomes.
 async fn until_compacted(house: &House) -> Vec<TurnOutcome> {
     let mut outcomes = Vec::new();
     for n in 0..40 {
@@ -45,18 +45,18 @@ async fn a_session_past_its_threshold_is_compacted_after_the_turn() {
 
 #[tokio::test]
 async fn a_compaction_in_the_background_is_swapped_in_at_the_next_turn() {
-    // The answers are what fills the window: the threshold is passed at the end of a turn.
+    // The answers fill the window: the threshold is passed at the end of a turn.
     let model = ScriptedChat::new("script/a", 32_000).always(|_| Step::text(filler(1_500)));
     let house = House::with(model, "{}", |builder| builder.background(true));
     let mut turns = 0;
-    while crate::session::locked(&house.runtime().inner.background).is_empty() {
+    while crate::sync::locked(&house.runtime().inner.sessions.background).is_empty() {
         let outcome = house.say(&format!("message {turns}")).await.unwrap();
         assert_eq!(outcome.compactions, 0);
         turns += 1;
         assert!(turns < 40);
     }
     let is_done = || {
-        let background = crate::session::locked(&house.runtime().inner.background);
+        let background = crate::sync::locked(&house.runtime().inner.sessions.background);
         background.values().all(|background| background.is_finished())
     };
     while !is_done() {
@@ -74,7 +74,7 @@ async fn a_compaction_in_the_background_is_swapped_in_at_the_next_turn() {
 #[tokio::test]
 async fn a_new_message_cancels_a_compaction_that_is_not_written_yet() {
     let model = ScriptedChat::new("script/a", 32_000).always(|_| Step::text(filler(1_500)));
-    // The first summary never comes to an end; the one that the next request needs does.
+    // The first summary never completes; the one for the next request does.
     let writer = ScriptedSummarizer::new("writer/a").replies([Reply::Hang]);
     let writer = Arc::new(writer.otherwise(Reply::Faithful));
     let timer = Arc::new(ctx_testkit::VirtualTimer::default());
@@ -82,7 +82,7 @@ async fn a_new_message_cancels_a_compaction_that_is_not_written_yet() {
     let house =
         House::with(model, "{}", |builder| builder.background(true).summary_models(writers));
     let mut turns = 0;
-    while crate::session::locked(&house.runtime().inner.background).is_empty() {
+    while crate::sync::locked(&house.runtime().inner.sessions.background).is_empty() {
         house.say(&format!("message {turns}")).await.unwrap();
         turns += 1;
         assert!(turns < 40);
@@ -90,12 +90,12 @@ async fn a_new_message_cancels_a_compaction_that_is_not_written_yet() {
     while writer.asked().is_empty() {
         tokio::task::yield_now().await;
     }
-    let held = || house.runtime().inner.held_by_background();
+    let held = || house.runtime().inner.sessions.held_by_background();
     assert!(held() > 10_000, "what it works on is in memory");
     house.model.then(Step::text("here I am"));
     let outcome = house.say("are you there?").await.unwrap();
     assert_eq!(outcome.answer.as_deref(), Some("here I am"));
-    assert!(crate::session::locked(&house.runtime().inner.background).is_empty());
+    assert!(crate::sync::locked(&house.runtime().inner.sessions.background).is_empty());
     assert_eq!(held(), 0);
     assert!(outcome.compactions <= 1 && writer.asked().len() > 1, "made anew, for the request");
 }
@@ -104,7 +104,7 @@ async fn a_new_message_cancels_a_compaction_that_is_not_written_yet() {
 async fn a_compaction_that_was_written_from_an_older_session_is_thrown_away() {
     let model = ScriptedChat::new("script/a", 32_000).always(|_| Step::text(filler(1_500)));
     let house = House::with(model, "{}", |builder| builder.background(true));
-    let background = || crate::session::locked(&house.runtime().inner.background);
+    let background = || crate::sync::locked(&house.runtime().inner.sessions.background);
     let mut turns = 0;
     while background().is_empty() {
         house.say(&format!("message {turns}")).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_compaction_that_was_written_from_an_older_session_is_thrown_away() {
     house.say("something else meanwhile").await.unwrap();
     background().insert(written.0, written.1);
     let outcome = house.say("go on").await.unwrap();
-    let began = outcome.notices.iter().map(|notice| &notice.words).collect::<Vec<_>>();
+    let began = outcome.notices.iter().map(|notice| &notice.text).collect::<Vec<_>>();
     assert_eq!(outcome.compactions, 0, "{began:?}");
 }
 
@@ -177,7 +177,7 @@ async fn memory_is_flushed_once_before_a_compaction_and_nobody_sees_it() {
 
 #[tokio::test]
 async fn what_a_flush_wrote_is_forgotten_and_nothing_that_others_wrote() {
-    use crate::forget::{Forget, Forgetting, Remembered};
+    use crate::forget::{ForgetPlan, ForgetRequest, MemoryToErase};
     let model = ScriptedChat::new("script/a", 32_000).always(|request| {
         let is_flush = request.tools.iter().any(|tool| tool.name == "append_memory");
         let written = request.messages.last().is_some_and(|m| m.role == Role::ToolResult);
@@ -197,20 +197,20 @@ async fn what_a_flush_wrote_is_forgotten_and_nothing_that_others_wrote() {
     std::fs::write(&note, format!("{mine}{}", std::fs::read_to_string(&note).unwrap())).unwrap();
     let (home, id) = (house.home(), house.entry().session_id);
     drop(house.runtime);
-    let settings = ctx_memory::Settings::default();
-    let memory = ctx_memory::Memory::open(home.memory_dir(&FileId::main()), "main", settings);
-    let memories = [Remembered { agent: FileId::main(), memory, facts: None }];
-    let forget = |what: Forget| {
-        let planned = Forgetting::plan(&home, what, &memories).unwrap();
+    let settings = ctx_memory::MemorySettings::default();
+    let memory = ctx_memory::Memory::open(home.memory_dir(&FileId::main()), settings);
+    let memories = [MemoryToErase { agent: FileId::main(), memory, facts: None }];
+    let forget = |what: ForgetRequest| {
+        let planned = ForgetPlan::plan(&home, what, &memories).unwrap();
         let before = std::fs::read_to_string(&note).unwrap();
         assert!(planned.report().unwrap().files.iter().any(|file| file.path == note));
         assert_eq!(std::fs::read_to_string(&note).unwrap(), before, "a report writes nothing");
-        planned.carry_out(Timestamp(0)).unwrap();
+        planned.execute(Timestamp(0)).unwrap();
         std::fs::read_to_string(&note).unwrap()
     };
-    let matching = Forget { matching: Some("gringolet".into()), ..Forget::default() };
+    let matching = ForgetRequest { matching: Some("gringolet".into()), ..ForgetRequest::default() };
     assert_eq!(forget(matching), format!("{mine}Port: 80.\n"));
-    let whole = Forget { session: Some(id), ..Forget::default() };
+    let whole = ForgetRequest { session: Some(id), ..ForgetRequest::default() };
     assert_eq!(forget(whole).trim_end(), mine.trim_end());
 }
 
@@ -250,7 +250,7 @@ async fn without_a_workspace_a_notice_says_once_why_memory_is_not_flushed() {
     }
     told.retain(|notice| notice.kind == NoticeKind::Flush);
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].words.contains("agents.defaults.workspace"), "{told:?}");
+    assert!(told[0].text.contains("agents.defaults.workspace"), "{told:?}");
     assert_eq!(house.entry().memory_flush_at, None);
 }
 
@@ -268,6 +268,25 @@ async fn an_emergency_is_noted_as_a_flush_and_the_next_flush_is_still_due() {
     let entry = house.entry();
     assert!(entry.memory_flush_at.is_some());
     assert_ne!(entry.memory_flush_compaction_count, entry.compaction_count);
+}
+
+#[tokio::test]
+async fn the_first_overflow_is_an_emergency_only_where_the_profile_says_so() {
+    for (profile, overflows, is_emergency) in
+        [("ponybunny", 1, true), ("openclaw", 1, false), ("openclaw", 2, true)]
+    {
+        let model = ScriptedChat::new("script/a", 128_000);
+        let config = format!("{{ profile: '{profile}' }}");
+        let house = House::with(model, &config, |builder| builder);
+        for n in 0..12 {
+            house.say(&format!("message {n}\n{}", filler(500))).await.unwrap();
+        }
+        (0..overflows).for_each(|_| house.model.then(Step::overflow()));
+        assert_eq!(house.say("and now?").await.unwrap().compactions, overflows);
+        house.runtime().close(&main_key()).await.unwrap();
+        let flushed = house.entry().memory_flush_at;
+        assert_eq!(flushed.is_some(), is_emergency, "{profile}, {overflows}");
+    }
 }
 
 #[tokio::test]
@@ -309,7 +328,7 @@ fn flushes(house: &House) -> usize {
 async fn memory_is_flushed_before_a_compaction_that_is_asked_for() {
     let model = ScriptedChat::new("script/a", 128_000);
     let mut house = with_workspace(model, |builder| builder);
-    // What compacts nothing is no end of a cycle.
+    // A compaction without effect does not end a cycle.
     house.say("hello").await.unwrap();
     house.model.then(Step::text("NO_REPLY"));
     house.say("/compact").await.unwrap();
@@ -372,7 +391,7 @@ async fn what_a_compaction_took_out_is_archived_at_the_next_opening_where_that_w
     assert!(found.contains("Gringolet"), "{found}");
 }
 
-/// A clock that is set by hand. Who waits looks at it again and again.
+/// A clock that the test sets. Waiting polls it.
 #[derive(Clone, Default)]
 struct ByHand(Arc<std::sync::atomic::AtomicU64>);
 
@@ -390,7 +409,7 @@ impl ctx_core::Timer for ByHand {
     }
 }
 
-/// A model that takes 800 seconds to flush memory, and says something all the while.
+/// A model that takes 800 seconds to flush memory, and keeps sending output.
 struct Slow(Arc<ScriptedChat>, ByHand);
 
 #[async_trait::async_trait]

@@ -30,7 +30,7 @@ async fn a_turn_that_is_dropped_leaves_whole_lines_and_whole_pairs() {
     assert_eq!(roles, ["user", "assistant", "toolResult", "user", "assistant"]);
 }
 
-/// A tool that never comes to an end.
+/// A tool that never returns.
 struct Stuck(Vec<ctx_core::ToolSpec>);
 
 #[async_trait::async_trait]
@@ -56,7 +56,7 @@ async fn calls_that_were_cut_short_are_answered_as_failed_when_the_session_is_ne
             () = tokio::task::yield_now() => {}
         }
     }
-    // Once more, so that the calls are stored and the first is under way.
+    // Again, so that the calls are stored and the first is running.
     for _ in 0..100 {
         tokio::select! {
             biased;
@@ -104,8 +104,13 @@ async fn a_session_file_that_is_removed_in_the_middle_of_a_turn_is_told_before_t
     });
     let error = house.say_with("remove it", &tools).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    assert!(error.hint_text().is_some_and(|hint| hint.contains("put the file back")), "{error}");
-    // Put back, it is whole, and the session goes on in it.
+    assert!(
+        error.hint_text().is_some_and(
+            |hint| hint.contains("restore the file, or use /new to start another session")
+        ),
+        "{error}"
+    );
+    // Once its file is moved back, the session is intact and continues.
     std::fs::rename(&aside, &file).unwrap();
     house.say("are you there?").await.unwrap();
     let roles: Vec<_> = house.stored().iter().map(|(role, _)| role.name().to_owned()).collect();
@@ -198,12 +203,12 @@ async fn a_session_that_another_process_has_open_is_locked_until_it_is_closed() 
     house.say("hello").await.unwrap();
     let (_, other) = ctx_testkit::chat::shared(ScriptedChat::new("script/b", 100_000));
     let other = Runtime::builder(house.home(), Config::parse("{}").unwrap()).model(other);
-    // Its clock is another one: by that the session would be over.
-    let other = other.lifecycle(Arc::new(crate::runtime::OneSession)).build().unwrap();
-    let error = other.turn(&main_key(), "hello", &NoTools, &mut Deaf).await.unwrap_err();
+    // With the other runtime's clock the session would be over.
+    let other = other.lifecycle(Arc::new(crate::lifecycle::NeverReset)).build().unwrap();
+    let error = other.turn(&main_key(), "hello", &NoTools, &mut NoListener).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked);
     house.runtime().close(&main_key()).await.unwrap();
-    let outcome = other.turn(&main_key(), "hello", &NoTools, &mut Deaf).await.unwrap();
+    let outcome = other.turn(&main_key(), "hello", &NoTools, &mut NoListener).await.unwrap();
     assert_eq!(outcome.model.as_deref(), Some("script/b"));
     let roles: Vec<_> = house.stored().into_iter().map(|(role, _)| role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::User, Role::Assistant]);
@@ -217,19 +222,19 @@ async fn a_session_whose_turn_was_refused_is_not_put_aside_before_the_next_one()
     let (_, other) = ctx_testkit::chat::shared(ScriptedChat::new("script/b", 100_000));
     let other = Runtime::builder(house.home(), Config::parse("{}").unwrap()).model(other);
     let a_year_later = Timestamp(before.updated_at.0 + 365 * 86_400_000);
-    let other = other.lifecycle(Arc::new(crate::runtime::OneSession)).clock(move || a_year_later);
+    let other = other.lifecycle(Arc::new(crate::lifecycle::NeverReset)).clock(move || a_year_later);
     let other = other.build().unwrap();
-    let error = other.turn(&main_key(), "hello", &NoTools, &mut Deaf).await.unwrap_err();
+    let error = other.turn(&main_key(), "hello", &NoTools, &mut NoListener).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked);
     house.runtime().close(&main_key()).await.unwrap();
     let report = other.maintain(&FileId::main(), false).await.unwrap();
     assert_eq!((report.done.len(), report.kept.len()), (0, 0));
     assert!(file.is_file() && house.file() == file);
-    // Nothing but the time is another.
+    // Only the time differs.
     assert_eq!(house.entry(), SessionEntry { updated_at: a_year_later, ..before });
-    // Nobody asks for it for a year: then it goes.
+    // It is unused for a year, so it is removed.
     let later = Timestamp(a_year_later.0 * 2 - before.updated_at.0);
-    let report = crate::lifecycle::maintain(
+    let report = crate::maintenance::maintain(
         &house.home(),
         &Config::parse("{}").unwrap(),
         &FileId::main(),
@@ -245,7 +250,7 @@ async fn a_session_whose_turn_was_refused_is_not_put_aside_before_the_next_one()
 async fn a_runtime_without_a_model_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let builder = Runtime::builder(Home::at(dir.path()), Config::parse("{}").unwrap());
-    let error = builder.silence(Duration::from_secs(1)).build().err().unwrap();
+    let error = builder.idle_timeout(Duration::from_secs(1)).build().err().unwrap();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.hint_text().is_some());
 }

@@ -1,4 +1,4 @@
-//! Sessions that two hosts begin, or begin anew, at the same time.
+//! Two hosts that create or reset the same session concurrently.
 
 use std::sync::atomic::AtomicBool;
 
@@ -7,9 +7,9 @@ use ctx_session::store::SessionEntry;
 use ctx_testkit::chat::{ScriptedChat, shared};
 
 use super::*;
-use crate::runtime::{Lifecycle, Lived};
+use crate::lifecycle::{Lifecycle, SessionTimes};
 
-/// Does something, once, at the moment between what a host sees and what it does.
+/// Runs an action once, between a host's read and its write.
 struct Meddler {
     at: Moment,
     is_over: bool,
@@ -19,9 +19,9 @@ struct Meddler {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moment {
-    /// The store was read.
+    /// After the store was read.
     Seen,
-    /// Another session is about to be put into it.
+    /// Before another session is written to it.
     Begins,
 }
 
@@ -34,7 +34,7 @@ impl Meddler {
 }
 
 impl Lifecycle for Meddler {
-    fn is_over(&self, _: &SessionKey, _: Lived, _: Timestamp) -> bool {
+    fn is_over(&self, _: &SessionKey, _: SessionTimes, _: Timestamp) -> bool {
         let is_first = !self.is_done.load(Ordering::SeqCst);
         self.reached(Moment::Seen);
         self.is_over && is_first
@@ -46,24 +46,25 @@ impl Lifecycle for Meddler {
     }
 }
 
-/// What another host on the same home does: turns, and then it is gone.
+/// What another host on the same home does: runs turns and exits.
 fn elsewhere(home: Home, says: &'static [&'static str]) -> Vec<ctx_core::Result<TurnOutcome>> {
-    // On a thread of its own: this one belongs to a reactor.
+    // On its own thread, as this one belongs to a runtime.
     std::thread::spawn(move || said_by_another(home, says)).join().unwrap()
 }
 
 fn said_by_another(home: Home, says: &[&str]) -> Vec<ctx_core::Result<TurnOutcome>> {
     let (_, model) = shared(ScriptedChat::new("script/b", 100_000));
     let builder = Runtime::builder(home, Config::parse("{}").unwrap());
-    let builder = builder.model(model).lifecycle(Arc::new(crate::runtime::OneSession));
+    let builder = builder.model(model).lifecycle(Arc::new(crate::lifecycle::NeverReset));
     let other = builder.build().unwrap();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let turns =
-        says.iter().map(|text| tokio.block_on(other.turn(&main_key(), *text, &NoTools, &mut Deaf)));
+    let turns = says
+        .iter()
+        .map(|text| tokio.block_on(other.turn(&main_key(), *text, &NoTools, &mut NoListener)));
     turns.collect()
 }
 
-/// A house whose host is met by another one at that moment; and what came of the other's turns.
+/// Creates a house whose host meets another one at that moment. Returns the results of the other's turns.
 #[allow(clippy::type_complexity)]
 fn met(
     at: Moment,
@@ -115,7 +116,7 @@ async fn who_begins_a_session_anew_keeps_others_out_of_the_one_before() {
     elsewhere(house.home(), &["long ago"]).remove(0).unwrap();
     let outcome = house.say("good morning").await.unwrap();
     assert_eq!(kinds(&outcome), [NoticeKind::Session]);
-    assert!(outcome.notices[0].words.contains("stays in"), "{:?}", outcome.notices);
+    assert!(outcome.notices[0].text.contains("the old transcript is"), "{:?}", outcome.notices);
     let refused = other.lock().unwrap().remove(0).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Locked);
     let said: Vec<_> = house.stored().into_iter().map(|(_, text)| text).collect();
@@ -137,7 +138,7 @@ async fn a_session_that_another_host_has_open_is_not_begun_anew() {
 async fn commands_that_only_look_begin_no_session_where_the_last_is_over() {
     struct AlwaysOver;
     impl Lifecycle for AlwaysOver {
-        fn is_over(&self, _: &SessionKey, _: Lived, _: Timestamp) -> bool {
+        fn is_over(&self, _: &SessionKey, _: SessionTimes, _: Timestamp) -> bool {
             true
         }
     }

@@ -12,7 +12,7 @@ async fn a_session_that_moves_to_another_branch_takes_a_summary_of_the_one_it_le
     let second = Transcript::open(&house.file()).unwrap().leaf().unwrap().clone();
     let asked = house.model.asked();
     let said = house.say(&format!("/branch e:{first}")).await.unwrap().answer.unwrap();
-    assert!(said.contains("4 messages are left behind"), "{said}");
+    assert!(said.contains("4 messages remain on the other branch"), "{said}");
     assert_eq!(house.model.asked(), asked, "a move asks no model to talk");
     house.say("and now?").await.unwrap();
     let sent = house.model.requests().last().unwrap().messages.clone();
@@ -25,7 +25,7 @@ async fn a_session_that_moves_to_another_branch_takes_a_summary_of_the_one_it_le
     let lines = std::fs::read_to_string(house.file()).unwrap();
     let entry = lines.lines().find(|line| line.contains("\"branch_summary\"")).unwrap();
     assert!(entry.contains(&format!("\"fromId\":\"{second}\"")), "{entry}");
-    // Another process finds it so, and goes back.
+    // Another process sees the branch, and moves back.
     house.reopened();
     let ends = house.say("/branch").await.unwrap().answer.unwrap();
     assert!(ends.contains(&*second), "{ends}");

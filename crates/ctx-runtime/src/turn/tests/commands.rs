@@ -10,7 +10,7 @@ async fn answer(house: &House, text: &str) -> String {
 #[tokio::test]
 async fn compact_and_undo_are_there_for_the_user_and_leave_no_message() {
     let house = House::new(ScriptedChat::new("script/a", 100_000));
-    assert_eq!(answer(&house, "/undo").await, "There is no compaction to take back.");
+    assert_eq!(answer(&house, "/undo").await, "No compaction to undo.");
     for n in 0..30 {
         house.say(&format!("message {n}\n{}", filler(1_500))).await.unwrap();
     }
@@ -23,13 +23,13 @@ async fn compact_and_undo_are_there_for_the_user_and_leave_no_message() {
     assert_eq!(roles(&house)[0], Role::CompactionSummary);
     let compacted = roles(&house).len();
     let said = answer(&house, "/undo").await;
-    assert!(said.contains("taken back"), "{said}");
+    assert!(said.contains("was undone: its messages are restored"), "{said}");
     house.say("and on").await.unwrap();
     assert!(roles(&house).len() > compacted + 10 && roles(&house)[0] == Role::User);
     assert!(house.stored().iter().all(|(_, text)| !text.starts_with('/')));
 }
 
-/// The usable limit in the words of `/status`.
+/// Parses the usable limit from `/status`.
 fn limit(status: &str) -> u64 {
     let tokens = status.split_once(" tokens (").unwrap().0.rsplit(' ').next().unwrap();
     tokens.replace(',', "").parse().unwrap()
@@ -49,7 +49,7 @@ async fn status_and_context_say_what_the_session_holds() {
         context.lines().any(|line| line.contains(&format!("  {role} ")) && line.contains("kept"))
     };
     assert!(listed("user") && listed("assistant"), "{context}");
-    // One answer to how full it is, and parts that make the whole.
+    // Both say the same fullness, and the parts add up to the total.
     let fullness = context.split_once(';').unwrap().0;
     assert!(status.contains(fullness) && fullness.ends_with(" %)"), "{fullness}: {status}");
     let part = |line: &str| {
@@ -67,7 +67,7 @@ async fn status_and_context_say_what_the_session_holds() {
         .sum();
     assert_eq!(parts, limit(&status), "with what is free: {context}");
     let search = answer(&house, "/context where is the vault").await;
-    assert!(search.contains("no workspace"), "{search}");
+    assert!(search.contains("No workspace"), "{search}");
     assert_eq!((house.model.asked(), house.stored().len()), (asked, 2));
 }
 
@@ -75,7 +75,11 @@ async fn status_and_context_say_what_the_session_holds() {
 async fn context_is_the_next_request_and_says_where_the_providers_cache_ends() {
     let config = r#"{ agents: { defaults: { contextPruning: { mode: "turn-age" } } } }"#;
     let house = House::with(ScriptedChat::new("script/a", 32_000), config, |builder| builder);
-    assert!(answer(&house, "/context").await.contains("nothing was sent since"));
+    assert!(
+        answer(&house, "/context")
+            .await
+            .contains("no request was sent since the session was opened")
+    );
     for n in 0..3 {
         house.model.then(reads(n..n + 1));
         house.say_with(&format!("read file {n}"), &reader(2_000)).await.unwrap();
@@ -89,7 +93,7 @@ async fn context_is_the_next_request_and_says_where_the_providers_cache_ends() {
     let fates = listed.lines().skip_while(|line| !line.starts_with("entry ")).skip(1);
     let fates: Vec<_> = fates.map(|line| line.to_owned()).collect();
     assert_eq!(fates.len(), 12, "{listed}");
-    // The last answer was in no request yet, and all before it is as it was sent.
+    // The last answer was not sent yet; everything before it is as sent.
     assert!(fates[..11].iter().all(|line| line.contains("  cached")), "{listed}");
     assert!(fates[11].contains("  first change"), "{listed}");
     assert_eq!(house.model.asked(), asked);
@@ -101,7 +105,7 @@ async fn context_is_the_next_request_and_says_where_the_providers_cache_ends() {
     };
     let (whole, prefix) = share(&listed);
     assert!(0 < prefix && prefix < whole, "{listed}");
-    // Other tools stand before everything.
+    // Changed tools come before everything else in the request.
     house.say("and now without tools").await.unwrap();
     let (whole, prefix) = share(&answer(&house, "/context").await);
     assert!(0 < prefix && prefix < whole);

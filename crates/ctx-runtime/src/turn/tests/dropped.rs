@@ -1,4 +1,4 @@
-//! Turns that are given up, at every place where they wait.
+//! Turns that are dropped at each of their await points.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,7 +8,7 @@ use ctx_testkit::chat::{ScriptedChat, Step};
 
 use super::*;
 
-/// A future that is given up after so many polls.
+/// A future that is dropped after a number of polls.
 struct Cut<F> {
     inner: Pin<Box<F>>,
     polls: usize,
@@ -32,7 +32,7 @@ impl<F: Future> Future for Cut<F> {
 
 const CONFIG: &str = r#"{ agents: { defaults: { workspace: "$DIR/work" } } }"#;
 
-/// A session with something to shorten and something to compact.
+/// Creates a session with tool results to truncate and messages to compact.
 async fn prepared() -> House {
     let house = House::with(ScriptedChat::new("script/a", 32_000), CONFIG, |builder| builder);
     std::fs::create_dir_all(house.dir().join("work")).unwrap();
@@ -61,7 +61,7 @@ fn of_role(stored: &[(Role, String)], role: &Role, text: &str) -> usize {
     stored.iter().filter(|(found, said)| found == role && said == text).count()
 }
 
-/// Calls and results stand in whole pairs, and nothing stands there twice.
+/// Checks that calls and results are paired, and that nothing is stored twice.
 fn check(stored: &[(Role, String)]) {
     let mut seen = std::collections::HashSet::new();
     for (role, text) in stored {
@@ -119,16 +119,15 @@ async fn a_turn_given_up_at_any_of_its_waits_leaves_a_session_that_goes_on_as_if
     assert!(completed.is_some_and(|polls| polls > 12), "{completed:?}");
 }
 
-/// Says that the session is over, the first time, and then does not come to an end of beginning
-/// another until it may.
+/// Says once that the session is over, and then blocks the creation of the next one until released.
 struct Slow {
     asked: AtomicI64,
     began: AtomicI64,
     may: Mutex<std::sync::mpsc::Receiver<()>>,
 }
 
-impl crate::runtime::Lifecycle for Slow {
-    fn is_over(&self, _: &SessionKey, _: crate::runtime::Lived, _: Timestamp) -> bool {
+impl crate::lifecycle::Lifecycle for Slow {
+    fn is_over(&self, _: &SessionKey, _: crate::lifecycle::SessionTimes, _: Timestamp) -> bool {
         self.asked.fetch_add(1, Ordering::SeqCst) == 0
     }
 

@@ -5,22 +5,22 @@ use ctx_core::{
     AssembleRequest, Assembled, CompactRequest, CompactResult, Compacted, ContextEngine,
     EngineInfo, Error, ErrorKind, IngestRequest, IngestResult, Result, Role,
 };
-use ctx_engine_registry::{EngineRegistration, Slot, inventory};
+use ctx_engine_registry::{EngineRegistration, Registry, Slot, inventory};
 use ctx_testkit::chat::{ScriptedChat, Step};
 
 use super::*;
 
-/// What it does when it is to compact.
+/// What it does on a compaction request.
 #[derive(Clone, Copy)]
 enum Does {
     Compact,
     Decline,
     Fail,
-    /// It names what is not there as the first message that stays.
+    /// It names an unknown entry as the first kept one.
     Misname,
-    /// It has nothing to say of what it takes out.
+    /// It returns an empty summary.
     SayNothing,
-    /// It does so while it assembles.
+    /// It names an unknown entry while it assembles.
     MisnameOnTheWay,
 }
 
@@ -60,10 +60,10 @@ owners! {
     "owner-ends" Does::Decline;
 }
 
-/// How many engines were made and let go of, by their ids.
+/// The ids of engines that were created and disposed of.
 static ENDED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// What the engine "owner-hears" was told, and whether it was of a heartbeat.
+/// The messages that the engine "owner-hears" received, and whether each was a heartbeat.
 static HEARD: Mutex<Vec<(String, bool)>> = Mutex::new(Vec::new());
 
 #[async_trait]
@@ -85,9 +85,9 @@ impl ContextEngine for Owner {
     async fn assemble(&self, request: AssembleRequest) -> Result<Assembled> {
         let mut view = request.view;
         if matches!(self.does, Does::MisnameOnTheWay) && view.used() > ctx_core::Tokens(20_000) {
-            // From a message of its own on: there is none behind it that the file has.
+            // Keeps from the engine's own message on, which no stored message follows.
             let mine = Message::text(Role::User, "a word of the engine's own");
-            let mine = Arc::new(ctx_core::Entry::held("mine", mine));
+            let mine = Arc::new(ctx_core::Entry::in_memory("mine", mine));
             view.insert(view.len(), mine, "owner", "it likes to")?;
             let mut compacted = misnamed(view.used());
             compacted.first_kept_entry_id = "mine".into();
@@ -173,12 +173,32 @@ async fn an_engine_that_owns_compaction_is_asked_first() {
 }
 
 #[tokio::test]
+async fn a_host_has_a_registry_of_its_own() {
+    let unlinked = EngineRegistration {
+        slot: Slot::ContextEngine,
+        id: "owner-unlinked",
+        source: "host",
+        about: "is linked by nobody",
+        build: |_| owner("owner-unlinked", Does::Decline),
+    };
+    let config = "{ plugins: { slots: { contextEngine: 'owner-unlinked' } } }";
+    let house = House::with(ScriptedChat::new("script/a", 64_000), config, |builder| {
+        builder.registry(Registry::from_parts([], [unlinked]).unwrap())
+    });
+    house.say("hello").await.unwrap();
+    let house = House::with(ScriptedChat::new("script/a", 64_000), config, |builder| builder);
+    let error = house.say("hello").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("owner-unlinked"), "{error}");
+}
+
+#[tokio::test]
 async fn engines_are_told_which_messages_are_of_a_heartbeat() {
     let model = ScriptedChat::new("script/a", 64_000);
     let house = House::with(model, "{}", |builder| builder.engine("owner-hears"));
     house.say("hello").await.unwrap();
     let beat = Input::heartbeat("/status is no command here");
-    house.runtime().turn(&main_key(), beat, &NoTools, &mut Deaf).await.unwrap();
+    house.runtime().turn(&main_key(), beat, &NoTools, &mut NoListener).await.unwrap();
     house.say("and on").await.unwrap();
     let heard = HEARD.lock().unwrap();
     let heard: Vec<_> = heard.iter().map(|(text, beat)| (text.as_str(), *beat)).collect();
@@ -192,7 +212,7 @@ async fn where_the_owner_declines_or_fails_the_default_compactor_takes_over_in_t
     for (engine, why) in [
         ("owner-declines", "not in the mood"),
         ("owner-fails", "the engine is not up to it"),
-        ("owner-misnames", "unknown entry"),
+        ("owner-misnames", "first kept entry of the compaction is unknown"),
         ("owner-says-nothing", "without a summary"),
     ] {
         let (house, outcome) = overflown(engine).await;
@@ -200,7 +220,7 @@ async fn where_the_owner_declines_or_fails_the_default_compactor_takes_over_in_t
         assert_eq!(outcome.answer.as_deref(), Some("here it is"));
         let notice = &outcome.notices[0];
         assert_eq!(notice.kind, NoticeKind::Compaction);
-        assert!(notice.words.contains("default compactor") && notice.words.contains(why));
+        assert!(notice.text.contains("default compactor") && notice.text.contains(why));
         let sent = house.model.requests().last().unwrap().clone();
         assert_eq!(sent.messages[0].role, Role::CompactionSummary);
     }
@@ -225,7 +245,7 @@ async fn a_compaction_on_the_way_that_cannot_be_stored_is_made_by_the_default_co
         let outcome = house.say(&format!("message {n}\n{}", filler(1_500))).await.unwrap();
         told.extend(outcome.notices);
     }
-    assert!(told.iter().any(|notice| notice.words.contains("default compactor")), "{told:?}");
+    assert!(told.iter().any(|notice| notice.text.contains("default compactor")), "{told:?}");
     for sent in house.model.requests() {
         assert!(!told_of(&sent).contains("what nobody said"), "what is sent is what the file says");
     }
@@ -244,9 +264,9 @@ async fn an_engine_stays_for_other_tools_and_is_let_go_of_for_another_model() {
     let model = ScriptedChat::new("script/a", 64_000);
     let house = House::with(model, "{}", |builder| builder.engine("owner-ends").fallback(fallback));
     house.say("hello").await.unwrap();
-    let engine = house.runtime().inner.engines.of(&main_key()).unwrap();
+    let engine = house.runtime().inner.sessions.engines.of(&main_key()).unwrap();
     house.say_with("hello", &reader(10)).await.unwrap();
-    let with_tools = house.runtime().inner.engines.of(&main_key()).unwrap();
+    let with_tools = house.runtime().inner.sessions.engines.of(&main_key()).unwrap();
     assert!(Arc::ptr_eq(&engine, &with_tools), "what the tools measure is all that differs");
     let sent = house.model.requests().last().unwrap().clone();
     assert_eq!((sent.tools.len(), ended()), (1, 0));

@@ -1,4 +1,4 @@
-//! Long-term memory of turns: vectors and facts by models, and memories of the host's own.
+//! Long-term memory of turns: vectors and facts by models, and memories provided by the host.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use super::*;
 
 const ENABLED: &str = "{ agents: { defaults: { memoryContext: { enabled: true } } } }";
 
-/// Writes summaries, and notes one fact where it is asked for facts.
+/// Writes summaries, and returns one fact when asked for facts.
 struct Writer(ScriptedSummarizer, Mutex<usize>);
 
 #[async_trait]
@@ -65,7 +65,7 @@ fn writer() -> (Arc<Writer>, SummaryModels) {
     (writer.clone(), SummaryModels { chain: vec![writer], timer })
 }
 
-/// A session in which something was said that a summary takes out.
+/// Creates a session with a message that a summary removes.
 async fn with_a_past(house: &House) {
     house.say("the parrot of the lighthouse is called Quillon").await.unwrap();
     for n in 0..6 {
@@ -123,7 +123,7 @@ async fn a_turn_waits_for_no_model_that_looks_for_facts() {
     assert!(house.say("and now?").await.unwrap().answer.is_some());
 }
 
-/// A memory that knows one thing, and who was told what.
+/// A memory that knows one fact and records its calls.
 #[derive(Default)]
 struct Known {
     archived: Mutex<Vec<String>>,
@@ -209,7 +209,7 @@ async fn the_memory_of_a_linked_crate_fills_the_slot() {
     let config = "{ plugins: { slots: { memory: 'memory-of-nobody' } } }";
     let house = House::with(ScriptedChat::new("script/a", 32_000), config, |builder| builder);
     let error = house.say("hello").await.unwrap_err();
-    assert!(error.to_string().contains("no memory 'memory-of-nobody'"), "{error}");
+    assert!(error.to_string().contains("unknown memory 'memory-of-nobody'"), "{error}");
     assert!(error.hint_text().unwrap().contains("'memory-context' or 'memory-of-others'"));
 }
 
@@ -223,13 +223,14 @@ async fn an_agent_and_its_subagents_have_windows_profiles_and_models_of_their_ow
     let model = ScriptedChat::new("script/a", 200_000).always(|_| Step::text("done"));
     let house = House::with(model, config, |builder| builder);
     let fill = house.say("hello").await.unwrap().fill.unwrap();
-    // CoPaw keeps a quarter of the window free, the memory extension 4,000 tokens.
+    // CoPaw reserves a quarter of the window, the memory extension 4,000 tokens.
     assert_eq!((fill.window.0, fill.limit.0), (100_000, 75_000));
     let request = crate::SpawnRequest::isolated("look");
-    let done = house.runtime().spawn(&main_key(), request, &NoTools, &mut Deaf).await.unwrap();
+    let done =
+        house.runtime().spawn(&main_key(), request, &NoTools, &mut NoListener).await.unwrap();
     let fill = done.turn.fill.unwrap();
     assert_eq!((fill.window.0, fill.limit.0), (32_000, 28_000));
     let other: SessionKey = "agent:other:main".parse().unwrap();
-    let turn = house.runtime().turn(&other, "hello", &NoTools, &mut Deaf).await.unwrap();
+    let turn = house.runtime().turn(&other, "hello", &NoTools, &mut NoListener).await.unwrap();
     assert_eq!(turn.fill.unwrap().limit.0, 45_000, "60,000 less a quarter");
 }

@@ -1,4 +1,4 @@
-//! Turns against a scripted model, in a home of their own.
+//! Turns with a scripted model, each in its own home.
 
 mod after;
 mod bad;
@@ -17,15 +17,16 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use ctx_config::Config;
 use ctx_core::{ChatModel, Message, NoTools, Role, Timestamp, Toolbox};
-use ctx_engine_registry::Config;
 use ctx_session::Transcript;
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::paths::Home;
 use ctx_session::store::{SessionEntry, SessionStore};
 use ctx_testkit::chat::{ScriptedChat, shared};
 
-use crate::runtime::{Builder, Deaf, Event, Input, NoticeKind, Runtime, TurnOutcome};
+use crate::host::{Event, Input, NoListener, NoticeKind, TurnOutcome};
+use crate::runtime::{Builder, Runtime};
 
 /// A home, a runtime in it, and the model that answers.
 pub(super) struct House {
@@ -72,7 +73,7 @@ impl House {
         self.runtime = Some(more(builder).build().unwrap());
     }
 
-    /// Another process, so to say: nothing of the first is left but its files.
+    /// Opens the home again as another process would: only the files remain.
     pub(super) fn reopened(&mut self) {
         let model = self.model.clone();
         self.open("{}", model, |builder| builder);
@@ -95,7 +96,7 @@ impl House {
     }
 
     pub(super) async fn say(&self, text: &str) -> ctx_core::Result<TurnOutcome> {
-        self.runtime().turn(&main_key(), text, &NoTools, &mut Deaf).await
+        self.runtime().turn(&main_key(), text, &NoTools, &mut NoListener).await
     }
 
     pub(super) async fn say_with(
@@ -103,10 +104,10 @@ impl House {
         text: &str,
         tools: &dyn Toolbox,
     ) -> ctx_core::Result<TurnOutcome> {
-        self.runtime().turn(&main_key(), text, tools, &mut Deaf).await
+        self.runtime().turn(&main_key(), text, tools, &mut NoListener).await
     }
 
-    /// The turn, and what was shown while it ran.
+    /// Runs the turn. Returns its result and what was shown.
     pub(super) async fn heard(
         &self,
         text: &str,
@@ -136,13 +137,13 @@ impl House {
         self.home().transcript(&main_key(), &self.entry()).unwrap()
     }
 
-    /// What `sessions.json` says of the session.
+    /// Returns the entry of the session in `sessions.json`.
     pub(super) fn entry(&self) -> SessionEntry {
         let sessions = SessionStore::at(self.home().sessions_file(&FileId::main()));
         sessions.load().unwrap().get(&main_key()).unwrap().clone()
     }
 
-    /// Every message of the session's file, compacted or not: role and text.
+    /// Returns role and text of every message in the session's file, compacted or not.
     pub(super) fn stored(&self) -> Vec<(Role, String)> {
         let transcript = Transcript::open(&self.file()).unwrap();
         assert_eq!(transcript.problems(), [], "{}", self.file().display());
@@ -166,7 +167,7 @@ pub(super) fn kinds(outcome: &TurnOutcome) -> Vec<NoticeKind> {
     outcome.notices.iter().map(|notice| notice.kind).collect()
 }
 
-/// A clock on which waiting takes no time, and that remembers what was waited for.
+/// A clock on which waiting takes no time, and that records the waits.
 #[derive(Default)]
 pub(super) struct Impatient {
     now: AtomicI64,
@@ -191,19 +192,19 @@ impl ctx_core::Timer for Impatient {
     }
 }
 
-/// Words that fill so many tokens, each line another.
+/// Returns text with this number of tokens; every line is different.
 pub(super) fn filler(tokens: usize) -> String {
     (0..tokens / 8).map(|n| format!("line {n} of a long file here\n")).collect()
 }
 
-/// A tool that reads a file of so many tokens, another one each time.
+/// Returns a tool that reads files with this number of tokens, each time a different one.
 pub(super) fn reader(tokens: usize) -> ctx_testkit::chat::ScriptedTools {
     ctx_testkit::chat::ScriptedTools::default().with("read", move |call| {
         ctx_core::ToolOutput::text(format!("{}\n{}", call.arguments.as_str(), filler(tokens)))
     })
 }
 
-/// Calls of `read`, each of another file.
+/// Returns calls of `read`, each of a different file.
 pub(super) fn reads(files: std::ops::Range<usize>) -> ctx_testkit::chat::Step {
     let calls = files.map(|n| ("read".to_owned(), format!("{{\"file\":{n}}}")));
     ctx_testkit::chat::Step::Calls(calls.collect())

@@ -4,7 +4,7 @@ use ctx_testkit::chat::{ScriptedChat, Step};
 
 use super::*;
 
-/// A chain of two models, with a session that has begun.
+/// Creates a chain of two models and a session.
 async fn begun() -> (House, Arc<ScriptedChat>) {
     let (second, shared) = shared(ScriptedChat::new("other/b", 64_000));
     let house = House::with(ScriptedChat::new("script/a", 32_000), "{}", |b| b.fallback(shared));
@@ -12,7 +12,7 @@ async fn begun() -> (House, Arc<ScriptedChat>) {
     (house, second)
 }
 
-/// Changes what `sessions.json` says, and opens the session anew.
+/// Changes `sessions.json`, and opens the session again.
 fn set(house: &mut House, second: &Arc<ScriptedChat>, change: impl FnOnce(&mut SessionEntry)) {
     house.runtime = None;
     SessionStore::at(house.home().sessions_file(&FileId::main()))
@@ -47,9 +47,9 @@ async fn the_model_that_a_session_names_answers_first() {
     });
     let outcome = house.say("hm").await.unwrap();
     assert_eq!(outcome.model.as_deref(), Some("script/a"));
-    let told: Vec<_> = outcome.notices.iter().map(|notice| &*notice.words).collect();
-    assert!(told[0].contains("the session's model is left out"), "{told:?}");
-    assert!(told[1].contains("\"work\" is not obeyed"), "{told:?}");
+    let told: Vec<_> = outcome.notices.iter().map(|notice| &*notice.text).collect();
+    assert!(told[0].contains("the session's model is unavailable:"), "{told:?}");
+    assert!(told[1].contains("\"work\" is ignored"), "{told:?}");
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn who_takes_part_stands_in_the_entry_of_a_session_that_begins() {
         ("agent:main:signal:direct:ada", ChatType::Direct, Some("signal")),
     ] {
         let key: SessionKey = key.parse().unwrap();
-        house.runtime().turn(&key, "hello", &NoTools, &mut Deaf).await.unwrap();
+        house.runtime().turn(&key, "hello", &NoTools, &mut NoListener).await.unwrap();
         let sessions = SessionStore::at(house.home().sessions_file(&FileId::main()));
         let entry = sessions.load().unwrap().get(&key).unwrap().clone();
         assert_eq!((entry.chat_type, entry.provider.as_deref()), (Some(chat_type), provider));

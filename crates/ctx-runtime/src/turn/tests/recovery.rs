@@ -5,7 +5,7 @@ use ctx_testkit::chat::{ScriptedChat, Step, shared};
 
 use super::*;
 
-/// Turns with tool results, so that there is something to shorten and something to compact.
+/// Runs turns with tool results, so that there is something to truncate and to compact.
 async fn with_history(house: &House, turns: usize) {
     for n in 0..turns {
         house.model.then(reads(n..n + 1));
@@ -69,7 +69,7 @@ async fn a_model_that_always_says_overflow_ends_in_one_typed_error_and_the_count
         assert!(error.hint_text().is_some_and(|hint| hint.contains("/new")));
         let asked = house.model.asked() - asked;
         assert!((1..=5).contains(&asked), "round {round}: {asked} requests");
-        // What is left of the script is not for the turns to come.
+        // The rest of the script is not meant for later turns.
         while house.model.forget_next() {}
     }
     let outcome = house.say_with("better?", &reader(10)).await.unwrap();
@@ -115,7 +115,7 @@ async fn a_model_that_fails_for_good_hands_over_to_the_next_and_the_user_is_told
     let house = House::with(model, "{}", |builder| builder.fallback(fallback));
     let outcome = house.say("hello").await.unwrap();
     assert_eq!(outcome.model.as_deref(), Some("script/b"));
-    assert!(outcome.notices[0].words.contains("script/b answers instead of script/a"));
+    assert!(outcome.notices[0].text.contains("script/b answers instead of script/a"));
     assert_eq!(outcome.manifest.unwrap().window, ctx_core::Tokens(64_000));
     assert_eq!(second.asked(), 1);
     let outcome = house.say("hello again").await.unwrap();
@@ -155,8 +155,8 @@ async fn a_provider_that_wants_hours_is_not_waited_for() {
     let outcome = house.say("hello").await.unwrap();
     assert_eq!((outcome.model.as_deref(), second.asked()), (Some("script/b"), 1));
     assert_eq!(kinds(&outcome), [NoticeKind::Failover]);
-    assert!(outcome.notices[0].words.contains("7200 s"), "{:?}", outcome.notices);
-    // Where there is no other, the caller hears of it at once.
+    assert!(outcome.notices[0].text.contains("7200 s"), "{:?}", outcome.notices);
+    // Without a fallback, the caller gets the error at once.
     house.model.then(Step::Fail(hours()));
     second.then(Step::Fail(hours()));
     let error = house.say("hello again").await.unwrap_err();
@@ -170,7 +170,7 @@ async fn how_long_a_provider_is_waited_for_is_the_hosts_to_say() {
     let timer = Arc::new(Impatient::default());
     let model = ScriptedChat::new("script/a", 128_000).with([Step::Fail(patient)]);
     let house = House::with(model, "{}", |builder| {
-        builder.timer(timer.clone()).longest_wait(Duration::from_secs(90))
+        builder.timer(timer.clone()).max_retry_wait(Duration::from_secs(90))
     });
     house.say("hello").await.unwrap();
     assert_eq!(timer.waits(), [60_000]);
@@ -205,13 +205,13 @@ async fn what_a_turn_cost_and_did_is_counted_where_it_fails_too() {
     assert_eq!(stored.compaction_count, Some(1));
     house.runtime().close(&main_key()).await.unwrap();
     assert!(sessions().input_tokens > before.input_tokens, "{before:?}");
-    // Whoever opens it next goes on counting.
+    // The next process continues the count.
     house.say_with("better?", &reader(10)).await.unwrap();
     let outcome = house.say_with("/status", &reader(10)).await.unwrap();
     assert!(outcome.answer.unwrap().contains("compactions: 1"));
 }
 
-/// A model whose real window is smaller than it says: so many tokens, and it names no number.
+/// A model whose real window is smaller than it claims: `limit` tokens, which its error does not name.
 fn smaller_than_it_says(limit: u32) -> ScriptedChat {
     ScriptedChat::new("script/a", 100_000).always(move |request| {
         match ScriptedChat::measure(request).0 > limit {

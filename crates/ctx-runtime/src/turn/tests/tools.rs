@@ -21,7 +21,7 @@ async fn tools_run_one_after_another_and_their_results_are_stored_as_they_come()
     let stored = house.stored();
     let roles: Vec<_> = stored.iter().map(|(role, _)| role.name()).collect();
     assert_eq!(roles, ["user", "assistant", "toolResult", "toolResult", "toolResult", "assistant"]);
-    assert!(stored[3].1.contains("there is no tool fly; the tools are read"), "{stored:?}");
+    assert!(stored[3].1.contains("unknown tool fly; the tools are read"), "{stored:?}");
     assert_eq!(tools.ran().len(), 2);
 }
 
@@ -109,7 +109,7 @@ async fn what_is_held_is_looked_at_between_two_calls() {
     }
 }
 
-/// A tool that asks for a compaction of the session that it runs in.
+/// A tool that requests a compaction of its own session.
 struct Compacts(Runtime, [ToolSpec; 1]);
 
 #[async_trait]
@@ -139,5 +139,5 @@ async fn a_tool_that_asks_for_a_compaction_of_its_own_session_is_refused_and_the
     let tools = Compacts(house.runtime().clone(), [spec]);
     let outcome = house.say_with("compact yourself", &tools).await.unwrap();
     assert_eq!(outcome.answer.as_deref(), Some("well then"));
-    assert!(house.stored()[2].1.starts_with("conflict: the session waits for this very call"));
+    assert!(house.stored()[2].1.starts_with("conflict: deadlock: the session waits for this call"));
 }

@@ -1,4 +1,4 @@
-//! Calls that nobody waits for any more.
+//! Cancelled calls.
 
 use std::future::pending;
 use std::sync::mpsc;
@@ -16,7 +16,7 @@ async fn a_call_that_is_cancelled_is_over_while_its_work_goes_on() {
     let (go_on, may_go_on) = mpsc::channel::<()>();
     let (cancel, cancelled) = oneshot::channel::<()>();
     let (done, is_done) = oneshot::channel();
-    let call = server.apart(
+    let call = server.run_blocking(
         async {
             cancelled.await.unwrap();
         },
@@ -47,7 +47,7 @@ async fn a_call_too_many_is_refused_and_the_next_is_served_again() {
         let server = server.clone();
         let (asked, is_asked) = oneshot::channel();
         let call = tokio::spawn(async move {
-            let call = server.apart(pending(), move |_| {
+            let call = server.run_blocking(pending(), move |_| {
                 let handle = tokio::runtime::Handle::current();
                 assert!(handle.block_on(waits.wait_for(|&go| go)).is_ok());
                 Ok(())
@@ -72,5 +72,5 @@ async fn a_call_too_many_is_refused_and_the_next_is_served_again() {
     for call in calls {
         call.await.unwrap().unwrap();
     }
-    server.apart(pending(), |_| Ok(())).await.unwrap();
+    server.run_blocking(pending(), |_| Ok(())).await.unwrap();
 }

@@ -11,7 +11,8 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{RoleClient, ServiceExt};
 use serde_json::{Value, json};
 
-use super::super::{MAX_MESSAGE_BYTES, PATH, routes};
+use super::super::stdio::MAX_MESSAGE_BYTES;
+use super::super::{PATH, routes};
 use super::{KEY, home, server};
 use crate::http::{self, Shutdown};
 
@@ -94,8 +95,8 @@ async fn a_client_over_pipes_uses_everything_in_both_revisions() {
 
 #[tokio::test]
 async fn a_client_over_http_uses_everything() {
-    // The client of the test wants one, though nothing is encrypted here; another test may have been
-    // first.
+    // The test's client requires a crypto provider, even without TLS; another test may have
+    // installed one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let home = home();
     let address = "127.0.0.1:0".parse().unwrap();
@@ -106,7 +107,7 @@ async fn a_client_over_http_uses_everything() {
     let client = ().serve(transport).await.unwrap();
     uses_everything(&client).await;
     is_refused(&client).await;
-    // What is larger than any call is refused, and the next call is answered.
+    // An oversized call is refused, and the next call is answered.
     let huge = json!({ "query": "x".repeat(MAX_MESSAGE_BYTES) }).as_object().cloned().unwrap();
     let huge = CallToolRequestParams::new("recall").with_arguments(huge);
     assert!(client.call_tool(huge).await.is_err());

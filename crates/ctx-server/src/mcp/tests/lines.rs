@@ -1,4 +1,4 @@
-//! What comes over standard input, whatever it is.
+//! Any input on standard input.
 
 use std::io::{self, Cursor, Write};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::serve_stdio;
 use super::{KEY, home, server};
 
-/// Where a server writes to.
+/// The output of a server.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -95,7 +95,7 @@ fn a_reader_that_is_gone_ends_the_server() {
         }
     }
     let home = home();
-    // The input never ends: whoever writes it keeps it open until the server is over.
+    // The input never ends: the client keeps it open until the server exits.
     let (input, mut client) = io::pipe().unwrap();
     let list = request(1, "tools/list", &json!({}));
     client.write_all(format!("{list}\n").as_bytes()).unwrap();

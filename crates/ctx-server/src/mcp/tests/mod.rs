@@ -1,4 +1,4 @@
-//! The server as rmcp's own client sees it.
+//! Tests of the server: with rmcp's client, with lines of input, and with cancelled calls.
 
 mod cancelled;
 mod clients;
@@ -6,7 +6,7 @@ mod lines;
 
 use std::path::Path;
 
-use ctx_engine_registry::Config;
+use ctx_config::Config;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 use serde_json::json;
@@ -17,7 +17,7 @@ use crate::Host;
 
 const KEY: &str = "agent:main:main";
 
-/// A home with one session, which nothing was archived of.
+/// A home with one session that is not archived.
 fn home() -> TempDir {
     let home = TempDir::new().unwrap();
     let folder = home.path().join("agents/main/sessions");

@@ -1,28 +1,28 @@
-//! `context_status`: what a session holds and how full its context is.
+//! `context_status`: the content of a session and how full its context is.
 
 use ctx_core::{Result, Tokens};
 use ctx_eval::StatusReport;
-use ctx_runtime::{Wanted, engine_trouble};
+use ctx_runtime::{SessionSpec, engine_trouble};
 use ctx_session::engine_health::EngineHealthFile;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Entry, described, reading, reads};
+use super::{ToolEntry, described, reading, reads};
 use crate::mcp::Setup;
-use crate::mcp::answer::{Answer, arguments};
+use crate::mcp::output::{ToolOutput, arguments};
 use crate::status;
 
-pub(super) const TOOL: Entry = reads("context_status", describe, call);
+pub(super) const TOOL: ToolEntry = reads("context_status", describe, call);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// The session, by its key, its id or the beginning of that; without one, the session that the server
+    /// The session, by its key, its id or a prefix of the id; default: the session that the server
     /// was started with, else the newest of its folder
     session: Option<String>,
-    /// The model's window in tokens; without one, what the configuration and the transcript say
+    /// The model's window in tokens; default: from the configuration and the transcript
     #[schemars(range(min = 1))]
     window: Option<u32>,
 }
@@ -55,20 +55,21 @@ fn describe() -> Tool {
     described::<Params>("context_status", title, description, output).annotate(reading(title))
 }
 
-fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
+fn call(setup: &Setup, given: JsonObject) -> Result<ToolOutput> {
     let Params { session, window } = arguments(given)?;
     let opened = setup.open(session.as_deref())?;
-    let wanted = Wanted {
+    let wanted = SessionSpec {
         agent: Some(setup.agent.to_string()),
         window: window.map(Tokens),
-        ..Wanted::of(&opened.transcript)?
+        ..SessionSpec::of(&opened.transcript)?
     };
+    let wanted = wanted.in_home(&setup.host.home, &opened.path);
     let resolved = wanted.resolve(&setup.host.config)?;
     resolved.check_engine()?;
     let troubles = EngineHealthFile::of(&setup.host.home).read().unwrap_or_default();
     let trouble = engine_trouble(troubles, &resolved.engine.id)?;
     let report = status(&opened.path, &opened.transcript, &resolved, trouble)?;
-    Answer::new(text(&opened.name, &report), &report)
+    ToolOutput::new(text(&opened.name, &report), &report)
 }
 
 fn text(session: &str, report: &StatusReport) -> String {

@@ -1,46 +1,48 @@
 //! `expand`: the original messages behind a citation.
 
-use ctx_core::{EntryId, Error, ErrorKind, Result, Timestamp};
-use ctx_runtime::cited::{expand, told};
+use std::sync::Arc;
+
+use ctx_core::{Entry, EntryId, Error, ErrorKind, Result, Timestamp};
+use ctx_runtime::lookup::cited::{expand, format_message};
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Entry, MOST_BYTES, described, reading, reads};
+use super::{MOST_BYTES, ToolEntry, described, reading, reads};
 use crate::mcp::Setup;
-use crate::mcp::answer::{Answer, arguments, at_most, cut};
+use crate::mcp::output::{ToolOutput, arguments, at_most};
 
-pub(super) const TOOL: Entry = reads("expand", describe, call);
+pub(super) const TOOL: ToolEntry = reads("expand", describe, call);
 
-/// So many characters are given where none are asked for, and at most.
+/// The default and the maximum number of characters.
 const CHARS: usize = 20_000;
 const MOST_CHARS: usize = 200_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Params {
-    /// An entry's id as a citation has it, with or without `[e:`; several of them; or the id of a
-    /// compaction, for all messages it stands for
+    /// An entry id as cited, with or without `[e:`; several of them; or the id of a compaction, for
+    /// all messages that it replaced
     entry: String,
-    /// The session, as `recall` and `search_sessions` name it: by its key, its id or the beginning of
-    /// that; without one, the session that the server was started with, else the newest of its folder
+    /// The session, as returned by `recall` and `search_sessions`: its key, its id or a prefix of
+    /// the id; default: the session that the server was started with, else the newest of its folder
     session: Option<String>,
-    /// The character to begin with: `next` of the answer before, for a text that was too long
+    /// The character to start from: `next` of the previous answer, for a text that was too long
     #[serde(default)]
     from: usize,
-    /// At most so many characters (default 20000, at most 200000)
+    /// Maximum number of characters (default 20000, at most 200000)
     #[schemars(range(min = 1, max = 200_000))]
     max_chars: Option<usize>,
 }
 
 #[derive(Serialize)]
-struct Report {
+struct ExpandReport {
     session: String,
-    /// The messages that the text is of.
+    /// The messages of the text.
     messages: Vec<Cited>,
     from: usize,
-    /// Where the text goes on; null where it ends.
+    /// The character at which the text continues; null at the end.
     next: Option<usize>,
     text: String,
 }
@@ -79,7 +81,7 @@ fn describe() -> Tool {
     described::<Params>("expand", title, description, output).annotate(reading(title))
 }
 
-fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
+fn call(setup: &Setup, given: JsonObject) -> Result<ToolOutput> {
     let Params { entry, session, from, max_chars } = arguments(given)?;
     at_most("entry", &entry, MOST_BYTES)?;
     let most = max_chars.unwrap_or(CHARS).clamp(1, MOST_CHARS);
@@ -102,45 +104,53 @@ fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
         (Err(error), None) => return Err(error),
     };
     let mut report =
-        Report { session, messages: Vec::new(), from, next: None, text: String::new() };
-    // Of the whole text only this much is ever made: a compaction may stand for very many messages.
-    let (mut at, mut taken) = (0, 0);
-    for entry in &found {
-        let message = entry.message()?;
-        let text = format!("{}\n", told(entry, &message));
-        let chars = text.chars().count();
-        let skipped = from.saturating_sub(at).min(chars);
-        at += chars;
-        if skipped == chars {
-            continue;
-        }
-        if taken == most {
-            report.next = Some(from + taken);
-            break;
-        }
-        let part: String = text.chars().skip(skipped).take(most - taken).collect();
-        let given = part.chars().count();
-        taken += given;
-        report.text.push_str(&part);
-        let (id, role) = (entry.id().clone(), message.role.name().to_owned());
-        report.messages.push(Cited { entry: id, role, timestamp: entry.timestamp() });
-        if skipped + given < chars {
-            report.next = Some(from + taken);
-            break;
-        }
-    }
+        ExpandReport { session, messages: Vec::new(), from, next: None, text: String::new() };
+    let chars = report.fill(&found, most)?;
     if report.messages.is_empty() {
         return Err(Error::new(ErrorKind::InvalidInput, "the text ends before that character")
             .with("from", from)
-            .with("chars", at)
+            .with("chars", chars)
             .hint(format!(
-                "`from` is `next` of the answer before; leave it out to read {} again",
-                cut(&entry, 40)
+                "set `from` to `next` of the previous answer; omit it to read {} again",
+                ctx_core::text::clip(&entry, 40)
             )));
     }
     let text = match report.next {
         Some(next) => format!("{}\n[there is more: call again with from={next}]", report.text),
         None => report.text.trim_end().to_owned(),
     };
-    Answer::new(text, &report)
+    ToolOutput::new(text, &report)
+}
+
+impl ExpandReport {
+    /// Adds at most `most` characters of the messages; returns the number of characters read.
+    fn fill(&mut self, entries: &[Arc<Entry>], most: usize) -> Result<usize> {
+        // Only the requested part of the text is built: a compaction may replace very many messages.
+        let (mut at, mut taken) = (0, 0);
+        for entry in entries {
+            let message = entry.message()?;
+            let text = format!("{}\n", format_message(entry, &message));
+            let chars = text.chars().count();
+            let skipped = self.from.saturating_sub(at).min(chars);
+            at += chars;
+            if skipped == chars {
+                continue;
+            }
+            if taken == most {
+                self.next = Some(self.from + taken);
+                break;
+            }
+            let part: String = text.chars().skip(skipped).take(most - taken).collect();
+            let given = part.chars().count();
+            taken += given;
+            self.text.push_str(&part);
+            let (id, role) = (entry.id().clone(), message.role.name().to_owned());
+            self.messages.push(Cited { entry: id, role, timestamp: entry.timestamp() });
+            if skipped + given < chars {
+                self.next = Some(self.from + taken);
+                break;
+            }
+        }
+        Ok(at)
+    }
 }

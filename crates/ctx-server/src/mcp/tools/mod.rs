@@ -1,4 +1,4 @@
-//! The tools, each in its file: what it takes, what it says of itself, what it does.
+//! The tools, one per file: parameters, description and implementation.
 
 mod context_status;
 mod expand;
@@ -10,52 +10,52 @@ use std::sync::Arc;
 
 use ctx_core::{Result, Timestamp};
 use ctx_memory::Config;
-use ctx_runtime::ArchiveProgress;
+use ctx_runtime::lookup::ArchiveProgress;
 use rmcp::handler::server::common::schema_for_type;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::output::ToolOutput;
 use super::{Setup, Writes};
 
-/// Longer arguments than this are no question and no citation.
+/// Longer arguments are neither a question nor a citation.
 const MOST_BYTES: usize = 10_000;
 
 /// A tool.
 #[derive(Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct ToolEntry {
     pub(super) name: &'static str,
     describe: fn() -> Tool,
-    /// Does it. It reads files and waits for them: not for a thread that others wait for.
-    pub(super) call: fn(&Setup, JsonObject) -> Result<Answer>,
+    /// Runs the tool. It blocks on files.
+    pub(super) call: fn(&Setup, JsonObject) -> Result<ToolOutput>,
     writes: bool,
 }
 
-const ALL: [Entry; 5] =
+const ALL: [ToolEntry; 5] =
     [recall::TOOL, expand::TOOL, remember::TOOL, context_status::TOOL, search_sessions::TOOL];
 
-/// The tools there are, for who may write or may not.
-pub(super) fn all(writes: bool) -> impl Iterator<Item = Entry> {
+/// The available tools, with or without those that write.
+pub(super) fn all(writes: bool) -> impl Iterator<Item = ToolEntry> {
     ALL.into_iter().filter(move |tool| writes || !tool.writes)
 }
 
-impl Entry {
+impl ToolEntry {
     pub(super) fn tool(self) -> Tool {
         (self.describe)()
     }
 }
 
-/// A tool that reads.
+/// A read-only tool.
 const fn reads(
     name: &'static str,
     describe: fn() -> Tool,
-    call: fn(&Setup, JsonObject) -> Result<Answer>,
-) -> Entry {
-    Entry { name, describe, call, writes: false }
+    call: fn(&Setup, JsonObject) -> Result<ToolOutput>,
+) -> ToolEntry {
+    ToolEntry { name, describe, call, writes: false }
 }
 
-/// What a tool says of itself.
+/// The description of a tool.
 fn described<Params: JsonSchema + 'static>(
     name: &'static str,
     title: &str,
@@ -69,24 +69,24 @@ fn described<Params: JsonSchema + 'static>(
     }
 }
 
-/// The annotations of a tool that changes nothing.
+/// The annotations of a read-only tool.
 fn reading(title: &str) -> ToolAnnotations {
     let open_world = false;
     ToolAnnotations::with_title(title).read_only(true).open_world(open_world)
 }
 
-/// A time for people, in UTC.
+/// A time for display, in UTC.
 fn minute(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.0).ok();
     at.map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
 }
 
-/// How much is archived of the sessions of other agents, and what there is to say of what is not.
+/// The archiving progress of other agents' sessions, and a note on sessions that are not archived.
 fn of_archive(setup: &Setup, config: &Config) -> (Option<ArchiveProgress>, Option<String>) {
     let Some(archiver) = setup.archiver() else {
         let file = setup.host.home.config_file();
         let why = match (setup.writes, config.archive_sessions) {
-            (Writes::Nobody, _) => "this server only reads".to_owned(),
+            (Writes::Nobody, _) => "this server is read-only".to_owned(),
             (_, false) => format!(
                 "agents.defaults.memoryContext.archiveSessions is false in {}",
                 file.display()
@@ -97,7 +97,7 @@ fn of_archive(setup: &Setup, config: &Config) -> (Option<ArchiveProgress>, Optio
     };
     let progress = archiver.progress();
     let note = progress.map_or_else(
-        || Some("sessions are being looked for; none is archived yet by this server".to_owned()),
+        || Some("the search for sessions is running; this server has archived none yet".to_owned()),
         |ArchiveProgress { sessions, pending, unreadable }| {
             let of = |n: usize, what| (n > 0).then(|| format!("{n} of {sessions} sessions {what}"));
             let notes = [of(pending, "are not archived yet"), of(unreadable, "cannot be read")];
@@ -108,7 +108,7 @@ fn of_archive(setup: &Setup, config: &Config) -> (Option<ArchiveProgress>, Optio
     (progress, note)
 }
 
-/// The schema of that.
+/// The schema of the archiving progress.
 fn archive_schema() -> Value {
     let integer = json!({ "type": "integer" });
     json!({
@@ -120,7 +120,7 @@ fn archive_schema() -> Value {
     })
 }
 
-/// A text with what else is to be said below it.
+/// Appends warnings and a note to a text.
 fn with_notes(mut text: String, warnings: &[String], note: Option<&str>) -> String {
     for warning in warnings {
         text.push_str(&format!("\nwarning: {warning}"));

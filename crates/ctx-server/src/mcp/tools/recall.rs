@@ -1,10 +1,9 @@
-//! `recall`: the block that memory would put into a request.
+//! `recall`: the block that memory would add to a request.
 
 use std::collections::BTreeMap;
 
 use ctx_core::{Result, Tokens};
-use ctx_runtime::ArchiveProgress;
-use ctx_runtime::lookup::{RecallAsked, Recalled};
+use ctx_runtime::lookup::{self, ArchiveProgress, RecallQuery};
 use ctx_session::clock;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
@@ -12,30 +11,32 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use super::{Entry, MOST_BYTES, archive_schema, described, of_archive, reading, reads, with_notes};
+use super::{
+    MOST_BYTES, ToolEntry, archive_schema, described, of_archive, reading, reads, with_notes,
+};
 use crate::mcp::Setup;
-use crate::mcp::answer::{Answer, arguments, at_most};
+use crate::mcp::output::{ToolOutput, arguments, at_most};
 
-pub(super) const TOOL: Entry = reads("recall", describe, call);
+pub(super) const TOOL: ToolEntry = reads("recall", describe, call);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// What is being asked, in a few words or a sentence
+    /// The question, as a few words or a sentence
     query: String,
-    /// Only what was said in this session, by its key, its id or the beginning of that; without one, the
-    /// session that the server was started with, else all sessions
+    /// Only this session, by its key, its id or a prefix of the id; default: the session that the
+    /// server was started with, else all sessions
     session: Option<String>,
-    /// The longest block, in tokens
+    /// The maximum size of the block in tokens
     #[schemars(range(min = 1))]
     budget: Option<u32>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct RecallReport {
     #[serde(flatten)]
-    recalled: Recalled,
+    recalled: lookup::RecallReport,
     memory_enabled: bool,
     archive: Option<ArchiveProgress>,
 }
@@ -61,12 +62,12 @@ fn describe() -> Tool {
     described::<Params>("recall", title, description, output).annotate(reading(title))
 }
 
-fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
+fn call(setup: &Setup, given: JsonObject) -> Result<ToolOutput> {
     let Params { query, session, budget } = arguments(given)?;
     at_most("query", &query, MOST_BYTES)?;
     let lookup = setup.lookup()?;
-    let session = setup.remembered(&lookup, session.as_deref())?;
-    let asked = RecallAsked {
+    let session = setup.memory_name(&lookup, session.as_deref())?;
+    let asked = RecallQuery {
         query: &query,
         session: Some(&session.name),
         everywhere: !session.is_named,
@@ -81,11 +82,14 @@ fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
     };
     let (archive, note) = of_archive(setup, &lookup.config);
     let text = with_notes(text, &recalled.warnings, note.as_deref());
-    Answer::new(text, &Report { recalled, memory_enabled: lookup.config.enabled, archive })
+    ToolOutput::new(
+        text,
+        &RecallReport { recalled, memory_enabled: lookup.config.enabled, archive },
+    )
 }
 
-/// Where the passages of the block stand: what `expand` takes.
-fn sources(recalled: &Recalled) -> String {
+/// The sources of the block's passages, as accepted by `expand`.
+fn sources(recalled: &lookup::RecallReport) -> String {
     let mut of_sessions: BTreeMap<&str, String> = BTreeMap::new();
     for passage in recalled.passages.iter().filter(|passage| passage.used) {
         if let (Some(session), Some(entry)) = (&passage.session, &passage.entry) {

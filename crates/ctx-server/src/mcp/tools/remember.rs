@@ -1,4 +1,4 @@
-//! `remember`: keeps a fact.
+//! `remember`: stores a fact.
 
 use ctx_core::{Chars, Error, ErrorKind, Result};
 use ctx_memory::facts::CONTENT_MAX;
@@ -8,33 +8,33 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Entry, MOST_BYTES, described};
+use super::{MOST_BYTES, ToolEntry, described};
 use crate::mcp::Setup;
-use crate::mcp::answer::{Answer, arguments, at_most};
+use crate::mcp::output::{ToolOutput, arguments, at_most};
 
-pub(super) const TOOL: Entry = Entry { name: "remember", describe, call, writes: true };
+pub(super) const TOOL: ToolEntry = ToolEntry { name: "remember", describe, call, writes: true };
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Params {
     /// The fact, as one sentence of at most 240 characters
     text: String,
-    /// The session it is of, by its key or its id; without one, the session that the server was
+    /// The session of the fact, by its key or its id; default: the session that the server was
     /// started with
     session: Option<String>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct RememberReport {
     session: String,
-    /// The fact as it is kept: what looks like a secret is masked.
+    /// The stored fact, with secrets redacted.
     text: String,
-    /// Whether something was masked in it.
+    /// Whether anything was redacted.
     redacted: bool,
-    /// Whether it says something new.
+    /// Whether the fact is new.
     remembered: bool,
-    /// How many facts no longer hold because of it.
+    /// The number of facts it supersedes.
     superseded: usize,
 }
 
@@ -59,7 +59,7 @@ fn describe() -> Tool {
     described::<Params>("remember", title, description, output).annotate(hints)
 }
 
-fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
+fn call(setup: &Setup, given: JsonObject) -> Result<ToolOutput> {
     let Params { text, session } = arguments(given)?;
     at_most("text", &text, MOST_BYTES)?;
     if Chars::of(&text) > CONTENT_MAX {
@@ -68,16 +68,13 @@ fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
             .hint("keep it as several facts, one sentence each"));
     }
     let lookup = setup.lookup()?;
-    let session = setup.remembered(&lookup, session.as_deref())?.name;
+    let session = setup.memory_name(&lookup, session.as_deref())?.name;
     let (kept, learned) = lookup.remember(&session, &text, clock::now())?;
     if learned.empty > 0 {
-        return Err(Error::new(
-            ErrorKind::InvalidInput,
-            "the text says nothing that could be kept",
-        )
-        .hint("say the fact in words"));
+        return Err(Error::new(ErrorKind::InvalidInput, "the text contains no fact to store")
+            .hint("state the fact in words"));
     }
-    let report = Report {
+    let report = RememberReport {
         redacted: kept != text,
         text: kept,
         session,
@@ -91,5 +88,5 @@ fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
             format!("Remembered, with what looks like a secret masked: {}", report.text)
         }
     };
-    Answer::new(said, &report)
+    ToolOutput::new(said, &report)
 }

@@ -1,9 +1,8 @@
-//! `search_sessions`: what was said, searched.
+//! `search_sessions`: searches the text of sessions.
 
 use ctx_core::Result;
 use ctx_core::text::word_end;
-use ctx_runtime::ArchiveProgress;
-use ctx_runtime::lookup::{SearchAsked, Searched};
+use ctx_runtime::lookup::{self, ArchiveProgress, SearchQuery};
 use ctx_session::clock;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
@@ -12,37 +11,38 @@ use serde_json::json;
 use tokio::runtime::Handle;
 
 use super::{
-    Entry, MOST_BYTES, archive_schema, described, minute, of_archive, reading, reads, with_notes,
+    MOST_BYTES, ToolEntry, archive_schema, described, minute, of_archive, reading, reads,
+    with_notes,
 };
 use crate::mcp::Setup;
-use crate::mcp::answer::{Answer, arguments, at_most};
+use crate::mcp::output::{ToolOutput, arguments, at_most};
 
-pub(super) const TOOL: Entry = reads("search_sessions", describe, call);
+pub(super) const TOOL: ToolEntry = reads("search_sessions", describe, call);
 
 const LIMIT: usize = 10;
 const MOST: usize = 50;
 
-/// So much of a hit is given; `expand` has the rest.
+/// Maximum characters of a hit; `expand` returns the rest.
 const TEXT_CHARS: usize = 1_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// The words to look for
+    /// The words to search for
     query: String,
-    /// Only what was said in this session, by its key, its id or the beginning of that; without one, the
-    /// session that the server was started with, else all sessions
+    /// Only this session, by its key, its id or a prefix of the id; default: the session that the
+    /// server was started with, else all sessions
     session: Option<String>,
-    /// At most so many hits (default 10, at most 50)
+    /// Maximum number of hits (default 10, at most 50)
     #[schemars(range(min = 1, max = 50))]
     limit: Option<usize>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct SearchReport {
     #[serde(flatten)]
-    searched: Searched,
+    searched: lookup::SearchReport,
     memory_enabled: bool,
     archive: Option<ArchiveProgress>,
     warnings: Vec<String>,
@@ -73,16 +73,16 @@ fn describe() -> Tool {
     described::<Params>("search_sessions", title, description, output).annotate(reading(title))
 }
 
-fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
+fn call(setup: &Setup, given: JsonObject) -> Result<ToolOutput> {
     let Params { query, session, limit } = arguments(given)?;
     at_most("query", &query, MOST_BYTES)?;
     let lookup = setup.lookup()?;
     let explicit = session.is_some();
-    let session = setup.remembered(&lookup, session.as_deref())?;
-    // What a server was started with is one of many where sessions are open to each other.
+    let session = setup.memory_name(&lookup, session.as_deref())?;
+    // With `crossSession`, the default session does not limit the search.
     let is_one = session.is_named && (explicit || !lookup.config.cross_session);
     let searched = is_one.then_some(session.name.as_str());
-    let asked = SearchAsked {
+    let asked = SearchQuery {
         query: &query,
         session: searched,
         limit: limit.unwrap_or(LIMIT).clamp(1, MOST),
@@ -101,10 +101,10 @@ fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
     let (archive, note) = of_archive(setup, &lookup.config);
     let text = with_notes(text(&searched), &warnings, note.as_deref());
     let memory_enabled = lookup.config.enabled;
-    Answer::new(text, &Report { searched, memory_enabled, archive, warnings })
+    ToolOutput::new(text, &SearchReport { searched, memory_enabled, archive, warnings })
 }
 
-fn text(searched: &Searched) -> String {
+fn text(searched: &lookup::SearchReport) -> String {
     if searched.hits.is_empty() {
         return "Nothing that was archived fits.".to_owned();
     }

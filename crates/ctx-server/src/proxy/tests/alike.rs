@@ -1,4 +1,4 @@
-//! Conversations that begin alike.
+//! Conversations with the same beginning.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ fn provider() -> FakeProvider {
     FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap()
 }
 
-/// One of many that begin with the same words.
+/// One of many conversations with the same first message.
 fn chat(n: usize) -> Vec<Value> {
     let mut all = vec![user("hi")];
     for turn in 0..4 {

@@ -1,4 +1,4 @@
-//! Clients that go away, and answers that are not what they should be.
+//! Clients that disconnect, and invalid answers.
 
 use ctx_testkit::provider::{
     Cut, Failure, FailureKind, FakeProvider, Moment, Reply, RetryAfter, Step,
@@ -15,7 +15,7 @@ fn provider(steps: impl IntoIterator<Item = Step>) -> FakeProvider {
 
 #[tokio::test]
 async fn a_summary_is_not_lost_with_the_client_that_had_to_wait_for_it() {
-    // A summary is asked for without tools.
+    // A summary request has no tools.
     let provider = FakeProvider::builder().respond(|asked| match asked.json["tools"].is_array() {
         true => Step::text("done"),
         false => Step::new(Reply::Summary).held(),
@@ -72,7 +72,7 @@ async fn what_did_not_change_is_no_redirect() {
     assert_eq!(got.status, 304);
 }
 
-/// A request that has said all but its body, once the server waits for that.
+/// A request without its body, once the server waits for the body.
 async fn stalled(address: &str, head: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!(
@@ -106,7 +106,7 @@ async fn bodies_that_do_not_come_are_in_nobodys_way() {
 #[tokio::test]
 async fn what_is_small_waits_for_nothing_that_is_large_and_the_health_tells_of_waiting() {
     let rig = Rig::new(provider([]), Set::default()).await;
-    let all = u32::try_from(body::Space::KIB).unwrap();
+    let all = u32::try_from(body::BodyMemory::KIB).unwrap();
     let _large = rig.proxy.space.rest.clone().acquire_many_owned(all).await.unwrap();
     assert_eq!(rig.chat(&[user("x".repeat(900_000))]).await.status, 200);
     assert_eq!(rig.send(Method::GET, "/healthz", &[], "").await.status, 200);
@@ -117,8 +117,9 @@ async fn what_is_small_waits_for_nothing_that_is_large_and_the_health_tells_of_w
     assert_eq!(rig.send(Method::GET, "/healthz", &[], "").await.status, 200);
 }
 
-/// A server that answers each request with these bytes, and how often it was asked.
-async fn raw(answer: &'static str) -> (String, Arc<AtomicU64>) {
+/// A server that answers each request with these bytes, once or endlessly, and the number of its
+/// requests.
+async fn raw(answer: &'static str, endless: bool) -> (String, Arc<AtomicU64>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (url, count) = (format!("http://{}", listener.local_addr().unwrap()), Arc::default());
     let asked: Arc<AtomicU64> = Arc::clone(&count);
@@ -131,7 +132,7 @@ async fn raw(answer: &'static str) -> (String, Arc<AtomicU64>) {
                 }
             }
             asked.fetch_add(1, Ordering::SeqCst);
-            stream.write_all(answer.as_bytes()).await.unwrap();
+            while stream.write_all(answer.as_bytes()).await.is_ok() && endless {}
         }
     });
     (url, count)
@@ -140,7 +141,7 @@ async fn raw(answer: &'static str) -> (String, Arc<AtomicU64>) {
 #[tokio::test]
 async fn what_an_answer_broke_off_of_is_not_asked_again() {
     for answer in ["", "HTTP/1.1 200 OK\r\ncontent-ty", "HTTP/1.1 200 OK\r\n\x01: x\r\n\r\n"] {
-        let (url, count) = raw(answer).await;
+        let (url, count) = raw(answer, false).await;
         let rig = Rig::before(url).await;
         assert_eq!(rig.chat(&[user("hi")]).await.status, 502, "{answer:?}");
         assert_eq!(count.load(Ordering::SeqCst), 1, "{answer:?}");
@@ -159,11 +160,21 @@ async fn an_answer_that_cannot_be_passed_on_as_it_is_is_refused() {
             "another protocol",
         ),
     ] {
-        let (url, count) = raw(answer).await;
+        let (url, count) = raw(answer, false).await;
         let rig = Rig::before(url).await;
         let got = rig.chat(&[user("hi")]).await;
         assert_eq!(got.status, 502, "{got:?}");
         assert!(got.body.contains(words), "{got:?}");
         assert_eq!(count.load(Ordering::SeqCst), 1);
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_announced_for_ever_is_not_waited_for() {
+    let (url, count) = raw("HTTP/1.1 103 Early Hints\r\n\r\n", true).await;
+    let config = "{ server: { timeouts: { firstByte: 1 } } }";
+    let provider = FakeProvider::builder().start().unwrap();
+    let rig = Rig::new(provider, Set { config, upstream: Some(url), ..Set::default() }).await;
+    assert_eq!(rig.chat(&[user("hi")]).await.status, 504);
+    assert_eq!(count.load(Ordering::SeqCst), 1);
 }

@@ -1,4 +1,4 @@
-//! Whether requests begin as the ones before, and whose doing it is where they do not.
+//! Cache breaks and their causes.
 
 use ctx_testkit::provider::{FakeProvider, Step};
 
@@ -9,7 +9,7 @@ fn provider() -> FakeProvider {
     FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap()
 }
 
-/// What is recorded of each request of the one conversation.
+/// The cache breaks recorded for the only conversation.
 async fn breaks(rig: &Rig) -> Vec<Option<PrefixBreak>> {
     rig.records().await.iter().map(|record| record.prefix_break).collect()
 }
@@ -35,7 +35,7 @@ async fn what_the_client_says_otherwise_is_its_own_doing() {
     let rig = Rig::new(provider(), Set::default()).await;
     let mut all = session(6, 300);
     rig.chat(&all).await;
-    // Its instructions, the last message, one that is put in before others; then its tools.
+    // Changes the instructions, then the last message, inserts a message, and then adds tools.
     all[0] = json!({ "role": "system", "content": "Be very brief." });
     rig.chat(&all).await;
     all[13]["content"] = "The file is empty.".into();
@@ -49,7 +49,7 @@ async fn what_the_client_says_otherwise_is_its_own_doing() {
     for broken in &breaks[1..] {
         assert_eq!(broken.map(|broken| broken.cause), Some(BreakCause::Client), "{breaks:?}");
     }
-    // What stands before the change is not lost.
+    // Tokens before the change are not lost.
     assert!(breaks[2].unwrap().tokens < breaks[1].unwrap().tokens, "{breaks:?}");
     assert!(metrics(&rig).await.contains("ctx_prefix_breaks_total{cause=\"client\"} 4"));
 }

@@ -1,4 +1,4 @@
-//! Requests that go on from what the provider holds.
+//! Requests that continue a conversation stored at the provider.
 
 use ctx_testkit::provider::{FakeProvider, Raw, Reply, Step};
 
@@ -104,7 +104,10 @@ async fn results_of_calls_that_are_not_in_the_request_pass_untouched() {
         let got = rig.send(Method::POST, path, &[("x-api-key", "k")], body.clone()).await;
         assert_eq!((got.status, rig.last().body), (StatusCode::OK, body), "{path}");
         let warnings = rig.warnings.lock().unwrap().clone();
-        assert!(warnings.len() == 1 && warnings[0].contains("untouched"), "{path} {warnings:?}");
+        assert!(
+            warnings.len() == 1 && warnings[0].contains("passes unchanged"),
+            "{path} {warnings:?}"
+        );
     }
 }
 

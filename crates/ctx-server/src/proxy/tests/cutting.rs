@@ -1,4 +1,4 @@
-//! What does not fit, and stays cut.
+//! Histories that do not fit, and stay cut.
 
 use ctx_dialect::openai_chat;
 use ctx_testkit::provider::{FakeProvider, Step};
@@ -9,12 +9,12 @@ fn provider() -> FakeProvider {
     FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap()
 }
 
-/// The messages that the provider was sent with a request.
+/// The messages that the provider received.
 fn sent(request: &ctx_testkit::provider::Request) -> Vec<Value> {
     request.json["messages"].as_array().cloned().unwrap_or_default()
 }
 
-/// Whether each call has its result and each result its call.
+/// Checks that each call has its result and each result its call.
 fn pairs_are_whole(messages: &[Value]) {
     let read: Vec<_> =
         messages.iter().map(|m| openai_chat::parse(&m.to_string()).unwrap()).collect();
@@ -165,7 +165,7 @@ async fn a_conversation_that_leaves_another_early_is_one_of_its_own() {
     assert_eq!(rig.proxy.trace().sessions().len(), 2);
     rig.chat(&all).await;
     assert_eq!(sent(&rig.last()), first, "the one that it left goes on as it was");
-    // An answer that is asked for again is no other conversation.
+    // A regenerated answer does not start a new conversation.
     let mut again = all.clone();
     again.pop();
     again.pop();
@@ -185,7 +185,7 @@ async fn a_compaction_can_be_taken_back() {
     assert!(rig.proxy.undo(&record.session, "nothing").await.is_err());
     rig.proxy.undo(&record.session, &entry).await.unwrap();
     assert!(rig.records().await[0].compaction.as_ref().unwrap().undone);
-    assert!(rig.proxy.undo(&record.session, &entry).await.is_err(), "it is undone already");
+    assert!(rig.proxy.undo(&record.session, &entry).await.is_err(), "already undone");
     rig.chat(&all).await;
     let again = rig.records().await.pop().unwrap();
     assert!(again.fits);
@@ -197,7 +197,7 @@ async fn records_hold_entries_and_no_secrets() {
     let rig = Rig::new(provider(), Set::default()).await;
     let secret = "sk-proj-aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF";
     let headers = [("authorization", "Bearer sk-the-key-itself-0123456789")];
-    // The secret lies across the end of what is recorded.
+    // The secret crosses the end of the recorded text.
     let text = format!("{} key {secret} is mine", "x ".repeat(30));
     let body = json!({ "model": "m", "messages": [user(text)] });
     rig.send(Method::POST, "/v1/chat/completions", &headers, body.to_string()).await;
@@ -228,7 +228,7 @@ async fn a_summary_is_never_put_over_another_conversation_that_begins_alike() {
     assert!(rig.records().await[0].compaction.is_some());
     let (home, provider) = rig.end().await;
     rig = Rig::at(home, provider, Set::default()).await;
-    // The same first message, and then all is different, and fits.
+    // The same first message, then a different history that fits.
     let mut other = talk(40, 600);
     other.truncate(2);
     for n in 0..60 {
@@ -243,7 +243,7 @@ async fn a_summary_is_never_put_over_another_conversation_that_begins_alike() {
     }
 }
 
-/// Two models of which one has too small a window for anything.
+/// Two models, one with a window that is too small for anything.
 const MODELS: &str = "{ server: { summaries: 'extractive' }, models: { providers: { p: { models: [
     { id: 'm', contextWindow: 16000 }, { id: 'tiny', contextWindow: 2000 } ] } } } }";
 
@@ -255,11 +255,11 @@ async fn another_model_leaves_what_was_cut_as_it_was() {
     rig.chat(&all).await;
     let first = sent(&rig.last());
     assert!(first.len() < all.len());
-    // A window under the minimum: it passes as it came, with a warning.
+    // A window under the minimum: the request passes unchanged, with a warning.
     let tiny = json!({ "model": "tiny", "messages": all });
     assert_eq!(rig.post("/v1/chat/completions", &tiny).await.status, 200);
     assert_eq!(sent(&rig.last()), all);
-    let untouched = |text: &&String| text.contains("pass untouched");
+    let untouched = |text: &&String| text.contains("requests pass unchanged:");
     assert_eq!(rig.warnings.lock().unwrap().iter().filter(untouched).count(), 1);
     rig.chat(&all).await;
     assert_eq!(sent(&rig.last()), first);

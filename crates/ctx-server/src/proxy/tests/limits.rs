@@ -1,4 +1,4 @@
-//! Input that no provider should see, and requests that no provider could answer.
+//! Input that must not reach a provider, and requests that no provider could answer.
 
 use ctx_testkit::provider::{FakeProvider, Step};
 
@@ -62,7 +62,7 @@ async fn a_body_over_the_limit_is_refused_however_it_comes() {
     assert!(got.json()["error"]["message"].as_str().unwrap().contains("--max-body"));
     let got = rig.send(Method::POST, "/v1/embeddings", &[], vec![b' '; 20_000]).await;
     assert_eq!(got.status, 413);
-    // Packed it is small: ten stored blocks would be large again, one of zeros is not.
+    // A smaller body is accepted.
     assert_eq!(rig.chat(&[user("x".repeat(5_000))]).await.status, 200);
     assert_eq!(rig.provider.count(), 1);
 }
@@ -78,7 +78,7 @@ async fn a_system_prompt_that_leaves_no_room_is_told_with_its_numbers() {
     assert!(text.contains("window: 16000") && text.contains("--window 67008 "), "{text}");
     assert_eq!(rig.provider.count(), 0);
     assert!(!rig.warnings.lock().unwrap().iter().any(|text| text.contains("failed")));
-    // What is said to be enough is.
+    // The suggested window suffices.
     let rig = Rig::new(provider(), Set { window: Some(67_008), ..Set::default() }).await;
     let got = rig.post("/v1/messages", &body).await;
     assert_eq!(got.status, 200, "{got:?}");
@@ -199,7 +199,7 @@ async fn metrics_say_what_became_of_requests() {
     }
 }
 
-/// An answer of so many calls, of which nobody gave a result.
+/// An answer with `count` calls and no results.
 fn many_calls(count: usize) -> Vec<Value> {
     let call = |n| {
         json!({ "id": format!("call_{n}"), "type": "function",

@@ -1,4 +1,4 @@
-//! Clients that talk to a fake provider through the proxy.
+//! Clients of a fake provider through the proxy.
 
 mod alike;
 mod breaking;
@@ -16,8 +16,8 @@ mod windows;
 use std::sync::Arc;
 
 use axum::body::Bytes;
+use ctx_config::Config;
 use ctx_core::Tokens;
-use ctx_engine_registry::Config;
 use ctx_model::header::{HeaderMap, HeaderName};
 use ctx_model::{Client, Method, Request, StatusCode, Url};
 use ctx_session::paths::Home;
@@ -42,7 +42,7 @@ struct Rig {
     client: Client,
 }
 
-/// An answer, all of it.
+/// A whole response.
 #[derive(Debug, PartialEq, Eq)]
 struct Got {
     status: StatusCode,
@@ -56,15 +56,15 @@ impl Got {
     }
 }
 
-/// How a rig is set up.
+/// The settings of a rig.
 #[derive(Clone)]
 struct Set {
     window: Option<u32>,
     engine: Option<&'static str>,
     config: &'static str,
-    /// What stands behind the provider's address.
+    /// The path after the provider's address.
     base: &'static str,
-    /// Another server than the provider.
+    /// Another server instead of the provider.
     upstream: Option<String>,
 }
 
@@ -80,7 +80,7 @@ impl Rig {
         Self::at(TempDir::new().unwrap(), provider, set).await
     }
 
-    /// One in the same home as another that still runs.
+    /// A second rig in the home of a running one.
     async fn beside(other: &Self, provider: FakeProvider) -> Self {
         let own = TempDir::new().unwrap();
         Self::in_home(other.home.path().to_owned(), own, provider, Set::default()).await
@@ -90,7 +90,7 @@ impl Rig {
         Self::in_home(home.path().to_owned(), home, provider, set).await
     }
 
-    /// One before another server.
+    /// A rig with another server.
     async fn before(url: String) -> Self {
         let provider = FakeProvider::builder().start().unwrap();
         let set = Set { upstream: Some(url), ..Set::default() };
@@ -117,7 +117,7 @@ impl Rig {
             warn: Box::new(move |text| told.lock().unwrap().push(text.to_owned())),
         };
         let records = path.join("proxy/traces");
-        let trace = Arc::new(Trace::at(records, trace::Limits::default()).unwrap());
+        let trace = Arc::new(Trace::at(records, trace::TraceLimits::default()).unwrap());
         let proxy = Proxy::new(settings, trace, Metrics::default()).unwrap();
         let bound = Server::new("127.0.0.1:0".parse().unwrap()).bind().await.unwrap();
         let (url, shutdown) = (bound.url(), Shutdown::default());
@@ -127,7 +127,7 @@ impl Rig {
         Self { provider, home, proxy, url, shutdown, running, warnings, client }
     }
 
-    /// Ends it, and gives what another one can go on with.
+    /// Stops it, and returns what another one needs to continue.
     async fn end(self) -> (TempDir, FakeProvider) {
         self.shutdown.stop();
         self.running.await.unwrap();
@@ -154,12 +154,12 @@ impl Rig {
         self.post("/v1/chat/completions", &json!({ "model": "m", "messages": messages })).await
     }
 
-    /// What the provider was last asked.
+    /// The last request that the provider received.
     fn last(&self) -> ctx_testkit::provider::Request {
         self.provider.requests().pop().expect("it was asked")
     }
 
-    /// The records of the one conversation that there was.
+    /// The records of the only conversation.
     async fn records(&self) -> Vec<Arc<trace::Record>> {
         let mut sessions = self.proxy.trace().sessions();
         assert_eq!(sessions.len(), 1, "{sessions:?}");
@@ -191,7 +191,7 @@ fn user(text: impl Into<String>) -> Value {
     json!({ "role": "user", "content": text.into() })
 }
 
-/// A call and its result, of about so many tokens.
+/// A call and its result, of about `tokens` tokens.
 fn work(n: usize, tokens: usize) -> [Value; 2] {
     let id = format!("call_{n}");
     let call = json!({ "id": id, "type": "function",
@@ -204,7 +204,7 @@ fn work(n: usize, tokens: usize) -> [Value; 2] {
     ]
 }
 
-/// A conversation of so many rounds of work.
+/// A conversation with `rounds` rounds of work.
 fn session(rounds: usize, tokens: usize) -> Vec<Value> {
     let mut all =
         vec![json!({ "role": "system", "content": "Be brief." }), user("Read the files.")];
@@ -212,7 +212,7 @@ fn session(rounds: usize, tokens: usize) -> Vec<Value> {
     all
 }
 
-/// A conversation of so many turns of talk.
+/// A conversation with `turns` turns of talk.
 fn talk(turns: usize, tokens: usize) -> Vec<Value> {
     let mut all = vec![json!({ "role": "system", "content": "Be brief." })];
     for n in 0..turns {

@@ -1,4 +1,4 @@
-//! Bodies that are packed, and bodies that are too large, over a socket.
+//! Encoded bodies, and oversized bodies, over a socket.
 
 use ctx_testkit::provider::{FakeProvider, Step};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,13 +12,13 @@ fn provider() -> FakeProvider {
     FakeProvider::builder().respond(|_| Step::text("hello")).start().unwrap()
 }
 
-/// One block of deflate that is stored as it is.
+/// One stored (uncompressed) block of deflate.
 fn stored() -> Vec<u8> {
     let length = PLAIN.len() as u16;
     [&[1][..], &length.to_le_bytes(), &(!length).to_le_bytes(), PLAIN].concat()
 }
 
-/// [`PLAIN`] in each way that is known, none of which makes it smaller.
+/// [`PLAIN`] in each supported encoding, all uncompressed.
 fn packed() -> Vec<(&'static str, Vec<u8>)> {
     let length = PLAIN.len() as u32;
     let crc = !PLAIN.iter().fold(u32::MAX, |crc, byte| {
@@ -31,7 +31,7 @@ fn packed() -> Vec<(&'static str, Vec<u8>)> {
     let head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     let gzip = [&head[..], &stored(), &crc.to_le_bytes(), &length.to_le_bytes()].concat();
     let zlib = [&[0x78, 1][..], &stored(), &(b << 16 | a).to_be_bytes()].concat();
-    // A window of 64 KiB, four half bytes of length, not packed; then the empty last block.
+    // A window of 64 KiB, a length of four nibbles, uncompressed; then the empty last block.
     let brotli = ((length - 1) << 4 | 1 << 20).to_le_bytes();
     let brotli = [&brotli[..3], PLAIN, &[3]].concat();
     // One segment, its size in one byte; one raw block, which is the last.
@@ -55,14 +55,14 @@ async fn every_packing_that_is_known_is_read_by_every_api() {
         assert_eq!(got.status, 200, "{how} {got:?}");
         assert_eq!(rig.last().body, PLAIN, "{how}");
         assert_eq!(rig.last().header("content-encoding"), None);
-        // Half of it.
+        // A truncated body.
         let half = body[..body.len() / 2].to_vec();
         for path in ["/v1/chat/completions", "/v1/messages", "/v1/responses"] {
             let got = rig.send(Method::POST, path, &headers, half.clone()).await;
             assert_eq!(got.status, 400, "{how} {path} {got:?}");
             assert!(got.json()["error"]["message"].is_string());
         }
-        // What is no conversation passes as it is.
+        // Requests other than conversations pass unchanged.
         rig.send(Method::POST, "/v1/embeddings", &headers, body.clone()).await;
         assert_eq!((&*rig.last().body, rig.last().header("content-encoding")), (&*body, Some(how)));
     }
@@ -82,7 +82,7 @@ async fn every_packing_that_is_known_is_read_by_every_api() {
 async fn what_is_small_only_while_it_is_packed_is_too_large() {
     let config = "{ server: { summaries: 'extractive', maxBodyBytes: 10000 } }";
     let rig = Rig::new(provider(), Set { config, ..Set::default() }).await;
-    // A block of zstd that says one byte a hundred thousand times.
+    // A zstd block that repeats one byte a hundred thousand times.
     let block = (100_000_u32 << 3 | 1 << 1 | 1).to_le_bytes();
     let frame = [&[0x28, 0xb5, 0x2f, 0xfd, 0, 0x40][..], &block[..3], b" "].concat();
     let headers = [("content-encoding", "zstd")];
@@ -112,7 +112,7 @@ async fn a_client_that_sends_far_too_much_reads_why_it_was_refused() {
             if is_chunked {
                 stream.write_all(format!("{PIECE:x}\r\n").as_bytes()).await.unwrap();
             }
-            // A client that is not listened to any more could not write all of it.
+            // If the server stopped reading, writing would not complete.
             stream.write_all(&piece).await.unwrap();
             if is_chunked {
                 stream.write_all(b"\r\n").await.unwrap();
@@ -130,5 +130,5 @@ async fn a_client_that_sends_far_too_much_reads_why_it_was_refused() {
     assert_eq!(rig.provider.count(), 0);
     let space = &rig.proxy.space;
     let left = [&space.first, &space.rest].map(|half| half.available_permits());
-    assert_eq!(left, [body::Space::KIB; 2], "nothing of it is kept");
+    assert_eq!(left, [body::BodyMemory::KIB; 2], "nothing of it is kept");
 }

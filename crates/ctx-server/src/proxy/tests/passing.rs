@@ -1,4 +1,4 @@
-//! What passes as it is.
+//! Requests that pass unchanged.
 
 use ctx_testkit::provider::{Cut, FailureKind, FakeProvider, Moment, Outcome, Step};
 
@@ -8,7 +8,7 @@ fn provider(script: impl IntoIterator<Item = Step>) -> FakeProvider {
     FakeProvider::builder().script(script).respond(|_| Step::text("hello")).start().unwrap()
 }
 
-/// Everything of an answer that does not tell the time.
+/// A response without its time-dependent headers.
 fn content(got: Got) -> (StatusCode, HeaderMap, String) {
     let mut headers = got.headers;
     for name in ["date", "transfer-encoding", "connection"] {
@@ -20,7 +20,7 @@ fn content(got: Got) -> (StatusCode, HeaderMap, String) {
 #[tokio::test]
 async fn a_request_that_fits_is_the_same_bytes_and_so_is_its_answer() {
     let (rig, twin) = (Rig::new(provider([]), Set::default()).await, provider([]));
-    // Spaces, order and fields that nobody has heard of.
+    // Spaces, order and unknown fields.
     let body = r#"{ "model":"m",  "unheard": [1.50, {"of":null}],
         "messages":[ {"content":"hi","role":"user","x":1e3} ], "stream":true }"#;
     for stream in [true, false] {
@@ -63,7 +63,7 @@ async fn every_api_passes_streamed_and_whole() {
     }
     let sessions = rig.proxy.trace().sessions();
     let all = sessions.iter().flat_map(|session| &session.requests);
-    assert_eq!(all.filter(|record| record.outcome == trace::Outcome::Ok).count(), 8);
+    assert_eq!(all.filter(|record| record.outcome == trace::RequestOutcome::Ok).count(), 8);
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn refusals_that_are_no_overflow_pass_as_they_are() {
         let direct = send(&rig.client, &direct, Method::POST, path, &headers, body.into()).await;
         assert_eq!(content(through), content(direct), "{kind:?}");
         assert_eq!(rig.provider.count(), 2, "{kind:?}");
-        assert_eq!(rig.records().await[0].outcome, trace::Outcome::Refused);
+        assert_eq!(rig.records().await[0].outcome, trace::RequestOutcome::Refused);
     }
 }
 
@@ -151,11 +151,11 @@ async fn a_client_that_hangs_up_ends_the_request_of_the_provider() {
     drop(response);
     assert_eq!(rig.provider.ended(1).await, Outcome::Abandoned);
     let record = loop {
-        if let trace::News::Recorded(record) = news.recv().await.unwrap() {
+        if let trace::TraceEvent::Recorded(record) = news.recv().await.unwrap() {
             break record;
         }
     };
-    assert_eq!(record.outcome, trace::Outcome::Abandoned);
+    assert_eq!(record.outcome, trace::RequestOutcome::Abandoned);
 }
 
 #[tokio::test]

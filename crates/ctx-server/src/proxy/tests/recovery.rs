@@ -5,7 +5,7 @@ use ctx_testkit::provider::{FakeProvider, Step, Words};
 
 use super::*;
 
-/// A window that the provider has, while the proxy believes in a larger one.
+/// A provider with a smaller window than the proxy assumes.
 fn strict(window: u32) -> FakeProvider {
     FakeProvider::builder().window(Tokens(window)).respond(|_| Step::text("done")).start().unwrap()
 }
@@ -25,7 +25,7 @@ async fn a_refusal_is_answered_by_less_before_the_client_sees_it() {
     for session in rig.proxy.trace().sessions() {
         let record = &session.requests[0];
         assert!((2..=4).contains(&record.attempts), "{record:?}");
-        assert_eq!((record.outcome, record.status), (trace::Outcome::Ok, Some(200)));
+        assert_eq!((record.outcome, record.status), (trace::RequestOutcome::Ok, Some(200)));
         assert!(record.compaction.is_some());
     }
     let metrics = rig.send(Method::GET, "/metrics", &[], "").await.body;
@@ -91,7 +91,7 @@ async fn a_provider_that_refuses_everything_has_the_last_word() {
         let path = "/v1/chat/completions";
         let direct = send(&rig.client, &url, Method::POST, path, &[], body).await;
         assert_eq!(got.body, direct.body, "in the provider's own words");
-        assert_eq!(rig.records().await[0].outcome, trace::Outcome::Refused);
+        assert_eq!(rig.records().await[0].outcome, trace::RequestOutcome::Refused);
     }
 }
 
@@ -109,7 +109,7 @@ async fn a_refusal_after_the_first_words_is_the_clients() {
     let got = rig.chat(&session(4, 100)).await;
     assert_eq!(got.body, text);
     assert_eq!(rig.provider.count(), 1);
-    assert_eq!(rig.records().await[0].outcome, trace::Outcome::Failed);
+    assert_eq!(rig.records().await[0].outcome, trace::RequestOutcome::Failed);
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn the_providers_count_corrects_the_estimate() {
     let records = rig.records().await;
     assert!(records.iter().all(|record| record.prompt_tokens.is_some_and(|n| n > 3_000)));
     assert!(records[1].cached_tokens.is_some_and(|n| n > 3_000), "{records:?}");
-    // The second is estimated as the first was counted.
+    // The estimate of the second request matches the provider's count of the first.
     let off = |record: &trace::Record| {
         let counted = record.prompt_tokens.unwrap() as f64;
         (record.sent_tokens.get() as f64 / counted - 1.0).abs()
@@ -136,7 +136,7 @@ async fn a_request_to_a_model_of_the_catalogue_has_its_price() {
         rig.post("/v1/chat/completions", &body).await;
         let record = &rig.records().await[0];
         assert_eq!(record.cost_usd.is_some(), is_known, "{record:?}");
-        // 3 dollars a million is the least that so many tokens cost uncached.
+        // Input costs 3 dollars per million tokens uncached, and a tenth of that cached.
         let prompt = record.prompt_tokens.unwrap() as f64;
         assert!(record.cost_usd.is_none_or(|usd| usd > prompt * 0.3e-6 && usd < prompt * 15e-6));
     }
@@ -145,7 +145,7 @@ async fn a_request_to_a_model_of_the_catalogue_has_its_price() {
 #[tokio::test]
 async fn summaries_are_made_by_the_same_provider_with_the_same_key() {
     let provider = FakeProvider::builder().respond(|request| {
-        // A summary is asked for without tools.
+        // A summary request has no tools.
         match request.json["tools"].is_array() {
             true => Step::text("done"),
             false => Step::new(ctx_testkit::provider::Reply::Summary),
@@ -169,7 +169,7 @@ async fn summaries_are_made_by_the_same_provider_with_the_same_key() {
 
 #[tokio::test]
 async fn a_refusal_without_numbers_of_what_is_no_more_than_the_newest_is_recovered() {
-    // As many characters as would stay verbatim in the window that the proxy believes in.
+    // As many characters as would stay verbatim in the window that the proxy assumes.
     let provider = FakeProvider::builder()
         .limit_chars(80_000)
         .respond(|_| Step::text("done"))
@@ -277,7 +277,7 @@ async fn the_answers_share_does_not_count_as_the_prompt() {
     )
     .await;
     assert_eq!(rig.chat(&session(24, 1_000)).await.status, 200);
-    // As the window is: half as much more was asked for than there is, but not by the prompt.
+    // The window is right: the excess came from the requested answer length, not from the prompt.
     let record = rig.records().await.remove(0);
     let sent = rig.last().prompt.tokens() as u64;
     assert!(record.sent_tokens.get() < sent * 5 / 4, "{record:?} {sent}");

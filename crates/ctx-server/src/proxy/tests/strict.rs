@@ -1,4 +1,4 @@
-//! Histories that were cut, in front of a provider that is as strict as the real ones.
+//! Cut histories, checked by a provider that is as strict as the real ones.
 
 use ctx_testkit::provider::{FakeProvider, Step};
 
@@ -9,7 +9,7 @@ fn strict() -> FakeProvider {
     FakeProvider::builder().strict(true).respond(|_| Step::text("done")).start().unwrap()
 }
 
-/// What one API makes of a conversation: its path, and the body after so many rounds.
+/// A conversation in one API: its path, and the body after some number of rounds.
 struct Dialect {
     path: &'static str,
     body: fn(usize) -> Value,

@@ -1,9 +1,9 @@
-//! Who writes summaries, and what is said where nobody does.
+//! Who writes summaries, and the warnings if no model does.
 
 use ctx_testkit::provider::{FailureKind, FakeProvider, Reply, Step};
 
 use super::*;
-use crate::trace::{Summarised, SummaryOutcome};
+use crate::trace::{SummaryOutcome, SummaryRecord};
 
 const UPSTREAM: Set = Set {
     window: Some(16_000),
@@ -13,7 +13,7 @@ const UPSTREAM: Set = Set {
     upstream: None,
 };
 
-/// Answers requests with tools; one without is for a summary.
+/// Answers requests with tools; a request without tools is for a summary.
 fn provider(summary: impl Fn() -> Step + Send + Sync + 'static) -> FakeProvider {
     let builder =
         FakeProvider::builder().respond(move |request| match request.json["tools"].is_array() {
@@ -28,7 +28,7 @@ fn body(turns: usize) -> Value {
     json!({ "model": "m", "messages": talk(turns, 600), "tools": tools })
 }
 
-async fn summarised(rig: &Rig) -> Vec<Summarised> {
+async fn summarised(rig: &Rig) -> Vec<SummaryRecord> {
     let records = rig.records().await;
     let made = records.iter().filter_map(|record| record.compaction.as_ref()?.summarised.clone());
     made.collect()
@@ -51,7 +51,7 @@ async fn a_summary_that_fails_is_said_once_and_recorded_each_time() {
     let warnings = rig.warnings.lock().unwrap().clone();
     let said: Vec<_> = warnings.iter().filter(|text| text.contains("summary")).collect();
     assert_eq!(said.len(), 1, "{warnings:?}");
-    assert!(said[0].contains("401") && said[0].contains("extracted"), "{warnings:?}");
+    assert!(said[0].contains("401") && said[0].contains("extractive summary"), "{warnings:?}");
     let metrics = rig.send(Method::GET, "/metrics", &[], "").await.body;
     assert!(metrics.contains("ctx_summaries_total{outcome=\"failed\"} 2"), "{metrics}");
 }
@@ -63,7 +63,13 @@ async fn an_answer_that_is_no_summary_is_told_from_none() {
         rig.post("/v1/chat/completions", &body(40)).await;
         let made = summarised(&rig).await;
         assert_eq!(made[0].outcome, SummaryOutcome::Unusable, "{made:?}");
-        assert!(rig.warnings.lock().unwrap().iter().any(|text| text.contains("could be used")));
+        assert!(
+            rig.warnings
+                .lock()
+                .unwrap()
+                .iter()
+                .any(|text| text.contains("no answer was usable as its summary"))
+        );
     }
 }
 
@@ -107,7 +113,7 @@ async fn a_token_of_googles_is_shown_where_the_summary_is_asked_for() {
     assert_eq!(summary.header("authorization"), Some("Bearer ya29.token"));
     assert_eq!(summary.header("x-goog-user-project"), Some("mine"));
     assert_eq!(summarised(&rig).await[0].outcome, SummaryOutcome::Written);
-    // Without any of both there is nothing to ask with, and that is said.
+    // Without either, credentials are missing: a failure with a warning.
     let rig = Rig::new(provider_of_nothing(), UPSTREAM).await;
     rig.send(Method::POST, path, &[], body.to_string()).await;
     assert_eq!(summarised(&rig).await[0].outcome, SummaryOutcome::Failed);
@@ -131,7 +137,7 @@ fn a_model_that_is_to_write_summaries_must_be_configured() {
         agent: None,
         warn: Box::new(|_| {}),
     };
-    let trace = Arc::new(Trace::in_memory(trace::Limits::default()));
+    let trace = Arc::new(Trace::in_memory(trace::TraceLimits::default()));
     let error = Proxy::new(settings, trace, Metrics::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("agents.defaults.compaction.model"), "{error}");

@@ -1,4 +1,4 @@
-//! Models whose windows nobody here knows.
+//! Models with unknown windows.
 
 use ctx_testkit::provider::{FakeProvider, Reply, Step};
 
@@ -13,13 +13,13 @@ const UNKNOWN: Set = Set {
     upstream: None,
 };
 
-/// What was warned of, but that a window is small.
+/// The warnings, except those about a small window.
 fn said(rig: &Rig) -> Vec<String> {
     let said = rig.warnings.lock().unwrap().clone();
     said.into_iter().filter(|text| !text.contains("low context window")).collect()
 }
 
-/// A conversation of that many rounds with a model that is in no catalogue.
+/// A conversation of that many rounds with a model that is not in the catalogue.
 fn local(rounds: usize) -> Value {
     json!({ "model": "my-local-model", "messages": session(rounds, 1_000) })
 }
@@ -31,7 +31,7 @@ async fn a_server_that_tells_its_window_is_asked_and_never_refuses() {
         ("openrouter", 24_000),
         ("ollama", 24_000),
         ("lmstudio", 24_000),
-        // Less than an engine works in: what the server says holds all the same.
+        // Below the engine's minimum: the window reported by the server still applies.
         ("llamacpp", 12_000),
     ] {
         let provider = FakeProvider::builder()
@@ -63,7 +63,7 @@ async fn a_window_that_nobody_tells_is_said_with_the_model() {
     let said = said(&rig);
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].contains("\"my-local-model\"") && said[0].contains("--window"), "{said:?}");
-    // A model may be loaded by the first request, and its server tell it then; not for ever.
+    // The first request may load the model, so the server may report it later; retries are limited.
     let asked = rig.provider.requests();
     assert_eq!(asked.iter().filter(|asked| asked.path == "/api/ps").count(), 3);
 }

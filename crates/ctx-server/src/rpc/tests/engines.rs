@@ -1,4 +1,4 @@
-//! Engines that do as the newest message says.
+//! Engines that follow the instructions in the newest message.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -86,7 +86,7 @@ impl ContextEngine for Obedient {
         Ok(Assembled { view: request.view, system_prompt_addition: addition })
     }
 
-    /// Keeps from the entry on that the instructions name.
+    /// Keeps everything from the entry named in the instructions on.
     async fn compact(&self, request: CompactRequest) -> Result<CompactResult> {
         let Some(kept) = request.custom_instructions else {
             return Ok(CompactResult::nothing("nobody said where to cut"));

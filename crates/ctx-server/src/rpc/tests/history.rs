@@ -1,4 +1,4 @@
-//! Telling a conversation: as it grows, and as it stands.
+//! Sending a conversation incrementally and as a whole.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ fn the_same_message_told_twice_is_one() {
     let mut calls = Calls::open("legacy");
     let both = json!({ "messages": messages(&["one", "two"]), "ids": ["a", null] });
     let first = calls.s("append", both);
-    // The same content in other words of JSON.
+    // The same content as different JSON.
     let same = json!({ "content": [{ "type": "text", "text": "one" }], "role": "user" });
     let again = calls.s("append", json!({ "messages": [same, user("three")], "ids": ["a", "c"] }));
     let twice = calls.s("append", json!({ "messages": messages(&["4", "4"]), "ids": ["d", "d"] }));
@@ -136,7 +136,7 @@ fn messages_go_out_byte_for_byte_as_they_came() {
 #[test]
 fn a_long_conversation_is_told_and_fits() {
     let text = "a sentence of some length, said over and over again. ".repeat(4);
-    // Four times what the window takes.
+    // Four times the window.
     let many = ctx_testkit::cases(10_000).max(2_500) as usize;
     let all: Vec<Value> = (0..many).map(|n| user(&format!("{n} {text}"))).collect();
     let mut calls = Calls::open("legacy");

@@ -1,4 +1,4 @@
-//! Long-term memory behind sessions of hosts.
+//! Long-term memory of host sessions.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::*;
 const FACT: &str = "the parrot of the lighthouse keeper is called Quillon";
 const QUESTION: &str = "what is the parrot of the lighthouse keeper called?";
 
-/// A host that has opened session `s` with memory and told of many modules, and once of a parrot.
+/// A host with session `s`, memory enabled, and messages about many modules and one parrot.
 fn told(engine: &str) -> Calls {
     let mut calls = Calls::default();
     let config = json!({ "agents": { "defaults": { "memoryContext": { "enabled": true } } } });
@@ -59,7 +59,7 @@ fn what_was_compacted_away_is_in_a_later_request_that_asks_for_it() {
         let archive = home.path().join("agents/main/memory/context/segments.jsonl");
         assert!(std::fs::read_to_string(archive).unwrap().contains(FACT), "{engine}");
 
-        // The session is opened again, and its host begins with an empty history.
+        // The session is reopened with an empty history.
         let mut calls = Calls::default();
         let config = json!({ "agents": { "defaults": { "memoryContext": { "enabled": true } } } });
         calls.call("open", json!({ "sessionId": "s", "window": 32_000, "config": config }));

@@ -1,4 +1,4 @@
-//! Hosts that talk to `serve`, in memory.
+//! In-memory hosts of `serve`.
 
 mod engines;
 mod history;
@@ -10,14 +10,14 @@ mod turns;
 use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex};
 
-use ctx_engine_registry::Config;
+use ctx_config::Config;
 use ctx_session::paths::Home;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Host, serve};
 
-/// Where answers are written to.
+/// The output for answers.
 #[derive(Clone, Default)]
 struct Output(Arc<Mutex<Vec<u8>>>);
 
@@ -31,7 +31,7 @@ impl Write for Output {
     }
 }
 
-/// Sends bytes, and gives the lines that came back until the end.
+/// Sends bytes, and returns all output lines.
 fn exchange(input: impl Into<Vec<u8>>) -> Vec<Value> {
     let home = TempDir::new().expect("a temporary folder");
     exchange_at(&home, input)
@@ -46,12 +46,12 @@ fn exchange_at(home: &TempDir, input: impl Into<Vec<u8>>) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
 }
 
-/// Calls, numbered from 0 in the order they are made, and their answers in that order.
+/// Calls, numbered from 0 in order, and their answers in that order.
 #[derive(Default)]
 struct Calls(String, usize);
 
 impl Calls {
-    /// A host that has opened session `s` with a window of 32,000 tokens.
+    /// A host with an open session `s` and a window of 32,000 tokens.
     fn open(engine: &str) -> Self {
         let mut calls = Self::default();
         calls.call("open", json!({ "sessionId": "s", "engine": engine, "window": 32_000 }));
@@ -66,7 +66,7 @@ impl Calls {
         self.1 - 1
     }
 
-    /// A call of session `s`.
+    /// A call to session `s`.
     fn s(&mut self, method: &str, mut params: Value) -> usize {
         params["sessionId"] = "s".into();
         self.call(method, params)
@@ -89,13 +89,13 @@ fn user(text: &str) -> Value {
     json!({ "role": "user", "content": text })
 }
 
-/// The result of a call that went well.
+/// The result of a successful call.
 fn result(answer: &Value) -> &Value {
     assert!(answer.get("error").is_none(), "{answer}");
     &answer["result"]
 }
 
-/// The `kind` of a call that failed.
+/// The `kind` of a failed call.
 fn kind(answer: &Value) -> &str {
     answer["error"]["data"]["kind"].as_str().unwrap_or_else(|| panic!("no failure: {answer}"))
 }

@@ -1,4 +1,4 @@
-//! What is said about calls, whatever they ask.
+//! Errors of the protocol.
 
 use std::sync::atomic::Ordering;
 

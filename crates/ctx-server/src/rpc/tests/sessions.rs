@@ -1,4 +1,4 @@
-//! Opening and closing, and what a session is opened with.
+//! Opening and closing sessions, and their parameters.
 
 use serde_json::json;
 
@@ -127,7 +127,7 @@ fn a_session_file_brings_its_history() {
     let mut calls = Calls::default();
     calls.call("open", json!({ "sessionId": "s", "window": 32_000, "sessionFile": path }));
     calls.s("assemble", json!({}));
-    // Told again by the host, as it has them.
+    // Sent again by the host, with its own copies.
     calls.s("sync", json!({ "messages": [user("one"), user("two"), user("three")] }));
     let answers = calls.end();
     assert_eq!(result(&answers[0])["messages"], 2);

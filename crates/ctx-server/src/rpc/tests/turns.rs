@@ -1,10 +1,10 @@
-//! Requests and compactions, and what becomes of them when something goes wrong.
+//! Requests and compactions, and their recovery from errors.
 
 use serde_json::json;
 
 use super::*;
 
-/// Calls that tell `turns` turns of a question, a call, its result and an answer.
+/// Calls that send `turns` turns of a question, a call, its result and an answer.
 fn told(engine: &str, turns: usize) -> (Calls, Vec<Value>) {
     let all: Vec<Value> = (0..turns)
         .flat_map(|n| {
@@ -56,7 +56,7 @@ fn an_engine_that_could_not_take_a_message_in_is_told_again() {
     assert_eq!(kind(&answers[failed]), "timeout");
     assert_eq!(answers[failed]["error"]["data"]["retryable"], true);
     assert_eq!(result(&answers[after])["ids"], json!(["00000001"]));
-    // Once refused, then two.
+    // One failed call, then two.
     assert_eq!(result(&answers[assembled])["systemPromptAddition"], "3");
     assert_eq!(texts(&answers[assembled]), ["ingest fails once", "count"]);
 }
@@ -89,7 +89,7 @@ fn an_addition_to_the_system_prompt_is_counted() {
     let answers = calls.end();
     let tokens = |at: usize| result(&answers[at])["tokens"].as_u64().expect("a number");
     assert_eq!(result(&answers[with])["systemPromptAddition"], "said by the engine");
-    // One token of "add", five of the addition.
+    // One token for "add", five for the addition.
     assert_eq!(tokens(with), tokens(without) + 6);
     assert_eq!(result(&answers[with])["unchangedPrefix"], 0);
     assert_eq!(result(&answers[again])["unchangedPrefix"], tokens(again));
@@ -99,7 +99,7 @@ fn an_addition_to_the_system_prompt_is_counted() {
 fn requests_fit_and_a_new_view_gives_the_same_request() {
     let (mut calls, mut all) = told("legacy", 200);
     let first = calls.s("assemble", json!({}));
-    // A list that differs at its end, and then does not: the view is made anew twice.
+    // The end of the list changes and changes back: the view is rebuilt twice.
     let last = all.pop().expect("messages");
     calls.s("sync", json!({ "messages": all }));
     all.push(last);

@@ -1,12 +1,12 @@
-//! A compaction goes into a session and comes out again, whatever its format.
+//! Compactions are stored and undone in sessions of every format.
 
 use ctx_core::Tokens;
 use ctx_session::Format;
-use ctx_session::compactions::CompactedBy;
+use ctx_session::compactions::CompactionAuthor;
 
 use super::house::*;
 
-/// Stores, looks at, undoes and redoes a compaction; everything else must stay.
+/// Stores, lists, undoes and redoes a compaction; everything else must stay unchanged.
 pub(crate) fn there_and_back(house: &House, name: &str) {
     let bytes = std::fs::read(&house.path).unwrap();
     let plain = house.open();
@@ -37,7 +37,7 @@ pub(crate) fn there_and_back(house: &House, name: &str) {
     let list = transcript.compaction_list(None).unwrap();
     assert_eq!(list[..list.len() - 1], listed[..], "{name}");
     let newest = list.last().unwrap();
-    assert_eq!((&newest.id, newest.by, newest.undone), (&id, CompactedBy::Ctx, false));
+    assert_eq!((&newest.id, newest.by, newest.undone), (&id, CompactionAuthor::Ctx, false));
     assert_eq!((newest.summary.as_str(), newest.tokens_before), ("what was", Some(Tokens(1_000))));
     assert_eq!(newest.first_kept_entry_id.as_ref(), Some(&first_kept));
     assert!(newest.details.as_ref().unwrap().as_str().contains("extractive"));
@@ -45,7 +45,7 @@ pub(crate) fn there_and_back(house: &House, name: &str) {
     assert_eq!(covered.len(), newest.covered.messages, "{name}");
     assert_eq!(covered.first().map(|e| e.id()), newest.covered.first.as_ref(), "{name}");
 
-    let replay = transcript.line_with_compactions(None).unwrap();
+    let replay = transcript.messages_with_compactions(None).unwrap();
     assert_eq!(replay.items.len(), line, "{name}");
     assert_eq!(replay.trailing.len(), 1, "{name}");
     assert_eq!(replay.trailing[0], (id.clone(), compacted("what was", &first_kept)), "{name}");
@@ -55,7 +55,7 @@ pub(crate) fn there_and_back(house: &House, name: &str) {
     assert_eq!(snapshot(&undone, None), before, "{name}");
     let newest = undone.compaction_list(None).unwrap().pop().unwrap();
     assert_eq!((newest.undone, newest.undone_by.as_ref()), (true, Some(&undo)), "{name}");
-    assert_eq!(undone.line_with_compactions(None).unwrap().trailing.len(), 0);
+    assert_eq!(undone.messages_with_compactions(None).unwrap().trailing.len(), 0);
     assert_eq!(house.undo(Some(&id)), None, "{name}: once is enough");
 
     house.undo(Some(&undo)).unwrap();
@@ -65,7 +65,7 @@ pub(crate) fn there_and_back(house: &House, name: &str) {
     assert_eq!(house.undo(None), None, "{name}");
 
     let after = house.open();
-    if !after.is_ours() {
+    if !after.is_ctx_session() {
         assert_eq!(std::fs::read(&house.path).unwrap(), bytes, "{name}: the file is untouched");
         assert_eq!(after.stats().unwrap(), stats, "{name}");
         let mut copies = [Vec::new(), Vec::new()];
@@ -89,22 +89,22 @@ pub(crate) fn every_format() -> Vec<(Format, String)> {
     let messages = ANTHROPIC.split_once("\"messages\":").map_or("", |(_, rest)| rest);
     let messages = messages.strip_suffix('}').unwrap_or_default().to_owned();
     vec![
-        (Format::OpenAiChat, chat.to_owned()),
-        (Format::OpenAiChat, chat.trim_matches(['[', ']']).replace("},", "}\n")),
-        (Format::PonyBunny, pony.to_owned()),
-        (Format::Pi, pi_tree()),
-        (Format::Pi, v1),
-        (Format::ClaudeCode, claude_code),
-        (Format::Codex, CODEX_SAID.to_owned()),
-        (Format::Anthropic, ANTHROPIC.to_owned()),
-        (Format::Anthropic, messages),
+        (Format::OPENAI_CHAT, chat.to_owned()),
+        (Format::OPENAI_CHAT, chat.trim_matches(['[', ']']).replace("},", "}\n")),
+        (Format::PONYBUNNY, pony.to_owned()),
+        (Format::PI, pi_tree()),
+        (Format::PI, v1),
+        (Format::CLAUDE_CODE, claude_code),
+        (Format::CODEX, CODEX_SAID.to_owned()),
+        (Format::ANTHROPIC, ANTHROPIC.to_owned()),
+        (Format::ANTHROPIC, messages),
     ]
 }
 
 /// A request with a system prompt, tools, a call and its result.
 const ANTHROPIC: &str = r#"{"model":"opus","system":[{"type":"text","text":"be kind"}],"tools":[{"name":"now","input_schema":{}}],"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"text","text":"let me see"},{"type":"tool_use","id":"t","name":"now","input":{"z":1.50}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"noon"}]}]},{"role":"assistant","content":[{"type":"text","text":"noon it is"}]},{"role":"user","content":"thanks"}]}"#;
 
-/// A rollout with a compaction of its own.
+/// A rollout with Codex's own compaction.
 const CODEX_SAID: &str = r#"{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"s","instructions":"be codex"}}
 {"timestamp":"2026-01-01T00:00:00Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]}}
 {"timestamp":"2026-01-01T00:00:00Z","type":"response_item","payload":{"type":"function_call","name":"sh","arguments":"{}","call_id":"f1"}}

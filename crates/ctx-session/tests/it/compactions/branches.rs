@@ -21,13 +21,13 @@ fn a_compaction_stays_where_it_was_planned_while_the_file_grows() {
     assert_eq!(texts(&grown, None), ["sum", "let me see", "", "", "end"]);
     assert_eq!(grown.leaf().unwrap().as_ref(), "u9");
     assert_eq!(grown.tips().len(), 1);
-    // The answer is whole, wherever it is looked at from.
+    // The answer is complete for every leaf.
     for leaf in [None, Some(&id), Some(&at)] {
         let context = grown.context(leaf).unwrap();
         let answer = context.entries.iter().find(|entry| &**entry.id() == "a2").unwrap();
         assert_eq!(answer.message().unwrap().tool_calls().count(), 2);
     }
-    let replay = grown.line_with_compactions(None).unwrap();
+    let replay = grown.messages_with_compactions(None).unwrap();
     let before: Vec<_> = replay
         .items
         .iter()
@@ -59,18 +59,18 @@ fn a_compaction_is_in_force_on_every_branch_through_its_place() {
     assert_eq!(at("o"), ["one", "other"]);
     assert_eq!(at("c"), ["one", "two", "three"]);
 
-    // It was undone on one branch only: the leaf's.
+    // It was undone only on the leaf's branch.
     house.undo(None).unwrap();
     let transcript = house.open();
     assert_eq!(texts(&transcript, None), ["one", "two", "three", "right", "right again"]);
     assert_eq!(texts(&transcript, Some(&"l".into())), ["sum", "two", "three", "left"]);
     assert!(!transcript.compaction_list(Some(&"l".into())).unwrap()[0].undone);
     assert_eq!(transcript.compaction_list(Some(&"o".into())).unwrap(), []);
-    // The copy is that of the file alone.
+    // The copy contains only the file itself.
     let mut copy = Vec::new();
-    transcript.convert(Format::Pi, &mut copy).unwrap();
+    transcript.convert(Format::PI, &mut copy).unwrap();
     assert_eq!(copy, std::fs::read(&house.path).unwrap());
-    let mut left_out = transcript.convert(Format::OpenAiChat, &mut copy).unwrap().left_out;
-    left_out.retain(|sentence| sentence.contains("beside the file"));
-    assert_eq!(left_out, ["1 compaction that ctx keeps beside the file"]);
+    let mut left_out = transcript.convert(Format::OPENAI_CHAT, &mut copy).unwrap().left_out;
+    left_out.retain(|sentence| sentence.contains("in the overlay of the file"));
+    assert_eq!(left_out, ["1 compaction stored in the overlay of the file"]);
 }

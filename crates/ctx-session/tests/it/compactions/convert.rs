@@ -1,22 +1,22 @@
-//! Sessions of ctx made of other files.
+//! Converting other files to ctx sessions.
 
 use ctx_core::{EntryId, Projected, Projection, ProjectionKey};
-use ctx_session::compactions::{CompactedBy, rewrite_compacted};
+use ctx_session::compactions::{CompactionAuthor, rewrite_compacted};
 use ctx_session::log::{LogOptions, SessionLog};
-use ctx_session::{Format, Transcript, keep_sent_forms};
+use ctx_session::{Format, Transcript, save_projections};
 use ctx_testkit::recorded;
 
 use super::back::{every_format, there_and_back};
 use super::house::*;
 
-/// The transcript as a session of ctx, with the home of the original.
+/// Converts the transcript to a ctx session, with the home of the original.
 fn as_session(house: &House) -> (House, Vec<String>) {
     let mut out = Vec::new();
-    let left_out = house.open().convert(Format::Ctx, &mut out).unwrap().left_out;
+    let left_out = house.open().convert(Format::CTX, &mut out).unwrap().left_out;
     (House::new(&out), left_out)
 }
 
-/// What a model sees, whatever ids it has.
+/// Returns what a model sees, without ids.
 fn seen(transcript: &Transcript, leaf: Option<&EntryId>) -> Vec<String> {
     let entries = transcript.context(leaf).unwrap().entries;
     entries.iter().map(|entry| entry.message().unwrap().plain_text()).collect()
@@ -43,13 +43,13 @@ fn a_pi_session_becomes_ours_with_nothing_changed_but_the_mark() {
     let text = std::fs::read_to_string(&ours.path).unwrap();
     assert_eq!(text.replacen(r#","ctx":1"#, "", 1), ENTRIES);
     let transcript = ours.open();
-    assert!(transcript.is_ours() && !house.open().is_ours());
+    assert!(transcript.is_ctx_session() && !house.open().is_ctx_session());
     assert_eq!(transcript.problems(), []);
-    // Who compacted stays who it was, so an undo finds nothing of ours.
-    assert_eq!(transcript.compaction_list(None).unwrap()[0].by, CompactedBy::Agent);
+    // The compaction's author is preserved, so an undo finds none of ctx.
+    assert_eq!(transcript.compaction_list(None).unwrap()[0].by, CompactionAuthor::Agent);
     assert_eq!(ours.undo(None), None);
     there_and_back(&ours, "a session that was pi's");
-    // Again, it is what it is.
+    // Converting again changes nothing.
     let (again, _) = as_session(&ours);
     assert_eq!(std::fs::read(&again.path).unwrap(), std::fs::read(&ours.path).unwrap());
 }
@@ -72,7 +72,7 @@ fn what_stands_beside_the_file_comes_along() {
     }
     let (was, is) = (before.compaction_list(None), after.compaction_list(None));
     assert_eq!(is.unwrap(), was.unwrap());
-    // The forms of requests stay behind, and that is said.
+    // The forms of requests are not copied, and this is reported.
     let form = Projection {
         key: ProjectionKey {
             entry: "r".into(),
@@ -82,10 +82,10 @@ fn what_stands_beside_the_file_comes_along() {
         form: Projected::Dropped,
         reason: "old".into(),
     };
-    keep_sent_forms(&house.home, &house.path, &[form]).unwrap();
+    save_projections(&house.home, &house.path, &[form]).unwrap();
     let (_, left_out) = as_session(&house);
-    assert_eq!(left_out, ["1 form in which messages were sent, kept beside the file"]);
-    // All of it can be taken back there, and what is in force can be the whole session.
+    assert_eq!(left_out, ["1 form in which messages were sent, stored in the overlay"]);
+    // Everything can be undone there, and the context in force can be the whole session.
     ours.undo(Some(&undo)).unwrap();
     ours.undo(Some(&second)).unwrap();
     assert_eq!(texts(&ours.open(), None), ["first", "two", "three", "right", "right again"]);
@@ -105,7 +105,7 @@ fn the_leaf_stays_where_an_overlay_left_it() {
     let (ours, _) = as_session(&house);
     assert_eq!(texts(&ours.open(), None), ["sum", "left"]);
     assert_eq!(ours.open().leaf(), house.open().leaf());
-    // Beside the entry that moves the leaf itself, which is on no way to it.
+    // At the entry that moves the leaf itself, which is not an ancestor of the leaf.
     house.store(Some(&"z".into()), &compacted("elsewhere", &"r".into())).unwrap();
     let (ours, _) = as_session(&house);
     assert_eq!(ours.open().leaf(), house.open().leaf());
@@ -139,14 +139,14 @@ fn every_format_becomes_a_session_that_takes_compactions() {
         let name = format.name();
         let (plain, _) = as_session(&house);
         assert_eq!(seen(&plain.open(), None), seen(&house.open(), None), "{name}");
-        // Compacted beside the file, undone and redone: so is the session.
+        // Compacted in the overlay, undone and redone: the session has the same state.
         house.store(None, &compacted("sum", &kept(&house.open(), 2))).unwrap();
         let undo = house.undo(None).unwrap();
         house.undo(Some(&undo)).unwrap();
         let (ours, left_out) = as_session(&house);
         assert!(!left_out.iter().any(|said| said.contains("beside")), "{name}: {left_out:?}");
         let transcript = ours.open();
-        assert!(transcript.is_ours(), "{name}");
+        assert!(transcript.is_ctx_session(), "{name}");
         assert_eq!(transcript.problems(), [], "{name}");
         assert_eq!(seen(&transcript, None), seen(&house.open(), None), "{name}");
         let in_force = |transcript: &Transcript| transcript.context(None).unwrap().compaction;
@@ -155,7 +155,7 @@ fn every_format_becomes_a_session_that_takes_compactions() {
             let line = transcript.main_line().unwrap();
             line.iter().map(|item| item.entry.id().clone()).collect()
         };
-        // pi writes a message that answers and asks as two.
+        // pi stores a message with results and a question as two.
         let ids = line(&transcript);
         let missing: Vec<_> =
             line(&house.open()).into_iter().filter(|id| !ids.contains(id)).collect();
@@ -163,13 +163,13 @@ fn every_format_becomes_a_session_that_takes_compactions() {
         rewrite_compacted(&ours.path).unwrap();
         assert_eq!(seen(&ours.open(), None), seen(&house.open(), None), "{name}");
         there_and_back(&plain, name);
-        // And into the other formats it goes as from where it came.
-        for to in [Format::Pi, Format::OpenAiChat, Format::Anthropic, Format::PonyBunny] {
+        // A conversion to the other formats gives the same output as from the original.
+        for to in [Format::PI, Format::OPENAI_CHAT, Format::ANTHROPIC, Format::PONYBUNNY] {
             let mut out = Vec::new();
             plain.open().convert(to, &mut out).unwrap();
             let copy = Transcript::from_bytes(out).unwrap();
             assert_eq!(copy.format(), to, "{name}");
-            assert_eq!(copy.is_ours(), to == Format::Pi);
+            assert_eq!(copy.is_ctx_session(), to == Format::PI);
         }
     }
 }
@@ -211,7 +211,10 @@ fn a_history_kept_in_part_has_no_place_and_is_named() {
     house.store(None, &compacted("sum", &kept(&house.open(), 3))).unwrap();
     house.undo(None).unwrap();
     let (ours, left_out) = as_session(&house);
-    assert!(left_out.iter().any(|said| said.starts_with("1 compaction beside")), "{left_out:?}");
+    assert!(
+        left_out.iter().any(|said| said.starts_with("1 compaction in the overlay")),
+        "{left_out:?}"
+    );
     assert_eq!(ours.open().problems(), []);
 }
 

@@ -1,4 +1,4 @@
-//! What is broken hides nothing, and costs no more than linear time.
+//! Damage hides nothing else, and costs no more than linear time.
 
 use ctx_session::{Format, ProblemKind, Transcript};
 use ctx_testkit::Random;
@@ -13,7 +13,7 @@ fn a_first_kept_entry_that_is_not_before_its_compaction_keeps_nothing() {
         );
         line + "\n" + &pi_line("after", "\"k\"", "after")
     };
-    // Which is what a compaction says by naming itself.
+    // A compaction that names itself keeps nothing.
     for (first_kept, problems) in [("nowhere", 1), ("after", 1), ("k", 0), ("l", 0), ("b", 0)] {
         let text = pi_tree() + &compaction(first_kept);
         let transcript = Transcript::from_bytes(text.into_bytes()).unwrap();
@@ -22,14 +22,14 @@ fn a_first_kept_entry_that_is_not_before_its_compaction_keeps_nothing() {
         assert_eq!(texts(&transcript, None), expected, "{first_kept}");
         let kinds: Vec<_> = transcript.problems().iter().map(|p| p.kind).collect();
         assert_eq!(kinds, vec![ProblemKind::BrokenCompaction; problems], "{first_kept}");
-        // That an entry is on another branch takes a full look.
+        // Only a full check finds that an entry is on another branch.
         let full = transcript.inspect().unwrap();
         let full = full.iter().filter(|p| p.kind == ProblemKind::BrokenCompaction);
         assert_eq!(full.count(), problems + usize::from(first_kept == "l"), "{first_kept}");
     }
 }
 
-/// An overlay's compaction as another program may have written it.
+/// A compaction in an overlay, as another program may have written it.
 fn foreign_line(id: &str, parent: &str, first_kept: &str) -> String {
     format!(
         r#"{{"type":"compaction","id":"{id}","parentId":{parent},"summary":"sum","firstKeptEntryId":{first_kept},"tokensBefore":1}}"#
@@ -71,16 +71,16 @@ fn a_damaged_overlay_hides_nothing_and_says_so() {
             None => assert_eq!(snapshot(&transcript, None), plain, "{line}"),
         }
         transcript.compaction_list(None).unwrap();
-        transcript.line_with_compactions(None).unwrap();
+        transcript.messages_with_compactions(None).unwrap();
     }
-    // Cut anywhere, the transcript is there, with its compaction or without.
+    // Cut at any byte, the transcript is readable, with or without its compaction.
     for cut in 0..sound.len() - 1 {
         std::fs::write(house.overlay(), &sound[..cut]).unwrap();
         assert_eq!(snapshot(&house.open(), None), plain, "{cut}");
     }
     std::fs::write(house.overlay(), &sound).unwrap();
     assert_eq!(texts(&house.open(), None)[0], "sum");
-    // Two lines of one id: the first.
+    // Of two lines with one id, the first wins.
     let line = sound.lines().nth(1).unwrap();
     std::fs::write(house.overlay(), format!("{sound}{line}\n")).unwrap();
     assert_eq!(house.open().compactions().unwrap(), 1);
@@ -135,7 +135,7 @@ fn many_compactions_take_linear_time() {
     assert_eq!(transcript.problems(), []);
     assert_eq!(transcript.context(None).unwrap().entries.len(), 20_000);
     assert_eq!(transcript.compaction_list(None).unwrap().len(), 20_000);
-    assert_eq!(transcript.line_with_compactions(None).unwrap().trailing.len(), 0);
+    assert_eq!(transcript.messages_with_compactions(None).unwrap().trailing.len(), 0);
     assert_eq!(house.undo(None), None);
     let mut copy = Vec::new();
     transcript.repaired_copy(&mut copy).unwrap();
@@ -152,7 +152,7 @@ fn damage(lines: &mut Vec<String>, random: &mut Random) {
             let at = random.below(lines[from].len());
             lines[from].truncate(at);
         }
-        // One id in the place of another: cycles, strangers, messages that are undone.
+        // One id replaced by another: cycles, unknown ids, messages that are undone.
         _ => {
             let ids = ["a", "b", "c", "l", "r", "r2", "o", "k1", "k2", "u1", "u2", "gone"];
             let old = format!("\"{}\"", ids[random.below(ids.len())]);
@@ -162,12 +162,12 @@ fn damage(lines: &mut Vec<String>, random: &mut Random) {
     }
 }
 
-/// Whatever the overlay says, a session of ctx made of both says the same on every branch.
+/// Whatever the overlay contains, a ctx session converted from both reads the same on every branch.
 fn as_one_session(transcript: &Transcript) {
     let mut copy = Vec::new();
-    transcript.convert(Format::Ctx, &mut copy).unwrap();
+    transcript.convert(Format::CTX, &mut copy).unwrap();
     let session = Transcript::from_bytes(copy).unwrap();
-    assert!(session.is_ours());
+    assert!(session.is_ctx_session());
     assert_eq!(snapshot(&session, None), snapshot(transcript, None));
     for entry in session.entries().iter().filter(|entry| transcript.index_of(entry.id()).is_some())
     {
@@ -217,10 +217,10 @@ fn an_overlay_damaged_at_random_leaves_the_transcript_whole() {
                 entry.message().unwrap();
             }
             transcript.compaction_list(id).unwrap();
-            transcript.line_with_compactions(id).unwrap();
+            transcript.messages_with_compactions(id).unwrap();
         }
         let mut copy = Vec::new();
-        transcript.convert(Format::Pi, &mut copy).unwrap();
+        transcript.convert(Format::PI, &mut copy).unwrap();
         assert!(copy == pi_tree().as_bytes());
         if round % 10 == 0 {
             as_one_session(&transcript);

@@ -1,4 +1,4 @@
-//! Messages that are erased, with what was drawn from them.
+//! Erased messages, and content derived from them.
 
 use std::collections::HashSet;
 
@@ -6,24 +6,24 @@ use ctx_core::{
     Compacted, EntryId, ErrorKind, Message, Projected, Projection, ProjectionKey, Role,
 };
 use ctx_session::compactions::{rewrite_compacted, undo_compaction};
-use ctx_session::erase::{Erased, Erasing, erase_beside, erase_from_session};
+use ctx_session::erase::{EraseCriteria, Erased, erase_in_overlay, erase_in_session};
 use ctx_session::log::{LogOptions, NewEntry, SessionLog};
-use ctx_session::{Format, Transcript, keep_sent_forms};
+use ctx_session::{Format, Transcript, save_projections};
 
 use super::house::*;
 
 fn erase(house: &House, ids: &[&EntryId], dry_run: bool) -> Option<Vec<Erased>> {
     let entries: HashSet<EntryId> = ids.iter().map(|id| (*id).clone()).collect();
     let never = |_: &str| false;
-    let erasing = Erasing { entries: &entries, all: false, derived: &never, holds: &never };
-    erase_from_session(&house.path, &erasing, dry_run).unwrap()
+    let criteria = EraseCriteria { entries: &entries, all: false, derived: &never, holds: &never };
+    erase_in_session(&house.path, &criteria, dry_run).unwrap()
 }
 
 fn forget(house: &House, ids: &[&EntryId], marker: &str) -> Option<Erased> {
     let entries: HashSet<EntryId> = ids.iter().map(|id| (*id).clone()).collect();
     let says = |text: &str| text.contains(marker);
-    let erasing = Erasing { entries: &entries, all: false, derived: &says, holds: &says };
-    erase_beside(&house.home, &house.path, &erasing, NOW, false).unwrap()
+    let criteria = EraseCriteria { entries: &entries, all: false, derived: &says, holds: &says };
+    erase_in_overlay(&house.home, &house.path, &criteria, NOW, false).unwrap()
 }
 
 fn ids(house: &House) -> Vec<EntryId> {
@@ -65,7 +65,7 @@ fn an_erased_message_is_gone_from_the_session_and_its_summary_and_does_not_come_
         ..compacted(&summary, &all[3])
     };
     let compaction = house.store(None, &compacted).unwrap();
-    keep_sent_forms(&house.home, &house.path, &[form(&all[1], "m2 short")]).unwrap();
+    save_projections(&house.home, &house.path, &[form(&all[1], "m2 short")]).unwrap();
     let before = std::fs::read(&house.path).unwrap();
     let dry = erase(&house, &[&all[1], &all[3]], true).unwrap();
     assert_eq!(std::fs::read(&house.path).unwrap(), before, "a dry run writes nothing");
@@ -80,11 +80,11 @@ fn an_erased_message_is_gone_from_the_session_and_its_summary_and_does_not_come_
     let left = format!("## Done\n- m1 was said [e:{}]", all[0]);
     assert_eq!(texts(&transcript, None), [left.as_str(), "m5", "m6"]);
     assert!(!is_on_disk(&house, "m2") && !is_on_disk(&house, "m4"));
-    assert_eq!(transcript.sent_forms(None).unwrap(), [form(&all[4], "m5 short")]);
+    assert_eq!(transcript.projections(None).unwrap(), [form(&all[4], "m5 short")]);
     assert!(house.undo(None).is_some());
     assert_eq!(texts(&house.open(), None), ["m1", "m3", "m5", "m6"]);
     assert!(erase(&house, &[&all[1]], false).unwrap().is_empty(), "a second run has nothing to do");
-    // It goes on.
+    // The session can be continued.
     let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
     log.append(&said(7), NOW).unwrap();
     log.close().unwrap();
@@ -100,20 +100,21 @@ fn sessions_that_were_archived_lose_it_too() {
     let entries = [all[1].clone(), all[5].clone()].into_iter().collect();
     let says = |text: &str| text.contains("m2");
     let never = |_: &str| false;
-    let erasing = Erasing { entries: &entries, all: false, derived: &says, holds: &never };
-    let erased = erase_from_session(&house.path, &erasing, false).unwrap().unwrap();
+    let criteria = EraseCriteria { entries: &entries, all: false, derived: &says, holds: &never };
+    let erased = erase_in_session(&house.path, &criteria, false).unwrap().unwrap();
     let of: Vec<_> = erased.iter().map(|e| (e.path.clone(), e.messages, e.summary_lines)).collect();
     assert_eq!(of, [(house.path.clone(), 1, 1), (archived.clone(), 2, 1)]);
     assert_eq!(texts(&house.open(), None), ["- of others", "m5"]);
     assert_eq!(Transcript::open(&archived).unwrap().all_messages().len(), 4);
     assert!(!is_on_disk(&house, "m2") && !is_on_disk(&house, "m6"));
 
-    // All of it: what was archived is taken away.
-    let erasing = Erasing { entries: &HashSet::new(), all: true, derived: &never, holds: &never };
-    erase_from_session(&house.path, &erasing, false).unwrap();
+    // Everything: the archives are removed.
+    let criteria =
+        EraseCriteria { entries: &HashSet::new(), all: true, derived: &never, holds: &never };
+    erase_in_session(&house.path, &criteria, false).unwrap();
     assert!(!archived.exists());
     assert_eq!(house.open().entries().len(), 0);
-    assert!(house.open().is_ours() && !is_on_disk(&house, "m5"));
+    assert!(house.open().is_ctx_session() && !is_on_disk(&house, "m5"));
 }
 
 #[test]
@@ -150,12 +151,12 @@ fn a_session_in_use_is_not_touched_and_a_file_of_others_is_never_written() {
     let log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
     let entries = [all[0].clone()].into_iter().collect();
     let never = |_: &str| false;
-    let erasing = Erasing { entries: &entries, all: false, derived: &never, holds: &never };
-    let error = erase_from_session(&house.path, &erasing, false).unwrap_err();
+    let criteria = EraseCriteria { entries: &entries, all: false, derived: &never, holds: &never };
+    let error = erase_in_session(&house.path, &criteria, false).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked);
     log.close().unwrap();
     let theirs = House::new(pi_tree().as_bytes());
-    assert_eq!(erase_from_session(&theirs.path, &erasing, false).unwrap(), None);
+    assert_eq!(erase_in_session(&theirs.path, &criteria, false).unwrap(), None);
     assert_eq!(std::fs::read_to_string(&theirs.path).unwrap(), pi_tree());
 }
 
@@ -169,7 +170,7 @@ fn a_message_of_another_programs_file_is_hidden_and_what_ctx_keeps_beside_it_los
         ..compacted("- u2 asked [e:u2]\n- u1 asked [e:u1]", &a2)
     };
     house.store(None, &first_kept).unwrap();
-    keep_sent_forms(&house.home, &house.path, &[form(&u2, "short u2")]).unwrap();
+    save_projections(&house.home, &house.path, &[form(&u2, "short u2")]).unwrap();
     let erased = forget(&house, &[&u2, &r1], "no marker").unwrap();
     assert_eq!((erased.hidden, erased.summary_lines, erased.forms), (2, 1, 2));
     assert_eq!(std::fs::read(&house.path).unwrap(), bytes);
@@ -188,11 +189,11 @@ fn a_message_of_another_programs_file_is_hidden_and_what_ctx_keeps_beside_it_los
     assert!(transcript.model().is_ok() && transcript.compaction_list(None).is_ok());
     assert!(forget(&house, &[&u2, &r1], "no marker").is_none(), "a second run has nothing to do");
 
-    // An answer that was written line by line goes as a whole.
+    // An answer written over several lines is erased as a whole.
     assert_eq!(forget(&house, &[&a2], "no marker").unwrap().hidden, 1);
     assert_eq!(house.open().all_messages().len(), 3);
     let mut copy = Vec::new();
-    house.open().convert(Format::Pi, &mut copy).unwrap();
+    house.open().convert(Format::PI, &mut copy).unwrap();
     assert!(!String::from_utf8_lossy(&copy).contains("let me see"));
 }
 
@@ -222,17 +223,17 @@ fn a_summary_of_another_program_that_tells_of_it_is_hidden_and_still_cuts() {
         pi_line("d", "\"c\"", "three"),
     ];
     let house = House::new(file.concat().as_bytes());
-    let holding = house.open().messages_holding(&|text| text.contains("heron")).unwrap();
+    let holding = house.open().messages_containing(&|text| text.contains("heron")).unwrap();
     assert_eq!(holding, ["a".into()]);
     assert_eq!(forget(&house, &[&holding[0]], "heron").unwrap().hidden, 2);
     assert_eq!(texts(&house.open(), None), ["two", "three"]);
     assert_eq!(house.open().compaction_list(None).unwrap()[0].summary, "");
     let mut copy = Vec::new();
-    house.open().convert(Format::Ctx, &mut copy).unwrap();
+    house.open().convert(Format::CTX, &mut copy).unwrap();
     let text = String::from_utf8(copy).unwrap();
     assert!(!text.contains("and more"), "{text}");
 
-    // Where the file is rewritten, the same id may stand for something else.
+    // After a rewrite of the file, the same id may name a different message.
     let other = file.concat().replace("the heron\"", "something else\"");
     std::fs::write(&house.path, other).unwrap();
     let all = house.open().all_messages();
@@ -244,8 +245,9 @@ fn what_cannot_be_read_goes_where_it_holds_what_is_erased() {
     let house = House::ours(2);
     house.grow("{\"type\":\"message\",\"id\":\"torn\",\"message\":{\"content\":\"the heron");
     let says = |text: &str| text.contains("heron");
-    let erasing = Erasing { entries: &HashSet::new(), all: false, derived: &says, holds: &says };
-    let erased = erase_from_session(&house.path, &erasing, false).unwrap().unwrap();
+    let criteria =
+        EraseCriteria { entries: &HashSet::new(), all: false, derived: &says, holds: &says };
+    let erased = erase_in_session(&house.path, &criteria, false).unwrap().unwrap();
     assert_eq!(erased.len(), 1);
     assert!(!is_on_disk(&house, "heron"));
     assert_eq!(texts(&house.open(), None), ["m1", "m2"]);

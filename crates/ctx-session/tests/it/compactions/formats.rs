@@ -1,7 +1,7 @@
-//! There and back, in every format.
+//! Round trips in every format.
 
 use ctx_core::Compacted;
-use ctx_session::compactions::CompactedBy;
+use ctx_session::compactions::CompactionAuthor;
 use ctx_session::{Format, Transcript};
 use ctx_testkit::recorded;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ fn what_stands_in_a_single_line_is_kept_in_part() {
     assert_eq!(texts(&house.open(), None), before);
 }
 
-/// pi adds to the file lists of earlier compactions, but for those of its extensions.
+/// pi continues the file lists of earlier compactions, except those of its extensions.
 #[test]
 fn pi_goes_on_from_the_file_lists_of_a_compaction_of_ours() {
     let cases = [
@@ -64,12 +64,12 @@ fn pi_goes_on_from_the_file_lists_of_a_compaction_of_ours() {
             let line: Value = serde_json::from_slice(&line).unwrap();
             assert_eq!(line["fromHook"], from_hook, "{line}");
             assert_eq!(line["details"], details);
-            // Whose it is, its mark says, also where it stands in the session itself.
+            // The mark identifies the author, also in the session itself.
             let mut copy = Vec::new();
-            stored.convert(Format::Ctx, &mut copy).unwrap();
+            stored.convert(Format::CTX, &mut copy).unwrap();
             for transcript in [stored, Transcript::from_bytes(copy).unwrap()] {
                 let newest = transcript.compaction_list(None).unwrap().pop().unwrap();
-                assert_eq!((newest.id, newest.by), (id.clone(), CompactedBy::Ctx), "{line}");
+                assert_eq!((newest.id, newest.by), (id.clone(), CompactionAuthor::Ctx), "{line}");
             }
         }
     }

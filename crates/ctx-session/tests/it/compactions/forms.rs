@@ -2,7 +2,7 @@
 
 use ctx_core::{ContentHash, EntryId, Message, Projected, Projection, ProjectionKey, Role};
 use ctx_session::log::{LogOptions, SessionLog};
-use ctx_session::{Transcript, keep_sent_forms, sent_forms};
+use ctx_session::{Transcript, load_projections, save_projections};
 
 use super::house::*;
 
@@ -26,18 +26,18 @@ fn forms_come_and_go_with_their_compaction() {
         let sent = form_of(&transcript, &first, "sent");
         let (own, double) =
             (form_of(&transcript, &first, "own"), form_of(&transcript, &second, "double"));
-        keep_sent_forms(&house.home, &house.path, std::slice::from_ref(&sent)).unwrap();
+        save_projections(&house.home, &house.path, std::slice::from_ref(&sent)).unwrap();
         let mut with_forms = compacted("sum", &first);
         with_forms.projections = vec![own.clone(), double.clone()];
         let id = house.store(None, &with_forms).unwrap();
-        // What the compaction did to a view is also reported as a form that was sent.
+        // A form that a compaction set in a view is also reported as a sent form.
         let again = Projection { reason: "another".into(), ..double.clone() };
-        keep_sent_forms(&house.home, &house.path, std::slice::from_ref(&again)).unwrap();
-        let forms = || sent_forms(&house.home, &house.path).unwrap();
+        save_projections(&house.home, &house.path, std::slice::from_ref(&again)).unwrap();
+        let forms = || load_projections(&house.home, &house.path).unwrap();
         let in_force = [sent.clone(), own.clone(), double.clone(), again.clone()];
         assert_eq!(forms(), in_force);
-        assert_eq!(house.open().sent_forms(None).unwrap(), in_force);
-        assert_eq!(house.open().line_with_compactions(None).unwrap().trailing[0].1, with_forms);
+        assert_eq!(house.open().projections(None).unwrap(), in_force);
+        assert_eq!(house.open().messages_with_compactions(None).unwrap().trailing[0].1, with_forms);
         let undo = house.undo(Some(&id)).unwrap();
         assert_eq!(forms(), std::slice::from_ref(&sent));
         house.undo(Some(&undo)).unwrap();
@@ -56,8 +56,8 @@ fn a_log_that_is_open_takes_a_compaction_with_its_forms() {
     let transcript = house.open();
     assert_eq!(texts(&transcript, None), ["sum", "m3", "m4"]);
     assert_eq!(
-        transcript.line_with_compactions(None).unwrap().trailing,
+        transcript.messages_with_compactions(None).unwrap().trailing,
         [(id, with_forms.clone())]
     );
-    assert_eq!(sent_forms(&house.home, &house.path).unwrap(), with_forms.projections);
+    assert_eq!(load_projections(&house.home, &house.path).unwrap(), with_forms.projections);
 }

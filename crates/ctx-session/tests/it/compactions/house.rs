@@ -1,4 +1,4 @@
-//! A folder with a home and a transcript in it, and what transcripts to put there.
+//! A folder with a home and a transcript, and sample transcripts.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use ctx_session::{Transcript, open};
 
 pub(crate) const NOW: Timestamp = Timestamp(1_765_233_665_306);
 
-/// A folder with a home and a transcript in it.
+/// A folder with a home and a transcript.
 pub(crate) struct House {
     _dir: tempfile::TempDir,
     pub(crate) home: Home,
@@ -28,7 +28,7 @@ impl House {
         Self { home: Home::at(dir.path().join("home")), path, _dir: dir }
     }
 
-    /// A session of ours with messages `m1` to `m<count>`, of the user and the assistant in turns.
+    /// A ctx session with messages `m1` to `m<count>`, alternating between user and assistant.
     pub(crate) fn ours(count: usize) -> Self {
         let house = Self::new(b"");
         std::fs::remove_file(&house.path).unwrap();
@@ -90,7 +90,7 @@ pub(crate) fn compacted(summary: &str, first_kept: &EntryId) -> Compacted {
     }
 }
 
-/// All of what a context says, to be compared byte for byte.
+/// The complete content of a context, for byte-for-byte comparison.
 pub(crate) fn snapshot(transcript: &Transcript, leaf: Option<&EntryId>) -> Vec<String> {
     let context = transcript.context(leaf).unwrap();
     let around = format!("{} {:?} {:?}", context.thinking_level, context.model, context.compaction);
@@ -106,13 +106,13 @@ pub(crate) fn texts(transcript: &Transcript, leaf: Option<&EntryId>) -> Vec<Stri
     entries.iter().map(|entry| entry.message().unwrap().plain_text()).collect()
 }
 
-/// The message `back` from the end of the context.
+/// The message `back` positions from the end of the context.
 pub(crate) fn kept(transcript: &Transcript, back: usize) -> EntryId {
     let entries = transcript.context(None).unwrap().entries;
     entries[entries.len() - back].id().clone()
 }
 
-/// A line of Claude Code's.
+/// A line of Claude Code.
 pub(crate) fn claude(uuid: &str, kind: &str, message: &str) -> String {
     format!(
         r#"{{"type":"{kind}","uuid":"{uuid}","parentUuid":null,"sessionId":"s","message":{message}}}"#

@@ -1,6 +1,6 @@
-//! Compactions stored, seen and undone, in sessions of ours and beside files of others.
+//! Compactions stored, listed and undone, in ctx sessions and in the overlays of other files.
 
-// Helpers of tests are tests.
+// Test helpers are test code.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod back;

@@ -1,4 +1,4 @@
-//! Sessions written anew, and PonyBunny's compacted history.
+//! Rewritten sessions, and PonyBunny's compacted history.
 
 use ctx_core::{ErrorKind, RawJson};
 use ctx_session::compactions::{rewrite_compacted, store_compaction, undo_compaction};
@@ -23,7 +23,7 @@ fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
     let first = house.store(None, &compacted("first", &kept(&house.open(), 4))).unwrap();
     let (branch_from, first_kept) = (kept(&house.open(), 1), kept(&house.open(), 2));
     let second = house.store(None, &compacted("second", &first_kept)).unwrap();
-    // A branch off a message that is kept, and what comes after.
+    // A branch from a kept message, and later entries.
     let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
     log.branch(Some(branch_from)).unwrap();
     let side = log.append(&said(20), NOW).unwrap();
@@ -57,10 +57,10 @@ fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
     let error = rewrite_compacted(&house.path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.to_string().contains("already"), "{error}");
-    // The archived session is a session.
+    // The archived session is a valid session.
     assert_eq!(snapshot(&Transcript::open(&rewritten.archived).unwrap(), None), before);
 
-    // It goes on, and is rewritten again.
+    // The session can be continued and rewritten again.
     let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
     log.append(&said(10), NOW).unwrap();
     log.close().unwrap();
@@ -94,7 +94,7 @@ fn messages_left_standing_before_the_cut_stand_there_after_a_rewrite_too() {
     assert_eq!(snapshot(&house.open(), None), before);
     assert!(house.open().index_of(&side).is_none(), "a branch off a message that is gone else");
 
-    // They are messages like others from then on: the next compaction may take them.
+    // They are ordinary messages from then on: the next compaction may remove them.
     let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
     let last = log.append(&said(10), NOW).unwrap();
     log.close().unwrap();
@@ -134,13 +134,13 @@ fn what_a_killed_rewrite_left_is_taken_away_by_the_next() {
     let house = House::ours(6);
     let beside = |suffix: &str| house.path.with_file_name(format!("session.jsonl{suffix}"));
     let id = "0123456789abcdef0123456789abcdef";
-    // Killed after the archive, once where files can have two names and once where they can not.
+    // Killed after archiving, once with hard links and once without.
     let bytes = std::fs::read(&house.path).unwrap();
     std::fs::hard_link(&house.path, beside(".archived-1")).unwrap();
     std::fs::write(beside(".archived-2"), &bytes[..bytes.len() / 2]).unwrap();
-    // Killed before the new file was in its place.
+    // Killed before the new file was moved into place.
     std::fs::write(beside(&format!(".{id}.tmp")), "half").unwrap();
-    // And what only looks like it.
+    // And files with similar names.
     let others = [
         ".archived-3",
         ".archived-1.gz",
@@ -169,13 +169,13 @@ fn what_a_killed_rewrite_left_is_taken_away_by_the_next() {
     assert!(elsewhere.exists() && beside(&format!(".{}.tmp", id.replace('0', "f"))).exists());
     assert_eq!(snapshot(&house.open(), None), before);
 
-    // What was archived for good stays.
+    // A complete archive stays.
     house.store(None, &compacted("again", &kept(&house.open(), 1))).unwrap();
     assert_eq!(rewrite_compacted(&house.path).unwrap().archived, beside(".archived-2"));
     assert_eq!(std::fs::read(beside(".archived-1")).unwrap(), bytes);
 }
 
-/// A folder stands where the file is written that is to be put in place.
+/// A folder has the name of the temporary file.
 #[test]
 fn a_rewrite_that_fails_leaves_no_archive() {
     let house = House::ours(4);
@@ -225,7 +225,7 @@ fn ponybunny_gets_the_summary_as_compacted_history() {
     house.store(None, &compacted("first", &kept(&house.open(), 4))).unwrap();
     house.store(None, &compacted("second", &kept(&house.open(), 2))).unwrap();
     let transcript = house.open();
-    let converted = transcript.convert_with(Format::PonyBunny, options, &mut out).unwrap();
+    let converted = transcript.convert_with(Format::PONYBUNNY, options, &mut out).unwrap();
     let at = NOW.0;
     let expected = format!(
         r#"{{"messages":[{{"role":"user","content":"m5"}},{{"role":"assistant","content":"m6"}}],"compactedHistory":[{{"role":"system","content":"second","compactedAt":{at},"originalMessageCount":4}}]}}"#
@@ -234,19 +234,19 @@ fn ponybunny_gets_the_summary_as_compacted_history() {
     let untimed = written.replace(&format!(r#","timestamp":{at}"#), "");
     assert_eq!(untimed.trim_end(), expected);
     assert_eq!(converted.messages, 2);
-    assert!(converted.left_out.iter().any(|s| s.contains("4 messages that a summary")));
+    assert!(converted.left_out.iter().any(|s| s.contains("4 messages replaced by a summary")));
     let again = Transcript::from_bytes(written.into_bytes()).unwrap();
-    assert_eq!(again.format(), Format::PonyBunny);
+    assert_eq!(again.format(), Format::PONYBUNNY);
     assert_eq!(texts(&again, None), texts(&transcript, None));
-    let error = transcript.convert_with(Format::Pi, options, &mut Vec::new()).unwrap_err();
+    let error = transcript.convert_with(Format::PI, options, &mut Vec::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    // Its own summaries go where the new one says it all.
+    // Its own summaries are dropped if the new one covers everything.
     let house = House::new(
         b"{messages: [{role: 'user', content: 'a'}, {role: 'user', content: 'b'}], compactedHistory: [{role: 'system', content: 's'}]}",
     );
     house.store(None, &compacted("new", &kept(&house.open(), 1))).unwrap();
     let mut out = Vec::new();
-    house.open().convert_with(Format::PonyBunny, options, &mut out).unwrap();
+    house.open().convert_with(Format::PONYBUNNY, options, &mut out).unwrap();
     let again = Transcript::from_bytes(out).unwrap();
     assert_eq!(texts(&again, None), ["new", "b"]);
 }

@@ -1,8 +1,8 @@
-//! Who may store and undo what, and when.
+//! Permissions and ordering of store and undo.
 
 use ctx_core::{EntryId, ErrorKind, Tokens};
 use ctx_session::ProblemKind;
-use ctx_session::compactions::{CompactedBy, undo_compaction};
+use ctx_session::compactions::{CompactionAuthor, undo_compaction};
 use ctx_session::log::{LogOptions, NewEntry, SessionLog};
 use ctx_session::overlay::Overlay;
 
@@ -17,10 +17,13 @@ fn the_agents_own_compactions_are_listed_and_undone_by_name_only() {
     let house = House::new(text.as_bytes());
     let list = house.open().compaction_list(None).unwrap();
     assert_eq!(list.len(), 1);
-    assert_eq!((list[0].by, list[0].tokens_before), (CompactedBy::Agent, Some(Tokens(155_301))));
+    assert_eq!(
+        (list[0].by, list[0].tokens_before),
+        (CompactionAuthor::Agent, Some(Tokens(155_301)))
+    );
     assert_eq!((list[0].summary.as_str(), &list[0].first_kept_entry_id), ("their summary", &None));
     assert_eq!((list[0].covered.messages, list[0].covered.last.as_deref()), (6, Some("r2")));
-    assert_eq!(house.open().line_with_compactions(None).unwrap().trailing.len(), 0);
+    assert_eq!(house.open().messages_with_compactions(None).unwrap().trailing.len(), 0);
     assert_eq!(house.undo(None), None);
     assert!(!house.home.root().exists(), "nothing to undo, nothing written");
 
@@ -69,7 +72,7 @@ fn a_session_of_ours_goes_on_after_its_compactions() {
     assert_eq!(error.kind(), ErrorKind::Locked);
     assert!(error.hint_text().is_some_and(|hint| hint.contains("wait")), "{error}");
     log.close().unwrap();
-    // What came after the plan is kept.
+    // Entries added after planning are kept.
     let id = house.store(planned.as_ref(), &compacted("sum", &first_kept)).unwrap();
     assert_eq!(texts(&house.open(), None), ["sum", "m5", "m6", "m7"]);
     assert!(!house.home.root().exists(), "all of it is in the session");
@@ -78,7 +81,7 @@ fn a_session_of_ours_goes_on_after_its_compactions() {
     log.append(&said(8), NOW).unwrap();
     log.close().unwrap();
     assert_eq!(texts(&house.open(), None), ["sum", "m5", "m6", "m7", "m8"]);
-    // A plan from before the compaction is out of date; a broken one is none.
+    // A plan from before the compaction is outdated; an invalid one is refused.
     let error = house.store(planned.as_ref(), &compacted("late", &first_kept)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     let error = house.store(None, &compacted("lost", &"nowhere".into())).unwrap_err();
@@ -132,7 +135,7 @@ fn who_holds_the_overlay_compacts_and_undoes_through_it() {
     assert_eq!(texts(&house.open(), None), ["sum", "three", "right", "right again"]);
     let error = house.store(None, &compacted("other", &"r".into())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked);
-    // A plan from before the compaction is out of date for the holder too.
+    // A plan from before the compaction is outdated for the holder too.
     let late = held.store_compaction(Some(&"r2".into()), &compacted("late", &"r".into()), NOW);
     assert_eq!(late.unwrap_err().kind(), ErrorKind::Conflict);
     let undone = held.undo_compaction(None, NOW).unwrap().unwrap();
@@ -141,7 +144,7 @@ fn who_holds_the_overlay_compacts_and_undoes_through_it() {
     assert_eq!(held.undo_compaction(None, NOW).unwrap(), None);
     let redone = held.undo_compaction(Some(&undone.id), NOW).unwrap().unwrap();
     assert!(redone.redone);
-    // Of many threads that plan at one entry, one gets through.
+    // If many threads plan at one entry, exactly one succeeds.
     let at = house.open().leaf().cloned();
     let stored = std::thread::scope(|scope| {
         let plan = || held.store_compaction(at.as_ref(), &compacted("new", &"r".into()), NOW);

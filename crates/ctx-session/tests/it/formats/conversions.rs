@@ -1,4 +1,4 @@
-//! What was read, written as another format.
+//! Converting transcripts to other formats.
 
 use ctx_core::Role;
 use ctx_session::{Format, Transcript};
@@ -14,7 +14,7 @@ fn conversions_keep_every_message() {
       {"role":"tool","tool_call_id":"c","content":"noon"},
       {"role":"assistant","content":"noon it is"}]"#;
     let original = read(source);
-    for format in [Format::Pi, Format::OpenAiChat, Format::Anthropic, Format::PonyBunny] {
+    for format in [Format::PI, Format::OPENAI_CHAT, Format::ANTHROPIC, Format::PONYBUNNY] {
         let mut out = Vec::new();
         assert_eq!(original.convert(format, &mut out).unwrap().messages, 4);
         let copy = Transcript::from_bytes(out).unwrap();
@@ -23,7 +23,7 @@ fn conversions_keep_every_message() {
         assert_eq!(copy.problems(), []);
         assert_eq!(copy.system_prompt().unwrap().as_deref(), Some("be kind"), "{format}");
     }
-    assert!(original.convert(Format::Codex, &mut Vec::new()).is_err());
+    assert!(original.convert(Format::CODEX, &mut Vec::new()).is_err());
     let roles: Vec<_> = original.entries().iter().filter_map(|e| e.role().cloned()).collect();
     assert_eq!(roles[3], Role::ToolResult);
 }
@@ -36,7 +36,7 @@ fn a_pi_session_converts_byte_for_byte() {
         &user("b", "\"d\""),
     ]);
     let mut copy = Vec::new();
-    read(&text).convert(Format::Pi, &mut copy).unwrap();
+    read(&text).convert(Format::PI, &mut copy).unwrap();
     assert_eq!(String::from_utf8(copy).unwrap(), text);
 }
 
@@ -44,7 +44,7 @@ fn a_pi_session_converts_byte_for_byte() {
 fn a_torn_ponybunny_session() {
     let text = "{\n messages: [\n  {role: 'user', content: 'a'},\n  {role: 'assistant', content: 'b'},\n  {role: 'us";
     let transcript = read(text);
-    assert_eq!(transcript.format(), Format::PonyBunny);
+    assert_eq!(transcript.format(), Format::PONYBUNNY);
     assert_eq!(line(&transcript), ["user: a", "*assistant: b"]);
     assert_eq!(transcript.problems().len(), 1);
 }

@@ -1,4 +1,4 @@
-//! What each format says, on small samples.
+//! Reading each format, on small samples.
 
 #![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
 
@@ -13,7 +13,7 @@ fn read(text: &str) -> Transcript {
     Transcript::from_bytes(text.as_bytes().to_vec()).unwrap()
 }
 
-/// The messages of the main line: role, text, and `*` if a model was asked for it.
+/// Returns the messages of the main line: role, text, and `*` if it answers a request.
 fn line(transcript: &Transcript) -> Vec<String> {
     let line = transcript.main_line().unwrap();
     line.iter()
@@ -45,7 +45,7 @@ fn brief(message: &ctx_core::Message) -> String {
     format!("{}: {}", message.role, blocks.collect::<Vec<_>>().join(" "))
 }
 
-/// A pi v3 session of these entries, each on the one before it unless it names its parent.
+/// Builds a pi v3 session of these entries, each a child of the previous one unless it names its parent.
 fn pi(entries: &[&str]) -> String {
     let mut text = r#"{"type":"session","version":3,"id":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w","parentSession":"/p.jsonl"}"#.to_owned();
     for entry in entries {

@@ -1,4 +1,4 @@
-//! Transcripts of other agents and bodies of providers.
+//! Transcripts of other agents and request bodies of providers.
 
 use ctx_session::{EntryKind, Format};
 
@@ -61,7 +61,7 @@ fn claude_code() {
     ]
     .join("\n");
     let transcript = read(&(text + "\n"));
-    assert_eq!(transcript.format(), Format::ClaudeCode);
+    assert_eq!(transcript.format(), Format::CLAUDE_CODE);
     assert_eq!(transcript.name(), Some("A title"));
     assert_eq!(
         line(&transcript),
@@ -82,7 +82,7 @@ fn claude_code() {
     let stats = transcript.stats().unwrap();
     assert_eq!((stats.messages, stats.tool_results), (10, 2));
     let side = transcript.find("side2").unwrap();
-    let items = transcript.line_to(Some(&side)).unwrap();
+    let items = transcript.messages_to(Some(&side)).unwrap();
     assert_eq!(
         items.iter().map(|i| i.entry.id().to_string()).collect::<Vec<_>>(),
         ["side", "side2"]
@@ -113,7 +113,7 @@ fn codex() {
         item(r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"more"}]}"#),
     ];
     let transcript = read(&(text.join("\n") + "\n"));
-    assert_eq!(transcript.format(), Format::Codex);
+    assert_eq!(transcript.format(), Format::CODEX);
     assert_eq!(transcript.problems(), []);
     assert_eq!(transcript.system_prompt().unwrap().as_deref(), Some("be codex"));
     assert_eq!(
@@ -149,7 +149,7 @@ fn openai_chat() {
     let expected =
         ["user: hi", "*assistant: now#c{}", "toolResult: #c=noon", "*assistant: noon it is"];
     let transcript = read(messages);
-    assert_eq!(transcript.format(), Format::OpenAiChat);
+    assert_eq!(transcript.format(), Format::OPENAI_CHAT);
     assert_eq!(line(&transcript), expected);
     assert_eq!(transcript.system_prompt().unwrap().as_deref(), Some("be kind"));
     assert_eq!(transcript.entries()[0].kind(), &EntryKind::SystemPrompt);
@@ -177,7 +177,7 @@ fn anthropic() {
       {"role":"assistant","content":[{"type":"text","text":"let me see"},{"type":"tool_use","id":"t","name":"now","input":{"z":1.50}}]},
       {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"noon"}]},{"type":"text","text":"and?"}]}]}"#;
     let transcript = read(body);
-    assert_eq!(transcript.format(), Format::Anthropic);
+    assert_eq!(transcript.format(), Format::ANTHROPIC);
     let expected = ["user: hi", r#"*assistant: let me see now#t{"z":1.50}"#, "user: #t=noon and?"];
     assert_eq!(line(&transcript), expected);
     assert_eq!(transcript.system_prompt().unwrap().as_deref(), Some("be kind"));
@@ -198,7 +198,7 @@ fn ponybunny() {
       compactedHistory: [{ role: 'system', content: '[Summary] long ago', compactedAt: 1704060000000 }],
     }"#;
     let transcript = read(text);
-    assert_eq!(transcript.format(), Format::PonyBunny);
+    assert_eq!(transcript.format(), Format::PONYBUNNY);
     assert_eq!(transcript.problems(), []);
     let expected = ["user: hi", r#"*assistant: (hm) see now#c{"tz":1}"#, "toolResult: #c=noon"];
     assert_eq!(line(&transcript), expected);
@@ -221,12 +221,12 @@ fn a_collection_of_chats_is_read_as_one() {
         format!(r#"[{{"messages":[{a}]}},{{"messages":[{b},{c}]}}]"#),
     ] {
         let transcript = read(&text);
-        assert_eq!(transcript.format(), Format::OpenAiChat, "{text}");
+        assert_eq!(transcript.format(), Format::OPENAI_CHAT, "{text}");
         assert_eq!(line(&transcript), ["user: one", "*assistant: two", "user: three"], "{text}");
     }
 }
 
-/// A chat of Gemini CLI: an answer that is written again with its call, one that was taken back, and a
+/// A Gemini CLI chat: an answer that is repeated with its call, one that was taken back, and a
 /// notice to the user.
 const GEMINI: [&str; 11] = [
     r#"{"sessionId":"7bc8a9ca","projectHash":"0939","startTime":"2026-11-22T17:16:57.650Z","kind":"main"}"#,
@@ -247,7 +247,7 @@ fn gemini_cli() {
     let whole = GEMINI.join("\n") + "\n";
     let messages = |text: &str| {
         let transcript = read(text);
-        assert_eq!(transcript.format(), Format::GeminiCli);
+        assert_eq!(transcript.format(), Format::GEMINI_CLI);
         assert_eq!(transcript.header().id.as_deref(), Some("7bc8a9ca"));
         let items = transcript.main_line().unwrap();
         let told = items.iter().map(|item| {
@@ -269,28 +269,28 @@ fn gemini_cli() {
         row("assistant", "MANGO", 6012, 0, 0),
     ];
     assert_eq!(messages(&whole), (expected.to_vec(), 0));
-    // The result stands in a message of its own as well.
+    // The result is also in a message of its own.
     let told = r#"{"id":"r1","timestamp":"2026-11-22T17:16:58.109Z","type":"user","content":[{"functionResponse":{"id":"call1","name":"read_file","response":{"output":"MANGO\n"}}}]}"#;
     let mut lines = GEMINI.to_vec();
     lines.insert(5, told);
     assert_eq!(messages(&lines.join("\n")).0, expected);
-    // The older form is one document.
+    // The older format is one document.
     let list: Vec<_> = GEMINI[2..3].iter().chain(&GEMINI[4..7]).copied().collect();
     let document = format!(
         "{{\n  \"sessionId\": \"7bc8a9ca\",\n  \"projectHash\": \"0939\",\n  \"messages\": [\n{}\n]\n}}\n",
         list.join(",\n")
     );
     assert_eq!(messages(&document).0, expected[1..]);
-    // A line that is being written is told of, and costs nothing else.
+    // An incomplete last line is reported and has no other effect.
     let torn = &whole[..whole.len() - 20];
     assert_eq!(messages(torn), (expected.to_vec(), 1));
     let transcript = read(&whole);
     let model = transcript.model().unwrap();
     assert_eq!(model, Some(("google".to_owned(), "gemini-2.5-flash".to_owned())));
     let mut copy = Vec::new();
-    transcript.convert(Format::OpenAiChat, &mut copy).unwrap();
+    transcript.convert(Format::OPENAI_CHAT, &mut copy).unwrap();
     assert!(String::from_utf8_lossy(&copy).contains("MANGO"));
-    assert!(transcript.convert(Format::GeminiCli, &mut copy).is_err());
+    assert!(transcript.convert(Format::GEMINI_CLI, &mut copy).is_err());
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn opencode() {
         "{{\n \"info\": {{\"id\":\"ses_1\",\"directory\":\"/w\"}},\n \"messages\": [{list}]\n}}\n"
     );
     let transcript = read(&document);
-    assert_eq!(transcript.format(), Format::Opencode);
+    assert_eq!(transcript.format(), Format::OPENCODE);
     assert_eq!(
         (transcript.header().id.as_deref(), transcript.header().cwd.as_deref()),
         (Some("ses_1"), Some("/w"))

@@ -1,4 +1,4 @@
-//! Sessions of pi: entries, branches, compactions, edits, older versions.
+//! pi sessions: entries, branches, compactions, edits, older versions.
 
 use ctx_session::Format;
 
@@ -75,7 +75,7 @@ fn pi_compactions() {
     assert_eq!(found.compaction.as_deref(), Some("d"));
     assert_eq!(found.entries[0].message().unwrap().meta.tokens_before, Some(9));
     assert_eq!(line(&transcript), ["user: a", "user: b", "user: c", "user: e"]);
-    // One that names itself keeps nothing, and brings its own prompt; the last one wins.
+    // A compaction that names itself keeps nothing and has its own prompt; the last one wins.
     let system =
         r#"{"type":"message","id":"f","parentId":"e","message":{"role":"system","content":"old"}}"#;
     let g = compaction("g", "f", "g", r#","systemMessage":{"role":"system","content":"new"}"#);
@@ -86,7 +86,7 @@ fn pi_compactions() {
     let kept = text.replace(r#""firstKeptEntryId":"g""#, r#""firstKeptEntryId":"e""#);
     let found = read(&kept).context(None).unwrap();
     assert_eq!(context(&found), ["system: new", "compactionSummary: sum g", "user: e", "user: h"]);
-    // Undone: the branch reads as if it were not there, later turns included.
+    // After the undo the branch reads as if the compaction did not exist, including later turns.
     let undo = r#"{"type":"custom","id":"u","parentId":"h","customType":"ctx.undo","data":{"targetId":"g"}}"#;
     let transcript = read(&pi(&[&a, &b, &c, &d, &e, system, &g, &h, undo]));
     let found = transcript.context(None).unwrap();
@@ -129,7 +129,7 @@ fn pi_v1_and_v2() {
     let expected = ["compactionSummary: sum", "custom: two", "user: three"];
     assert_eq!(context(&transcript.context(None).unwrap()), expected);
     let mut copy = Vec::new();
-    transcript.convert(Format::Pi, &mut copy).unwrap();
+    transcript.convert(Format::PI, &mut copy).unwrap();
     let copy = String::from_utf8(copy).unwrap();
     assert!(copy.contains(r#""firstKeptEntryId":"00000001""#) && !copy.contains("hookMessage"));
     let migrated = read(&copy);

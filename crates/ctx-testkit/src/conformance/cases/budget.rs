@@ -8,7 +8,7 @@ use crate::conformance::bench::Bench;
 use crate::conformance::laws;
 use crate::conformance::stop::Verdict;
 
-/// Windows, from the smallest that is served.
+/// Windows, from the smallest supported one.
 const WINDOWS: [u32; 4] = [16_000, 24_000, 64_000, 200_000];
 
 /// Sizes of random sessions: some fit most windows, some fit none.
@@ -25,7 +25,7 @@ pub(super) fn answers_fit(bench: &Bench) -> Verdict {
             let mut sitting = running.session(&format!("random-{seed}"));
             let drawn = RandomTranscript::seeded(seed).tokens(Tokens(size)).generate();
             let entries = drawn.entries();
-            // Asked in the middle and at the end.
+            // Assembled in the middle and at the end.
             let (first, rest) = entries.split_at(entries.len() / 2);
             for part in [first, rest] {
                 sitting.open(part)?;
@@ -36,7 +36,8 @@ pub(super) fn answers_fit(bench: &Bench) -> Verdict {
                 requests += 1;
             }
         }
-        // Texts of which no two fit: who counts messages instead of tokens keeps too many.
+        // Texts of which no two fit: an engine that counts messages instead of tokens keeps too
+        // many.
         let mut sitting = running.session("pasted");
         let text = "a line of what was pasted\n".repeat(window as usize / 26 * 9 / 5);
         for n in 0..6 {

@@ -1,4 +1,4 @@
-//! Calls that come to nothing.
+//! Abandoned and failing calls.
 
 use super::WINDOW;
 use super::script;
@@ -7,10 +7,10 @@ use crate::conformance::laws;
 use crate::conformance::sitting::Sitting;
 use crate::conformance::stop::{Stop, Verdict, ensure};
 
-/// After how many polls a call is given up.
+/// Number of polls after which a call is dropped.
 const POLLS: [u32; 3] = [1, 2, 5];
 
-/// What is asked of a session after a call came to nothing: a request that is as good as any.
+/// Checks after an abandoned call that the session still works: one ordinary request.
 fn goes_on(sitting: &mut Sitting<'_>, what: &str) -> Result<(), Stop> {
     let must_stay = laws::must_stay(&sitting.view);
     sitting.assemble()?;
@@ -28,7 +28,7 @@ pub(super) fn rejected(bench: &Bench) -> Verdict {
     let (mut sitting, mut other) = (running.session("s"), control.session("s"));
     let entries = script::session(120, 60_000);
     for part in [&entries[..80], &entries[..]] {
-        // The answer is not used: the session is what it was before.
+        // The answer is discarded: the session is unchanged.
         sitting.reopen(part)?;
         sitting.assemble_in_vain(None)?;
         sitting.reopen(part)?;
@@ -42,9 +42,9 @@ pub(super) fn rejected(bench: &Bench) -> Verdict {
         kept(&after) >= kept(&never),
         || {
             let (after, never) = (kept(&after), kept(&never));
-            format!("it keeps {after} messages after an answer was not used, and {never} else")
+            format!("it keeps {after} messages after a rejected answer, and {never} otherwise")
         },
-        "take what the host tells for true: an answer is in force when the next call shows it",
+        "trust the host: an answer took effect only if the next call shows it",
     )?;
     Ok(None)
 }
@@ -56,7 +56,7 @@ fn is_of(entries: &[std::sync::Arc<ctx_core::Entry>], id: &ctx_core::EntryId) ->
 pub(super) fn cancel(bench: &Bench) -> Verdict {
     let entries = script::session(120, 60_000);
     for polls in POLLS {
-        // The model never answers, so that whoever asks it is caught in the middle.
+        // The model never answers, so that an engine that calls it is interrupted in the middle.
         let running = bench.engine(&bench.house_without_answers(WINDOW))?;
         let mut sitting = running.session("s");
         sitting.reopen(&entries)?;
@@ -67,7 +67,7 @@ pub(super) fn cancel(bench: &Bench) -> Verdict {
         sitting.compact_in_vain(polls);
         sitting.reopen(&entries)?;
         goes_on(&mut sitting, "after a compaction that was given up")?;
-        // Another session was never touched by it.
+        // The other session must be unaffected.
         let mut other = running.session("other");
         other.reopen(&entries)?;
         goes_on(&mut other, "another session")?;
@@ -82,7 +82,7 @@ pub(super) fn deadline(bench: &Bench) -> Verdict {
     sitting.reopen(&entries)?;
     goes_on(&mut sitting, "with a model that never answers")?;
     sitting.reopen(&entries)?;
-    // That it fails is its right: it has to say so, and to live.
+    // It may fail, but must return an error and keep running.
     let _ = sitting.compact(|mut request| {
         request.force = true;
         request

@@ -1,4 +1,4 @@
-//! Making a session smaller for good.
+//! Compacting a session permanently.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use crate::conformance::laws::{self, Groups};
 use crate::conformance::sitting::Sitting;
 use crate::conformance::stop::{Stop, Verdict, ensure};
 
-/// A compaction, carried out.
+/// A compaction that was applied.
 pub(super) struct Done {
     pub(super) said: Compacted,
     pub(super) before: Tokens,
     pub(super) after: Tokens,
 }
 
-/// What became of the request to compact.
+/// The outcome of a call to compact.
 pub(super) enum Tried {
     Compacted(Box<Done>),
-    /// The engine leaves it to its host.
+    /// The engine leaves it to the host.
     Declined(String),
 }
 
-/// Compacts a session of these entries, and carries out what the engine says.
+/// Compacts a session of these entries, and applies the engine's answer.
 pub(super) fn try_compact(
     sitting: &mut Sitting<'_>,
     entries: &[Arc<Entry>],
     attempt: u32,
 ) -> Result<Tried, Stop> {
-    // One that is not built in says what it does once it is up.
+    // An engine that is not built in declares its verbs only once it is started.
     sitting.bootstrap()?;
     if let Some(why) = leaves_it(sitting) {
         return Ok(Tried::Declined(why));
@@ -53,8 +53,8 @@ pub(super) fn try_compact(
     let Some(said) = answer.result.filter(|_| answer.ok && answer.compacted) else {
         ensure(
             !is_owner,
-            || format!("it asks for the lease on compaction, and compacts nothing: {why}"),
-            "compact what lies before the newest turns, or do not ask for the lease",
+            || format!("it requests the lease on compaction, but compacts nothing: {why}"),
+            "compact the messages before the newest turns, or do not request the lease",
         )?;
         return Ok(Tried::Declined(why));
     };
@@ -63,8 +63,8 @@ pub(super) fn try_compact(
     let (before, groups) = (view.total(), Groups::of(view));
     view.compact(said.clone(), "conformance-summary", "conformance", "compacted").map_err(
         |error| {
-            let why = "keep from a message of the session that is no later part of a group";
-            Stop::failed(format!("the compaction cannot be carried out: {error}"), why)
+            let why = "keep from a message that begins a group of the session";
+            Stop::failed(format!("the compaction cannot be applied: {error}"), why)
         },
     )?;
     groups.are_whole_in(view)?;
@@ -77,7 +77,7 @@ pub(super) fn try_compact(
     Ok(Tried::Compacted(Box::new(Done { said, before, after })))
 }
 
-/// Why a supervised engine is not asked to compact: its host would, in its place.
+/// Returns why a supervised engine is not called to compact: its host would compact instead.
 fn leaves_it(sitting: &Sitting<'_>) -> Option<String> {
     let health = sitting.running.engine.health()?;
     let is_asked = matches!(health.lease, LeaseState::Granted | LeaseState::Withdrawn);
@@ -99,10 +99,10 @@ pub(super) fn compaction(bench: &Bench) -> Verdict {
     };
     ensure(
         !done.said.summary.trim().is_empty() || done.said.details.is_some(),
-        || "history was dropped without a word about it".to_owned(),
+        || "history was dropped without a summary".to_owned(),
         "write a summary; the last resort is a line that says what is missing",
     )?;
-    // The session goes on with the summary in the place of its history.
+    // The session continues with the summary instead of its history.
     for n in 0..10 {
         for message in script::turn(n, 2_000) {
             sitting.say(message)?;
@@ -116,7 +116,7 @@ pub(super) fn compaction(bench: &Bench) -> Verdict {
         laws::nothing_doubled(&sitting.view)?;
         sitting.end_turn()?;
     }
-    // A target that the host gives is kept, where what must stay leaves room for it.
+    // A target set by the host is respected, if the rows that must stay permit it.
     let target = Tokens(12_000);
     sitting.reopen(&entries)?;
     let answer = sitting
@@ -196,7 +196,7 @@ pub(super) fn nothing(bench: &Bench) -> Verdict {
         )?;
         ensure(
             answer.compacted == answer.result.is_some(),
-            || format!("{what}: it says compacted: {}, and shows otherwise", answer.compacted),
+            || format!("{what}: its result contradicts compacted: {}", answer.compacted),
             "give a `result` if, and only if, something was compacted",
         )?;
         let Some(said) = answer.result else { continue };

@@ -1,4 +1,4 @@
-//! What outlives a process.
+//! State that survives a process.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::conformance::bench::Bench;
 use crate::conformance::laws;
 use crate::conformance::stop::{Stop, Verdict, ensure};
 
-/// A window that a session of these turns does not fit.
+/// A window that is too small for a session of these turns.
 const WINDOW: u32 = 16_000;
 const TURNS: usize = 30;
 
@@ -17,7 +17,7 @@ pub(super) fn restart(bench: &Bench) -> Verdict {
     let house = bench.house(WINDOW);
     let mut said: Vec<Arc<Entry>> = Vec::new();
     let mut before = None;
-    // Each instance takes over from one that was told to go, or that just ended.
+    // Each instance replaces one that was disposed of, or that just ended.
     for life in 0..3 {
         let running = bench.engine(&house)?;
         let mut sitting = running.session("s");
@@ -28,7 +28,7 @@ pub(super) fn restart(bench: &Bench) -> Verdict {
         }
         for n in life * TURNS..(life + 1) * TURNS {
             for (at, message) in script::turn(n, 1_500).into_iter().enumerate() {
-                let entry = Arc::new(Entry::held(format!("{n:04}-{at}"), message));
+                let entry = Arc::new(Entry::in_memory(format!("{n:04}-{at}"), message));
                 sitting.ingest(&entry)?;
                 sitting.open(std::slice::from_ref(&entry))?;
                 said.push(entry);
@@ -46,7 +46,7 @@ pub(super) fn restart(bench: &Bench) -> Verdict {
         ensure(
             before.is_none() || worst == before,
             || "the second instance leaves more for the host to cut than the first".to_owned(),
-            "read at `bootstrap` what the store holds, or plan anew from the rows",
+            "load the stored state at `bootstrap`, or plan again from the rows",
         )?;
         before = Some(over(&sitting));
         drop(sitting);
@@ -90,9 +90,9 @@ pub(super) fn commit_turn(bench: &Bench) -> Verdict {
     ensure(
         laws::live(&sitting.view) == laws::live(&control.view),
         || "turns that were committed twice change the request".to_owned(),
-        "do nothing about a key that is known",
+        "ignore a known key",
     )?;
-    // A key of the past, after a restart.
+    // An earlier key, after a restart.
     drop(sitting);
     twice.dispose()?;
     let running = bench.engine(&house)?;

@@ -1,4 +1,4 @@
-//! What long sessions cost.
+//! The cost of long sessions.
 
 use std::sync::Arc;
 
@@ -17,10 +17,11 @@ use crate::conformance::stop::{Stop, Verdict, ensure};
 /// Messages of the long session.
 const MESSAGES: usize = 10_000;
 
-/// Two sessions, one twice as long as the other, whose readings are compared.
+/// The message count of the shorter of two sessions, one twice as long, whose read counts are
+/// compared.
 const SHORT: usize = 400;
 
-/// Messages that come between two requests of the session that grows.
+/// Number of messages between two requests of the growing session.
 const STRIDE: usize = 100;
 
 pub(super) fn long_session(bench: &Bench) -> Verdict {
@@ -59,7 +60,7 @@ fn entries(reads: &Reads, messages: usize) -> Vec<Arc<Entry>> {
     reads.entries(sample.messages())
 }
 
-/// How often messages are read when a session of that length is opened and asked once.
+/// Returns how often messages are read when a session of that length is opened and assembled once.
 fn at_once(bench: &Bench, messages: usize) -> Result<u64, Stop> {
     let running = bench.engine(&bench.house(WINDOW))?;
     let mut sitting = running.session("at-once");
@@ -72,14 +73,14 @@ fn at_once(bench: &Bench, messages: usize) -> Result<u64, Stop> {
     Ok(reads.get())
 }
 
-/// Turns until memory is first looked at: caches have filled then.
+/// Number of turns before the first memory measurement: caches are full by then.
 const WARM_UP: usize = 200;
-/// Turns between two looks, and how many of these there are.
+/// Number of turns between two measurements, and number of measurements.
 const QUARTER: usize = 200;
 const QUARTERS: usize = 4;
-/// What may come together over these turns: the session itself is a few megabytes.
+/// Maximum growth over these turns: the session itself takes a few megabytes.
 const MOST: i64 = 64 << 20;
-/// The process may do other things as well: growth is held against the engine if it goes on.
+/// Other activity of the process may use memory too: only growth that repeats fails the case.
 const TRIES: usize = 2;
 
 pub(super) fn memory(bench: &Bench) -> Verdict {
@@ -94,12 +95,12 @@ pub(super) fn memory(bench: &Bench) -> Verdict {
             let before = resident();
             take_turns(&mut sitting, &mut turns, QUARTER)?;
             let (Some(before), Some(after)) = (before, resident()) else {
-                return Err(Stop::skipped("the operating system does not say what is in memory"));
+                return Err(Stop::skipped("the operating system does not report memory usage"));
             };
             quarters.push(after.saturating_sub(before));
         }
         total = quarters.iter().sum();
-        // What was freed before is used up first: growth may begin late, but it does not end.
+        // Freed memory is reused first: growth may begin late, but a leak does not end.
         let goes_on = quarters.iter().skip(QUARTERS / 2).all(|&quarter| quarter > 0);
         if !goes_on || total <= MOST {
             return Ok(Some(format!("grew by {} over 800 turns", megabytes(total))));
@@ -107,7 +108,7 @@ pub(super) fn memory(bench: &Bench) -> Verdict {
     }
     Err(Stop::failed(
         format!("memory grows with each turn: by {} over 800 turns", megabytes(total)),
-        "forget what goes out no more; keep it in the store if it is needed again",
+        "free the data of dropped messages; keep it in the store if it is needed again",
     ))
 }
 

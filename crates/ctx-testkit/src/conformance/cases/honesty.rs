@@ -1,4 +1,4 @@
-//! Whether what an engine says of sizes is true.
+//! Whether the sizes reported by an engine are true.
 
 use ctx_core::Tokens;
 
@@ -8,14 +8,14 @@ use super::script;
 use crate::conformance::bench::Bench;
 use crate::conformance::stop::{Stop, Verdict, ensure};
 
-/// A figure is a lie when it is off by this factor and by so many tokens.
+/// A reported size is wrong if it is off by this factor and by this number of tokens.
 const FACTOR: u64 = 2;
 const TOKENS: u64 = 2_000;
 
 pub(super) fn honesty(bench: &Bench) -> Verdict {
     let running = bench.engine(&bench.house(WINDOW))?;
     let mut sitting = running.session("s");
-    // All of it fits: an engine has nothing to do but to say what there is.
+    // Everything fits: the engine only has to report the size.
     for n in 0..6 {
         for message in script::turn(n, 8_000) {
             sitting.say(message)?;
@@ -23,17 +23,17 @@ pub(super) fn honesty(bench: &Bench) -> Verdict {
         sitting.request()?;
         sitting.end_turn()?;
     }
-    // A host that supervises an engine tells of estimates that are off.
+    // The supervising host warns about wrong estimates.
     let warnings = running.engine.take_warnings();
     let remark = warnings.iter().find(|warning| warning.contains("estimate"));
     ensure(
         remark.is_none(),
         || remark.cloned().unwrap_or_default(),
-        "sum up the rows' `tokens`, or leave `estimatedTokens` out",
+        "sum up the rows' `tokens`, or omit `estimatedTokens`",
     )?;
     let entries = script::session(200, 60_000);
     let mut sitting = running.session("t");
-    // Whether it compacts at all, and well, is a case of its own.
+    // Whether it compacts, and how well, is checked by another case.
     let Ok(Tried::Compacted(done)) = try_compact(&mut sitting, &entries, 1) else {
         return Ok(None);
     };
@@ -47,7 +47,7 @@ fn near(what: &str, said: Tokens, counted: Tokens) -> Result<(), Stop> {
     let (low, high) = (said.get().min(counted.get()), said.get().max(counted.get()));
     ensure(
         high - low <= TOKENS || high <= low.saturating_mul(FACTOR),
-        || format!("it says {what} {said}, and {counted} are counted"),
-        "count with the host, or leave the figure out",
+        || format!("it reports {what} {said}, but the count is {counted}"),
+        "use the host's counts, or omit the figure",
     )
 }

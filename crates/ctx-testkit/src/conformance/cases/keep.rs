@@ -1,4 +1,4 @@
-//! What stays, and stays together.
+//! Messages that must stay, and messages that must stay together.
 
 use ctx_core::{Block, Message, Tokens};
 
@@ -9,13 +9,13 @@ use crate::conformance::bench::Bench;
 use crate::conformance::laws::{self, Groups};
 use crate::conformance::stop::{Verdict, ensure};
 
-/// How many random sessions are looked at.
+/// Number of random sessions.
 const SEEDS: u64 = 12;
 
 pub(super) fn pairs(bench: &Bench) -> Verdict {
     let running = bench.engine(&bench.house(16_000))?;
     for seed in 0..SEEDS {
-        // One in three is damaged: results that are late, missing or there twice.
+        // One in three is malformed: results that are late, missing or duplicated.
         let drawn = RandomTranscript::seeded(1_000 + seed).tokens(Tokens(30_000));
         let drawn = if seed % 3 == 0 { drawn } else { drawn.well_formed() };
         let mut sitting = running.session(&format!("pairs-{seed}"));
@@ -26,7 +26,7 @@ pub(super) fn pairs(bench: &Bench) -> Verdict {
         sitting.finish()?;
         laws::pairs(&sitting.view)?;
     }
-    // Several calls at once, and an end in the middle of them.
+    // Parallel calls, with the session ending in the middle of them.
     let mut sitting = running.session("parallel");
     for n in 0..40 {
         sitting.say(ask(format!("part {n}")))?;
@@ -56,8 +56,8 @@ pub(super) fn must_stay(bench: &Bench) -> Verdict {
         }
         for message in script::turn(n, 5_000) {
             sitting.say(message)?;
-            // Asked after every message: with the newest one of the user, and in the middle of a
-            // tool call.
+            // Assembled after every message: directly after the user's newest message, and in the
+            // middle of a tool call.
             let must_stay = laws::must_stay(&sitting.view);
             sitting.assemble()?;
             laws::are_there(&sitting.view, &must_stay)?;
@@ -99,7 +99,7 @@ pub(super) fn stable(bench: &Bench) -> Verdict {
         )?;
         sitting.end_turn()?;
     }
-    // One more message at the end of a session that fits easily changes nothing before it.
+    // Another message at the end of a session that easily fits changes nothing before it.
     let mut sitting = running.session("roomy");
     let id = sitting.say(ask("hello"))?;
     sitting.request()?;
@@ -107,8 +107,8 @@ pub(super) fn stable(bench: &Bench) -> Verdict {
     sitting.request()?;
     ensure(
         laws::live(&sitting.view).contains(&id),
-        || "a message is left out of a session that fits easily".to_owned(),
-        "leave a session alone that has room",
+        || "a message is dropped from a session that easily fits".to_owned(),
+        "do not edit a session that fits",
     )?;
     Ok(None)
 }

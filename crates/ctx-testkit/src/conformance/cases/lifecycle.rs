@@ -1,4 +1,4 @@
-//! Who an engine is, and the order of its calls.
+//! The engine's info, and the order of calls.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::conformance::bench::Bench;
 use crate::conformance::laws;
 use crate::conformance::stop::{Stop, Verdict, ensure};
 
-/// The longest id and version, in characters.
+/// Maximum length of id and version, in characters.
 const MAX_NAME: usize = 100;
 
 pub(super) fn hello(bench: &Bench) -> Verdict {
     let house = bench.house(WINDOW);
     let running = bench.engine(&house)?;
-    // An engine that is not built in starts when it is first needed.
+    // An engine that is not built in starts on first use.
     running.session("hello").bootstrap().map_err(Stop::fatal)?;
     let info = running.engine.info().clone();
     let is_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
@@ -28,7 +28,7 @@ pub(super) fn hello(bench: &Bench) -> Verdict {
     ensure(
         !info.name.trim().is_empty() && !info.name.chars().any(char::is_control),
         || "it has no name".to_owned(),
-        "give a name for people; the id will do",
+        "give a name for people, for example the id",
     )?;
     let mut numbers = info.version.split(['.', '-', '+']);
     let is_number = |part: Option<&str>| part.is_some_and(|part| part.parse::<u64>().is_ok());
@@ -50,7 +50,7 @@ pub(super) fn hello(bench: &Bench) -> Verdict {
     ensure(
         *second.engine.info() == info,
         || "a second instance says something else".to_owned(),
-        "say the same in every process: a host keeps what it was told",
+        "return the same in every process: hosts cache it",
     )?;
     Ok(Some(format!("{} {}", info.id, info.version)))
 }
@@ -68,7 +68,7 @@ pub(super) fn lifecycle(bench: &Bench) -> Verdict {
             sitting.assemble()?;
             ensure(
                 *sitting.view.id() == view,
-                || "assemble hands back another view than the one it was given".to_owned(),
+                || "assemble returns a different view than it was given".to_owned(),
                 "edit the view of the request: it remembers what was sent",
             )?;
             sitting.finish()?;
@@ -79,7 +79,7 @@ pub(super) fn lifecycle(bench: &Bench) -> Verdict {
     drop(sitting);
     running.dispose()?;
 
-    // A host that knows none of the optional verbs, and opens a session with a history.
+    // A host that calls none of the optional verbs, and opens a session with a history.
     let running = bench.engine(&bench.house(WINDOW))?;
     let mut sitting = running.session("bare");
     sitting.open(&script::session(40, 4_000))?;
@@ -93,14 +93,14 @@ pub(super) fn ingest_twice(bench: &Bench) -> Verdict {
     let (mut one, mut two) = (once.session("s"), twice.session("s"));
     for n in 0..6 {
         for (at, message) in script::turn(n, 300).into_iter().enumerate() {
-            let entry = Arc::new(Entry::held(format!("{n}-{at}"), message));
+            let entry = Arc::new(Entry::in_memory(format!("{n}-{at}"), message));
             one.ingest(&entry)?;
             one.open(std::slice::from_ref(&entry))?;
             two.ingest(&entry)?;
             let again = two.ingest(&entry)?;
             ensure(
                 !again.ingested,
-                || format!("message {n}-{at} was told twice, and ingested twice"),
+                || format!("message {n}-{at} was sent twice, and ingested twice"),
                 "answer `ingested: false` to a message that is known by its id",
             )?;
             two.open(&[entry])?;
@@ -110,8 +110,8 @@ pub(super) fn ingest_twice(bench: &Bench) -> Verdict {
         laws::nothing_doubled(&two.view)?;
         ensure(
             laws::live(&one.view) == laws::live(&two.view),
-            || "messages that were told twice change the request".to_owned(),
-            "do nothing about a message that is known by its id",
+            || "messages that were sent twice change the request".to_owned(),
+            "ignore a message with a known id",
         )?;
     }
     Ok(None)
@@ -123,7 +123,7 @@ pub(super) fn two_sessions(bench: &Bench) -> Verdict {
     let mut sittings = NAMES.map(|name| running.session(name));
     for n in 0..24 {
         for (sitting, name) in sittings.iter_mut().zip(NAMES) {
-            // The word stands in every message, so that a summary of the other session is seen.
+            // The marker is in every message, so that a summary of the other session is detected.
             let marked = |mut message: ctx_core::Message| {
                 if message.tool_calls().next().is_none() && message.tool_results().next().is_none()
                 {
@@ -151,8 +151,8 @@ pub(super) fn two_sessions(bench: &Bench) -> Verdict {
         }
         ensure(
             strays.is_none(),
-            || format!("a request of session '{name}' holds what was said in '{other}'"),
-            "keep what is remembered apart by `session_id`",
+            || format!("a request of session '{name}' contains text of session '{other}'"),
+            "keep state separately by `session_id`",
         )?;
     }
     Ok(None)

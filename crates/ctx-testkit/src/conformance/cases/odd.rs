@@ -1,4 +1,4 @@
-//! Sessions that are odd.
+//! Unusual sessions.
 
 use ctx_core::{Block, Message, NodeState, Role};
 
@@ -24,7 +24,7 @@ pub(super) fn empty(bench: &Bench) -> Verdict {
     Ok(None)
 }
 
-/// What breaks who counts in bytes, in UTF-16, or by lines.
+/// Texts that break code that counts in bytes, in UTF-16, or by lines.
 const TEXTS: [&str; 11] = [
     "𝒜stral 𐍈 🦀 👩\u{200d}👧 🏳\u{fe0f}\u{200d}🌈",
     "مرحبا بالعالم שלום עולם",
@@ -40,7 +40,7 @@ const TEXTS: [&str; 11] = [
 ];
 
 pub(super) fn unicode(bench: &Bench) -> Verdict {
-    // With room for all of it, and with room for half of it.
+    // With a window for all of it, and with one for half of it.
     for (window, times) in [(200_000, 1), (16_000, 40)] {
         let running = bench.engine(&bench.house(window))?;
         let mut sitting = running.session("ünï/çødé 🦀");
@@ -58,14 +58,14 @@ pub(super) fn unicode(bench: &Bench) -> Verdict {
     Ok(None)
 }
 
-/// No message lost characters that nobody would miss.
+/// Checks that no message lost characters.
 fn unharmed(view: &ctx_core::ContextView) -> Result<(), Stop> {
     for node in view.nodes().iter().filter(|node| node.is_live()) {
         let reading = |error| Stop::error("reading", &error);
         let form = node.message().map_err(reading)?.plain_text();
         ensure(
             !form.contains('\u{fffd}'),
-            || format!("'{}' goes out with characters that were lost", node.entry().id()),
+            || format!("'{}' is sent with lost characters", node.entry().id()),
             "read and write text as UTF-8, and cut it between characters",
         )?;
         if node.state() != NodeState::Replaced {
@@ -77,14 +77,14 @@ fn unharmed(view: &ctx_core::ContextView) -> Result<(), Stop> {
         };
         ensure(
             form == source || plain(&form) != plain(&source),
-            || format!("'{}' goes out with its text altered", node.entry().id()),
-            "leave text as it is: no other line ends, no characters taken out",
+            || format!("'{}' is sent with a changed text", node.entry().id()),
+            "do not change text: keep line ends and all characters",
         )?;
     }
     Ok(())
 }
 
-/// Characters of a message that is larger than the window of 32,000 tokens, several times.
+/// Characters of a message that exceeds the window of 32,000 tokens several times.
 const HUGE: usize = 600_000;
 
 pub(super) fn huge(bench: &Bench) -> Verdict {
@@ -116,7 +116,7 @@ pub(super) fn huge(bench: &Bench) -> Verdict {
         laws::fits(&sitting.view, || name.to_owned())?;
         sitting.finish()?;
         laws::are_there(&sitting.view, &must_stay)?;
-        // The session goes on.
+        // The session continues.
         sitting.say(answer("yes"))?;
         sitting.say(ask("what was the last thing I asked?"))?;
         sitting.request()?;

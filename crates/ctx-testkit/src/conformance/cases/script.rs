@@ -1,4 +1,4 @@
-//! What is said in the sessions of the suite.
+//! The messages of the suite's sessions.
 
 use std::sync::Arc;
 
@@ -11,28 +11,23 @@ pub(super) fn system() -> Message {
     Message::text(Role::System, "You are a coding agent. Mind the tests.")
 }
 
-/// What the user asks.
+/// A user message.
 pub(super) fn ask(text: impl Into<String>) -> Message {
     Message::text(Role::User, text)
 }
 
-/// What the model answers.
+/// An assistant message.
 pub(super) fn answer(text: impl Into<String>) -> Message {
     Message::text(Role::Assistant, text)
 }
 
 /// A tool call.
 pub(super) fn call(id: impl Into<String>) -> Message {
-    let call = ToolCall {
-        id: id.into().into(),
-        name: "read".to_owned(),
-        arguments: RawJson::from_text(r#"{"path":"src/main.rs"}"#),
-        spelling: Default::default(),
-    };
+    let call = ToolCall::new(id.into(), "read", RawJson::from_text(r#"{"path":"src/main.rs"}"#));
     Message::new(Role::Assistant, vec![Block::ToolCall(call)])
 }
 
-/// A turn: a question, a tool call with its result of so many characters, an answer.
+/// A turn: a question, a tool call with a result of this many characters, an answer.
 pub(super) fn turn(n: usize, chars: usize) -> [Message; 4] {
     let id = format!("call_{n}");
     let line = format!("line {n}: let value = compute(input, {n})?;\n");
@@ -44,11 +39,11 @@ pub(super) fn turn(n: usize, chars: usize) -> [Message; 4] {
     ]
 }
 
-/// A session of about so many tokens, turn by turn, that ends with a question.
+/// A session of about this size, turn by turn, that ends with a question.
 pub(super) fn session(messages: usize, tokens: usize) -> Vec<Arc<Entry>> {
     let mut said = vec![system()];
     said.extend(Sample { messages, tokens, calls_per_turn: 3 }.messages());
-    // The sample may end in the middle of a turn: then its calls are in progress.
+    // The sample may end in the middle of a turn, with unfinished calls.
     said.push(ask("go on with what is left"));
     crate::entries(said)
 }

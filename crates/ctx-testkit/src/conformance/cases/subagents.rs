@@ -1,4 +1,4 @@
-//! Sessions that sessions start.
+//! Sessions started by other sessions.
 
 use ctx_core::{SubagentEnd, SubagentSpawn};
 
@@ -39,7 +39,7 @@ pub(super) fn subagents(bench: &Bench) -> Verdict {
         ensure(
             house.store.snapshot() == before,
             || "a start that was rolled back leaves something in the store".to_owned(),
-            "empty what was put there for the child",
+            "remove what was stored for the child",
         )?;
         prepare(&running, &spawn)?;
         let mut child = running.session(&spawn.child_session_key);
@@ -54,9 +54,9 @@ pub(super) fn subagents(bench: &Bench) -> Verdict {
     ensure(
         laws::live(&parent.view) == laws::live(&other.view),
         || "the parent's requests differ from those of a session without children".to_owned(),
-        "keep what belongs to a child apart from its parent",
+        "keep the data of a child separate from its parent's",
     )?;
-    // What a host says of children the engine never saw, or has forgotten in a restart.
+    // Calls about children that the engine never saw, or has forgotten in a restart.
     rollback(&running, &spawn("never-prepared", None))?;
     for end in ENDS {
         ended(&running, "never-seen", end)?;

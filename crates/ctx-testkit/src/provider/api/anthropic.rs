@@ -16,7 +16,7 @@ fn stop_reason(finish: Finish) -> &'static str {
     }
 }
 
-/// What is read from the cache stands beside the input, not in it.
+/// Tokens read from the cache are not included in the input tokens.
 fn usage(usage: &Usage, output: u64) -> Value {
     json!({
         "input_tokens": usage.input,
@@ -26,7 +26,7 @@ fn usage(usage: &Usage, output: u64) -> Value {
     })
 }
 
-/// Input is an object here; arguments that are no JSON can only be streamed.
+/// Input is an object here; arguments that are not JSON can only be streamed.
 fn input(call: &Call) -> Value {
     match &call.arguments {
         Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| json!({})),

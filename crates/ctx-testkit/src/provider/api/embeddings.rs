@@ -1,10 +1,10 @@
-//! Embeddings that need no model: texts that share words are close.
+//! Embeddings without a model: texts that share words are close.
 
 use serde_json::{Value, json};
 
 use super::super::prompt::tokens_of;
 
-/// The texts that a request wants embedded.
+/// Returns the texts to embed.
 pub(in super::super) fn inputs(body: &Value) -> Vec<String> {
     match body.get("input") {
         Some(Value::String(text)) => vec![text.clone()],
@@ -15,7 +15,7 @@ pub(in super::super) fn inputs(body: &Value) -> Vec<String> {
     }
 }
 
-/// OpenAI's answer. Vectors come as base64 where that is asked for.
+/// Returns OpenAI's answer. Vectors are base64 if requested.
 pub(in super::super) fn openai(body: &Value, vectors: &[Vec<f32>], chars: u64) -> Value {
     let base64 = body.get("encoding_format").and_then(Value::as_str) == Some("base64");
     let data = vectors.iter().enumerate().map(|(index, vector)| {
@@ -31,7 +31,7 @@ pub(in super::super) fn openai(body: &Value, vectors: &[Vec<f32>], chars: u64) -
     })
 }
 
-/// Ollama's answer.
+/// Returns Ollama's answer.
 pub(in super::super) fn ollama(body: &Value, vectors: &[Vec<f32>], chars: u64) -> Value {
     json!({
         "model": body.get("model"),
@@ -41,8 +41,8 @@ pub(in super::super) fn ollama(body: &Value, vectors: &[Vec<f32>], chars: u64) -
     })
 }
 
-/// Words and pairs of neighbouring letters of a text, thrown into `dimensions` buckets; length 1.
-/// The same text gives the same vector on every machine.
+/// Hashes words and pairs of adjacent letters of a text into `dimensions` buckets; the vector has
+/// length 1. The same text gives the same vector on every machine.
 #[must_use]
 pub fn embedding(text: &str, dimensions: usize) -> Vec<f32> {
     let mut vector = vec![0f32; dimensions.max(1)];
@@ -57,7 +57,7 @@ pub fn embedding(text: &str, dimensions: usize) -> Vec<f32> {
     let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     for word in words {
         add(word, 1.0);
-        // Scripts without spaces have no words to speak of; pairs stand in for them.
+        // Scripts without spaces have few words; letter pairs replace them.
         let letters: Vec<char> = word.chars().collect();
         for pair in letters.windows(2) {
             add(&pair.iter().collect::<String>(), 0.3);
@@ -76,7 +76,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(start, |hash, b| (hash ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Little-endian floats in base64.
+/// Encodes little-endian floats in base64.
 fn to_base64(vector: &[f32]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();

@@ -1,4 +1,4 @@
-//! Gemini: `generateContent`, and its stream as events or as a list.
+//! Gemini: `generateContent`, streamed as events or as a list.
 
 use ctx_core::Usage;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn usage(usage: &Usage) -> Value {
         "candidatesTokenCount": usage.output,
         "totalTokenCount": usage.total(),
     });
-    // What is nothing is left out.
+    // Fields that are zero are omitted.
     if usage.cache_read > 0 {
         counts["cachedContentTokenCount"] = json!(usage.cache_read);
     }
@@ -35,7 +35,7 @@ fn call(speech: &Speech, n: usize, call: &Call) -> Value {
         value => value.clone(),
     };
     let mut part = json!({ "functionCall": { "name": call.name, "args": args } });
-    // The first call of an answer carries the signature of what was thought before it.
+    // The first call of an answer carries the signature of the thinking before it.
     if n == 0
         && let Some(signature) = &speech.signature
     {

@@ -1,4 +1,4 @@
-//! Ollama's own chat API: a stream is one JSON object a line.
+//! Ollama's own chat API: a stream is one JSON object per line.
 
 use serde_json::{Value, json};
 

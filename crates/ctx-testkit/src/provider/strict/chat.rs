@@ -1,4 +1,4 @@
-//! OpenAI chat completions, and those who speak it with rules of their own.
+//! OpenAI chat completions, and compatible providers with rules of their own.
 
 use std::collections::HashSet;
 
@@ -13,13 +13,13 @@ use super::{
 const ROLES: &str = "'system', 'assistant', 'user', 'function', 'tool', and 'developer'";
 const PARTS: [&str; 6] = ["text", "image_url", "input_audio", "file", "refusal", "thinking"];
 
-/// What has been said so far.
+/// The conversation so far.
 #[derive(Default)]
 struct Conversation<'a> {
-    /// Calls that wait for their results.
+    /// Calls without a result yet.
     open: Vec<&'a str>,
     ever: HashSet<&'a str>,
-    /// Who spoke last.
+    /// The role of the previous message.
     before: &'a str,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Conversation<'a> {
     fn in_turn(&self, role: &str, house: &House) -> Verdict {
         let is_system = |role: &str| matches!(role, "system" | "developer");
         let (before, begun) = (self.before, !self.before.is_empty() && !is_system(self.before));
-        // Mistral's words; templates of local servers have others of the same meaning.
+        // Mistral's wording; templates of local servers have other texts with the same meaning.
         let wrong =
             |role: &str| Err(Fault::new(format!("Unexpected role '{role}' after role '{before}'")));
         if house.alternates && (role == before || (is_system(role) && begun)) {
@@ -116,7 +116,7 @@ impl<'a> Conversation<'a> {
                 not_longer(id, most, &format!("{at}.id"))?;
             }
             if !house.ids.takes(id) {
-                // Mistral's words.
+                // Mistral's wording.
                 let message =
                     format!("Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9.");
                 return Err(Fault::new(message).at(format!("{at}.id")));

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::seals::{Seals, Worth};
-use super::{Asked, Fault, Verdict, list, text};
+use super::{Fault, StrictRequest, Verdict, list, text};
 
-/// Signatures that the API itself names for calls that it did not make.
+/// Signatures documented by the API for calls that it did not generate.
 const SKIPPED: [&str; 2] =
     ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];
 
-/// A content, by what it holds.
+/// The kind of a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     User,
@@ -18,7 +18,7 @@ enum Kind {
     Responses(usize),
 }
 
-pub(super) fn check(asked: Asked<'_>, seals: &Seals) -> Verdict {
+pub(super) fn check(asked: StrictRequest<'_>, seals: &Seals) -> Verdict {
     let contents = list(&asked.body["contents"]);
     if contents.is_empty() {
         return Err(wrong("contents", "contents is not specified"));
@@ -92,7 +92,7 @@ fn kind(n: usize, content: &Value) -> Result<Kind, Fault> {
     })
 }
 
-/// The API takes both spellings.
+/// The API accepts both spellings.
 fn call_of(part: &Value) -> Option<&Value> {
     part.get("functionCall").or_else(|| part.get("function_call"))
 }
@@ -127,9 +127,9 @@ fn follows(before: Option<Kind>, kind: Kind) -> Verdict {
     }
 }
 
-/// A signature belongs to the part that it came with. The newest models want it back on the first
-/// call of each step of the turn in progress.
-fn signatures(asked: Asked<'_>, contents: &[Value], seals: &Seals) -> Verdict {
+/// A signature belongs to the part that it came with. The newest models require it on the first
+/// call of each step of the current turn.
+fn signatures(asked: StrictRequest<'_>, contents: &[Value], seals: &Seals) -> Verdict {
     let is_words = |content: &Value| {
         content["role"] != "model"
             && list(&content["parts"]).iter().all(|part| response_of(part).is_none())

@@ -1,24 +1,24 @@
-//! How the houses differ that speak one API.
+//! Differences between providers with the same API.
 
 use super::super::api::Api;
 use super::super::words::Words;
 
-/// The alphabet of call ids.
+/// The allowed call ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ids {
-    /// Any printable characters, no more than so many.
+    /// Printable characters, up to this length.
     Printable(usize),
-    /// Letters, digits, `_` and `-`, no more than so many.
+    /// Letters, digits, `_` and `-`, up to this length.
     Word(usize),
-    /// Letters and digits, no more than so many.
+    /// Letters and digits, up to this length.
     Alphanumeric(usize),
-    /// Letters and digits, exactly so many.
+    /// Letters and digits, of exactly this length.
     Exactly(usize),
 }
 
 impl Ids {
-    /// Whether an id is one of these.
+    /// Whether an id is allowed.
     #[must_use]
     pub fn takes(self, id: &str) -> bool {
         let plain = id.chars().all(|c| c.is_ascii_alphanumeric());
@@ -34,35 +34,35 @@ impl Ids {
     }
 }
 
-/// What a provider minds that others with the same API do not.
+/// The requirements of a provider that others with the same API do not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct House {
-    /// The alphabet of call ids.
+    /// The allowed call ids.
     pub ids: Ids,
-    /// Whether an id may name one call only, in all of a conversation.
+    /// Whether an id may be used for one call only, in the whole conversation.
     pub ids_once: bool,
-    /// Whether messages may name their speakers.
+    /// Whether messages may have a `name`.
     pub names: bool,
-    /// Whether user and model must speak in turn, the system before them.
+    /// Whether user and assistant messages must alternate, after the system message.
     pub alternates: bool,
-    /// Whether the user must be the first to speak.
+    /// Whether the first message must be from the user.
     pub user_first: bool,
-    /// Whether the model must not be the last to speak.
+    /// Whether the last message must not be from the assistant.
     pub user_last: bool,
-    /// Whether the model must speak between its tools and the user.
+    /// Whether an assistant message is required between tool results and a user message.
     pub model_after_tools: bool,
-    /// Whether pictures are taken.
+    /// Whether images are accepted.
     pub images: bool,
-    /// Whether reasoning is taken back in a field of its own.
+    /// Whether reasoning is accepted in a separate field.
     pub reasoning: bool,
-    /// Whether everything said must be more than white space.
+    /// Whether every text must be more than white space.
     pub filled: bool,
     /// Whether the arguments of a call must be an object.
     pub objects: bool,
 }
 
 impl House {
-    /// The house that an API is from.
+    /// Returns the provider of an API.
     #[must_use]
     pub fn of(api: Api) -> Self {
         let open = Self {
@@ -99,7 +99,7 @@ impl House {
         }
     }
 
-    /// The house whose words an overflow is put in, where it is known for more than words.
+    /// Returns the provider whose overflow wording is used, if more than its wording is known.
     pub(in super::super) fn of_words(api: Api, words: Option<Words>) -> Self {
         match (api, words) {
             (Api::Chat, Some(Words::Mistral)) => Self::mistral(),

@@ -1,8 +1,8 @@
-//! What real providers refuse, in their words.
+//! The requests that real providers refuse, with their wording.
 //!
-//! A fake that takes anything proves little: this one refuses what the providers refuse, so that a
-//! history that was cut, and went through, would have gone through there as well. The wordings are
-//! those that the providers' APIs answer with; where one is not known, the comment says so.
+//! A fake that accepts everything proves little: this one refuses what the providers refuse, so
+//! that a reduced history accepted here would be accepted by them as well. The wordings are those
+//! of the providers' APIs; where one is unknown, a comment says so.
 
 mod chat;
 mod gemini;
@@ -24,7 +24,7 @@ use super::words::Words;
 pub use house::{House, Ids};
 pub use seals::Seals;
 
-/// A refusal before it is put into the form of an API.
+/// A refusal, before it is formatted for an API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) status: u16,
@@ -50,7 +50,7 @@ impl Fault {
         Self { status, ..self }
     }
 
-    /// The body of the answer.
+    /// Returns the body of the error.
     pub(super) fn body(&self, api: Api) -> Value {
         match api {
             _ if api.is_anthropic() => {
@@ -71,7 +71,7 @@ impl Fault {
     }
 }
 
-/// What a strict provider knows.
+/// The state of a strict provider.
 #[derive(Debug)]
 pub(super) struct Strict {
     words: Option<Words>,
@@ -83,9 +83,9 @@ impl Strict {
         Self { words, seals: Mutex::default() }
     }
 
-    /// Why a request is refused, if it is.
+    /// Returns why a request is refused, if it is.
     pub(super) fn fault(&self, request: &Request, api: Api) -> Option<Fault> {
-        let asked = Asked {
+        let asked = StrictRequest {
             body: &request.json,
             model: request.model(),
             is_beta: request.header("anthropic-beta").is_some(),
@@ -93,7 +93,7 @@ impl Strict {
         check(api, asked, &House::of_words(api, self.words), &self.seals()).err()
     }
 
-    /// Signs an answer, and remembers what it holds.
+    /// Signs an answer, and records its contents.
     pub(super) fn seal(&self, api: Api, speech: &mut Speech) {
         self.seals().seal(api, speech);
     }
@@ -105,16 +105,16 @@ impl Strict {
 
 type Verdict = Result<(), Fault>;
 
-/// A request as it is looked at.
+/// A request to check.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct StrictRequest<'a> {
     pub(super) body: &'a Value,
     pub(super) model: &'a str,
-    /// Whether the client asks for what is not yet for everybody.
+    /// Whether the client requests beta features.
     pub(super) is_beta: bool,
 }
 
-pub(super) fn check(api: Api, asked: Asked<'_>, house: &House, seals: &Seals) -> Verdict {
+pub(super) fn check(api: Api, asked: StrictRequest<'_>, house: &House, seals: &Seals) -> Verdict {
     match api {
         Api::Chat => chat::check(asked.body, house),
         Api::Responses => responses::check(asked.body, house, seals),
@@ -124,7 +124,7 @@ pub(super) fn check(api: Api, asked: Asked<'_>, house: &House, seals: &Seals) ->
     }
 }
 
-/// Why a provider would refuse a request with that body; `None` where it takes it.
+/// Returns why a provider would refuse a request with that body; `None` if it is accepted.
 ///
 /// ```
 /// use ctx_testkit::provider::strict::{House, Seals, refusal};
@@ -141,11 +141,11 @@ pub(super) fn check(api: Api, asked: Asked<'_>, house: &House, seals: &Seals) ->
 #[must_use]
 pub fn refusal(api: Api, body: &Value, house: &House, seals: &Seals) -> Option<String> {
     let model = body["model"].as_str().unwrap_or_default();
-    let asked = Asked { body, model, is_beta: false };
+    let asked = StrictRequest { body, model, is_beta: false };
     check(api, asked, house, seals).err().map(|fault| fault.message)
 }
 
-/// The elements of a list; none where it is no list.
+/// Returns the elements of a list; empty if it is not a list.
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
@@ -162,7 +162,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-/// Names and ids as OpenAI checks them.
+/// Checks names and ids as OpenAI does.
 fn openai_name(name: &str, at: &str) -> Verdict {
     let pattern = "string does not match pattern. Expected a string that matches the pattern \
         '^[a-zA-Z0-9_-]+$'.";
@@ -201,8 +201,8 @@ fn invalid_value(found: &str, known: &str, at: &str) -> Fault {
         .code("invalid_value")
 }
 
-/// Arguments as text must be JSON. OpenAI itself takes any text; servers that render calls into a
-/// template refuse it in many words, and these are none of theirs.
+/// Arguments given as text must be JSON. OpenAI itself accepts any text; servers that render calls
+/// into a template refuse it with various wordings, of which this is none.
 fn json_text(arguments: &Value, house: &House, at: &str) -> Verdict {
     let text = arguments.as_str();
     let is_empty = text.is_some_and(str::is_empty) && !house.objects;

@@ -13,7 +13,7 @@ use super::{
 
 const ROLES: &str = "'assistant', 'system', 'developer', and 'user'";
 
-/// Kinds of items of whose inside nothing is checked.
+/// Kinds of items that are not checked further.
 const OTHERS: [&str; 11] = [
     "item_reference",
     "web_search_call",
@@ -28,7 +28,7 @@ const OTHERS: [&str; 11] = [
     "program",
 ];
 
-/// Kinds of calls, what their results are called, and how errors name them.
+/// Kinds of calls, the kinds of their results, and their names in errors.
 const CALLS: [(&str, &str, &str); 7] = [
     ("function_call", "function_call_output", "function call"),
     ("custom_tool_call", "custom_tool_call_output", "custom tool call"),
@@ -72,9 +72,9 @@ struct Items<'a> {
     house: &'a House,
     seals: &'a Seals,
     stored: bool,
-    /// Calls by id, with the kind of their results, and whether there is one.
+    /// Calls by id, with the kind of their results, and whether there is a result.
     calls: HashMap<&'a str, (&'static str, bool)>,
-    /// Answers whose reasoning is there.
+    /// Answers whose reasoning is present.
     reasoned: HashSet<usize>,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Items<'a> {
     fn take(&mut self, n: usize, item: &'a Value, next: Option<&Value>) -> Verdict {
         let kind = item["type"].as_str().unwrap_or("message");
         let at = format!("input[{n}]");
-        // What the provider ran itself has no id that its output names.
+        // The call ran on the provider's side, so its output refers to no id.
         if kind.starts_with("tool_search") && item["call_id"].is_null() {
             return self.needs_reasoning(item, kind);
         }
@@ -109,7 +109,7 @@ impl<'a> Items<'a> {
         self.needs_reasoning(item, kind)
     }
 
-    /// What came of reasoning is refused without it.
+    /// An item that followed reasoning is refused without it.
     fn needs_reasoning(&self, item: &Value, kind: &str) -> Verdict {
         let id = text(item, "id");
         let Some(answer) = self.seals.answer_of(id) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! What the provider signed, and when.
+//! Signatures given by the provider.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,15 +6,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::super::api::Api;
 use super::super::speech::Speech;
 
-/// What stands for the words of a proof that holds them itself.
+/// Replaces the text for a signature that contains its text.
 pub(super) const SEALED: &str = "";
 
-/// The proofs that a provider gave of what its models thought, and the ids of what they did.
+/// The signatures that a provider gave for thinking, and the ids of calls and items.
 #[derive(Clone, Debug, Default)]
 pub struct Seals {
     issued: HashMap<String, Issued>,
     trusted: HashSet<String>,
-    /// Of calls and items: in which answer they came.
+    /// For each call or item, its answer.
     answers: HashMap<String, usize>,
     /// Answers that began with reasoning.
     reasoned: HashSet<usize>,
@@ -23,38 +23,38 @@ pub struct Seals {
 #[derive(Clone, Debug)]
 struct Issued {
     answer: usize,
-    /// What was signed.
+    /// The signed text.
     words: String,
 }
 
-/// What a proof is worth.
+/// The validity of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Worth {
-    /// It proves these words, of that answer.
+    /// It is valid for this text, of that answer.
     Proves(usize),
-    /// It is taken without a question.
+    /// It is accepted without a check.
     Trusted,
-    /// It proves other words.
+    /// It was given for another text.
     Stale,
-    /// Nobody here gave it.
+    /// It was not given by this provider.
     Unknown,
 }
 
 impl Seals {
-    /// Takes that proof for any words.
+    /// Accepts that signature for any text.
     #[must_use]
     pub fn trusting(mut self, proof: impl Into<String>) -> Self {
         self.trusted.insert(proof.into());
         self
     }
 
-    /// Signs what an answer holds as that API does, and remembers it.
+    /// Signs an answer as that API does, and records the signature.
     pub(in super::super) fn seal(&mut self, api: Api, speech: &mut Speech) {
         let number = speech.number;
         let thinks = !speech.thinking.is_empty();
         speech.signature = match api {
             Api::Messages if thinks => Some(self.sign("EqQBCgIYAhIM", number, &speech.thinking)),
-            // What is sealed is not shown: it proves itself.
+            // Encrypted content is not shown: it is its own signature.
             Api::Responses if thinks => Some(self.sign("gAAAAA", number, SEALED)),
             Api::Gemini => speech.calls.first().map(|call| self.sign("CrQB", number, &call.name)),
             _ => None,
@@ -62,18 +62,18 @@ impl Seals {
         self.answered(speech);
     }
 
-    /// Signs words of an answer; the same words of the same answer get the same proof.
+    /// Signs a text of an answer; the same text of the same answer gets the same signature.
     fn sign(&mut self, prefix: &str, answer: usize, words: &str) -> String {
         let mut hasher = DefaultHasher::new();
         (answer, words).hash(&mut hasher);
-        // Long enough that nobody takes it for a word.
+        // Long enough not to be mistaken for a word.
         let proof = format!("{prefix}{:016x}{answer:08x}", hasher.finish());
         let issued = Issued { answer, words: words.to_owned() };
         self.issued.insert(proof.clone(), issued);
         proof
     }
 
-    /// Remembers which calls and items an answer holds.
+    /// Records the calls and items of an answer.
     fn answered(&mut self, speech: &Speech) {
         let number = speech.number;
         if !speech.thinking.is_empty() {
@@ -98,7 +98,7 @@ impl Seals {
         }
     }
 
-    /// The answer that a call or an item came in.
+    /// Returns the answer that contained a call or an item.
     pub(super) fn answer_of(&self, id: &str) -> Option<usize> {
         self.answers.get(id).copied()
     }

@@ -1,11 +1,11 @@
-//! Blocks of a message, one by one.
+//! Checks of single blocks of a message.
 
 use serde_json::Value;
 
 use super::super::{Fault, Verdict, is_blank, is_word, text};
-use super::Part;
+use super::BlockRef;
 
-/// Kinds of blocks of whose inside nothing is checked, and that either side may send.
+/// Kinds of blocks that are not checked further, and that both roles may send.
 const OTHERS: [&str; 12] = [
     "server_tool_use",
     "web_search_tool_result",
@@ -22,7 +22,7 @@ const OTHERS: [&str; 12] = [
 ];
 const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-pub(super) fn check(part: &Part<'_>, role: &str) -> Verdict {
+pub(super) fn check(part: &BlockRef<'_>, role: &str) -> Verdict {
     let at = &part.at;
     let refuse = |message: String| Err(Fault::new(message));
     let is_model = role == "assistant";
@@ -94,7 +94,7 @@ fn tag(at: &str, kind: &str) -> String {
     format!("{at}: Input tag '{kind}' found using 'type' does not match any of the expected tags")
 }
 
-fn call(part: &Part<'_>) -> Verdict {
+fn call(part: &BlockRef<'_>) -> Verdict {
     let at = &part.at;
     let field = |name: &str, what: &str| Err(Fault::new(format!("{at}.tool_use.{name}: {what}")));
     let pattern = "String should match pattern '^[a-zA-Z0-9_-]+$'";
@@ -102,7 +102,8 @@ fn call(part: &Part<'_>) -> Verdict {
     if !is_word(id) {
         return field("id", pattern);
     }
-    // How long an id may be is not documented; clients have seen 64 refused by none and more by some.
+    // The maximum length of an id is not documented; some clients saw longer ones refused, none saw
+    // 64 refused.
     if id.len() > 64 {
         return field("id", "String should have at most 64 characters");
     }

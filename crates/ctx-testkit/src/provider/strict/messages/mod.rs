@@ -8,25 +8,25 @@ use serde_json::Value;
 
 use super::house::House;
 use super::seals::{Seals, Worth};
-use super::{Asked, Fault, Verdict, list, text};
+use super::{Fault, StrictRequest, Verdict, list, text};
 
 const MOST_MARKS: usize = 4;
 
-/// All that one side says before the other answers: messages of one role in a row are one turn.
+/// A turn: consecutive messages of one role.
 struct Turn<'a> {
     role: &'a str,
-    blocks: Vec<Part<'a>>,
+    blocks: Vec<BlockRef<'a>>,
 }
 
-struct Part<'a> {
-    /// Where it stands, as errors name it.
+struct BlockRef<'a> {
+    /// Its path in errors.
     at: String,
-    /// `None` for content that is a string.
+    /// `None` if the content is a string.
     block: Option<&'a Value>,
     text: Option<&'a str>,
 }
 
-impl Part<'_> {
+impl BlockRef<'_> {
     fn kind(&self) -> &str {
         self.block.map_or("text", |block| text(block, "type"))
     }
@@ -40,12 +40,12 @@ impl Part<'_> {
     }
 }
 
-pub(super) fn check(asked: Asked<'_>, house: &House, seals: &Seals) -> Verdict {
+pub(super) fn check(asked: StrictRequest<'_>, house: &House, seals: &Seals) -> Verdict {
     let body = asked.body;
     if body["max_tokens"].as_u64().is_none() {
         return Err(Fault::new("max_tokens: Field required"));
     }
-    // As an organisation is answered whose settings rule threads out; the words are not known.
+    // The answer to an organisation whose settings disable threads; the real wording is unknown.
     if !body["thread"].is_null() {
         let fault = Fault::new("thread: message threads are not available for this request");
         return Err(fault.code("thread_unsupported_request"));
@@ -97,7 +97,7 @@ fn marks(body: &Value) -> Verdict {
 }
 
 fn turns<'a>(
-    asked: Asked<'_>,
+    asked: StrictRequest<'_>,
     messages: &'a [Value],
     house: &House,
 ) -> Result<Vec<Turn<'a>>, Fault> {
@@ -140,7 +140,7 @@ fn turns<'a>(
     Ok(turns)
 }
 
-fn parts(n: usize, content: &Value, may_be_empty: bool) -> Result<Vec<Part<'_>>, Fault> {
+fn parts(n: usize, content: &Value, may_be_empty: bool) -> Result<Vec<BlockRef<'_>>, Fault> {
     let at = format!("messages.{n}.content");
     let empty = || {
         Fault::new(format!(
@@ -150,10 +150,10 @@ fn parts(n: usize, content: &Value, may_be_empty: bool) -> Result<Vec<Part<'_>>,
     };
     match content {
         Value::String(text) if text.is_empty() && !may_be_empty => Err(empty()),
-        Value::String(text) => Ok(vec![Part { at, block: None, text: Some(text) }]),
+        Value::String(text) => Ok(vec![BlockRef { at, block: None, text: Some(text) }]),
         Value::Array(blocks) if blocks.is_empty() && !may_be_empty => Err(empty()),
         Value::Array(blocks) => {
-            let part = |(k, block): (usize, _)| Part {
+            let part = |(k, block): (usize, _)| BlockRef {
                 at: format!("{at}.{k}"),
                 block: Some(block),
                 text: None,
@@ -165,7 +165,7 @@ fn parts(n: usize, content: &Value, may_be_empty: bool) -> Result<Vec<Part<'_>>,
     }
 }
 
-/// Calls and their results stand in turns next to each other, the results first.
+/// Calls and their results must be in adjacent turns, the results first in theirs.
 fn pairs(turn: &Turn<'_>, before: Option<&Turn<'_>>, after: Option<&Turn<'_>>) -> Verdict {
     let calls = |turn: &Turn<'_>| -> HashSet<String> {
         let calls = turn.blocks.iter().filter(|part| part.kind() == "tool_use");
@@ -215,7 +215,7 @@ fn pairs(turn: &Turn<'_>, before: Option<&Turn<'_>>, after: Option<&Turn<'_>>) -
     Ok(())
 }
 
-/// What was thought is signed: with other words, or in another answer, it is refused.
+/// Thinking is signed: with a changed text, or in another answer, it is refused.
 fn thoughts(turn: &Turn<'_>, seals: &Seals) -> Verdict {
     let mut answer = None;
     for part in &turn.blocks {
@@ -253,12 +253,12 @@ fn thoughts(turn: &Turn<'_>, seals: &Seals) -> Verdict {
     }
 }
 
-fn invalid(part: &Part<'_>) -> Fault {
+fn invalid(part: &BlockRef<'_>) -> Fault {
     Fault::new(format!("{}: Invalid `signature` in `thinking` block", part.at))
 }
 
-/// The end of a conversation: a turn in progress keeps what was thought, and the model is not given
-/// its own beginning while it thinks or has tools.
+/// The end of a conversation: a running turn keeps its thinking, and prefill is refused if thinking
+/// or tools are enabled.
 fn in_progress(body: &Value, turns: &[Turn<'_>]) -> Verdict {
     let thinking = text(&body["thinking"], "type");
     let Some(last) = turns.last() else { return Ok(()) };

@@ -1,0 +1,127 @@
+//! Asks the user at a terminal before a tool acts.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+
+use super::edit::{Entered, ask, drop_typed};
+use super::tools::{Deed, Leave, Permits};
+use super::{Interrupt, Sign};
+use crate::args::Tool;
+use crate::format::{escaped_lines, shortened};
+use crate::out::{BOLD, DIM, GREEN, RED};
+
+/// Maximum length of a line in a preview.
+const LINE_CHARS: usize = 160;
+
+/// Asks the user at the terminal.
+pub(crate) struct Person {
+    /// Permissions given for the whole conversation: this command, this file.
+    always: Mutex<HashSet<(Tool, String)>>,
+    interrupt: Interrupt,
+    sign: Sign,
+}
+
+impl Person {
+    pub(crate) fn new(interrupt: Interrupt, sign: Sign) -> Self {
+        Self { always: Mutex::default(), interrupt, sign }
+    }
+
+    fn always(&self) -> std::sync::MutexGuard<'_, HashSet<(Tool, String)>> {
+        self.always.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The user's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Confirmation {
+    Yes,
+    No,
+    Always,
+}
+
+impl Confirmation {
+    fn of(text: &str) -> Option<Self> {
+        match text.trim().to_lowercase().as_str() {
+            "y" | "yes" => Some(Self::Yes),
+            "n" | "no" | "" => Some(Self::No),
+            "a" | "always" => Some(Self::Always),
+            _ => None,
+        }
+    }
+}
+
+#[async_trait]
+impl Permits for Person {
+    async fn ask(&self, deed: Deed) -> Leave {
+        let key = (deed.tool, deed.subject.clone());
+        if self.always().contains(&key) {
+            return Leave::Granted;
+        }
+        let refused = |reason: &str| Leave::Refused(reason.to_owned());
+        let sign = self.sign.clone();
+        let answered = tokio::task::spawn_blocking(move || sign.beside(|| question(&deed))).await;
+        match answered {
+            Ok(Ok(Ok(Confirmation::Yes))) => Leave::Granted,
+            Ok(Ok(Ok(Confirmation::Always))) => {
+                self.always().insert(key);
+                Leave::Granted
+            }
+            Ok(Ok(Ok(Confirmation::No))) => refused("denied by the user"),
+            Ok(Ok(Err(Entered::Interrupted))) => {
+                self.interrupt.trigger();
+                // The turn is over: the model gets no further results.
+                std::future::pending().await
+            }
+            Ok(Ok(Err(_)) | Err(_)) | Err(_) => refused("no answer to the confirmation"),
+        }
+    }
+}
+
+/// Asks until there is an answer or the input ends.
+fn question(deed: &Deed) -> anyhow::Result<Result<Confirmation, Entered>> {
+    let outside = if deed.is_outside { ", outside of this folder" } else { "" };
+    let words = escaped_lines(&deed.words);
+    anstream::eprintln!("{BOLD}{words}{BOLD:#}{outside}");
+    for line in &deed.preview {
+        let style = match line.as_bytes().first() {
+            Some(b'+') => GREEN,
+            Some(b'-') => RED,
+            _ => DIM,
+        };
+        anstream::eprintln!("  {style}{}{style:#}", shortened(line, LINE_CHARS));
+    }
+    // Only what is typed after the question was shown counts as the answer.
+    if drop_typed() {
+        anstream::eprintln!("{DIM}input typed before this question is ignored{DIM:#}");
+    }
+    loop {
+        match ask("allow it? [y]es, [N]o, [a]lways: ")? {
+            Entered::Text(text) => match Confirmation::of(&text) {
+                Some(answer) => return Ok(Ok(answer)),
+                None => anstream::eprintln!("{DIM}answer y, n or a{DIM:#}"),
+            },
+            line => return Ok(Err(line)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_yes_is_a_yes() {
+        for (text, answer) in [
+            ("y", Some(Confirmation::Yes)),
+            (" YES ", Some(Confirmation::Yes)),
+            ("a", Some(Confirmation::Always)),
+            ("n", Some(Confirmation::No)),
+            ("", Some(Confirmation::No)),
+            ("yep, and also", None),
+        ] {
+            assert_eq!(Confirmation::of(text), answer, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The shared data of a compaction, and the rungs of its ladder.
+
+use std::sync::Arc;
+
+use ctx_core::{Counter, IdentifierPolicy, Tokens};
+
+use crate::chunk::{boundaries, is_oversized_for_summary};
+use crate::citations::ShortIds;
+use crate::hard_prune::{Prunable, plan_prune};
+use crate::ladder::summary_unavailable;
+use crate::{
+    CallLog, CitedMessage, CompactionPlan, Config, ExtractInput, FileLists, HardPrunePlan, History,
+    HistoryItem, RequiredFact, Rung, SourceIndex, SummaryDraft, SummaryJob, audit, extract, facts,
+    ladder,
+};
+
+use super::anonymize::Pseudonyms;
+use super::audited::{AuditedSummary, Saving, file_lists};
+use super::{CompactOptions, previous_facts};
+
+/// The share of a summary that a model leaves free for repair.
+const REPAIR_SHARE: f64 = 0.15;
+
+/// The data that all rungs share.
+pub(super) struct CompactionRun {
+    pub(super) history: History,
+    pub(super) plan: CompactionPlan,
+    pub(super) config: Arc<Config>,
+    pub(super) options: CompactOptions,
+    pub(super) emergency: bool,
+    messages: Arc<[CitedMessage]>,
+    /// The group of each message in `messages`.
+    groups: Vec<u32>,
+    /// The start of the split turn in `messages`.
+    turn_start: Option<usize>,
+    pub(super) facts: Vec<RequiredFact>,
+    pub(super) sources: SourceIndex,
+    pub(super) files: FileLists,
+    /// The file lists at the end of the summary.
+    pub(super) file_lists: String,
+    pub(super) savings: Vec<Saving>,
+    /// Names for identifiers, if the policy is to anonymise them.
+    pub(super) names: Option<Pseudonyms>,
+}
+
+impl CompactionRun {
+    pub(super) fn new(
+        mut history: History,
+        plan: CompactionPlan,
+        config: Arc<Config>,
+        options: CompactOptions,
+        emergency: bool,
+    ) -> Self {
+        let turn_start = plan.turn_start.unwrap_or(plan.cut);
+        let before = history.previous.as_ref().and_then(|previous| previous.entry.as_ref());
+        let short_ids =
+            ShortIds::of(history.items.iter().map(|item| item.entry.id()).chain(before));
+        let (mut groups, mut messages, mut before_turn) = (Vec::new(), Vec::new(), 0);
+        for (at, item, read) in history.readable(0..plan.cut) {
+            before_turn += usize::from(at < turn_start);
+            groups.push(item.group);
+            messages.push(CitedMessage { id: short_ids.short(&read.id), ..read });
+        }
+        if let Some(entry) = history.previous.as_mut().and_then(|p| p.entry.as_mut()) {
+            *entry = short_ids.short(entry);
+        }
+        let previous = history.previous.as_ref();
+        let mut facts = facts(&messages);
+        if let Some(previous) = previous {
+            previous_facts::add(&mut facts, previous);
+        }
+        let hides = options.policy(&config) == IdentifierPolicy::Anonymize;
+        let mut names = hides.then(|| Pseudonyms::after(previous.map(|p| p.text.as_str())));
+        if let Some(names) = &mut names {
+            facts.retain(|fact| fact.kind.is_passage());
+            facts.iter_mut().for_each(|fact| fact.text = names.apply(&fact.text));
+        }
+        let own = [options.focus.as_deref(), config.custom_instructions.as_deref()];
+        let earlier = previous.map(|p| p.files.render()).unwrap_or_default();
+        let own: Vec<&str> = own.into_iter().flatten().chain([earlier.as_str()]).collect();
+        let sources = SourceIndex::of(&messages, previous.map(|p| p.text.as_str()), &own)
+            .with_entry(previous.and_then(|p| p.entry.as_ref()));
+        let mut files = FileLists::default();
+        if !hides {
+            files = previous.map(|p| p.files.clone()).unwrap_or_default();
+            files.merge(FileLists::of(&messages));
+        }
+        let files = files.normalised();
+        Self {
+            turn_start: plan.turn_start.map(|_| before_turn),
+            messages: messages.into(),
+            groups,
+            config,
+            options,
+            emergency,
+            facts,
+            sources,
+            file_lists: file_lists(&files, plan.summary_budget, history.ledger.counter()),
+            files,
+            savings: Saving::all(&plan, &history),
+            names,
+            history,
+            plan,
+        }
+    }
+
+    pub(super) fn counter(&self) -> &Counter {
+        self.history.ledger.counter()
+    }
+
+    /// Tries the configured models, if any.
+    pub(super) async fn call_models(&self, log: &mut CallLog) -> Option<AuditedSummary> {
+        let models = self.options.models.as_ref()?;
+        let draft = ladder(&self.job(), models, log).await?;
+        let settled = self.settle(draft);
+        if settled.is_none() {
+            log.notes.push("the model's summary would not have made the request smaller".into());
+        }
+        settled
+    }
+
+    fn job(&self) -> SummaryJob {
+        let counter = *self.counter();
+        SummaryJob {
+            config: self.config.clone(),
+            messages: self.messages.clone(),
+            sizes: self.messages.iter().map(|read| counter.message(&read.message)).collect(),
+            groups: self.groups.clone(),
+            turn_start: self.turn_start,
+            previous: self.history.previous.clone(),
+            summary_budget: self.model_budget(),
+            counter,
+            focus: self.options.focus.clone(),
+            instructions: self.options.instructions.clone(),
+        }
+    }
+
+    /// Runs the extractive summariser. The budget it leaves unused goes to repair; if facts did not
+    /// fit, it runs again with a smaller budget.
+    pub(super) fn extract(&self, log: &mut CallLog) -> Option<AuditedSummary> {
+        let most = self.plan.summary_budget;
+        let less = [0.8, 0.6].map(|share| most.scale(share));
+        let least = most.min(self.plan.covered_tokens.scale(0.5));
+        let mut best: Option<AuditedSummary> = None;
+        for budget in [most, less[0], less[1], least] {
+            let text = extract(&ExtractInput {
+                messages: &self.messages,
+                facts: &self.facts,
+                previous: self.history.previous.as_ref(),
+                turn_start: self.turn_start,
+                focus: self.options.focus.as_deref(),
+                budget,
+                counter: self.counter(),
+            });
+            let draft = SummaryDraft {
+                text,
+                notes: String::new(),
+                rung: Rung::Extractive,
+                model: String::new(),
+            };
+            if let Some(settled) = self.settle(draft) {
+                let is_better = |best: &AuditedSummary| settled.audit.missing < best.audit.missing;
+                if best.as_ref().is_none_or(is_better) {
+                    best = Some(settled);
+                }
+            }
+            if best.as_ref().is_some_and(|best| best.audit.missing == 0) {
+                break;
+            }
+        }
+        if best.is_none() {
+            log.notes.push("the extractive summary would not have made the request smaller".into());
+        }
+        best
+    }
+
+    /// Returns a model's budget: the summary without the file lists, with some left for repair.
+    fn model_budget(&self) -> Tokens {
+        let words = self.plan.summary_budget - self.counter().text(&self.file_lists);
+        words.scale(1.0 - REPAIR_SHARE)
+    }
+
+    /// Keeps history up to its share of the window, with a notice in place of a summary.
+    pub(super) fn cut_only(&self) -> Option<AuditedSummary> {
+        let items = &self.history.items;
+        let prunable = items.iter().map(|item| {
+            let (tokens, group) = (item.tokens, item.group);
+            Some(Prunable { tokens, group, protected: item.pinned })
+        });
+        let prunable: Vec<_> = prunable.collect();
+        let pruned = plan_prune(&prunable, &self.history.ledger, self.config.max_history_share);
+        let groups: Vec<u32> = items.iter().map(|item| item.group).collect();
+        let boundaries = boundaries(items.len(), &groups);
+        let by_share = Some(pruned.first_kept)
+            .filter(|cut| (1..=self.plan.cut).contains(cut))
+            .filter(|&cut| boundaries.get(cut).copied().unwrap_or_default());
+        let cuts = [by_share, Some(self.plan.cut)].into_iter().flatten();
+        cuts.map(|cut| self.notice(cut, pruned.budget_tokens)).find_map(|cut| self.weigh(cut))
+    }
+
+    /// Returns a cut with its notice and the tokens it removes.
+    fn notice(&self, cut: usize, budget_tokens: Tokens) -> AuditedSummary {
+        let (gone, kept) = self.history.items.split_at(cut.min(self.history.items.len()));
+        let window = self.history.ledger.window();
+        let large = |item: &&HistoryItem| is_oversized_for_summary(item.tokens, window);
+        let summary = summary_unavailable(gone.len(), gone.iter().filter(large).count());
+        let audit = audit(&summary, &self.facts, &self.sources).report;
+        let dropped = HardPrunePlan {
+            first_kept: cut,
+            dropped_chunks: 1,
+            dropped_messages: gone.len() as u32,
+            dropped_tokens: gone.iter().map(|item| item.tokens).sum(),
+            kept_tokens: kept.iter().map(|item| item.tokens).sum(),
+            budget_tokens,
+        };
+        AuditedSummary {
+            summary,
+            audit,
+            cut,
+            rung: Rung::HardPrune,
+            model: None,
+            dropped: Some(dropped),
+            summary_tokens: Tokens::ZERO,
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! `ctx.json5`: strict, and composed of the sections of the linked crates; and profiles, the
+//! defaults of the systems that ctx is modelled on.
+//!
+//! A crate that reads a [`Section`] submits it as a [`ConfigSection`] with `inventory`. The values
+//! of a section are its defaults, then those of the profile's file in `profiles/`, then those of
+//! the user's file.
+
+#![forbid(unsafe_code)]
+
+mod config;
+mod conversation;
+mod document;
+mod expected;
+mod profile;
+mod sections;
+mod strict;
+
+pub use config::{AgentConfig, AgentList, Config, ConfigSection, Section, invalid_value};
+pub use conversation::ConversationModels;
+pub use profile::{Profile, UnknownProfile};
+pub use sections::{
+    ContextTokens, ModelConfig, ModelCost, Models, PriceList, ProfileKey, ProviderConfig,
+    RunningConfig, SecretText, SystemRules,
+};
+pub use strict::nearest;
+
+/// For the registration macros of dependent crates.
+pub use inventory;

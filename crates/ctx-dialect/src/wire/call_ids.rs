@@ -1,0 +1,93 @@
+//! Gives unique ids to the calls of a chat answer that share an id or have none.
+//!
+//! OpenAI's chat links a result to its call only by id. Compatible providers send empty ids, or the
+//! same id for all calls of an answer, and match results by the order of the calls. Here the second
+//! call with an id, and every call without one, gets a number appended, and so does its result. The
+//! outgoing request has the original ids.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use ctx_core::{Block, CallId, Message};
+use serde_json::value::RawValue;
+
+use crate::block;
+use crate::json::Object;
+use crate::openai_chat;
+
+/// The separator between an original id and its number.
+const SEPARATOR: &str = "#ctx";
+
+/// Parses a message. `nth` numbers a result among those with its id; 0 if it needs no number.
+pub(super) fn parse(raw: &RawValue, nth: usize) -> Message {
+    let mut message = openai_chat::read(raw, calls);
+    if nth > 0
+        && let Some(object) = Object::of(raw)
+        && let [Block::ToolResult(result)] = &mut message.blocks[..]
+    {
+        result.call_id = numbered(result_id(&object), nth);
+    }
+    message
+}
+
+/// The original id of a result.
+pub(super) fn result_id(object: &Object<'_>) -> CallId {
+    block::call_id(
+        object,
+        &["tool_use_id", "toolCallId", "toolUseId", "tool_call_id", "call_id", "id"],
+    )
+}
+
+/// The calls of a message, each with a unique id.
+pub(super) fn calls(object: &Object<'_>) -> Vec<Block> {
+    let mut calls = openai_chat::tool_calls(object);
+    let raws = openai_chat::call_values(object);
+    let mut seen: HashMap<CallId, usize> = HashMap::new();
+    for (call, raw) in calls.iter_mut().zip(raws) {
+        if let (Block::ToolCall(call), Some(object)) = (call, Object::of(raw)) {
+            let id = block::call_id(&object, &["call_id", "id", "toolCallId", "toolUseId"]);
+            let count = seen.entry(id.clone()).or_insert(0);
+            *count += 1;
+            call.id = numbered(id, *count);
+        }
+    }
+    calls
+}
+
+fn numbered(id: CallId, nth: usize) -> CallId {
+    match nth {
+        1 if !id.is_empty() => id,
+        _ => format!("{id}{SEPARATOR}{nth}").into(),
+    }
+}
+
+/// A message with the original ids.
+pub(super) fn with_original_ids(message: &Message) -> Cow<'_, Message> {
+    let is_numbered = |block: &Block| match block {
+        Block::ToolCall(call) => original_id(&call.id).is_some(),
+        Block::ToolResult(result) => original_id(&result.call_id).is_some(),
+        _ => false,
+    };
+    if !message.blocks.iter().any(is_numbered) {
+        return Cow::Borrowed(message);
+    }
+    let mut message = message.clone();
+    for block in &mut message.blocks {
+        let id = match block {
+            Block::ToolCall(call) => &mut call.id,
+            Block::ToolResult(result) => &mut result.call_id,
+            _ => continue,
+        };
+        if let Some(original_id) = original_id(id) {
+            *id = original_id;
+        }
+    }
+    Cow::Owned(message)
+}
+
+/// The original id, if a number was appended.
+fn original_id(id: &str) -> Option<CallId> {
+    let (original_id, nth) = id.rsplit_once(SEPARATOR)?;
+    let is_number = !nth.is_empty() && nth.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| original_id.into())
+}

@@ -1,0 +1,181 @@
+//! Splits a request.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use ctx_core::{Error, ErrorKind, Result};
+use serde_json::value::RawValue;
+
+use super::unit::{cut, span};
+use super::{Protocol, Route, Unit, system};
+use crate::json::{Object, elements};
+
+/// A parsed request to a provider, borrowing from the body.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// The API.
+    pub protocol: Protocol,
+    /// The requested model.
+    pub model: Option<Cow<'a, str>>,
+    /// The text of a separate system prompt. In OpenAI's chat, system messages are part of the
+    /// history.
+    pub system: Option<String>,
+    /// The offered tools.
+    pub tools: Option<&'a RawValue>,
+    /// Whether the answer is requested as a stream.
+    pub streams: bool,
+    /// The maximum number of answer tokens.
+    pub max_tokens: Option<u64>,
+    /// The client's cache key of the conversation (`prompt_cache_key`).
+    pub cache_key: Option<Cow<'a, str>>,
+    /// Whether the provider stores a part of the history that the body only continues
+    /// (`previous_response_id`, `conversation`, `thread`, references to stored items): the units
+    /// are then incomplete.
+    pub is_continued: bool,
+    /// The history, oldest first.
+    pub units: Vec<Unit<'a>>,
+    pub(super) body: &'a str,
+    /// The range of the history in the body.
+    pub(super) history: Range<usize>,
+    /// Whether thinking must be sent back together with its calls (Anthropic).
+    pub(super) thinks: bool,
+    /// Whether the history is a list rather than a single value.
+    pub(super) is_list: bool,
+    pub(super) system_at: Option<SystemField<'a>>,
+}
+
+/// A field of the body.
+#[derive(Clone, Debug)]
+pub(super) struct SystemField<'a> {
+    pub(super) at: Range<usize>,
+    pub(super) value: &'a RawValue,
+}
+
+impl<'a> Request<'a> {
+    /// Parses a body.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] if it is not a JSON object, has no valid history, or has two of
+    /// them.
+    pub fn parse(route: &Route, body: &'a str) -> Result<Self> {
+        let protocol = route.protocol;
+        let object = object(body)?;
+        let key = protocol.history();
+        once(&object, &[key])?;
+        once(&object, system::keys(protocol))?;
+        let value = object.field(key);
+        let (list, is_list) = match (value.map(|value| (value, elements(value))), protocol) {
+            (Some((_, Some(list))), _) => (list, true),
+            // A string is equivalent to one user message.
+            (Some((value, None)), Protocol::Responses) if value.get().starts_with('"') => {
+                (vec![value], false)
+            }
+            (Some((value, None)), Protocol::Gemini) if value.get().starts_with('{') => {
+                (vec![value], false)
+            }
+            // The input may be a prompt stored at the provider.
+            (None, Protocol::Responses) => (Vec::new(), true),
+            (Some((value, _)), Protocol::Responses) if value.get() == "null" => (Vec::new(), true),
+            (None, _) => return Err(refused("the request has no history").with("field", key)),
+            _ => {
+                return Err(refused("the history of the request is not a list").with("field", key));
+            }
+        };
+        // If there is none, it becomes the last field of the body.
+        let end = body.rfind('}').unwrap_or(body.len());
+        let history = value.map_or(end..end, |value| {
+            let (from, to) = span(body, value);
+            from..to
+        });
+        let system_at = system::keys(protocol).iter().find_map(|key| {
+            let value = object.field(key)?;
+            let (from, to) = span(body, value);
+            Some(SystemField { at: from..to, value })
+        });
+        let (units, is_whole) = cut(protocol, &list, body);
+        let named = object.text("model").filter(|name| !name.is_empty());
+        Ok(Self {
+            protocol,
+            model: named.or_else(|| route.model.clone().map(Cow::Owned)),
+            system: system_at.as_ref().and_then(|field| system::text(protocol, field.value)),
+            tools: object.get("tools"),
+            streams: route.streams.unwrap_or_else(|| object.is_true("stream")),
+            max_tokens: max_tokens(protocol, &object),
+            cache_key: object.text("prompt_cache_key").filter(|key| !key.is_empty()),
+            is_continued: !is_whole || is_continued(&object),
+            units,
+            body,
+            history,
+            thinks: protocol == Protocol::Messages && thinks(&object),
+            is_list,
+            system_at,
+        })
+    }
+
+    /// The original body.
+    #[must_use]
+    pub fn body(&self) -> &'a str {
+        self.body
+    }
+}
+
+fn object(body: &str) -> Result<Object<'_>> {
+    let text = body.trim_start();
+    if !text.starts_with('{') {
+        return Err(refused("the request body is not a JSON object"));
+    }
+    let (object, error) = Object::parse_prefix(body);
+    match error {
+        None => Ok(object),
+        Some(error) => Err(refused("the request body is not valid JSON")
+            .with("line", error.line())
+            .with("column", error.column())
+            .source(error)),
+    }
+}
+
+/// Refuses duplicate fields: parsers use either the first or the last, so ctx might change one
+/// while the provider reads the other.
+fn once(object: &Object<'_>, keys: &[&str]) -> Result<()> {
+    let count = object.iter().filter(|(key, _)| keys.contains(key)).count();
+    if count > 1 {
+        let name = keys.first().copied().unwrap_or_default();
+        return Err(refused("duplicate field in the request").with("field", name));
+    }
+    Ok(())
+}
+
+fn refused(what: &'static str) -> Error {
+    Error::new(ErrorKind::InvalidInput, what)
+        .hint("send the request as described in the provider's documentation")
+}
+
+fn thinks(object: &Object<'_>) -> bool {
+    let kind = object.object("thinking").and_then(|thinking| thinking.owned("type"));
+    matches!(kind.as_deref(), Some("enabled" | "adaptive"))
+}
+
+fn max_tokens(protocol: Protocol, object: &Object<'_>) -> Option<u64> {
+    match protocol {
+        Protocol::Chat => {
+            object.count("max_completion_tokens").or_else(|| object.count("max_tokens"))
+        }
+        Protocol::Responses => object.count("max_output_tokens"),
+        Protocol::Messages => object.count("max_tokens"),
+        Protocol::Gemini => {
+            let config =
+                object.object("generationConfig").or_else(|| object.object("generation_config"))?;
+            config.count("maxOutputTokens").or_else(|| config.count("max_output_tokens"))
+        }
+    }
+}
+
+/// Whether a field refers to conversation state stored at the provider, in any API.
+fn is_continued(object: &Object<'_>) -> bool {
+    const FIELDS: [&str; 4] = ["conversation", "thread", "cachedContent", "cached_content"];
+    object.iter().any(|(key, value)| {
+        let is_previous = key.starts_with("previous_") && key.ends_with("_id");
+        (is_previous || FIELDS.contains(&key)) && value.get() != "null"
+    })
+}

@@ -1,0 +1,135 @@
+//! Matches results to calls if the ids in a body are ambiguous.
+//!
+//! Some providers send calls without ids, with empty ids, or with one id for several calls of an
+//! answer, and accept the same back. Inside ctx each call of an answer has a unique id, derived
+//! from the preceding messages, so that a message reads the same in every later request.
+
+use std::collections::HashMap;
+
+use ctx_core::CallId;
+use serde_json::value::RawValue;
+
+use super::peek::peek;
+use super::{Protocol, call_ids};
+use crate::gemini;
+use crate::json::Object;
+
+/// The ids of the results in a unit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum ResultIds {
+    /// The original ids.
+    #[default]
+    Original,
+    /// The n-th result with its id since the last answer, counted from one.
+    Nth(usize),
+    /// The ids of the results in order; `None` keeps the original.
+    Replaced(Vec<Option<CallId>>),
+}
+
+/// Assigns ids to the results of a history.
+#[derive(Debug)]
+pub(super) struct ResultMatcher {
+    protocol: Protocol,
+    /// The calls of the last answer (Gemini).
+    open: Vec<OpenCall>,
+    /// Whether one of them has a result.
+    answered: bool,
+    /// The number of results since the last answer, by id (OpenAI Chat).
+    seen: HashMap<CallId, usize>,
+    /// Whether the calls of the last answer have only names, as in OpenAI's old function calls.
+    by_name: bool,
+}
+
+#[derive(Debug)]
+struct OpenCall {
+    call: gemini::CallRef,
+    is_answered: bool,
+}
+
+impl ResultMatcher {
+    pub(super) fn of(protocol: Protocol) -> Self {
+        Self { protocol, open: Vec::new(), answered: false, seen: HashMap::new(), by_name: false }
+    }
+
+    /// Returns the ids of the next message in the history.
+    pub(super) fn next(&mut self, raw: &RawValue) -> ResultIds {
+        match self.protocol {
+            Protocol::Chat => self.next_of_chat(raw),
+            Protocol::Gemini => self.next_of_gemini(raw),
+            Protocol::Responses | Protocol::Messages => ResultIds::Original,
+        }
+    }
+
+    fn next_of_chat(&mut self, raw: &RawValue) -> ResultIds {
+        let [role] = peek(raw.get(), ["role"]);
+        match role.as_deref() {
+            Some("assistant") => {
+                self.seen.clear();
+                self.by_name = !has(raw, "\"tool_calls\"") || has(raw, "\"function_call\"");
+                ResultIds::Original
+            }
+            Some("function") if self.by_name => ResultIds::Original,
+            Some("tool" | "function") => {
+                let [id] = peek(raw.get(), ["tool_call_id"]);
+                let id = match id {
+                    Some(id) => id.as_ref().into(),
+                    None => Object::of(raw).map(|o| call_ids::result_id(&o)).unwrap_or_default(),
+                };
+                let count = self.seen.entry(id).or_insert(0);
+                *count += 1;
+                ResultIds::Nth(*count)
+            }
+            _ => ResultIds::Original,
+        }
+    }
+
+    fn next_of_gemini(&mut self, raw: &RawValue) -> ResultIds {
+        if has(raw, "\"functionCall\"") || has(raw, "\"function_call\"") {
+            let calls = gemini::calls(raw);
+            // Some agents send each call of an answer in a separate content.
+            if self.answered && !calls.is_empty() {
+                self.answered = false;
+                self.open.clear();
+            }
+            self.open.extend(calls.into_iter().map(|call| OpenCall { call, is_answered: false }));
+        }
+        if !has(raw, "\"functionResponse\"") && !has(raw, "\"function_response\"") {
+            return ResultIds::Original;
+        }
+        let responses = gemini::responses(raw);
+        let mut ids: Vec<_> = responses.iter().map(|response| self.by_id(response)).collect();
+        for (id, response) in ids.iter_mut().zip(&responses) {
+            if id.is_none() {
+                *id = self.by_name(response);
+            }
+        }
+        match ids.iter().any(Option::is_some) {
+            true => ResultIds::Replaced(ids),
+            false => ResultIds::Original,
+        }
+    }
+
+    fn by_id(&mut self, response: &gemini::CallRef) -> Option<CallId> {
+        if response.id.is_empty() {
+            return None;
+        }
+        self.answer(|call| call.id == response.id)
+    }
+
+    /// Clients invent an id if the provider gave none, and omit one that it gave.
+    fn by_name(&mut self, response: &gemini::CallRef) -> Option<CallId> {
+        self.answer(|call| call.name == response.name)
+    }
+
+    fn answer(&mut self, is_it: impl Fn(&gemini::CallRef) -> bool) -> Option<CallId> {
+        let open = self.open.iter_mut().find(|open| !open.is_answered && is_it(&open.call))?;
+        open.is_answered = true;
+        self.answered = true;
+        Some(open.call.id.clone())
+    }
+}
+
+/// Whether a key may occur in the value; inside a nested JSON string its quotes are escaped.
+fn has(raw: &RawValue, key: &str) -> bool {
+    memchr::memmem::find(raw.get().as_bytes(), key.as_bytes()).is_some()
+}

@@ -1,0 +1,51 @@
+//! The connection to an engine, as its supervisor sees it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ctx_core::Counter;
+
+use super::transport::{Fault, RawAnswer};
+
+/// Sends calls to one running engine.
+#[async_trait]
+pub trait Channel: Send + Sync {
+    /// Calls a verb with JSON parameters, and returns the answer.
+    ///
+    /// # Errors
+    ///
+    /// The reason for a missing answer.
+    async fn call(
+        &self,
+        verb: &str,
+        params: Vec<u8>,
+        deadline: Duration,
+    ) -> Result<RawAnswer, Fault>;
+
+    /// Whether the engine is permanently lost.
+    fn is_lost(&self) -> bool;
+
+    /// Sets the counter that answers `tokens.count` in further calls: that of the calls' session.
+    fn count_with(&self, counter: Counter) {
+        let _ = counter;
+    }
+}
+
+/// Starts an engine, as often as needed.
+pub trait Launcher: Send + Sync {
+    /// Starts an engine and returns a connection to it. `hello` is not called yet.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be started.
+    fn open(&self) -> Result<Box<dyn Channel>, Fault>;
+
+    /// Returns its transport: `dylib` or `process`.
+    fn transport(&self) -> &'static str;
+
+    /// Whether it can be started again. A library cannot: its remains are still in memory.
+    fn can_restart(&self) -> bool;
+
+    /// Returns the [services](ctx_engine_sdk::protocol::service) offered to it.
+    fn features(&self) -> Vec<String>;
+}

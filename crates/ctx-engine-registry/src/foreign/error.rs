@@ -1,0 +1,152 @@
+//! Failures of an engine.
+
+use std::fmt;
+
+use ctx_core::Error;
+use ctx_engine_sdk::protocol::{self, ErrorKind};
+
+use super::Rejection;
+use super::transport::Fault;
+
+/// A failure of an engine.
+#[derive(Debug)]
+pub enum EngineError {
+    /// There was no answer.
+    Fault(Fault),
+    /// The answer was rejected.
+    Rejected(Rejection),
+    /// The engine is not the selected one, or uses another protocol.
+    Unfit {
+        /// Why.
+        why: String,
+        /// The hint.
+        hint: &'static str,
+    },
+}
+
+impl EngineError {
+    /// Returns a stable name, for programs and logs.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Fault(fault) => fault.name(),
+            Self::Rejected(rejection) => rejection.name(),
+            Self::Unfit { .. } => "unfit",
+        }
+    }
+
+    /// Returns the key of [`EngineError::name`] in an error: `rejection` or `fault`.
+    pub(super) fn key(&self) -> &'static str {
+        match self {
+            Self::Rejected(_) => "rejection",
+            Self::Fault(_) | Self::Unfit { .. } => "fault",
+        }
+    }
+
+    /// Returns a hint for the user.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Fault(fault) => fault.hint(),
+            Self::Rejected(rejection) => rejection.hint().to_owned(),
+            Self::Unfit { hint, .. } => (*hint).to_owned(),
+        };
+        Some(hint).filter(|hint| !hint.is_empty())
+    }
+
+    /// Adds to an engine's refusal to start that its configuration may be the cause.
+    pub(super) fn blame_config(&mut self, id: &str) {
+        if let Self::Fault(Fault::Refused(error)) = self {
+            let given = format!("it was given plugins.engines.{id}.config");
+            error.hint = Some(match error.hint.take() {
+                Some(hint) => format!("{hint} ({given})"),
+                None => format!("{given}: check that it expects this"),
+            });
+        }
+    }
+
+    /// Whether the engine is to blame: not if it was busy with other calls, or was cancelled.
+    pub(super) fn counts_as_strike(&self) -> bool {
+        match self {
+            Self::Fault(Fault::Busy { .. }) => false,
+            _ => !self.is_cancelled(),
+        }
+    }
+
+    /// Whether it was cancelled, and stopped.
+    pub(super) fn is_cancelled(&self) -> bool {
+        matches!(
+            self,
+            Self::Fault(Fault::Refused(protocol::Error { kind: ErrorKind::Cancelled, .. }))
+        )
+    }
+
+    /// Whether the engine did not return by itself, or crashed: no call of it can be relied on.
+    pub(super) fn is_grave(&self) -> bool {
+        match self {
+            Self::Fault(fault) => {
+                !matches!(fault, Fault::Refused(_) | Fault::Busy { .. } | Fault::Panicked { .. })
+            }
+            Self::Rejected(_) => false,
+            Self::Unfit { .. } => true,
+        }
+    }
+
+    /// Whether a restart would not help.
+    pub(super) fn is_permanent(&self) -> bool {
+        match self {
+            Self::Unfit { .. } | Self::Fault(Fault::Unopened(_)) => true,
+            Self::Fault(Fault::Refused(error)) => error.kind == ErrorKind::Protocol,
+            _ => false,
+        }
+    }
+
+    /// Whether the engine's own estimate of its answer is wrong.
+    pub(super) fn is_misjudged(&self) -> bool {
+        matches!(self, Self::Rejected(Rejection::OverBudget { estimated: Some(_), .. }))
+    }
+
+    /// Whether the engine requests all rows again.
+    pub(super) fn is_out_of_step(&self) -> bool {
+        matches!(
+            self,
+            Self::Fault(Fault::Refused(protocol::Error { kind: ErrorKind::OutOfStep, .. }))
+        )
+    }
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fault(fault) => fault.fmt(f),
+            Self::Rejected(rejection) => rejection.fmt(f),
+            Self::Unfit { why, .. } => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for EngineError {}
+
+impl From<Fault> for EngineError {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<Rejection> for EngineError {
+    fn from(rejection: Rejection) -> Self {
+        Self::Rejected(rejection)
+    }
+}
+
+impl From<EngineError> for Error {
+    fn from(failure: EngineError) -> Self {
+        match failure {
+            EngineError::Fault(fault) => fault.into(),
+            EngineError::Rejected(rejection) => rejection.into(),
+            EngineError::Unfit { why, hint } => {
+                Self::new(ctx_core::ErrorKind::Contract, why).hint(hint)
+            }
+        }
+    }
+}

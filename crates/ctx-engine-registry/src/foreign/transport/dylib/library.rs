@@ -1,0 +1,205 @@
+//! The library itself: the only place where foreign code is loaded and called.
+
+#![allow(unsafe_code)] // calling a library is what this module is about
+
+use std::ffi::c_void;
+use std::mem::{MaybeUninit, offset_of};
+use std::path::Path;
+use std::ptr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use ctx_core::{Error, ErrorKind, Result};
+use ctx_engine_sdk::abi::{
+    ABI, Buffer, Bytes, ENTRY, EngineTable, EntryFn, HostTable, MISUSED, OK, PANICKED,
+};
+use libloading::Library;
+
+use super::host_calls::HostCalls;
+use crate::foreign::transport::HostCallHandler;
+
+/// An engine that a library created.
+pub(super) struct Instance {
+    table: EngineTable,
+    /// Opaque pointer returned by the library.
+    engine: *mut c_void,
+    /// Held while the library's `cancel` or `destroy` runs.
+    cancel_state: Arc<Mutex<CancelState>>,
+    /// Never freed, as the engine may use it at any time.
+    host_calls: &'static HostCalls,
+}
+
+// SAFETY: an engine may be called from any thread, one call at a time, and `cancel` from any other.
+// `call` is reached through `&mut Dylib` alone, `destroy` in its drop.
+unsafe impl Send for Instance {}
+// SAFETY: as above.
+unsafe impl Sync for Instance {}
+
+/// What `cancel` may be called for.
+#[derive(Default)]
+struct CancelState {
+    active: Option<u64>,
+    is_destroyed: bool,
+}
+
+/// The result of a call.
+pub(super) enum CallOutcome {
+    Answer(Vec<u8>),
+    TooLarge,
+    NullAnswer,
+    Misused,
+    Panicked,
+    Unknown(i32),
+}
+
+impl Instance {
+    pub(super) fn create(path: &Path) -> Result<Self> {
+        let refused = |why: String| {
+            Error::new(ErrorKind::Contract, why)
+                .with("library", path.display())
+                .hint("the rules for libraries are at the top of ctx_engine.h: report this to the engine's author")
+        };
+        // A bare name would be searched for in the system's library folders.
+        let whole = std::path::absolute(path).map_err(|error| refused(error.to_string()))?;
+        let table = load(&whole).map_err(refused)?;
+        let Some(create) = table.create else { return Err(refused("no function 'create'".into())) };
+        let host_calls: &'static HostCalls = Box::leak(Box::default());
+        let host: &'static HostTable = Box::leak(Box::new(host_calls.table()));
+        let mut engine = ptr::null_mut();
+        // SAFETY: the table came from the library's entry point, and the host's is never freed.
+        match unsafe { create(host, &raw mut engine) } {
+            OK if engine.is_null() => Err(refused("the library did not create an engine".into())),
+            OK => Ok(Self { table, engine, cancel_state: Arc::default(), host_calls }),
+            status => {
+                Err(refused(format!("the library could not create its engine: status {status}")))
+            }
+        }
+    }
+
+    pub(super) fn call(
+        &self,
+        id: u64,
+        call: &[u8],
+        services: &mut HostCallHandler<'_>,
+        limit: usize,
+    ) -> CallOutcome {
+        // Both were checked when the table was read.
+        let (Some(entry), Some(release)) = (self.table.call, self.table.release) else {
+            return CallOutcome::Misused;
+        };
+        let mut answer = Buffer::EMPTY;
+        self.cancel_state().active = Some(id);
+        let status = self.host_calls.open(services, || {
+            let call = Bytes { data: call.as_ptr(), len: call.len() };
+            // SAFETY: the engine exists, no other call is running (see `Send`), the bytes are valid
+            // for this call, and `answer` is a local variable to be written.
+            unsafe { entry(self.engine, call, &raw mut answer) }
+        });
+        // A running `cancel` finishes first, or it would cancel the next call.
+        self.cancel_state().active = None;
+        let outcome = match status {
+            OK if answer.len == 0 => CallOutcome::Answer(Vec::new()),
+            OK if answer.data.is_null() => return CallOutcome::NullAnswer,
+            OK if answer.len > limit => CallOutcome::TooLarge,
+            // SAFETY: the library guarantees this length until the bytes are released.
+            OK => CallOutcome::Answer(unsafe {
+                std::slice::from_raw_parts(answer.data, answer.len).to_vec()
+            }),
+            // The buffer is then undefined and is not read.
+            PANICKED => return CallOutcome::Panicked,
+            MISUSED => return CallOutcome::Misused,
+            status => return CallOutcome::Unknown(status),
+        };
+        if !answer.data.is_null() {
+            // SAFETY: the library allocated it, and it is released once.
+            unsafe { release(answer) };
+        }
+        outcome
+    }
+
+    /// Cancels a call, from a separate thread: the engine may never return from `cancel`.
+    pub(super) fn cancel(&self, id: u64) {
+        let Some(cancel) = self.table.cancel else { return };
+        let engine = Address(self.engine);
+        let cancel_state = self.cancel_state.clone();
+        let tell = move || {
+            let engine = engine;
+            let cancel_state = cancel_state.lock().unwrap_or_else(PoisonError::into_inner);
+            if cancel_state.active == Some(id) && !cancel_state.is_destroyed {
+                // SAFETY: the engine exists as long as the lock is held.
+                unsafe { cancel(engine.0) };
+            }
+        };
+        // If no thread can be started, the call is not cancelled and becomes overdue.
+        let _ = thread::Builder::new().name("ctx-engine-cancel".into()).spawn(tell);
+    }
+
+    pub(super) fn destroy(&self) {
+        let Some(destroy) = self.table.destroy else { return };
+        let mut cancel_state = self.cancel_state();
+        if !std::mem::replace(&mut cancel_state.is_destroyed, true) {
+            // SAFETY: the engine exists, no call is running, and it is destroyed once.
+            unsafe { destroy(self.engine) };
+        }
+    }
+
+    fn cancel_state(&self) -> MutexGuard<'_, CancelState> {
+        self.cancel_state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The address of an engine, to be sent to another thread.
+struct Address(*mut c_void);
+
+// SAFETY: `cancel` may be called from any thread.
+unsafe impl Send for Address {}
+
+/// Loads a library permanently, and reads its table.
+fn load(path: &Path) -> Result<EngineTable, String> {
+    let library = open(path).map_err(|error| format!("it cannot be loaded: {error}"))?;
+    // Threads and thread-local values of a library outlive its unloading and would then crash.
+    let library: &'static Library = Box::leak(Box::new(library));
+    // SAFETY: the ABI defines the type of this symbol, which is valid as long as the library.
+    let entry = unsafe { library.get::<EntryFn>(ENTRY.as_bytes()) }
+        .map_err(|error| format!("it has no entry {ENTRY}: {error}"))?;
+    // SAFETY: the symbol was just found, and takes no arguments.
+    let table = unsafe { entry() };
+    if table.is_null() || !table.is_aligned() {
+        return Err(format!("{ENTRY} returned no table"));
+    }
+    // SAFETY: each table begins with its size.
+    let size = unsafe { (&raw const (*table).size).read() };
+    // The fields that every version 1 has. Later functions may be missing.
+    let least = offset_of!(EngineTable, cancel);
+    if size < least {
+        return Err(format!("its table has {size} bytes, at least {least} are required"));
+    }
+    let mut known = MaybeUninit::<EngineTable>::zeroed();
+    // SAFETY: the library's table has `size` bytes, ours has the size of its type, and they do not
+    // overlap. All zeroes is a valid table, without functions.
+    let known = unsafe {
+        let len = size.min(size_of::<EngineTable>());
+        ptr::copy_nonoverlapping(table.cast::<u8>(), known.as_mut_ptr().cast::<u8>(), len);
+        known.assume_init()
+    };
+    if known.abi != ABI {
+        return Err(format!("its ABI version is {}, the host's is {ABI}", known.abi));
+    }
+    if known.create.is_none() || known.call.is_none() || known.release.is_none() {
+        return Err("its table lacks one of 'create', 'call' and 'release'".into());
+    }
+    Ok(known)
+}
+
+#[cfg(unix)]
+fn open(path: &Path) -> Result<Library, libloading::Error> {
+    use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+    // SAFETY: runs initialisers of the library, which the caller trusts.
+    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> Result<Library, libloading::Error> {
+    // SAFETY: runs initialisers of the library, which the caller trusts.
+    unsafe { Library::new(path) }
+}

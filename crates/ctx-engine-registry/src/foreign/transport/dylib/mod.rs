@@ -1,0 +1,119 @@
+//! An engine in a library, called across the C ABI.
+
+mod host_calls;
+mod library;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use ctx_core::Result;
+
+use super::{Canceller, Fault, HostCallHandler, MAX_ANSWER_BYTES, RawAnswer, Request, Transport};
+use library::{CallOutcome, Instance};
+
+/// An engine in a library that runs inside the host's process.
+///
+/// The library stays loaded until the process ends, as unloading is not safe once a library has
+/// started threads or keeps thread-local values.
+pub struct Dylib {
+    instance: Arc<Instance>,
+    max_answer_bytes: usize,
+    is_usable: bool,
+}
+
+impl Dylib {
+    /// Loads a library and creates an engine. Its code runs from here on: check the file before, as
+    /// far as possible.
+    ///
+    /// # Errors
+    ///
+    /// If the file is not a library of this platform, has no entry point `ctx_engine_v1`, or has
+    /// another ABI; if the engine cannot be created.
+    pub fn open(path: &Path) -> Result<Self> {
+        let instance = Arc::new(Instance::create(path)?);
+        Ok(Self { instance, max_answer_bytes: MAX_ANSWER_BYTES, is_usable: true })
+    }
+
+    /// Sets the maximum size of an answer.
+    #[must_use]
+    pub fn with_max_answer_bytes(mut self, bytes: usize) -> Self {
+        self.max_answer_bytes = bytes;
+        self
+    }
+
+    /// Calls the engine. The bytes of the answer are returned unchanged.
+    pub(super) fn answer(
+        &mut self,
+        request: &Request,
+        services: &mut HostCallHandler<'_>,
+    ) -> Result<Vec<u8>, Fault> {
+        match self.instance.call(request.id, &request.json, services, self.max_answer_bytes) {
+            CallOutcome::Answer(answer) => Ok(answer),
+            CallOutcome::TooLarge => Err(Fault::TooLarge { limit: self.max_answer_bytes }),
+            CallOutcome::Misused => {
+                Err(Fault::garbage("the library reported a misuse of its API", &[]))
+            }
+            CallOutcome::Panicked => {
+                self.is_usable = false;
+                let message = "and could not answer: it cannot be used again".into();
+                Err(Fault::Panicked { message })
+            }
+            CallOutcome::Unknown(status) => {
+                self.is_usable = false;
+                Err(Fault::garbage(
+                    format!("the library returned an unknown status, {status}"),
+                    &[],
+                ))
+            }
+            CallOutcome::NullAnswer => {
+                self.is_usable = false;
+                Err(Fault::garbage("the answer has a length but a null pointer", &[]))
+            }
+        }
+    }
+}
+
+impl Transport for Dylib {
+    fn call(
+        &mut self,
+        request: Request,
+        services: &mut HostCallHandler<'_>,
+    ) -> Result<RawAnswer, Fault> {
+        let answer = self.answer(&request, services)?;
+        RawAnswer::to(request.id, answer)
+    }
+
+    fn is_usable(&self) -> bool {
+        self.is_usable
+    }
+
+    fn canceller(&self) -> Arc<dyn Canceller> {
+        self.instance.clone()
+    }
+}
+
+impl Canceller for Instance {
+    fn cancel(&self, id: u64) {
+        Self::cancel(self, id);
+    }
+
+    fn kill(&self) -> Option<Vec<String>> {
+        None
+    }
+}
+
+impl Drop for Dylib {
+    fn drop(&mut self) {
+        // An engine that panicked may be in an inconsistent state; leaking it is safe.
+        if self.is_usable {
+            self.instance.destroy();
+        }
+    }
+}
+
+impl fmt::Debug for Dylib {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dylib").field("is_usable", &self.is_usable).finish_non_exhaustive()
+    }
+}

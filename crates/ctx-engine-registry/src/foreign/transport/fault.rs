@@ -1,0 +1,265 @@
+//! The ways in which a foreign engine can fail to answer.
+
+use std::fmt;
+use std::time::Duration;
+
+use ctx_core::text::clip;
+use ctx_core::{Error, ErrorKind};
+use ctx_engine_sdk::protocol;
+
+/// Maximum length of texts kept from an engine, in characters.
+const MAX_WORDS: usize = 2_000;
+
+/// Describes the last line of a process.
+const UNFINISHED: &str = "after a line without a line end";
+
+/// Why a call to a foreign engine has no answer. Texts of the engine are untrusted: they are
+/// truncated and stripped of control characters here.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The engine could not be loaded or run.
+    Unopened(Box<Error>),
+    /// The process ended.
+    Crashed {
+        /// Its exit status, for people, and the beginning of its last line if that has no line end.
+        status: String,
+        /// The last lines of its stderr.
+        stderr: Vec<String>,
+    },
+    /// The process closed its stdin or stdout and kept running. It was killed.
+    Closed {
+        /// `input` or `output`.
+        what: &'static str,
+        /// The last lines of its stderr.
+        stderr: Vec<String>,
+    },
+    /// The engine did not answer in time. A process was killed, unless it reacted to the cancel; a
+    /// library that kept running was abandoned.
+    Deadline {
+        /// The verb.
+        verb: String,
+        /// The deadline.
+        after: Duration,
+        /// The last lines of a killed process's stderr.
+        stderr: Vec<String>,
+    },
+    /// The engine worked on other calls for the whole deadline of this one. Not the engine's fault.
+    Busy {
+        /// The verb.
+        verb: String,
+        /// How long it waited.
+        after: Duration,
+    },
+    /// The answer exceeded the maximum size.
+    TooLarge {
+        /// The maximum, in bytes.
+        limit: usize,
+    },
+    /// The message does not follow the protocol.
+    Garbage {
+        /// What is wrong with it.
+        why: String,
+        /// Its beginning.
+        excerpt: String,
+    },
+    /// The engine panicked.
+    Panicked {
+        /// The panic message.
+        message: String,
+    },
+    /// The engine answered with an error.
+    Refused(protocol::Error),
+    /// The engine is gone since an earlier fault.
+    Lost {
+        /// The earlier fault.
+        why: String,
+    },
+}
+
+impl Fault {
+    /// Returns a stable name, for programs and logs.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Unopened(_) => "unopened",
+            Self::Crashed { .. } => "crashed",
+            Self::Closed { .. } => "closed",
+            Self::Deadline { .. } => "deadline",
+            Self::Busy { .. } => "busy",
+            Self::TooLarge { .. } => "too-large",
+            Self::Garbage { .. } => "garbage",
+            Self::Panicked { .. } => "panicked",
+            Self::Refused(_) => "refused",
+            Self::Lost { .. } => "lost",
+        }
+    }
+
+    pub(super) fn garbage(why: impl Into<String>, bytes: &[u8]) -> Self {
+        let beginning = &bytes[..bytes.len().min(400)];
+        Self::Garbage { why: why.into(), excerpt: tidy(&String::from_utf8_lossy(beginning), 100) }
+    }
+
+    /// The fault of a process that ended, perhaps in the middle of a line.
+    pub(super) fn crashed(status: String, unfinished: &[u8], stderr: Vec<String>) -> Self {
+        if unfinished.is_empty() {
+            return Self::Crashed { status, stderr };
+        }
+        let beginning = &unfinished[..unfinished.len().min(400)];
+        let beginning = tidy(&String::from_utf8_lossy(beginning), 100);
+        let status = format!("{status}, {UNFINISHED}: {beginning}");
+        Self::Crashed { status, stderr }
+    }
+
+    /// The fault of an engine that answered with an error.
+    pub(super) fn refused(error: protocol::Error) -> Self {
+        let message = tidy(&error.message, MAX_WORDS);
+        match error.kind {
+            protocol::ErrorKind::Panic => Self::Panicked { message },
+            kind => {
+                let hint = error.hint.map(|hint| tidy(&hint, MAX_WORDS));
+                Self::Refused(protocol::Error { kind, message, hint })
+            }
+        }
+    }
+
+    /// Returns a hint for the user; empty if there is none.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unopened(error) => error.hint_text().unwrap_or_default().to_owned(),
+            Self::Crashed { status, .. } if status.contains(UNFINISHED) => {
+                "an answer ends with a line feed, written and flushed before the process ends"
+                    .into()
+            }
+            Self::Closed { stderr, .. } if stderr.is_empty() => {
+                "an engine keeps its standard input and output open until its input ends".into()
+            }
+            Self::Crashed { stderr, .. } if stderr.is_empty() => {
+                "it wrote nothing to stderr; run its command manually to see what happens".into()
+            }
+            Self::Deadline { stderr, .. } if stderr.is_empty() => {
+                "increase plugins.engines.<id>.deadlinesMs, or use another engine".into()
+            }
+            Self::Crashed { stderr, .. }
+            | Self::Closed { stderr, .. }
+            | Self::Deadline { stderr, .. } => {
+                format!("its last lines on stderr:\n{}", stderr.join("\n"))
+            }
+            Self::Busy { .. } => "use fewer concurrent sessions, or a faster engine".into(),
+            Self::TooLarge { .. } => {
+                "an engine should answer with a plan: the ids of rows, not their contents".into()
+            }
+            Self::Garbage { .. } => {
+                "the engine must print one JSON object a line to stdout and nothing else; what is \
+                 for people goes to stderr"
+                    .into()
+            }
+            Self::Panicked { .. } => "this is a bug of the engine: report it to its author".into(),
+            Self::Refused(error) => error.hint.clone().unwrap_or_default(),
+            Self::Lost { .. } => "it must be restarted".into(),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unopened(error) => write!(f, "the engine could not be started: {error}"),
+            Self::Crashed { status, .. } => write!(f, "the engine's process ended ({status})"),
+            Self::Closed { what, .. } => {
+                write!(f, "the engine closed its standard {what} without ending")
+            }
+            Self::Deadline { verb, after, .. } => {
+                write!(f, "the engine did not answer '{verb}' within {after:?}")
+            }
+            Self::Busy { verb, after } => {
+                write!(
+                    f,
+                    "'{verb}' waited {after:?} for the engine, which was busy with other calls"
+                )
+            }
+            Self::TooLarge { limit } => {
+                write!(f, "the engine's answer is larger than {limit} bytes")
+            }
+            Self::Garbage { why, excerpt } if excerpt.is_empty() => {
+                write!(f, "the engine broke the protocol: {why}")
+            }
+            Self::Garbage { why, excerpt } => {
+                write!(f, "the engine broke the protocol: {why}; it said: {excerpt}")
+            }
+            Self::Panicked { message } => write!(f, "the engine panicked: {message}"),
+            Self::Refused(error) => write!(f, "the engine refused: {}", error.message),
+            Self::Lost { why } => write!(f, "the engine is gone: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Unopened(Box::new(error))
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        if let Fault::Unopened(error) = fault {
+            return *error;
+        }
+        let kind = match &fault {
+            Fault::Deadline { .. } | Fault::Busy { .. } => ErrorKind::Timeout,
+            Fault::Refused(error) => match error.kind {
+                protocol::ErrorKind::Cancelled => ErrorKind::Cancelled,
+                protocol::ErrorKind::Unsupported => ErrorKind::Capability,
+                _ => ErrorKind::Contract,
+            },
+            _ => ErrorKind::Contract,
+        };
+        let error = Self::new(kind, fault.to_string());
+        match fault.hint() {
+            hint if hint.is_empty() => error,
+            hint => error.hint(hint),
+        }
+    }
+}
+
+/// Truncates to `limit` characters and removes control characters.
+pub(super) fn tidy(text: &str, limit: usize) -> String {
+    let is_harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
+    clip(text, limit).replace(is_harmful, "\u{fffd}").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_an_engine_are_cut_and_cannot_steer_a_terminal() {
+        assert_eq!(tidy("a\u{1b}[2Jb\tc\n", 100), "a\u{fffd}[2Jb\tc");
+        assert_eq!(tidy("äöüß", 3), "äöü…");
+        assert_eq!(tidy("äöü", 3), "äöü");
+    }
+
+    #[test]
+    fn an_error_says_what_happened_and_what_to_do() {
+        let stderr = vec!["Traceback".to_owned(), "KeyError".to_owned()];
+        let error = Error::from(Fault::Crashed { status: "exit status: 1".into(), stderr });
+        assert_eq!(error.kind(), ErrorKind::Contract);
+        assert_eq!(error.to_string(), "the engine's process ended (exit status: 1)");
+        assert!(error.hint_text().is_some_and(|hint| hint.ends_with("Traceback\nKeyError")));
+        let after = Duration::from_millis(1500);
+        let late = Fault::Deadline { verb: "compact".into(), after, stderr: Vec::new() };
+        let error = Error::from(late);
+        assert_eq!(error.kind(), ErrorKind::Timeout);
+        assert_eq!(error.to_string(), "the engine did not answer 'compact' within 1.5s");
+    }
+
+    #[test]
+    fn a_panic_that_is_answered_is_told_from_a_refusal() {
+        let error = protocol::Error::new(protocol::ErrorKind::Panic, "index out of bounds");
+        assert_eq!(Fault::refused(error).name(), "panicked");
+        assert_eq!(Fault::refused(protocol::Error::failed("no")).name(), "refused");
+    }
+}

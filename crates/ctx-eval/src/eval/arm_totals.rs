@@ -1,0 +1,215 @@
+//! The sums of one candidate, which can be added over sessions.
+
+use ctx_core::{Timestamp, Tokens};
+use ctx_model::Prices;
+
+use super::losses::KeptFacts;
+use super::report::{EvalRow, RowKind};
+use crate::RecordedTotals;
+use crate::cache::{PromptCache, usage};
+use crate::calibration::median;
+
+/// The number of unsupported claims that a row names.
+const INVENTED_NAMED: usize = 20;
+
+/// A running mean.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mean {
+    sum: f64,
+    count: usize,
+}
+
+impl Mean {
+    pub(super) fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.count += 1;
+    }
+
+    pub(super) fn get(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+
+    fn join(&mut self, other: Self) {
+        self.sum += other.sum;
+        self.count += other.count;
+    }
+}
+
+/// The sums of one candidate.
+#[derive(Clone, Debug)]
+pub(super) struct ArmTotals {
+    pub(super) name: String,
+    pub(super) kind: RowKind,
+    requests: usize,
+    sent: u64,
+    cached: u64,
+    cost: Option<f64>,
+    pub(super) ratio: Mean,
+    pub(super) calls: u64,
+    pub(super) errors: Vec<f64>,
+    pub(super) coverage: KeptFacts,
+    ungrounded: u64,
+    invented: Vec<String>,
+    pub(super) wedges: usize,
+    pub(super) cuts: usize,
+    pub(super) failed: Option<String>,
+    cache: PromptCache,
+    prices: Option<Prices>,
+}
+
+impl ArmTotals {
+    pub(super) fn new(name: impl Into<String>, kind: RowKind, prices: Option<Prices>) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            requests: 0,
+            sent: 0,
+            cached: 0,
+            cost: prices.map(|_| 0.0),
+            ratio: Mean::default(),
+            calls: 0,
+            errors: Vec::new(),
+            coverage: KeptFacts::default(),
+            ungrounded: 0,
+            invented: Vec::new(),
+            wedges: 0,
+            cuts: 0,
+            failed: None,
+            cache: PromptCache::default(),
+            prices,
+        }
+    }
+
+    /// Adds a request of `sent` tokens, whose first `prefix` tokens are those of the previous one.
+    pub(super) fn request(
+        &mut self,
+        sent: Tokens,
+        prefix: Tokens,
+        now: Option<Timestamp>,
+        answer: u64,
+    ) {
+        let cached = self.cache.request(prefix.min(sent), now);
+        self.requests += 1;
+        self.sent += sent.get();
+        self.cached += cached.get();
+        self.charge(sent, cached, answer);
+    }
+
+    /// Adds a summary call. It begins differently from the requests, so no cache applies.
+    pub(super) fn summary_call(&mut self, input: Tokens, output: Tokens) {
+        self.calls += 1;
+        self.charge(input, Tokens::ZERO, output.get());
+    }
+
+    /// Adds a cut that left `after` of `before` tokens.
+    pub(super) fn cut(&mut self, before: Tokens, after: Tokens) {
+        self.cuts += 1;
+        self.ratio.add(f64::from(after.0) / f64::from(before.0.max(1)));
+    }
+
+    /// Adds unsupported claims of a summary.
+    pub(super) fn unsupported(&mut self, texts: &[String]) {
+        self.ungrounded += texts.len() as u64;
+        self.name_invented(texts);
+    }
+
+    fn name_invented(&mut self, texts: &[String]) {
+        let room = INVENTED_NAMED.saturating_sub(self.invented.len());
+        self.invented.extend(texts.iter().take(room).cloned());
+    }
+
+    /// Adds the actual cost of model calls, if a receipt has it.
+    pub(super) fn add_cost(&mut self, usd: Option<f64>) {
+        if let (Some(usd), Some(cost)) = (usd, &mut self.cost) {
+            *cost += usd;
+        }
+    }
+
+    fn charge(&mut self, prompt: Tokens, cached: Tokens, output: u64) {
+        if let (Some(prices), Some(cost)) = (self.prices, &mut self.cost) {
+            *cost += prices.cost(&usage(prompt, cached, output)).0;
+        }
+    }
+
+    /// Replaces counted sums by what the provider reported.
+    pub(super) fn report(&mut self, reported: &RecordedTotals) {
+        self.requests = reported.requests;
+        self.sent = reported.tokens;
+        self.cached = reported.cached_tokens;
+        self.cost = reported.cost_usd;
+    }
+
+    /// Adds another session's sums. If one has no price, the sum of costs is `None`.
+    pub(super) fn join(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.sent += other.sent;
+        self.cached += other.cached;
+        self.cost = self.cost.zip(other.cost).map(|(one, two)| one + two);
+        self.ratio.join(other.ratio);
+        self.calls += other.calls;
+        self.errors.extend(&other.errors);
+        self.coverage += other.coverage;
+        self.ungrounded += other.ungrounded;
+        self.name_invented(&other.invented);
+        self.wedges += other.wedges;
+        self.cuts += other.cuts;
+        self.failed = self.failed.take().or_else(|| other.failed.clone());
+    }
+
+    pub(super) fn row(&self) -> EvalRow {
+        EvalRow {
+            name: self.name.clone(),
+            kind: self.kind,
+            requests: self.requests,
+            sent_tokens: self.sent,
+            prefix_reuse: (self.sent > 0).then(|| self.cached as f64 / self.sent as f64),
+            cost_usd: self.cost,
+            compression_ratio: self.ratio.get(),
+            calls: self.calls,
+            estimate_error: median(self.errors.clone()),
+            coverage: self.coverage.share(),
+            ungrounded: self.ungrounded,
+            invented: self.invented.clone(),
+            wedges: self.wedges,
+            cuts: self.cuts,
+            failed: self.failed.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_sessions_are_those_of_all_their_requests() {
+        let prices = Prices { input: 1.0, output: 2.0, cache_read: None, cache_write: None };
+        let session = |sent| {
+            let mut sums = ArmTotals::new("a", RowKind::Preset, Some(prices));
+            sums.request(Tokens(sent), Tokens::ZERO, None, 10);
+            sums.request(Tokens(sent * 2), Tokens(sent), None, 10);
+            sums.cut(Tokens(1_000), Tokens(sent / 10));
+            sums.errors.push(f64::from(sent) / 10_000.0);
+            sums
+        };
+        let (mut one, two) = (session(2_000), session(4_000));
+        one.join(&two);
+        let row = one.row();
+        assert_eq!((row.requests, row.sent_tokens, row.cuts), (4, 18_000, 2));
+        assert_eq!(row.prefix_reuse, Some(6_000.0 / 18_000.0));
+        assert!((row.compression_ratio.unwrap() - 0.3).abs() < 1e-9);
+        assert!((row.estimate_error.unwrap() - 0.3).abs() < 1e-9);
+        assert_eq!(row.coverage, None);
+        assert!(row.cost_usd.unwrap() > 0.0);
+
+        one.join(&ArmTotals::new("a", RowKind::Preset, None));
+        assert_eq!(one.row().cost_usd, None);
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+}

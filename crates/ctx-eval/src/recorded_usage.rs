@@ -1,0 +1,111 @@
+//! What the provider reported of a recorded session.
+
+use std::collections::HashMap;
+
+use ctx_core::{EntryId, Result, Tokens, Usage};
+use ctx_model::{Catalogue, Prices};
+use ctx_session::Transcript;
+use serde::Serialize;
+
+/// What the provider reported of each answer of a session.
+#[derive(Clone, Debug, Default)]
+pub struct RecordedUsage {
+    answers: Vec<RecordedAnswer>,
+    by_entry: HashMap<EntryId, usize>,
+}
+
+#[derive(Clone, Debug)]
+struct RecordedAnswer {
+    usage: Usage,
+    model: Option<String>,
+}
+
+/// Sums of what the provider reported over all requests of a session, including those of abandoned
+/// branches, which were paid too, but not those of subagents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedTotals {
+    /// Requests with a report.
+    pub requests: usize,
+    /// Prompt tokens: fresh, read from the cache and written to it.
+    pub tokens: u64,
+    /// Those of them that were read from the cache.
+    pub cached_tokens: u64,
+    /// Tokens of the answers.
+    pub output_tokens: u64,
+    /// The largest prompt.
+    pub largest: u64,
+    /// Prompts over the limit that the session is measured against.
+    pub over_limit: usize,
+    /// How often the agent itself compacted the history.
+    pub compactions: usize,
+    /// The cost at today's prices, in USD; null if a price is not known.
+    pub cost_usd: Option<f64>,
+}
+
+impl RecordedUsage {
+    /// Reads the usage of the answers of a transcript.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading a message.
+    pub fn of(transcript: &Transcript) -> Result<Self> {
+        let mut recorded = Self::default();
+        for entry in transcript.answers()? {
+            let meta = &entry.message()?.meta;
+            if let Some(usage) = meta.usage.filter(Usage::is_plausible) {
+                recorded.by_entry.insert(entry.id().clone(), recorded.answers.len());
+                recorded.answers.push(RecordedAnswer { usage, model: meta.model.clone() });
+            }
+        }
+        Ok(recorded)
+    }
+
+    /// Returns the usage reported with the answer `entry`.
+    #[must_use]
+    pub fn usage(&self, entry: &EntryId) -> Option<Usage> {
+        Some(self.answers.get(*self.by_entry.get(entry)?)?.usage)
+    }
+
+    /// Returns the prompt tokens reported with the answer `entry`.
+    #[must_use]
+    pub fn prompt(&self, entry: &EntryId) -> Option<u64> {
+        self.usage(entry).map(|usage| usage.prompt())
+    }
+
+    /// Returns the share of cache writes that the provider kept for an hour.
+    #[must_use]
+    pub fn hour_writes(&self) -> f64 {
+        let sum = |tokens: fn(&Usage) -> u64| {
+            self.answers.iter().map(|answer| tokens(&answer.usage) as f64).sum::<f64>()
+        };
+        sum(|usage| usage.cache_write_hour.min(usage.cache_write)) / sum(|u| u.cache_write).max(1.0)
+    }
+
+    /// Returns the sums; `None` if nothing was reported. Each answer is priced by its own model;
+    /// `model` costs `prices`, and so do answers whose model is not known.
+    #[must_use]
+    pub fn totals(
+        &self,
+        limit: Tokens,
+        compactions: usize,
+        (model, prices): (Option<&str>, Option<Prices>),
+    ) -> Option<RecordedTotals> {
+        let mut totals = RecordedTotals { compactions, ..RecordedTotals::default() };
+        let mut cost = Some(0.0);
+        for RecordedAnswer { usage, model: own } in &self.answers {
+            let prompt = usage.prompt();
+            totals.requests += 1;
+            totals.tokens += prompt;
+            totals.cached_tokens += usage.cache_read;
+            totals.output_tokens += usage.output.min(Usage::MAX);
+            totals.largest = totals.largest.max(prompt);
+            totals.over_limit += usize::from(prompt > limit.get());
+            let catalogued = own.as_deref().filter(|own| Some(*own) != model);
+            let catalogued = catalogued.and_then(|own| Catalogue::embedded().find(own));
+            let prices = catalogued.map(|model| model.prices).or(prices);
+            cost = cost.zip(prices).map(|(sum, prices)| sum + prices.cost(usage).0);
+        }
+        (totals.requests > 0).then_some(RecordedTotals { cost_usd: cost, ..totals })
+    }
+}

@@ -1,0 +1,118 @@
+//! The pages of ctx: the inspector, which shows each request of a session as JSON under `/api` and
+//! as a page, and the reports of `ctx replay` and `ctx eval` as [files](pages).
+//!
+//! A source lists sessions, and opens each for its requests, entries and compactions:
+//! [`replay::Replays`] for transcripts (files, and the sessions of a home), the records of a
+//! [`Proxy`] for its conversations. Content from transcripts is untrusted: it is sent as JSON, and
+//! a page inserts it as text.
+//!
+//! Reading needs no rights. Writing (undoing a compaction) requires the token that the server was
+//! started with; without a token nothing can be written.
+
+#![forbid(unsafe_code)]
+
+mod diff;
+mod events;
+mod memory;
+pub mod pages;
+mod proxied;
+pub mod replay;
+mod response;
+mod routes;
+mod rows;
+mod shape;
+mod source;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use axum::Router;
+use ctx_server::http::Shutdown;
+use ctx_server::proxy::Proxy;
+use tokio::sync::Semaphore;
+
+pub use memory::MemorySearch;
+use proxied::Proxied;
+use replay::Replays;
+use source::Source;
+
+/// Maximum number of pages that listen for changes.
+const LISTENERS: usize = 64;
+
+/// Serves the page and its API.
+pub struct Inspector {
+    sources: Vec<Arc<dyn Source>>,
+    memory: Option<MemorySearch>,
+    has_token: bool,
+    shutdown: Shutdown,
+    listeners: Arc<Semaphore>,
+}
+
+impl std::fmt::Debug for Inspector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inspector").field("sources", &self.sources.len()).finish_non_exhaustive()
+    }
+}
+
+impl Inspector {
+    /// Creates an inspector of transcripts.
+    #[must_use]
+    pub fn new(replays: Replays) -> Self {
+        Self::of(vec![Arc::new(replays)])
+    }
+
+    /// Creates an inspector of these sources, queried in order.
+    fn of(sources: Vec<Arc<dyn Source>>) -> Self {
+        Self {
+            sources,
+            memory: None,
+            has_token: false,
+            shutdown: Shutdown::default(),
+            listeners: Arc::new(Semaphore::new(LISTENERS)),
+        }
+    }
+
+    /// Adds the conversations of a proxy.
+    #[must_use]
+    pub fn with_proxy(mut self, proxy: Arc<Proxy>) -> Self {
+        self.sources.insert(0, Arc::new(Proxied::of(proxy)));
+        self
+    }
+
+    /// Enables searching memories.
+    #[must_use]
+    pub fn with_memory(mut self, memory: MemorySearch) -> Self {
+        self.memory = Some(memory);
+        self
+    }
+
+    /// Enables writes for requests with the token, if the server has one.
+    #[must_use]
+    pub fn with_token(mut self, has_token: bool) -> Self {
+        self.has_token = has_token;
+        self
+    }
+
+    /// Ends event streams at shutdown.
+    #[must_use]
+    pub fn with_shutdown(mut self, shutdown: Shutdown) -> Self {
+        self.shutdown = shutdown;
+        self
+    }
+
+    /// The page at `/`, its files below `/assets`, and its API below `/api`: only these routes, so
+    /// that a server may use the other paths. Serve it with
+    /// [`Bound::serve`](ctx_server::http::Bound::serve): writes require the
+    /// `Access` that its guard grants.
+    pub fn router(self) -> Router {
+        pages::served::routes().merge(routes::routes(Arc::new(self)))
+    }
+
+    /// The same for a server without other routes; unknown paths get an error.
+    pub fn router_alone(self) -> Router {
+        self.router().fallback(routes::nothing)
+    }
+}

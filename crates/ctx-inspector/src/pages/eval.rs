@@ -1,0 +1,47 @@
+//! An evaluation as one HTML page.
+
+use std::io::{self, Write};
+
+use ctx_eval::eval::EvalReport;
+
+use super::Frame;
+
+const FRAME: Frame<'_> = Frame {
+    name: "eval",
+    style: include_str!("../../assets/eval.css"),
+    body: include_str!("../../assets/eval.html"),
+    script: include_str!("../../assets/eval.js"),
+};
+
+/// Writes the page that shows `report` to `out`.
+///
+/// # Errors
+///
+/// Those of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
+pub fn write(report: &EvalReport, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
+    FRAME.write(report, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_core::Counter;
+    use ctx_eval::eval::SessionEval;
+
+    use super::*;
+    use crate::pages::tests::{NASTY, check_page, data, written};
+
+    fn page(text: &str) -> String {
+        let mut session = SessionEval::default();
+        session.session.path = text.to_owned();
+        session.model = Some(text.to_owned());
+        let report = EvalReport::of(vec![session], &Counter::default(), 0.3);
+        written(|out| write(&report, out))
+    }
+
+    #[test]
+    fn the_page_is_whole_and_text_of_a_transcript_cannot_leave_the_data() {
+        let nasty = page(NASTY);
+        check_page(&FRAME, &page("text"), &nasty);
+        assert_eq!(data(&nasty)["sessions"][0]["model"], NASTY);
+    }
+}

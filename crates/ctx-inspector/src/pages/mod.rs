@@ -1,0 +1,132 @@
+//! The pages: a replay and an evaluation, each as one file, and the inspector as a server's page.
+//!
+//! All have the same frame and made of the same parts: `assets/pages.css`, and the scripts of
+//! `assets/parts/`. A page that is a file is self-contained: style, script and data are inline,
+//! nothing is fetched, and a content security policy makes the browser refuse to try. It can be
+//! opened from a disk, an attachment or a build artefact. It contains its data as JSON, so the page
+//! is also the report.
+
+pub mod eval;
+pub mod replay;
+pub(crate) mod served;
+
+use std::io::{self, BufWriter, Write};
+
+use serde::Serialize;
+
+/// The markup around every page, with slots in braces.
+const FRAME: &str = include_str!("../../assets/frame.html");
+
+/// The style of all pages.
+pub(crate) const STYLE: &str = include_str!("../../assets/pages.css");
+
+/// The scripts of all pages. Each uses only those before it, except in functions.
+pub(crate) const PARTS: [&str; 11] = [
+    include_str!("../../assets/parts/text.js"),
+    include_str!("../../assets/parts/words.js"),
+    include_str!("../../assets/parts/table.js"),
+    include_str!("../../assets/parts/plot.js"),
+    include_str!("../../assets/parts/model.js"),
+    include_str!("../../assets/parts/chart.js"),
+    include_str!("../../assets/parts/totals.js"),
+    include_str!("../../assets/parts/requests.js"),
+    include_str!("../../assets/parts/request.js"),
+    include_str!("../../assets/parts/compactions.js"),
+    include_str!("../../assets/parts/session.js"),
+];
+
+/// The browser refuses everything that is not in the page.
+const POLICY: &str = "<!-- The page is self-contained. This policy makes the browser refuse everything else. -->
+<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; \
+style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">
+";
+
+/// The slots of the frame, each with the markup that follows it.
+fn slots() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FRAME.split("{{").map(|part| part.split_once("}}").unwrap_or(("", part)))
+}
+
+/// What a page that is a file adds to the frame. All of it must be the program's own; external
+/// content is data, and is passed to [`Frame::write`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame<'a> {
+    /// The command that makes the page, without `ctx`.
+    pub(crate) name: &'a str,
+    /// Style that follows that of all pages.
+    pub(crate) style: &'a str,
+    /// The markup of the page's sections.
+    pub(crate) body: &'a str,
+    /// The script that starts the page.
+    pub(crate) script: &'a str,
+}
+
+impl Frame<'_> {
+    /// Writes the page with `data` in it to `out`. The data is streamed, without a second copy.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`, and [`io::ErrorKind::InvalidData`] when the data cannot be written as JSON.
+    pub(crate) fn write(
+        &self,
+        data: &impl Serialize,
+        out: &mut (impl Write + ?Sized),
+    ) -> io::Result<()> {
+        for (slot, text) in slots() {
+            match slot {
+                "policy" => out.write_all(POLICY.as_bytes())?,
+                "title" => write!(out, "ctx {}", self.name)?,
+                "style" => write!(out, "<style>\n{STYLE}{}</style>\n", self.style)?,
+                "kind" => write!(out, "{}", self.name)?,
+                "mark" => write!(out, "<p class=\"mark\"><b>ctx</b> {}</p>", self.name)?,
+                "body" => write!(out, "{}", self.body)?,
+                "script" => self.write_script(data, out)?,
+                _ => {}
+            }
+            out.write_all(text.as_bytes())?;
+        }
+        out.flush()
+    }
+
+    fn write_script(
+        &self,
+        data: &impl Serialize,
+        out: &mut (impl Write + ?Sized),
+    ) -> io::Result<()> {
+        write!(out, "<script type=\"application/json\" id=\"report\">")?;
+        let mut json = BufWriter::new(InScript { out });
+        serde_json::to_writer(&mut json, data)?;
+        json.flush()?;
+        drop(json);
+        write!(out, "</script>\n<script>\n")?;
+        for part in PARTS.iter().chain([&self.script]) {
+            out.write_all(part.as_bytes())?;
+        }
+        write!(out, "</script>")
+    }
+}
+
+/// Writes JSON into a `<script>` element. A transcript may hold `</script>` or `<!--`, which would
+/// end the element or hide its end. In JSON a `<` occurs only in strings, where an escape has the
+/// same meaning.
+struct InScript<'a, W: ?Sized> {
+    out: &'a mut W,
+}
+
+impl<W: Write + ?Sized> Write for InScript<'_, W> {
+    fn write(&mut self, json: &[u8]) -> io::Result<usize> {
+        for (nth, piece) in json.split(|&byte| byte == b'<').enumerate() {
+            if nth > 0 {
+                self.out.write_all(b"\\u003c")?;
+            }
+            self.out.write_all(piece)?;
+        }
+        Ok(json.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,361 @@
+//! A replayed session.
+
+use ctx_core::text::Slice;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ctx_core::{
+    Action, Edit, EntryId, Error, ErrorKind, ManifestEntry, NodeState, Result, Timestamp,
+};
+use ctx_eval::{
+    CompactionDiff, ReplayReport, SessionReport, manifest_at, preview, replay, request_ends,
+};
+use ctx_session::Transcript;
+use ctx_session::compactions::{ReplayMessage, StoredCompaction, undo_compaction};
+use ctx_session::paths::Home;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use super::compactions::{self, no_such};
+use super::listing::ListedSession;
+use super::setup::{ReplaySettings, replay_setup};
+use crate::diff::{DiffPage, DiffQuery};
+use crate::rows::{EntryFilter, by_layer, entry_position, page};
+use crate::shape::{
+    CompactionRow, EntriesQuery, EntryPage, EntryQuery, EntryRow, Overview, Progress, RequestPage,
+    RequestRow, SessionHead, UndoResult,
+};
+use crate::source::SessionView;
+use crate::text::{message_contains, message_view};
+use ctx_server::trace::{ComponentRecord, EntryRecord, EntryState};
+
+pub(super) struct ReplayedSession {
+    listed: ListedSession,
+    home: Home,
+    transcript: Transcript,
+    line: Vec<ReplayMessage>,
+    ends: Vec<usize>,
+    places: HashMap<EntryId, usize>,
+    stored: Vec<StoredCompaction>,
+    /// The request after each of them, from 0.
+    requests: Vec<Option<usize>>,
+    report: ReplayReport,
+    counter: ctx_core::Counter,
+    /// The last requested manifest and diff.
+    manifest: Mutex<Option<(usize, Arc<Vec<EntryRecord>>)>>,
+    diff: Mutex<Option<Arc<CompactionDiff>>>,
+}
+
+impl ReplayedSession {
+    /// Reads and replays a transcript, reporting progress.
+    pub(super) fn read(
+        with: &ReplaySettings,
+        listed: &ListedSession,
+        handle: &Handle,
+        progress: &watch::Sender<Progress>,
+    ) -> Result<Self> {
+        let transcript = ctx_session::open(&with.home, &listed.path)?;
+        let line = transcript.messages_with_compactions(None)?.items;
+        let total = line.len();
+        progress.send_modify(|progress| progress.total = total);
+        let replay_setup = replay_setup(with, listed, &transcript)?;
+        let stats = transcript.stats()?;
+        let session = SessionReport {
+            path: listed.path.display().to_string(),
+            format: transcript.format().name().to_owned(),
+            entries: stats.entries,
+            messages: stats.messages,
+            tool_results: stats.tool_results,
+            bytes: stats.bytes,
+            bad_lines: stats.bad_lines,
+        };
+        // Progress is reported in steps of one percent.
+        let step = (total / 100).max(1);
+        let run = replay(&line, session, &replay_setup.setup, |done| {
+            if done % step == 0 {
+                progress.send_modify(|progress| progress.done = done);
+            }
+        });
+        let mut report = handle.block_on(run)?;
+        report.warnings = replay_setup.warnings;
+        let problems = transcript.problems().iter().filter(|problem| !problem.kind.is_harmless());
+        report.warnings.extend(problems.take(5).map(ToString::to_string));
+        let stored = transcript.compaction_list(None).unwrap_or_else(|error| {
+            report.warnings.push(format!("stored compactions are ignored: {error}"));
+            Vec::new()
+        });
+        let ends = request_ends(&line);
+        let requests =
+            ctx_eval::requests_after(&transcript, line.iter().map(|of| &of.item), &stored);
+        let places = line.iter().enumerate();
+        let places = places.map(|(at, item)| (item.item.entry.id().clone(), at)).collect();
+        Ok(Self {
+            listed: listed.clone(),
+            home: with.home.clone(),
+            ends,
+            requests,
+            places,
+            transcript,
+            line,
+            stored,
+            report,
+            counter: *replay_setup.setup.ledger.counter(),
+            manifest: Mutex::default(),
+            diff: Mutex::default(),
+        })
+    }
+
+    /// The row of the list.
+    pub(super) fn head(&self, head: SessionHead) -> SessionHead {
+        let newest = self.report.requests.last();
+        let said = self.line.iter().rev().find_map(|item| item.item.entry.timestamp());
+        SessionHead {
+            session_id: self.transcript.header().id.clone().or(head.session_id),
+            model: self.report.model.clone().or(head.model),
+            engine: Some(self.report.engine.clone()),
+            window: Some(self.report.window),
+            requests: Some(self.report.requests.len()),
+            messages: Some(self.report.session.messages),
+            compactions: Some(self.rows().iter().filter(|row| row.applied).count() as u64),
+            last_at: said.or(head.last_at),
+            raw_tokens: newest.map(|request| request.raw_tokens.get()),
+            sent_tokens: newest.map(|request| request.sent_tokens.get()),
+            ..head
+        }
+    }
+
+    fn rows(&self) -> Vec<CompactionRow> {
+        compactions::rows(&self.stored, &self.requests, &self.report)
+    }
+
+    fn row(&self, at: usize) -> Option<RequestRow> {
+        let request = self.report.requests.get(at)?;
+        Some(RequestRow {
+            number: at + 1,
+            entry: Some(request.entry_id.clone()),
+            at: request.timestamp,
+            recorded_tokens: request.recorded_tokens,
+            raw_tokens: request.raw_tokens.get(),
+            sent_tokens: request.sent_tokens.get(),
+            cached_tokens: Some(request.cached_tokens.get()),
+            unchanged_prefix: request.unchanged_prefix.get(),
+            fits: request.fits,
+            cost_usd: request.cost_usd,
+            recalled_tokens: request.recalled_tokens.get(),
+            actions: request.actions.clone(),
+            ..RequestRow::default()
+        })
+    }
+
+    fn manifest(&self, at: usize) -> Result<Arc<Vec<EntryRecord>>> {
+        let mut kept = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, manifest)) = &*kept
+            && *of == at
+        {
+            return Ok(manifest.clone());
+        }
+        let end = self.ends.get(at).copied().unwrap_or(0);
+        let line = self.line.slice(..end);
+        let entries = manifest_at(line, &self.report.details, &self.counter, at)?;
+        // Insertions made only for an earlier request are not shown.
+        let is_of_it = |entry: &ManifestEntry| {
+            entry.state != NodeState::Dropped || self.places.contains_key(&entry.entry)
+        };
+        let entries = entries.into_iter().filter(is_of_it).map(EntryRecord::from);
+        let manifest = Arc::new(entries.collect::<Vec<_>>());
+        *kept = Some((at, manifest.clone()));
+        Ok(manifest)
+    }
+
+    fn components(&self, at: usize) -> Vec<ComponentRecord> {
+        let parts = self.report.details.get(at).into_iter().flat_map(|detail| &detail.components);
+        parts.map(|part| ComponentRecord { name: part.name.into(), tokens: part.tokens }).collect()
+    }
+
+    fn edits(&self, at: usize) -> &[Edit] {
+        self.report.details.get(at).map_or(&[], |detail| &detail.edits)
+    }
+
+    fn preview(&self, entry: &EntryId, at: usize) -> String {
+        self.message(entry, at).map(|message| preview(&message)).unwrap_or_default()
+    }
+
+    /// An entry as recorded; for an inserted entry, its form in the request.
+    fn message(&self, entry: &EntryId, at: usize) -> Option<Arc<ctx_core::Message>> {
+        let recorded = self.places.get(entry).and_then(|&place| self.line.get(place));
+        let recorded = recorded.and_then(|item| item.item.entry.message().ok());
+        recorded.or_else(|| self.form(entry, at))
+    }
+
+    /// The form of an entry in a request, if it was kept.
+    fn form(&self, entry: &str, at: usize) -> Option<Arc<ctx_core::Message>> {
+        let details = self.report.details.get(..=at)?;
+        let mut forms = details.iter().rev().flat_map(|detail| &detail.forms);
+        forms.find(|form| &*form.entry == entry)?.message.clone()
+    }
+}
+
+impl SessionView for ReplayedSession {
+    fn overview(&self, from: usize) -> Result<Overview> {
+        let report = &self.report;
+        let total = report.requests.len();
+        let from = from.min(total);
+        Ok(Overview {
+            head: self.head(self.listed.head.clone()),
+            format: Some(report.session.format.clone()),
+            reserve: report.reserve,
+            limit: report.window - report.reserve,
+            profile: Some(report.profile.to_string()),
+            counter: Some(report.counter.clone()),
+            from,
+            rows: (from..total).filter_map(|at| self.row(at)).collect(),
+            total,
+            totals: Some(report.totals.clone()),
+            recorded: report.recorded,
+            calibration: report.calibration,
+            compacted: self.rows(),
+            layers: report.layers.clone(),
+            warnings: report.warnings.clone(),
+        })
+    }
+
+    fn request(&self, number: usize, query: &EntriesQuery) -> Result<RequestPage> {
+        let (at, row) = number
+            .checked_sub(1)
+            .and_then(|at| Some((at, self.row(at)?)))
+            .ok_or_else(|| self.no_request(number))?;
+        let manifest = self.manifest(at)?;
+        let edits = self.edits(at);
+        let changed: std::collections::HashSet<&EntryId> = edits
+            .iter()
+            .filter(|edit| !matches!(edit.action, Action::Pin | Action::Move))
+            .map(|edit| &edit.entry)
+            .collect();
+        let fits = EntryFilter::of(query);
+        let found: Vec<&EntryRecord> = manifest
+            .iter()
+            .filter(|entry| {
+                let message_contains = |words: &str| {
+                    self.message(&entry.entry, at)
+                        .is_some_and(|message| message_contains(&message, words))
+                };
+                fits.entry(entry, changed.contains(&entry.entry), message_contains)
+            })
+            .collect();
+        let (from, count) = page(query.from, query.count, found.len());
+        let entries = found.iter().skip(from).take(count).map(|&entry| EntryRow {
+            changed: changed.contains(&entry.entry),
+            entry: EntryRecord { begins: self.preview(&entry.entry, at), ..entry.clone() },
+        });
+        let mut page = RequestPage {
+            row,
+            title: self.listed.head.title.clone(),
+            requests: self.report.requests.len(),
+            window: self.report.window,
+            reserve: self.report.reserve,
+            limit: self.report.window - self.report.reserve,
+            components: self.components(at),
+            edits: by_layer(edits),
+            states: Default::default(),
+            layers: Default::default(),
+            matching: found.len(),
+            place: entry_position(query, &found),
+            from,
+            entries: entries.collect(),
+        };
+        for entry in manifest.iter() {
+            *page.states.entry(entry.state.name()).or_default() += 1;
+            let is_changed = changed.contains(&entry.entry);
+            *page.states.entry("changed").or_default() += usize::from(is_changed);
+            if let Some(layer) = &entry.layer {
+                *page.layers.entry(layer.to_string()).or_default() += 1;
+            }
+        }
+        Ok(page)
+    }
+
+    fn entry(&self, id: &str, query: &EntryQuery) -> Result<EntryPage> {
+        let number = query.request;
+        let at = number.map_or(self.report.requests.len(), |number| number).saturating_sub(1);
+        let recorded = self.places.get(id).and_then(|&place| self.line.get(place));
+        let fate = match number {
+            Some(_) => self.manifest(at)?.iter().find(|entry| &*entry.entry == id).cloned(),
+            None => None,
+        };
+        let form = self.form(id, at);
+        if recorded.is_none() && form.is_none() && fate.is_none() {
+            return Err(Error::new(ErrorKind::NotFound, "unknown entry")
+                .with("entry", ctx_core::text::head_chars(id, 80))
+                .hint("the request lists its entries"));
+        }
+        let message = recorded.map(|item| item.item.entry.message()).transpose()?;
+        let role = message.as_ref().or(form.as_ref()).map(|message| message.role.name().to_owned());
+        let state = fate.as_ref().map(|fate| fate.state);
+        let goes_otherwise = matches!(state, Some(EntryState::Replaced | EntryState::Inserted));
+        let lost = goes_otherwise && form.is_none();
+        let note = lost.then(|| "the sent form is too large and was not kept".to_owned());
+        Ok(EntryPage {
+            entry: id.to_owned(),
+            role: role.or_else(|| Some(fate.as_ref()?.role.clone())).unwrap_or_default(),
+            at: recorded.and_then(|item| item.item.entry.timestamp()),
+            recorded: message.map(|message| message_view(&message, &self.counter, query)),
+            sent: form
+                .filter(|_| goes_otherwise)
+                .map(|form| message_view(&form, &self.counter, query)),
+            fate,
+            note,
+        })
+    }
+
+    fn diff(&self, compaction: &str, query: &DiffQuery) -> Result<DiffPage> {
+        let diff = self.diff_of(compaction)?;
+        Ok(DiffPage::of(&diff, query))
+    }
+
+    fn undo(&self, compaction: &str, now: Timestamp) -> Result<UndoResult> {
+        let stored = self.stored.iter().find(|stored| &*stored.id == compaction);
+        let Some(stored) = stored else {
+            if self.rows().iter().any(|row| row.id == compaction) {
+                return Err(Error::new(ErrorKind::InvalidInput, "this compaction is not stored")
+                    .hint("it was made by the replay: there is nothing to undo"));
+            }
+            return Err(no_such(compaction));
+        };
+        let path: &PathBuf = &self.listed.path;
+        // An undone compaction is redone by undoing its undo.
+        let target = stored.undone_by.as_ref().unwrap_or(&stored.id);
+        let done = undo_compaction(&self.home, path, Some(target), now)?;
+        let reason = done.is_none().then(|| "already undone".to_owned());
+        Ok(UndoResult {
+            undone: done.is_some(),
+            redone: done.as_ref().is_some_and(|done| done.redone),
+            reason,
+            compaction_id: Some(compaction.to_owned()),
+            entry_id: done.map(|done| done.id.to_string()),
+        })
+    }
+}
+
+impl ReplayedSession {
+    fn diff_of(&self, compaction: &str) -> Result<Arc<CompactionDiff>> {
+        let mut kept = self.diff.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(diff) = kept.as_ref().filter(|diff| &*diff.compaction == compaction) {
+            return Ok(diff.clone());
+        }
+        let (line, reported) = ((&*self.line, &*self.ends), &self.report.compactions);
+        let (transcript, stored) = (&self.transcript, &self.stored);
+        let diff =
+            compactions::diff(compaction, transcript, stored, line, reported, &self.counter)?;
+        let diff = Arc::new(diff);
+        *kept = Some(diff.clone());
+        Ok(diff)
+    }
+
+    fn no_request(&self, number: usize) -> Error {
+        Error::new(ErrorKind::NotFound, "unknown request")
+            .with("request", number)
+            .with("requests", self.report.requests.len())
+            .hint("requests are numbered from 1")
+    }
+}

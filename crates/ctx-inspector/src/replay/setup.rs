@@ -1,0 +1,87 @@
+//! The settings of replays.
+
+use ctx_config::{Config, Profile};
+use ctx_core::{CounterKind, Result, Tokens};
+use ctx_eval::Baseline;
+use ctx_runtime::{SessionSpec, SharedMemories, Stores, memory_session};
+use ctx_session::Transcript;
+use ctx_session::key::FileId;
+use ctx_session::paths::Home;
+
+use super::listing::ListedSession;
+use crate::shape::SourceKind;
+
+/// Configuration, home, and settings for all sessions.
+#[derive(Clone, Debug)]
+pub struct ReplaySettings {
+    /// The configuration in force.
+    pub config: Config,
+    /// The home of sessions, and of ctx's files beside transcripts of others.
+    pub home: Home,
+    /// The overrides of a replay.
+    pub fit: ReplayOverrides,
+}
+
+/// Overrides of a replay; unset fields follow from configuration and transcript.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayOverrides {
+    /// The context window.
+    pub window: Option<Tokens>,
+    /// The engine.
+    pub engine: Option<String>,
+    /// The agent; default: the owner of the session.
+    pub agent: Option<String>,
+    /// The profile.
+    pub profile: Option<Profile>,
+    /// The counter.
+    pub counter: Option<CounterKind>,
+    /// The model.
+    pub model: Option<String>,
+}
+
+/// The setup of a replay, and its notices.
+pub(super) struct ReplaySetup {
+    pub(super) setup: ctx_eval::ReplaySetup,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Resolves all settings and builds the engine. Nothing is persisted.
+pub(super) fn replay_setup(
+    with: &ReplaySettings,
+    listed: &ListedSession,
+    transcript: &Transcript,
+) -> Result<ReplaySetup> {
+    let is_ours = listed.head.source == SourceKind::Store;
+    let own = || listed.head.agent.clone().filter(|_| is_ours);
+    let agent = with.fit.agent.clone().or_else(own);
+    let mut wanted = SessionSpec {
+        profile: with.fit.profile,
+        counter: with.fit.counter,
+        engine: with.fit.engine.clone(),
+        agent: agent.clone(),
+        window: with.fit.window,
+        ..SessionSpec::of(transcript)?
+    };
+    if let Some(name) = &with.fit.model {
+        wanted = wanted.with_model(name);
+    }
+    let resolved = wanted.in_home(&with.home, &listed.path).resolve(&with.config)?;
+    resolved.check_window(None)?;
+    let mut warnings: Vec<String> = resolved.warning().into_iter().collect();
+    let agent = agent.unwrap_or_else(|| FileId::main().to_string());
+    let name = memory_session(transcript.header().id.as_deref(), &listed.path);
+    let (memories, warn) = (SharedMemories::default(), |told| warnings.push(told));
+    let services =
+        resolved.services(&memories, Stores::discarding(), (&agent, &name), None, warn)?;
+    let ledger = resolved.ledger();
+    let setup = ctx_eval::ReplaySetup {
+        baseline: Baseline::of(transcript, &ledger)?,
+        ledger,
+        engine: resolved.engine(&services)?,
+        profile: resolved.profile,
+        model: resolved.model,
+        prices: resolved.prices,
+        details: true,
+    };
+    Ok(ReplaySetup { setup, warnings })
+}

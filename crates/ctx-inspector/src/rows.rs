@@ -1,0 +1,101 @@
+//! Selects and counts rows, shared by all sources.
+
+use std::collections::BTreeMap;
+
+use ctx_core::{Action, Edit, Tokens};
+use serde_json::Value;
+
+use super::shape::{EntriesQuery, LayerEdits};
+use super::text::contains;
+use ctx_server::trace::EntryRecord;
+
+/// The default and the maximum number of rows.
+const ROWS: usize = 200;
+const MOST_ROWS: usize = 1_000;
+
+/// Maximum number of reasons per layer.
+const REASONS: usize = 5;
+
+/// The start and the number of the requested rows.
+pub(super) fn page(from: usize, count: Option<usize>, all: usize) -> (usize, usize) {
+    let from = from.min(all);
+    (from, count.unwrap_or(ROWS).min(MOST_ROWS).min(all - from))
+}
+
+/// The position of the specified entry.
+pub(super) fn entry_position(query: &EntriesQuery, found: &[&EntryRecord]) -> Option<usize> {
+    let named = query.entry.as_deref()?;
+    found.iter().position(|entry| &*entry.entry == named)
+}
+
+/// A filter of entries.
+pub(super) struct EntryFilter<'a> {
+    state: Option<&'a str>,
+    layer: Option<&'a str>,
+    words: Option<String>,
+}
+
+impl<'a> EntryFilter<'a> {
+    pub(super) fn of(query: &'a EntriesQuery) -> Self {
+        let given = |text: &'a Option<String>| text.as_deref().filter(|text| !text.is_empty());
+        Self {
+            state: given(&query.state),
+            layer: given(&query.layer),
+            words: given(&query.q).map(str::to_lowercase),
+        }
+    }
+
+    /// Whether an entry matches; `says` searches its text.
+    pub(super) fn entry(
+        &self,
+        entry: &EntryRecord,
+        changed: bool,
+        message_contains: impl FnOnce(&str) -> bool,
+    ) -> bool {
+        let state = match self.state {
+            None => true,
+            Some("changed") => changed,
+            Some(state) => entry.state.name() == state,
+        };
+        state
+            && self.layer.is_none_or(|layer| entry.layer.as_deref() == Some(layer))
+            && self.words.as_deref().is_none_or(|words| {
+                let reason = entry.reason.as_deref().unwrap_or_default();
+                let texts = [&*entry.entry, &entry.role, reason];
+                texts.iter().any(|text| contains(text, words)) || message_contains(words)
+            })
+    }
+}
+
+/// The receipt, if this version can read the details: the page relies on its shape.
+pub(super) fn receipt_of(details: &Value) -> Option<Value> {
+    let read = ctx_layers::compaction::Details::from_json(details)?;
+    serde_json::to_value(read.receipt).ok()
+}
+
+/// Summarises edits by layer and action.
+pub(super) fn by_layer(edits: &[Edit]) -> Vec<LayerEdits> {
+    let mut sums: BTreeMap<(&str, Action), LayerEdits> = BTreeMap::new();
+    for edit in edits {
+        let sum = sums.entry((&edit.layer, edit.action)).or_insert_with(|| LayerEdits {
+            layer: edit.layer.to_string(),
+            action: edit.action.name().to_owned(),
+            ..LayerEdits::default()
+        });
+        sum.add(edit.before, edit.after, &edit.reason);
+    }
+    sums.into_values().collect()
+}
+
+impl LayerEdits {
+    /// Adds an edit.
+    pub(super) fn add(&mut self, before: Tokens, after: Tokens, reason: &str) {
+        self.edits += 1;
+        self.before += before.get();
+        self.after += after.get();
+        let is_known = reason.is_empty() || self.reasons.iter().any(|known| known == reason);
+        if !is_known && self.reasons.len() < REASONS {
+            self.reasons.push(reason.to_owned());
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Makes segments from messages.
+
+use std::fmt::Write as _;
+
+use ctx_core::{Block, Counter, Entry, Message, Result, Timestamp};
+
+use super::maintenance::DAY;
+use crate::recall::is_recalled;
+use ctx_redact::Redactor;
+
+use crate::{Segment, SegmentId, tags};
+
+/// Makes segments from messages: the text without secrets, its size and its tags.
+#[derive(Clone, Debug)]
+pub struct SegmentMaker {
+    agent: String,
+    session: String,
+    counter: Counter,
+    redaction: bool,
+}
+
+impl SegmentMaker {
+    /// For the messages of one session of an agent, with sizes measured by `counter`.
+    #[must_use]
+    pub fn new(agent: impl Into<String>, session: impl Into<String>, counter: Counter) -> Self {
+        Self { agent: agent.into(), session: session.into(), counter, redaction: true }
+    }
+
+    /// Whether secrets are redacted. Default: yes.
+    #[must_use]
+    pub fn with_redaction(mut self, redaction: bool) -> Self {
+        self.redaction = redaction;
+        self
+    }
+
+    /// Returns the segment of an entry. `now` is its time if the transcript has none. Returns
+    /// `None` for a message that the model does not see, that is empty, or that was recalled.
+    ///
+    /// # Errors
+    ///
+    /// If the entry's message cannot be read.
+    pub fn of_entry(&self, entry: &Entry, now: Timestamp) -> Result<Option<Segment>> {
+        let message = entry.message()?;
+        let time = entry.timestamp().or(message.meta.timestamp).unwrap_or(now);
+        let segment = self.of_message(&message, time);
+        let late = now.0.saturating_sub(time.0) > DAY;
+        Ok(segment.map(|segment| Segment {
+            entry_id: Some(entry.id().to_string()),
+            archived_at: late.then_some(now),
+            ..segment
+        }))
+    }
+
+    /// Like [`of_entry`](Self::of_entry), for a message that is not an entry.
+    #[must_use]
+    pub fn of_message(&self, message: &Message, time: Timestamp) -> Option<Segment> {
+        let text = text_of(message)?;
+        let content = match self.redaction {
+            true => Redactor::builtin().redact(&text).text.into_owned(),
+            false => text,
+        };
+        Some(Segment {
+            id: SegmentId::of(&self.session, &message.role, &content),
+            agent_id: self.agent.clone(),
+            session_id: self.session.clone(),
+            timestamp: time,
+            archived_at: None,
+            role: message.role.clone(),
+            name: message.meta.name.clone(),
+            tokens: self.counter.text(&content).0,
+            metadata: tags::of(&content),
+            content,
+            entry_id: None,
+        })
+    }
+}
+
+/// Returns a message's text as the model sees it: its text, tool calls as `name({...})`, results,
+/// commands with their output, and `[image]` for an image. Thinking and blocks of unknown kinds are
+/// omitted. Returns `None` for a message that the model does not see, that is empty, or that was
+/// recalled.
+#[must_use]
+pub fn text_of(message: &Message) -> Option<String> {
+    if !message.in_model_context() {
+        return None;
+    }
+    let mut text = String::new();
+    for block in &message.blocks {
+        match block {
+            Block::Text { text: said } => line(&mut text, said),
+            Block::Bash(run) => line(&mut text, &run.as_text()),
+            Block::ToolCall(call) => {
+                line(&mut text, "");
+                let _ = write!(text, "{}({})", call.name, call.arguments.as_str());
+            }
+            Block::ToolResult(result) => {
+                if result.is_error {
+                    line(&mut text, "error:");
+                }
+                for part in &result.content {
+                    match part {
+                        Block::Text { text: said } => line(&mut text, said),
+                        Block::Image(_) => line(&mut text, "[image]"),
+                        _ => {}
+                    }
+                }
+            }
+            Block::Image(_) => line(&mut text, "[image]"),
+            Block::Thinking { .. } | Block::Opaque { .. } => {}
+        }
+    }
+    let says = !text.trim().is_empty() && text.trim() != "[image]" && !is_recalled(&text);
+    says.then_some(text)
+}
+
+fn line(text: &mut String, said: &str) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(said);
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_core::{BashRun, CounterKind, RawJson, Role, ToolCall, ToolResult};
+
+    use super::*;
+
+    fn maker() -> SegmentMaker {
+        SegmentMaker::new("main", "s", Counter::new(CounterKind::Chars3))
+    }
+
+    fn call(arguments: &str) -> Block {
+        Block::ToolCall(ToolCall::new("c", "bash", RawJson::from_text(arguments)))
+    }
+
+    #[test]
+    fn a_message_becomes_what_the_model_sees_of_it() {
+        let thought = Block::Thinking { thinking: "hm".into(), signature: None };
+        let run = BashRun { command: "ls".into(), output: "a".into(), ..BashRun::default() };
+        let failed = ToolResult {
+            call_id: "c".into(),
+            name: None,
+            content: vec![Block::text("no such file")],
+            is_error: true,
+        };
+        for (role, blocks, expected) in [
+            (Role::User, vec![Block::text("a"), Block::text("b")], Some("a\nb")),
+            (
+                Role::Assistant,
+                vec![thought.clone(), Block::text("look:"), call(r#"{"command":"ls"}"#)],
+                Some("look:\nbash({\"command\":\"ls\"})"),
+            ),
+            (Role::ToolResult, vec![Block::ToolResult(failed)], Some("error:\nno such file")),
+            (Role::BashExecution, vec![Block::Bash(run)], Some("Ran `ls`\n```\na\n```")),
+            (Role::Assistant, vec![thought], None),
+            (Role::User, vec![Block::text(" \n")], None),
+            (
+                Role::User,
+                vec![Block::text("<recalled-context source=\"x\">a</recalled-context>")],
+                None,
+            ),
+        ] {
+            assert_eq!(text_of(&Message::new(role, blocks)).as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn secrets_are_out_before_the_id_is_made() {
+        let arguments = r#"{"command":"export API_TOKEN=x7Kq2LmN9pR4sT6vW8yZ1aB3"}"#;
+        let message = Message::new(Role::Assistant, vec![call(arguments)]);
+        let entry = Entry::in_memory("e1", message.clone());
+        let segment = maker().of_entry(&entry, Timestamp(5)).unwrap().unwrap();
+        assert_eq!(segment.content, r#"bash({"command":"export API_TOKEN=[redacted:secret]"})"#);
+        assert_eq!(segment.id, SegmentId::of("s", &Role::Assistant, &segment.content));
+        assert_eq!((segment.entry_id.as_deref(), segment.timestamp), (Some("e1"), Timestamp(5)));
+        let bare = maker().with_redaction(false).of_message(&message, Timestamp(5)).unwrap();
+        assert!(bare.content.contains("x7Kq2LmN9pR4sT6vW8yZ1aB3"));
+    }
+}

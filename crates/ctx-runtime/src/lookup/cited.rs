@@ -1,0 +1,152 @@
+//! Resolves citations to the cited messages.
+
+use std::sync::Arc;
+
+use ctx_core::{Block, Entry, EntryId, Error, ErrorKind, Message, Result};
+use ctx_session::Transcript;
+
+use crate::words::shortened;
+
+/// Maximum length of an id: a UUID and a little more.
+pub const ID_CHARS: usize = 40;
+
+/// Maximum number of ids listed when a prefix is ambiguous.
+const ALIKE: usize = 4;
+
+/// Finds an entry by its id or by an unambiguous prefix of its id.
+///
+/// # Errors
+///
+/// [`ErrorKind::NotFound`], without a hint; [`ErrorKind::InvalidInput`] for an ambiguous prefix.
+pub fn find_entry(transcript: &Transcript, id: &str) -> Result<EntryId> {
+    if let Some(found) = transcript.find(id) {
+        return Ok(found);
+    }
+    let named = shortened(id, ID_CHARS);
+    let ids = transcript.entries().iter().map(|entry| entry.id());
+    let alike = ids.filter(|known| !id.is_empty() && known.starts_with(id));
+    let alike: Vec<String> = alike.take(ALIKE).map(|known| shortened(known, ID_CHARS)).collect();
+    Err(match alike.as_slice() {
+        [] => Error::new(ErrorKind::NotFound, format!("entry '{named}' not found")),
+        some => Error::new(ErrorKind::InvalidInput, format!("several ids begin with '{named}'"))
+            .hint(format!("give more of it; among them are {}", some.join(", "))),
+    })
+}
+
+/// Returns the cited messages, in the order of the citations. A citation has the form used in
+/// summaries (`[e:a]`, `e:a`, `[e:a, e:b]`, `[e:a] [e:b]`), or is an id or an unambiguous prefix of
+/// one. The id of a compaction refers to all messages that it replaced.
+///
+/// # Errors
+///
+/// Those of [`find_entry`], and [`ErrorKind::NotFound`] for an entry that holds no message.
+pub fn expand(transcript: &Transcript, cited: &[impl AsRef<str>]) -> Result<Vec<Arc<Entry>>> {
+    let all = transcript.all_messages();
+    let mut found = Vec::new();
+    for id in cited.iter().flat_map(|cited| citations(transcript, cited.as_ref())) {
+        let id = find_entry(transcript, id)?;
+        found.extend(originals(transcript, &all, &id)?);
+    }
+    Ok(found)
+}
+
+/// Returns the ids in a text copied from a summary.
+fn citations<'a>(transcript: &Transcript, text: &'a str) -> Vec<&'a str> {
+    // Ids in a transcript may have any format.
+    if transcript.find(text).is_some() {
+        return vec![text];
+    }
+    let parts = text.split(|c: char| c.is_whitespace() || matches!(c, '[' | ']' | ','));
+    let ids = parts.map(|id| id.strip_prefix("e:").unwrap_or(id)).filter(|id| !id.is_empty());
+    let ids: Vec<_> = ids.collect();
+    if ids.is_empty() { vec![text] } else { ids }
+}
+
+/// Returns the message of an entry or, for a compaction, the messages it replaced.
+fn originals(transcript: &Transcript, all: &[Arc<Entry>], id: &EntryId) -> Result<Vec<Arc<Entry>>> {
+    if let Ok(covered) = transcript.covered_by(id, None) {
+        return Ok(covered);
+    }
+    if let Some(entry) = all.iter().find(|entry| entry.id() == id) {
+        return Ok(vec![entry.clone()]);
+    }
+    // A message written over several lines has the id of the first line.
+    let line = transcript.messages_to(Some(id))?;
+    match line.last() {
+        Some(item) => Ok(vec![item.entry.clone()]),
+        None => Err(Error::new(ErrorKind::NotFound, "the entry holds no message")
+            .with("entry", id)
+            .hint("cite a message entry, as summaries do")),
+    }
+}
+
+/// A part of a message as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessagePart {
+    /// The kind, unless it is plain text: `calls`, `gave:`, `failed:`, `ran`, `image`.
+    pub label: Option<&'static str>,
+    /// The text, of one or more lines.
+    pub text: String,
+    /// Whether it is the model's reasoning, which is not part of the answer.
+    pub is_thought: bool,
+}
+
+impl MessagePart {
+    /// Whether the text is printed on separate lines below the label.
+    #[must_use]
+    pub fn is_below(&self) -> bool {
+        self.label.is_some_and(|label| label.ends_with(':'))
+    }
+}
+
+/// Returns a message as text, part by part.
+#[must_use]
+pub fn message_parts(message: &Message) -> Vec<MessagePart> {
+    let plain = |text: &str| MessagePart { label: None, text: text.to_owned(), is_thought: false };
+    let labelled = |label: &'static str, text: String| MessagePart {
+        label: Some(label),
+        text,
+        is_thought: false,
+    };
+    let mut parts = Vec::with_capacity(message.blocks.len());
+    for block in &message.blocks {
+        match block {
+            Block::Text { text } => parts.push(plain(text)),
+            Block::Thinking { thinking, .. } => {
+                parts.push(MessagePart { is_thought: true, ..plain(thinking) });
+            }
+            Block::ToolCall(call) => {
+                let text = format!("{} {}", call.name, call.arguments.as_str());
+                parts.push(labelled("calls", text));
+            }
+            Block::ToolResult(result) => {
+                let label = if result.is_error { "failed:" } else { "gave:" };
+                parts.push(labelled(label, result.plain_text().into()));
+            }
+            Block::Image(image) => parts.push(labelled("image", image.mime_type.to_string())),
+            Block::Bash(run) => {
+                parts.push(labelled("ran", run.command.to_string()));
+                parts.push(plain(&run.output));
+            }
+            Block::Opaque { json } => parts.push(plain(json.as_str())),
+        }
+    }
+    parts
+}
+
+/// Formats a message: role, entry, time and text.
+#[must_use]
+pub fn format_message(entry: &Entry, message: &Message) -> String {
+    let time = entry.timestamp().and_then(|at| jiff::Timestamp::from_millisecond(at.0).ok());
+    let time = time.map(|time| format!(" {time:.0}")).unwrap_or_default();
+    let mut out = format!("{} [e:{}]{time}\n", message.role.name(), entry.id());
+    for piece in message_parts(message) {
+        match piece.label {
+            Some(label) if piece.is_below() => out.push_str(&format!("{label}\n{}\n", piece.text)),
+            Some(label) => out.push_str(&format!("{label} {}\n", piece.text)),
+            None if piece.is_thought => out.push_str(&format!("(thinks) {}\n", piece.text)),
+            None => out.push_str(&format!("{}\n", piece.text)),
+        }
+    }
+    out
+}

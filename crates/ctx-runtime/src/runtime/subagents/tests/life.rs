@@ -1,0 +1,192 @@
+use ctx_core::{Error, Tokens};
+
+use super::*;
+
+#[tokio::test]
+async fn an_isolated_subagent_knows_its_task_and_gives_back_its_answer() {
+    let model = ScriptedChat::new("script/a", 100_000);
+    let house = House::new("isolated", model.with([Step::text("hi"), Step::text("42")]));
+    house.say("hello").await;
+    let done = house.spawn(SpawnRequest::isolated("/compact the answer")).await.unwrap();
+    assert_eq!(done.turn.answer.as_deref(), Some("42"));
+    let asked = house.asked();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert!(asked[0].1.ends_with("Task: /compact the answer"), "no command: {asked:?}");
+    assert_eq!(house.told(), ["prepare", "ended Completed"]);
+
+    let sessions = house.sessions();
+    let entry = sessions.get(&done.key).unwrap();
+    assert_eq!(
+        (entry.spawned_by.as_deref(), entry.spawn_depth),
+        (Some("agent:isolated:main"), Some(1))
+    );
+    assert!(done.key.to_string().starts_with("agent:isolated:subagent:"));
+    let parent = sessions.get(&house.main()).unwrap();
+    assert_ne!(parent.session_id, entry.session_id);
+    house.say("and you?").await;
+    let asked: Vec<_> = house.asked().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(asked, ["hello", "hi", "and you?"], "the parent's context is as it was");
+}
+
+#[tokio::test]
+async fn a_forked_subagent_knows_what_its_parent_knows_but_for_the_call_it_came_from() {
+    let model = ScriptedChat::new("script/a", 100_000).with([
+        Step::text("hi"),
+        Step::call("delegate", r#"{"count":"files"}"#),
+        Step::text("seven"),
+        Step::text("there are seven"),
+    ]);
+    let house = House::new("forked", model);
+    house.say("hello").await;
+    let tools = Delegate::of(&house, true);
+    let turn =
+        house.runtime.turn(&house.main(), "how many?", &tools, &mut NoListener).await.unwrap();
+    assert_eq!(turn.answer.as_deref(), Some("there are seven"));
+    let requests = house.model.requests();
+    let said: Vec<_> = requests[2].messages.iter().map(|m| m.plain_text()).collect();
+    assert_eq!(said[..3], ["hello", "hi", "how many?"]);
+    assert!(said[3].ends_with(r#"Task: {"count":"files"}"#), "{said:?}");
+    assert_eq!(said.len(), 4);
+    assert_eq!(house.told(), ["prepare", "ended Completed"]);
+}
+
+#[tokio::test]
+async fn nobody_waits_for_ever_where_one_turn_runs_at_a_time() {
+    let model = ScriptedChat::new("script/a", 100_000).with([
+        Step::call("delegate", r#"{"n":1}"#),
+        Step::text("one"),
+        Step::text("done"),
+    ]);
+    let house = House::with("alone", model, "", |builder| builder.limit(1));
+    let tools = Delegate::of(&house, false);
+    let main = house.main();
+    let turn = house.runtime.turn(&main, "go", &tools, &mut NoListener).await.unwrap();
+    assert_eq!(turn.answer.as_deref(), Some("done"));
+    assert!(house.runtime.inner.lanes.busy().is_empty());
+}
+
+#[tokio::test]
+async fn a_subagent_has_a_window_a_model_and_a_prompt_of_its_own() {
+    let house = House::new("own", ScriptedChat::new("script/a", 100_000));
+    house.say("hello").await;
+    let (other, of_subagent) = shared(ScriptedChat::new("script/b", 200_000));
+    let request = SpawnRequest::isolated("look")
+        .with_model(of_subagent)
+        .with_window(Tokens(32_000))
+        .with_system_prompt("You look.");
+    let done = house.spawn(request).await.unwrap();
+    assert_eq!(done.turn.model.as_deref(), Some("script/b"));
+    assert_eq!(done.turn.manifest.unwrap().window, Tokens(32_000));
+    assert_eq!(other.requests()[0].system.as_deref(), Some("You look."));
+    assert_eq!(house.model.asked(), 1);
+}
+
+#[tokio::test]
+async fn a_start_that_fails_is_taken_back_and_leaves_nothing() {
+    let house = House::new("failing", ScriptedChat::new("script/a", 100_000));
+    house.say("hello").await;
+    let small = SpawnRequest::forked("look").with_window(Tokens(1_000));
+    assert_eq!(kind(house.spawn(small).await), ErrorKind::WindowTooSmall);
+    assert_eq!(house.told(), ["prepare", "rollback"]);
+    assert_eq!((house.sessions().len(), house.transcripts()), (1, 1));
+    assert!(house.runtime.subagents(&house.main()).is_empty());
+}
+
+#[tokio::test]
+async fn there_is_nothing_to_fork_from_before_anything_was_said() {
+    let house = House::new("nothing", ScriptedChat::new("script/a", 100_000));
+    let key: SessionKey = "agent:nothing:work".parse().unwrap();
+    let spawn = SpawnRequest::forked("look");
+    // The parent is open, and its file is missing.
+    house.say("hello").await;
+    let main = house.main();
+    let file = house.dir.path().join("agents/nothing/sessions");
+    for file in std::fs::read_dir(file).unwrap().flatten() {
+        if file.path().extension().is_some_and(|end| end == "jsonl") {
+            std::fs::remove_file(file.path()).unwrap();
+        }
+    }
+    assert_eq!(kind(house.spawn(spawn.clone()).await), ErrorKind::NotFound);
+    assert_eq!(house.told(), ["prepare", "rollback"]);
+    assert!(house.sessions().get(&main).is_some());
+    // A session that does not exist yet is created empty.
+    let done = house.runtime.spawn(&key, spawn, &NoTools, &mut NoListener).await.unwrap();
+    assert!(done.turn.answer.is_some());
+}
+
+#[tokio::test]
+async fn an_engine_that_refuses_is_heard_and_told_nothing_more() {
+    let house = House::new("refused", ScriptedChat::new("script/a", 100_000));
+    house.say("hello").await;
+    assert_eq!(kind(house.spawn(SpawnRequest::isolated("look")).await), ErrorKind::Conflict);
+    assert_eq!(house.told(), ["prepare"]);
+    assert_eq!(house.sessions().len(), 1);
+}
+
+#[tokio::test]
+async fn a_subagent_that_fails_is_over_once() {
+    let fails = || Step::Fail(Error::new(ErrorKind::Upstream, "not today"));
+    let model = ScriptedChat::new("script/a", 100_000).with([Step::text("hi"), fails()]);
+    let house = House::new("unlucky", model);
+    house.say("hello").await;
+    assert_eq!(kind(house.spawn(SpawnRequest::isolated("look")).await), ErrorKind::Upstream);
+    assert_eq!(house.told(), ["prepare", "ended Failed"]);
+}
+
+#[tokio::test]
+async fn an_engine_that_fails_over_the_end_costs_no_result() {
+    let house = House::new("grumpy", ScriptedChat::new("script/a", 100_000));
+    house.say("hello").await;
+    let mut notices = Vec::new();
+    let mut listener = |event: crate::Event<'_>| {
+        if let crate::Event::Notice(notice) = event {
+            notices.push(notice.text.clone());
+        }
+    };
+    let request = SpawnRequest::isolated("look");
+    let done = house.runtime.spawn(&house.main(), request, &NoTools, &mut listener).await;
+    assert!(done.unwrap().turn.answer.is_some());
+    assert!(notices.iter().any(|words| words.contains("what do I care")), "{notices:?}");
+    assert_eq!(house.told(), ["prepare", "ended Completed"]);
+}
+
+#[tokio::test]
+async fn a_subagent_that_is_dropped_was_let_go_and_leaves_its_place() {
+    let house = House::new("dropped", hangs());
+    house.say("hello").await;
+    let asked = house.model.asked();
+    {
+        let main = house.main();
+        let mut deaf = NoListener;
+        let spawn = house.runtime.spawn(&main, SpawnRequest::isolated("look"), &NoTools, &mut deaf);
+        tokio::pin!(spawn);
+        tokio::select! {
+            biased;
+            _ = &mut spawn => panic!("it hangs"),
+            () = until(|| house.model.asked() > asked) => {}
+        }
+        assert_eq!(house.runtime.subagents(&house.main()).len(), 1);
+    }
+    assert!(house.runtime.subagents(&house.main()).is_empty());
+    until(|| house.told().len() == 2).await;
+    assert_eq!(house.told(), ["prepare", "ended Released"]);
+    house.say("go on").await;
+}
+
+#[tokio::test]
+async fn a_subagent_is_stopped_from_outside() {
+    let house = House::new("stopped", hangs());
+    house.say("hello").await;
+    let main = house.main();
+    let nobody: SessionKey = "agent:stopped:subagent:none".parse().unwrap();
+    assert!(!house.runtime.stop_subagent(&nobody));
+    let stop = async {
+        until(|| house.model.asked() > 1).await;
+        let running = house.runtime.subagents(&main);
+        assert!(running.iter().all(|child| house.runtime.stop_subagent(child)));
+        running.len()
+    };
+    let (done, stopped) = tokio::join!(house.spawn(SpawnRequest::isolated("look")), stop);
+    assert_eq!((kind(done), stopped), (ErrorKind::Cancelled, 1));
+    assert_eq!(house.told(), ["prepare", "ended Released"]);
+}

@@ -1,0 +1,230 @@
+//! The sessions of a runtime: what they share, and which of them are open.
+//!
+//! ```text
+//! key -> acquire (idle, or opened) -> turn -> release (idle again; closed after an error)
+//! ```
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ctx_config::Config;
+use ctx_core::{
+    ChatModel, Embedder, Error, IdSource, Result, SummaryModels, Timer, Timestamp, Tokens,
+};
+use ctx_engine_registry::Registry;
+use ctx_layers::memory::workspace::WorkspaceAccess;
+use ctx_session::key::SessionKey;
+use ctx_session::log::group_commit::GroupCommit;
+use ctx_session::paths::Home;
+
+use super::idle::IdleSessions;
+use super::lease::SessionLeases;
+use super::{AgentResources, BackgroundCompaction, SessionEngines, UsageCounters};
+use super::{OpenReason, Session, open};
+use crate::host::LayerCounts;
+use crate::lifecycle::{Lifecycle, MaintenanceMode, SessionConfig, SessionTimes};
+use crate::memory::{MakeMemory, MemoryWorker};
+use crate::sync::{locked, spawn_blocking};
+
+/// The source of the time.
+pub(super) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// The settings of every turn of a runtime.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) system: Option<String>,
+    pub(crate) window: Option<Tokens>,
+    pub(crate) engine: Option<String>,
+    pub(crate) clock: Clock,
+    pub(crate) timer: Arc<dyn Timer>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) access: WorkspaceAccess,
+    pub(crate) background: bool,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) max_retry_wait: Duration,
+    pub(crate) open_sessions: usize,
+    pub(crate) summary_models: Option<SummaryModels>,
+    pub(crate) memory: Option<MakeMemory>,
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
+}
+
+/// The sessions of a runtime.
+#[derive(Clone)]
+pub(crate) struct SessionPool {
+    pub(crate) home: Home,
+    pub(crate) config: Config,
+    pub(crate) models: Vec<Arc<dyn ChatModel>>,
+    pub(crate) settings: Settings,
+    pub(crate) registry: Registry,
+    pub(crate) lifecycle: Arc<dyn Lifecycle>,
+    pub(crate) group: Arc<GroupCommit>,
+    pub(crate) agents: Arc<AgentResources>,
+    pub(crate) usage: Arc<UsageCounters>,
+    pub(crate) engines: Arc<SessionEngines>,
+    pub(crate) layers: Arc<LayerCounts>,
+    pub(super) idle: Arc<IdleSessions>,
+    pub(super) leases: SessionLeases,
+    /// Compactions that run in the background.
+    pub(crate) background: Arc<Mutex<HashMap<SessionKey, BackgroundCompaction>>>,
+}
+
+impl SessionPool {
+    pub(crate) fn new(
+        home: Home,
+        config: Config,
+        models: Vec<Arc<dyn ChatModel>>,
+        settings: Settings,
+        registry: Registry,
+        lifecycle: Arc<dyn Lifecycle>,
+        group: Arc<GroupCommit>,
+    ) -> Self {
+        Self {
+            usage: Arc::new(UsageCounters::new(home.clone())),
+            home,
+            config,
+            models,
+            settings,
+            registry,
+            lifecycle,
+            group,
+            agents: Arc::default(),
+            engines: Arc::default(),
+            layers: Arc::default(),
+            idle: Arc::default(),
+            leases: SessionLeases::default(),
+            background: Arc::default(),
+        }
+    }
+
+    /// Returns a pool over the same home with another configuration, other models and settings.
+    pub(crate) fn derived(
+        &self,
+        config: Config,
+        models: Vec<Arc<dyn ChatModel>>,
+        settings: Settings,
+    ) -> Self {
+        let (idle, leases, background) = (Arc::default(), SessionLeases::default(), Arc::default());
+        Self { config, models, settings, idle, leases, background, ..self.clone() }
+    }
+
+    /// Returns the session of a key, opened if it is not open, and notices of opening it. The
+    /// caller is in the session's lane.
+    pub(crate) async fn acquire(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        reason: OpenReason,
+    ) -> Result<(Session, Vec<String>)> {
+        if let Some(session) = self.idle.take(key) {
+            let now = (self.settings.clock)();
+            let times = SessionTimes { began: session.began, last: session.newest };
+            if !self.is_over(key, reason, times, now) {
+                // Without its file, nothing in memory counts.
+                session.check_file()?;
+                return Ok((session, Vec::new()));
+            }
+            self.closed(key, Some(session)).await?;
+        }
+        // A dropped turn may still be working on the disk.
+        let lease = self.leases.acquire(key).await;
+        self.close_excess().await;
+        let (pool, key) = (self.clone(), key.clone());
+        spawn_blocking(move || open(&pool, &key, reason, lease)).await
+    }
+
+    /// Whether a session is replaced by a new one when it is opened.
+    pub(super) fn is_over(
+        &self,
+        key: &SessionKey,
+        reason: OpenReason,
+        times: SessionTimes,
+        now: Timestamp,
+    ) -> bool {
+        match reason {
+            OpenReason::NewSession => true,
+            OpenReason::Existing => false,
+            OpenReason::Message => self.lifecycle.is_over(key, times, now),
+        }
+    }
+
+    /// Takes a session back. After an error the session is closed: memory may differ from the disk,
+    /// and calls may be open. The next one to open the session repairs it.
+    pub(crate) async fn release(&self, mut session: Session, error: Option<&Error>) {
+        if let Some(setup) = &mut session.setup {
+            setup.memory.maintain();
+        }
+        if error.is_some() {
+            session.dispose_engine().await;
+            // The first error is more useful than one of closing.
+            return drop_session(session).await;
+        }
+        self.idle.put(session, self.held_by_background());
+    }
+
+    /// Closes a session and returns its memory, whose background work continues.
+    pub(crate) async fn close(&self, key: &SessionKey) -> Result<MemoryWorker> {
+        self.closed(key, self.idle.take(key)).await
+    }
+
+    async fn closed(&self, key: &SessionKey, mut session: Option<Session>) -> Result<MemoryWorker> {
+        locked(&self.background).remove(key);
+        if let Some(session) = &session {
+            session.dispose_engine().await;
+        }
+        let setup = session.as_mut().and_then(|session| session.setup.as_mut());
+        let memory = setup.map(|setup| std::mem::take(&mut setup.memory));
+        let usage = self.usage.clone();
+        spawn_blocking(move || {
+            let committed = session.as_ref().map_or(Ok(()), |session| session.log().commit());
+            // Written while the session is locked: the next process that locks it sees when it was last used.
+            usage.write()?;
+            committed
+        })
+        .await?;
+        Ok(memory.unwrap_or_default())
+    }
+
+    /// Closes idle sessions if too many are open.
+    async fn close_excess(&self) {
+        let excess = self.idle.excess(self.leases.len(), self.settings.open_sessions);
+        if excess.is_empty() {
+            return;
+        }
+        for mut closing in excess {
+            if let Some(session) = closing.dispose_engine().await {
+                locked(&self.background).remove(&session.key);
+                drop_session(session).await;
+            }
+        }
+        let (usage, now) = (self.usage.clone(), self.settings.timer.elapsed());
+        if let Err(error) = spawn_blocking(move || usage.write_if_due(now)).await {
+            tracing::warn!("the counters of sessions were not written: {error}");
+        }
+    }
+
+    /// Returns the open sessions that were idle for so long that maintenance removes them.
+    pub(crate) fn expired(&self, now: Timestamp) -> Vec<SessionKey> {
+        let config = self.config.section::<SessionConfig>().unwrap_or_default().maintenance;
+        if config.mode == MaintenanceMode::Warn {
+            return Vec::new();
+        }
+        let oldest = now.0.saturating_sub(config.prune_after.millis());
+        self.idle.unused_since(Timestamp(oldest))
+    }
+
+    /// Number of message tokens that background compactions hold.
+    pub(crate) fn held_by_background(&self) -> u64 {
+        locked(&self.background).values().map(BackgroundCompaction::held).sum()
+    }
+}
+
+/// Closes a session. Acknowledged entries are already on disk.
+async fn drop_session(session: Session) {
+    let done = spawn_blocking(move || {
+        drop(session);
+        Ok(())
+    });
+    if let Err(error) = done.await {
+        tracing::warn!("a session was not closed: {error}");
+    }
+}

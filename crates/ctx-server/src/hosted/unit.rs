@@ -1,0 +1,90 @@
+//! Messages as sent by a host, and how they are recognised.
+
+use std::sync::Arc;
+
+use ctx_core::{ContentHash, Message, Result};
+
+/// A message as sent by a host.
+pub(crate) trait Unit {
+    /// The source text.
+    fn raw(&self) -> &str;
+
+    /// The hash of the source text.
+    fn digest(&self) -> UnitDigest {
+        digest(self.raw())
+    }
+
+    /// Parses the message. Called only if the text is not recognised.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](ctx_core::ErrorKind::InvalidInput) for an invalid message.
+    fn read(&self) -> Result<Message>;
+
+    /// The message and the hash of its content.
+    ///
+    /// # Errors
+    ///
+    /// See [`read`](Self::read).
+    fn content(&self) -> Result<(Arc<Message>, ContentHash)> {
+        let message = self.read()?;
+        let hash = ContentHash::of(&message);
+        Ok((Arc::new(message), hash))
+    }
+}
+
+/// What is kept of a message's source text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Retain {
+    /// The text: the host sends each message once.
+    #[default]
+    Text,
+    /// A hash: the host repeats the text in every request.
+    Digest,
+}
+
+/// The source of a message, to recognise it byte for byte.
+#[derive(Clone, Debug)]
+pub(crate) enum UnitSource {
+    /// None: the message was read from a file.
+    Unknown,
+    /// The text.
+    Text(Arc<str>),
+    /// Its hash.
+    Digest(UnitDigest),
+}
+
+/// 128 bits of BLAKE3 over a message's source text.
+pub(crate) type UnitDigest = [u8; 16];
+
+/// The hash of a message's source text.
+pub(crate) fn digest(raw: &str) -> UnitDigest {
+    let mut first = [0; 16];
+    first.copy_from_slice(&blake3::hash(raw.as_bytes()).as_bytes()[..16]);
+    first
+}
+
+impl UnitSource {
+    pub(super) fn of(unit: &impl Unit, retain: Retain) -> Self {
+        match retain {
+            Retain::Text => Self::Text(Arc::from(unit.raw())),
+            Retain::Digest => Self::Digest(unit.digest()),
+        }
+    }
+
+    pub(super) fn is(&self, unit: &impl Unit) -> bool {
+        match self {
+            Self::Unknown => false,
+            Self::Text(text) => **text == *unit.raw(),
+            Self::Digest(known) => *known == unit.digest(),
+        }
+    }
+
+    /// The text, if it was kept.
+    pub(crate) fn text(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Unknown | Self::Digest(_) => None,
+        }
+    }
+}

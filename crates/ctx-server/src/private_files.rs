@@ -1,0 +1,152 @@
+//! Folders and files that only their owner can read.
+
+use std::collections::HashMap;
+use std::fs::{self, File, TryLockError};
+use std::io::{Result, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The share of a limit that remains after eviction. Evicting more at once makes it rare; finding
+/// the oldest takes time proportional to the number of files.
+const REMAINING_SHARE: f64 = 0.9;
+
+/// The files of a folder, with their sizes and their order of use.
+#[derive(Debug, Default)]
+pub(crate) struct LruFiles {
+    all: HashMap<String, Used>,
+    bytes: u64,
+    clock: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Used {
+    bytes: u64,
+    at: u64,
+}
+
+impl LruFiles {
+    /// Lists the files of a folder in order of modification.
+    pub(crate) fn of(folder: &Path, id_of: impl Fn(&Path) -> Option<String>) -> Self {
+        let listed = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut found: Vec<(SystemTime, u64, String)> = listed
+            .filter_map(|file| {
+                let meta = file.metadata().ok()?;
+                let changed = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                Some((changed, meta.len(), id_of(&file.path())?))
+            })
+            .collect();
+        found.sort();
+        let mut files = Self::default();
+        for (_, bytes, id) in found {
+            files.record_use(&id, bytes);
+        }
+        files
+    }
+
+    /// Records a use of a file, and its growth in bytes.
+    pub(crate) fn record_use(&mut self, id: &str, bytes: u64) {
+        self.clock += 1;
+        self.bytes += bytes;
+        let clock = self.clock;
+        let used = self.all.entry(id.to_owned()).or_default();
+        *used = Used { bytes: used.bytes + bytes, at: clock };
+    }
+
+    /// Records that a file is gone.
+    pub(crate) fn remove(&mut self, id: &str) {
+        self.bytes -= self.all.remove(id).map_or(0, |used| used.bytes);
+    }
+
+    /// Removes the least recently used files from the list until the rest is within the limits, and
+    /// returns them; never the one in use.
+    pub(crate) fn evict(&mut self, bytes: u64, count: usize, in_use: &str) -> Vec<String> {
+        if self.bytes <= bytes && self.all.len() <= count {
+            return Vec::new();
+        }
+        let (bytes, count) =
+            ((bytes as f64 * REMAINING_SHARE) as u64, (count as f64 * REMAINING_SHARE) as usize);
+        let mut oldest: Vec<(u64, String)> =
+            self.all.iter().map(|(id, used)| (used.at, id.clone())).collect();
+        oldest.sort_unstable();
+        let mut gone = Vec::new();
+        for (_, id) in oldest {
+            if self.bytes <= bytes && self.all.len() <= count {
+                break;
+            }
+            if id != in_use {
+                self.remove(&id);
+                gone.push(id);
+            }
+        }
+        gone
+    }
+
+    /// The total size in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// The file with that id.
+pub(crate) fn file_of(folder: &Path, id: &str) -> PathBuf {
+    folder.join(format!("{id}.jsonl"))
+}
+
+/// The id of a file.
+pub(crate) fn id_of(path: &Path) -> Option<String> {
+    let is_ours = path.extension().is_some_and(|ending| ending == "jsonl");
+    Some(path.file_stem().filter(|_| is_ours)?.to_str()?.to_owned())
+}
+
+/// Creates a folder and its parents.
+pub(crate) fn create_folder(path: &Path) -> Result<()> {
+    ctx_disk::create_private_dir(path).map_err(std::io::Error::other)
+}
+
+/// Opens a file for appending lines. If the last write was interrupted, its fragment becomes a line
+/// of its own.
+pub(crate) fn open_append(path: &Path) -> Result<File> {
+    let is_torn =
+        ctx_disk::open(path).and_then(|file| ctx_disk::ends_line(&file)).is_ok_and(|whole| !whole);
+    let mut file = ctx_disk::private().append(true).create(true).open(path)?;
+    if is_torn {
+        file.write_all(b"\n")?;
+    }
+    Ok(file)
+}
+
+/// Locks a folder for this process until the result is dropped. `None` if another process holds the
+/// lock. A file system without locks always succeeds.
+pub(crate) fn lock_folder(folder: &Path) -> Result<Option<File>> {
+    let mut options = ctx_disk::private();
+    let file = options.write(true).create(true).truncate(false).open(folder.join("lock"))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_torn_takes_no_other_along() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.jsonl");
+        open_append(&path).unwrap().write_all(b"{}\n{\"to").unwrap();
+        open_append(&path).unwrap().write_all(b"[1]\n").unwrap();
+        open_append(&path).unwrap().write_all(b"[2]\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{}\n{\"to\n[1]\n[2]\n");
+    }
+
+    #[test]
+    fn a_folder_is_held_by_one() {
+        let home = tempfile::tempdir().unwrap();
+        let first = lock_folder(home.path()).unwrap();
+        assert!(first.is_some());
+        assert!(lock_folder(home.path()).unwrap().is_none());
+        drop(first);
+        assert!(lock_folder(home.path()).unwrap().is_some());
+    }
+}

@@ -1,0 +1,234 @@
+//! Assembles one request of a conversation.
+
+mod budget;
+mod open;
+mod record;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use ctx_core::{CompactionTrigger, EntryId, Error, ErrorKind, Result, SummaryInstructions, Tokens};
+use ctx_dialect::wire::Request;
+use futures_util::FutureExt;
+
+use super::Proxy;
+use super::cache_break::{CachedRequest, RequestHead};
+use super::client_request::ClientRequest;
+use super::conversation::{Conversation, ConversationState};
+use super::learned_window::LearnedWindow;
+use super::limits::ModelLimits;
+use super::pending::is_plausible;
+use super::prepare::Retry;
+use super::summary_models::SummaryTarget;
+use super::summary_record::record_compaction;
+use super::units::RequestUnit;
+use crate::hosted::{self, AssembledRequest, CompactParams, HostedSession};
+use crate::trace::{CompactionRecord, Record};
+
+/// A request and its conversation.
+pub(super) struct Attempt<'a> {
+    pub(super) proxy: &'a Proxy,
+    pub(super) client_request: &'a ClientRequest,
+    pub(super) request: &'a Request<'a>,
+    pub(super) units: &'a [RequestUnit<'a>],
+    /// The ids of its messages, if known.
+    pub(super) ids: Vec<Option<EntryId>>,
+}
+
+/// The assembled request.
+pub(super) struct AssembledAttempt {
+    pub(super) assembled: AssembledRequest,
+    pub(super) record: Record,
+    /// The estimated tokens, uncorrected.
+    pub(super) estimated: u64,
+    /// The request, to detect cache breaks in the next one.
+    pub(super) sent: Arc<CachedRequest>,
+}
+
+impl Attempt<'_> {
+    /// Assembles the outgoing messages; `None` if the request must pass unchanged. Other requests
+    /// of the conversation wait.
+    pub(super) async fn assemble(
+        self,
+        conversation: &Conversation,
+        retry: Option<Retry>,
+    ) -> Result<Option<AssembledAttempt>> {
+        let mut state = conversation.state.lock().await;
+        if let Err(error) = self.open(conversation, &mut state).await {
+            return self.unopened(error);
+        }
+        let ConversationState { session, summaries, learned, .. } = &mut *state;
+        let Some(session) = session else { return Err(lost()) };
+        let model_guard = Arc::new(summaries.insert(self.writer(session.ledger.window())));
+        session.memory.keep_alive(&model_guard);
+        if let Some((counted, estimated)) = conversation.take_report() {
+            session.correct(counted, estimated);
+            learned.accepted(counted);
+        }
+        let ids = self.ids(session);
+        let is_new = ids.is_some();
+        if let Err(error) = guarded(session.sync(self.units, ids, false)).await {
+            self.warn_failed(&error);
+        }
+        // If the histories differ, the request must not be replaced.
+        if session.history.len() != self.units.len() {
+            state.session = None;
+            return Ok(None);
+        }
+        // A concurrent equal request must wait for this one, not start another conversation.
+        conversation.update_known(&mut state);
+        let Some(session) = &mut state.session else { return Err(lost()) };
+        let covers = |kept: &hosted::InForce| kept.covers(&session.history);
+        if is_new && !session.in_force.as_ref().is_some_and(covers) {
+            session.in_force = None;
+        }
+        let mut limits = self.set_budget(conversation, &mut state, retry)?;
+        let Some(session) = &mut state.session else { return Err(lost()) };
+        let mut compaction = None;
+        if let Some(retry) = retry {
+            compaction = self.compact(conversation, session, retry, limits).await;
+        }
+        let mut assembled = self.run_engine(session, limits).await;
+        // Retry without the learned window: the provider decides.
+        if assembled.is_err() && retry.is_none() && state.learned.window().is_some() {
+            state.learned = LearnedWindow::default();
+            limits = self.budget(&mut state)?;
+            let Some(session) = &mut state.session else { return Err(lost()) };
+            assembled = self.run_engine(session, limits).await;
+        }
+        self.finish(conversation, &mut state, assembled?, limits, compaction).map(Some)
+    }
+
+    /// Records and saves the assembled request.
+    fn finish(
+        &self,
+        conversation: &Conversation,
+        state: &mut ConversationState,
+        mut assembled: AssembledRequest,
+        limits: ModelLimits,
+        compaction: Option<CompactionRecord>,
+    ) -> Result<AssembledAttempt> {
+        let Some(session) = &mut state.session else { return Err(lost()) };
+        let empty = limits.withheld(&session.ledger);
+        for warning in session.warnings() {
+            self.proxy.warn(&warning);
+        }
+        // The withheld part is not part of the request.
+        session.sent.estimated = session.sent.estimated.saturating_sub(empty.get());
+        assembled.tokens -= session.ledger.corrected(empty);
+        assembled.limit -= session.ledger.corrected(empty);
+        let estimated = session.sent.estimated;
+        let mut record = self.record(conversation, state, &assembled, compaction);
+        self.note_orphans(&record);
+        conversation.save(state, &assembled, self.proxy.conversations.store.as_ref());
+        let Some(session) = &state.session else { return Err(lost()) };
+        let sent = Arc::new(CachedRequest::of(session, self.head()));
+        record.prefix_break = conversation.cached().and_then(|before| {
+            before.cache_break(&sent, &session.history, session.in_force.as_ref())
+        });
+        Ok(AssembledAttempt { assembled, record, estimated, sent })
+    }
+
+    /// Assembles the messages with the engine, or without it if it fails.
+    async fn run_engine(
+        &self,
+        session: &mut HostedSession,
+        limits: ModelLimits,
+    ) -> Result<AssembledRequest> {
+        let empty = limits.withheld(&session.ledger);
+        match guarded(session.assemble(empty, None)).await {
+            Err(error) => {
+                session.assemble_without_engine(empty, None).inspect(|_| self.warn_failed(&error))
+            }
+            assembled => assembled,
+        }
+    }
+
+    /// Without a session a request passes unchanged, unless the configured window is too small.
+    fn unopened<T>(&self, error: Error) -> Result<Option<T>> {
+        if error.kind() == ErrorKind::WindowTooSmall && self.proxy.settings.window.is_some() {
+            return Err(error);
+        }
+        self.proxy.warn(&format!("requests pass unchanged: {error}"));
+        Ok(None)
+    }
+
+    /// The ids known from a file or another conversation. An active session recognises its messages
+    /// itself.
+    fn ids(&self, session: &HostedSession) -> Option<Vec<Option<String>>> {
+        if session.history.len() > 0 {
+            return None;
+        }
+        Some(self.ids.iter().map(|id| id.as_ref().map(ToString::to_string)).collect())
+    }
+
+    fn head(&self) -> RequestHead {
+        let tools = self.request.tools.map(|tools| tools.get());
+        RequestHead::of(self.request.model.as_deref(), self.request.system.as_deref(), tools)
+    }
+
+    fn writer(&self, window: Tokens) -> Option<ctx_model::HttpModel> {
+        let target = SummaryTarget {
+            protocol: self.client_request.protocol(),
+            model: self.request.model.as_deref()?,
+            window,
+            url: &self.client_request.url,
+            headers: &self.client_request.headers,
+        };
+        target.model(self.proxy.writer.clone())
+    }
+
+    /// Compacts the session after the provider refused the request.
+    async fn compact(
+        &self,
+        conversation: &Conversation,
+        session: &mut HostedSession,
+        retry: Retry,
+        limits: ModelLimits,
+    ) -> Option<CompactionRecord> {
+        // The provider's count shows how far the counter is off, unless it includes the answer.
+        let estimated = session.sent.estimated;
+        if let Some(counted) = retry.overflow.prompt.filter(|n| is_plausible(*n, estimated)) {
+            session.correct(counted, estimated);
+        }
+        let params = CompactParams {
+            trigger: CompactionTrigger::Overflow,
+            force: true,
+            token_budget: Some(session.ledger.limit() - limits.withheld(&session.ledger)),
+            custom_instructions: None,
+            summary_instructions: SummaryInstructions::default(),
+            models: None,
+            attempt: Some(retry.attempt),
+            max_attempts: Some(retry.most),
+            now: None,
+        };
+        match guarded(session.compact(params)).await {
+            Ok(result) => {
+                let compacted = result.result.filter(|_| result.compacted)?;
+                let entry = session.in_force.as_ref().and_then(|kept| kept.summary_id()).cloned();
+                Some(record_compaction(self.proxy, &conversation.id, entry, &compacted))
+            }
+            Err(error) => {
+                self.warn_failed(&error);
+                None
+            }
+        }
+    }
+
+    fn warn_failed(&self, error: &Error) {
+        self.proxy.warn(&format!("the engine failed, requests are assembled without it: {error}"));
+    }
+}
+
+/// Runs engine code. A panic is a failure of one request's engine.
+async fn guarded<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    AssertUnwindSafe(work)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_| Err(Error::new(ErrorKind::Contract, "the engine panicked")))
+}
+
+pub(super) fn lost() -> Error {
+    Error::new(ErrorKind::Contract, "the session of a conversation is missing")
+        .hint("please report this")
+}

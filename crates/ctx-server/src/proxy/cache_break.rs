@@ -1,0 +1,111 @@
+//! Detects cache breaks.
+//!
+//! A provider caches the beginning of a prompt, as far as two requests of a conversation are equal.
+//! Whatever the last answered request contained beyond the common beginning was cached in vain.
+
+use std::collections::HashSet;
+
+use ctx_core::{EntryId, Tokens};
+
+use crate::hosted::{History, HostedSession, InForce, SentMessage, UnitDigest, digest};
+use crate::trace::{BreakCause, PrefixBreak};
+
+/// The part of a request before the history.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct RequestHead {
+    model: Option<String>,
+    system: Option<UnitDigest>,
+    tools: Option<UnitDigest>,
+}
+
+impl RequestHead {
+    pub(super) fn of(model: Option<&str>, system: Option<&str>, tools: Option<&str>) -> Self {
+        Self {
+            model: model.map(str::to_owned),
+            system: system.map(digest),
+            tools: tools.map(digest),
+        }
+    }
+}
+
+/// The hashes of a sent request.
+#[derive(Clone, Debug)]
+pub(super) struct CachedRequest {
+    head: RequestHead,
+    addition: Option<UnitDigest>,
+    fixed: Tokens,
+    messages: Vec<SentMessage>,
+    /// The entries sent by the client.
+    from_client: HashSet<EntryId>,
+    /// The summary entry, if any.
+    summary: Option<EntryId>,
+}
+
+impl CachedRequest {
+    /// The last request of a session.
+    pub(super) fn of(session: &HostedSession, head: RequestHead) -> Self {
+        let sent = &session.sent;
+        let ids = sent.messages.iter().map(|message| &message.id);
+        Self {
+            head,
+            addition: sent.addition.as_deref().map(digest),
+            fixed: sent.fixed.0 + sent.fixed.1,
+            messages: sent.messages.clone(),
+            from_client: ids.filter(|id| session.history.position(id).is_some()).cloned().collect(),
+            summary: session.in_force.as_ref().and_then(InForce::summary_id).cloned(),
+        }
+    }
+
+    /// Returns the part of this request that the next one does not begin with, and the cause.
+    pub(super) fn cache_break(
+        &self,
+        next: &Self,
+        history: &History,
+        in_force: Option<&InForce>,
+    ) -> Option<PrefixBreak> {
+        let both = self.messages.iter().zip(&next.messages);
+        let same = both.take_while(|(one, other)| one.is(other)).count();
+        let total = |messages: &[SentMessage]| -> Tokens {
+            messages.iter().map(|message| message.tokens).sum()
+        };
+        if self.head != next.head {
+            let tokens = self.fixed + total(&self.messages);
+            return Some(PrefixBreak { cause: BreakCause::Client, tokens });
+        }
+        if self.addition != next.addition {
+            let tokens = self.fixed + total(&self.messages);
+            return Some(PrefixBreak { cause: BreakCause::Edit, tokens });
+        }
+        let first = self.messages.get(same)?;
+        let cause = self.cause(first, next.messages.get(same), history, in_force);
+        Some(PrefixBreak { cause, tokens: total(&self.messages[same..]) })
+    }
+
+    /// Why `first` is missing, with `other` in its place.
+    fn cause(
+        &self,
+        first: &SentMessage,
+        other: Option<&SentMessage>,
+        history: &History,
+        in_force: Option<&InForce>,
+    ) -> BreakCause {
+        let is_covered = in_force.is_some_and(|kept| kept.covers_entry(&first.id));
+        let was_summary = self.summary.as_ref() == Some(&first.id);
+        let was_sent = self.from_client.contains(&first.id);
+        let is_gone = was_sent && history.position(&first.id).is_none();
+        let is_put_before = other.is_some_and(|other| {
+            let places = history.position(&other.id).zip(history.position(&first.id));
+            was_sent
+                && !self.from_client.contains(&other.id)
+                && places.is_some_and(|(new, old)| new < old)
+        });
+        match was_summary {
+            _ if is_covered => BreakCause::Compaction,
+            true if in_force.is_some() => BreakCause::Compaction,
+            // A summary is removed if the client changes messages that it covers.
+            true => BreakCause::Client,
+            false if is_gone || is_put_before => BreakCause::Client,
+            false => BreakCause::Edit,
+        }
+    }
+}

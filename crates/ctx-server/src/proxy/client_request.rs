@@ -1,0 +1,32 @@
+//! A client's request, apart from the body.
+
+use axum::http::{HeaderMap, HeaderValue};
+use ctx_dialect::wire::{Protocol, Route};
+use ctx_model::Url;
+
+use super::upstream::Family;
+
+/// A conversation request. Its headers stay in memory as long as it does.
+pub(super) struct ClientRequest {
+    pub(super) route: Route,
+    /// The headers for the provider.
+    pub(super) headers: HeaderMap,
+    pub(super) query: Option<String>,
+    pub(super) url: Url,
+    /// The provider family it is for.
+    pub(super) family: Family,
+}
+
+impl ClientRequest {
+    pub(super) fn protocol(&self) -> Protocol {
+        self.route.protocol
+    }
+
+    /// Whether the client is a tool runner of Anthropic's SDKs. It continues message threads by
+    /// reference, and sends the whole history once told that threads are not supported.
+    pub(super) fn is_tool_runner(&self) -> bool {
+        let helpers = self.headers.get_all("x-stainless-helper");
+        let runs = |value: &HeaderValue| value.to_str().is_ok_and(|t| t.contains("BetaToolRunner"));
+        self.protocol() == Protocol::Messages && helpers.iter().any(runs)
+    }
+}

@@ -1,0 +1,104 @@
+//! Determines the owner and the beginning of a conversation.
+
+use std::fs;
+use std::io::{ErrorKind as IoKind, Write};
+use std::path::Path;
+
+use axum::http::HeaderMap;
+use ctx_core::{Error, ErrorKind, Result};
+use ctx_dialect::wire::Protocol;
+
+use super::headers;
+use super::units::{RequestUnit, first_user_unit};
+
+/// The headers with the client's session name.
+const NAMES: [&str; 4] = ["session-id", "thread-id", "x-claude-code-session-id", "x-session-id"];
+
+/// A secret that makes conversation ids unique to a home: without it a key could be guessed from an
+/// id.
+#[derive(Clone)]
+pub(super) struct Salt([u8; 32]);
+
+impl std::fmt::Debug for Salt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Salt")
+    }
+}
+
+impl Salt {
+    /// Reads the salt of a folder, creating it if missing.
+    pub(super) fn of(folder: &Path) -> Result<Self> {
+        let path = folder.join("salt");
+        let failed = |error: std::io::Error| {
+            Error::new(ErrorKind::Io, "conversations cannot be stored")
+                .with("path", path.display())
+                .hint("set CTX_HOME to a folder that can be written to")
+                .source(error)
+        };
+        match ctx_disk::read(&path) {
+            Ok(bytes) if bytes.len() == 32 => {
+                let mut salt = [0; 32];
+                salt.copy_from_slice(&bytes);
+                return Ok(Self(salt));
+            }
+            Ok(_) => fs::remove_file(&path).map_err(failed)?,
+            Err(error) if error.kind() == IoKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
+        let mut salt = [0; 32];
+        salt[..16].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
+        salt[16..].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
+        match ctx_disk::private().write(true).create_new(true).open(&path) {
+            Ok(mut file) => file.write_all(&salt).map_err(failed)?,
+            // Another process was faster.
+            Err(error) if error.kind() == IoKind::AlreadyExists => return Self::of(folder),
+            Err(error) => return Err(failed(error)),
+        }
+        Ok(Self(salt))
+    }
+
+    fn hash(&self, parts: &[&[u8]], bytes: usize) -> String {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        let hash = hasher.finalize();
+        hash.as_bytes()[..bytes].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// The candidate conversations of a request: those of the client's session, or those with the same
+/// beginning; always of one key or one login, so that users never share conversations.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Fingerprint {
+    /// 16 hex digits.
+    pub(super) id: String,
+    /// Distinguishes conversations of the group: eight hex digits from the first user message.
+    pub(super) begins: String,
+}
+
+impl Fingerprint {
+    /// Returns the group of a request.
+    pub(super) fn of(
+        salt: &Salt,
+        protocol: Protocol,
+        headers: &HeaderMap,
+        query: Option<&str>,
+        cache_key: Option<&str>,
+        units: &[RequestUnit<'_>],
+    ) -> Self {
+        let first =
+            first_user_unit(units).map(|units| units.hash().to_string()).unwrap_or_default();
+        let header = NAMES.iter().find_map(|name| headers.get(*name));
+        let header = header.map(|value| value.as_bytes()).filter(|value| !value.is_empty());
+        let named = header.or(cache_key.map(str::as_bytes));
+        let key = headers::secrets(headers, query, named);
+        let name = match named {
+            Some(name) => [b"named".as_slice(), name],
+            None => [b"begins".as_slice(), first.as_bytes()],
+        };
+        let id = salt.hash(&[protocol.name().as_bytes(), &key, name[0], name[1]], 8);
+        Self { id, begins: salt.hash(&[first.as_bytes()], 4) }
+    }
+}

@@ -1,0 +1,135 @@
+//! Holds an answer back until it is clear that the prompt was not too long.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use bytes::Bytes;
+use ctx_core::Result;
+use ctx_dialect::wire::{AnswerState, Protocol, Watch};
+use ctx_model::{Body, Overflow, Response, overflow, silent_overflow};
+use tokio::time::{Instant, timeout_at};
+
+/// Maximum number of held bytes. A larger answer is not a refusal.
+const MOST_HELD: usize = 1 << 20;
+
+/// How long an answer without content is held: a refusal comes at once, and a client that receives
+/// nothing may give up.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A provider's answer, as far as received.
+pub(super) struct HeldAnswer {
+    pub(super) response: Response,
+    pub(super) held: VecDeque<Bytes>,
+    pub(super) watch: Watch,
+    /// Whether it is held completely.
+    pub(super) is_whole: bool,
+    /// The overflow reported by the provider, if any.
+    pub(super) overflow: Option<Overflow>,
+}
+
+/// Reads an answer until its kind is known.
+///
+/// # Errors
+///
+/// See [`Body::chunk`]: the provider stalled or disconnected before any content.
+pub(super) async fn hold_answer(
+    protocol: Protocol,
+    response: Response,
+    window: u64,
+) -> Result<HeldAnswer> {
+    let is_refusal = !response.status.is_success();
+    let mut answer = HeldAnswer {
+        response,
+        held: VecDeque::new(),
+        watch: Watch::new(protocol),
+        is_whole: false,
+        overflow: None,
+    };
+    if is_packed(&answer.response.headers) {
+        return Ok(answer);
+    }
+    let (mut bytes, until) = (0, Instant::now() + PATIENCE);
+    loop {
+        let next = next(&mut answer.response.body);
+        let next = match is_refusal {
+            // A refusal that breaks off or stalls is still a refusal by its status.
+            true => match timeout_at(until, next).await {
+                Ok(Ok(next)) => next,
+                Ok(Err(_)) => {
+                    answer.response.headers.remove(CONTENT_LENGTH);
+                    None
+                }
+                Err(_) => break,
+            },
+            false => match timeout_at(until, next).await {
+                Ok(next) => next?,
+                Err(_) => return Ok(answer),
+            },
+        };
+        let Some(piece) = next else {
+            answer.is_whole = true;
+            break;
+        };
+        bytes += piece.len();
+        let seen = answer.watch.push(&piece);
+        answer.held.push_back(piece);
+        let is_decided = matches!(seen, AnswerState::Content | AnswerState::Failure) && !is_refusal;
+        if is_decided || bytes > MOST_HELD {
+            break;
+        }
+    }
+    if answer.is_whole {
+        answer.watch.end();
+    }
+    answer.overflow = answer.overflow_of_answer(is_refusal, window);
+    Ok(answer)
+}
+
+impl HeldAnswer {
+    /// Whether the held bytes of a successful answer contain that text.
+    pub(super) fn says(&self, text: &str) -> bool {
+        let held: Vec<u8> = self.held.iter().flatten().copied().collect();
+        self.response.status.is_success() && String::from_utf8_lossy(&held).contains(text)
+    }
+
+    fn overflow_of_answer(&self, is_refusal: bool, window: u64) -> Option<Overflow> {
+        if is_refusal {
+            let text: Vec<u8> = self.held.iter().flatten().copied().collect();
+            let text = String::from_utf8_lossy(&text);
+            return overflow(self.response.status.as_u16(), &text);
+        }
+        match self.watch.state() {
+            AnswerState::Failure => overflow(0, &self.watch.failure()?.json),
+            AnswerState::Empty => {
+                let usage = self.watch.usage().unwrap_or_default();
+                let is_full = self.watch.is_window_full();
+                let full = || Overflow {
+                    used: None,
+                    prompt: None,
+                    limit: None,
+                    pattern: "finish-reason",
+                    provider: "any",
+                };
+                silent_overflow(&usage, window, true).or_else(|| is_full.then(full))
+            }
+            AnswerState::Pending | AnswerState::Content => None,
+        }
+    }
+}
+
+/// Whether an answer is compressed despite the request: it cannot be read as it passes.
+fn is_packed(headers: &HeaderMap) -> bool {
+    let how = headers.get(CONTENT_ENCODING);
+    how.is_some_and(|how| !how.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+async fn next(body: &mut Body) -> Result<Option<Bytes>> {
+    loop {
+        match body.chunk().await? {
+            Some(piece) if piece.is_empty() => {}
+            other => return Ok(other),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Records the outcome of a request, however it ends.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::CONTENT_LENGTH;
+use bytes::Bytes;
+use ctx_core::Error;
+use ctx_dialect::wire::{AnswerState, Watch};
+use ctx_model::Catalogue;
+use futures_util::stream;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::Proxy;
+use super::conversation::Conversation;
+use super::held_answer::HeldAnswer;
+use crate::trace::{Record, RequestOutcome};
+
+/// Minimum size of a request that corrects the counter: in smaller ones the tokens that providers
+/// add outweigh the rest.
+const MIN_CALIBRATION_TOKENS: u64 = 500;
+
+/// A pending request. Dropping it early means that the client disconnected.
+pub(super) struct PendingRequest {
+    proxy: Arc<Proxy>,
+    protocol: &'static str,
+    record: Option<Box<Record>>,
+    /// The conversation, and the estimate of its request.
+    conversation: Option<(Arc<Conversation>, u64)>,
+    seat: Arc<OwnedSemaphorePermit>,
+}
+
+impl PendingRequest {
+    pub(super) fn new(
+        proxy: Arc<Proxy>,
+        protocol: &'static str,
+        seat: OwnedSemaphorePermit,
+    ) -> Self {
+        Self { proxy, protocol, record: None, conversation: None, seat: Arc::new(seat) }
+    }
+
+    /// The seat, for work that continues after the client has disconnected.
+    pub(super) fn seat(&self) -> Arc<OwnedSemaphorePermit> {
+        self.seat.clone()
+    }
+
+    /// Sets the record of the request.
+    pub(super) fn record(
+        &mut self,
+        record: Record,
+        conversation: Arc<Conversation>,
+        estimated: u64,
+    ) {
+        self.record = Some(Box::new(record));
+        self.conversation = Some((conversation, estimated));
+    }
+
+    /// The record, for updates.
+    pub(super) fn known(&mut self) -> Option<&mut Record> {
+        self.record.as_deref_mut()
+    }
+
+    /// Records that the request was rejected by ctx.
+    pub(super) fn rejected(self) {
+        let mut this = self;
+        this.proxy.metrics.request(this.protocol, "rejected");
+        // Nothing more to record on drop.
+        this.protocol = "";
+    }
+
+    /// Records that the provider gave no answer.
+    pub(super) fn fails(&mut self) {
+        self.ends(RequestOutcome::Failed, None);
+    }
+
+    /// Records an outcome.
+    fn ends(&mut self, outcome: RequestOutcome, watch: Option<&Watch>) {
+        if self.protocol.is_empty() {
+            return;
+        }
+        let protocol = std::mem::take(&mut self.protocol);
+        let metrics = &self.proxy.metrics;
+        metrics.request(protocol, outcome.name());
+        let usage = watch.and_then(Watch::usage);
+        if let Some(usage) = usage {
+            metrics.output_tokens.inc_by(usage.output);
+        }
+        let Some(mut record) = self.record.take() else { return };
+        record.outcome = outcome;
+        if let Some((conversation, _)) = &self.conversation
+            && outcome == RequestOutcome::Ok
+            && record.attempts > 1
+        {
+            conversation.recovered();
+        }
+        if let Some(usage) = usage {
+            record.prompt_tokens = Some(usage.prompt());
+            record.cached_tokens = Some(usage.cache_read);
+            let model = record.model.as_deref().and_then(|name| Catalogue::embedded().find(name));
+            record.cost_usd = model.map(|model| model.prices.cost(&usage).0);
+            if let Some((conversation, estimated)) = &self.conversation
+                && outcome == RequestOutcome::Ok
+                && *estimated >= MIN_CALIBRATION_TOKENS
+                && is_plausible(usage.prompt(), *estimated)
+            {
+                conversation.report(usage.prompt(), *estimated);
+            }
+        }
+        metrics.raw_tokens.inc_by(record.raw_tokens.get());
+        metrics.sent_tokens.inc_by(record.sent_tokens.get());
+        metrics.added.observe(record.millis / 1_000.0);
+        self.proxy.trace.add(*record);
+        self.proxy.note_unwritten();
+    }
+}
+
+impl Drop for PendingRequest {
+    fn drop(&mut self) {
+        self.ends(RequestOutcome::Abandoned, None);
+    }
+}
+
+/// Whether a provider's count is plausible: some count only uncached tokens.
+pub(super) fn is_plausible(counted: u64, estimated: u64) -> bool {
+    counted >= estimated / 4 && counted <= estimated.saturating_mul(4)
+}
+
+/// An answer that is being sent to the client.
+struct AnswerStream {
+    answer: HeldAnswer,
+    pending: PendingRequest,
+    /// The number of remaining bytes, if announced.
+    left: Option<u64>,
+}
+
+/// The bytes of an answer, starting with the held ones.
+pub(super) fn passing(answer: HeldAnswer, pending: PendingRequest) -> Body {
+    let length = answer.response.headers.get(CONTENT_LENGTH);
+    let left = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    let passing = AnswerStream { answer, pending, left };
+    let pieces = stream::unfold(Some(passing), |state| async move {
+        let mut passing = state?;
+        match passing.next().await {
+            Ok(Some(piece)) => Some((Ok::<Bytes, Error>(piece), Some(passing))),
+            Ok(None) => {
+                passing.done();
+                None
+            }
+            Err(error) => {
+                passing.pending.ends(RequestOutcome::Failed, Some(&passing.answer.watch));
+                Some((Err(error), None))
+            }
+        }
+    });
+    Body::from_stream(pieces)
+}
+
+impl AnswerStream {
+    async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        let piece = match self.answer.held.pop_front() {
+            Some(piece) => piece,
+            None if self.answer.is_whole => return Ok(None),
+            None => match self.answer.response.body.chunk().await? {
+                Some(piece) => {
+                    self.answer.watch.push(&piece);
+                    piece
+                }
+                None => return Ok(None),
+            },
+        };
+        if let Some(left) = &mut self.left {
+            *left = left.saturating_sub(piece.len() as u64);
+            // After the announced length, the body is not polled again.
+            if *left == 0 {
+                self.done();
+            }
+        }
+        Ok(Some(piece))
+    }
+
+    fn done(&mut self) {
+        let watch = &mut self.answer.watch;
+        watch.end();
+        let is_ok = self.answer.response.status.is_success();
+        let outcome = match (is_ok, watch.state(), watch.failure()) {
+            (false, ..) | (true, AnswerState::Failure, _) => RequestOutcome::Refused,
+            (true, _, Some(_)) => RequestOutcome::Failed,
+            (true, _, None) => RequestOutcome::Ok,
+        };
+        self.pending.ends(outcome, Some(&*watch));
+    }
+}
+
+impl Drop for AnswerStream {
+    fn drop(&mut self) {
+        // A client may disconnect right after the last event.
+        let watch = &self.answer.watch;
+        if watch.is_finished() && self.answer.response.status.is_success() {
+            self.pending.ends(RequestOutcome::Ok, Some(watch));
+        } else {
+            self.pending.ends(RequestOutcome::Abandoned, Some(watch));
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The recorded parts of a request, without secrets.
+
+use ctx_core::{Compacted, EntryId, Message, Role};
+use ctx_redact::Redactor;
+
+use crate::trace::{CompactionRecord, PREVIEW_CHARS};
+
+/// Maximum characters of a message to examine.
+pub(super) const PREVIEW_SOURCE_CHARS: usize = 512;
+
+/// The beginning of a message: its text or its calls. Redacted before it is cut: half of a key is
+/// not recognised as one.
+pub(super) fn preview(message: &Message) -> String {
+    let calls = || {
+        let calls = message.tool_calls().map(|call| format!("{}(...)", call.name));
+        calls.collect::<Vec<_>>().join(", ")
+    };
+    let result = || {
+        let result = message.tool_results().next()?;
+        Some(Message::new(Role::ToolResult, result.content.to_vec()).plain_text())
+    };
+    let mut text = message.plain_text();
+    if text.trim().is_empty() {
+        text = calls();
+    }
+    if text.is_empty() {
+        text = result().unwrap_or_default();
+    }
+    let head: String = text.trim_start().chars().take(PREVIEW_SOURCE_CHARS).collect();
+    let redacted = Redactor::builtin().redact(&head).text;
+    redacted.chars().take(PREVIEW_CHARS).collect::<String>().trim_end().to_owned()
+}
+
+/// A compaction as recorded; a summary may contain a secret.
+pub(super) fn redacted_compaction(
+    number: u64,
+    entry: Option<EntryId>,
+    compacted: &Compacted,
+) -> CompactionRecord {
+    let mut record = CompactionRecord::of(number, entry, compacted);
+    record.summary = Redactor::builtin().redact(&record.summary).text.into_owned();
+    let details = record.details.take().map(|details| details.to_string());
+    let details = details.map(|text| Redactor::builtin().redact(&text).text.into_owned());
+    record.details = details.and_then(|text| serde_json::from_str(&text).ok());
+    record
+}

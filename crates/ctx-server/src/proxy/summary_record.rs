@@ -1,0 +1,88 @@
+//! How the summary of a compaction was created, and the warning about it.
+
+use ctx_core::{Compacted, EntryId};
+use ctx_layers::compaction::{Details, Receipt, Rung};
+use ctx_redact::Redactor;
+
+use super::Proxy;
+use super::redacted::redacted_compaction;
+use crate::trace::{CompactionRecord, SummaryOutcome, SummaryRecord};
+
+/// Returns the record of a compaction, and counts it. If the summary is not as configured, warns
+/// once per conversation and cause.
+pub(super) fn record_compaction(
+    proxy: &Proxy,
+    conversation: &str,
+    entry: Option<EntryId>,
+    compacted: &Compacted,
+) -> CompactionRecord {
+    let summarised = summarised(compacted);
+    proxy.metrics.compaction(summarised.as_ref().map(|summarised| summarised.outcome.name()));
+    if let Some((cause, text)) = summarised.as_ref().and_then(warning) {
+        proxy.warn_of(
+            &format!("{conversation} {cause}"),
+            &format!("conversation {conversation}: {text}"),
+        );
+    }
+    // The request number is filled in later.
+    CompactionRecord { summarised, ..redacted_compaction(0, entry, compacted) }
+}
+
+/// The summary facts in a compaction's receipt. Other engines may have none.
+fn summarised(compacted: &Compacted) -> Option<SummaryRecord> {
+    let Receipt { rung, calls, notes, .. } =
+        Details::from_json(compacted.details.as_ref()?)?.receipt;
+    let is_written = matches!(rung, Rung::Model | Rung::WithoutOversized);
+    let outcome = match calls.last() {
+        _ if is_written => SummaryOutcome::Written,
+        Some(_) if calls.iter().any(|call| call.answered) => SummaryOutcome::Unusable,
+        Some(_) => SummaryOutcome::Failed,
+        None if notes.is_empty() => SummaryOutcome::Extracted,
+        None => SummaryOutcome::Unasked,
+    };
+    // The first failure; concurrent calls were cancelled because of it.
+    let is_unusable = outcome == SummaryOutcome::Unusable;
+    let failed = calls.iter().filter(|call| call.answered == is_unusable);
+    let why = failed.filter_map(|call| call.error.as_deref()).next();
+    let why = why.or(notes.first().map(String::as_str)).filter(|_| !is_written);
+    Some(SummaryRecord {
+        outcome,
+        rung: match rung {
+            Rung::Model => "model",
+            Rung::WithoutOversized => "withoutOversized",
+            Rung::Extractive => "extractive",
+            Rung::HardPrune => "hardPrune",
+        }
+        .into(),
+        calls: u32::try_from(calls.len()).unwrap_or(u32::MAX),
+        error: why.map(shown),
+    })
+}
+
+/// Redacts and shortens a provider's message.
+fn shown(text: &str) -> String {
+    const MOST: usize = 300;
+    Redactor::builtin().redact(text).text.chars().take(MOST).collect()
+}
+
+/// The warning and its cause. The cause omits request numbers and delays, which differ each time.
+fn warning(summarised: &SummaryRecord) -> Option<(String, String)> {
+    let what = match summarised.outcome {
+        SummaryOutcome::Written | SummaryOutcome::Extracted => return None,
+        SummaryOutcome::Unasked => "no model could be called for its summary",
+        SummaryOutcome::Failed => "no model answered the request for its summary",
+        SummaryOutcome::Unusable => "no answer was usable as its summary",
+    };
+    let error = summarised.error.as_deref().unwrap_or("unknown reason");
+    let instead = match &*summarised.rung {
+        "hardPrune" => "old history is dropped without a summary",
+        _ => "an extractive summary is used instead",
+    };
+    let status = error
+        .split("status: ")
+        .nth(1)
+        .map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
+    let head = error.split(" (").next().unwrap_or(error);
+    let cause = format!("{} {head} {}", summarised.outcome.name(), status.unwrap_or_default());
+    Some((cause, format!("{what}: {error}; {instead}")))
+}

@@ -1,0 +1,119 @@
+//! A full disk: what cannot be stored is absent, and everything else is intact.
+
+use std::path::PathBuf;
+
+use ctx_core::{Compacted, EntryId, ErrorKind, RawJson, Timestamp, Tokens};
+
+use super::store::store_in;
+use super::store_compaction;
+use super::target::StorageTarget;
+use super::undo::undo_in;
+use crate::log::tests::failing_disk::Disk;
+use crate::log::tests::new_session;
+use crate::log::{Durability, LogFile, LogOptions, SessionLog};
+use crate::overlay::Overlay;
+use crate::paths::Home;
+use crate::schema::NewEntry;
+use crate::transcript::Transcript;
+
+const NOW: Timestamp = Timestamp(1);
+
+struct Setup {
+    _dir: tempfile::TempDir,
+    home: Home,
+    path: PathBuf,
+    ours: bool,
+    disk: Disk,
+}
+
+impl Setup {
+    fn new(ours: bool) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (home, path) = (Home::at(dir.path().join("home")), dir.path().join("s.jsonl"));
+        let mut log = new_session(&path, LogOptions::default());
+        for text in ["one", "two", "three"] {
+            let message = format!(r#"{{"role":"user","content":"{text}"}}"#);
+            log.append(&NewEntry::message(RawJson::from_text(message)), NOW).unwrap();
+        }
+        log.close().unwrap();
+        if !ours {
+            let text = std::fs::read_to_string(&path).unwrap().replace(r#","ctx":1"#, "");
+            std::fs::write(&path, text).unwrap();
+        }
+        let house = Self { _dir: dir, home, path, ours, disk: Disk::default() };
+        // The harder case is an overlay that exists already.
+        store_compaction(&house.home, &house.path, None, &house.compacted(), NOW).unwrap();
+        house
+    }
+
+    fn compacted(&self) -> Compacted {
+        let line = Transcript::open(&self.path).unwrap().main_line().unwrap();
+        Compacted {
+            summary: "sum".into(),
+            first_kept_entry_id: line[1].entry.id().clone(),
+            tokens_before: Tokens(3),
+            tokens_after: None,
+            details: None,
+            staying: Vec::new(),
+            projections: Vec::new(),
+        }
+    }
+
+    fn open(&self) -> Transcript {
+        crate::overlay::open(&self.home, &self.path).unwrap()
+    }
+
+    fn place(&self) -> StorageTarget<'static> {
+        let disk = Box::new(self.disk.clone());
+        if self.ours {
+            let options = LogOptions::default().with_durability(Durability::PerEntry);
+            return StorageTarget::Session(Box::new(
+                SessionLog::open_on(&self.path, options, disk).unwrap(),
+            ));
+        }
+        let overlay = Overlay::of(&self.home, &self.path).unwrap();
+        let file = LogFile::open_on(overlay.path(), |_| Ok(()), disk).unwrap();
+        StorageTarget::Overlay(Box::new(overlay.with_writer(file)))
+    }
+
+    fn files(&self) -> [Option<Vec<u8>>; 2] {
+        let overlay = Overlay::of(&self.home, &self.path).unwrap();
+        [&*self.path, overlay.path()].map(|path| std::fs::read(path).ok())
+    }
+
+    fn store(&self) -> ctx_core::Result<EntryId> {
+        store_in(self.place(), &self.open(), &self.path, None, &self.compacted(), NOW)
+    }
+
+    fn undo(&self) -> ctx_core::Result<EntryId> {
+        undo_in(self.place(), &self.open(), &self.path, None, NOW).map(|undone| undone.unwrap().id)
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_not_there_and_everything_else_is() {
+    for ours in [true, false] {
+        let house = Setup::new(ours);
+        for what in [Setup::store, Setup::undo] {
+            let before = house.files();
+            let context = house.open().context(None).unwrap().compaction;
+            for room in [0, 1, 20, 100] {
+                house.disk.limit(Some(room));
+                let error = what(&house).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+                let hint = error.hint_text().unwrap();
+                assert!(hint.contains("disk space"), "{hint}");
+                assert_eq!(house.files(), before, "{room} bytes");
+                assert_eq!(house.open().context(None).unwrap().compaction, context);
+            }
+            // All bytes are written, but the sync fails.
+            house.disk.limit(None);
+            house.disk.fail(1);
+            let error = what(&house).unwrap_err();
+            assert!(error.hint_text().is_some_and(|hint| hint.contains("try again")), "{error}");
+            assert_eq!(house.files(), before);
+            what(&house).unwrap();
+            assert_ne!(house.open().context(None).unwrap().compaction, context);
+        }
+    }
+}

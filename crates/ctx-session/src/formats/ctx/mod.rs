@@ -1,0 +1,27 @@
+//! The sessions of ctx: pi's version 3 with a mark in the header. Such a file is read as pi's, see
+//! [`Transcript::is_ctx_session`](crate::Transcript::is_ctx_session).
+
+use super::{Agent, AgentSpec, Format, FormatSpec, Target, pi};
+
+impl Format {
+    /// A ctx session, to which ctx may append. Only a target of conversions: it is read as
+    /// [`Format::PI`].
+    pub const CTX: Self = Self(&FormatSpec {
+        name: "ctx",
+        description: "a session of ctx: pi's session JSONL with a mark in the header",
+        target: Some(Target::Session { overlay: true }),
+        agents: &[Agent::CTX],
+        note_beginning: pi::note_beginning,
+        last_usage: pi::last_usage,
+        ..FormatSpec::NONE
+    });
+}
+
+impl Agent {
+    /// ctx itself.
+    pub const CTX: Self = Self(&AgentSpec {
+        name: "ctx",
+        layouts: &[&["*", "sessions", "*.jsonl"]],
+        ..AgentSpec::NONE
+    });
+}

@@ -1,0 +1,102 @@
+//! The journal file of one group.
+
+use std::fs::{File, TryLockError};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use ctx_core::{Error, ErrorKind, Result};
+
+use super::record;
+use crate::disk;
+
+/// When the journal reaches this length, the session files are synced and it restarts at its start.
+pub(super) const ROUND: u64 = 16 << 20;
+
+/// The journal grows by this much at a time, filled with zeros.
+const STEP: u64 = 1 << 20;
+
+/// An append-only file that is reused from its start in each round.
+///
+/// Its blocks are filled with zeros before they are used. A sync then writes only data, which takes
+/// 0.6 of the time of a sync that also records a new file length.
+#[derive(Debug)]
+pub(super) struct Journal {
+    file: File,
+    path: PathBuf,
+    round: u64,
+    epoch: u64,
+    position: u64,
+    allocated: u64,
+}
+
+impl Journal {
+    /// Creates a journal in `dir` and locks it: the lock is held as long as the process lives. The
+    /// caller holds the folder's lock.
+    pub(super) fn create(dir: &Path, round: u64) -> Result<Self> {
+        let path = dir.join(format!("{}.journal", uuid::Uuid::new_v4()));
+        let failed = |e| disk::io_error("cannot create the journal", &path, e);
+        let file =
+            disk::private().read(true).write(true).create_new(true).open(&path).map_err(failed)?;
+        file.try_lock().map_err(|e| match e {
+            TryLockError::Error(e) => failed(e),
+            TryLockError::WouldBlock => {
+                Error::new(ErrorKind::Locked, "the new journal is locked by another process")
+                    .with("path", path.display())
+            }
+        })?;
+        disk::sync_dir(dir)?;
+        Ok(Self { file, path, round, epoch: 1, position: 0, allocated: 0 })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the number of this round, counted from one.
+    #[cfg(test)]
+    pub(super) fn rounds(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Whether a frame of that size needs a new round.
+    pub(super) fn is_full(&self, frame: usize) -> bool {
+        self.position > 0 && self.position + frame as u64 > self.round
+    }
+
+    /// Begins a new round. All session files must have been synced.
+    pub(super) fn begin_round(&mut self) {
+        self.epoch += 1;
+        self.position = 0;
+    }
+
+    /// Writes a frame durably.
+    pub(super) fn write(&mut self, frame: &mut [u8]) -> std::io::Result<()> {
+        record::seal(frame, self.epoch);
+        let end = self.position + frame.len() as u64;
+        if end > self.allocated {
+            self.grow(end)?;
+        }
+        self.file.seek(SeekFrom::Start(self.position))?;
+        self.file.write_all(frame)?;
+        self.file.sync_data()?;
+        self.position = end;
+        Ok(())
+    }
+
+    fn grow(&mut self, end: u64) -> std::io::Result<()> {
+        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+        let target = end.div_ceil(STEP) * STEP;
+        self.file.seek(SeekFrom::Start(self.allocated))?;
+        while self.allocated < target {
+            self.file.write_all(&ZEROS)?;
+            self.allocated += ZEROS.len() as u64;
+        }
+        self.file.sync_all()
+    }
+
+    /// Removes the file. No session may refer to it any more.
+    pub(super) fn remove(&self) {
+        // If this fails, the next group finds an unlocked journal without claims.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,303 @@
+//! Durable appends to many sessions with few syncs.
+//!
+//! # What
+//!
+//! The sessions of one home share a journal. An entry is written to its session file at once, where
+//! readers see it, and also to the journal. Only the journal is synced: one sync serves all
+//! sessions that wait for one. A crash of the process loses nothing, because the session file has
+//! the entry. After a crash of the machine the journal is replayed: see [`recover`].
+//!
+//! # Why a journal
+//!
+//! Measured with 32 threads, each appending 1 KiB entries to its own session (ext4, 2 cores),
+//! relative to one thread with a sync per entry: 5 to 7 times the rate if every thread syncs its
+//! own file, because the file system merges some of the work; 6 to 7 times with a journal that
+//! grows as it is written; 9 to 16 times with a journal whose blocks were filled beforehand,
+//! highest if waiting threads are woken one by one and the next leader last. `syncfs` is not an
+//! option: it also waits for everything else on the file system.
+//!
+//! # Leader and followers
+//!
+//! The first thread to arrive becomes the leader: it takes the records handed in so far, writes and
+//! syncs them, wakes their threads, and makes one of the newly arrived threads the next leader.
+//! Followers are parked instead of waiting on a condition variable: waking them does not contend
+//! for the lock, which is nearly twice as fast.
+
+mod journal;
+pub(crate) mod pointer;
+mod record;
+mod recover;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
+
+use ctx_core::Result;
+
+use crate::disk;
+use crate::disk::FileLock;
+use crate::log::SharedFile;
+use crate::paths::Home;
+use journal::Journal;
+use record::{FRAME_HEADER, JournalRecord};
+
+pub use recover::{Recovered, recover};
+
+/// The journal shared by the sessions of one home. Pass it to each with
+/// [`LogOptions::with_group`](crate::log::LogOptions::with_group); it closes with the last of them.
+#[derive(Debug)]
+pub struct GroupCommit {
+    queue: Mutex<Queue>,
+    journal: Mutex<Journal>,
+    files: Mutex<HashMap<u64, Arc<SharedFile>>>,
+    next_member: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// The next frame: space for its header, then the records handed in so far.
+    frame: Vec<u8>,
+    /// A buffer to reuse.
+    spare: Vec<u8>,
+    /// The threads that wait for the next frame, without the leader.
+    waiting: Vec<Arc<Ticket>>,
+    led: bool,
+    /// The journal failed and must not be used.
+    dead: bool,
+}
+
+#[derive(Debug)]
+struct Ticket {
+    state: AtomicU8,
+    thread: Thread,
+}
+
+const WAITING: u8 = 0;
+const LEAD: u8 = 1;
+const DURABLE: u8 = 2;
+const REFUSED: u8 = 3;
+
+/// The outcome of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommitOutcome {
+    /// The bytes are on disk.
+    Durable,
+    /// The journal refuses the bytes. The session must sync its own file and leave the group.
+    Refused,
+}
+
+impl GroupCommit {
+    /// Creates a group for a home. First replays the journals of crashed groups.
+    pub fn open(home: &Home) -> Result<Arc<Self>> {
+        Self::with_round(home, journal::ROUND)
+    }
+
+    pub(crate) fn with_round(home: &Home, round: u64) -> Result<Arc<Self>> {
+        let dir = home.journals_dir();
+        disk::create_private_dir(&dir)?;
+        let _dir_lock = FileLock::exclusive(&recover::guard(&dir))?;
+        recover::sweep(&dir)?;
+        Ok(Arc::new(Self {
+            queue: Mutex::default(),
+            journal: Mutex::new(Journal::create(&dir, round)?),
+            files: Mutex::default(),
+            next_member: AtomicU64::new(1),
+        }))
+    }
+
+    /// Adds a session. From now on the sidecar of its lock names the journal, so that the next
+    /// process that opens the session looks there.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        file: &Arc<SharedFile>,
+        path: &Path,
+        lock: &FileLock,
+    ) -> Result<Member> {
+        let id = self.next_member.fetch_add(1, Ordering::Relaxed);
+        let path = std::path::absolute(path)
+            .map_err(|e| disk::io_error("cannot find the file's full path", path, e))?;
+        let journal = locked(&self.journal).path().to_owned();
+        pointer::set(lock, &journal, id)?;
+        locked(&self.files).insert(id, file.clone());
+        let path = record::path_bytes(&path);
+        Ok(Member { group: self.clone(), id, path, record: Vec::new() })
+    }
+
+    fn commit(&self, record: &[u8]) -> CommitOutcome {
+        let mut queue = locked(&self.queue);
+        if queue.dead {
+            return CommitOutcome::Refused;
+        }
+        if queue.frame.is_empty() {
+            queue.frame.resize(FRAME_HEADER, 0);
+        }
+        queue.frame.extend_from_slice(record);
+        if !queue.led {
+            queue.led = true;
+            drop(queue);
+            return self.lead();
+        }
+        let ticket =
+            Arc::new(Ticket { state: AtomicU8::new(WAITING), thread: std::thread::current() });
+        queue.waiting.push(ticket.clone());
+        drop(queue);
+        loop {
+            match ticket.state.load(Ordering::Acquire) {
+                WAITING => std::thread::park(),
+                LEAD => return self.lead(),
+                DURABLE => return CommitOutcome::Durable,
+                _ => return CommitOutcome::Refused,
+            }
+        }
+    }
+
+    /// Writes the records handed in so far, including the caller's, and passes leadership on.
+    fn lead(&self) -> CommitOutcome {
+        // Threads woken by the previous leader are about to hand in their next record. Letting them
+        // run first doubles the size of a frame; with a single thread the cost is negligible.
+        std::thread::yield_now();
+        let mut queue = locked(&self.queue);
+        let spare = std::mem::take(&mut queue.spare);
+        let mut frame = std::mem::replace(&mut queue.frame, spare);
+        let served = std::mem::take(&mut queue.waiting);
+        let dead = queue.dead;
+        drop(queue);
+
+        let written = !dead && self.write(&mut frame);
+
+        let mut queue = locked(&self.queue);
+        queue.dead |= !written;
+        frame.clear();
+        queue.spare = frame;
+        let next = queue.waiting.pop();
+        queue.led = next.is_some();
+        drop(queue);
+        for ticket in served {
+            ticket.wake(if written { DURABLE } else { REFUSED });
+        }
+        if let Some(next) = next {
+            next.wake(LEAD);
+        }
+        if written { CommitOutcome::Durable } else { CommitOutcome::Refused }
+    }
+
+    fn write(&self, frame: &mut [u8]) -> bool {
+        let mut journal = locked(&self.journal);
+        if journal.is_full(frame.len()) {
+            // A file whose sync fails here or failed before keeps this round's records: its log notices
+            // when it leaves the group, and the next process that opens the session replays them.
+            let files: Vec<_> = locked(&self.files).values().cloned().collect();
+            if files.iter().any(|file| file.sync().is_err()) {
+                return false;
+            }
+            journal.begin_round();
+        }
+        journal.write(frame).is_ok()
+    }
+}
+
+impl Drop for GroupCommit {
+    fn drop(&mut self) {
+        // Members keep the group alive, and remove their file from the list once none of their
+        // records is needed. A file still in the list needs the journal.
+        if locked(&self.files).is_empty() {
+            locked(&self.journal).remove();
+        }
+    }
+}
+
+impl Ticket {
+    fn wake(&self, state: u8) {
+        self.state.store(state, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+/// The membership of a session in a group.
+#[derive(Debug)]
+pub(crate) struct Member {
+    group: Arc<GroupCommit>,
+    id: u64,
+    path: Vec<u8>,
+    record: Vec<u8>,
+}
+
+impl Member {
+    /// Makes bytes durable that were just written at `offset` of the session's file.
+    pub(crate) fn commit(&mut self, offset: u64, data: &[u8]) -> CommitOutcome {
+        self.record.clear();
+        let record = JournalRecord { member: self.id, offset, path: &self.path, data };
+        if record.write(&mut self.record) {
+            self.group.commit(&self.record)
+        } else {
+            CommitOutcome::Refused
+        }
+    }
+
+    /// Leaves for good: the session's file is synced, and its sidecar no longer names the journal.
+    pub(crate) fn settled(self) {
+        locked(&self.group.files).remove(&self.id);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::tests::new_session;
+    use crate::log::{Durability, LogOptions};
+    use crate::schema::NewEntry;
+    use ctx_core::Timestamp;
+
+    /// In every round the journal holds everything that a session file may lack.
+    #[test]
+    fn rounds_end_with_the_session_files_on_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let group = GroupCommit::with_round(&Home::at(dir.path()), 20_000).unwrap();
+        let options =
+            LogOptions::default().with_durability(Durability::PerEntry).with_group(group.clone());
+        let logs = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|n| {
+                    let path = dir.path().join(format!("s{n}.jsonl"));
+                    let mut log = new_session(&path, options.clone());
+                    scope.spawn(move || {
+                        let name = Some("x".repeat(300));
+                        for _ in 0..100 {
+                            let entry = NewEntry::SessionInfo { name: name.clone() };
+                            log.append(&entry, Timestamp(1)).unwrap();
+                        }
+                        log
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect::<Vec<_>>()
+        });
+
+        let journal = locked(&group.journal);
+        assert!(journal.rounds() > 3, "{}", journal.rounds());
+        let bytes = std::fs::read(journal.path()).unwrap();
+        let records = record::read(&bytes);
+        assert!(!records.is_empty());
+        let mut ends = HashMap::new();
+        for record in records {
+            let path = record::path_of(record.path).unwrap();
+            let file = std::fs::read(&path).unwrap();
+            let end = record.offset as usize + record.data.len();
+            assert_eq!(&file[record.offset as usize..end], record.data);
+            if let Some(before) = ends.insert(path, end) {
+                assert_eq!(before, record.offset as usize);
+            }
+        }
+        for (path, end) in ends {
+            assert_eq!(end as u64, std::fs::metadata(path).unwrap().len());
+        }
+        drop(journal);
+        drop(logs);
+    }
+}

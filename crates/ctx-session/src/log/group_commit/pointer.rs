@@ -1,0 +1,86 @@
+//! The claim of a journal on a session, stored in the sidecar of the session's lock.
+//!
+//! It is written before a session's first record and removed after its last sync. So a session with
+//! an empty sidecar is complete, and a session whose sidecar names a journal may lack entries that
+//! the journal has. Only the holder of the session's lock may change it.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use ctx_core::Result;
+use serde::{Deserialize, Serialize};
+
+use super::recover;
+use crate::disk;
+use crate::disk::FileLock;
+use crate::log::SharedFile;
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Pointer {
+    pub(super) journal: PathBuf,
+    pub(super) member: u64,
+}
+
+/// Sets the journal's name, durably.
+pub(super) fn set(lock: &FileLock, journal: &Path, member: u64) -> Result<()> {
+    let failed = |e| disk::io_error("cannot write to the lock file", lock.path(), e);
+    let journal = std::path::absolute(journal).map_err(failed)?;
+    let pointer = Pointer { journal, member };
+    let json = serde_json::to_vec(&pointer).map_err(|e| failed(std::io::Error::other(e)))?;
+    let mut sidecar = lock.sidecar();
+    sidecar.seek(SeekFrom::Start(0)).map_err(failed)?;
+    sidecar.set_len(0).map_err(failed)?;
+    sidecar.write_all(&json).map_err(failed)?;
+    sidecar.sync_data().map_err(failed)?;
+    disk::sync_dir(disk::parent(lock.path()))
+}
+
+/// Clears the journal's name, durably.
+pub(crate) fn clear(lock: &FileLock) -> Result<()> {
+    let failed = |e| disk::io_error("cannot write to the lock file", lock.path(), e);
+    let sidecar = lock.sidecar();
+    if sidecar.metadata().map_err(failed)?.len() > 0 {
+        sidecar.set_len(0).map_err(failed)?;
+        sidecar.sync_data().map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Reads the name from an open sidecar. An unreadable name was torn while it was written, which is
+/// before any record.
+pub(super) fn get(mut sidecar: &File) -> std::io::Result<Option<Pointer>> {
+    let mut json = Vec::new();
+    sidecar.seek(SeekFrom::Start(0))?;
+    sidecar.read_to_end(&mut json)?;
+    Ok(serde_json::from_slice(&json).ok())
+}
+
+/// Completes a session whose lock was just taken, if a journal has a claim on it.
+pub(crate) fn settle(path: &Path, file: &SharedFile, lock: &FileLock) -> Result<()> {
+    let failed = |e| disk::io_error("cannot read the lock file", lock.path(), e);
+    let Some(Pointer { journal, member }) = get(lock.sidecar()).map_err(failed)? else {
+        return Ok(());
+    };
+    let dir = disk::parent(&journal);
+    if dir.is_dir() {
+        // While this is held no other process replays, so a locked journal is in use. Its group has
+        // lost this member, or the session could not be opened; if a failed sync was the cause, the
+        // file may lack records, and the journal keeps them.
+        let _dir_lock = FileLock::exclusive(&recover::guard(dir))?;
+        let failed = |e| disk::io_error("cannot read the journal", &journal, e);
+        match disk::open(&journal) {
+            Ok(open) => match open.try_lock() {
+                Ok(()) | Err(TryLockError::WouldBlock) => {
+                    recover::replay(path, file, &open, &journal, member)?;
+                }
+                Err(TryLockError::Error(e)) => return Err(failed(e)),
+            },
+            // A journal is removed when every session that needed it is complete.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(failed(e)),
+        }
+    }
+    file.sync().map_err(|e| disk::io_error("cannot sync the file to disk", path, e))?;
+    clear(lock)
+}

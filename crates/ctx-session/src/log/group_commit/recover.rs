@@ -1,0 +1,217 @@
+//! Recovery after a crash: copying entries that only the journal has into the session files.
+
+use std::collections::BTreeSet;
+use std::fs::{File, TryLockError};
+use std::io::{Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use ctx_core::{ErrorKind, Result};
+
+use super::pointer::{self, Pointer};
+use super::record;
+use crate::disk;
+use crate::disk::{FileLock, sidecar_of};
+use crate::log::{SharedFile, System};
+use crate::paths::Home;
+
+/// The result of [`recover`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// The number of session files that were completed or already complete.
+    pub sessions: usize,
+    /// The number of sessions that are open in another process and were skipped.
+    pub busy: usize,
+}
+
+/// Completes the session files of a home from the journals of crashed processes.
+///
+/// Opening a session for appending does this for that session, and opening a group does it for all.
+/// A read-only program can call it first, to see after a power cut what was stored before.
+pub fn recover(home: &Home) -> Result<Recovered> {
+    let dir = home.journals_dir();
+    if !dir.is_dir() {
+        return Ok(Recovered::default());
+    }
+    let _dir_lock = FileLock::exclusive(&guard(&dir))?;
+    sweep(&dir)
+}
+
+/// Returns the file to lock while journals of a folder are created or replayed.
+pub(super) fn guard(dir: &Path) -> PathBuf {
+    dir.join("journals")
+}
+
+/// Replays and removes the journals in `dir` whose processes have ended. The caller holds the
+/// folder's lock.
+pub(super) fn sweep(dir: &Path) -> Result<Recovered> {
+    let failed = |e| disk::io_error("cannot look for journals", dir, e);
+    let mut recovered = Recovered::default();
+    let mut first_error = None;
+    for file in std::fs::read_dir(dir).map_err(failed)? {
+        let path = file.map_err(failed)?.path();
+        if path.extension().is_some_and(|e| e == "journal")
+            && let Err(error) = sweep_one(&path, &mut recovered)
+        {
+            first_error.get_or_insert(error);
+        }
+    }
+    first_error.map_or(Ok(recovered), Err)
+}
+
+fn sweep_one(journal: &Path, recovered: &mut Recovered) -> Result<()> {
+    let failed = |e| disk::io_error("cannot read the journal", journal, e);
+    let file = disk::open(journal).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(()),
+        Err(TryLockError::Error(e)) => return Err(failed(e)),
+    }
+    let bytes = contents(&file).map_err(failed)?;
+    record::check_version(&bytes).map_err(|e| e.with("path", journal.display()))?;
+    let paths: BTreeSet<_> = record::read(&bytes).iter().map(|r| r.path).collect();
+    let busy_before = recovered.busy;
+    for path in paths.into_iter().filter_map(record::path_of) {
+        match complete(&path, journal, &bytes)? {
+            Some(true) => recovered.sessions += 1,
+            Some(false) => recovered.busy += 1,
+            None => {}
+        }
+    }
+    if recovered.busy == busy_before {
+        std::fs::remove_file(journal)
+            .map_err(|e| disk::io_error("cannot remove the journal", journal, e))?;
+    }
+    Ok(())
+}
+
+/// Completes one session, if the journal has a claim on it. Returns whether it could.
+fn complete(path: &Path, journal: &Path, bytes: &[u8]) -> Result<Option<bool>> {
+    let sidecar = sidecar_of(path);
+    // A deleted session stays deleted.
+    if !path.exists() || !sidecar.exists() {
+        return Ok(None);
+    }
+    let failed = |e| disk::io_error("cannot complete the session", path, e);
+    let claims = |pointer: Option<Pointer>| {
+        pointer.filter(|p| same_journal(&p.journal, journal)).map(|p| p.member)
+    };
+    match FileLock::try_exclusive(path) {
+        Ok(lock) => {
+            let Some(member) = claims(pointer::get(lock.sidecar()).map_err(failed)?) else {
+                return Ok(None);
+            };
+            let file = File::options().read(true).write(true).open(path).map_err(failed)?;
+            let file = SharedFile::new(file, Box::new(System));
+            apply(&file, bytes, member).map_err(failed)?;
+            file.sync().map_err(failed)?;
+            pointer::clear(&lock)?;
+            Ok(Some(true))
+        }
+        Err(e) if e.kind() == ErrorKind::Locked => {
+            // The process that has it open removes the claim when the session is complete.
+            let sidecar = disk::open(&sidecar).map_err(failed)?;
+            Ok(claims(pointer::get(&sidecar).map_err(failed)?).map(|_| false))
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// Journal names are unique, whatever the path.
+fn same_journal(a: &Path, b: &Path) -> bool {
+    a.file_name() == b.file_name()
+}
+
+/// Replays one session's records. The caller holds the session's lock and syncs the file.
+pub(super) fn replay(
+    path: &Path,
+    file: &SharedFile,
+    journal: &File,
+    journal_path: &Path,
+    member: u64,
+) -> Result<()> {
+    let bytes = contents(journal)
+        .map_err(|e| disk::io_error("cannot read the journal", journal_path, e))?;
+    record::check_version(&bytes).map_err(|e| e.with("path", journal_path.display()))?;
+    apply(file, &bytes, member).map_err(|e| disk::io_error("cannot complete the session", path, e))
+}
+
+fn contents(file: &File) -> std::io::Result<Vec<u8>> {
+    disk::read_at(file, 0, u64::MAX)
+}
+
+/// Writes a member's records at their offsets, where a power cut may have left nothing, zeros, or
+/// the beginning of the record. A record that is already there is written again: after a failed
+/// sync it may be only in memory. If anything else is there, another program wrote it meanwhile:
+/// then the record is appended, because no entry may be lost or overwritten.
+fn apply(shared: &SharedFile, journal: &[u8], member: u64) -> std::io::Result<()> {
+    let mut file = shared.get();
+    for record in record::read(journal).into_iter().filter(|r| r.member == member) {
+        let length = file.metadata()?.len();
+        let there = disk::read_at(file, record.offset, record.data.len() as u64)?;
+        let lost = there.iter().zip(record.data).all(|(is, was)| is == was || *is == 0);
+        if record.offset <= length && lost {
+            file.seek(SeekFrom::Start(record.offset))?;
+        } else if let Some(at) = find(file, record.data)? {
+            // An interrupted recovery already wrote it.
+            file.seek(SeekFrom::Start(at))?;
+        } else {
+            if !disk::ends_line(file)? {
+                shared.write_all(b"\n")?;
+            }
+        }
+        shared.write_all(record.data)?;
+    }
+    Ok(())
+}
+
+/// Returns the offset of the bytes in the file.
+fn find(file: &File, bytes: &[u8]) -> std::io::Result<Option<u64>> {
+    Ok(memchr::memmem::find(&contents(file)?, bytes).map(|at| at as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::{FRAME_HEADER, JournalRecord, seal};
+    use super::*;
+
+    fn journal(records: &[(u64, u64, &str)]) -> Vec<u8> {
+        let mut frame = vec![0; FRAME_HEADER];
+        for &(member, offset, data) in records {
+            let data = data.as_bytes();
+            assert!(JournalRecord { member, offset, path: b"/s", data }.write(&mut frame));
+        }
+        seal(&mut frame, 1);
+        frame
+    }
+
+    fn applied(before: &str, journal: &[u8]) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        std::fs::write(&path, before).unwrap();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        let file = SharedFile::new(file, Box::new(System));
+        apply(&file, journal, 1).unwrap();
+        let once = std::fs::read_to_string(&path).unwrap();
+        apply(&file, journal, 1).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), once, "not idempotent");
+        once
+    }
+
+    #[test]
+    fn lost_bytes_come_back_and_present_ones_stay() {
+        let journal = journal(&[(1, 2, "a\n"), (2, 0, "not mine"), (1, 4, "bc\n")]);
+        for before in ["h\n", "h\na", "h\na\n", "h\na\nb", "h\na\nbc\n", "h\n\0\0\0", "h\na\n\0\0"]
+        {
+            assert_eq!(applied(before, &journal), "h\na\nbc\n", "{before:?}");
+        }
+        assert_eq!(applied("h\na\nbc\nlater\n", &journal), "h\na\nbc\nlater\n");
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_is_not_overwritten() {
+        let journal = journal(&[(1, 2, "a\n"), (1, 4, "bc\n")]);
+        assert_eq!(applied("h\nforeign\n", &journal), "h\nforeign\na\nbc\n");
+        assert_eq!(applied("h\nforeign", &journal), "h\nforeign\na\nbc\n");
+        assert_eq!(applied("", &journal), "a\nbc\n");
+    }
+}

@@ -1,0 +1,87 @@
+//! A compaction as ctx writes it: pi's entry with an additional field for ctx.
+
+use ctx_core::{Compacted, ContentHash, EntryId, Projection, Tokens};
+use ctx_dialect::json::Object;
+use serde::{Deserialize, Serialize};
+
+use super::entry::Body;
+
+/// The field of a compaction that holds its [`CompactionExtra`].
+pub(crate) const CTX_FIELD: &str = "ctx";
+
+/// The data that ctx stores with a compaction. The forms are part of the entry, so that one write
+/// adds or removes both.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct CompactionExtra {
+    /// The content hash of the first kept message. In a file that another program rewrites, the
+    /// same id may later name a different message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) first_kept_hash: Option<ContentHash>,
+    /// Messages before the first kept entry that are kept nonetheless.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) staying: Vec<EntryId>,
+    /// Shorter forms of kept messages.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) projections: Vec<Projection>,
+    /// The archived file with the earlier history, if the session was rewritten.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) archived: Option<String>,
+}
+
+impl CompactionExtra {
+    /// Parses the mark of a compaction entry, if it has a readable one.
+    pub(crate) fn of(entry: &Object<'_>) -> Option<Self> {
+        serde_json::from_str(entry.get(CTX_FIELD)?.get()).ok()
+    }
+}
+
+/// The entry of a compaction.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CompactionBody<'a> {
+    summary: &'a str,
+    first_kept_entry_id: &'a EntryId,
+    tokens_before: Tokens,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens_after: Option<Tokens>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a serde_json::Value>,
+    /// For pi: the entry was not written by the agent itself, and the files it lists are not those
+    /// of the session so far.
+    from_hook: bool,
+    ctx: CompactionExtra,
+}
+
+impl<'a> CompactionBody<'a> {
+    pub(crate) fn new(compacted: &'a Compacted, first_kept_hash: Option<ContentHash>) -> Self {
+        let projections = compacted.projections.clone();
+        Self {
+            summary: &compacted.summary,
+            first_kept_entry_id: &compacted.first_kept_entry_id,
+            tokens_before: compacted.tokens_before,
+            tokens_after: compacted.tokens_after,
+            details: compacted.details.as_ref(),
+            from_hook: !compacted.details.as_ref().is_some_and(has_file_lists),
+            ctx: CompactionExtra {
+                first_kept_hash,
+                staying: compacted.staying.clone(),
+                projections,
+                archived: None,
+            },
+        }
+    }
+}
+
+/// Whether `details` holds the two file lists that pi continues from, unless `fromHook` prevents it.
+fn has_file_lists(details: &serde_json::Value) -> bool {
+    let are_paths = |list: &Vec<serde_json::Value>| list.iter().all(serde_json::Value::is_string);
+    let lists = ["readFiles", "modifiedFiles"].map(|key| details.get(key)?.as_array());
+    lists.into_iter().all(|list| list.is_some_and(are_paths))
+}
+
+impl Body for CompactionBody<'_> {
+    fn kind(&self) -> &'static str {
+        "compaction"
+    }
+}

@@ -1,0 +1,389 @@
+//! An open transcript: its tree of entries, and the messages of its branches.
+
+mod branch;
+mod context;
+mod forget;
+mod inspect;
+mod overlay_entries;
+mod projections;
+mod tree;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use ctx_core::{Entry, EntryId, Error, ErrorKind, RawJson, Result, Role, Usage};
+use serde::Serialize;
+
+use crate::entry::{Detail, EntryKind, MessageEncoding, MessagePart, TreeEntry, text_of};
+use crate::formats::{self, Format};
+use crate::read;
+use crate::read::{Builder, Problem, TranscriptHeader};
+use crate::source::{Source, Span};
+use overlay_entries::OverlayEntries;
+use tree::Children;
+
+pub(crate) use branch::Branch;
+pub use context::{BranchMessage, SessionContext};
+pub(crate) use projections::{in_force, read_projections};
+pub(crate) use tree::Ancestry;
+
+/// A session's transcript: its header, its tree of entries, and access to each message on demand.
+/// Opening reads the file once and keeps a few hundred bytes per entry.
+///
+/// # Example
+///
+/// ```
+/// use ctx_session::{Format, Transcript};
+///
+/// let json = r#"[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]"#;
+/// let transcript = Transcript::from_bytes(json.as_bytes().to_vec())?;
+/// assert_eq!(transcript.format(), Format::OPENAI_CHAT);
+/// assert_eq!(transcript.main_line()?.iter().filter(|item| item.request).count(), 1);
+/// # Ok::<(), ctx_core::Error>(())
+/// ```
+pub struct Transcript {
+    pub(crate) source: Arc<Source>,
+    pub(crate) format: Format,
+    /// Whether the source is a single value instead of lines.
+    pub(crate) is_document: bool,
+    pub(crate) entries: Vec<TreeEntry>,
+    /// The entries of an overlay.
+    pub(crate) overlay_entries: Option<OverlayEntries>,
+    pub(crate) lost: Vec<Span>,
+    header: TranscriptHeader,
+    pub(crate) index: HashMap<EntryId, u32>,
+    pub(crate) leaf: Option<u32>,
+    labels: HashMap<EntryId, String>,
+    name: Option<String>,
+    system: Option<String>,
+    tools: Option<String>,
+    /// The fields of a request body other than its messages.
+    pub(crate) body: Vec<(String, RawJson)>,
+    pub(crate) model: Option<(String, String)>,
+    pub(crate) problems: Vec<Problem>,
+    bad_lines: u64,
+    bytes: u64,
+    window: Option<u32>,
+    auto_compacted_at: Option<u32>,
+    pub(crate) children: OnceLock<Children>,
+}
+
+/// Statistics of a transcript.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TranscriptStats {
+    /// Entries, without the header and the overlay.
+    pub entries: usize,
+    /// Messages on all branches; one written over several lines counts once.
+    pub messages: usize,
+    /// Tool results in those messages.
+    pub tool_results: usize,
+    /// The size of the file.
+    pub bytes: u64,
+    /// Lines that are not clean JSON.
+    pub bad_lines: u64,
+}
+
+impl Transcript {
+    /// Opens a transcript; its format is detected from its content.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] and [`ErrorKind::Io`] if the file cannot be read,
+    /// [`ErrorKind::UnknownFormat`] if it is empty, binary, a folder or in an unknown format.
+    /// Damage is not an error: see [`Transcript::problems`].
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::read(formats::open(path)?)
+    }
+
+    /// Reads a transcript from memory.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transcript::open`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        Self::read(Source::memory(bytes))
+    }
+
+    /// Reads a transcript from a stream into memory: at most 2 GiB, and only if the beginning looks
+    /// like a transcript.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transcript::open`].
+    pub fn from_reader(reader: impl Read) -> Result<Self> {
+        Self::read(Source::stream(reader, formats::check_beginning)?)
+    }
+
+    fn read(source: Source) -> Result<Self> {
+        let bytes = source.len()?;
+        if let Some(format) = formats::detect(&source)? {
+            return Ok(Self::assemble(format, format.read(source)?, bytes));
+        }
+        let strict = read::into_json(&source)?;
+        let source = Arc::new(source.with_bytes(strict.json));
+        let document = source.in_memory().and_then(|all| all.get(..strict.len));
+        let text = std::str::from_utf8(document.unwrap_or_default()).unwrap_or_default();
+        let document = read::Document::parse(text, strict.was_json5, &source.name())?;
+        let format = formats::document_format(&document);
+        let mut builder = document.read(&source, format.0.provider.0, format.0.encoding)?;
+        for (line, kind, note) in strict.notes {
+            builder.problems.note(line, kind, note);
+        }
+        builder.lost = strict.lost;
+        Ok(Self { is_document: true, ..Self::assemble(format, builder, bytes) })
+    }
+
+    fn assemble(format: Format, builder: Builder, bytes: u64) -> Self {
+        let mut entries = builder.entries;
+        entries.shrink_to_fit();
+        let (problems, bad_lines) = builder.problems.finish();
+        let leaf = builder.tip.and_then(|tip| moved_leaf(&entries, tip));
+        Self {
+            source: builder.source,
+            format,
+            is_document: false,
+            entries,
+            overlay_entries: None,
+            lost: builder.lost,
+            header: builder.header,
+            index: builder.index,
+            leaf,
+            labels: builder.labels,
+            name: builder.name,
+            system: builder.system,
+            tools: builder.tools,
+            body: builder.body,
+            model: builder.model,
+            problems,
+            bad_lines,
+            bytes,
+            window: builder.window,
+            auto_compacted_at: builder.auto_compacted_at,
+            children: OnceLock::new(),
+        }
+    }
+
+    /// Returns the format.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Returns the header.
+    #[must_use]
+    pub fn header(&self) -> &TranscriptHeader {
+        &self.header
+    }
+
+    /// Returns the problems of the file, and how they were handled.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// Returns the file, unless the transcript was read from memory.
+    #[must_use]
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.source.path()
+    }
+
+    /// Returns the session's name: the last `session_info`, or the agent's own title.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Returns the system prompt, if the transcript has it: Codex's instructions, Anthropic's
+    /// `system`, the system messages at the beginning of a chat. It is not on the main line.
+    ///
+    /// # Errors
+    ///
+    /// None today; reading it on demand may fail later.
+    pub fn system_prompt(&self) -> Result<Option<String>> {
+        Ok(self.system.clone())
+    }
+
+    /// Returns the tool schemas as JSON text, if the transcript has them.
+    ///
+    /// # Errors
+    ///
+    /// None today; reading them on demand may fail later.
+    pub fn tools(&self) -> Result<Option<String>> {
+        Ok(self.tools.clone())
+    }
+
+    /// Returns the context window in tokens, if the provider reported it and the agent recorded it.
+    #[must_use]
+    pub fn window(&self) -> Option<u32> {
+        self.window
+    }
+
+    /// Returns the size of the context in tokens when the agent last compacted automatically,
+    /// because the window was nearly full. `None` if no such compaction is recorded, or another
+    /// model has answered since.
+    #[must_use]
+    pub fn auto_compacted_at(&self) -> Option<u32> {
+        self.auto_compacted_at
+    }
+
+    /// Returns every entry, in the order of the file; if the file is in reverse order, parents
+    /// first. An overlay entry follows the entry it was added to.
+    #[must_use]
+    pub fn entries(&self) -> &[TreeEntry] {
+        &self.entries
+    }
+
+    /// Returns the entry that the next one will follow; if an overlay has entries for it, the
+    /// overlay's newest entry.
+    #[must_use]
+    pub fn leaf(&self) -> Option<&EntryId> {
+        self.entries.get(self.leaf? as usize).map(TreeEntry::id)
+    }
+
+    pub(crate) fn leaf_index(&self) -> Option<usize> {
+        self.leaf.map(|leaf| leaf as usize)
+    }
+
+    /// Returns the index of the entry `id`; the latest if several were recorded under it.
+    #[must_use]
+    pub fn index_of(&self, id: &str) -> Option<usize> {
+        self.index.get(id).map(|&index| index as usize)
+    }
+
+    /// Returns the id of an entry given by its full id or an unambiguous prefix.
+    #[must_use]
+    pub fn find(&self, id: &str) -> Option<EntryId> {
+        let entry = |index: usize| self.entries.get(index).map(|entry| entry.id.clone());
+        if let Some(index) = self.index_of(id) {
+            return entry(index);
+        }
+        if id.is_empty() {
+            return None;
+        }
+        let mut matches = self.entries.iter().filter(|entry| entry.id.starts_with(id));
+        let found = matches.next()?;
+        matches.next().is_none().then(|| found.id.clone())
+    }
+
+    /// Returns the bytes of an entry as written in the file or the overlay.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] for an invalid index, [`ErrorKind::Io`] if the file cannot be read.
+    pub fn raw_line(&self, index: usize) -> Result<Vec<u8>> {
+        let entry = self.entries.get(index).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, "invalid entry index in the transcript")
+                .with("index", index)
+        })?;
+        self.source_of(entry).read(entry.span)
+    }
+
+    pub(crate) fn text(&self, entry: &TreeEntry) -> Result<String> {
+        text_of(self.source_of(entry), entry)
+    }
+
+    /// Returns the labels: entry id to label. The last label set wins, and an empty one clears it.
+    #[must_use]
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        self.labels.iter().map(|(id, label)| (id.to_string(), label.clone())).collect()
+    }
+
+    /// Returns statistics. For formats with several messages per line or several results per
+    /// message, this reads all messages.
+    ///
+    /// # Errors
+    ///
+    /// Errors from reading a message.
+    pub fn stats(&self) -> Result<TranscriptStats> {
+        let mut stats = TranscriptStats {
+            entries: self.file_entries().count(),
+            bytes: self.bytes,
+            bad_lines: self.bad_lines,
+            ..TranscriptStats::default()
+        };
+        for entry in self.messages() {
+            stats.messages += usize::from(entry.head.is_none());
+            stats.tool_results += match (&entry.role, entry.encoding) {
+                (
+                    Some(Role::ToolResult),
+                    MessageEncoding::Pi | MessageEncoding::OpenAiChat | MessageEncoding::Responses,
+                ) => 1,
+                (Some(Role::Assistant), _) | (_, MessageEncoding::Pi) => 0,
+                _ => MessagePart::of(entry).load(&self.source)?.tool_results().count(),
+            };
+        }
+        Ok(stats)
+    }
+
+    /// Returns all messages of the file, on all branches, in file order.
+    #[must_use]
+    pub fn all_messages(&self) -> Vec<Arc<Entry>> {
+        let all = self.entries.iter().enumerate().filter(|(_, entry)| is_message(entry));
+        let items = self.items(all.map(|(index, _)| index));
+        items.into_iter().map(|item| item.entry).collect()
+    }
+
+    /// Returns every answer of a model, on all branches, in file order: each was paid for. Answers
+    /// of subagents (Claude Code's sidechains) and answers generated by a client are excluded.
+    ///
+    /// # Errors
+    ///
+    /// None today; reading it on demand may fail later.
+    pub fn answers(&self) -> Result<Vec<Arc<Entry>>> {
+        let indices = match self.format.0.has_sidechains {
+            true => self.path(None)?,
+            false => (0..self.entries.len()).collect(),
+        };
+        let items = self.items(indices.into_iter().filter(|&index| self.is_sent(index)));
+        Ok(items.into_iter().filter(|item| item.request).map(|item| item.entry).collect())
+    }
+
+    /// Returns the largest plausible prompt size that the provider reported for the current model.
+    ///
+    /// # Errors
+    ///
+    /// If an answer cannot be read.
+    pub fn largest_prompt(&self) -> Result<Option<u64>> {
+        let model = self.model()?.map(|(_, model)| model);
+        let mut largest = None;
+        for entry in self.answers()? {
+            let meta = &entry.message()?.meta;
+            if meta.model.is_none() || meta.model == model {
+                let usage = meta.usage.filter(Usage::is_plausible);
+                largest = largest.max(usage.map(|usage| usage.prompt()));
+            }
+        }
+        Ok(largest)
+    }
+
+    fn messages(&self) -> impl Iterator<Item = &TreeEntry> {
+        self.entries.iter().filter(|entry| is_message(entry))
+    }
+}
+
+/// A `message` entry may lack its message.
+fn is_message(entry: &TreeEntry) -> bool {
+    entry.kind == EntryKind::Message && entry.encoding != MessageEncoding::Nothing
+}
+
+/// Returns the leaf after the last entry: the target of a `leaf` entry, otherwise the entry itself.
+fn moved_leaf(entries: &[TreeEntry], tip: u32) -> Option<u32> {
+    match entries.get(tip as usize)?.detail.as_deref() {
+        Some(Detail::Leaf { target }) => *target,
+        _ => Some(tip),
+    }
+}
+
+impl std::fmt::Debug for Transcript {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transcript")
+            .field("source", &self.source.name())
+            .field("format", &self.format)
+            .field("entries", &self.entries.len())
+            .field("problems", &self.problems.len())
+            .finish()
+    }
+}

@@ -1,0 +1,154 @@
+//! Reading the projections in a file, and selecting those in force.
+
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use ctx_core::{EntryId, Projected, Projection, ProjectionKey, RawJson, Result};
+use serde::Deserialize;
+
+use super::Transcript;
+use super::branch::Branch;
+use crate::disk;
+use crate::formats;
+use crate::schema::PROJECTIONS_TYPE;
+
+/// The part of a compaction entry that shows that forms came with it. Inside a text the quotes are escaped.
+const OF_COMPACTION: &str = "\"projections\":[";
+
+/// Forms that were stored together.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct StoredProjections {
+    /// The compaction that they came with, if any.
+    pub(crate) by: Option<EntryId>,
+    pub(crate) projections: Vec<Projection>,
+}
+
+/// Returns the forms in force at the leaf of a transcript, which is opened only if some forms came
+/// with compactions.
+pub(crate) fn in_force(
+    stored: Vec<StoredProjections>,
+    transcript: impl FnOnce() -> Result<Transcript>,
+) -> Result<Vec<Projection>> {
+    if stored.iter().any(|stored| stored.by.is_some()) {
+        return transcript()?.select_in_force(None, stored);
+    }
+    Ok(stored.into_iter().flat_map(|stored| stored.projections).collect())
+}
+
+/// Returns all projections in a file of entries, oldest first. Unreadable lines and projections are
+/// skipped: without its projection a message is sent in a new form, which costs only a cached
+/// prefix.
+pub(crate) fn read_projections(path: &Path) -> Result<Vec<StoredProjections>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct ProjectionEntryHead {
+        #[serde(rename = "type", default)]
+        kind: String,
+        #[serde(default)]
+        id: Option<EntryId>,
+        #[serde(default)]
+        custom_type: Option<String>,
+        #[serde(default)]
+        data: Option<RawJson>,
+        #[serde(default, rename = "ctx")]
+        extra: Option<CompactionExtraHead>,
+    }
+    #[derive(Deserialize)]
+    struct CompactionExtraHead {
+        #[serde(default)]
+        projections: Vec<RawJson>,
+    }
+    if formats::in_database(path).is_some() {
+        return Ok(Vec::new());
+    }
+    let failed = |e| disk::io_error("cannot read the projections", path, e);
+    let finders =
+        [PROJECTIONS_TYPE, OF_COMPACTION].map(|text| memchr::memmem::Finder::new(text.as_bytes()));
+    let mut reader = BufReader::with_capacity(256 << 10, disk::open(path).map_err(failed)?);
+    let mut line = Vec::new();
+    let mut found = Vec::new();
+    while {
+        line.clear();
+        reader.read_until(b'\n', &mut line).map_err(failed)? > 0
+    } {
+        if finders.iter().all(|finder| finder.find(&line).is_none()) {
+            continue;
+        }
+        let Ok(head) = serde_json::from_slice::<ProjectionEntryHead>(&line) else { continue };
+        let (by, projections) = match (head.extra, head.data) {
+            (Some(extra), _) if head.kind == "compaction" => (head.id, extra.projections),
+            (_, Some(data)) if head.custom_type.as_deref() == Some(PROJECTIONS_TYPE) => {
+                (None, serde_json::from_str(data.as_str()).unwrap_or_default())
+            }
+            _ => continue,
+        };
+        let projections = projections.iter();
+        let projections: Vec<Projection> =
+            projections.filter_map(|p| serde_json::from_str(p.as_str()).ok()).collect();
+        if !projections.is_empty() {
+            found.push(StoredProjections { by, projections });
+        }
+    }
+    Ok(found)
+}
+
+impl Transcript {
+    /// Returns the forms in which messages were sent on the branch to `leaf`, or to the
+    /// transcript's leaf, oldest first. Forms that came with a compaction are included only while
+    /// it is in force, even if they were also stored separately as sent forms.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`](ctx_core::ErrorKind::NotFound) for an unknown entry id, and
+    /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if an existing file cannot be read.
+    pub fn projections(&self, leaf: Option<&EntryId>) -> Result<Vec<Projection>> {
+        let mut stored = Vec::new();
+        let overlay = self.overlay_entries.as_ref().and_then(|overlay| overlay.source.path());
+        for path in [self.file(), overlay].into_iter().flatten() {
+            stored.extend(read_projections(path)?);
+        }
+        self.select_in_force(leaf, stored)
+    }
+
+    /// Selects the stored forms that apply on a branch.
+    pub(crate) fn select_in_force(
+        &self,
+        leaf: Option<&EntryId>,
+        stored: Vec<StoredProjections>,
+    ) -> Result<Vec<Projection>> {
+        let branch = Branch::of(self, self.path(leaf)?);
+        let in_force = branch.in_force();
+        let mut gone: HashSet<(ProjectionKey, Option<String>)> = HashSet::new();
+        let is_in_force = |id: &EntryId| self.index_of(id).is_some_and(|i| in_force.contains(&i));
+        let undone = |id: &EntryId| {
+            self.index_of(id).is_some_and(|index| branch.undone.contains_key(&index))
+        };
+        for stored in &stored {
+            if stored.by.as_ref().is_some_and(undone) {
+                gone.extend(stored.projections.iter().map(form));
+            }
+        }
+        let mut forms = Vec::new();
+        for stored in stored {
+            match &stored.by {
+                Some(id) if is_in_force(id) => forms.extend(stored.projections),
+                Some(_) => {}
+                None => {
+                    let held = stored.projections.into_iter();
+                    forms.extend(held.filter(|projection| !gone.contains(&form(projection))));
+                }
+            }
+        }
+        Ok(forms)
+    }
+}
+
+/// Returns the message and the form of a projection, without its layer and reason.
+fn form(projection: &Projection) -> (ProjectionKey, Option<String>) {
+    let text = match &projection.form {
+        Projected::Dropped => None,
+        Projected::Replaced(message) => serde_json::to_string(message).ok(),
+    };
+    (projection.key.clone(), text)
+}
