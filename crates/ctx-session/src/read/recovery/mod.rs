@@ -218,10 +218,10 @@ impl<'t> Scan<'t> {
         self.lists.get(self.lists.partition_point(|&at| at < from)).copied()
     }
 
-    /// Returns the beginning of the next complete message.
+    /// Returns the beginning of the next complete message. `from` may be inside a character.
     fn next_message(&mut self, from: usize, to: usize) -> Option<usize> {
-        let text = self.slice(from, to);
-        for at in memchr::memchr_iter(b'{', text.as_bytes()).map(|at| from + at) {
+        let bytes = self.text.as_bytes().get(from..to)?;
+        for at in memchr::memchr_iter(b'{', bytes).map(|at| from + at) {
             if !begins_message(self.slice(at, to)) {
                 continue;
             }
