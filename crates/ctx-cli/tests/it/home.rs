@@ -30,7 +30,21 @@ fn home() -> Room {
     let overlay = overlay_of(&room);
     std::fs::rename(room.path(OVERLAY), &overlay).expect("renamed");
     edit(&overlay, WRITTEN_AT, &here);
+    used_now(&room.path("agents/demo/sessions/sessions.json"));
     room
+}
+
+/// Sets the times of all sessions to now: a session of another day is over, and maintenance
+/// archives what is old.
+fn used_now(sessions: &Path) {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let mut all: Value = serde_json::from_slice(&std::fs::read(sessions).unwrap()).unwrap();
+    for session in all.as_object_mut().unwrap().values_mut() {
+        for key in ["updatedAt", "sessionStartedAt"] {
+            session[key] = json!(now.as_millis() as u64);
+        }
+    }
+    std::fs::write(sessions, all.to_string()).unwrap();
 }
 
 fn overlay_of(room: &Room) -> PathBuf {
