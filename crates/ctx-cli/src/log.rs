@@ -1,4 +1,4 @@
-//! The log of this run: on stderr as `RUST_LOG` says, or in a file.
+//! The log of this run, filtered by `RUST_LOG`: on stderr, or in a file.
 
 use std::env;
 
@@ -48,7 +48,7 @@ pub(crate) fn layers(global: &Global, out: &Out) -> anyhow::Result<Layers> {
     Ok(vec![layer.with_filter(filter).boxed()])
 }
 
-/// Installs these layers.
+/// Installs the layers for the whole process, if there are any.
 pub(crate) fn begin(layers: Layers) -> anyhow::Result<()> {
     match layers.is_empty() {
         true => Ok(()),

@@ -8,7 +8,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use ctx_compaction::{CitedMessage, ExtractInput, FactKind, RequiredFact, extract};
 use ctx_core::{Block, Counter, Message, RawJson, Role, Tokens, ToolCall};
 
-/// The subject of a turn; no two turns are the same.
+/// Adds the messages of turn `n`; no two turns are the same.
 fn turn(n: usize, prose: usize, out: &mut Vec<Message>) {
     out.push(Message::text(
         Role::User,

@@ -1,7 +1,7 @@
-//! Model facts, and HTTP clients for models.
+//! Windows and prices of known models, and HTTP clients for models.
 //!
-//! The [`Catalogue`] is a data file embedded in the crate: windows and prices, each row with its
-//! source and date. Lookup accepts the names that transcripts and config files use:
+//! The [`Catalogue`] is a data file embedded in the crate; each row has its source and date. Lookup
+//! accepts the names that transcripts and config files use:
 //!
 //! ```
 //! use ctx_core::{Tokens, Usage};

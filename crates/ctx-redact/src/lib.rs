@@ -1,16 +1,17 @@
 //! Finds secrets in text, and replaces each by a marker.
 //!
-//! Three kinds of secrets are found, in time linear in the text:
+//! Three kinds of secrets are found, in time linear in the length of the text:
 //!
 //! - forms: the format of a provider's key, the value after `Authorization:`, the password before
 //!   the `@` of a URL, a key between `BEGIN PRIVATE KEY` and its end (`patterns.toml`);
 //! - names: `name = value` where the name indicates a secret, in JSON, YAML, `.env` files, shells,
 //!   headers and common programming languages (`words.toml`);
-//! - entropy: long words of mixed letters and digits that nothing explains.
+//! - entropy: long words that mix letters and digits at random, unless the context shows that they
+//!   are something else, such as a digest or a file.
 //!
 //! A secret is replaced by a marker, `[redacted:github-token]`. Redaction is deterministic, and
 //! redacting a text again does not change it. A password in a sentence ("the password is
-//! swordfish") is out of scope, because it cannot be told from any other word.
+//! swordfish") is out of scope, because it cannot be distinguished from any other word.
 
 #![forbid(unsafe_code)]
 
@@ -102,7 +103,7 @@ impl Redactor {
     /// Finds secrets by form or name.
     fn known<'t>(&'t self, text: &str) -> Spans<'t> {
         let mut spans = Spans::default();
-        // Names are read whole: `access_token` holds three anchors and is one name.
+        // Names are read whole: `access_token` contains three anchors and is one name.
         let mut named = 0;
         let words = &self.table.words;
         for hit in self.table.hits(text) {

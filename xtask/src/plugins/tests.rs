@@ -16,7 +16,7 @@ fn laid(name: &str, folder: &Path) -> FoundEngine {
     Search::default().with_list(folder.as_os_str()).find(name).expect("it passes every check")
 }
 
-/// Whether a program is installed. It must be in CI.
+/// Whether a program is installed. In CI, panics if it is not.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn has(program: &str) -> bool {
     let is_there = Command::new(program).arg("--version").output().is_ok();

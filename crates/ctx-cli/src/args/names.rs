@@ -1,4 +1,5 @@
-//! Names for shell completion and help. The command itself rejects unknown names.
+//! Names for shell completion and help. Unknown names are rejected by the type's own parser or by
+//! the command.
 
 use std::ffi::OsStr;
 
@@ -11,7 +12,7 @@ use ctx_eval::eval::PRESETS;
 use ctx_model::Catalogue;
 use ctx_session::Format;
 
-/// A text, with suggested names.
+/// A parser that accepts any text, and suggests names.
 #[derive(Clone)]
 pub(super) struct Names(fn() -> Vec<&'static str>);
 

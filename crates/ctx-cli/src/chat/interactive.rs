@@ -35,7 +35,7 @@ pub(crate) fn run(
     let is_watched = io::stdin().is_terminal();
     let mut lines = LineEditor::open(&home.root().join("chat-history"))?;
     if is_watched {
-        // After the editor was created, which would take Ctrl-C over otherwise.
+        // Registered after the editor was created, because the editor replaces the Ctrl-C handler.
         let stop = interrupt.clone();
         shutdown::on_interrupt(move || stop.trigger());
     }
@@ -88,7 +88,7 @@ pub(crate) fn run(
         if let Err(error) = talk.runtime.close(talk.key).await {
             out.warn(format!("the session was not closed: {error}"));
         }
-        // It already had all the time of the conversation.
+        // Maintenance could run during the whole conversation, so it gets no extra time.
         talk.runtime.end_maintenance(Duration::ZERO).await;
     });
     Ok(failed.filter(|_| !is_watched).unwrap_or(ExitCode::SUCCESS))

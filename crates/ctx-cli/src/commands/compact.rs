@@ -84,8 +84,8 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
     let target_reached = target.map(|target| after <= target);
     if let Some(target) = target.filter(|&target| after > target) {
         out.warn(format!(
-            "the target of {} tokens was not reached: {} are left, of what may not be left out: \
-             the newest messages, the summary, system prompt and tools",
+            "the target of {} tokens was not reached: {} remain, because the newest messages, the \
+             summary, the system prompt and the tools cannot be removed",
             thousands(target.get()),
             thousands(after.get()),
         ));
@@ -229,7 +229,7 @@ fn print(
     match &report.entry_id {
         Some(id) => out.note(format!(
             "stored as {}; `ctx diff {session}` shows what left the context, `ctx compact \
-             {session} --undo` takes it back",
+             {session} --undo` undoes it",
             shortened(id, ID_CHARS),
         )),
         None => out.note("a dry run: nothing was stored"),
@@ -237,8 +237,8 @@ fn print(
     Ok(())
 }
 
-/// Prints the CoPaw block: the number of messages, and the summary. Markdown asterisks are omitted
-/// on a terminal; a dry run has another title.
+/// Prints the result in CoPaw's format: the number of messages, and the summary. Markdown asterisks
+/// are omitted on a terminal; a dry run has another title.
 fn block(
     compacted: &Compacted,
     details: Option<&Details>,

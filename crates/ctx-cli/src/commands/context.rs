@@ -25,7 +25,7 @@ struct ContextReport<'a> {
     trigger: Option<TriggerReport<'a>>,
     budget: Tokens,
     tokens: Tokens,
-    /// The block as a request would carry it; null if nothing fits.
+    /// The block that a request would contain; null if nothing fits.
     block: Option<&'a str>,
     snippets: Vec<SnippetRow<'a>>,
     /// Number of matches dropped because their files changed during the search.
@@ -51,7 +51,7 @@ pub(crate) fn run(global: &Global, args: &Context, out: &Out) -> anyhow::Result<
     let Some(question) = question_of(&asked) else {
         let error = Error::new(ErrorKind::InvalidInput, "the question is too short");
         return Err(misuse(
-            error.hint("ask with three letters or more, or two characters of Chinese"),
+            error.hint("ask with at least three letters, or two Chinese characters"),
         ));
     };
     let opened = workspace::open(global, args.workspace.as_deref(), &args.of)?;
@@ -93,7 +93,8 @@ pub(crate) fn run(global: &Global, args: &Context, out: &Out) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the vector of the question, if a model makes them, after adding missing vectors of chunks.
+/// Returns the vector of the question, and computes missing vectors of chunks. `None` without a
+/// model, or if it fails.
 fn vector(
     opened: &OpenWorkspace,
     question: &str,

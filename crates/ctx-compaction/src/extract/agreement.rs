@@ -11,7 +11,8 @@ use crate::text::{clip_to_width, width};
 use crate::{CitedMessage, Field};
 use ctx_text::WordList;
 
-/// Builds a note of a short answer of the user to the agent: the question, the option, the answer.
+/// Builds a note from a short answer of the user to the agent: the question, the option, and the
+/// answer.
 pub(super) fn agreement(
     job: &ExtractInput<'_>,
     turn: &Turn,
@@ -45,7 +46,7 @@ pub(super) fn agreement(
         options = nth.copied().collect();
     }
     if options.is_empty() {
-        // `Would you like me to:` and a list.
+        // A question such as `Would you like me to:`, followed by a list.
         let open = question.filter(|question| question.ends_with([':', '：']));
         options = passages.iter().filter(|p| open.is_some() && p.lead == open).collect();
     }
@@ -80,7 +81,7 @@ fn note(
     note
 }
 
-/// Finds the row of a Markdown table that an option names: by its first cell, else by its position.
+/// Finds the row of a Markdown table that `pick` names: by its first cell, else by its position.
 fn table_row(text: &str, pick: &str) -> Option<String> {
     let rows = text.lines().map(str::trim).filter(|line| line.starts_with('|')).take(60);
     let rows: Vec<Vec<&str>> = rows
@@ -105,7 +106,7 @@ fn table_row(text: &str, pick: &str) -> Option<String> {
     Some(named.or_else(place)?.join(" | "))
 }
 
-/// Parses the number in "The second one", "第二个", "方案2".
+/// Parses the number or letter of an option in "The second one", "第二个", "方案2", "选B".
 fn ordinal(reply: &str) -> Option<String> {
     const ENGLISH: [&str; 6] = ["first", "second", "third", "fourth", "fifth", "sixth"];
     const SHORT: [&str; 6] = ["1st", "2nd", "3rd", "4th", "5th", "6th"];

@@ -6,8 +6,8 @@ use super::Protocol;
 use crate::json::ObjectWriter;
 
 /// Returns the body of an error response in the format of the protocol: the error message and its
-/// hint. An overflow uses the wording and code by which clients recognise it. For Anthropic
-/// clients, the error's `error_code` fact goes into the details.
+/// hint. An overflow has the wording and code by which clients recognise it. For Anthropic clients,
+/// `error_code` in the error's context is copied to `details`.
 #[must_use]
 pub fn error_body(protocol: Protocol, status: u16, error: &Error) -> String {
     let is_overflow = matches!(

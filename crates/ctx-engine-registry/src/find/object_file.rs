@@ -1,4 +1,4 @@
-//! Determines the kind of a file by reading it; nothing of it runs.
+//! Determines the kind of a file from its bytes, without running any of it.
 
 use std::env::consts::{ARCH, OS};
 
@@ -46,7 +46,7 @@ pub(super) fn library(bytes: &[u8]) -> Result<()> {
     if file.kind() != ObjectKind::Dynamic {
         return Err(Error::new(ErrorKind::Corrupt, "not a dynamic library")
             .with("is", format!("{:?}", file.kind()).to_lowercase())
-            .hint("build it as one: crate-type = [\"cdylib\"], or cc -shared"));
+            .hint("build it as a dynamic library: crate-type = [\"cdylib\"], or cc -shared"));
     }
     if !exports_entry(&file) {
         return Err(Error::new(
@@ -86,7 +86,7 @@ fn of_this_platform(bytes: &[u8]) -> Result<object::File<'_>> {
     Ok(file)
 }
 
-/// Returns the object file, or from a macOS universal file the one for this machine.
+/// Parses an object file, or the part of a macOS universal file that is for this machine.
 fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
     let of = |bytes| object::File::parse(bytes).map_err(|e| damaged(&e.to_string()));
     match object::FileKind::parse(bytes) {
@@ -101,7 +101,7 @@ fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
         Ok(_) => of(bytes),
         Err(_) => Err(Error::new(ErrorKind::Corrupt, "neither a library nor a program")
             .with("begins with", beginning(bytes))
-            .hint("a script needs a line `#!` at its top, or `interpreter` in the manifest")),
+            .hint("a script needs `#!` in its first line, or `interpreter` in the manifest")),
     }
 }
 
@@ -164,7 +164,7 @@ fn damaged(why: &str) -> Error {
         .hint("it may be truncated: reinstall the engine")
 }
 
-/// Returns the first bytes, for people.
+/// Returns the first bytes in quotes, escaped, for error messages.
 fn beginning(bytes: &[u8]) -> String {
     const SHOWN: usize = 16;
     format!("\"{}\"", bytes[..bytes.len().min(SHOWN)].escape_ascii())

@@ -51,7 +51,7 @@ pub struct Manifest {
     /// Its licence, as an SPDX expression.
     #[serde(default)]
     pub license: String,
-    /// One line for people.
+    /// A description in one line.
     #[serde(default)]
     pub about: String,
     /// The slot it fills.
@@ -87,8 +87,7 @@ pub struct PlatformFile {
 }
 
 impl Manifest {
-    /// Parses a manifest and makes the checks that need only the manifest. `from` is named in
-    /// errors.
+    /// Parses a manifest, and makes the checks that need no other file.
     ///
     /// # Errors
     ///

@@ -45,7 +45,7 @@ impl OpenedSession {
             }
         }
         let mut messages = IndexMap::new();
-        // If several files have an entry, the newest file counts.
+        // If several files have an entry, that of the newest file is used.
         for entry in transcripts.iter().rev().flat_map(Transcript::all_messages) {
             messages.insert(entry.id().clone(), entry);
         }
@@ -62,7 +62,8 @@ impl OpenedSession {
         Ok(found)
     }
 
-    /// Whether the file of another program contains a text, regardless of what ctx already forgot of it.
+    /// Whether the file of another program contains a text, even if only in messages that ctx has
+    /// already forgotten.
     pub(super) fn file_holds(&self, needle: Option<&SearchText>) -> Result<bool> {
         let Some(needle) = needle.filter(|_| !self.is_ours) else { return Ok(false) };
         let alone = Transcript::open(&self.path)?;
@@ -76,7 +77,7 @@ impl OpenedSession {
             if let Some(entry) = self.messages.get(&found) {
                 return Ok(Some(entry.clone()));
             }
-            // The id of any of its lines identifies a message written over several lines.
+            // A message written over several lines is identified by the id of any of them.
             let line = transcript.messages_to(Some(&found))?;
             if let Some(item) =
                 line.last().filter(|item| self.messages.contains_key(item.entry.id()))

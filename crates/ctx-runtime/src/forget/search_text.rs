@@ -15,7 +15,7 @@ const NESTED: usize = 4;
 /// Maximum number of bytes of one escaped byte in nested strings.
 const ESCAPED: usize = 6 + NESTED * 2;
 
-/// Maximum number of blanks between two words.
+/// Maximum number of blanks within a match, in total.
 const BLANKS: usize = 4 << 10;
 
 /// A search text; case and line breaks are ignored.
@@ -49,7 +49,7 @@ impl SearchText {
         false
     }
 
-    /// Maximum length in bytes, with every letter escaped.
+    /// Maximum length of a match in bytes, with every byte escaped.
     pub(super) fn longest(&self) -> usize {
         self.0.len().saturating_mul(ESCAPED) + BLANKS
     }

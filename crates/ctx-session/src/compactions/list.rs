@@ -143,7 +143,7 @@ impl Transcript {
             entry.is_some_and(TreeEntry::is_compaction)
         });
         let Some(place) = place else {
-            return Err(Error::new(ErrorKind::NotFound, "unknown compaction on the branch")
+            return Err(Error::new(ErrorKind::NotFound, "the branch has no such compaction")
                 .with("compaction", compaction)
                 .with("path", self.source.name())
                 .hint("specify one from the session's list of compactions"));
@@ -200,7 +200,8 @@ impl Transcript {
         })
     }
 
-    /// Returns the size before a compaction as Claude Code records it: on the line before the summary.
+    /// Returns the size before a compaction, which Claude Code records on the line before the
+    /// summary.
     fn tokens_at_boundary(&self, entry: &TreeEntry) -> Result<Option<Tokens>> {
         let boundary = entry.first_kept().and_then(|index| self.entries.get(index));
         let Some(boundary) = boundary else { return Ok(None) };
@@ -243,7 +244,8 @@ impl<'t> BranchMessages<'t> {
         Self { ids, before }
     }
 
-    /// What stands between two places; nothing where an overlay names them the wrong way round.
+    /// Returns the messages between two positions on the path; none if an overlay names them in
+    /// reverse order.
     fn covered(&self, from: usize, to: usize) -> CoveredMessages {
         let count = |place: usize| self.before.get(place).copied().unwrap_or(self.ids.len());
         let ids = self.ids.slice(count(from.min(to))..count(to));

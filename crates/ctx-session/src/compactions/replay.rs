@@ -30,8 +30,8 @@ impl Transcript {
     /// message: those that ctx stored, in the overlay or in a ctx session, without undone ones.
     /// Messages that the agent's own compactions removed are included.
     ///
-    /// The first kept entry of each compaction is a message of the branch: if it keeps nothing, the
-    /// next one.
+    /// The first kept entry of each compaction is a message of the branch: the first that the
+    /// compaction keeps, or, if it keeps none, the next message after it.
     ///
     /// # Errors
     ///
@@ -68,7 +68,8 @@ impl Transcript {
         Ok(line)
     }
 
-    /// Returns a stored compaction as it was passed in, except for its first kept entry.
+    /// Returns a stored compaction as it was passed to `store_compaction`, but with
+    /// `first_kept`, if given.
     fn compacted(
         &self,
         index: usize,
@@ -85,7 +86,7 @@ impl Transcript {
             first_kept_entry_id: first_kept.or_else(recorded).unwrap_or_default(),
             tokens_before: tokens("tokensBefore").unwrap_or_default(),
             tokens_after: tokens("tokensAfter"),
-            // Details nested too deeply for a parsed value stay in the file; no receipt is that deep.
+            // Details nested too deeply to parse are omitted; no receipt is that deep.
             details: object.get("details").and_then(|raw| serde_json::from_str(raw.get()).ok()),
             staying: extra.staying,
             projections: extra.projections,

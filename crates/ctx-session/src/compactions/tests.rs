@@ -1,4 +1,4 @@
-//! A full disk: what cannot be stored is absent, and everything else is intact.
+//! A full disk: if a compaction or its undo cannot be stored, all files stay unchanged.
 
 use std::path::PathBuf;
 

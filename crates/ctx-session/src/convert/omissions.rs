@@ -1,4 +1,4 @@
-//! What a conversion omits of anything but the messages.
+//! What a conversion omits, apart from parts of the converted messages.
 
 use std::collections::HashSet;
 
@@ -12,14 +12,14 @@ use crate::transcript::Transcript;
 const PLACED: [&str; 2] = ["system", "tools"];
 
 impl Omissions {
-    /// Collects everything that is not part of a message of the main line.
+    /// Collects what is omitted outside of the messages of the main line.
     pub(crate) fn outside_branch(&mut self, transcript: &Transcript, to: Format) {
         self.entries(transcript, to);
         self.fields(transcript, to);
         self.unreadable(transcript);
     }
 
-    /// Counts the unreadable bytes.
+    /// Adds the number of unreadable bytes, if any.
     pub(crate) fn unreadable(&mut self, transcript: &Transcript) {
         let bytes: u64 = transcript.lost.iter().map(|span| u64::from(span.len)).sum();
         if bytes > 0 {
@@ -72,7 +72,7 @@ impl Omissions {
     }
 
     fn fields(&mut self, transcript: &Transcript, to: Format) {
-        // Request settings that a session has too are written to the header or the answers.
+        // Settings of a request that sessions have too are written to the header or the answers.
         let placed = |key: &str| {
             PLACED.contains(&key) || (to.is_pi() && matches!(key, "model" | "sessionId" | "id"))
         };

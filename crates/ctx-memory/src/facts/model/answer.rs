@@ -1,4 +1,4 @@
-//! Parses a model's answer leniently: valid items are used.
+//! Parses a model's answer leniently: valid items are used, and others are skipped.
 
 use ctx_core::text::Slice;
 use ctx_core::text::head_bytes;
@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 /// The maximum number of items read from one answer.
 const ITEMS_MAX: usize = 500;
 
-/// Objects nested more deeply are ignored.
+/// The maximum nesting. An object nested more deeply is ignored, with everything after it.
 const DEPTH_MAX: usize = 16;
 
-/// The number of bytes read from an answer.
+/// The maximum number of bytes read from an answer.
 const ANSWER_MAX: usize = 1 << 20;
 
-/// Returns the objects of an answer, in order: from a JSON array, JSON lines, a fenced block, or
-/// between prose. An object that cannot be parsed is skipped alone.
+/// Returns the objects of an answer that have a `content` or an `op`, in order: from a JSON array,
+/// JSON lines, a fenced block, or within prose. An object that cannot be parsed is skipped.
 pub(super) fn items(answer: &str) -> Vec<Map<String, Value>> {
     let answer = head_bytes(answer, ANSWER_MAX);
     let mut out = Vec::new();
@@ -39,7 +39,8 @@ pub(super) fn items(answer: &str) -> Vec<Map<String, Value>> {
     out
 }
 
-/// Returns the end of the object that begins at `start`, or `None` if it is not closed.
+/// Returns the end of the object that begins at `start`, or `None` if it is not closed or nested
+/// too deeply.
 fn closing(text: &str, start: usize) -> Option<usize> {
     let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
     for (at, byte) in text.bytes().enumerate().skip(start) {
@@ -67,7 +68,7 @@ fn closing(text: &str, start: usize) -> Option<usize> {
 
 fn object(text: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(text).ok().or_else(|| {
-        // Line breaks inside strings too.
+        // Accepts line breaks inside strings too.
         serde_json::from_str(&relaxed(&text.replace(['\n', '\r'], " "))?).ok()
     })
 }

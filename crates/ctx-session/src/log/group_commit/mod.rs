@@ -186,8 +186,9 @@ impl GroupCommit {
     fn write(&self, frame: &mut [u8]) -> bool {
         let mut journal = locked(&self.journal);
         if journal.is_full(frame.len()) {
-            // A file whose sync fails here or failed before keeps this round's records: its log notices
-            // when it leaves the group, and the next process that opens the session replays them.
+            // If a sync fails, here or earlier, the round does not end, and the journal keeps its
+            // records: the file's log notices the failure when it leaves the group, and the next
+            // process that opens the session replays them.
             let files: Vec<_> = locked(&self.files).values().cloned().collect();
             if files.iter().any(|file| file.sync().is_err()) {
                 return false;
@@ -225,7 +226,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Makes bytes durable that were just written at `offset` of the session's file.
+    /// Makes the bytes durable that were just written at `offset` of the session's file.
     pub(crate) fn commit(&mut self, offset: u64, data: &[u8]) -> CommitOutcome {
         self.record.clear();
         let record = JournalRecord { member: self.id, offset, path: &self.path, data };
@@ -236,7 +237,8 @@ impl Member {
         }
     }
 
-    /// Leaves for good: the session's file is synced, and its sidecar no longer names the journal.
+    /// Leaves the group. The caller must have synced the session's file and removed the journal
+    /// from its sidecar.
     pub(crate) fn settled(self) {
         locked(&self.group.files).remove(&self.id);
     }

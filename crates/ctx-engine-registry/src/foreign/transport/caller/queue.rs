@@ -17,7 +17,7 @@ pub(super) struct QueuedCall {
     pub(super) input: CallInput,
     pub(super) verb: String,
     pub(super) deadline: Duration,
-    /// When it has waited too long.
+    /// If it has not started by then, it fails.
     pub(super) expires: Instant,
     pub(super) reply: Reply,
 }
@@ -32,7 +32,7 @@ pub(super) struct CallInput {
     pub(super) cancelled: Arc<CancelFlag>,
 }
 
-/// What other threads know of the running call.
+/// The part of the running call that other threads need.
 pub(super) struct RunningCall {
     pub(super) id: u64,
     pub(super) verb: String,
@@ -97,7 +97,7 @@ pub(super) struct CallQueue {
 
 impl CallQueue {
     pub(super) fn lock(&self) -> MutexGuard<'_, QueueState> {
-        // No code of an engine runs under the lock, and the code that does leaves the state
+        // No code of an engine runs under the lock, and if other code panics, the state is
         // consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,7 +131,8 @@ impl CallQueue {
         Ok(())
     }
 
-    /// Marks the call as unwanted: its caller is gone.
+    /// Cancels a call whose caller is gone: removes it from the queue, or marks it as unwanted if
+    /// it is running.
     pub(super) fn abandon(&self, id: u64) {
         let mut state = self.lock();
         state.waiting.retain(|job| job.input.id != id);
@@ -142,7 +143,7 @@ impl CallQueue {
         self.notify();
     }
 
-    /// Ends the engine, and waits for that at most `at_most`.
+    /// Ends the engine, and waits at most `at_most` until it has ended.
     pub(super) fn close(&self, at_most: Duration) {
         let until = Instant::now() + at_most;
         let mut state = self.lock();

@@ -165,7 +165,7 @@ fn parts(n: usize, content: &Value, may_be_empty: bool) -> Result<Vec<BlockRef<'
     }
 }
 
-/// Calls and their results must be in adjacent turns, the results first in theirs.
+/// Calls and their results must be in adjacent turns, and results must come first in their turn.
 fn pairs(turn: &Turn<'_>, before: Option<&Turn<'_>>, after: Option<&Turn<'_>>) -> Verdict {
     let calls = |turn: &Turn<'_>| -> HashSet<String> {
         let calls = turn.blocks.iter().filter(|part| part.kind() == "tool_use");
@@ -215,7 +215,7 @@ fn pairs(turn: &Turn<'_>, before: Option<&Turn<'_>>, after: Option<&Turn<'_>>) -
     Ok(())
 }
 
-/// Thinking is signed: with a changed text, or in another answer, it is refused.
+/// Thinking is signed: it is refused if its text was changed, or if it was moved to another answer.
 fn thoughts(turn: &Turn<'_>, seals: &Seals) -> Verdict {
     let mut answer = None;
     for part in &turn.blocks {
