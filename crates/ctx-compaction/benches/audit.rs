@@ -9,12 +9,14 @@ use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ctx_compaction::{
-    CitedMessage, Config, ExtractInput, History, PlanLimits, PlanOutcome, RepairOptions,
-    SourceIndex, Ungrounded, audit, extract, facts, plan, repair,
+    Config, History, PlanLimits, PlanOutcome, RepairOptions, SourceIndex, Ungrounded, audit, plan,
+    repair,
 };
 use ctx_core::{
     Block, ContextView, Counter, Entry, Message, RawJson, Role, TokenLedger, Tokens, ToolCall,
 };
+use ctx_extract::{ExtractInput, extract};
+use ctx_facts::{CitedMessage, required_facts};
 
 /// One turn of an agent: it gets a request, reads, edits, tests and reports.
 fn turn(n: usize) -> Vec<Message> {
@@ -82,7 +84,7 @@ fn run(criterion: &mut Criterion) {
         panic!("200,000 tokens do not fit");
     };
     let said: Vec<CitedMessage> = history.read(0..planned.cut);
-    let found = facts(&said);
+    let found = required_facts(&said);
     let grounds = SourceIndex::of(&said, None, &[]);
     let counter = Counter::default();
     let job = ExtractInput {
@@ -103,7 +105,7 @@ fn run(criterion: &mut Criterion) {
     let ungrounded = Ungrounded::Remove;
     let how = RepairOptions { budget: planned.summary_budget, counter: &counter, ungrounded };
 
-    criterion.bench_function("facts", |b| b.iter(|| facts(black_box(&said))));
+    criterion.bench_function("facts", |b| b.iter(|| required_facts(black_box(&said))));
     criterion
         .bench_function("grounds", |b| b.iter(|| SourceIndex::of(black_box(&said), None, &[])));
     criterion.bench_function("audit", |b| b.iter(|| audit(black_box(&draft), &found, &grounds)));
@@ -118,7 +120,7 @@ fn run(criterion: &mut Criterion) {
                 panic!("200,000 tokens do not fit");
             };
             let said = history.read(0..planned.cut);
-            let found = facts(&said);
+            let found = required_facts(&said);
             let grounds = SourceIndex::of(&said, None, &[]);
             // Repair audits the draft first.
             repair(&draft, &found, &grounds, &how)

@@ -5,8 +5,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use ctx_compaction::{CitedMessage, ExtractInput, FactKind, RequiredFact, extract};
 use ctx_core::{Block, Counter, Message, RawJson, Role, Tokens, ToolCall};
+use ctx_extract::{ExtractInput, extract};
+use ctx_facts::{CitedMessage, FactKind, RequiredFact};
 
 /// Adds the messages of turn `n`; no two turns are the same.
 fn turn(n: usize, prose: usize, out: &mut Vec<Message>) {

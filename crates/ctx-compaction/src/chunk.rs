@@ -150,7 +150,7 @@ fn total(sizes: &[Tokens]) -> u64 {
 mod tests {
     use super::*;
 
-    fn tokens(sizes: &[u32]) -> Vec<Tokens> {
+    fn spans(sizes: &[u32]) -> Vec<Tokens> {
         sizes.iter().copied().map(Tokens).collect()
     }
 
@@ -198,13 +198,13 @@ mod tests {
             (&[500, 500], 100, &[(0, 1), (1, 2)]),
         ];
         for (sizes, max, expected) in cases {
-            assert_eq!(pairs(&chunk_by_max_tokens(&tokens(sizes), &[], Tokens(max))), expected);
+            assert_eq!(pairs(&chunk_by_max_tokens(&spans(sizes), &[], Tokens(max))), expected);
         }
     }
 
     #[test]
     fn a_call_is_not_parted_from_its_results() {
-        let sizes = tokens(&[10, 40, 40, 40, 10]);
+        let sizes = spans(&[10, 40, 40, 40, 10]);
         let groups = [0, 1, 1, 1, 2];
         assert_eq!(
             pairs(&chunk_by_max_tokens(&sizes, &groups, Tokens(100))),
@@ -229,7 +229,7 @@ mod tests {
             (&[0, 0, 0, 0], 0, 4, &[(0, 4)]),
         ];
         for (sizes, parts, min, expected) in cases {
-            assert_eq!(pairs(&split_by_token_share(&tokens(sizes), &[], parts, min)), expected);
+            assert_eq!(pairs(&split_by_token_share(&spans(sizes), &[], parts, min)), expected);
         }
     }
 

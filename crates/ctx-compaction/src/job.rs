@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use ctx_core::{Counter, SummaryInstructions, Tokens};
 
-use crate::{CitedMessage, Config, PreviousSummary, Rung, SummaryCall};
+use crate::{Config, Rung, SummaryCall};
+use ctx_facts::{CitedMessage, PreviousSummary};
 
 /// The input of a summary by a model. It owns its data, because a future must not borrow a view.
 #[derive(Clone, Debug)]

@@ -10,12 +10,9 @@
 mod answer;
 mod audit;
 mod chunk;
-mod citations;
 mod compact;
 mod config;
-mod extract;
-mod fact;
-mod facts;
+mod fnv1a;
 mod hard_prune;
 mod history;
 mod job;
@@ -24,10 +21,7 @@ mod plan;
 mod prompts;
 mod receipt;
 mod repair;
-mod runs;
 mod source_index;
-mod structured;
-mod text;
 
 pub use audit::{Audit, FactStatus, TracedFact, UnsupportedClaim, audit, missing, trace_facts};
 pub use chunk::{SUMMARIZATION_OVERHEAD_TOKENS, chunk_by_max_tokens, split_by_token_share};
@@ -35,11 +29,8 @@ pub use compact::{CompactOptions, Compaction, Details, compact};
 pub use config::{
     ByWindow, ChunkRatio, Config, Emergency, KeepMessages, MemoryFlush, Strategy, Ungrounded,
 };
-pub use extract::{ExtractInput, extract};
-pub use fact::{FactKind, RequiredFact};
-pub use facts::facts;
 pub use hard_prune::{HardPrune, HardPrunePlan, SAFETY_MARGIN};
-pub use history::{CitedMessage, FileLists, History, HistoryItem, PreviousSummary};
+pub use history::{History, HistoryItem};
 pub use job::{CallLog, SummaryDraft, SummaryJob};
 pub use ladder::{branch_ladder, branch_summary, ladder};
 pub use plan::{CompactionPlan, PlanLimits, PlanOutcome, TruncatedMessage, plan};
@@ -47,9 +38,6 @@ pub use prompts::{MAX_FOCUS_CHARS, SerializeOptions, serialize};
 pub use receipt::{AuditReport, KindCount, Receipt, Rung, SummaryCall};
 pub use repair::{RepairOptions, Repaired, repair};
 pub use source_index::SourceIndex;
-pub use structured::{
-    Field, Progress, StructuredSummary, SummaryLine, TURN_CONTEXT_HEADING, TurnPrefix,
-};
 
 #[cfg(feature = "register")]
 mod register;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use ctx_core::{CompactionTrigger, EntryId, Tokens, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::{FactKind, HardPrunePlan, Strategy};
+use crate::{HardPrunePlan, Strategy};
+use ctx_facts::FactKind;
 
 /// The rung of the ladder that produced the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -18,7 +18,8 @@ pub(crate) fn fold(c: char, mut each: impl FnMut(char)) {
 
 /// Whether the script does not separate words by spaces, or not only by spaces: Han, kana and
 /// Hangul. Decomposing these characters is not useful.
-pub(crate) fn is_cjk(c: char) -> bool {
+#[must_use]
+pub fn is_cjk(c: char) -> bool {
     matches!(c,
         '\u{3005}'..='\u{3007}'
         | '\u{3041}'..='\u{3096}'

@@ -12,13 +12,33 @@
 
 #![forbid(unsafe_code)]
 
+mod acts;
+mod clip;
 mod fold;
+mod gist;
+mod injected;
+pub mod output;
 mod scan;
+mod sentences;
+mod span;
 mod stop;
 mod weight;
 mod word;
 mod word_list;
 
+pub use acts::{
+    Marks, Signal, approval, is_asked_about, is_assent, is_courtesy, is_name, is_praise, is_step,
+    marks,
+};
+pub use clip::{clip_to_width, is_wide, width};
+pub use fold::is_cjk;
+pub use gist::{Gist, gist};
+pub use injected::without_injected;
 pub use scan::{Term, TermKind, Terms};
+pub use sentences::{Segment, clip, segments, sentences};
+pub use span::{
+    NormalForm, Number, Span, SpanKind, day_len, normal_form, number, spans, split_line,
+    stands_alone,
+};
 pub use weight::{is_emoji, weight, without_case};
 pub use word_list::WordList;

@@ -1,8 +1,10 @@
 //! Word lists from data files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Deref;
 use std::sync::{LazyLock, OnceLock};
+
+use foldhash::fast::FixedState;
 
 /// A list of words: those of all languages, English first. The files are under `words/`: one per
 /// language, and one for program output. A list has the same name in every file; a language without
@@ -35,6 +37,24 @@ impl Deref for WordList {
 
     fn deref(&self) -> &Self::Target {
         self.words.get_or_init(|| LISTS.get(self.name).cloned().unwrap_or_default())
+    }
+}
+
+/// A [`WordList`] for many lookups.
+#[derive(Debug)]
+pub(crate) struct WordSet {
+    list: WordList,
+    set: OnceLock<HashSet<&'static str, FixedState>>,
+}
+
+impl WordSet {
+    pub(crate) const fn new(name: &'static str) -> Self {
+        Self { list: WordList { name, words: OnceLock::new() }, set: OnceLock::new() }
+    }
+
+    /// Whether the list contains a word, in this case.
+    pub(crate) fn has(&self, word: &str) -> bool {
+        self.set.get_or_init(|| self.list.iter().copied().collect()).contains(word)
     }
 }
 
@@ -93,6 +113,7 @@ mod tests {
                 {
                     let source = std::fs::read_to_string(&entry).unwrap();
                     let parts = source.split("WordList::new(\"").skip(1);
+                    let parts = parts.chain(source.split("WordSet::new(\"").skip(1));
                     names
                         .extend(parts.filter_map(|rest| rest.split('"').next()).map(str::to_owned));
                 }

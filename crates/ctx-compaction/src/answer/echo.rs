@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use crate::fnv1a::fnv1a;
 use crate::prompts::is_role_marker;
-use crate::text::fnv1a;
 
 /// Tags around the material of a prompt, as [`cleaned`](super::cleaned) leaves them.
 const FENCES: [&str; 3] = ["conversation>", "previous-summary>", "partial-summary>"];

@@ -8,7 +8,8 @@ use ctx_core::Summary;
 
 use super::echo::is_echo;
 use super::{cleaned, visible};
-use crate::text::{fnv1a, is_cjk};
+use crate::fnv1a::fnv1a;
+use ctx_text::is_cjk;
 
 /// Why an answer cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,10 @@ mod trace;
 
 use std::ops::Range;
 
-use crate::citations::citations;
 use crate::source_index::is_audited;
-use crate::{AuditReport, RequiredFact, SourceIndex};
+use crate::{AuditReport, SourceIndex};
+use ctx_facts::RequiredFact;
+use ctx_facts::citations;
 
 pub use trace::{FactStatus, TracedFact, trace_facts};
 

@@ -3,7 +3,7 @@
 use ctx_core::text::Slice;
 use std::collections::HashMap;
 
-use crate::text::{Gist, NormalForm, gist, normal_form, tokens};
+use ctx_text::{Gist, NormalForm, gist, normal_form, spans};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
 
@@ -123,7 +123,7 @@ fn agrees(passage: &Gist, line: &Gist) -> bool {
 
 fn identifiers(text: &str) -> Vec<NormalForm> {
     let mut out: Vec<_> =
-        tokens(text).iter().map(|token| normal_form(token.kind, token.text)).collect();
+        spans(text).iter().map(|token| normal_form(token.kind, token.text)).collect();
     out.sort_unstable();
     out.dedup();
     out
@@ -137,7 +137,7 @@ fn begins_clause(before: &str) -> bool {
 }
 
 fn continues(passage: &str, after: &str) -> bool {
-    let joins = |c: char| (c.is_alphanumeric() && !crate::text::is_cjk(c)) || c == '_';
+    let joins = |c: char| (c.is_alphanumeric() && !ctx_text::is_cjk(c)) || c == '_';
     passage.chars().next_back().is_some_and(joins) && after.chars().next().is_some_and(joins)
 }
 

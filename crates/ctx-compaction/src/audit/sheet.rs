@@ -4,9 +4,9 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use super::passage::Lines;
-use crate::RequiredFact;
-use crate::citations::citations;
-use crate::text::{NormalForm, Token, normal_form, stands_alone, tokens};
+use ctx_facts::RequiredFact;
+use ctx_facts::citations;
+use ctx_text::{NormalForm, Span, SpanKind, normal_form, spans, stands_alone};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
 
@@ -14,7 +14,7 @@ type Map<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
 pub(crate) struct Sheet<'a> {
     summary: &'a str,
     /// The tokens of the text, without the ids in its citations.
-    tokens: Vec<Token<'a>>,
+    tokens: Vec<Span<'a>>,
     normal: Map<NormalForm, usize>,
     /// The positions of each word: a run of letters, digits and underscores.
     words: Map<&'a str, Vec<usize>>,
@@ -32,8 +32,8 @@ impl<'a> Sheet<'a> {
             let next = cited.partition_point(|c| c.range.end <= at);
             cited.get(next).is_some_and(|c| c.range.start <= at)
         };
-        let tokens: Vec<Token<'a>> =
-            tokens(summary).into_iter().filter(|token| !inside(token.range.start)).collect();
+        let tokens: Vec<Span<'a>> =
+            spans(summary).into_iter().filter(|token| !inside(token.range.start)).collect();
         let mut normal = Map::default();
         for token in &tokens {
             normal.entry(normal_form(token.kind, token.text)).or_insert(token.range.start);
@@ -55,7 +55,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// Returns the tokens of the summary without its citations.
-    pub(crate) fn tokens(&self) -> &[Token<'a>] {
+    pub(crate) fn tokens(&self) -> &[Span<'a>] {
         &self.tokens
     }
 
@@ -69,11 +69,12 @@ impl<'a> Sheet<'a> {
     }
 
     fn token(&self, fact: &RequiredFact) -> Option<usize> {
-        let form = normal_form(fact.kind, &fact.text);
+        let kind = fact.kind.span()?;
+        let form = normal_form(kind, &fact.text);
         if let Some(&at) = self.normal.get(&form) {
             return Some(at);
         }
-        let written = |words: &str| self.written(words, fact);
+        let written = |words: &str| self.written(words, kind);
         // A file path is kept without its line number, and a status by its number.
         written(&fact.text)
             .or_else(|| written(form.text()))
@@ -81,7 +82,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// Finds words verbatim and on their own.
-    fn written(&self, words: &str, fact: &RequiredFact) -> Option<usize> {
+    fn written(&self, words: &str, kind: SpanKind) -> Option<usize> {
         // The longest word is the rarest; the whole can only occur where it does.
         let (offset, longest) = runs(words).max_by_key(|(_, run)| run.len())?;
         let places = self.words.get(longest)?;
@@ -89,14 +90,14 @@ impl<'a> Sheet<'a> {
             let start = at.checked_sub(offset)?;
             let range = start..start + words.len();
             let stands = self.summary.get(range.clone()) == Some(words);
-            (stands && stands_alone(self.summary, &range, fact.kind)).then_some(start)
+            (stands && stands_alone(self.summary, &range, kind)).then_some(start)
         })
     }
 }
 
 /// Returns the runs of letters, digits and underscores in a text. Each Chinese character is a run.
 fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let joins = |c: char| (c.is_alphanumeric() && !crate::text::is_cjk(c)) || c == '_';
+    let joins = |c: char| (c.is_alphanumeric() && !ctx_text::is_cjk(c)) || c == '_';
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
@@ -109,7 +110,7 @@ fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
                 return Some((start, rest.get(..len)?));
             }
             at += c.len_utf8();
-            if crate::text::is_cjk(c) {
+            if ctx_text::is_cjk(c) {
                 return Some((start, rest.get(..c.len_utf8())?));
             }
         }

@@ -6,7 +6,8 @@ use aho_corasick::AhoCorasick;
 use ctx_core::EntryId;
 use serde::Serialize;
 
-use crate::{CitedMessage, RequiredFact, SourceIndex, facts};
+use crate::SourceIndex;
+use ctx_facts::{CitedMessage, RequiredFact, required_facts};
 
 use super::audit;
 
@@ -48,7 +49,7 @@ pub fn trace_facts(
     kept: &[CitedMessage],
     summary: &str,
 ) -> Vec<TracedFact> {
-    let facts = facts(covered);
+    let facts = required_facts(covered);
     let grounds = SourceIndex::of(covered, None, &[]);
     let missing: HashSet<usize> = audit(summary, &facts, &grounds).missing.into_iter().collect();
     let lost: Vec<&str> = missing.iter().map(|&at| facts[at].text.as_str()).collect();

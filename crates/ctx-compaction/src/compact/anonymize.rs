@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::FactKind;
-use crate::text::tokens;
+use ctx_text::{SpanKind, spans};
 
 /// The kinds of identifiers, as used in their names.
 const KINDS: [&str; 3] = ["path", "url", "id"];
@@ -35,11 +34,11 @@ impl Pseudonyms {
         let known: Vec<_> = given(text).map(|(range, ..)| range).collect();
         let mut out = String::with_capacity(text.len());
         let mut done = 0;
-        for token in tokens(text) {
+        for token in spans(text) {
             let kind = match token.kind {
-                FactKind::Path => 0,
-                FactKind::Url => 1,
-                FactKind::Id if !token.text.starts_with("[e:") => 2,
+                SpanKind::Path => 0,
+                SpanKind::Url => 1,
+                SpanKind::Id if !token.text.starts_with("[e:") => 2,
                 _ => continue,
             };
             // Ranges are in order, and few texts contain any.

@@ -6,9 +6,10 @@ use ctx_core::{Compacted, Counter, Message, Projected, Projection, ProjectionKey
 
 use crate::answer::sanitised;
 use crate::{
-    AuditReport, CallLog, CompactionPlan, FileLists, HardPrunePlan, History, Receipt,
-    RepairOptions, Repaired, Rung, SummaryDraft, audit, repair,
+    AuditReport, CallLog, CompactionPlan, HardPrunePlan, History, Receipt, RepairOptions, Repaired,
+    Rung, SummaryDraft, audit, repair,
 };
+use ctx_facts::FileLists;
 
 use super::run::CompactionRun;
 use super::{Details, ID};

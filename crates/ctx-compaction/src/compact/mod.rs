@@ -14,7 +14,8 @@ use ctx_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{CallLog, Config, FileLists, History, PlanLimits, PlanOutcome, Receipt, plan};
+use crate::{CallLog, Config, History, PlanLimits, PlanOutcome, Receipt, plan};
+use ctx_facts::FileLists;
 
 pub use layer::Compaction;
 

@@ -1,6 +1,7 @@
 //! Facts of the previous summary that the new one must keep.
 
-use crate::{FactKind, Field, PreviousSummary, RequiredFact, StructuredSummary};
+use ctx_extract::{Field, StructuredSummary};
+use ctx_facts::{FactKind, PreviousSummary, RequiredFact};
 
 /// Old constraints and decisions rank below new ones.
 const WEIGHT: f32 = 0.1;

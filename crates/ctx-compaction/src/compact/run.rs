@@ -5,14 +5,15 @@ use std::sync::Arc;
 use ctx_core::{Counter, IdentifierPolicy, Tokens};
 
 use crate::chunk::{boundaries, is_oversized_for_summary};
-use crate::citations::ShortIds;
 use crate::hard_prune::{Prunable, plan_prune};
 use crate::ladder::summary_unavailable;
 use crate::{
-    CallLog, CitedMessage, CompactionPlan, Config, ExtractInput, FileLists, HardPrunePlan, History,
-    HistoryItem, RequiredFact, Rung, SourceIndex, SummaryDraft, SummaryJob, audit, extract, facts,
-    ladder,
+    CallLog, CompactionPlan, Config, HardPrunePlan, History, HistoryItem, Rung, SourceIndex,
+    SummaryDraft, SummaryJob, audit, ladder,
 };
+use ctx_extract::{ExtractInput, extract};
+use ctx_facts::ShortIds;
+use ctx_facts::{CitedMessage, FileLists, RequiredFact, required_facts};
 
 use super::anonymize::Pseudonyms;
 use super::audited::{AuditedSummary, Saving, file_lists};
@@ -65,7 +66,7 @@ impl CompactionRun {
             *entry = short_ids.short(entry);
         }
         let previous = history.previous.as_ref();
-        let mut facts = facts(&messages);
+        let mut facts = required_facts(&messages);
         if let Some(previous) = previous {
             previous_facts::add(&mut facts, previous);
         }

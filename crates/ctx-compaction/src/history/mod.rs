@@ -1,17 +1,13 @@
 //! The history to compact, as plain values.
 
-mod files;
-
 use std::sync::Arc;
 
 use ctx_core::{
-    ContextView, Entry, EntryId, Message, NodeState, RawJson, Result, Role, TokenLedger, Tokens,
+    ContextView, Entry, Message, NodeState, RawJson, Result, Role, TokenLedger, Tokens,
 };
 
 use crate::Config;
-use crate::citations::without_unknown_citations;
-
-pub use files::FileLists;
+use ctx_facts::{CitedMessage, FileLists, PreviousSummary, without_unknown_citations};
 
 /// One message of the history; its properties are known without reading it.
 #[derive(Clone, Debug)]
@@ -64,31 +60,6 @@ impl HistoryItem {
     pub(crate) fn is_results(&self) -> bool {
         self.role == Role::ToolResult || (self.has_results && !self.is_user)
     }
-}
-
-/// A full message and the id of its entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CitedMessage {
-    /// The entry's id.
-    pub id: EntryId,
-    /// The message as recorded, without changes by layers.
-    pub message: Arc<Message>,
-    /// Whether it was pinned.
-    pub pinned: bool,
-}
-
-/// The summary of an earlier compaction.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PreviousSummary {
-    /// Its text.
-    pub text: String,
-    /// Its entry, cited by its lines that have no citation. `None` if the text comes from several
-    /// summaries, or is in no transcript.
-    pub entry: Option<EntryId>,
-    /// Files it lists as read and modified.
-    pub files: FileLists,
-    /// Its tokens.
-    pub tokens: Tokens,
 }
 
 /// The messages of a request, without system messages, and the budget.

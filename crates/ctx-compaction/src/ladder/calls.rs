@@ -9,7 +9,7 @@ use ctx_core::{Error, ErrorKind, Summarizer, Summary, SummaryRequest, Timer, Tok
 use futures_util::future::{Either, select};
 
 use crate::answer::{Flaw, checked};
-use crate::text::fnv1a;
+use crate::fnv1a::fnv1a;
 use crate::{CallLog, SAFETY_MARGIN, SummaryCall, SummaryJob};
 
 use super::gauge::Gauge;

@@ -12,7 +12,9 @@ mod trim;
 use ctx_core::{SummaryModels, Tokens};
 
 use crate::prompts::{Prompts, Subject};
-use crate::{CallLog, ExtractInput, Rung, SummaryDraft, SummaryJob, extract, facts};
+use crate::{CallLog, Rung, SummaryDraft, SummaryJob};
+use ctx_extract::{ExtractInput, extract};
+use ctx_facts::required_facts;
 
 use calls::{Calls, Failure, TimeShare};
 use strategy::{Input, SummaryWriter};
@@ -45,7 +47,8 @@ pub async fn ladder(
 /// ```
 /// use std::sync::Arc;
 ///
-/// use ctx_compaction::{Config, SummaryJob, CallLog, CitedMessage, branch_ladder};
+/// use ctx_compaction::{CallLog, Config, SummaryJob, branch_ladder};
+/// use ctx_facts::CitedMessage;
 /// use ctx_core::{Counter, Message, Role, SummaryModels, Tokens};
 /// use ctx_testkit::{ScriptedSummarizer, VirtualTimer};
 ///
@@ -95,7 +98,7 @@ pub async fn branch_summary(job: &SummaryJob, models: Option<&SummaryModels>) ->
     }
     let text = extract(&ExtractInput {
         messages: &job.messages,
-        facts: &facts(&job.messages),
+        facts: &required_facts(&job.messages),
         previous: None,
         turn_start: None,
         focus: None,

@@ -8,7 +8,8 @@ use ctx_core::{MIDDLE_OMITTED_NOTICE, Tokens};
 
 use crate::chunk::is_oversized_for_summary;
 use crate::prompts::{oversized_note, serialize_disarmed, without_markers};
-use crate::{CitedMessage, SAFETY_MARGIN, SerializeOptions, SummaryJob, chunk_by_max_tokens};
+use crate::{SAFETY_MARGIN, SerializeOptions, SummaryJob, chunk_by_max_tokens};
+use ctx_facts::CitedMessage;
 
 use super::gauge::Gauge;
 

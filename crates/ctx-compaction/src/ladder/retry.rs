@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::text::fnv1a;
+use crate::fnv1a::fnv1a;
 
 /// The maximum number of attempts per call (PonyBunny).
 pub(super) const MAX_ATTEMPTS: u32 = 3;

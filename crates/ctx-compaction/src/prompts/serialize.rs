@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::CitedMessage;
+use ctx_facts::CitedMessage;
 
 use super::without_markers;
 
@@ -49,7 +49,8 @@ impl Default for SerializeOptions {
 /// Nothing is escaped: a caller that puts the text into a prompt must fence it.
 ///
 /// ```
-/// use ctx_compaction::{CitedMessage, SerializeOptions, serialize};
+/// use ctx_compaction::{SerializeOptions, serialize};
+/// use ctx_facts::CitedMessage;
 /// use ctx_core::{Message, Role};
 ///
 /// let said = CitedMessage {

@@ -4,8 +4,8 @@ use ctx_core::{Counter, Tokens};
 
 use super::RepairOptions;
 use super::outline::Outline;
-use crate::structured::Field;
-use crate::{FactKind, RequiredFact};
+use ctx_extract::Field;
+use ctx_facts::{FactKind, RequiredFact};
 
 /// The maximum number of tokens that share a line.
 const PER_LINE: usize = 16;

@@ -3,9 +3,9 @@
 use ctx_core::text::Slice;
 use std::ops::Range;
 
-use crate::citations::citations;
-use crate::text::sentences;
 use crate::{SourceIndex, UnsupportedClaim};
+use ctx_facts::citations;
+use ctx_text::sentences;
 
 /// The mark after an unsupported claim.
 const MARK: &str = " [unverified]";
@@ -168,7 +168,8 @@ mod tests {
     use ctx_core::{Message, Role};
 
     use super::*;
-    use crate::{CitedMessage, audit};
+    use crate::audit;
+    use ctx_facts::CitedMessage;
 
     fn grounds() -> SourceIndex {
         let message =

@@ -9,7 +9,8 @@ use ctx_core::{Counter, Tokens};
 
 use crate::audit::{Sheet, audit, missing_in, names, share};
 use crate::config::Ungrounded;
-use crate::{Audit, AuditReport, RequiredFact, SourceIndex};
+use crate::{Audit, AuditReport, SourceIndex};
+use ctx_facts::RequiredFact;
 
 /// How a summary is repaired.
 #[derive(Clone, Copy, Debug)]

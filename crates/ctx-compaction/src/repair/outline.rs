@@ -3,7 +3,7 @@
 use ctx_core::text::Slice;
 use std::ops::Range;
 
-use crate::structured::{Field, Place, TURN_CONTEXT_HEADING, heading_place};
+use ctx_extract::{Field, Place, TURN_CONTEXT_HEADING, heading_place};
 
 /// The type of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use ctx_core::{Counter, Tokens};
 use super::add::{added_passage, compose as compose_with, is_packed};
 use super::outline::{Outline, OutlineLine, Part};
 use super::{RepairOptions, lines_of};
-use crate::RequiredFact;
-use crate::structured::Field;
+use ctx_extract::Field;
+use ctx_facts::RequiredFact;
 
 /// Narrative is removed for facts only above this share of the budget: a summary must stay
 /// readable.

@@ -6,8 +6,7 @@ use std::ops::Range;
 
 use ctx_core::text::head_bytes;
 
-use crate::FactKind;
-use crate::text::{Token, day_len, is_cjk, number, split_line};
+use ctx_text::{Span, SpanKind, day_len, is_cjk, number, split_line};
 
 /// Words that precede an exit code.
 static EXIT_LEADS: WordList = WordList::new("exit_leads");
@@ -47,14 +46,14 @@ impl<'a> Claim<'a> {
         Self { text, ways: vec![vec![alone(text)]] }
     }
 
-    pub(super) fn of(token: &Token<'a>) -> Self {
+    pub(super) fn of(token: &Span<'a>) -> Self {
         let text = token.text;
         let ways = match token.kind {
-            FactKind::Path => path(text),
-            FactKind::Url => url(text),
-            FactKind::Number => measure(text),
-            FactKind::ErrorCode => error(text),
-            FactKind::Id => id(text),
+            SpanKind::Path => path(text),
+            SpanKind::Url => url(text),
+            SpanKind::Number => measure(text),
+            SpanKind::ErrorCode => error(text),
+            SpanKind::Id => id(text),
             _ => name(text, token.quoted),
         };
         Self { text, ways }
@@ -79,12 +78,12 @@ impl<'a> Claim<'a> {
 /// Whether a token of a summary must occur in the source. Small counts ("3 files", "12 tests"),
 /// which may be the writer's own, and plain numbers without a unit need not, unless they are
 /// identifiers.
-pub(crate) fn is_audited(token: &Token<'_>) -> bool {
+pub(crate) fn is_audited(token: &Span<'_>) -> bool {
     if token.text.contains('*') || token.text == "/dev/null" {
         return false;
     }
     match token.kind {
-        FactKind::Number if token.is_count => {
+        SpanKind::Number if token.is_count => {
             number(token.text).is_none_or(|n| !n.unit.is_empty() && n.value.len() >= 3)
         }
         _ => true,

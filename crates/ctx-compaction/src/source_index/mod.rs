@@ -9,9 +9,10 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use ctx_core::{Block, EntryId, ToolResult};
 use indexmap::IndexMap;
 
-use crate::citations::citations;
-use crate::text::{Token, strings, tokens};
-use crate::{CitedMessage, FactKind, RequiredFact};
+use ctx_facts::citations;
+use ctx_facts::strings;
+use ctx_facts::{CitedMessage, RequiredFact};
+use ctx_text::{Span, SpanKind, spans};
 
 pub(crate) use claim::is_audited;
 use claim::{Claim, Place};
@@ -24,7 +25,7 @@ const LONG: usize = 200_000;
 /// The source is all of the messages: text and thinking, arguments of calls as written and
 /// unescaped, results, commands and their outcome; the previous summary; and the user's
 /// instructions for the summary. Content of tool results may be cited, though it is not a
-/// [fact](crate::facts) of its own.
+/// [required fact](ctx_facts::required_facts) of its own.
 #[derive(Clone, Debug, Default)]
 pub struct SourceIndex {
     text: String,
@@ -63,7 +64,7 @@ impl SourceIndex {
         {
             return cited.ids.iter().all(|id| self.entries.contains(*id));
         }
-        let found = tokens(identifier);
+        let found = spans(identifier);
         let whole = found.iter().find(|token| token.text == identifier);
         let claim = whole.map_or_else(|| Claim::of_text(identifier), Claim::of);
         self.grounded([&claim].into_iter()).first().copied().unwrap_or_default()
@@ -89,13 +90,13 @@ impl SourceIndex {
     }
 
     /// Returns for each token whether it occurs in the source, in one pass over the source.
-    pub(crate) fn hold(&self, tokens: &[Token<'_>]) -> Vec<bool> {
-        let mut once: IndexMap<(FactKind, &str, bool), Claim<'_>> = IndexMap::new();
+    pub(crate) fn hold(&self, tokens: &[Span<'_>]) -> Vec<bool> {
+        let mut once: IndexMap<(SpanKind, &str, bool), Claim<'_>> = IndexMap::new();
         for token in tokens {
             once.entry((token.kind, token.text, token.quoted)).or_insert_with(|| Claim::of(token));
         }
         let held = self.grounded(once.values());
-        let held_of = |token: &Token<'_>| {
+        let held_of = |token: &Span<'_>| {
             let place = once.get_index_of(&(token.kind, token.text, token.quoted));
             place.and_then(|place| held.get(place)).copied().unwrap_or_default()
         };

@@ -1,7 +1,8 @@
 //! The ranking and the citations of facts, and their audit.
 
-use ctx_compaction::{CitedMessage, FactKind, RequiredFact, SourceIndex, audit, facts};
+use ctx_compaction::{SourceIndex, audit};
 use ctx_core::{Block, Message, Role};
+use ctx_facts::{CitedMessage, FactKind, RequiredFact, required_facts};
 
 fn said(id: &str, role: Role, text: &str) -> CitedMessage {
     CitedMessage { id: id.into(), message: Message::text(role, text).into(), pinned: false }
@@ -42,7 +43,7 @@ fn what_was_taken_back_is_no_demand_any_more() {
             user("5", later),
             assistant("6", "Fine."),
         ];
-        let facts = facts(&history);
+        let facts = required_facts(&history);
         let demands: Vec<&str> =
             facts.iter().filter(|f| f.kind.is_passage()).map(|f| &*f.text).collect();
         let has = |text: &str| demands.iter().any(|d| text.contains(d));
@@ -58,7 +59,7 @@ fn the_assistant_takes_back_no_demand_of_the_users() {
         user("3", "Use tabs."),
         assistant("4", "Fine."),
     ];
-    let found = facts(&history);
+    let found = required_facts(&history);
     let demand = found.iter().find(|fact| fact.text.starts_with("Never use npm")).unwrap();
     assert!(demand.weight > 0.6, "{demand:?}");
 }
@@ -69,7 +70,7 @@ fn the_last_mention_is_cited_and_the_user_counts_most() {
         user("1", "Look at src/a.rs and src/b.rs."),
         assistant("2", "I read ./src/a.rs, src/c.rs and src/c.rs again."),
     ];
-    let found = facts(&history);
+    let found = required_facts(&history);
     let paths: Vec<_> = found.iter().filter(|f| f.kind == FactKind::Path).collect();
     let of = |text: &str| *paths.iter().find(|f| f.text == text).unwrap();
     assert_eq!(paths.len(), 3, "{paths:?}");
@@ -87,7 +88,7 @@ fn go_on_stands_for_the_ask_before() {
         assistant("2", "Shall I start?"),
         user("3", "yes"),
     ];
-    let found = facts(&history);
+    let found = required_facts(&history);
     assert_eq!(of_kind(&found, FactKind::Ask), ["yes", "Please add a retry to the upload."]);
     assert_eq!(of_kind(&found, FactKind::Question), [] as [&str; 0]);
 }
@@ -97,7 +98,7 @@ fn pinned_messages_are_kept_sentence_by_sentence() {
     let mut pinned =
         user("1", "The customer is Acme. They pay by invoice.\n- Call them on Mondays");
     pinned.pinned = true;
-    let found = facts(&[pinned, user("2", "ok"), assistant("3", "Fine.")]);
+    let found = required_facts(&[pinned, user("2", "ok"), assistant("3", "Fine.")]);
     let mut texts = of_kind(&found, FactKind::Pinned);
     texts.sort_unstable();
     assert_eq!(texts, ["Call them on Mondays", "The customer is Acme.", "They pay by invoice."]);
@@ -111,7 +112,7 @@ fn thinking_is_no_source_but_may_be_cited() {
     ];
     let message = Message::new(Role::Assistant, blocks).into();
     let history = [CitedMessage { id: "1".into(), message, pinned: false }];
-    assert_eq!(facts(&history), []);
+    assert_eq!(required_facts(&history), []);
     assert!(SourceIndex::of(&history, None, &[]).holds("src/secret.rs"));
 }
 
@@ -121,7 +122,7 @@ fn an_audit_tells_what_is_kept_missing_and_made_up() {
         user("e1", "Never touch src/a.rs. Port 8080 answers with HTTP 502 after 500 ms."),
         assistant("e2", "Fixed it in commit 3f2a9bc."),
     ];
-    let facts = facts(&history);
+    let facts = required_facts(&history);
     let grounds =
         SourceIndex::of(&history, Some("before: /old/path.md [e:e0]"), &["mind `the_focus`"]);
     for (summary, kept, made_up) in [

@@ -1,10 +1,9 @@
 //! Profile `pi` must compute the same as pi 0.73.1 on real sessions.
 
 use crate::{config_of, counter_of};
-use ctx_compaction::{
-    Config, FileLists, History, PlanLimits, PlanOutcome, SerializeOptions, plan, serialize,
-};
+use ctx_compaction::{Config, History, PlanLimits, PlanOutcome, SerializeOptions, plan, serialize};
 use ctx_core::{Chars, ContextView, TokenLedger, Tokens};
+use ctx_facts::FileLists;
 use ctx_session::Transcript;
 use ctx_testkit::recorded;
 use serde_json::{Value, json};

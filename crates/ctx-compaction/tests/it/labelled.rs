@@ -5,8 +5,8 @@
 
 use std::fmt::Write;
 
-use ctx_compaction::{CitedMessage, FactKind, RequiredFact, facts};
 use ctx_core::{Block, Message, RawJson, Role, ToolCall};
+use ctx_facts::{CitedMessage, FactKind, RequiredFact, required_facts};
 
 const FILES: [(&str, &str); 3] = [
     ("english", include_str!("labelled/english.txt")),
@@ -133,7 +133,7 @@ impl Score {
 
     fn add(&mut self, passage: &Passage<'_>) {
         let title = passage.title;
-        let mut facts = facts(&messages(passage));
+        let mut facts = required_facts(&messages(passage));
         // The command of a result is a passage of its own.
         facts.retain(|fact| !passage.who.starts_with("result") || fact.entry.as_ref() == "2");
         for label in &passage.keep {

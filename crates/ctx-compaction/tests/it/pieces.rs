@@ -5,13 +5,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ctx_compaction::{
-    ChunkRatio, CitedMessage, FileLists, History, SAFETY_MARGIN, SerializeOptions,
-    chunk_by_max_tokens, serialize, split_by_token_share,
+    ChunkRatio, History, SAFETY_MARGIN, SerializeOptions, chunk_by_max_tokens, serialize,
+    split_by_token_share,
 };
 use ctx_core::{
     Block, Chars, ContextView, Counter, Entry, Message, RawJson, Role, TokenLedger, Tokens,
     ToolCall,
 };
+use ctx_facts::{CitedMessage, FileLists};
 use proptest::prelude::*;
 
 fn sizes_and_groups() -> impl Strategy<Value = (Vec<Tokens>, Vec<u32>)> {

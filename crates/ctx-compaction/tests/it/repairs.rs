@@ -1,12 +1,10 @@
 //! Properties of facts, audit and repair for any input.
 
-use ctx_compaction::{
-    CitedMessage, FactKind, RepairOptions, Repaired, RequiredFact, SourceIndex, Ungrounded, audit,
-    facts, repair,
-};
+use ctx_compaction::{RepairOptions, Repaired, SourceIndex, Ungrounded, audit, repair};
 use ctx_core::{
     BashRun, Block, Counter, CounterKind, Message, RawJson, Role, Tokens, ToolCall, ToolResult,
 };
+use ctx_facts::{CitedMessage, FactKind, RequiredFact, required_facts};
 use proptest::prelude::*;
 
 /// Fragments that texts are made of: words, identifiers, punctuation, hostile parts.
@@ -165,7 +163,7 @@ proptest! {
         mark in any::<bool>(),
     ) {
         let ungrounded = if mark { Ungrounded::Mark } else { Ungrounded::Remove };
-        let facts = facts(&said);
+        let facts = required_facts(&said);
         let grounds = SourceIndex::of(&said, None, &[]);
         let case = Case { facts, grounds, counter: Counter::new(kind), budget: Tokens(budget), ungrounded };
         let once = case.repair(&draft);
@@ -188,8 +186,8 @@ proptest! {
 
     #[test]
     fn facts_are_found_in_an_order_that_never_changes(said in history()) {
-        let found = facts(&said);
-        prop_assert_eq!(&found, &facts(&said));
+        let found = required_facts(&said);
+        prop_assert_eq!(&found, &required_facts(&said));
         prop_assert!(found.is_sorted_by_key(|fact| fact.kind));
         let ids: Vec<_> = said.iter().map(|one| one.id.clone()).collect();
         for fact in &found {
@@ -254,7 +252,7 @@ fn hostile_text_is_read_like_any_other() {
         let call = Message::new(Role::Assistant, vec![Block::ToolCall(call)]).into();
         let call = CitedMessage { id: "3".into(), message: call, pinned: false };
         let said = [user, call, result];
-        let facts = facts(&said);
+        let facts = required_facts(&said);
         let grounds = SourceIndex::of(&said, Some(&text), &[]);
         let counter = Counter::default();
         let how = RepairOptions {
@@ -287,7 +285,7 @@ fn what_is_missing_goes_where_it_belongs() {
             pinned: false,
         },
     ];
-    let facts = facts(&said);
+    let facts = required_facts(&said);
     let grounds = SourceIndex::of(&said, None, &[]);
     let counter = Counter::default();
     let how =
@@ -327,7 +325,7 @@ fn what_matters_most_finds_room_first() {
         .into(),
         pinned: false,
     }];
-    let facts = facts(&said);
+    let facts = required_facts(&said);
     let grounds = SourceIndex::of(&said, None, &[]);
     let counter = Counter::default();
     let story = "It was a long day and much was tried.\n".repeat(12);

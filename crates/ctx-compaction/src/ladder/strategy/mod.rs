@@ -11,10 +11,8 @@ use futures_util::future::try_join;
 
 use crate::chunk::OVERSIZED_SHARE;
 use crate::prompts::{Prompts, Subject};
-use crate::{
-    ChunkRatio, SAFETY_MARGIN, SUMMARIZATION_OVERHEAD_TOKENS, Strategy, SummaryJob,
-    TURN_CONTEXT_HEADING,
-};
+use crate::{ChunkRatio, SAFETY_MARGIN, SUMMARIZATION_OVERHEAD_TOKENS, Strategy, SummaryJob};
+use ctx_extract::TURN_CONTEXT_HEADING;
 
 use super::call_budget::CallBudget;
 use super::calls::{Calls, Failure, TimeShare};

@@ -6,8 +6,9 @@ mod properties;
 mod rules;
 mod script;
 
-use ctx_compaction::{ExtractInput, FactKind, PreviousSummary, RequiredFact, extract};
 use ctx_core::{Counter, Tokens};
+use ctx_extract::{ExtractInput, extract};
+use ctx_facts::{FactKind, PreviousSummary, RequiredFact};
 
 use script::session;
 

@@ -1,7 +1,9 @@
 //! What a reader who does not know the session must and must not learn from its summary.
 
-use ctx_compaction::{ExtractInput, FactKind, PreviousSummary, audit, extract, facts};
+use ctx_compaction::audit;
 use ctx_core::{Counter, Tokens};
+use ctx_extract::{ExtractInput, extract};
+use ctx_facts::{FactKind, PreviousSummary, required_facts};
 
 use super::script::session;
 
@@ -10,7 +12,7 @@ type Told<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
 
 pub(super) fn summary(script: &str, previous: Option<&str>) -> String {
     let said = session(script);
-    let facts = facts(&said);
+    let facts = required_facts(&said);
     let previous =
         previous.map(|text| PreviousSummary { text: text.to_owned(), ..Default::default() });
     extract(&ExtractInput {
@@ -111,7 +113,7 @@ fn the_telling_line_of_an_error_is_kept_with_its_citation() {
         ] {
             let script = format!("U: make it run\nA> {call}\nR! {output}\n{after}");
             let said = session(&script);
-            let facts = facts(&said);
+            let facts = required_facts(&said);
             let text = summary(&script, None);
             let is_told = [CONTEXT, BLOCKED].iter().any(|heading| {
                 under(&text, heading).iter().any(|l| l.contains(cause) && l.contains("[e:3]"))
@@ -138,7 +140,7 @@ fn an_error_that_is_gone_is_told_as_gone_or_not_at_all() {
          A> bash {{\"command\":\"cargo build\"}}\nR: Finished dev target(s)\nA: It builds."
     );
     let said = session(&script);
-    assert!(facts(&said).iter().all(|fact| fact.kind != FactKind::Failure));
+    assert!(required_facts(&said).iter().all(|fact| fact.kind != FactKind::Failure));
     assert!(!summary(&script, None).contains("mismatched types"));
 }
 

@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ctx_compaction::{
-    CitedMessage, ExtractInput, PreviousSummary, SourceIndex, StructuredSummary, audit, extract,
-    facts,
-};
+use ctx_compaction::{SourceIndex, audit};
 use ctx_core::{Block, Counter, CounterKind, Message, RawJson, Role, Tokens, ToolCall, ToolResult};
+use ctx_extract::{ExtractInput, StructuredSummary, extract};
+use ctx_facts::{CitedMessage, PreviousSummary, required_facts};
 use ctx_session::Transcript;
 use ctx_testkit::recorded;
 use proptest::prelude::*;
@@ -22,7 +21,7 @@ fn summary(
     kind: CounterKind,
 ) -> String {
     let counter = Counter::new(kind);
-    let facts = facts(said);
+    let facts = required_facts(said);
     let job = ExtractInput {
         messages: said,
         facts: &facts,

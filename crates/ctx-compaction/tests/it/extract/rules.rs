@@ -1,6 +1,6 @@
 //! Which sentences are rules of the session, and what people say about themselves.
 
-use ctx_compaction::{FactKind, facts};
+use ctx_facts::{FactKind, required_facts};
 
 use super::newcomer::{summary, under};
 use super::script::session;
@@ -37,7 +37,7 @@ fn what_is_asked_for_one_step_is_no_rule_of_the_session() {
         let loose = ["Read lease", "Keep them", "modules should", "what should", "tool_use"];
         let is_loose = |line: &str| loose.iter().any(|word| line.contains(word));
         assert!(!rules.iter().any(|line| is_loose(line)), "{ask}\n{text}");
-        let facts = facts(&session(&script));
+        let facts = required_facts(&session(&script));
         let mut demands = facts.iter().filter(|fact| fact.kind == FactKind::Constraint);
         let told = rules.iter().any(|line| line.starts_with("- ")) || demands.next().is_some();
         assert_eq!(told, rule, "{ask}\n{text}");
@@ -66,7 +66,7 @@ fn what_people_say_of_themselves_is_kept_and_greetings_are_no_asks() {
         let text = summary(script, None);
         assert!(told.iter().all(|words| text.contains(words)), "{text}");
         assert!(!untold.iter().any(|words| text.contains(words)), "{text}");
-        let kinds = facts(&session(script));
+        let kinds = required_facts(&session(script));
         let own = kinds.iter().filter(|fact| fact.kind == FactKind::Personal).count();
         assert_eq!(own, told.len(), "{kinds:?}");
     }

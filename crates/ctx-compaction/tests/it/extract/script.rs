@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ctx_compaction::CitedMessage;
 use ctx_core::{Block, Message, RawJson, Role, ToolCall, ToolResult};
+use ctx_facts::CitedMessage;
 
 /// A session with one message per line: `U:` the user, `A:` the agent, `A> name {..}` a call, `R:`
 /// its result, `R!` a failed one. `\n` is a line break. Ids count from 1.

@@ -8,10 +8,9 @@ mod strategies;
 
 use std::sync::Arc;
 
-use ctx_compaction::{
-    CallLog, CitedMessage, Config, PreviousSummary, SummaryDraft, SummaryJob, ladder,
-};
+use ctx_compaction::{CallLog, Config, SummaryDraft, SummaryJob, ladder};
 use ctx_core::{Counter, Message, Role, Summarizer, SummaryModels, Tokens};
+use ctx_facts::{CitedMessage, PreviousSummary};
 use ctx_testkit::{ScriptedSummarizer, VirtualTimer};
 
 /// A summary that a model may write of [`job`].

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use crate::config_of;
-use ctx_compaction::{
-    Config, Rung, SUMMARIZATION_OVERHEAD_TOKENS, Strategy, TURN_CONTEXT_HEADING, branch_ladder,
-};
+use ctx_compaction::{Config, Rung, SUMMARIZATION_OVERHEAD_TOKENS, Strategy, branch_ladder};
 use ctx_core::{Message, Role, SummaryModels, Tokens};
+use ctx_extract::TURN_CONTEXT_HEADING;
 use ctx_testkit::{Reply, VirtualTimer};
 
 use super::{GOOD, calls, climb, job, job_of, model, previous, talk};

@@ -1,0 +1,178 @@
+//! Merges the previous summary with newer notes.
+
+use ctx_text::WordList;
+use std::collections::HashSet;
+
+use super::ExtractInput;
+use super::ended::{Ended, covers};
+use super::note::{ASKED, EARLIER, FILES, FIRST, LABELS, LATEST, Note, QUESTION, words};
+use super::talk::WIDE;
+use super::turns::Turn;
+use crate::{Field, StructuredSummary, SummaryLine};
+use ctx_text::clip_to_width;
+
+/// The maximum number of reports and plans that are compared, newest first.
+const COMPARED: usize = 300;
+
+/// Adds the lines of the previous summary. Work in progress or planned that was reported finished
+/// since becomes done; work that ended otherwise is dropped.
+pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>) -> Vec<Note> {
+    let Some(previous) = job.previous else { return notes };
+    let old = StructuredSummary::parse(&previous.text);
+    let reports = notes.iter().enumerate().rev().filter(|(_, note)| note.field == Field::Done);
+    let finished: Vec<(HashSet<String>, usize)> =
+        reports.take(COMPARED).map(|(n, note)| (words(&note.text), n)).collect();
+    let ended = Ended::of(job, turns, &notes);
+    let mut compared = 0;
+    let mut age = i64::MIN / 2;
+    let mut out = Vec::new();
+    for (field, line) in lines(old) {
+        age += 1;
+        let (label, text) = unlabelled(&line.text);
+        let mut cites = line.cites;
+        if cites.is_empty() {
+            // The summary's entry represents all that it summarised.
+            cites.extend(previous.entry.clone());
+        }
+        let base = match field {
+            Field::Goal => 0.55,
+            Field::Constraints => 0.78,
+            Field::Decisions => 0.55,
+            Field::CriticalContext => 0.42,
+            Field::Done => 0.4,
+            Field::InProgress | Field::Blocked | Field::NextSteps => 0.38,
+        };
+        let open = matches!(field, Field::InProgress | Field::NextSteps | Field::Blocked);
+        let mut note = Note {
+            field,
+            label: "",
+            text: carried(text),
+            cites,
+            weight: base,
+            order: age,
+            place: 0,
+            focused: false,
+        };
+        match (field, label) {
+            (Field::Goal, Some(FIRST)) => (note.label, note.weight) = (FIRST, 0.85),
+            (Field::Goal, _) => {
+                note.label = EARLIER;
+                // The newest goal comes first.
+                note.order = -age;
+            }
+            (_, Some(label @ (ASKED | QUESTION | FILES))) => {
+                note.label = label;
+            }
+            _ => {}
+        }
+        compared += usize::from(open);
+        if open
+            && compared <= COMPARED
+            && let Some(done) = finished_by(&note.text, &finished)
+        {
+            note.field = Field::Done;
+            note.label = "";
+            note.weight = 0.5;
+            if let Some(id) = notes.get(done).and_then(|done| done.cites.last()) {
+                note.cites.push(id.clone());
+            }
+        } else if open && ended.holds(field, &words(&note.text), compared <= COMPARED) {
+            continue;
+        }
+        if !note.text.is_empty() {
+            out.push(note);
+        }
+    }
+    // If there is an earlier goal, the first request of this range is not the session's first.
+    if out.iter().any(|note| note.field == Field::Goal) {
+        for note in notes.iter_mut().filter(|note| note.field == Field::Goal) {
+            match note.label {
+                FIRST => note.label = EARLIER,
+                "" => note.label = LATEST,
+                _ => {}
+            }
+        }
+    }
+    // Within a field, newer lines of the previous summary weigh slightly more.
+    let count = out.len().max(1) as f32;
+    for (n, note) in out.iter_mut().enumerate() {
+        note.weight += 0.05 * n as f32 / count;
+    }
+    out.extend(notes);
+    out
+}
+
+/// Removes planned work that is reported finished later.
+pub(super) fn settle(notes: &mut Vec<Note>) {
+    let mut order: Vec<usize> = (0..notes.len()).collect();
+    order.sort_by_key(|&n| std::cmp::Reverse(notes[n].order));
+    let newest = |fields: &[Field]| -> Vec<(usize, HashSet<String>, i64)> {
+        let of = order.iter().filter(|&&n| fields.contains(&notes[n].field)).take(COMPARED);
+        of.map(|&n| (n, words(&notes[n].text), notes[n].order)).collect()
+    };
+    let finished = newest(&[Field::Done]);
+    let settled: HashSet<usize> = newest(&[Field::InProgress, Field::NextSteps])
+        .into_iter()
+        .filter(|(_, planned, at)| {
+            finished.iter().any(|(_, done, later)| later > at && covers(done, planned))
+        })
+        .map(|(n, _, _)| n)
+        .collect();
+    let mut n = 0;
+    notes.retain(|_| {
+        n += 1;
+        !settled.contains(&(n - 1))
+    });
+}
+
+/// Returns all lines with their fields; those of a split turn are in the past by now.
+fn lines(mut old: StructuredSummary) -> Vec<(Field, SummaryLine)> {
+    let mut out = Vec::new();
+    for field in Field::ALL {
+        let lines = std::mem::take(old.lines_mut(field));
+        out.extend(lines.into_iter().map(|line| (field, line)));
+    }
+    if let Some(turn) = old.turn {
+        let request = turn.original_request.join(" ");
+        if !request.trim().is_empty() {
+            out.push((Field::Goal, SummaryLine::parse(&request)));
+        }
+        out.extend(turn.early_progress.into_iter().map(|line| (Field::Done, line)));
+        out.extend(turn.context_for_suffix.into_iter().map(|line| (Field::CriticalContext, line)));
+    }
+    out
+}
+
+fn unlabelled(text: &str) -> (Option<&'static str>, &str) {
+    let found = LABELS.iter().find_map(|label| Some((*label, text.strip_prefix(label)?)));
+    found.map_or((None, text), |(label, rest)| (Some(label), rest))
+}
+
+/// Text that clients put around a summary when they send it to the model.
+static FRAMES: WordList = WordList::new("summary_frames");
+
+/// Returns a line of the previous summary, whole unless it is long: then without its code.
+fn carried(text: &str) -> String {
+    if FRAMES.iter().any(|frame| text.starts_with(frame)) {
+        return String::new();
+    }
+    if text.len() <= 2 * WIDE {
+        return text.to_owned();
+    }
+    let mut fenced = false;
+    let prose = text.lines().map(str::trim).filter(|line| {
+        let fence = line.starts_with("```");
+        fenced ^= fence;
+        !fence && !fenced
+    });
+    clip_to_width(&prose.collect::<Vec<_>>().join(" "), 2 * WIDE)
+}
+
+/// Finds the note that reports the open work `text` as finished: it shares two thirds of its words.
+fn finished_by(text: &str, finished: &[(HashSet<String>, usize)]) -> Option<usize> {
+    let open = words(text);
+    if open.is_empty() {
+        return None;
+    }
+    finished.iter().find(|(done, _)| covers(done, &open)).map(|(_, n)| *n)
+}

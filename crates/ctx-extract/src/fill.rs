@@ -1,0 +1,349 @@
+//! Fills the budget with the notes of highest weight.
+
+use std::collections::{HashMap, HashSet};
+
+use ctx_core::{Counter, EntryId, Tokens};
+
+use super::ExtractInput;
+use super::note::{FILES, FIRST, Note, normal, without_marks};
+use super::talk::requests;
+use super::turns::Turn;
+use crate::{Field, StructuredSummary, SummaryLine, TurnPrefix};
+use ctx_text::Signal;
+use ctx_text::clip_to_width;
+use ctx_text::sentences;
+
+/// The guaranteed share of each field, in hundredths of the budget; others may use what is left.
+const SHARES: [(Field, u32); 8] = [
+    (Field::Goal, 18),
+    (Field::Constraints, 16),
+    (Field::InProgress, 5),
+    (Field::Blocked, 5),
+    (Field::NextSteps, 8),
+    (Field::Decisions, 14),
+    (Field::Done, 16),
+    (Field::CriticalContext, 16),
+];
+
+/// The maximum share of a split turn's part, in hundredths, and of its quoted request within that.
+const TURN_SHARE: u32 = 50;
+const REQUEST_SHARE: u32 = 60;
+
+/// Notes below this weight are dropped even if they fit: they would only distract.
+const LEAST: f32 = 0.2;
+
+pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> String {
+    let turn = turn_prefix(job);
+    let taken = turn.as_ref().map_or(Tokens::ZERO, |turn| turn.1);
+    let budget = job.budget - taken;
+    let room = Room {
+        counter: job.counter,
+        left: budget,
+        budget,
+        opened: HashSet::new(),
+        chosen: Vec::new(),
+        told: HashMap::new(),
+    };
+    let prefix_at = job.turn_start.and_then(|start| i64::try_from(start).ok());
+    let mut notes = distinct(notes);
+    if let Some((turn, _)) = &turn {
+        let request = normal(&turn.original_request.join("\n"));
+        let asked: HashSet<EntryId> = requests(job).into_iter().map(|(id, _)| id).collect();
+        notes.retain(|note| {
+            let is_asked = note.cites.last().is_some_and(|id| asked.contains(id));
+            !(is_asked && in_prefix(note, prefix_at) && is_quoted(note, &request))
+        });
+    }
+    let mut chosen = room.choose(notes);
+    loop {
+        let text = assemble(&chosen, turn.as_ref().map(|turn| &turn.0), prefix_at).render();
+        if job.counter.text(&text) <= job.budget {
+            return if text.is_empty() { goal_alone(job, turns) } else { text };
+        }
+        // The sum of the parts is nearly always an upper bound; if not, the lightest note is
+        // dropped.
+        let least = chosen.iter().enumerate().min_by(|a, b| a.1.weight.total_cmp(&b.1.weight));
+        let Some((at, _)) = least else { return goal_alone(job, turns) };
+        chosen.remove(at);
+    }
+}
+
+/// Removes duplicates within one field: the line of higher weight stays and cites the newest entry.
+fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
+    for (place, note) in notes.iter_mut().enumerate() {
+        note.place = place;
+    }
+    notes.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(b.order.cmp(&a.order)));
+    let mut seen: HashMap<(Field, String), usize> = HashMap::new();
+    let mut out: Vec<Note> = Vec::with_capacity(notes.len());
+    for mut note in notes {
+        note.text = clean(&note);
+        let words = normal(&note.text);
+        if words.is_empty() || note.weight < LEAST {
+            continue;
+        }
+        let next = out.len();
+        let at = *seen.entry((note.field, words)).or_insert(next);
+        match out.get_mut(at) {
+            None => out.push(note),
+            Some(kept) if note.order > kept.order && kept.cites.len() == 1 => {
+                kept.cites.truncate(0);
+                kept.cites.extend(note.cites);
+            }
+            Some(_) => {}
+        }
+    }
+    out
+}
+
+/// Removes control characters, and all that could pass for a citation or for the summary's own
+/// frame.
+fn clean(note: &Note) -> String {
+    // The line of changed files has inner citations; its paths were disarmed one by one.
+    let text = match note.label {
+        FILES => note.text.clone(),
+        _ => without_marks(&note.text),
+    };
+    let text = text.replace('\t', " ");
+    text.chars().filter(|c| !c.is_control() || *c == '\n').collect::<String>().trim().to_owned()
+}
+
+struct Room<'a> {
+    counter: &'a Counter,
+    left: Tokens,
+    budget: Tokens,
+    opened: HashSet<Field>,
+    chosen: Vec<Note>,
+    /// The chosen lines of each entry.
+    told: HashMap<EntryId, Vec<(Field, String)>>,
+}
+
+impl Room<'_> {
+    /// Chooses the notes that fit.
+    fn choose(mut self, notes: Vec<Note>) -> Vec<Note> {
+        let mut waiting: Vec<Option<Note>> = notes.into_iter().map(Some).collect();
+        // The latest goal comes first, however small the budget.
+        let goal = waiting.iter().position(|n| n.as_ref().is_some_and(|n| n.field == Field::Goal));
+        if let Some(note) = goal.and_then(|at| waiting.get_mut(at)).and_then(Option::take) {
+            for max in [usize::MAX, 320, 200, 120, 80, 50, 30, 16] {
+                let shorter = Note { text: clip_to_width(&note.text, max), ..note.clone() };
+                let small = self.cost(&shorter).0 <= self.budget.0 / 4 || max <= 120;
+                if small && !shorter.text.is_empty() && self.take(shorter, self.left).is_ok() {
+                    break;
+                }
+            }
+        }
+        for (field, share) in SHARES {
+            let mut share = Tokens::saturating_from(self.budget.get() * u64::from(share) / 100);
+            for slot in &mut waiting {
+                let Some(note) = slot.take_if(|note| note.field == field) else { continue };
+                match self.take(note, share) {
+                    Ok(cost) => share -= cost,
+                    Err(note) => *slot = note,
+                }
+            }
+        }
+        for note in waiting.into_iter().flatten() {
+            let left = self.left;
+            // Notes that do not fit are dropped.
+            let _ = self.take(note, left);
+        }
+        self.chosen
+    }
+
+    /// Adds a note that costs at most `most`, and returns its cost. A note that does not fit is
+    /// returned; one that repeats another line of the same entry is dropped.
+    fn take(&mut self, note: Note, most: Tokens) -> Result<Tokens, Option<Note>> {
+        let cost = self.cost(&note);
+        if cost > most || cost > self.left {
+            return Err(Some(note));
+        }
+        let words = normal(&note.text);
+        let told = note.cites.last().map(|entry| self.told.entry(entry.clone()).or_default());
+        if let Some(told) = told {
+            // A constraint outlives the request that contains it, and so does postponed work.
+            let signal = Signal::of(&note.text);
+            let stays = (note.field == Field::Constraints && signal.strict)
+                || (note.field == Field::NextSteps && signal.put_off);
+            let again = |(field, other): &(Field, String)| {
+                other.contains(&words) && !(stays && *field == Field::Goal)
+            };
+            // The limit on lines per message bounds the comparisons.
+            if told.len() >= 24 || told.iter().any(again) {
+                return Err(None);
+            }
+            told.push((note.field, words));
+        }
+        self.left -= cost;
+        self.opened.insert(note.field);
+        self.chosen.push(note);
+        Ok(cost)
+    }
+
+    /// Returns the tokens of a line, with its heading if it is the first under it.
+    fn cost(&self, note: &Note) -> Tokens {
+        let line = self.counter.text(&format!("- [x] {}\n", line(note)));
+        let heading = match self.opened.contains(&note.field) {
+            true => Tokens::ZERO,
+            false => self.counter.text("\n\n## Constraints & Preferences\n\n### D\n"),
+        };
+        line + heading
+    }
+}
+
+fn line(note: &Note) -> SummaryLine {
+    let mut cites: Vec<EntryId> = Vec::new();
+    for cite in &note.cites {
+        if !cites.contains(cite) && cites.len() < 4 {
+            cites.push(cite.clone());
+        }
+    }
+    SummaryLine { text: format!("{}{}", note.label, note.text), cites }
+}
+
+/// Arranges the chosen notes in reading order, those of a split turn in its own part.
+fn assemble(
+    chosen: &[Note],
+    turn: Option<&TurnPrefix>,
+    prefix_at: Option<i64>,
+) -> StructuredSummary {
+    let mut notes: Vec<&Note> = chosen.iter().collect();
+    // The newest goal comes first, and the session's first goal last.
+    let rank = |note: &Note| match note.field {
+        Field::Goal => note.label == FIRST,
+        _ => !note.focused,
+    };
+    notes.sort_by_key(|note| (rank(note), note.order, note.place));
+    let mut summary = StructuredSummary::default();
+    let mut prefix = turn.cloned().unwrap_or_default();
+    for note in notes {
+        let in_prefix = turn.is_some() && in_prefix(note, prefix_at);
+        match note.field {
+            Field::Done | Field::InProgress | Field::Blocked if in_prefix => {
+                prefix.early_progress.push(line(note));
+            }
+            Field::CriticalContext | Field::NextSteps if in_prefix => {
+                prefix.context_for_suffix.push(line(note));
+            }
+            field => summary.lines_mut(field).push(line(note)),
+        }
+    }
+    summary.turn = turn.map(|_| prefix);
+    summary
+}
+
+/// Whether a note belongs to the split turn.
+fn in_prefix(note: &Note, prefix_at: Option<i64>) -> bool {
+    prefix_at.is_some_and(|at| note.order >= at && note.order < i64::MAX / 8)
+}
+
+/// Whether the quoted request of a split turn already contains the note.
+fn is_quoted(note: &Note, request: &str) -> bool {
+    matches!(note.field, Field::CriticalContext | Field::NextSteps)
+        && sentences(&note.text).iter().all(|sentence| request.contains(&normal(sentence)))
+}
+
+/// Returns the quoted request of a split turn, and its tokens.
+fn turn_prefix(job: &ExtractInput<'_>) -> Option<(TurnPrefix, Tokens)> {
+    job.turn_start.filter(|&start| start < job.messages.len())?;
+    let heading = job.counter.text("No prior history.")
+        + job.counter.text(crate::TURN_CONTEXT_HEADING)
+        + job
+            .counter
+            .text("## Original Request\n\n\n## Early Progress\n\n\n## Context for Suffix\n");
+    let share = Tokens::saturating_from(job.budget.get() * u64::from(TURN_SHARE) / 100);
+    let quote = Tokens::saturating_from(share.get() * u64::from(REQUEST_SHARE) / 100);
+    if heading + Tokens(16) > share {
+        return None;
+    }
+    let mut left = quote - heading;
+    let mut parts: Vec<Vec<String>> = Vec::new();
+    // The newest message matters most.
+    for (id, text) in requests(job).into_iter().rev() {
+        let lines = quoted(&text, &id, left, job.counter);
+        if lines.is_empty() {
+            break;
+        }
+        left -= lines.iter().map(|line| job.counter.text(&format!("> {line}\n"))).sum();
+        parts.push(lines);
+    }
+    parts.reverse();
+    let original_request = parts.join(&String::new());
+    let turn = TurnPrefix { original_request, ..TurnPrefix::default() };
+    Some((turn, heading + (quote - heading - left)))
+}
+
+/// Quotes a text line by line as far as it fits: two thirds of the budget from its beginning.
+fn quoted(text: &str, id: &EntryId, room: Tokens, counter: &Counter) -> Vec<String> {
+    let cite = format!(" [e:{id}]");
+    let room = room - counter.text(&cite);
+    let cost = |line: &str| counter.text(&format!("> {line}\n"));
+    let clean: Vec<String> = text
+        .lines()
+        .map(|line| without_marks(line).chars().filter(|c| !c.is_control() || *c == '\t').collect())
+        .collect();
+    let mut out: Vec<String> = Vec::new();
+    let mut left = room;
+    let whole: Tokens = clean.iter().map(|line| cost(line)).sum();
+    if whole <= room {
+        out = clean;
+    } else {
+        let first = Tokens(room.0 / 3 * 2);
+        let mut used = Tokens::ZERO;
+        for line in &clean {
+            if used + cost(line) > first {
+                // A long line is clipped to its beginning.
+                let width = (first - used).0 as usize * 2;
+                let cut = clip_to_width(line, width);
+                if !cut.is_empty() && used + cost(&cut) <= first {
+                    used += cost(&cut);
+                    out.push(cut);
+                }
+                break;
+            }
+            used += cost(line);
+            out.push(line.clone());
+        }
+        left -= used + cost("…");
+        let mut end: Vec<String> = Vec::new();
+        for line in clean.iter().skip(out.len()).rev() {
+            if cost(line) > left {
+                break;
+            }
+            left -= cost(line);
+            end.push(line.clone());
+        }
+        if out.is_empty() && end.is_empty() {
+            return Vec::new();
+        }
+        if !out.last().is_some_and(|line| line.ends_with('…')) {
+            out.push("…".to_owned());
+        }
+        out.extend(end.into_iter().rev());
+    }
+    while out.last().is_some_and(|line| line.trim().is_empty()) {
+        out.pop();
+    }
+    if let Some(last) = out.last_mut() {
+        last.push_str(&cite);
+    }
+    out
+}
+
+/// For a budget that does not even fit a heading: the beginning of the latest request.
+fn goal_alone(job: &ExtractInput<'_>, turns: &[Turn]) -> String {
+    let latest = turns.iter().rev().find(|turn| turn.asked_at.is_some() && !turn.is_assent);
+    let ask = latest.or_else(|| turns.iter().rev().find(|turn| turn.asked_at.is_some()));
+    let ask = ask.map(|turn| turn.ask.split_whitespace().collect::<Vec<_>>().join(" "));
+    let previous = || job.previous.map(|p| p.text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let text = without_marks(&ask.or_else(previous).unwrap_or_default());
+    let mut width = (job.budget.0 as usize).saturating_mul(4).min(600);
+    while width > 0 {
+        let cut = clip_to_width(&text, width);
+        if job.counter.text(&cut) <= job.budget {
+            return cut;
+        }
+        width = width * 3 / 4;
+    }
+    String::new()
+}

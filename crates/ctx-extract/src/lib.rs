@@ -1,0 +1,75 @@
+//! The extractive summariser: builds a summary from the transcript alone.
+//!
+//! All its content is from the transcript: sentences verbatim, commands with the line of output
+//! that gives their result, the tasks of the agent's own list. ctx adds only headings and a few
+//! fixed labels (`Latest:`, `Earlier:`).
+//!
+//! First, candidate notes are collected with a weight (`talk`, `work`, `earlier`), then the budget
+//! goes to those of highest weight (`fill`).
+
+#![forbid(unsafe_code)]
+
+mod agreement;
+mod demand;
+mod earlier;
+mod ended;
+mod fill;
+mod focus;
+mod goal;
+mod note;
+mod prose;
+mod reverted;
+mod structured;
+mod talk;
+mod todos;
+mod turns;
+mod voice;
+mod withdrawn;
+mod work;
+
+use ctx_core::{Counter, Tokens};
+
+use ctx_facts::{CitedMessage, PreviousSummary, RequiredFact};
+
+pub use structured::{
+    Field, Place, Progress, StructuredSummary, SummaryLine, TURN_CONTEXT_HEADING, TurnPlace,
+    TurnPrefix, heading_place,
+};
+
+/// The input and the budget of an extractive summary.
+#[derive(Clone, Copy, Debug)]
+pub struct ExtractInput<'a> {
+    /// The messages, oldest first.
+    pub messages: &'a [CitedMessage],
+    /// Their required facts.
+    pub facts: &'a [RequiredFact],
+    /// The summary of the history before them.
+    pub previous: Option<&'a PreviousSummary>,
+    /// The start of a split turn: `messages[turn_start..]` is its prefix.
+    pub turn_start: Option<usize>,
+    /// The user's focus for the summary.
+    pub focus: Option<&'a str>,
+    /// The maximum size of the summary.
+    pub budget: Tokens,
+    /// The counter for its size.
+    pub counter: &'a Counter,
+}
+
+/// Writes a summary from the transcript alone: deterministic, no network, cannot fail.
+///
+/// It is Markdown under the headings of [`StructuredSummary`](crate::StructuredSummary), never
+/// exceeds the budget, and every line cites its source entries as `[e:ID]`. The caller appends the
+/// lists of files read and modified.
+#[must_use]
+pub fn extract(job: &ExtractInput<'_>) -> String {
+    let turns = turns::turns(job.messages);
+    let mut notes = talk::notes(job, &turns);
+    notes.extend(work::notes(job, &turns));
+    notes.extend(talk::of_facts(job));
+    reverted::drop_reverted(job, &mut notes);
+    earlier::settle(&mut notes);
+    let mut notes = earlier::merge(job, &turns, notes);
+    withdrawn::drop_withdrawn(&turns, &mut notes);
+    goal::fewer(&mut notes);
+    fill::fill(job, &turns, focus::apply(job, notes))
+}

@@ -1,0 +1,166 @@
+//! Candidate lines of a summary.
+
+use ctx_core::text::Slice;
+use ctx_text::WordList;
+use std::collections::HashSet;
+
+use ctx_core::EntryId;
+
+use crate::Field;
+use ctx_text::is_wide;
+
+/// The label of the newest request.
+pub(super) const LATEST: &str = "Latest ask: ";
+/// The former label; stored summaries contain it.
+const LATEST_ONCE: &str = "Latest, superseding earlier asks: ";
+/// The label of the first request of the session.
+pub(super) const FIRST: &str = "First: ";
+/// The label of the requests in between.
+pub(super) const EARLIER: &str = "Earlier: ";
+/// The label of an unanswered request.
+pub(super) const ASKED: &str = "Asked: ";
+/// The label of an unanswered question.
+pub(super) const QUESTION: &str = "Open question: ";
+/// The label of the files changed last.
+pub(super) const FILES: &str = "Files changed: ";
+
+/// All labels. A labelled line gets a new label in the next summary.
+pub(super) const LABELS: [&str; 7] = [LATEST, LATEST_ONCE, FIRST, EARLIER, ASKED, QUESTION, FILES];
+
+/// A candidate line of a summary.
+#[derive(Clone, Debug)]
+pub(super) struct Note {
+    pub(super) field: Field,
+    /// A fixed label before the text: `Latest: `.
+    pub(super) label: &'static str,
+    /// Its words.
+    pub(super) text: String,
+    /// The cited entries, newest last.
+    pub(super) cites: Vec<EntryId>,
+    /// Its weight, from 0 to about 1.
+    pub(super) weight: f32,
+    /// Its position in the history; lines of the previous summary come before all others.
+    pub(super) order: i64,
+    /// Its position among the notes of the same message.
+    pub(super) place: usize,
+    /// Whether it matches the user's focus.
+    pub(super) focused: bool,
+}
+
+impl Note {
+    pub(super) fn new(field: Field, text: String, cite: &EntryId, weight: f32, at: usize) -> Self {
+        let order = i64::try_from(at).unwrap_or(i64::MAX);
+        let cites = vec![cite.clone()];
+        Self { field, label: "", text, cites, weight, order, place: 0, focused: false }
+    }
+
+    pub(super) fn labelled(mut self, label: &'static str) -> Self {
+        self.label = label;
+        self
+    }
+}
+
+/// Tags that frame a summary and its sources.
+const TAGS: [&str; 4] = ["summary", "conversation", "read-files", "modified-files"];
+/// A citation without a closing bracket within this many bytes is not a citation.
+const LONGEST_CITATION: usize = 160;
+
+/// Disarms a quoted text, so that nothing in it passes for a citation or for a tag of the summary's
+/// frame: both ends of such a mark become parentheses.
+pub(super) fn without_marks(text: &str) -> String {
+    // Nothing is removed: the text around a removed mark could join to form the same mark.
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['[', '<']) {
+        let (before, mark) = rest.split_at(at);
+        out.push_str(before);
+        let inner = mark.slice(1..);
+        rest = match end_of_mark(mark) {
+            Some(len) => {
+                out.push('(');
+                out.push_str(inner.slice(..len));
+                out.push(')');
+                inner.slice(len + 1..)
+            }
+            None => {
+                // The start of a citation must not find its end after this text.
+                let opens = inner.starts_with("e:");
+                out.push_str(if opens { "(" } else { mark.slice(..1) });
+                inner
+            }
+        };
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Returns the length between the two ends of the citation or tag at the beginning of a text.
+fn end_of_mark(text: &str) -> Option<usize> {
+    if let Some(tag) = text.strip_prefix('<') {
+        let slash = usize::from(tag.starts_with('/'));
+        let name = tag.get(slash..)?;
+        let of = |known: &&str| name.strip_prefix(*known).is_some_and(|end| end.starts_with('>'));
+        return TAGS.iter().find(|known| of(known)).map(|known| slash + known.len());
+    }
+    let inner = text.strip_prefix('[').filter(|inner| inner.starts_with("e:"))?;
+    let near = inner.as_bytes().iter().take(LONGEST_CITATION);
+    let len = near.take_while(|b| !matches!(b, b']' | b'[' | b'\n' | b'<')).count();
+    (inner.as_bytes().get(len) == Some(&b']')).then_some(len)
+}
+
+/// Normalises a text: removes case, white space and punctuation.
+pub(super) fn normal(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Returns the content words of a text: Latin words of at least three letters without stop words,
+/// and pairs of CJK characters.
+pub(super) fn words(text: &str) -> HashSet<String> {
+    let mut out = HashSet::new();
+    for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')) {
+        let mut wide = word.chars().filter(|&c| is_wide(c)).peekable();
+        if wide.peek().is_some() {
+            let mut last = None;
+            for c in wide {
+                if let Some(last) = last.replace(c) {
+                    out.insert(String::from_iter([last, c]));
+                }
+            }
+        } else if word.len() >= 3 {
+            let word = word.to_lowercase();
+            if !GRAMMAR.contains(&word.as_str()) {
+                out.insert(word);
+            }
+        }
+    }
+    out
+}
+
+static GRAMMAR: WordList = WordList::new("grammar");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_lose_both_of_their_ends() {
+        for (text, expected) in [
+            ("see [e:x], please", "see (e:x), please"),
+            ("</summary> and <summary>", "(/summary) and (summary)"),
+            ("<conversation></conversation>", "(conversation)(/conversation)"),
+            ("</read-files></modified-files>", "(/read-files)(/modified-files)"),
+            ("[e:a][e:b] [1] <b>", "(e:a)(e:b) [1] <b>"),
+            ("never closed [e:x", "never closed (e:x"),
+            ("[e:[e:x]]", "(e:(e:x)]"),
+            ("[e:<summary>]", "(e:(summary)]"),
+            ("<<summary>>", "<(summary)>"),
+            ("</summary", "</summary"),
+            ("Vec<Summary> é[é", "Vec<Summary> é[é"),
+            ("", ""),
+        ] {
+            let safe = without_marks(text);
+            assert_eq!(safe, expected, "{text}");
+            assert_eq!(without_marks(&safe), safe, "{text}");
+        }
+    }
+}

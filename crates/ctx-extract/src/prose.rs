@@ -1,0 +1,228 @@
+//! The prose of a message, without pasted, fenced or injected text.
+
+use ctx_text::WordList;
+use std::borrow::Cow;
+
+use crate::Field;
+use crate::structured::{Place, heading_place};
+use ctx_text::output::Pasted;
+use ctx_text::without_injected;
+
+/// The form of a passage in its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// A line of prose.
+    Plain,
+    /// A list item.
+    Item,
+    /// A list item with a check box.
+    Box { checked: bool },
+}
+
+/// A line of prose, without its list marker or Markdown heading.
+#[derive(Clone, Debug)]
+pub(super) struct Passage<'a> {
+    pub(super) text: Cow<'a, str>,
+    pub(super) mark: Mark,
+    /// The number of a numbered item.
+    pub(super) number: Option<&'a str>,
+    /// The field of the heading above it.
+    pub(super) under: Option<Field>,
+    /// The line that introduces the list, `Changes needed:`; for a list right below a heading, the
+    /// heading.
+    pub(super) lead: Option<&'a str>,
+}
+
+/// Beginnings of messages without content, from the user or the agent.
+const EMPTY: [&str; 3] = ["No response requested", "API Error", "[Image: source:"];
+
+/// Returns the message without injected blocks; `None` if the speaker wrote none of it.
+pub(super) fn by_hand(text: &str) -> Option<Cow<'_, str>> {
+    let text = without_injected(text);
+    let says = !text.is_empty() && !EMPTY.iter().any(|start| text.starts_with(start));
+    says.then_some(text)
+}
+
+/// Returns the passages of a text in order.
+pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
+    let mut out: Vec<Passage<'_>> = Vec::new();
+    let mut fence: Option<&str> = None;
+    let mut under = None;
+    let (mut lead, mut led) = (None, None);
+    let mut blank = true;
+    let mut pasted = Pasted::default();
+    for line in text.lines() {
+        let bare = line.trim();
+        let is_pasted = pasted.holds(line);
+        if let Some(mark) = fence {
+            if bare.starts_with(mark) {
+                fence = None;
+            }
+            continue;
+        }
+        if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| bare.starts_with(mark)) {
+            fence = Some(mark);
+            continue;
+        }
+        if bare.is_empty() {
+            blank = true;
+            continue;
+        }
+        if let Some(heading) = heading(bare) {
+            (under, led) = (field_of(heading), None);
+            lead = Some(heading.trim()).filter(|_| under.is_none());
+            blank = true;
+            continue;
+        }
+        let (words, mark) = without_marker(bare);
+        if is_pasted || is_output(line, words) {
+            blank = true;
+            continue;
+        }
+        let is_item = mark != Mark::Plain;
+        let leads = !is_item && words.ends_with([':', '：']);
+        if leads {
+            // `Next steps:` is a heading as well.
+            led = field_of(words);
+            lead = Some(words).filter(|_| led.is_none());
+        } else if !is_item {
+            (lead, led) = (None, None);
+        }
+        let under = if is_item { led.or(under) } else { under };
+        let goes_on = !is_item && !blank && out.last().is_some_and(|last| wraps(last, words));
+        if let Some(last) = out.last_mut().filter(|_| goes_on) {
+            let text = last.text.to_mut();
+            text.push(' ');
+            text.push_str(words);
+        } else if !leads {
+            let lead = lead.filter(|_| is_item);
+            let digits = bare.trim_start_matches(|c: char| c.is_ascii_digit());
+            let number = bare.strip_suffix(digits).filter(|number| is_item && !number.is_empty());
+            out.push(Passage { text: Cow::Borrowed(words), mark, number, under, lead });
+        }
+        blank = false;
+    }
+    out
+}
+
+/// Whether a line continues the last passage, as in text wrapped to a fixed width.
+fn wraps(last: &Passage<'_>, words: &str) -> bool {
+    let open = !last.text.ends_with(['.', '!', '?', ':', ';', '。', '！', '？', '：']);
+    open && last.text.len() >= 60 && words.starts_with(|c: char| c.is_lowercase() || c == '(')
+}
+
+/// Returns the words of a heading: `## x`, or a line that is all bold.
+fn heading(line: &str) -> Option<&str> {
+    let hashes = line.trim_start_matches('#');
+    if hashes.len() < line.len() && hashes.starts_with(' ') {
+        return Some(hashes);
+    }
+    let bold = line.strip_prefix("**")?.trim_end_matches([':', '：']);
+    let inner = bold.strip_suffix("**")?.trim_end_matches([':', '：']);
+    (!inner.contains("**") && inner.len() < 80).then_some(inner)
+}
+
+/// Headings of answers, in addition to those of summaries.
+static SECTIONS: [(Field, WordList); 4] = [
+    (Field::Done, WordList::new("headings.done")),
+    (Field::NextSteps, WordList::new("headings.next")),
+    (Field::CriticalContext, WordList::new("headings.findings")),
+    (Field::Decisions, WordList::new("headings.decisions")),
+];
+
+fn field_of(heading: &str) -> Option<Field> {
+    if let Some(Place::Field(field)) = heading_place(heading) {
+        return Some(field);
+    }
+    let name = heading.trim_matches(|c: char| !c.is_alphanumeric());
+    if name.len() > 60 {
+        return None;
+    }
+    let name = name.to_lowercase();
+    SECTIONS.iter().find(|(_, known)| known.contains(&name.as_str())).map(|(field, _)| *field)
+}
+
+fn without_marker(line: &str) -> (&str, Mark) {
+    for (sign, checked) in [("✅", true), ("✓", true), ("☑", true), ("⬜", false), ("☐", false)]
+    {
+        if let Some(rest) = line.strip_prefix(sign) {
+            return (rest.trim_start_matches(['\u{fe0f}', ' ']), Mark::Box { checked });
+        }
+    }
+    let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let numbered = (digits.len() < line.len() && line.len() - digits.len() < 4)
+        .then(|| digits.strip_prefix(['.', ')', '、']))
+        .flatten();
+    let bulleted = line.strip_prefix(['-', '*', '+', '•']).filter(|rest| rest.starts_with(' '));
+    let words = match numbered.filter(|rest| rest.starts_with(' ')).or(bulleted) {
+        Some(rest) => rest.trim_start(),
+        None if digits.starts_with('、') => numbered.unwrap_or(line).trim_start(),
+        None => return (line, Mark::Plain),
+    };
+    for (sign, checked) in
+        [("[x]", true), ("[X]", true), ("[ ]", false), ("✅", true), ("✓", true), ("⬜", false)]
+    {
+        if let Some(rest) = words.strip_prefix(sign) {
+            return (rest.trim_start_matches(['\u{fe0f}', ' ']), Mark::Box { checked });
+        }
+    }
+    (words, Mark::Item)
+}
+
+/// Whether a line is program output or code, not speech.
+fn is_output(line: &str, words: &str) -> bool {
+    static STARTS: WordList = WordList::new("output.starts");
+    // `at` is also a word; stack frames contain parentheses or colons.
+    let start = STARTS.iter().any(|start| {
+        words.starts_with(start) && (*start != "at " || words.contains('(') || words.contains(':'))
+    });
+    // `path: '/a',`
+    let field = words.split_once(": ").is_some_and(|(key, value)| {
+        key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '"')
+            && (value.ends_with(',') || value.starts_with(['\'', '"']))
+    });
+    let code_end = words.ends_with(['{', '}', ';']) || words.ends_with("=>");
+    let indented = line.starts_with("        ") || line.starts_with("\t\t");
+    start || field || code_end || (indented && words.len() == line.trim().len()) || is_dense(words)
+}
+
+/// Whether a line is mostly punctuation: JSON, paths of a listing, a progress bar.
+fn is_dense(words: &str) -> bool {
+    let (mut letters, mut signs, mut blanks) = (0u32, 0u32, 0u32);
+    for c in words.chars().take(400) {
+        match c {
+            ' ' | '\t' => blanks += 1,
+            c if c.is_alphabetic() => letters += 1,
+            '`' | '*' | '\'' | ',' | '.' | '_' | '/' | '-' => {}
+            c if c.is_ascii_digit() => {}
+            c if c.is_ascii() => signs += 1,
+            _ => {}
+        }
+    }
+    letters == 0 || signs * 3 > letters || (blanks == 0 && letters > 200 && words.is_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passages_know_their_list_and_heading() {
+        let text = "All done.\n\n## Next Steps\n- [ ] write docs\n1. tag it\n\n```\ncode\n```\n\
+                    Changes needed:\n- remove `flush`\n    at foo (a.js:1)\n{\"a\":1}";
+        let found: Vec<_> = passages(text)
+            .into_iter()
+            .map(|p| (p.text.into_owned(), p.mark, p.under, p.lead))
+            .collect();
+        let next = Some(Field::NextSteps);
+        assert_eq!(
+            found,
+            [
+                ("All done.".to_owned(), Mark::Plain, None, None),
+                ("write docs".to_owned(), Mark::Box { checked: false }, next, None),
+                ("tag it".to_owned(), Mark::Item, next, None),
+                ("remove `flush`".to_owned(), Mark::Item, next, Some("Changes needed:")),
+            ]
+        );
+    }
+}

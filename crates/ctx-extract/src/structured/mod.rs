@@ -1,0 +1,144 @@
+//! A summary in six fields, and the context of a split turn.
+//!
+//! The headings are pi's. A summary of another system is parsed into the same fields, so that the
+//! next compaction can continue from any system's summary.
+
+mod headings;
+mod line;
+mod parse;
+mod render;
+
+pub use headings::{Place, TurnPlace, place as heading_place};
+pub use line::SummaryLine;
+pub use render::TURN_CONTEXT_HEADING;
+
+/// A part of a [`StructuredSummary`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    /// What the user wants.
+    Goal,
+    /// What the user demands or forbids.
+    Constraints,
+    /// What is finished.
+    Done,
+    /// Work in progress.
+    InProgress,
+    /// Blocked work, with the reason.
+    Blocked,
+    /// Decisions, with reasons.
+    Decisions,
+    /// The next steps.
+    NextSteps,
+    /// What is needed to continue.
+    CriticalContext,
+}
+
+impl Field {
+    /// All fields, in output order.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Goal,
+        Self::Constraints,
+        Self::Done,
+        Self::InProgress,
+        Self::Blocked,
+        Self::Decisions,
+        Self::NextSteps,
+        Self::CriticalContext,
+    ];
+}
+
+/// The three states of work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// What is finished.
+    pub done: Vec<SummaryLine>,
+    /// Work in progress.
+    pub in_progress: Vec<SummaryLine>,
+    /// Blocked work, with the reason.
+    pub blocked: Vec<SummaryLine>,
+}
+
+/// The beginning of a turn whose end is still in the context.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TurnPrefix {
+    /// The user's request in this turn, line by line.
+    pub original_request: Vec<String>,
+    /// What was done before the cut.
+    pub early_progress: Vec<SummaryLine>,
+    /// What is needed to understand the rest of the turn.
+    pub context_for_suffix: Vec<SummaryLine>,
+}
+
+/// A summary in six fields: Goal, Constraints & Preferences, Progress, Key Decisions, Next Steps,
+/// Critical Context.
+///
+/// ```
+/// use ctx_extract::StructuredSummary;
+///
+/// let summary = StructuredSummary::parse("## 目标\n- 登录 [e:7]\n\n## Open TODOs\n- [ ] tests");
+/// assert_eq!(summary.goal[0].text, "登录");
+/// assert_eq!(&*summary.goal[0].cites[0], "7");
+/// assert_eq!(summary.render(), "## Goal\n- 登录 [e:7]\n\n## Next Steps\n1. tests");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StructuredSummary {
+    /// What the user wants.
+    pub goal: Vec<SummaryLine>,
+    /// What the user demands or forbids.
+    pub constraints: Vec<SummaryLine>,
+    /// Finished, ongoing and blocked work.
+    pub progress: Progress,
+    /// Decisions, with reasons.
+    pub decisions: Vec<SummaryLine>,
+    /// The next steps, in order.
+    pub next_steps: Vec<SummaryLine>,
+    /// What is needed to continue.
+    pub critical_context: Vec<SummaryLine>,
+    /// The beginning of a split turn.
+    pub turn: Option<TurnPrefix>,
+}
+
+impl StructuredSummary {
+    /// Parses a summary of any form: headings of pi, OpenClaw, CoPaw and Claude Code, English and
+    /// Chinese, in Markdown or as `Name:`. Text under any other heading goes to Critical Context.
+    /// `(none)` and blank lines are dropped; nothing else is lost.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        parse::parse(text)
+    }
+
+    /// Renders the summary as Markdown under pi's headings. Empty fields are omitted.
+    #[must_use]
+    pub fn render(&self) -> String {
+        render::render(self)
+    }
+
+    /// Returns the lines of a field.
+    #[must_use]
+    pub fn lines(&self, field: Field) -> &[SummaryLine] {
+        match field {
+            Field::Goal => &self.goal,
+            Field::Constraints => &self.constraints,
+            Field::Done => &self.progress.done,
+            Field::InProgress => &self.progress.in_progress,
+            Field::Blocked => &self.progress.blocked,
+            Field::Decisions => &self.decisions,
+            Field::NextSteps => &self.next_steps,
+            Field::CriticalContext => &self.critical_context,
+        }
+    }
+
+    /// Returns the lines of a field for modification.
+    pub(crate) fn lines_mut(&mut self, field: Field) -> &mut Vec<SummaryLine> {
+        match field {
+            Field::Goal => &mut self.goal,
+            Field::Constraints => &mut self.constraints,
+            Field::Done => &mut self.progress.done,
+            Field::InProgress => &mut self.progress.in_progress,
+            Field::Blocked => &mut self.progress.blocked,
+            Field::Decisions => &mut self.decisions,
+            Field::NextSteps => &mut self.next_steps,
+            Field::CriticalContext => &mut self.critical_context,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Splits a history into turns.
+
+use ctx_core::{Message, Role};
+
+use super::prose;
+use ctx_facts::CitedMessage;
+use ctx_text::width;
+use ctx_text::{is_assent, is_praise};
+use ctx_text::{is_courtesy, sentences};
+
+/// A user message and everything until the next one.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// The index of the user's message; `None` if the history begins inside a turn.
+    pub(super) asked_at: Option<usize>,
+    /// What the user typed.
+    pub(super) ask: String,
+    /// Whether it only agrees or tells the agent to continue.
+    pub(super) is_assent: bool,
+    /// The messages of the turn, from the user's on.
+    pub(super) range: std::ops::Range<usize>,
+    /// The last message of the agent that has text.
+    pub(super) answer_at: Option<usize>,
+}
+
+impl Turn {
+    /// Whether the user only greets or thanks.
+    pub(super) fn is_courtesy(&self) -> bool {
+        self.ask.len() < 200 && sentences(&self.ask).into_iter().all(is_courtesy)
+    }
+
+    /// Whether the user asks for nothing: agrees, praises, greets.
+    pub(super) fn is_small_talk(&self) -> bool {
+        let short = width(&self.ask) < 14 && !self.ask.contains(['?', '？']);
+        self.is_assent
+            || short
+            || self.is_courtesy()
+            || (self.ask.len() < 80 && is_praise(&self.ask))
+    }
+}
+
+/// Returns the turns of a history, in order.
+pub(super) fn turns(said: &[CitedMessage]) -> Vec<Turn> {
+    let mut turns: Vec<Turn> = Vec::new();
+    for (at, CitedMessage { message, .. }) in said.iter().enumerate() {
+        if let Some(ask) = typed(message) {
+            let is_assent = is_assent(&ask);
+            turns.push(Turn {
+                asked_at: Some(at),
+                ask,
+                is_assent,
+                range: at..at,
+                ..Turn::default()
+            });
+        } else if turns.is_empty() {
+            turns.push(Turn { range: at..at, ..Turn::default() });
+        }
+        let Some(turn) = turns.last_mut() else { continue };
+        turn.range.end = at + 1;
+        if message.role == Role::Assistant && !message.plain_text().trim().is_empty() {
+            turn.answer_at = Some(at);
+        }
+    }
+    turns
+}
+
+/// Returns what the user typed in a message.
+pub(super) fn typed(message: &Message) -> Option<String> {
+    if message.role != Role::User {
+        return None;
+    }
+    // Blocks are processed one by one: reminders are blocks of their own.
+    let mut out = String::new();
+    for block in &message.blocks {
+        if let ctx_core::Block::Text { text } = block
+            && let Some(text) = prose::by_hand(text)
+        {
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            out.push_str(text.trim());
+        }
+    }
+    (!out.is_empty()).then_some(out)
+}

@@ -1,0 +1,271 @@
+//! What the agent reported, found, decided and planned.
+
+use ctx_core::EntryId;
+
+use super::note::{Note, QUESTION};
+use super::prose::{Mark, Passage, passages};
+use super::talk::WIDE;
+use crate::Field;
+use ctx_text::Signal;
+use ctx_text::sentences;
+use ctx_text::{clip_to_width, width};
+
+/// A message of the agent.
+pub(super) struct Voice<'a> {
+    pub(super) at: usize,
+    pub(super) id: &'a EntryId,
+    /// Whether it is the last of its turn, which reports the results.
+    pub(super) is_answer: bool,
+    /// The number of turns after its own.
+    pub(super) turns_since: u32,
+    pub(super) recent: f32,
+    /// Whether tools were called in the session.
+    pub(super) works: bool,
+}
+
+impl Voice<'_> {
+    pub(super) fn notes(&self, text: &str, out: &mut Vec<Note>) {
+        let passages = passages(text);
+        // The first lines of a message carry most.
+        let mut fade = 1.0f32;
+        let mut first = true;
+        let mut n = 0;
+        while let Some(passage) = passages.get(n) {
+            let group = passages[n..].iter().take_while(|p| same_list(passage, p)).count().max(1);
+            let list = &passages[n..n + group];
+            n += group;
+            let before = out.len();
+            match passage.mark {
+                Mark::Box { .. } => list.iter().for_each(|p| self.boxed(p, fade, out)),
+                Mark::Item => self.list(list, fade, out),
+                Mark::Plain => {
+                    for sentence in sentences(&passage.text) {
+                        self.sentence(sentence, passage.under, first, fade, out);
+                        first = false;
+                    }
+                }
+            }
+            let taken = i32::try_from(out.len() - before).unwrap_or(99).min(99);
+            fade *= 0.93f32.powi(taken);
+        }
+    }
+
+    fn push(&self, field: Field, text: &str, weight: f32, out: &mut Vec<Note>) {
+        let text = clip_to_width(text, WIDE);
+        if !text.is_empty() {
+            let weight = weight * self.recent * substance(&text);
+            out.push(Note::new(field, text, self.id, weight, self.at));
+        }
+    }
+
+    /// Adds postponed work, which stays open until it is reported done, however old it is.
+    fn put_off(&self, sentence: &str, out: &mut Vec<Note>) {
+        let text = clip_to_width(sentence, WIDE);
+        if !text.is_empty() {
+            let weight = if self.is_answer { 0.62 } else { 0.45 };
+            out.push(Note::new(Field::NextSteps, text, self.id, weight, self.at));
+        }
+    }
+
+    /// Returns the field for a sentence. In a session without tools, only the agent's own work
+    /// counts as done: advice and history are full of such words.
+    fn field(&self, signal: Signal, sentence: &str) -> Option<Field> {
+        field_of(signal)
+            .filter(|field| *field != Field::Done || self.works || is_own_work(sentence))
+    }
+
+    fn boxed(&self, passage: &Passage<'_>, fade: f32, out: &mut Vec<Note>) {
+        let Mark::Box { checked } = passage.mark else { return };
+        let (field, weight) = if checked && !self.works {
+            (Field::CriticalContext, 0.4)
+        } else if checked {
+            (Field::Done, 0.5)
+        } else {
+            (Field::NextSteps, 0.55 * self.freshness())
+        };
+        self.push(field, &passage.text, weight * fade, out);
+    }
+
+    /// Returns the weight factor for old plans: a step planned some turns ago is done or forgotten.
+    fn freshness(&self) -> f32 {
+        0.8f32.powi(i32::try_from(self.turns_since).unwrap_or(i32::MAX))
+    }
+
+    fn list(&self, list: &[Passage<'_>], fade: f32, out: &mut Vec<Note>) {
+        let Some(first) = list.first() else { return };
+        if let Some(field) = first.under {
+            let fresh = if field == Field::NextSteps { self.freshness() } else { 1.0 };
+            let weight = if self.is_answer { 0.55 } else { 0.3 };
+            for (n, item) in list.iter().enumerate() {
+                let signal = Signal::of(&item.text);
+                if is_prose(&item.text) && (signal.question || !signal.chatter) {
+                    let fade = fade * 0.97f32.powi(i32::try_from(n).unwrap_or(99).min(99));
+                    self.push(field, &item.text, weight * fade * fresh, out);
+                }
+            }
+            return;
+        }
+        let lead = first.lead.unwrap_or_default();
+        let signal = Signal::of(lead);
+        let field = if signal.next || signal.announces {
+            Field::NextSteps
+        } else if signal.done && (self.works || is_own_work(lead)) {
+            Field::Done
+        } else if signal.decision {
+            Field::Decisions
+        } else {
+            Field::CriticalContext
+        };
+        let base: f32 = match (self.is_answer, signal.announces) {
+            (true, false) => 0.42,
+            (true, true) => 0.3 * self.freshness(),
+            (false, _) if signal.finding || signal.decision => 0.3,
+            (false, _) => return,
+        };
+        // Items with content of their own stand alone; the others need their lead.
+        let mut rest = Vec::new();
+        for item in list.iter().take(30) {
+            let own = Signal::of(&item.text);
+            match self.field(own, &item.text).filter(|_| !own.chatter && !own.question) {
+                Some(field) if width(&item.text) > 30 => {
+                    self.push(field, &item.text, base * fade, out);
+                }
+                _ => rest.push(item),
+            }
+        }
+        if rest.is_empty() || (lead.is_empty() && rest.iter().all(|i| width(&i.text) < 40)) {
+            return;
+        }
+        let list = rest;
+        let mut text = lead.to_owned();
+        if !text.is_empty() && !text.ends_with([':', '：']) {
+            text.push(':');
+        }
+        let room = WIDE + WIDE / 2;
+        for item in list {
+            let words = clip_to_width(&item.text, 100);
+            if width(&text) + width(&words) > room {
+                text.push_str(" …");
+                break;
+            }
+            if !words.is_empty() {
+                text.push_str(match text.chars().last() {
+                    None => "",
+                    Some(':' | '：') => " ",
+                    Some(_) => "; ",
+                });
+                text.push_str(words.trim_end_matches([';', '.', '…', ' ']));
+            }
+        }
+        out.push(Note::new(field, text, self.id, base * fade * self.recent, self.at));
+    }
+
+    fn sentence(
+        &self,
+        sentence: &str,
+        under: Option<Field>,
+        first: bool,
+        fade: f32,
+        out: &mut Vec<Note>,
+    ) {
+        let signal = Signal::of(sentence);
+        if signal.question {
+            // Questions of earlier turns were answered or dropped.
+            if self.is_answer && self.turns_since == 0 {
+                self.push(Field::NextSteps, sentence, 0.65, out);
+                if let Some(note) = out.last_mut() {
+                    note.label = QUESTION;
+                }
+            }
+            return;
+        }
+        if signal.chatter || width(sentence) < 16 {
+            return;
+        }
+        if signal.put_off && under.is_none() {
+            self.put_off(sentence, out);
+            return;
+        }
+        let own = under.or_else(|| self.field(signal, sentence));
+        let weight = match (own, self.is_answer) {
+            (Some(Field::NextSteps), true) => 0.5 * self.freshness(),
+            (Some(Field::NextSteps), false) => 0.2 * self.freshness(),
+            (Some(Field::Blocked), answer) => (if answer { 0.6 } else { 0.35 }) * self.freshness(),
+            (Some(Field::Decisions), true) => 0.6,
+            (Some(Field::Decisions), false) => 0.45,
+            (Some(Field::Done), true) => 0.6,
+            (Some(Field::Done), false) => 0.4,
+            (Some(_), true) => 0.48,
+            (Some(_), false) => 0.33,
+            (None, true) if first => 0.42,
+            (None, true) => 0.25,
+            (None, false) => return,
+        };
+        let weight = if signal.causes { weight + 0.2 } else { weight };
+        let field = own.unwrap_or(Field::CriticalContext);
+        self.push(field, sentence, weight * fade, out);
+    }
+}
+
+/// Returns the field for a sentence of the agent.
+fn field_of(signal: Signal) -> Option<Field> {
+    if signal.put_off {
+        Some(Field::NextSteps)
+    } else if signal.blocked {
+        Some(Field::Blocked)
+    } else if signal.decision {
+        Some(Field::Decisions)
+    } else if signal.done {
+        Some(Field::Done)
+    } else if signal.next {
+        Some(Field::NextSteps)
+    } else if signal.finding {
+        Some(Field::CriticalContext)
+    } else {
+        None
+    }
+}
+
+/// Whether a sentence reports the speaker's own work: "I added", "Removed the cache", "已修复".
+fn is_own_work(sentence: &str) -> bool {
+    const OBJECTS: [&str; 20] = [
+        "the", "a", "an", "all", "both", "it", "them", "your", "my", "our", "this", "that",
+        "these", "those", "one", "two", "three", "four", "every", "each",
+    ];
+    let lower = sentence.chars().take(80).collect::<String>().to_lowercase().replace('’', "'");
+    let bare = lower.trim_start_matches(|c: char| !c.is_alphanumeric());
+    if bare.starts_with(['我', '已']) {
+        return true;
+    }
+    let mut words = bare.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    let object = words.next().unwrap_or_default();
+    let own = matches!(first, "i" | "i've" | "we" | "we've");
+    // "Updated the recipe" is a report, "Updated recipes use less" is not.
+    own || first.ends_with(':') || object.starts_with('`') || OBJECTS.contains(&object)
+}
+
+/// Whether there are words besides code.
+fn is_prose(text: &str) -> bool {
+    text.split('`').step_by(2).any(|part| part.contains(char::is_alphanumeric))
+}
+
+/// Rates how concrete a sentence is: names, numbers and code count more than words.
+fn substance(text: &str) -> f32 {
+    let named = text.contains(['`', '/', '_', '"', '“', '「']);
+    let counted = text.chars().any(|c| c.is_ascii_digit());
+    match (named || counted, width(text)) {
+        (true, _) => 1.0,
+        (false, 0..40) => 0.6,
+        (false, _) => 0.8,
+    }
+}
+
+fn same_list(first: &Passage<'_>, other: &Passage<'_>) -> bool {
+    let is_box = |p: &Passage<'_>| matches!(p.mark, Mark::Box { .. });
+    first.mark != Mark::Plain
+        && other.mark != Mark::Plain
+        && is_box(first) == is_box(other)
+        && first.lead == other.lead
+        && first.under == other.under
+}

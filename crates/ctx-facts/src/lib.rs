@@ -1,0 +1,21 @@
+//! Facts: what messages state that must not be lost.
+//!
+//! [`required_facts`] finds the facts of messages that a summary is about to replace: demands, decisions, open
+//! questions, errors, paths, ids, numbers, names in code, each with the entry that states it last.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod citations;
+pub mod command;
+mod fact;
+mod files;
+mod message;
+mod required;
+
+pub use arguments::{Named, strings};
+pub use citations::{Citation, ShortIds, citations, without_unknown_citations};
+pub use fact::{FactKind, RequiredFact};
+pub use files::FileLists;
+pub use message::{CitedMessage, PreviousSummary};
+pub use required::{Words, outdates, required_facts, takes_back};

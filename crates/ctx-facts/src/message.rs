@@ -1,0 +1,32 @@
+//! The messages that a compaction replaces, and the summary before them.
+
+use std::sync::Arc;
+
+use ctx_core::{EntryId, Message, Tokens};
+
+use crate::FileLists;
+
+/// A full message and the id of its entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CitedMessage {
+    /// The entry's id.
+    pub id: EntryId,
+    /// The message as recorded, without changes by layers.
+    pub message: Arc<Message>,
+    /// Whether it was pinned.
+    pub pinned: bool,
+}
+
+/// The summary of an earlier compaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PreviousSummary {
+    /// Its text.
+    pub text: String,
+    /// Its entry, cited by its lines that have no citation. `None` if the text comes from several
+    /// summaries, or is in no transcript.
+    pub entry: Option<EntryId>,
+    /// Files it lists as read and modified.
+    pub files: FileLists,
+    /// Its tokens.
+    pub tokens: Tokens,
+}

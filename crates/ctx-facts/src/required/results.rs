@@ -1,0 +1,143 @@
+//! Required facts of a tool result: errors at their root cause, and ids of what was created.
+
+use ctx_core::text::Slice;
+use ctx_text::WordList;
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+use ctx_core::{ToolCall, ToolResult};
+
+use crate::arguments::strings;
+use ctx_text::output::{is_foreign, is_frame};
+use ctx_text::{Span, SpanKind, spans};
+
+/// The number of lines examined at each end of an output. Errors are at its end, or at its start.
+const LINES: usize = 150;
+/// The maximum number of different errors of one result that are facts.
+const MOST_ERRORS: usize = 3;
+const LONGEST_LINE: usize = 600;
+
+static SIGNS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let signs = WordList::new("output.signs");
+    AhoCorasick::builder().ascii_case_insensitive(true).build(signs.iter()).ok()
+});
+
+/// Returns the tokens of a result that are facts, as kind and text.
+pub(super) fn of_result(result: &ToolResult, call: Option<&ToolCall>) -> Vec<(SpanKind, String)> {
+    let text = result.plain_text();
+    let command = call.and_then(command_of);
+    let mut out = Vec::new();
+    if let Some(command) = &command {
+        made(command, &text, &mut out);
+    }
+    let shows = command.as_deref().is_some_and(only_shows);
+    if result.is_error || (command.is_some() && !shows) {
+        errors(&text, &mut out);
+    }
+    out
+}
+
+/// Returns the command line that a call runs, if any.
+pub(super) fn command_of(call: &ToolCall) -> Option<String> {
+    let arguments = strings(call.arguments.as_str());
+    let named = arguments.into_iter().find(|s| matches!(s.key, "command" | "cmd" | "script"));
+    named.map(|s| s.value.into_owned())
+}
+
+/// Whether a command prints file contents, so that errors in its output are not its own.
+pub(super) fn only_shows(command: &str) -> bool {
+    const SHOW: [&str; 20] = [
+        "cat", "grep", "rg", "sed", "head", "tail", "ls", "find", "fd", "tree", "awk", "less",
+        "wc", "jq", "diff", "bat", "nl", "xxd", "strings", "echo",
+    ];
+    let mut words = command.split_whitespace().skip_while(|word| word.contains('='));
+    let mut first = words.next().unwrap_or_default();
+    if first == "cd" {
+        let after = command.split_once("&&").map_or("", |(_, rest)| rest);
+        let mut words = after.split_whitespace();
+        first = words.next().unwrap_or_default();
+        return SHOW.contains(&first)
+            || (first == "git"
+                && matches!(words.next(), Some("diff" | "show" | "log" | "grep" | "blame")));
+    }
+    SHOW.contains(&first)
+        || (first == "git"
+            && matches!(words.next(), Some("diff" | "show" | "log" | "grep" | "blame")))
+}
+
+/// Adds the ids of what a command created: a commit, a pull request.
+fn made(command: &str, text: &str, out: &mut Vec<(SpanKind, String)>) {
+    if command.contains("git commit")
+        || command.contains("git merge")
+        || command.contains("git cherry-pick")
+    {
+        // `[main 3f2a9bc] subject`
+        let heads =
+            text.lines().take(20).filter_map(|line| line.strip_prefix('[')?.split_once(']'));
+        for (head, _) in heads.take(3) {
+            let hash = head.split_whitespace().next_back().unwrap_or_default();
+            if (7..=40).contains(&hash.len()) && hash.bytes().all(|b| b.is_ascii_hexdigit()) {
+                out.push((SpanKind::Id, hash.to_owned()));
+            }
+        }
+    }
+    if command.contains("gh ") || command.contains("git push") {
+        let urls = text.lines().take(20).flat_map(spans).filter(|t| t.kind == SpanKind::Url);
+        let made = urls.filter(|t| {
+            ["/pull/", "/issues/", "/merge_requests/", "/runs/"]
+                .iter()
+                .any(|part| t.text.contains(part))
+        });
+        out.extend(made.take(3).map(|t| (t.kind, t.text.to_owned())));
+    }
+}
+
+/// Adds error codes, and the first location in the project's own code. Of a stack trace, only the
+/// root cause counts: frames are skipped.
+fn errors(text: &str, out: &mut Vec<(SpanKind, String)>) {
+    let Some(signs) = SIGNS.as_ref() else { return };
+    let mut codes: Vec<String> = Vec::new();
+    let mut place: Option<String> = None;
+    for line in ends_of(text) {
+        if line.len() > LONGEST_LINE {
+            continue;
+        }
+        let framed = is_frame(line) || line.trim_start().starts_with("--> ");
+        if !framed && !signs.is_match(line) {
+            continue;
+        }
+        let found: Vec<Span<'_>> = spans(line);
+        if !framed {
+            let errors = found.iter().filter(|t| t.kind == SpanKind::ErrorCode);
+            for error in errors {
+                if !codes.iter().any(|code| code == error.text) {
+                    codes.push(error.text.to_owned());
+                }
+            }
+        }
+        if !codes.is_empty() && place.is_none() && !is_foreign(line) {
+            let path = found.iter().find(|t| t.kind == SpanKind::Path && t.text.contains(':'));
+            place = path.map(|t| t.text.to_owned());
+        }
+    }
+    // The first error is often the cause of the others; the last one is the outcome.
+    if codes.len() > MOST_ERRORS {
+        codes.drain(1..codes.len() + 1 - MOST_ERRORS);
+    }
+    out.extend(codes.into_iter().map(|code| (SpanKind::ErrorCode, code)));
+    out.extend(place.map(|path| (SpanKind::Path, path)));
+}
+
+/// Returns the first and the last lines of a text.
+fn ends_of(text: &str) -> impl Iterator<Item = &str> {
+    let mut head_end = 0;
+    let mut head = Vec::new();
+    for line in text.split_inclusive('\n').take(LINES) {
+        head_end += line.len();
+        head.push(line.trim_end());
+    }
+    let rest = text.slice(head_end..);
+    let mut tail: Vec<&str> = rest.lines().rev().take(LINES).collect();
+    tail.reverse();
+    head.into_iter().chain(tail)
+}

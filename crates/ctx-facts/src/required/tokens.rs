@@ -1,0 +1,306 @@
+//! Required tokens, from any speaker.
+
+use ctx_text::WordList;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use ctx_core::{Block, Chars, Role, ToolCall};
+
+use super::results::{command_of, of_result};
+use super::voices::Voice;
+use crate::arguments::strings;
+use crate::{CitedMessage, RequiredFact};
+use ctx_text::output::{is_data, is_foreign, is_frame, prose_lines};
+use ctx_text::{NormalForm, Span, SpanKind, normal_form, segments, spans};
+
+/// Names of arguments that are a location: a file, a folder, an address.
+static PLACES: WordList = WordList::new("arguments.places");
+
+/// The maximum number of tokens per message that are facts. A message with more is a list.
+const MOST_OF_USER: usize = 120;
+const MOST_OF_ASSISTANT: usize = 80;
+const MOST_OF_CALL: usize = 12;
+/// The length of a command line that is examined; the rest is mostly a script.
+const COMMAND: Chars = Chars(600);
+/// Longer code is quoted, not said.
+const SHORT_CODE: usize = 15;
+
+/// The source of a token, which determines its weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Read,
+    Error,
+    Changed,
+    Assistant,
+    User,
+}
+
+impl Source {
+    fn weight(self) -> f32 {
+        match self {
+            Self::Read => 0.15,
+            Self::Error => 0.3,
+            Self::Changed => 0.35,
+            Self::Assistant => 0.4,
+            Self::User => 0.6,
+        }
+    }
+}
+
+struct Mention {
+    kind: SpanKind,
+    text: String,
+    source: Source,
+    count: u32,
+    last: usize,
+}
+
+/// The tokens found so far.
+pub(super) struct Tokens {
+    messages: usize,
+    found: HashMap<NormalForm, Mention, foldhash::fast::FixedState>,
+}
+
+impl Tokens {
+    /// Creates an empty collection for `messages` messages.
+    pub(super) fn new(messages: usize) -> Self {
+        Self { messages, found: HashMap::default() }
+    }
+
+    /// Reads a message.
+    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, voice: &Voice<'_>) {
+        if one.pinned {
+            let text = one.message.plain_text();
+            self.prose(at, &text, Source::User);
+            return;
+        }
+        self.prose(at, &voice.user, Source::User);
+        self.prose(at, &voice.assistant, Source::Assistant);
+        let mut answered = voice.answered.iter();
+        for block in &one.message.blocks {
+            match block {
+                Block::ToolCall(call) => self.call(at, call),
+                Block::ToolResult(result) => {
+                    let call = answered.next().copied().flatten();
+                    for (kind, text) in of_result(result, call) {
+                        self.add(at, kind, &text, Source::Error);
+                    }
+                }
+                Block::Bash(run) if one.message.role == Role::BashExecution => {
+                    self.command(at, &run.command, Source::User);
+                    if let Some(code) = run.exit_code.filter(|&code| code != 0) {
+                        self.add(
+                            at,
+                            SpanKind::ErrorCode,
+                            &format!("exit code {code}"),
+                            Source::Error,
+                        );
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn add(&mut self, at: usize, kind: SpanKind, text: &str, source: Source) {
+        let says = text.len() >= 2 && text.contains(char::is_alphanumeric);
+        if !says || text.contains(['\n', '\r']) || text.contains("[e:") {
+            return;
+        }
+        let mention = self.found.entry(normal_form(kind, text)).or_insert_with(|| Mention {
+            kind,
+            text: text.to_owned(),
+            source,
+            count: 0,
+            last: at,
+        });
+        // The text comes from the source of highest weight, and is its longest form, but for a file
+        // the latest, and for a status the form that says it is one.
+        let fuller = match kind {
+            SpanKind::Path => true,
+            SpanKind::ErrorCode => text.starts_with("HTTP") || is_digits(&mention.text),
+            _ => text.len() >= mention.text.len(),
+        };
+        if source > mention.source && !is_digits(text) || source == mention.source && fuller {
+            text.clone_into(&mut mention.text);
+        }
+        mention.source = mention.source.max(source);
+        mention.count += 1;
+        mention.last = at;
+    }
+
+    /// Adds the tokens of text by a person or the model.
+    fn prose(&mut self, at: usize, text: &str, source: Source) {
+        let mut left = if source == Source::User { MOST_OF_USER } else { MOST_OF_ASSISTANT };
+        for segment in segments(text) {
+            let words = text.get(segment.range.clone()).unwrap_or_default();
+            let long = segment.is_code && words.lines().count() > SHORT_CODE;
+            // Long code of a model was written to files; a user's is a log or a configuration.
+            if long && source == Source::Assistant {
+                continue;
+            }
+            for part in prose_lines(words) {
+                let odd = OddLines::of(part);
+                for token in spans(part) {
+                    let Some(data) = odd.place(&token) else { continue };
+                    let code = segment.is_code || data;
+                    if left > 0 && matters(&token, source, code, long || data) {
+                        left -= 1;
+                        self.add(at, token.kind, token.text, source);
+                    }
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, at: usize, call: &ToolCall) {
+        if let Some(command) = command_of(call) {
+            self.command(at, &command, Source::Read);
+            return;
+        }
+        let source = if changes(&call.name) { Source::Changed } else { Source::Read };
+        let arguments = strings(call.arguments.as_str());
+        for argument in arguments.iter().take(40) {
+            let value = argument.value.trim();
+            if is_place(argument.key) && value.len() <= 300 && !value.contains(['\n', '*']) {
+                let kind = if value.contains("://") { SpanKind::Url } else { SpanKind::Path };
+                let stands = value.contains(['/', '\\', '.']) && value != "." && value != "..";
+                if stands && value != "/" {
+                    self.add(at, kind, value, source);
+                }
+            } else if matches!(argument.key, "patch" | "input" | "diff") {
+                for path in patched(value).take(MOST_OF_CALL) {
+                    self.add(at, SpanKind::Path, path, Source::Changed);
+                }
+            }
+        }
+    }
+
+    /// Adds the paths and addresses of a command line.
+    fn command(&mut self, at: usize, command: &str, source: Source) {
+        let head = ctx_core::text::head(command, COMMAND);
+        // A word at the cut may be incomplete, and the text after `<<` is a document.
+        let whole = if head.len() == command.len() { head.len() + 1 } else { head.len() };
+        let command = head.split("<<").next().unwrap_or_default();
+        let found = spans(command).into_iter().filter(|token| {
+            matches!(token.kind, SpanKind::Path | SpanKind::Url)
+                && !token.text.contains(['*', '$'])
+                && !token.text.starts_with("/dev/")
+                && token.range.end < whole
+                && (source == Source::User || token.text.contains('/') || token.text.contains('.'))
+        });
+        for token in found.take(MOST_OF_CALL) {
+            self.add(at, token.kind, token.text, source);
+        }
+    }
+
+    /// Returns the facts.
+    pub(super) fn into_facts(self, said: &[CitedMessage]) -> Vec<RequiredFact> {
+        let last = self.messages.max(1) as f32;
+        let facts = self.found.into_values().filter_map(|mention| {
+            let often = 0.02 * (mention.count.min(10)) as f32;
+            let late = 0.2 * (mention.last + 1) as f32 / last;
+            let weight = (mention.source.weight() + often + late).min(1.0);
+            let entry = said.get(mention.last)?.id.clone();
+            Some(RequiredFact { kind: mention.kind.into(), text: mention.text, entry, weight })
+        });
+        facts.collect()
+    }
+}
+
+/// Whether a token from this source is required.
+fn matters(token: &Span<'_>, source: Source, in_code: bool, long: bool) -> bool {
+    let user = source == Source::User;
+    match token.kind {
+        SpanKind::Path | SpanKind::Url => !token.text.starts_with("/dev/null"),
+        SpanKind::ErrorCode => user || !in_code,
+        // Digits in data are times and counters.
+        SpanKind::Id => (user || !in_code) && !(long && is_digits(token.text)),
+        SpanKind::Number => {
+            let bare = token.text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b','));
+            !long
+                && (!in_code || user)
+                && if user {
+                    !token.is_count || is_large(token.text)
+                } else {
+                    !token.is_count && !bare
+                }
+        }
+        SpanKind::CodeName => !in_code && (token.quoted || user),
+    }
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Whether a count has two digits or more; a smaller one says little more than "some".
+fn is_large(text: &str) -> bool {
+    text.bytes().filter(u8::is_ascii_digit).count() >= 2
+        && !text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Generated lines of a text.
+struct OddLines {
+    /// Stack frames to skip.
+    passed: Vec<Range<usize>>,
+    /// Lines of data.
+    data: Vec<Range<usize>>,
+}
+
+impl OddLines {
+    /// Finds the generated lines. Of the frames of a stack trace, the first in the project's own
+    /// code is kept; in Python, where it comes last, the last one.
+    fn of(text: &str) -> Self {
+        let mut frames: Vec<(Range<usize>, bool, bool)> = Vec::new();
+        let mut data = Vec::new();
+        let mut at = 0;
+        for line in text.split_inclusive('\n') {
+            let range = at..at + line.len();
+            at = range.end;
+            if is_frame(line) {
+                let python = line.trim_start().starts_with("File \"");
+                frames.push((range, is_foreign(line), python));
+            } else if is_data(line) {
+                data.push(range);
+            }
+        }
+        let first = frames.iter().position(|(_, foreign, python)| !foreign && !python);
+        let last = frames.iter().rposition(|(_, foreign, python)| !foreign && *python);
+        let passed = frames.into_iter().enumerate();
+        let passed = passed.filter(|(n, _)| Some(*n) != first && Some(*n) != last);
+        Self { passed: passed.map(|(_, (range, ..))| range).collect(), data }
+    }
+
+    /// Whether a token is in data; `None` if its line is skipped.
+    fn place(&self, token: &Span<'_>) -> Option<bool> {
+        let holds = |ranges: &[Range<usize>]| {
+            let at = ranges.partition_point(|range| range.end <= token.range.start);
+            ranges.get(at).is_some_and(|range| range.start <= token.range.start)
+        };
+        (!holds(&self.passed)).then(|| holds(&self.data))
+    }
+}
+
+/// Whether the tool with this name changes files.
+fn changes(tool: &str) -> bool {
+    let lower = tool.to_ascii_lowercase();
+    ["write", "edit", "patch", "create", "replace", "insert", "update", "move", "delete", "rename"]
+        .iter()
+        .any(|verb| lower.contains(verb))
+}
+
+/// Whether the argument with this name is a location: a file, a folder, an address.
+fn is_place(key: &str) -> bool {
+    PLACES.contains(&key)
+}
+
+/// Returns the files that a patch names: `*** Update File: a`, `+++ b/a`.
+fn patched(patch: &str) -> impl Iterator<Item = &str> {
+    patch.lines().take(2_000).filter_map(|line| {
+        let name = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/"]
+            .iter()
+            .find_map(|lead| line.strip_prefix(lead))?;
+        Some(name.trim()).filter(|name| !name.is_empty() && name.len() <= 300)
+    })
+}

@@ -1,0 +1,119 @@
+//! Display width, and clipping to it.
+
+use ctx_core::text::Slice;
+
+/// Returns the display width of a text: a CJK character carries about as much as two letters.
+pub fn width(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.len();
+    }
+    text.chars().map(|c| if is_wide(c) { 2 } else { 1 }).sum()
+}
+
+/// Whether a character is displayed in two columns.
+#[must_use]
+pub fn is_wide(c: char) -> bool {
+    matches!(c, '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}'
+        | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ff60}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Clips a text to `max` of width: after a sentence, else after a clause, else after a word, in
+/// this order as long as half of the width is used. `…` marks the cut. Words are never split, as a
+/// truncated identifier would name something else. The result is empty if not even the first word
+/// fits.
+pub fn clip_to_width(text: &str, max: usize) -> String {
+    let text = text.trim();
+    if text.len() <= max || width(text) <= max {
+        return text.to_owned();
+    }
+    let room = max.saturating_sub(2);
+    let (mut sentence, mut clause, mut word) = ((0, 0), (0, 0), (0, 0));
+    let mut used = 0;
+    let mut last = ' ';
+    for (at, c) in text.char_indices() {
+        let border = c.is_whitespace();
+        if border || is_wide(c) || is_wide(last) {
+            let here = (at, used);
+            if matches!(last, '。' | '！' | '？') || (border && matches!(last, '.' | '!' | '?'))
+            {
+                sentence = here;
+            }
+            if matches!(last, '，' | '；' | '：')
+                || (border && matches!(last, ',' | ';' | ':' | ')' | '—' | '-'))
+            {
+                clause = here;
+            }
+            // A name in code extends to its closing backtick.
+            if border || !is_wordy(c) || !is_wordy(last) {
+                word = here;
+            }
+        }
+        used += if is_wide(c) { 2 } else { 1 };
+        if used > room {
+            break;
+        }
+        last = c;
+    }
+    let good = |(_, used): (usize, usize)| used * 2 >= room;
+    let (at, ends) = if good(sentence) {
+        (sentence.0, true)
+    } else if good(clause) {
+        (clause.0, false)
+    } else {
+        (word.0, false)
+    };
+    let kept = text.slice(..at).trim_end();
+    let kept = balanced(kept);
+    match (kept.is_empty(), ends) {
+        (true, _) => String::new(),
+        (false, true) => format!("{kept} …"),
+        (false, false) => {
+            format!("{} …", kept.trim_end_matches([',', ';', ':', '-', '，', '；', '：', ' ']))
+        }
+    }
+}
+
+/// Whether a letter may belong to a Latin word or identifier.
+fn is_wordy(c: char) -> bool {
+    !is_wide(c) && !c.is_whitespace() && (c.is_alphanumeric() || "_-./:#@`".contains(c))
+}
+
+/// Removes a trailing code name or emphasis that lost its end.
+fn balanced(text: &str) -> &str {
+    let mut text = text;
+    if text.matches('`').count() % 2 == 1
+        && let Some(at) = text.rfind('`')
+    {
+        text = text.slice(..at).trim_end();
+    }
+    if text.matches("**").count() % 2 == 1
+        && let Some(at) = text.rfind("**")
+        && text.get(at..).is_some_and(|tail| tail.len() < 40)
+    {
+        text = text.slice(..at).trim_end();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_at_borders_and_words_stay_whole() {
+        for (text, max, expected) in [
+            ("short", 10, "short"),
+            ("One two three. Four five six.", 20, "One two three. …"),
+            ("first clause, second clause goes on", 20, "first clause …"),
+            ("alpha beta gamma delta", 14, "alpha beta …"),
+            ("averyveryverylongword", 10, ""),
+            ("修好了登录的问题，测试也都通过了", 20, "修好了登录的问题 …"),
+            ("看 src/auth/login.rs 的问题", 16, "看 …"),
+            ("use `one two` and `three four`", 24, "use `one two` and …"),
+        ] {
+            let cut = clip_to_width(text, max);
+            assert_eq!(cut, expected);
+            assert!(width(&cut) <= max);
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Numbers and their units.
+
+use crate::WordList;
+use crate::fold::is_cjk;
+use ctx_core::text::Slice;
+
+/// A parsed number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Number {
+    /// Its length in bytes, unit included.
+    pub(super) len: usize,
+    /// The value without separators and trailing zeros; for a range, both ends.
+    pub value: String,
+    /// The canonical name of its unit; empty if there is none.
+    pub unit: &'static str,
+    /// Whether the unit only names what is counted.
+    pub(super) is_count: bool,
+}
+
+/// Parses a number at the beginning of `text`: `1,500 ms`, `$5.20`, `10-20%`, `3 小时`.
+pub fn number(text: &str) -> Option<Number> {
+    let (currency, lead) = currency(text);
+    let mut at = lead;
+    let mut value = String::new();
+    at += digits(text.get(at..)?, &mut value)?;
+    if let Some(width) = range_sign(text.get(at..)?) {
+        let mut second = String::new();
+        if let Some(more) = text.get(at + width..).and_then(|rest| digits(rest, &mut second)) {
+            value = format!("{value}-{second}");
+            at += width + more;
+        }
+    }
+    let rest = text.get(at..)?;
+    if let Some(name) = currency {
+        let len = at + magnitude(rest, &mut value);
+        return Some(Number { len, value, unit: name, is_count: false });
+    }
+    if let Some((len, unit, is_count)) = unit(rest) {
+        return Some(Number { len: at + len, value, unit, is_count });
+    }
+    let scaled = magnitude(rest, &mut value);
+    if scaled > 0 {
+        let after = text.get(at + scaled..)?;
+        let (len, unit, _) = unit(after).unwrap_or((0, "", false));
+        let unit = if unit.is_empty() { "k" } else { unit };
+        return Some(Number { len: at + scaled + len, value, unit, is_count: false });
+    }
+    // `12abc` is not a number.
+    let open = rest.chars().next().is_some_and(goes_on);
+    (!open).then_some(Number { len: at, value, unit: "", is_count: false })
+}
+
+/// Whether this character continues a word, so that the digits before it are not a number.
+fn goes_on(c: char) -> bool {
+    (c.is_alphanumeric() && !is_cjk(c)) || c == '_'
+}
+
+/// Parses digits with separators, and writes them to `value` without these.
+fn digits(text: &str, value: &mut String) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(&b) = bytes.get(at) {
+        if b.is_ascii_digit() {
+            value.push(b as char);
+        } else if !(b == b',' && at > 0 && is_group(bytes.slice(at + 1..))) {
+            break;
+        }
+        at += 1;
+        if at > 40 {
+            return None;
+        }
+    }
+    if at == 0 {
+        return None;
+    }
+    let fraction = bytes.slice(at..).strip_prefix(b".").unwrap_or_default();
+    let places = fraction.iter().take(20).take_while(|b| b.is_ascii_digit()).count();
+    if places > 0 {
+        value.push('.');
+        value.extend(fraction.iter().take(places).map(|&b| b as char));
+        at += 1 + places;
+        let kept = value.trim_end_matches('0').trim_end_matches('.').len();
+        value.truncate(kept);
+    }
+    Some(at)
+}
+
+/// Whether exactly three digits follow, as after a thousands separator.
+fn is_group(bytes: &[u8]) -> bool {
+    bytes.iter().take(4).take_while(|b| b.is_ascii_digit()).count() == 3
+}
+
+fn range_sign(text: &str) -> Option<usize> {
+    let sign = ["-", "–", "~", "～"].into_iter().find(|sign| text.starts_with(sign))?;
+    let next = text.get(sign.len()..)?.bytes().next()?;
+    next.is_ascii_digit().then_some(sign.len())
+}
+
+fn currency(text: &str) -> (Option<&'static str>, usize) {
+    let signs = [("$", "usd"), ("€", "eur"), ("£", "gbp"), ("¥", "cny"), ("￥", "cny")];
+    let found = signs.into_iter().find(|(sign, _)| text.starts_with(sign));
+    found.map_or((None, 0), |(sign, name)| (Some(name), sign.len()))
+}
+
+/// Parses `k`, `M`, `万`, and multiplies the value if it is a whole number.
+fn magnitude(rest: &str, value: &mut String) -> usize {
+    let Some(c) = rest.chars().next() else { return 0 };
+    let zeros = match c {
+        'k' | 'K' => 3,
+        'm' | 'M' => 6,
+        'b' | 'B' | '亿' => 9,
+        '万' => 4,
+        _ => return 0,
+    };
+    let len = c.len_utf8();
+    let after = rest.get(len..).and_then(|rest| rest.chars().next());
+    if !is_cjk(c) && after.is_some_and(goes_on) {
+        return 0;
+    }
+    if value.contains('-') {
+        value.push(c);
+        return len;
+    }
+    let zeros = if c == '亿' { 8 } else { zeros };
+    let (whole, fraction) = value.split_once('.').unwrap_or((value.as_str(), ""));
+    if fraction.len() <= zeros {
+        let pad = "0".repeat(zeros - fraction.len());
+        let scaled = format!("{whole}{fraction}{pad}");
+        let scaled = scaled.trim_start_matches('0');
+        *value = if scaled.is_empty() { "0".to_owned() } else { scaled.to_owned() };
+    }
+    len
+}
+
+/// Parses the unit at the beginning of `rest`, optionally after a space or a hyphen.
+fn unit(rest: &str) -> Option<(usize, &'static str, bool)> {
+    let gap = rest.chars().take(2).take_while(|c| matches!(c, ' ' | '\n' | '\u{a0}')).count();
+    let lead: usize = rest.chars().take(gap).map(char::len_utf8).sum();
+    let lead = if gap == 0 && rest.starts_with('-') { 1 } else { lead };
+    let text = rest.get(lead..)?;
+    if text.starts_with('%') || text.starts_with('％') {
+        return Some((lead + text.chars().next()?.len_utf8(), "%", false));
+    }
+    if let Some((sign, name, is_count)) = chinese(text) {
+        return Some((lead + sign.len(), name, is_count));
+    }
+    let letters =
+        text.bytes().take(16).take_while(|b| b.is_ascii_alphabetic() || *b == b'/').count();
+    let micro = ["µs", "μs"].into_iter().find(|sign| text.starts_with(sign));
+    if let Some(sign) = micro {
+        return Some((lead + sign.len(), "us", false));
+    }
+    let word = text.get(..letters)?.trim_end_matches('/');
+    let next = text.get(word.len()..)?.chars().next();
+    if word.is_empty() || next.is_some_and(|c| c == '_' || c.is_ascii_digit()) {
+        return None;
+    }
+    let (name, is_count) = english(word).or_else(|| {
+        // `200/s` is a rate, `3 ms/op` is milliseconds.
+        let (unit, _) = word.split_once('/')?;
+        english(unit)
+    })?;
+    // A single letter after a space is more likely a word than a unit: `3 m`, `a 5 s`.
+    if lead > 0 && word.len() == 1 && !matches!(word, "s" | "B") {
+        return None;
+    }
+    Some((lead + word.len(), name, is_count))
+}
+
+/// Chinese units with their canonical names, and units that only count.
+static MEASURES: WordList = WordList::new("units.measures");
+static COUNTS: WordList = WordList::new("units.counts");
+
+fn chinese(text: &str) -> Option<(&'static str, &'static str, bool)> {
+    let found = |list: &WordList| {
+        list.iter().filter_map(|unit| unit.split_once(' ')).find(|(sign, _)| text.starts_with(sign))
+    };
+    let measure = found(&MEASURES).map(|(sign, name)| (sign, name, false));
+    measure.or_else(|| found(&COUNTS).map(|(sign, name)| (sign, name, true)))
+}
+
+/// Returns the canonical name of a unit, and whether it only counts.
+fn english(word: &str) -> Option<(&'static str, bool)> {
+    // Megabits and megabytes differ only in case; the case of other units does not matter.
+    let unit = match word {
+        "ms" | "msec" | "msecs" | "millis" | "millisecond" | "milliseconds" => "ms",
+        "us" | "microsecond" | "microseconds" => "us",
+        "am" | "AM" => "am",
+        "pm" | "PM" => "pm",
+        "ns" | "nanosecond" | "nanoseconds" => "ns",
+        "s" | "S" | "sec" | "secs" | "second" | "seconds" => "s",
+        "min" | "mins" | "minute" | "minutes" => "min",
+        "h" | "hr" | "hrs" | "hour" | "hours" => "h",
+        "d" | "day" | "days" => "d",
+        "w" | "week" | "weeks" => "w",
+        "month" | "months" => "month",
+        "y" | "yr" | "year" | "years" => "y",
+        "B" | "byte" | "bytes" => "b",
+        "bit" | "bits" => "bit",
+        "kb" | "KB" | "kB" | "Kb" => "kb",
+        "mb" | "MB" | "Mb" => "mb",
+        "gb" | "GB" | "Gb" | "G" => "gb",
+        "tb" | "TB" | "T" => "tb",
+        "PB" => "pb",
+        "KiB" | "Ki" => "kib",
+        "MiB" | "Mi" => "mib",
+        "GiB" | "Gi" => "gib",
+        "TiB" | "Ti" => "tib",
+        "percent" | "pct" => "%",
+        "pp" => "pp",
+        "Hz" | "hz" => "hz",
+        "kHz" => "khz",
+        "MHz" => "mhz",
+        "GHz" => "ghz",
+        "fps" | "FPS" => "fps",
+        "rps" | "RPS" | "req/s" | "requests/s" => "rps",
+        "qps" | "QPS" => "qps",
+        "tps" | "TPS" => "tps",
+        "rpm" | "RPM" => "rpm",
+        "Mbps" | "mbps" | "Mbit/s" => "mbps",
+        "Gbps" | "gbps" => "gbps",
+        "MB/s" => "mb/s",
+        "GB/s" => "gb/s",
+        "px" | "pixels" => "px",
+        "em" => "em",
+        "rem" => "rem",
+        "vh" => "vh",
+        "vw" => "vw",
+        "dpi" => "dpi",
+        "km" => "km",
+        "m" | "meters" | "metres" => "m",
+        "cm" => "cm",
+        "mm" => "mm",
+        "kg" => "kg",
+        "g" | "grams" => "g",
+        "mg" => "mg",
+        "lb" | "lbs" => "lb",
+        "kW" => "kw",
+        "kWh" => "kwh",
+        "mAh" => "mah",
+        "V" => "v",
+        "W" => "watt",
+        "USD" | "usd" | "dollars" | "cents" => "usd",
+        "EUR" | "euros" => "eur",
+        "GBP" => "gbp",
+        "RMB" | "CNY" | "yuan" => "cny",
+        "x" | "X" => "x",
+        "tokens" | "token" => "token",
+        "cores" | "core" | "vCPU" | "vCPUs" | "CPUs" | "GPUs" => "core",
+        "degrees" => "deg",
+        _ => return counted(word),
+    };
+    Some((unit, false))
+}
+
+fn counted(word: &str) -> Option<(&'static str, bool)> {
+    let unit = match word {
+        "rows" | "records" => "row",
+        "users" | "people" | "customers" => "user",
+        "requests" => "request",
+        "connections" => "connection",
+        "workers" => "worker",
+        "threads" => "thread",
+        "retries" | "attempts" | "times" => "time",
+        "chars" | "characters" => "char",
+        "lines" => "line",
+        "pages" => "page",
+        "messages" => "message",
+        "events" => "event",
+        "items" => "item",
+        "replicas" => "replica",
+        "shards" => "shard",
+        "partitions" => "partition",
+        "epochs" => "epoch",
+        "columns" => "column",
+        "words" => "word",
+        _ => return None,
+    };
+    Some((unit, true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_and_units_are_read_however_they_are_written() {
+        for (text, value, unit, len) in [
+            ("500ms", "500", "ms", 5),
+            ("500 ms,", "500", "ms", 6),
+            ("1,500 ms", "1500", "ms", 8),
+            ("30-second timeout", "30", "s", 9),
+            ("2.50 GB", "2.5", "gb", 7),
+            ("$5.20 a month", "5.2", "usd", 5),
+            ("10-20%", "10-20", "%", 6),
+            ("200k tokens", "200000", "token", 11),
+            ("1.5M", "1500000", "k", 4),
+            ("3 小时", "3", "h", 8),
+            ("3万条", "30000", "row", 7),
+            ("42", "42", "", 2),
+            ("5 minutes", "5", "min", 9),
+        ] {
+            let number = number(text).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(
+                (number.value.as_str(), number.unit, number.len),
+                (value, unit, len),
+                "{text}"
+            );
+        }
+        for text in ["12abc", "abc", "", "$", "1_000"] {
+            assert_eq!(number(text), None, "{text}");
+        }
+    }
+}

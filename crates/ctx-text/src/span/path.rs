@@ -1,0 +1,214 @@
+//! Recognises paths.
+
+use super::lists::{
+    is_also_a_word, is_branch_prefix, is_extension, is_file_name, is_product, is_root_folder,
+    is_slash_command, is_top_folder,
+};
+use crate::fold::is_cjk;
+
+/// Returns the length of the path at the beginning of `word`, line number included. If `quoted` (in
+/// backticks, or after an HTTP method), more words are accepted as paths.
+pub(super) fn path_len(word: &str, quoted: bool) -> Option<usize> {
+    if word.len() < 2 || word.contains("://") {
+        return None;
+    }
+    let (head, tail) = split_line(word);
+    if !head.contains(char::is_alphanumeric) || !is_path(head, quoted) {
+        return None;
+    }
+    Some(head.len() + tail)
+}
+
+/// Returns a path without its line number, and the length of the rest.
+pub fn split_line(word: &str) -> (&str, usize) {
+    let drive = word.as_bytes().get(1) == Some(&b':')
+        && word.starts_with(|c: char| c.is_ascii_alphabetic());
+    let from = if drive { 2 } else { 1 };
+    let Some(colon) = word.get(from..).and_then(|rest| rest.find([':', '#'])).map(|at| at + from)
+    else {
+        return (word, 0);
+    };
+    let (head, rest) = word.split_at(colon);
+    if let Some(line) = rest.strip_prefix("#L") {
+        let digits =
+            line.bytes().take_while(|b| b.is_ascii_digit() || matches!(b, b'-' | b'L')).count();
+        return (head, if digits > 0 { 2 + digits } else { 0 });
+    }
+    if rest.starts_with('#') {
+        return if head.contains(['/', '.']) { (head, 0) } else { (word, 0) };
+    }
+    let mut taken = 0;
+    for _ in 0..2 {
+        let group = rest.get(taken..).and_then(|rest| rest.strip_prefix(':'));
+        let digits = group.map_or(0, |g| {
+            let digits = g.bytes().take_while(|b| b.is_ascii_digit() || *b == b'-').count();
+            g.get(..digits).map_or(0, |g| g.trim_end_matches('-').len())
+        });
+        if digits == 0 {
+            break;
+        }
+        taken += 1 + digits;
+    }
+    (head, taken)
+}
+
+/// Whether the text after an `@` mentions a file, and not a package like `@acme/ui@1.2.3` or
+/// `@acme/ui/src/a.ts`.
+pub(super) fn is_mentioned(path: &str) -> bool {
+    if !path.contains('.') || path.contains('@') {
+        return false;
+    }
+    let (head, _) = split_line(path);
+    match head.split_once('/') {
+        None => true,
+        Some((first, _)) if first.is_empty() || first.contains('.') || is_top_folder(first) => true,
+        // `@docs/notes.md` is a file below a folder, `@acme/ui` a package below a scope.
+        Some((_, rest)) => !rest.contains('/') && is_file(rest, false),
+    }
+}
+
+fn is_path(word: &str, quoted: bool) -> bool {
+    let windows = is_windows(word);
+    if windows {
+        return word.len() > 3;
+    }
+    if word.contains('\\') {
+        return false;
+    }
+    if !word.contains('/') {
+        return is_file(word, quoted);
+    }
+    let rooted = word.starts_with('/');
+    let inner = word.strip_prefix('/').unwrap_or(word);
+    let inner = inner.strip_suffix('/').unwrap_or(inner);
+    if inner.is_empty() || !inner.split('/').all(is_name) {
+        return false;
+    }
+    let last = inner.rsplit('/').next().unwrap_or_default();
+    let homed = ["./", "../", "~/"].iter().any(|lead| word.starts_with(lead))
+        || (word.starts_with('$') && word.get(1..2).is_some_and(|c| c != "/"));
+    if homed || (is_file(last, false) && !is_product(last)) {
+        return true;
+    }
+    // Fractions, dates, ratios.
+    if inner.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'%' | b'*' | b'/')) {
+        return false;
+    }
+    if rooted { is_rooted(inner, quoted) } else { is_relative(inner, word.ends_with('/'), quoted) }
+}
+
+/// Whether the text after a slash is a system folder or a route, but not `/s` or `/compact`.
+fn is_rooted(inner: &str, quoted: bool) -> bool {
+    if let Some((first, rest)) = inner.split_once('/') {
+        return first.chars().any(char::is_alphanumeric) && first.len() + rest.len() > 2;
+    }
+    if is_slash_command(inner) {
+        return false;
+    }
+    let word = inner.len() >= 3 && inner.bytes().all(|b| b.is_ascii_lowercase());
+    is_root_folder(inner) || quoted || word
+}
+
+/// Whether it is a relative path like `src/auth` or `my-app/lib`; not `client/server`, `and/or`.
+fn is_relative(inner: &str, is_folder: bool, quoted: bool) -> bool {
+    let first = inner.split('/').next().unwrap_or_default();
+    let last = inner.rsplit('/').next().unwrap_or_default();
+    if is_branch_prefix(first) || first.starts_with('@') {
+        return false;
+    }
+    let count = inner.split('/').count();
+    // `n/a`.
+    if inner.len() == 3 {
+        return false;
+    }
+    // `s/old/new/g` is a substitution.
+    if matches!(first, "s" | "y") && count >= 3 && !is_file(last, false) {
+        return false;
+    }
+    // `client/server` and `build/test` are more likely two words.
+    if quoted || (is_top_folder(first) && (count != 2 || !is_also_a_word(first))) {
+        return is_folder || count > 1;
+    }
+    match count {
+        1 => is_folder && is_marked(first),
+        // `re-read/rewrite` is not a path, `my_app/lib` is.
+        2 => {
+            inner.contains(['_', '.', '*', '['])
+                && !inner.contains(|c: char| c.is_ascii_uppercase())
+        }
+        _ => inner.split('/').any(is_marked),
+    }
+}
+
+/// Whether a name is written like a file and unlike a word.
+fn is_marked(name: &str) -> bool {
+    let kebab = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    name.starts_with(['.', '_', '[', '*'])
+        || name.chars().skip(1).any(|c| matches!(c, '_' | '.' | '*' | '['))
+        || (name.contains('-') && name.bytes().all(kebab))
+}
+
+fn is_windows(word: &str) -> bool {
+    let bytes = word.as_bytes();
+    let drive = bytes.first().is_some_and(u8::is_ascii_alphabetic)
+        && bytes.get(1) == Some(&b':')
+        && matches!(bytes.get(2), Some(b'\\' | b'/'));
+    drive
+        || (word.starts_with(r"\\") && word.len() > 4)
+        || (word.starts_with('%') && word.contains(r"%\"))
+        || word.split('\\').count() >= 2
+            && word.rsplit('\\').next().is_some_and(|last| is_file(last, false))
+            && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '\\' | '.' | '_' | '-'))
+}
+
+/// Whether a word is a file name on its own.
+fn is_file(word: &str, quoted: bool) -> bool {
+    if is_file_name(word) {
+        return true;
+    }
+    let Some((stem, ending)) = word.rsplit_once('.') else { return false };
+    if stem.is_empty() {
+        return quoted && ending.len() >= 2 && ending.bytes().all(|b| b.is_ascii_lowercase());
+    }
+    is_extension(ending)
+        && is_name(word)
+        && !is_product(word)
+        && !matches!(stem, "self" | "this")
+        && (quoted || !is_member(stem, ending))
+}
+
+/// Whether it is more likely a member than a file: `user.key`, `process.env`.
+fn is_member(stem: &str, ending: &str) -> bool {
+    match ending {
+        "config" | "env" | "log" => matches!(stem, "process" | "console" | "app" | "Math"),
+        "key" | "map" | "class" | "o" | "r" | "service" | "mod" | "old" | "pid" | "sum"
+        | "data" => {
+            !stem.contains(['-', '.', '_']) && !matches!((stem, ending), ("go", "mod" | "sum"))
+        }
+        _ => false,
+    }
+}
+
+fn is_name(segment: &str) -> bool {
+    !segment.is_empty()
+        && segment.chars().all(|c| {
+            c.is_alphanumeric()
+                || matches!(
+                    c,
+                    '.' | '_'
+                        | '-'
+                        | '@'
+                        | '+'
+                        | '~'
+                        | '*'
+                        | '['
+                        | ']'
+                        | '('
+                        | ')'
+                        | '$'
+                        | '%'
+                        | '#'
+                )
+                || is_cjk(c)
+        })
+}
