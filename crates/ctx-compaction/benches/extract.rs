@@ -7,7 +7,7 @@ use std::sync::Arc;
 use criterion::{Criterion, criterion_group, criterion_main};
 use ctx_core::{Block, Counter, Message, RawJson, Role, Tokens, ToolCall};
 use ctx_extract::{ExtractInput, extract};
-use ctx_facts::{CitedMessage, FactKind, RequiredFact};
+use ctx_facts::{CitedMessage, FactKind, LedgerFacts, RequiredFact};
 
 /// Adds the messages of turn `n`; no two turns are the same.
 fn turn(n: usize, prose: usize, out: &mut Vec<Message>) {
@@ -72,18 +72,20 @@ fn session(prose: usize) -> Vec<CitedMessage> {
 fn run(criterion: &mut Criterion) {
     for (name, prose) in [("work", 4), ("talk", 200)] {
         let said = session(prose);
-        let facts: Vec<RequiredFact> = (0..500)
+        let required: Vec<RequiredFact> = (0..500)
             .map(|n| RequiredFact {
                 kind: FactKind::ALL[n % FactKind::ALL.len()],
                 text: format!("part_{n}"),
                 entry: said[n * 7 % said.len()].id.clone(),
                 weight: 0.5,
+                by_user: false,
+                order: 0,
             })
             .collect();
         let counter = Counter::default();
         let job = ExtractInput {
             messages: &said,
-            facts: &facts,
+            facts: &LedgerFacts { required: required.clone(), superseded: Vec::new() },
             previous: None,
             turn_start: None,
             focus: Some("the cache"),

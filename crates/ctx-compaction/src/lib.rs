@@ -35,7 +35,7 @@ pub use job::{CallLog, SummaryDraft, SummaryJob};
 pub use ladder::{branch_ladder, branch_summary, ladder};
 pub use plan::{CompactionPlan, PlanLimits, PlanOutcome, TruncatedMessage, plan};
 pub use prompts::{MAX_FOCUS_CHARS, SerializeOptions, serialize};
-pub use receipt::{AuditReport, KindCount, Receipt, Rung, SummaryCall};
+pub use receipt::{AuditReport, KindCount, Receipt, RoundReport, Rung, SummaryCall};
 pub use repair::{RepairOptions, Repaired, repair};
 pub use source_index::SourceIndex;
 

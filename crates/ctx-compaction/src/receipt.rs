@@ -58,9 +58,31 @@ pub struct KindCount {
     pub kept: u32,
     /// Facts that repair added.
     pub repaired: u32,
+    /// Facts that the stored text has in other words.
+    #[serde(default)]
+    pub paraphrased: u32,
+    /// Facts that did not fit.
+    #[serde(default)]
+    pub lost: u32,
+    /// Statements that no longer hold: a later one replaced or withdrew them.
+    #[serde(default)]
+    pub superseded: u32,
 }
 
-/// The audit of the exact text that was stored.
+/// The audit of one round: the facts of the messages that this compaction removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RoundReport {
+    /// Facts of these messages.
+    pub facts: u32,
+    /// Facts in the stored text.
+    pub kept: u32,
+    /// Their share, weighted as in [`AuditReport::coverage`].
+    pub coverage: f64,
+}
+
+/// The audit of the exact text that was stored, against all messages that it stands for, over all
+/// rounds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditReport {
@@ -72,8 +94,15 @@ pub struct AuditReport {
     pub repaired: u32,
     /// Facts that did not fit.
     pub missing: u32,
-    /// Share of the facts in the stored text, 0 to 1; 1 if there were none.
+    /// Share of the facts in the stored text, 0 to 1; 1 if there were none. Each fact has the weight
+    /// [`RequiredFact::importance`](ctx_facts::RequiredFact::importance).
     pub coverage: f64,
+    /// Statements that no longer hold.
+    #[serde(default)]
+    pub superseded: u32,
+    /// The same for the messages that this compaction removed.
+    #[serde(default)]
+    pub round: RoundReport,
     /// Identifiers and numbers of the draft that were removed as the source does not contain them.
     pub ungrounded: Vec<String>,
     /// Counts by kind.

@@ -1,5 +1,6 @@
 //! One entry of a transcript, as a context view holds it.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -49,6 +50,9 @@ enum Body {
     Lazy(Box<dyn LoadMessage>),
 }
 
+/// Data derived from a message, of any type. See [`Entry::take_derived`].
+type Derived = Box<dyn Any + Send + Sync>;
+
 /// An entry: its id, its time, its message (in memory or read on demand), and cached values:
 /// outline, content hash, tokens per counter.
 pub struct Entry {
@@ -58,6 +62,8 @@ pub struct Entry {
     outline: OnceLock<MessageOutline>,
     hash: OnceLock<ContentHash>,
     counts: Mutex<Vec<(Counter, Tokens)>>,
+    covered: Vec<Arc<Entry>>,
+    derived: Mutex<Option<Derived>>,
 }
 
 impl Entry {
@@ -82,6 +88,13 @@ impl Entry {
         Self { hash: OnceLock::from(hash), ..self }
     }
 
+    /// Sets the entries that a summary stands for, oldest first. An earlier summary among them
+    /// stands for its own entries.
+    #[must_use]
+    pub fn covering(self, covered: Vec<Arc<Entry>>) -> Self {
+        Self { covered, ..self }
+    }
+
     fn new(id: EntryId, timestamp: Option<Timestamp>, body: Body) -> Self {
         Self {
             id,
@@ -90,6 +103,8 @@ impl Entry {
             outline: OnceLock::new(),
             hash: OnceLock::new(),
             counts: Mutex::new(Vec::new()),
+            covered: Vec::new(),
+            derived: Mutex::new(None),
         }
     }
 
@@ -154,6 +169,36 @@ impl Entry {
         }
         let hash = ContentHash::of(&*self.message()?);
         Ok(*self.hash.get_or_init(|| hash))
+    }
+
+    /// Returns the recorded messages that a summary stands for, oldest first, without earlier
+    /// summaries. Empty if they are unknown.
+    #[must_use]
+    pub fn originals(&self) -> Vec<Arc<Entry>> {
+        let mut out = Vec::new();
+        // Earlier summaries are expanded in place, without recursion: a chain of them may be long.
+        let mut open: Vec<std::slice::Iter<'_, Arc<Entry>>> = vec![self.covered.iter()];
+        while let Some(list) = open.last_mut() {
+            match list.next() {
+                None => drop(open.pop()),
+                Some(entry) if entry.covered.is_empty() => out.push(entry.clone()),
+                Some(entry) => open.push(entry.covered.iter()),
+            }
+        }
+        out
+    }
+
+    /// Takes data that was derived from this entry and those before it, if it has the type `T`.
+    #[must_use]
+    pub fn take_derived<T: Any>(&self) -> Option<Box<T>> {
+        let mut slot = self.derived.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_of_type = slot.as_deref().is_some_and(|data| data.is::<T>());
+        if is_of_type { slot.take().and_then(|data| data.downcast().ok()) } else { None }
+    }
+
+    /// Keeps derived data in memory for as long as the entry lives, in place of earlier data.
+    pub fn set_derived(&self, data: Box<dyn Any + Send + Sync>) {
+        *self.derived.lock().unwrap_or_else(PoisonError::into_inner) = Some(data);
     }
 
     fn known_count(&self, counter: &Counter) -> Option<Tokens> {

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 
 use super::ExtractInput;
 use super::ended::{Ended, covers};
-use super::note::{ASKED, EARLIER, FILES, FIRST, LABELS, LATEST, Note, QUESTION, words};
+use super::note::{ASKED, EARLIER, FILES, FIRST, LABELS, LATEST, Note, QUESTION, normal, words};
 use super::talk::WIDE;
 use super::turns::Turn;
 use crate::{Field, StructuredSummary, SummaryLine};
-use ctx_text::clip_to_width;
+use ctx_text::{clip_to_width, sentences};
 
 /// The maximum number of reports and plans that are compared, newest first.
 const COMPARED: usize = 300;
@@ -26,9 +26,13 @@ pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>
     let mut compared = 0;
     let mut age = i64::MIN / 2;
     let mut out = Vec::new();
+    let known = KnownWords::of(job);
     for (field, line) in lines(old) {
         age += 1;
         let (label, text) = unlabelled(&line.text);
+        if known.covers(text) {
+            continue;
+        }
         let mut cites = line.cites;
         if cites.is_empty() {
             // The summary's entry represents all that it summarised.
@@ -51,6 +55,7 @@ pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>
             weight: base,
             order: age,
             place: 0,
+            is_user: false,
             focused: false,
         };
         match (field, label) {
@@ -146,6 +151,40 @@ fn lines(mut old: StructuredSummary) -> Vec<(Field, SummaryLine)> {
 fn unlabelled(text: &str) -> (Option<&'static str>, &str) {
     let found = LABELS.iter().find_map(|label| Some((*label, text.strip_prefix(label)?)));
     found.map_or((None, text), |(label, rest)| (Some(label), rest))
+}
+
+/// The user's words that the ledger of facts has: lines of the previous summary that quote them come
+/// from the ledger, or no longer hold.
+struct KnownWords {
+    text: String,
+}
+
+impl KnownWords {
+    fn of(job: &ExtractInput<'_>) -> Self {
+        let required = job.facts.required.iter().filter(|fact| fact.by_user);
+        let superseded = job.facts.superseded.iter().map(|old| &old.fact);
+        let all = required.filter(|fact| fact.kind.is_passage()).chain(superseded);
+        let mut text = String::new();
+        for fact in all {
+            text.push_str(&normal(&fact.text));
+            text.push('\n');
+        }
+        Self { text }
+    }
+
+    /// Whether each sentence of a line is known.
+    fn covers(&self, line: &str) -> bool {
+        let lines = line.lines().flat_map(sentences).map(normal).filter(|words| !words.is_empty());
+        let mut count = 0;
+        for words in lines {
+            count += 1;
+            let known = |known: &str| known.contains(&words) || words.contains(known);
+            if !self.text.lines().any(|text| !text.is_empty() && known(text)) {
+                return false;
+            }
+        }
+        count > 0
+    }
 }
 
 /// Text that clients put around a summary when they send it to the model.

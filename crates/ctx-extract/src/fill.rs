@@ -29,6 +29,10 @@ const SHARES: [(Field, u32); 8] = [
 const TURN_SHARE: u32 = 50;
 const REQUEST_SHARE: u32 = 60;
 
+/// The maximum share of the user's words in a session with tools, in hundredths. More is only used if
+/// nothing else needs it.
+const USER_SHARE: u32 = 70;
+
 /// Notes below this weight are dropped even if they fit: they would only distract.
 const LEAST: f32 = 0.2;
 
@@ -127,10 +131,18 @@ impl Room<'_> {
         if let Some(note) = goal.and_then(|at| waiting.get_mut(at)).and_then(Option::take) {
             for max in [usize::MAX, 320, 200, 120, 80, 50, 30, 16] {
                 let shorter = Note { text: clip_to_width(&note.text, max), ..note.clone() };
-                let small = self.cost(&shorter).0 <= self.budget.0 / 4 || max <= 120;
+                let small = self.cost(&shorter).0 <= self.budget.0 / 3 || max <= 120;
                 if small && !shorter.text.is_empty() && self.take(shorter, self.left).is_ok() {
                     break;
                 }
+            }
+        }
+        let mut share = Tokens::saturating_from(self.budget.get() * u64::from(USER_SHARE) / 100);
+        for slot in &mut waiting {
+            let Some(note) = slot.take_if(|note| note.is_user) else { continue };
+            match self.take(note, share) {
+                Ok(cost) => share -= cost,
+                Err(note) => *slot = note,
             }
         }
         for (field, share) in SHARES {

@@ -29,7 +29,7 @@ pub(super) fn apply(job: &ExtractInput<'_>, mut notes: Vec<Note>) -> Vec<Note> {
 /// Returns identifiers and numbers by the entry that contains them.
 fn facts_by_entry<'a>(job: &ExtractInput<'a>) -> std::collections::HashMap<&'a str, Vec<&'a str>> {
     let mut out: std::collections::HashMap<&str, Vec<&str>> = std::collections::HashMap::new();
-    for fact in job.facts.iter().filter(|fact| !fact.kind.is_passage()) {
+    for fact in job.facts.required.iter().filter(|fact| !fact.kind.is_passage()) {
         out.entry(&fact.entry).or_default().push(&fact.text);
     }
     out

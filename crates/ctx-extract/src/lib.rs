@@ -4,32 +4,31 @@
 //! that gives their result, the tasks of the agent's own list. ctx adds only headings and a few
 //! fixed labels (`Latest:`, `Earlier:`).
 //!
-//! First, candidate notes are collected with a weight (`talk`, `work`, `earlier`), then the budget
-//! goes to those of highest weight (`fill`).
+//! First, candidate notes are collected with a weight (`user`, `talk`, `work`, `earlier`), then the
+//! budget goes to those of highest weight (`fill`).
 
 #![forbid(unsafe_code)]
 
 mod agreement;
-mod demand;
 mod earlier;
 mod ended;
 mod fill;
 mod focus;
-mod goal;
 mod note;
 mod prose;
+mod replaced;
 mod reverted;
 mod structured;
 mod talk;
 mod todos;
 mod turns;
+mod user;
 mod voice;
-mod withdrawn;
 mod work;
 
 use ctx_core::{Counter, Tokens};
 
-use ctx_facts::{CitedMessage, PreviousSummary, RequiredFact};
+use ctx_facts::{CitedMessage, LedgerFacts, PreviousSummary};
 
 pub use structured::{
     Field, Place, Progress, StructuredSummary, SummaryLine, TURN_CONTEXT_HEADING, TurnPlace,
@@ -41,8 +40,8 @@ pub use structured::{
 pub struct ExtractInput<'a> {
     /// The messages, oldest first.
     pub messages: &'a [CitedMessage],
-    /// Their required facts.
-    pub facts: &'a [RequiredFact],
+    /// The facts of these messages, and of the messages that the previous summary stands for.
+    pub facts: &'a LedgerFacts,
     /// The summary of the history before them.
     pub previous: Option<&'a PreviousSummary>,
     /// The start of a split turn: `messages[turn_start..]` is its prefix.
@@ -58,18 +57,19 @@ pub struct ExtractInput<'a> {
 /// Writes a summary from the transcript alone: deterministic, no network, cannot fail.
 ///
 /// It is Markdown under the headings of [`StructuredSummary`](crate::StructuredSummary), never
-/// exceeds the budget, and every line cites its source entries as `[e:ID]`. The caller appends the
-/// lists of files read and modified.
+/// exceeds the budget, and every line cites its source entries as `[e:ID]`. The user's words come
+/// first and stay verbatim; if not all fit, the oldest are dropped. The caller appends the lists of
+/// files read and modified.
 #[must_use]
 pub fn extract(job: &ExtractInput<'_>) -> String {
     let turns = turns::turns(job.messages);
-    let mut notes = talk::notes(job, &turns);
+    let mut notes = user::notes(job, &turns);
+    notes.extend(talk::notes(job, &turns));
     notes.extend(work::notes(job, &turns));
     notes.extend(talk::of_facts(job));
     reverted::drop_reverted(job, &mut notes);
     earlier::settle(&mut notes);
     let mut notes = earlier::merge(job, &turns, notes);
-    withdrawn::drop_withdrawn(&turns, &mut notes);
-    goal::fewer(&mut notes);
+    replaced::drop_replaced(&mut notes);
     fill::fill(job, &turns, focus::apply(job, notes))
 }

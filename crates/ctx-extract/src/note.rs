@@ -43,6 +43,8 @@ pub(super) struct Note {
     pub(super) order: i64,
     /// Its position among the notes of the same message.
     pub(super) place: usize,
+    /// Whether these are the user's own words.
+    pub(super) is_user: bool,
     /// Whether it matches the user's focus.
     pub(super) focused: bool,
 }
@@ -51,7 +53,17 @@ impl Note {
     pub(super) fn new(field: Field, text: String, cite: &EntryId, weight: f32, at: usize) -> Self {
         let order = i64::try_from(at).unwrap_or(i64::MAX);
         let cites = vec![cite.clone()];
-        Self { field, label: "", text, cites, weight, order, place: 0, focused: false }
+        Self {
+            field,
+            label: "",
+            text,
+            cites,
+            weight,
+            order,
+            place: 0,
+            is_user: false,
+            focused: false,
+        }
     }
 
     pub(super) fn labelled(mut self, label: &'static str) -> Self {

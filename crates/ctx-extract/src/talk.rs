@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use ctx_core::{Block, EntryId, Role};
 
 use super::ExtractInput;
-use super::demand::demands;
-use super::goal::{gist, goals};
-use super::note::{ASKED, EARLIER, Note, QUESTION};
+use super::note::{Note, QUESTION};
 use super::prose::{self, passages};
 use super::turns::{Turn, typed};
 use super::voice::Voice;
@@ -22,10 +20,9 @@ pub(super) const WIDE: usize = 320;
 /// The width of a brief mention.
 pub(super) const NARROW: usize = 180;
 
-/// Collects notes of everything that was said.
+/// Collects notes of what the agent said, and of pinned messages.
 pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
     let mut out = Vec::new();
-    goals(job, turns, &mut out);
     let works = job.messages.iter().any(|said| {
         let blocks = &said.message.blocks;
         blocks.iter().any(|block| matches!(block, Block::ToolCall(_) | Block::Bash(_)))
@@ -34,8 +31,6 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
         // Later statements are more likely to be still valid.
         let age = (n + 1) as f32 / turns.len() as f32;
         let recent = 0.65 + 0.35 * age;
-        let previous = n.checked_sub(1).and_then(|n| turns.get(n));
-        demands(job, turn, previous, recent, &mut out);
         for at in turn.range.clone() {
             let Some(said) = job.messages.get(at) else { continue };
             if said.message.role == Role::Assistant {
@@ -70,16 +65,6 @@ fn pinned(job: &ExtractInput<'_>, at: usize) -> Note {
 fn announced(job: &ExtractInput<'_>, turns: &[Turn], out: &mut Vec<Note>) {
     let Some(turn) = turns.last() else { return };
     let (Some(at), Some(last)) = (turn.answer_at, turn.range.clone().last()) else {
-        // A request without any answer is the next step.
-        if let Some((at, said)) = turn.asked_at.and_then(|at| Some((at, job.messages.get(at)?)))
-            && !turn.is_assent
-            && !turn.is_courtesy()
-        {
-            let text = gist(&turn.ask, WIDE, false);
-            if !text.is_empty() {
-                out.push(Note::new(Field::NextSteps, text, &said.id, 0.9, at).labelled(ASKED));
-            }
-        }
         return;
     };
     let ends_at_work = job.messages.get(last).is_some_and(|said| {
@@ -105,19 +90,16 @@ fn announced(job: &ExtractInput<'_>, turns: &[Turn], out: &mut Vec<Note>) {
     }
 }
 
-/// Returns notes of the required passages.
+/// Returns notes of the required passages of the agent.
 pub(super) fn of_facts(job: &ExtractInput<'_>) -> Vec<Note> {
     let places: HashMap<&EntryId, usize> =
         job.messages.iter().enumerate().map(|(at, said)| (&said.id, at)).collect();
-    let passages = job.facts.iter().filter(|fact| fact.kind.is_passage());
+    let passages = job.facts.required.iter().filter(|fact| fact.kind.is_passage() && !fact.by_user);
     let notes = passages.filter_map(|fact| {
         let at = *places.get(&fact.entry)?;
         let signal = Signal::of(&fact.text);
         let recent = 0.5 + 0.5 * (at as f32 / job.messages.len() as f32);
         let (field, label, weight) = match fact.kind {
-            FactKind::Pinned => (Field::Constraints, "", 1.0),
-            FactKind::Constraint if signal.question => (Field::Goal, EARLIER, 0.5),
-            FactKind::Constraint => (Field::Constraints, "", 0.8),
             FactKind::Decision if signal.announces => (Field::Decisions, "", 0.3),
             FactKind::Decision if signal.finding && !signal.decision => {
                 (Field::CriticalContext, "", 0.6)
@@ -125,16 +107,13 @@ pub(super) fn of_facts(job: &ExtractInput<'_>) -> Vec<Note> {
             FactKind::Decision => (Field::Decisions, "", 0.6),
             FactKind::Personal => (Field::CriticalContext, "", 0.5 * recent),
             FactKind::Failure => (Field::CriticalContext, "", 0.3),
-            FactKind::Ask => (Field::NextSteps, ASKED, 0.8),
-            _ => (Field::CriticalContext, QUESTION, 0.5 * recent),
+            FactKind::Question => (Field::CriticalContext, QUESTION, 0.5 * recent),
+            _ => (Field::Constraints, "", 1.0),
         };
         let text = fact.text.split_whitespace().collect::<Vec<_>>().join(" ");
         let text = clip_to_width(&text, 2 * WIDE);
         let weight = weight + 0.15 * fact.weight.clamp(0.0, 1.0);
-        let mut note = Note::new(field, text, &fact.entry, weight, at).labelled(label);
-        if field == Field::Goal {
-            note.order = -note.order;
-        }
+        let note = Note::new(field, text, &fact.entry, weight, at).labelled(label);
         (!note.text.is_empty()).then_some(note)
     });
     notes.collect()

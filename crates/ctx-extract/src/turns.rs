@@ -4,9 +4,7 @@ use ctx_core::{Message, Role};
 
 use super::prose;
 use ctx_facts::CitedMessage;
-use ctx_text::width;
-use ctx_text::{is_assent, is_praise};
-use ctx_text::{is_courtesy, sentences};
+use ctx_text::is_assent;
 
 /// A user message and everything until the next one.
 #[derive(Debug, Default)]
@@ -21,22 +19,6 @@ pub(super) struct Turn {
     pub(super) range: std::ops::Range<usize>,
     /// The last message of the agent that has text.
     pub(super) answer_at: Option<usize>,
-}
-
-impl Turn {
-    /// Whether the user only greets or thanks.
-    pub(super) fn is_courtesy(&self) -> bool {
-        self.ask.len() < 200 && sentences(&self.ask).into_iter().all(is_courtesy)
-    }
-
-    /// Whether the user asks for nothing: agrees, praises, greets.
-    pub(super) fn is_small_talk(&self) -> bool {
-        let short = width(&self.ask) < 14 && !self.ask.contains(['?', '？']);
-        self.is_assent
-            || short
-            || self.is_courtesy()
-            || (self.ask.len() < 80 && is_praise(&self.ask))
-    }
 }
 
 /// Returns the turns of a history, in order.

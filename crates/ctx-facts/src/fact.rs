@@ -1,7 +1,7 @@
 //! Facts that a summary must keep.
 
 use ctx_core::EntryId;
-use ctx_text::SpanKind;
+use ctx_text::{SpanKind, WordList};
 use serde::{Deserialize, Serialize};
 
 /// The kind of a fact, in order of importance: repair adds the first kinds first.
@@ -22,6 +22,10 @@ pub enum FactKind {
     Failure,
     /// What a speaker says about themselves: a name, a place, a job, preferences.
     Personal,
+    /// What else the user states: "the deadline is Friday".
+    Statement,
+    /// An earlier request of the user.
+    Request,
     /// An error at its root cause: a code, a type, an exit status.
     ErrorCode,
     /// A file or folder.
@@ -36,9 +40,32 @@ pub enum FactKind {
     CodeName,
 }
 
+impl RequiredFact {
+    /// Returns the weight of the fact in the coverage of a summary, 0 to 1: what the user said counts
+    /// most, a name that the agent mentioned little, a temporary file nothing.
+    #[must_use]
+    pub fn importance(&self) -> f64 {
+        let passage = self.kind.span().is_none();
+        match (passage, self.by_user) {
+            (true, true) => 1.0,
+            (true, false) => 0.3,
+            (false, _) if is_scratch(&self.text) => 0.0,
+            (false, true) => 0.2,
+            (false, false) => 0.05,
+        }
+    }
+}
+
+/// Prefixes of temporary files, of interpreters in scripts, and of ids that nothing refers to.
+static SCRATCH: WordList = WordList::new("spans.scratch");
+
+fn is_scratch(text: &str) -> bool {
+    SCRATCH.iter().any(|prefix| text.starts_with(prefix))
+}
+
 impl FactKind {
     /// All kinds, most important first.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Pinned,
         Self::Ask,
         Self::Constraint,
@@ -46,6 +73,8 @@ impl FactKind {
         Self::Question,
         Self::Failure,
         Self::Personal,
+        Self::Statement,
+        Self::Request,
         Self::ErrorCode,
         Self::Path,
         Self::Url,
@@ -102,4 +131,10 @@ pub struct RequiredFact {
     pub entry: EntryId,
     /// Its weight among facts of its kind, 0 to 1, by speaker, frequency and recency.
     pub weight: f32,
+    /// Whether the user stated it.
+    #[serde(default)]
+    pub by_user: bool,
+    /// Its position among the passages of the session.
+    #[serde(skip)]
+    pub order: u32,
 }

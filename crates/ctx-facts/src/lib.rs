@@ -10,12 +10,12 @@ mod citations;
 pub mod command;
 mod fact;
 mod files;
+mod ledger;
 mod message;
-mod required;
 
 pub use arguments::{Named, strings};
 pub use citations::{Citation, ShortIds, citations, without_unknown_citations};
 pub use fact::{FactKind, RequiredFact};
 pub use files::FileLists;
+pub use ledger::{FactLedger, LedgerFacts, Statement, SupersededFact, required_facts};
 pub use message::{CitedMessage, PreviousSummary};
-pub use required::{Words, outdates, required_facts, takes_back};

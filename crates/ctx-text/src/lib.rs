@@ -28,7 +28,7 @@ mod word_list;
 
 pub use acts::{
     Marks, Signal, approval, is_asked_about, is_assent, is_courtesy, is_name, is_praise, is_step,
-    marks,
+    is_task, marks,
 };
 pub use clip::{clip_to_width, is_wide, width};
 pub use fold::is_cjk;

@@ -7,7 +7,7 @@ mod trace;
 use std::ops::Range;
 
 use crate::source_index::is_audited;
-use crate::{AuditReport, SourceIndex};
+use crate::{AuditReport, RoundReport, SourceIndex};
 use ctx_facts::RequiredFact;
 use ctx_facts::citations;
 
@@ -48,18 +48,28 @@ pub struct Audit {
 #[must_use]
 pub fn audit(summary: &str, facts: &[RequiredFact], grounds: &SourceIndex) -> Audit {
     let sheet = Sheet::of(summary);
-    let mut audit = Audit { missing: missing_in(&sheet, facts), ..Audit::default() };
-    let mut missing = audit.missing.iter().peekable();
+    let mut audit = Audit::default();
+    let mut coverage = Coverage::default();
     for (index, fact) in facts.iter().enumerate() {
-        let kept = u32::from(missing.next_if(|&&lost| lost == index).is_none());
+        let found = sheet.find(fact);
         let count = audit.report.kinds.entry(fact.kind).or_default();
         count.facts += 1;
-        count.kept += kept;
-        audit.report.kept += kept;
+        coverage.add(fact, found.is_some());
+        match found {
+            Some(found) => {
+                count.kept += 1;
+                count.paraphrased += u32::from(!found.is_exact);
+                audit.report.kept += 1;
+            }
+            None => {
+                count.lost += 1;
+                audit.missing.push(index);
+            }
+        }
     }
     audit.report.facts = facts.len() as u32;
     audit.report.missing = audit.missing.len() as u32;
-    audit.report.coverage = share(audit.report.kept, audit.report.facts);
+    audit.report.coverage = coverage.share();
     audit.ungrounded = invented_in(&sheet, facts, grounds);
     audit.report.ungrounded = names(&audit.ungrounded);
     audit
@@ -74,13 +84,47 @@ pub fn missing(text: &str, facts: &[RequiredFact]) -> Vec<usize> {
 
 /// Returns the indices of the facts missing from a summary.
 pub(crate) fn missing_in(sheet: &Sheet<'_>, facts: &[RequiredFact]) -> Vec<usize> {
-    let lost = facts.iter().enumerate().filter(|(_, fact)| sheet.line_of(fact).is_none());
+    let lost = facts.iter().enumerate().filter(|(_, fact)| sheet.find(fact).is_none());
     lost.map(|(index, _)| index).collect()
 }
 
-/// Returns `part / whole`; 1 if `whole` is 0.
-pub(crate) fn share(part: u32, whole: u32) -> f64 {
-    if whole == 0 { 1.0 } else { f64::from(part) / f64::from(whole) }
+/// The weighted share of facts in a text.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Coverage {
+    kept: f64,
+    all: f64,
+}
+
+impl Coverage {
+    pub(crate) fn add(&mut self, fact: &RequiredFact, is_kept: bool) {
+        let weight = fact.importance();
+        self.all += weight;
+        if is_kept {
+            self.kept += weight;
+        }
+    }
+
+    /// Returns the share, 0 to 1; 1 if nothing weighs anything.
+    pub(crate) fn share(self) -> f64 {
+        if self.all == 0.0 { 1.0 } else { self.kept / self.all }
+    }
+}
+
+/// Returns the audit of the facts of one round.
+pub(crate) fn round_report<'f>(
+    summary: &str,
+    facts: impl Iterator<Item = &'f RequiredFact>,
+) -> RoundReport {
+    let sheet = Sheet::of(summary);
+    let (mut report, mut coverage) = (RoundReport::default(), Coverage::default());
+    for fact in facts {
+        let is_kept = sheet.find(fact).is_some();
+        report.facts += 1;
+        report.kept += u32::from(is_kept);
+        coverage.add(fact, is_kept);
+    }
+    report.coverage = coverage.share();
+    report
 }
 
 /// Returns the texts of unsupported claims without duplicates.

@@ -3,6 +3,7 @@
 use ctx_core::text::Slice;
 use std::collections::HashMap;
 
+use super::sheet::FoundFact;
 use ctx_text::{Gist, NormalForm, gist, normal_form, spans};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
@@ -49,9 +50,10 @@ impl Lines {
         lines
     }
 
-    /// Returns the index of the line that keeps a passage.
-    pub(crate) fn line_of(&self, passage: &str) -> Option<usize> {
-        self.exactly(passage).or_else(|| self.nearly(passage))
+    /// Finds the line that keeps a passage.
+    pub(crate) fn find(&self, passage: &str) -> Option<FoundFact> {
+        let exact = self.exactly(passage).map(|line| FoundFact { line, is_exact: true });
+        exact.or_else(|| self.nearly(passage).map(|line| FoundFact { line, is_exact: false }))
     }
 
     fn exactly(&self, passage: &str) -> Option<usize> {
@@ -203,15 +205,15 @@ mod tests {
             ),
             ("Please add dark mode to the settings page", "- dark mode was discussed", false),
         ] {
-            let found = Lines::of(&format!("## Goal\n{line}\n")).line_of(passage);
+            let found = Lines::of(&format!("## Goal\n{line}\n")).find(passage);
             assert_eq!(found.is_some(), kept, "{passage} / {line}");
-            assert!(found.is_none_or(|at| at == 1), "{found:?}");
+            assert!(found.is_none_or(|found| found.line == 1), "{found:?}");
         }
     }
 
     #[test]
     fn one_line_must_hold_it() {
         let two = Lines::of("- Never touch\n- the file src/main.rs here");
-        assert_eq!(two.line_of("Do not touch the file src/main.rs"), None);
+        assert_eq!(two.find("Do not touch the file src/main.rs"), None);
     }
 }

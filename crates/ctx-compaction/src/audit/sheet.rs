@@ -10,6 +10,15 @@ use ctx_text::{NormalForm, Span, SpanKind, normal_form, spans, stands_alone};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
 
+/// Where a summary keeps a fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FoundFact {
+    /// The index of the line.
+    pub(crate) line: usize,
+    /// Whether it is there in the same words.
+    pub(crate) is_exact: bool,
+}
+
 /// A summary with a word index.
 pub(crate) struct Sheet<'a> {
     summary: &'a str,
@@ -59,13 +68,14 @@ impl<'a> Sheet<'a> {
         &self.tokens
     }
 
-    /// Returns the index of the line that keeps a fact.
-    pub(crate) fn line_of(&self, fact: &RequiredFact) -> Option<usize> {
+    /// Finds the line that keeps a fact.
+    pub(crate) fn find(&self, fact: &RequiredFact) -> Option<FoundFact> {
         if fact.kind.is_passage() {
-            return self.passages.get_or_init(|| Lines::of(self.summary)).line_of(&fact.text);
+            return self.passages.get_or_init(|| Lines::of(self.summary)).find(&fact.text);
         }
-        self.token(fact)
-            .map(|at| self.lines.partition_point(|&start| start <= at).saturating_sub(1))
+        let at = self.token(fact)?;
+        let line = self.lines.partition_point(|&start| start <= at).saturating_sub(1);
+        Some(FoundFact { line, is_exact: true })
     }
 
     fn token(&self, fact: &RequiredFact) -> Option<usize> {

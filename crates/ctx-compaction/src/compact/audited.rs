@@ -1,10 +1,14 @@
 //! From a draft to the stored text and its receipt.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
-use ctx_core::{Compacted, Counter, Message, Projected, Projection, ProjectionKey, Role, Tokens};
+use ctx_core::{
+    Compacted, Counter, EntryId, Message, Projected, Projection, ProjectionKey, Role, Tokens,
+};
 
 use crate::answer::sanitised;
+use crate::audit::round_report;
 use crate::{
     AuditReport, CallLog, CompactionPlan, HardPrunePlan, History, Receipt, RepairOptions, Repaired,
     Rung, SummaryDraft, audit, repair,
@@ -52,8 +56,9 @@ impl CompactionRun {
         if !draft.notes.is_empty() {
             sources = Cow::Owned(sources.into_owned().with_text(&draft.notes));
         }
-        let repaired = repair(&text, &self.facts, &sources, &how);
-        let (mut summary, audit) = self.exact(repaired);
+        let repaired = repair(&text, &self.facts.required, &sources, &how);
+        let (mut summary, mut audit) = self.exact(repaired);
+        self.add_rounds(&summary, &mut audit);
         if !says_something(&summary) {
             return None;
         }
@@ -69,6 +74,18 @@ impl CompactionRun {
         })
     }
 
+    /// Adds the audit of the messages that this compaction removes, and the statements that no longer
+    /// hold.
+    fn add_rounds(&self, summary: &str, audit: &mut AuditReport) {
+        let own: HashSet<&EntryId> = self.messages.iter().map(|said| &said.id).collect();
+        let facts = self.facts.required.iter().filter(|fact| own.contains(&fact.entry));
+        audit.round = round_report(summary, facts);
+        audit.superseded = self.facts.superseded.len() as u32;
+        for old in &self.facts.superseded {
+            audit.kinds.entry(old.fact.kind).or_default().superseded += 1;
+        }
+    }
+
     /// Returns the text to store, and the audit of exactly that text. History that repair quotes
     /// may be as hostile as a model's output.
     fn exact(&self, repaired: Repaired) -> (String, AuditReport) {
@@ -80,7 +97,7 @@ impl CompactionRun {
             report.ungrounded = report.ungrounded.iter().map(|name| names.apply(name)).collect();
         }
         if text != repaired.text {
-            let exact = audit(&text, &self.facts, &self.sources).report;
+            let exact = audit(&text, &self.facts.required, &self.sources).report;
             report.kept = exact.kept.saturating_sub(report.repaired);
             report.missing = exact.missing;
             report.coverage = exact.coverage;

@@ -3,6 +3,7 @@
 mod anonymize;
 mod audited;
 mod layer;
+mod ledger;
 mod previous_facts;
 mod run;
 

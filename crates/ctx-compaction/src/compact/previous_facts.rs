@@ -20,6 +20,8 @@ pub(super) fn add(facts: &mut Vec<RequiredFact>, previous: &PreviousSummary) {
                 text: line.text.clone(),
                 entry: entry.clone(),
                 weight: WEIGHT,
+                by_user: kind == FactKind::Constraint,
+                order: 0,
             };
             if !facts.iter().any(|known| known.text == fact.text) {
                 facts.push(fact);

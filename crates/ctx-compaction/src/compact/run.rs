@@ -12,12 +12,11 @@ use crate::{
     SummaryDraft, SummaryJob, audit, ladder,
 };
 use ctx_extract::{ExtractInput, extract};
-use ctx_facts::ShortIds;
-use ctx_facts::{CitedMessage, FileLists, RequiredFact, required_facts};
+use ctx_facts::{CitedMessage, FileLists, LedgerFacts, ShortIds};
 
 use super::anonymize::Pseudonyms;
 use super::audited::{AuditedSummary, Saving, file_lists};
-use super::{CompactOptions, previous_facts};
+use super::{CompactOptions, ledger, previous_facts};
 
 /// The share of a summary that a model leaves free for repair.
 const REPAIR_SHARE: f64 = 0.15;
@@ -29,12 +28,13 @@ pub(super) struct CompactionRun {
     pub(super) config: Arc<Config>,
     pub(super) options: CompactOptions,
     pub(super) emergency: bool,
-    messages: Arc<[CitedMessage]>,
+    pub(super) messages: Arc<[CitedMessage]>,
     /// The group of each message in `messages`.
     groups: Vec<u32>,
     /// The start of the split turn in `messages`.
     turn_start: Option<usize>,
-    pub(super) facts: Vec<RequiredFact>,
+    /// The facts of all messages that the summary stands for, over all rounds.
+    pub(super) facts: LedgerFacts,
     pub(super) sources: SourceIndex,
     pub(super) files: FileLists,
     /// The file lists at the end of the summary.
@@ -54,8 +54,8 @@ impl CompactionRun {
     ) -> Self {
         let turn_start = plan.turn_start.unwrap_or(plan.cut);
         let before = history.previous.as_ref().and_then(|previous| previous.entry.as_ref());
-        let short_ids =
-            ShortIds::of(history.items.iter().map(|item| item.entry.id()).chain(before));
+        let entries = history.originals.iter().chain(history.items.iter().map(|item| &item.entry));
+        let short_ids = ShortIds::of(entries.map(|entry| entry.id()).chain(before));
         let (mut groups, mut messages, mut before_turn) = (Vec::new(), Vec::new(), 0);
         for (at, item, read) in history.readable(0..plan.cut) {
             before_turn += usize::from(at < turn_start);
@@ -66,21 +66,29 @@ impl CompactionRun {
             *entry = short_ids.short(entry);
         }
         let previous = history.previous.as_ref();
-        let mut facts = required_facts(&messages);
-        if let Some(previous) = previous {
-            previous_facts::add(&mut facts, previous);
+        let read = ledger::read(&history, plan.cut);
+        let mut facts = read.facts();
+        ledger::keep(read, &history, plan.cut);
+        let superseded = facts.superseded.iter_mut().map(|old| &mut old.fact);
+        for fact in facts.required.iter_mut().chain(superseded) {
+            fact.entry = short_ids.short(&fact.entry);
+        }
+        // Without its messages, only the previous summary knows what it stands for.
+        if let Some(previous) = previous.filter(|_| history.originals.is_empty()) {
+            previous_facts::add(&mut facts.required, previous);
         }
         let hides = options.policy(&config) == IdentifierPolicy::Anonymize;
         let mut names = hides.then(|| Pseudonyms::after(previous.map(|p| p.text.as_str())));
         if let Some(names) = &mut names {
-            facts.retain(|fact| fact.kind.is_passage());
-            facts.iter_mut().for_each(|fact| fact.text = names.apply(&fact.text));
+            facts.required.retain(|fact| fact.kind.is_passage());
+            facts.required.iter_mut().for_each(|fact| fact.text = names.apply(&fact.text));
         }
         let own = [options.focus.as_deref(), config.custom_instructions.as_deref()];
         let earlier = previous.map(|p| p.files.render()).unwrap_or_default();
         let own: Vec<&str> = own.into_iter().flatten().chain([earlier.as_str()]).collect();
         let sources = SourceIndex::of(&messages, previous.map(|p| p.text.as_str()), &own)
-            .with_entry(previous.and_then(|p| p.entry.as_ref()));
+            .with_entries(previous.and_then(|p| p.entry.as_ref()))
+            .with_entries(facts.required.iter().map(|fact| &fact.entry));
         let mut files = FileLists::default();
         if !hides {
             files = previous.map(|p| p.files.clone()).unwrap_or_default();
@@ -205,7 +213,7 @@ impl CompactionRun {
         let window = self.history.ledger.window();
         let large = |item: &&HistoryItem| is_oversized_for_summary(item.tokens, window);
         let summary = summary_unavailable(gone.len(), gone.iter().filter(large).count());
-        let audit = audit(&summary, &self.facts, &self.sources).report;
+        let audit = audit(&summary, &self.facts.required, &self.sources).report;
         let dropped = HardPrunePlan {
             first_kept: cut,
             dropped_chunks: 1,

@@ -70,6 +70,8 @@ pub struct History {
     pub items: Vec<HistoryItem>,
     /// The summary of the history before them. Several summaries become one text.
     pub previous: Option<PreviousSummary>,
+    /// The messages that the earlier summary stands for, oldest first; empty if they are unknown.
+    pub originals: Vec<Arc<Entry>>,
     /// The token ledger.
     pub ledger: TokenLedger,
     /// Tokens of the whole current request: messages, system prompt, tool schemas, pending input;
@@ -87,6 +89,7 @@ impl History {
         let mut items = Vec::with_capacity(view.len());
         let mut previous: Option<PreviousSummary> = None;
         let mut lists = Vec::new();
+        let mut originals = Vec::new();
         for (at, node) in view.nodes().iter().enumerate().filter(|(_, node)| node.is_live()) {
             match node.role() {
                 Role::System => {}
@@ -95,6 +98,7 @@ impl History {
                 role if *role != Role::CompactionSummary && node.state() == NodeState::Inserted => {
                 }
                 Role::CompactionSummary => {
+                    originals.extend(node.entry().originals());
                     let summary = node.entry().message()?;
                     let mut text = summary.plain_text();
                     let details = summary.meta.details.as_ref();
@@ -136,7 +140,7 @@ impl History {
         }
         let ledger = view.ledger().clone();
         let counted = view.total() + ledger.fixed();
-        Ok(Self { items, previous, ledger, counted })
+        Ok(Self { items, previous, originals, ledger, counted })
     }
 
     /// Returns the tokens of the whole current request, corrected by the ledger's calibration.

@@ -14,7 +14,7 @@ use ctx_core::{SummaryModels, Tokens};
 use crate::prompts::{Prompts, Subject};
 use crate::{CallLog, Rung, SummaryDraft, SummaryJob};
 use ctx_extract::{ExtractInput, extract};
-use ctx_facts::required_facts;
+use ctx_facts::FactLedger;
 
 use calls::{Calls, Failure, TimeShare};
 use strategy::{Input, SummaryWriter};
@@ -98,7 +98,7 @@ pub async fn branch_summary(job: &SummaryJob, models: Option<&SummaryModels>) ->
     }
     let text = extract(&ExtractInput {
         messages: &job.messages,
-        facts: &required_facts(&job.messages),
+        facts: &FactLedger::of(&job.messages).facts(),
         previous: None,
         turn_start: None,
         focus: None,

@@ -137,7 +137,7 @@ fn open_section(out: &mut String) {
 
 fn field(kind: FactKind) -> Field {
     match kind {
-        FactKind::Ask => Field::Goal,
+        FactKind::Ask | FactKind::Request => Field::Goal,
         FactKind::Pinned | FactKind::Constraint => Field::Constraints,
         FactKind::Decision => Field::Decisions,
         _ => Field::CriticalContext,
@@ -154,6 +154,8 @@ fn label(kind: FactKind) -> &'static str {
         FactKind::Question => "Open question: ",
         FactKind::Failure => "Failed: ",
         FactKind::Personal => "Personal: ",
+        FactKind::Statement => "User: ",
+        FactKind::Request => "Earlier: ",
         FactKind::ErrorCode => "Errors: ",
         FactKind::Path => "Paths: ",
         FactKind::Url => "URLs: ",

@@ -7,7 +7,7 @@ mod trim;
 
 use ctx_core::{Counter, Tokens};
 
-use crate::audit::{Sheet, audit, missing_in, names, share};
+use crate::audit::{Coverage, Sheet, audit, missing_in, names};
 use crate::config::Ungrounded;
 use crate::{Audit, AuditReport, SourceIndex};
 use ctx_facts::RequiredFact;
@@ -163,10 +163,13 @@ fn report(before: &Audit, after: Audit, facts: &[RequiredFact]) -> AuditReport {
         lost
     };
     let (lost_before, lost_after) = (lost(&before.missing), lost(&after.missing));
-    for ((fact, before), after) in facts.iter().zip(lost_before).zip(lost_after) {
+    let mut coverage = Coverage::default();
+    for ((fact, before), is_lost) in facts.iter().zip(lost_before).zip(lost_after) {
         let count = report.kinds.entry(fact.kind).or_default();
         count.facts += 1;
-        if after {
+        coverage.add(fact, !is_lost);
+        if is_lost {
+            count.lost += 1;
             report.missing += 1;
         } else if before {
             count.repaired += 1;
@@ -176,7 +179,10 @@ fn report(before: &Audit, after: Audit, facts: &[RequiredFact]) -> AuditReport {
             report.kept += 1;
         }
     }
-    report.coverage = share(report.kept + report.repaired, report.facts);
+    for (kind, count) in &mut report.kinds {
+        count.paraphrased = after.report.kinds.get(kind).map_or(0, |after| after.paraphrased);
+    }
+    report.coverage = coverage.share();
     // Claims removed from the draft, and those still in the text although no source contains them.
     let mut invented = before.ungrounded.clone();
     invented.extend(after.ungrounded);
@@ -187,5 +193,5 @@ fn report(before: &Audit, after: Audit, facts: &[RequiredFact]) -> AuditReport {
 /// Returns the line of each fact in a text.
 fn lines_of(text: &str, facts: &[RequiredFact]) -> Vec<Option<usize>> {
     let sheet = Sheet::of(text);
-    facts.iter().map(|fact| sheet.line_of(fact)).collect()
+    facts.iter().map(|fact| Some(sheet.find(fact)?.line)).collect()
 }

@@ -70,9 +70,9 @@ impl SourceIndex {
         self.grounded([&claim].into_iter()).first().copied().unwrap_or_default()
     }
 
-    /// Adds an entry that may be cited, such as that of the previous summary.
-    pub(crate) fn with_entry(mut self, id: Option<&EntryId>) -> Self {
-        self.entries.extend(id.cloned());
+    /// Adds entries that may be cited, such as that of the previous summary.
+    pub(crate) fn with_entries<'e>(mut self, ids: impl IntoIterator<Item = &'e EntryId>) -> Self {
+        self.entries.extend(ids.into_iter().cloned());
         self
     }
 

@@ -134,6 +134,8 @@ impl Score {
     fn add(&mut self, passage: &Passage<'_>) {
         let title = passage.title;
         let mut facts = required_facts(&messages(passage));
+        // Requests and statements are not labelled.
+        facts.retain(|fact| !matches!(fact.kind, FactKind::Request | FactKind::Statement));
         // The command of a result is a passage of its own.
         facts.retain(|fact| !passage.who.starts_with("result") || fact.entry.as_ref() == "2");
         for label in &passage.keep {

@@ -35,7 +35,7 @@ impl ContextView {
         let forms = self.forms_of(&compacted)?;
         let why = Reason::new(layer, reason);
         let before = self.total();
-        let mut place = None;
+        let (mut place, mut covered) = (None, Vec::new());
         for at in 0..first_kept {
             let node = &self.nodes[at];
             if !node.is_live() {
@@ -47,6 +47,7 @@ impl ContextView {
             }
             if !self.group_is_protected(group) {
                 place.get_or_insert(at);
+                covered.extend(self.nodes[at].recorded());
                 self.take_out(at, &why);
             }
         }
@@ -61,7 +62,7 @@ impl ContextView {
             summary.meta.tokens_before = Some(compacted.tokens_before.get());
             let details = compacted.details.as_ref();
             summary.meta.details = details.map(|details| RawJson::from_text(details.to_string()));
-            let entry = Arc::new(Entry::in_memory(id, summary));
+            let entry = Arc::new(Entry::in_memory(id, summary).covering(covered));
             self.insert(place.unwrap_or(first_kept), entry, why.layer, why.reason)?;
         }
         self.compactions.push(compacted);

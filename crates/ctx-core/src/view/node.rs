@@ -105,6 +105,12 @@ impl Node {
         &self.entry
     }
 
+    /// Returns the entry of a message that a summary can stand for: a recorded one, or a summary.
+    pub(super) fn recorded(&self) -> Option<Arc<Entry>> {
+        let is_summary = self.outline.role == Role::CompactionSummary;
+        (is_summary || self.state != NodeState::Inserted).then(|| self.entry.clone())
+    }
+
     /// Returns the role of the message.
     #[must_use]
     pub fn role(&self) -> &Role {

@@ -148,10 +148,18 @@ impl Transcript {
         let mut staying = HashSet::new();
         let compaction = branch.compactions.last().copied();
         if let Some(at) = compaction {
-            prompt_replaced = self.push_summary(branch.path[at], &mut entries)?;
             staying = self.staying(branch.path[at])?;
             let first = branch.first_kept(self, at);
             kept = first.place;
+            let before = branch.path.slice(..kept).iter().copied();
+            let covered = before.filter(|index| {
+                let role = self.entries.get(*index).and_then(TreeEntry::role);
+                !staying.contains(index)
+                    && self.is_sent(*index)
+                    && !matches!(role, Some(Role::CompactionSummary | Role::System))
+            });
+            let covered = self.items(covered).into_iter().map(|item| item.entry).collect();
+            prompt_replaced = self.push_summary(branch.path[at], covered, &mut entries)?;
             if let Some(skip) = first.skip {
                 self.push_replacement(branch.path[kept], skip, &mut entries)?;
             }
@@ -266,17 +274,26 @@ impl Transcript {
 
     pub(crate) fn item(&self, index: usize, more: Vec<MessagePart>) -> Option<BranchMessage> {
         let entry = self.entries.get(index)?;
-        let source = self.source_of(entry).clone();
-        let stored = StoredMessage::new(source, MessagePart::of(entry), more);
-        Some(BranchMessage {
-            entry: Arc::new(Entry::lazy(entry.id.clone(), entry.timestamp, Box::new(stored))),
-            request: entry.role == Some(Role::Assistant) && entry.audience == Audience::Model,
-        })
+        let request = entry.role == Some(Role::Assistant) && entry.audience == Audience::Model;
+        Some(BranchMessage { entry: Arc::new(self.entry_at(index, more)?), request })
     }
 
-    /// Adds the replacement of the compacted history: the summary, or the messages that replace it.
+    fn entry_at(&self, index: usize, more: Vec<MessagePart>) -> Option<Entry> {
+        let entry = self.entries.get(index)?;
+        let source = self.source_of(entry).clone();
+        let stored = StoredMessage::new(source, MessagePart::of(entry), more);
+        Some(Entry::lazy(entry.id.clone(), entry.timestamp, Box::new(stored)))
+    }
+
+    /// Adds the replacement of the compacted history: the summary, which covers these entries, or
+    /// the messages that replace it.
     /// Returns whether it included a system prompt.
-    fn push_summary(&self, index: usize, out: &mut Vec<Arc<Entry>>) -> Result<bool> {
+    fn push_summary(
+        &self,
+        index: usize,
+        covered: Vec<Arc<Entry>>,
+        out: &mut Vec<Arc<Entry>>,
+    ) -> Result<bool> {
         let Some(entry) = self.entries.get(index) else { return Ok(false) };
         if entry.audience == Audience::Nobody {
             return Ok(false);
@@ -293,7 +310,9 @@ impl Transcript {
             let id = format!("{}.system", entry.id);
             out.push(Arc::new(Entry::in_memory(id, system_message(raw))));
         }
-        out.extend(self.item(index, Vec::new()).map(|item| item.entry));
+        if let Some(entry) = self.entry_at(index, Vec::new()) {
+            out.push(Arc::new(entry.covering(covered)));
+        }
         Ok(system.is_some())
     }
 

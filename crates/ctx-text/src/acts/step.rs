@@ -29,6 +29,15 @@ pub fn is_step(sentence: &str) -> bool {
     (of_these || STEPS.contains(&first)) && !rest.any(|word| RULES.contains(&word))
 }
 
+/// Beginnings of a request for work, in languages without spaces.
+static TASKS: WordList = WordList::new("request.tasks");
+
+/// Whether a sentence asks for one piece of work, and not for a way of working.
+#[must_use]
+pub fn is_task(sentence: &str) -> bool {
+    is_step(sentence) || TASKS.iter().any(|start| sentence.starts_with(start))
+}
+
 /// Whether the text at a position is part of an indirect question such as "where it should go" or
 /// "what has to be done", which is not a demand.
 pub fn is_asked_about(sentence: &str, at: usize) -> bool {

@@ -3,7 +3,7 @@
 use ctx_compaction::{Config, History, PlanLimits, PlanOutcome, plan};
 use ctx_core::{ContextView, Counter, TokenLedger, Tokens};
 use ctx_extract::{ExtractInput, extract};
-use ctx_facts::required_facts;
+use ctx_facts::FactLedger;
 use ctx_session::Transcript;
 
 use super::Case;
@@ -121,7 +121,7 @@ fn a_recorded_example_tells_nothing_as_open_that_was_done() {
     let said = history.read(0..plan.cut);
     let text = extract(&ExtractInput {
         messages: &said,
-        facts: &required_facts(&said),
+        facts: &FactLedger::of(&said).facts(),
         previous: Some(previous),
         turn_start: plan.turn_start,
         focus: None,

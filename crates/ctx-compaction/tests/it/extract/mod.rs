@@ -8,7 +8,7 @@ mod script;
 
 use ctx_core::{Counter, Tokens};
 use ctx_extract::{ExtractInput, extract};
-use ctx_facts::{FactKind, PreviousSummary, RequiredFact};
+use ctx_facts::{FactKind, FactLedger, PreviousSummary, RequiredFact};
 
 use script::session;
 
@@ -47,16 +47,16 @@ impl Case<'_> {
             entry: self.previous_entry.map(Into::into),
             ..PreviousSummary::default()
         });
-        let facts: Vec<RequiredFact> = self
-            .facts
-            .iter()
-            .map(|&(kind, text, entry)| RequiredFact {
-                kind,
-                text: text.to_owned(),
-                entry: entry.into(),
-                weight: 0.5,
-            })
-            .collect();
+        let mut facts = FactLedger::of(&said).facts();
+        let given = self.facts.iter().map(|&(kind, text, entry)| RequiredFact {
+            kind,
+            text: text.to_owned(),
+            entry: entry.into(),
+            weight: 0.5,
+            by_user: false,
+            order: 0,
+        });
+        facts.required.extend(given);
         extract(&ExtractInput {
             messages: &said,
             facts: &facts,
@@ -109,7 +109,6 @@ fn an_english_session_is_told_so_that_the_work_can_go_on() {
 
 ## Constraints & Preferences
 - Never store passwords in plain text. [e:1]
-- B, and keep tokens valid for 15 minutes [e:6]
 - great, now rate limit it: at most 5 tries a minute per IP [e:20]
 
 ## Progress
@@ -157,7 +156,7 @@ A: 测试失败的根本原因是 queue 没有注入。
     .gives(
         r#"
 ## Goal
-- 你好，帮我给 order-service 加上订单导出功能，导出成 CSV。 不要改动数据库结构。 [e:1]
+- 你好，帮我给 order-service 加上订单导出功能，导出成 CSV。 [e:1]
 
 ## Constraints & Preferences
 - 不要改动数据库结构。 [e:1]
@@ -197,7 +196,7 @@ R: fn watch() {}
     .gives(
         r#"
 ## Goal
-- Latest ask: Now read the settings from it. unknown keys are errors; do not panic [e:3]
+- Latest ask: Now read the settings from it. [e:3]
 - First: Write a parser for INI files [e:1]
 
 ## Constraints & Preferences

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ctx_compaction::{SourceIndex, audit};
 use ctx_core::{Block, Counter, CounterKind, Message, RawJson, Role, Tokens, ToolCall, ToolResult};
 use ctx_extract::{ExtractInput, StructuredSummary, extract};
-use ctx_facts::{CitedMessage, PreviousSummary, required_facts};
+use ctx_facts::{CitedMessage, FactLedger, LedgerFacts, PreviousSummary};
 use ctx_session::Transcript;
 use ctx_testkit::recorded;
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn summary(
     kind: CounterKind,
 ) -> String {
     let counter = Counter::new(kind);
-    let facts = required_facts(said);
+    let facts = FactLedger::of(said).facts();
     let job = ExtractInput {
         messages: said,
         facts: &facts,
@@ -165,7 +165,7 @@ fn hostile_sessions_take_linear_time() {
             let counter = Counter::default();
             let job = ExtractInput {
                 messages: &said,
-                facts: &[],
+                facts: &LedgerFacts::default(),
                 previous: None,
                 turn_start: Some(0),
                 focus: None,

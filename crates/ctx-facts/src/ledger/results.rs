@@ -23,14 +23,13 @@ static SIGNS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 });
 
 /// Returns the tokens of a result that are facts, as kind and text.
-pub(super) fn of_result(result: &ToolResult, call: Option<&ToolCall>) -> Vec<(SpanKind, String)> {
+pub(super) fn of_result(result: &ToolResult, command: Option<&str>) -> Vec<(SpanKind, String)> {
     let text = result.plain_text();
-    let command = call.and_then(command_of);
     let mut out = Vec::new();
-    if let Some(command) = &command {
+    if let Some(command) = command {
         made(command, &text, &mut out);
     }
-    let shows = command.as_deref().is_some_and(only_shows);
+    let shows = command.is_some_and(only_shows);
     if result.is_error || (command.is_some() && !shows) {
         errors(&text, &mut out);
     }

@@ -3,53 +3,57 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use ctx_core::{Block, Message, Role, ToolCall};
-
-use crate::CitedMessage;
+use ctx_core::{Block, CallId, Message, Role};
 use ctx_text::without_injected;
+
+use super::results::command_of;
+use crate::command::command_line;
 
 /// The text of one message, by speaker.
 #[derive(Debug, Default)]
-pub(super) struct Voice<'a> {
+pub(super) struct Speakers<'a> {
     /// The user's text, without what programs add.
     pub(super) user: Cow<'a, str>,
     /// The assistant's text.
     pub(super) assistant: Cow<'a, str>,
-    /// The calls that the results in this message answer, if known.
-    pub(super) answered: Vec<Option<&'a ToolCall>>,
+    /// The commands of the calls that the results in this message answer, if known.
+    pub(super) answered: Vec<Option<Command>>,
 }
 
-/// The text of all messages, and the calls that results belong to.
-pub(super) struct Voices<'a> {
-    said: &'a [CitedMessage],
-    calls: HashMap<&'a str, &'a ToolCall, foldhash::fast::FixedState>,
+/// A call that runs a command.
+#[derive(Clone, Debug)]
+pub(super) struct Command {
+    /// The command, as an argument of any tool.
+    pub(super) argument: Option<String>,
+    /// The command line, if the tool is a shell.
+    pub(super) line: Option<String>,
 }
 
-impl<'a> Voices<'a> {
-    pub(super) fn of(said: &'a [CitedMessage]) -> Self {
-        let mut calls = HashMap::default();
-        for call in said.iter().flat_map(|one| one.message.tool_calls()) {
-            calls.insert(&*call.id, call);
-        }
-        Self { said, calls }
-    }
-
+/// The calls that have no result yet.
+#[derive(Debug, Default)]
+pub(super) struct OpenCalls {
+    commands: HashMap<CallId, Command, foldhash::fast::FixedState>,
     /// Whether any tool was called.
-    pub(super) fn has_calls(&self) -> bool {
-        !self.calls.is_empty()
-    }
+    pub(super) any: bool,
+}
 
-    pub(super) fn of_message(&self, at: usize) -> Voice<'a> {
-        let Some(one) = self.said.get(at) else { return Voice::default() };
-        let message = &*one.message;
-        let answered = message.tool_results().map(|r| self.calls.get(&*r.call_id).copied());
-        Voice {
+impl OpenCalls {
+    /// Reads the calls and results of a message, and returns its text by speaker.
+    pub(super) fn read<'m>(&mut self, message: &'m Message) -> Speakers<'m> {
+        for call in message.tool_calls() {
+            self.any = true;
+            let command = Command { argument: command_of(call), line: command_line(call) };
+            if command.argument.is_some() || command.line.is_some() {
+                self.commands.insert(call.id.clone(), command);
+            }
+        }
+        Speakers {
             user: if message.role == Role::User { own_words(message) } else { Cow::Borrowed("") },
             assistant: match message.role {
                 Role::Assistant | Role::BranchSummary => text(message),
                 _ => Cow::Borrowed(""),
             },
-            answered: answered.collect(),
+            answered: message.tool_results().map(|r| self.commands.remove(&r.call_id)).collect(),
         }
     }
 }

@@ -4,10 +4,10 @@ use ctx_text::WordList;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use ctx_core::{Block, Chars, Role, ToolCall};
+use ctx_core::{Block, Chars, EntryId, Role, ToolCall};
 
 use super::results::{command_of, of_result};
-use super::voices::Voice;
+use super::speakers::Speakers;
 use crate::arguments::strings;
 use crate::{CitedMessage, RequiredFact};
 use ctx_text::output::{is_data, is_foreign, is_frame, prose_lines};
@@ -47,54 +47,51 @@ impl Source {
     }
 }
 
+#[derive(Debug)]
 struct Mention {
     kind: SpanKind,
     text: String,
     source: Source,
     count: u32,
     last: usize,
+    entry: EntryId,
 }
 
 /// The tokens found so far.
+#[derive(Debug, Default)]
 pub(super) struct Tokens {
-    messages: usize,
     found: HashMap<NormalForm, Mention, foldhash::fast::FixedState>,
+    /// The message being read.
+    at: usize,
+    entry: EntryId,
 }
 
 impl Tokens {
-    /// Creates an empty collection for `messages` messages.
-    pub(super) fn new(messages: usize) -> Self {
-        Self { messages, found: HashMap::default() }
-    }
-
     /// Reads a message.
-    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, voice: &Voice<'_>) {
+    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers<'_>) {
+        (self.at, self.entry) = (at, one.id.clone());
         if one.pinned {
             let text = one.message.plain_text();
-            self.prose(at, &text, Source::User);
+            self.prose(&text, Source::User);
             return;
         }
-        self.prose(at, &voice.user, Source::User);
-        self.prose(at, &voice.assistant, Source::Assistant);
-        let mut answered = voice.answered.iter();
+        self.prose(&speakers.user, Source::User);
+        self.prose(&speakers.assistant, Source::Assistant);
+        let mut answered = speakers.answered.iter();
         for block in &one.message.blocks {
             match block {
-                Block::ToolCall(call) => self.call(at, call),
+                Block::ToolCall(call) => self.call(call),
                 Block::ToolResult(result) => {
-                    let call = answered.next().copied().flatten();
-                    for (kind, text) in of_result(result, call) {
-                        self.add(at, kind, &text, Source::Error);
+                    let command = answered.next().and_then(Option::as_ref);
+                    let command = command.and_then(|c| c.argument.as_deref());
+                    for (kind, text) in of_result(result, command) {
+                        self.add(kind, &text, Source::Error);
                     }
                 }
                 Block::Bash(run) if one.message.role == Role::BashExecution => {
-                    self.command(at, &run.command, Source::User);
+                    self.command(&run.command, Source::User);
                     if let Some(code) = run.exit_code.filter(|&code| code != 0) {
-                        self.add(
-                            at,
-                            SpanKind::ErrorCode,
-                            &format!("exit code {code}"),
-                            Source::Error,
-                        );
+                        self.add(SpanKind::ErrorCode, &format!("exit code {code}"), Source::Error);
                     }
                 }
                 _ => {}
@@ -102,7 +99,7 @@ impl Tokens {
         }
     }
 
-    fn add(&mut self, at: usize, kind: SpanKind, text: &str, source: Source) {
+    fn add(&mut self, kind: SpanKind, text: &str, source: Source) {
         let says = text.len() >= 2 && text.contains(char::is_alphanumeric);
         if !says || text.contains(['\n', '\r']) || text.contains("[e:") {
             return;
@@ -112,7 +109,8 @@ impl Tokens {
             text: text.to_owned(),
             source,
             count: 0,
-            last: at,
+            last: self.at,
+            entry: self.entry.clone(),
         });
         // The text comes from the source of highest weight, and is its longest form, but for a file
         // the latest, and for a status the form that says it is one.
@@ -126,11 +124,12 @@ impl Tokens {
         }
         mention.source = mention.source.max(source);
         mention.count += 1;
-        mention.last = at;
+        mention.last = self.at;
+        mention.entry.clone_from(&self.entry);
     }
 
     /// Adds the tokens of text by a person or the model.
-    fn prose(&mut self, at: usize, text: &str, source: Source) {
+    fn prose(&mut self, text: &str, source: Source) {
         let mut left = if source == Source::User { MOST_OF_USER } else { MOST_OF_ASSISTANT };
         for segment in segments(text) {
             let words = text.get(segment.range.clone()).unwrap_or_default();
@@ -146,16 +145,16 @@ impl Tokens {
                     let code = segment.is_code || data;
                     if left > 0 && matters(&token, source, code, long || data) {
                         left -= 1;
-                        self.add(at, token.kind, token.text, source);
+                        self.add(token.kind, token.text, source);
                     }
                 }
             }
         }
     }
 
-    fn call(&mut self, at: usize, call: &ToolCall) {
+    fn call(&mut self, call: &ToolCall) {
         if let Some(command) = command_of(call) {
-            self.command(at, &command, Source::Read);
+            self.command(&command, Source::Read);
             return;
         }
         let source = if changes(&call.name) { Source::Changed } else { Source::Read };
@@ -166,18 +165,18 @@ impl Tokens {
                 let kind = if value.contains("://") { SpanKind::Url } else { SpanKind::Path };
                 let stands = value.contains(['/', '\\', '.']) && value != "." && value != "..";
                 if stands && value != "/" {
-                    self.add(at, kind, value, source);
+                    self.add(kind, value, source);
                 }
             } else if matches!(argument.key, "patch" | "input" | "diff") {
                 for path in patched(value).take(MOST_OF_CALL) {
-                    self.add(at, SpanKind::Path, path, Source::Changed);
+                    self.add(SpanKind::Path, path, Source::Changed);
                 }
             }
         }
     }
 
     /// Adds the paths and addresses of a command line.
-    fn command(&mut self, at: usize, command: &str, source: Source) {
+    fn command(&mut self, command: &str, source: Source) {
         let head = ctx_core::text::head(command, COMMAND);
         // A word at the cut may be incomplete, and the text after `<<` is a document.
         let whole = if head.len() == command.len() { head.len() + 1 } else { head.len() };
@@ -190,21 +189,47 @@ impl Tokens {
                 && (source == Source::User || token.text.contains('/') || token.text.contains('.'))
         });
         for token in found.take(MOST_OF_CALL) {
-            self.add(at, token.kind, token.text, source);
+            self.add(token.kind, token.text, source);
         }
     }
 
-    /// Returns the facts.
-    pub(super) fn into_facts(self, said: &[CitedMessage]) -> Vec<RequiredFact> {
-        let last = self.messages.max(1) as f32;
-        let facts = self.found.into_values().filter_map(|mention| {
+    /// Returns the facts among `messages` messages, without those of `stale` forms that nothing else
+    /// mentions.
+    pub(super) fn facts(
+        &self,
+        messages: usize,
+        stale: &HashMap<NormalForm, usize>,
+    ) -> Vec<RequiredFact> {
+        let last = messages.max(1) as f32;
+        let facts = self.found.iter().filter(|(form, mention)| {
+            stale.get(*form).is_none_or(|&superseded| mention.last > superseded)
+        });
+        let facts = facts.map(|(_, mention)| {
             let often = 0.02 * (mention.count.min(10)) as f32;
             let late = 0.2 * (mention.last + 1) as f32 / last;
-            let weight = (mention.source.weight() + often + late).min(1.0);
-            let entry = said.get(mention.last)?.id.clone();
-            Some(RequiredFact { kind: mention.kind.into(), text: mention.text, entry, weight })
+            RequiredFact {
+                kind: mention.kind.into(),
+                text: mention.text.clone(),
+                entry: mention.entry.clone(),
+                weight: (mention.source.weight() + often + late).min(1.0),
+                by_user: mention.source == Source::User,
+                order: 0,
+            }
         });
         facts.collect()
+    }
+
+    /// Forgets the least important tokens beyond `most`.
+    pub(super) fn shrink(&mut self, most: usize) {
+        if self.found.len() <= most + most / 4 {
+            return;
+        }
+        let rank = |mention: &Mention| (mention.source, mention.last, mention.count);
+        let mut ranks: Vec<_> = self.found.values().map(rank).collect();
+        ranks.sort_unstable_by(|a, b| b.cmp(a));
+        if let Some(least) = ranks.get(most).copied() {
+            self.found.retain(|_, mention| rank(mention) > least);
+        }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use ctx_core::Block;
+use ctx_core::{Block, EntryId};
 
-use super::voices::Voice;
-use crate::command::{command_line, essence};
+use super::speakers::Speakers;
+use crate::command::essence;
 use crate::{CitedMessage, FactKind, RequiredFact};
 use ctx_text::output::{plain_cause, root_cause, says_failed, totals};
 
@@ -14,38 +14,40 @@ use ctx_text::output::{plain_cause, root_cause, says_failed, totals};
 const MOST: usize = 8;
 
 /// The last run of a command.
+#[derive(Debug)]
 struct Run {
     at: usize,
+    entry: EntryId,
     cause: Option<String>,
 }
 
 /// Each command so far, with its last run.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Failures {
     runs: HashMap<String, Run, foldhash::fast::FixedState>,
 }
 
 impl Failures {
     /// Reads a message.
-    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, voice: &Voice<'_>) {
-        let mut answered = voice.answered.iter();
+    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers<'_>) {
+        let mut answered = speakers.answered.iter();
         for block in &one.message.blocks {
             match block {
                 Block::ToolResult(result) => {
-                    let call = answered.next().copied().flatten();
-                    let Some(line) = call.and_then(command_line) else { continue };
-                    self.ran(at, &line, &result.plain_text(), result.is_error);
+                    let command = answered.next().and_then(Option::as_ref);
+                    let Some(line) = command.and_then(|c| c.line.as_deref()) else { continue };
+                    self.ran(at, &one.id, line, &result.plain_text(), result.is_error);
                 }
                 Block::Bash(run) => {
                     let failed = run.exit_code.is_some_and(|code| code != 0);
-                    self.ran(at, &run.command, &run.output, failed);
+                    self.ran(at, &one.id, &run.command, &run.output, failed);
                 }
                 _ => {}
             }
         }
     }
 
-    fn ran(&mut self, at: usize, line: &str, output: &str, failed: bool) {
+    fn ran(&mut self, at: usize, entry: &EntryId, line: &str, output: &str, failed: bool) {
         let essence = essence(line);
         if essence.is_empty() || super::results::only_shows(&essence) {
             return;
@@ -58,20 +60,26 @@ impl Failures {
         } else {
             None
         };
-        self.runs.insert(key(&essence), Run { at, cause });
+        self.runs.insert(key(&essence), Run { at, entry: entry.clone(), cause });
     }
 
-    /// Returns the facts.
-    pub(super) fn into_facts(self, said: &[CitedMessage]) -> Vec<RequiredFact> {
-        let mut failed: Vec<(usize, String)> =
-            self.runs.into_values().filter_map(|run| Some((run.at, run.cause?))).collect();
-        failed.sort_unstable_by(|a, b| b.cmp(a));
-        let last = said.len().max(1) as f32;
-        let facts = failed.into_iter().take(MOST).filter_map(|(at, text)| {
-            let weight = 0.5 + 0.5 * (at + 1) as f32 / last;
-            let entry = said.get(at)?.id.clone();
+    /// Returns the facts among `messages` messages.
+    pub(super) fn facts(&self, messages: usize) -> Vec<RequiredFact> {
+        let failed = self.runs.values().filter_map(|run| Some((run, run.cause.as_deref()?)));
+        let mut failed: Vec<(&Run, &str)> = failed.collect();
+        failed.sort_unstable_by(|(a, x), (b, y)| (b.at, y).cmp(&(a.at, x)));
+        let last = messages.max(1) as f32;
+        let facts = failed.into_iter().take(MOST).filter_map(|(run, text)| {
+            let weight = 0.5 + 0.5 * (run.at + 1) as f32 / last;
             let sayable = text.contains(char::is_alphanumeric) && !text.contains("[e:");
-            sayable.then_some(RequiredFact { kind: FactKind::Failure, text, entry, weight })
+            sayable.then(|| RequiredFact {
+                kind: FactKind::Failure,
+                text: text.to_owned(),
+                entry: run.entry.clone(),
+                weight,
+                by_user: false,
+                order: 0,
+            })
         });
         facts.collect()
     }

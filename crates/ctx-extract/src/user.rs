@@ -1,0 +1,132 @@
+//! Notes of the user's own words: each sentence once, under the field that it belongs to.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ctx_core::EntryId;
+use ctx_facts::{FactKind, RequiredFact};
+use ctx_text::{Signal, is_task};
+
+use super::ExtractInput;
+use super::agreement::agreement;
+use super::note::{EARLIER, FIRST, LATEST, Note, QUESTION};
+use super::turns::Turn;
+use crate::Field;
+
+/// The weight of the latest request, which comes first.
+const NEWEST: f32 = 9.0;
+
+/// Weights of the user's words. They are above those of everything else: within the user's share of
+/// the budget, they are cut by age.
+fn weight_of(field: Field) -> f32 {
+    match field {
+        Field::Constraints => 3.0,
+        Field::Decisions => 2.8,
+        Field::Goal => 2.0,
+        _ => 2.2,
+    }
+}
+
+fn field_of(fact: &RequiredFact) -> Option<Field> {
+    Some(match fact.kind {
+        // "Migrate it to Go, keep the interface" is a request with a rule in it.
+        FactKind::Constraint if is_task(&fact.text) => Field::Goal,
+        FactKind::Statement | FactKind::Request if Signal::of(&fact.text).put_off => {
+            Field::NextSteps
+        }
+        FactKind::Pinned | FactKind::Constraint => Field::Constraints,
+        FactKind::Decision => Field::Decisions,
+        FactKind::Ask | FactKind::Request => Field::Goal,
+        FactKind::Statement | FactKind::Personal | FactKind::Question => Field::CriticalContext,
+        _ => return None,
+    })
+}
+
+/// The sentences of one message under one field.
+#[derive(Default)]
+struct Words<'a> {
+    facts: Vec<&'a RequiredFact>,
+}
+
+/// Collects what the user wrote, in all rounds: the requests, rules, decisions and statements that still
+/// hold, and the answers to the agent's questions.
+pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
+    let places: HashMap<&EntryId, i64> =
+        job.messages.iter().zip(0..).map(|(said, at)| (&said.id, at)).collect();
+    let mut by_message: BTreeMap<(i64, u8), Words<'_>> = BTreeMap::new();
+    let mut fields: HashMap<(i64, u8), (Field, EntryId)> = HashMap::new();
+    for fact in job.facts.required.iter().filter(|fact| fact.by_user) {
+        let Some(field) = field_of(fact) else { continue };
+        // Messages of earlier rounds come before all others, in their order.
+        let at = places.get(&fact.entry).copied();
+        let at = at.unwrap_or_else(|| i64::MIN / 4 + i64::from(fact.order));
+        let key = (at, field as u8);
+        by_message.entry(key).or_default().facts.push(fact);
+        fields.insert(key, (field, fact.entry.clone()));
+    }
+    let count = by_message.len().max(1) as f32;
+    let mut out: Vec<Note> = Vec::new();
+    for (n, (key, mut words)) in by_message.into_iter().enumerate() {
+        let Some((field, entry)) = fields.remove(&key) else { continue };
+        words.facts.sort_by_key(|fact| (fact.order, fact.kind != FactKind::Ask));
+        words.facts.dedup_by(|later, earlier| later.text == earlier.text);
+        let is_question = words.facts.iter().all(|fact| fact.kind == FactKind::Question);
+        let text = joined(&words.facts);
+        let mut note = Note::new(field, text, &entry, weight_of(field), 0);
+        note.order = key.0;
+        note.weight += 0.5 * (n as f32 / count);
+        note.is_user = true;
+        if is_question {
+            note.label = QUESTION;
+        }
+        out.push(note);
+    }
+    label_goals(&mut out);
+    for (n, turn) in turns.iter().enumerate() {
+        let previous = n.checked_sub(1).and_then(|n| turns.get(n));
+        if let Some(mut note) = agreement(job, turn, previous) {
+            note.weight += weight_of(Field::Decisions);
+            note.is_user = true;
+            // The answer is part of the line; it is not repeated as a request.
+            let answered = note.cites.last().cloned();
+            let answer = super::note::normal(&note.text);
+            let repeats = |other: &Note| {
+                other.cites.last() == answered.as_ref()
+                    && answer.contains(&super::note::normal(&other.text))
+                    && other.field != Field::Constraints
+            };
+            out.retain(|other| !repeats(other));
+            out.push(note);
+        }
+    }
+    out
+}
+
+/// Labels the latest request, the first one, and those in between; the newest comes first.
+fn label_goals(notes: &mut [Note]) {
+    let mut goals: Vec<&mut Note> =
+        notes.iter_mut().filter(|note| note.field == Field::Goal).collect();
+    goals.sort_by_key(|note| note.order);
+    let count = goals.len();
+    for (n, note) in goals.into_iter().enumerate() {
+        (note.label, note.weight) = match n {
+            n if n + 1 == count => (if count > 1 { LATEST } else { "" }, NEWEST),
+            0 => (FIRST, note.weight + 0.8),
+            _ => (EARLIER, note.weight),
+        };
+        note.order = -note.order;
+    }
+}
+
+/// Joins the sentences of one message. List items have no full stop.
+fn joined(facts: &[&RequiredFact]) -> String {
+    let mut text = String::new();
+    for fact in facts {
+        if !text.is_empty() {
+            let open =
+                text.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ')' | '`' | '"'));
+            text.push_str(if open { "; " } else { " " });
+        }
+        text.push_str(&fact.text);
+    }
+    text
+}

@@ -1,0 +1,285 @@
+//! What a statement is about, and which value it gives: whether a later one replaces it.
+
+use std::ops::Range;
+
+use ctx_core::Chars;
+use ctx_core::text::{Slice, head};
+use ctx_text::{Gist, SpanKind, WordList, gist, is_cjk, normal_form, spans};
+
+/// A statement, parsed for comparison with others.
+#[derive(Clone, Debug, Default)]
+pub struct Statement {
+    /// All content words.
+    pub(super) gist: Gist,
+    /// The content words that name the subject, sorted.
+    subject: Vec<u64>,
+    /// Its values, each with its kind, in normal form.
+    values: Vec<(ValueKind, String)>,
+    /// The values that contain digits, as written from their first digit on.
+    written: Vec<String>,
+    /// The slots it fills, as bits.
+    slots: u32,
+    /// Whether it says that something changed: "now", "from now on", "改成".
+    is_news: bool,
+    /// Whether it says that something is something.
+    is_copular: bool,
+}
+
+/// The kind of a value. Only values of one kind replace each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ValueKind {
+    Number,
+    Location,
+    Id,
+    Name,
+    /// A word of a closed list, by its index in [`CLOSED`].
+    Closed(usize),
+}
+
+/// The length of a statement that is compared.
+const LONGEST: Chars = Chars(400);
+
+/// A thing that has one value at a time.
+struct Slot {
+    /// The words that name it.
+    words: WordList,
+    /// The kinds of its values. Two values may be written in different ways: `$400`, "four hundred".
+    kinds: &'static [ValueKind],
+    /// Whether a project has only one, whatever it is called.
+    is_unique: bool,
+}
+
+use ValueKind::{Id, Location, Name, Number};
+
+static SLOTS: [Slot; 8] = [
+    Slot { words: WordList::new("slots.budget"), kinds: &[Number], is_unique: false },
+    Slot { words: WordList::new("slots.date"), kinds: &[Number], is_unique: false },
+    Slot { words: WordList::new("slots.name"), kinds: &[Id, Name, Location], is_unique: false },
+    Slot { words: WordList::new("slots.branch"), kinds: &[Id, Name, Location], is_unique: true },
+    Slot { words: WordList::new("slots.on_call"), kinds: &[Name], is_unique: true },
+    Slot { words: WordList::new("slots.secret"), kinds: &[Id, Name, Number], is_unique: false },
+    Slot { words: WordList::new("slots.port"), kinds: &[Number, Id], is_unique: false },
+    Slot { words: WordList::new("slots.version"), kinds: &[Number, Id], is_unique: false },
+];
+
+/// Preferences of which one holds at a time: their values are known.
+static CLOSED: [WordList; 4] = [
+    WordList::new("values.style"),
+    WordList::new("values.units"),
+    WordList::new("values.time_zones"),
+    WordList::new("values.languages"),
+];
+
+/// Words that say that a value is new.
+static NEWS: WordList = WordList::new("slots.news");
+/// Words that name no subject: "date", "limit", "is", "set".
+static GENERIC: WordList = WordList::new("slots.generic");
+static COPULAS: WordList = WordList::new("slots.copulas");
+static NUMBER_WORDS: WordList = WordList::new("slots.number_words");
+
+impl Statement {
+    /// Parses a statement.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let text = head(text, LONGEST);
+        let mut out = Self { gist: gist(text), ..Self::default() };
+        let mut rest = text.to_owned();
+        for span in spans(text) {
+            let kind = match span.kind {
+                SpanKind::Number => ValueKind::Number,
+                SpanKind::Path | SpanKind::Url => ValueKind::Location,
+                SpanKind::Id => ValueKind::Id,
+                SpanKind::ErrorCode | SpanKind::CodeName => continue,
+            };
+            out.values.push((kind, normal_form(span.kind, span.text).text().to_owned()));
+            out.written.extend(from_digit(span.text));
+            blank(&mut rest, &span.range);
+        }
+        out.names(&mut rest);
+        let lower = format!(" {} ", spaced(&rest.to_lowercase()));
+        out.words(lower);
+        out
+    }
+
+    /// Takes names and plain numbers out of the text: capitalised words after the first one.
+    fn names(&mut self, rest: &mut String) {
+        let words: Vec<Range<usize>> = words(rest).collect();
+        let mut begins = true;
+        for range in words {
+            let word = rest.slice(range.clone()).to_owned();
+            let is_name = word.starts_with(|c: char| c.is_uppercase())
+                && (!begins || word.chars().nth(1).is_some_and(|c| !c.is_lowercase()));
+            let is_number = word.bytes().all(|b| b.is_ascii_digit());
+            // "FACT:" and "Update:" are labels.
+            let is_label = rest.slice(range.end..).starts_with([':', '：']);
+            begins = is_label || rest.slice(range.end..).trim_start().starts_with(['.', '!', '?']);
+            if is_label || !(is_name || is_number) {
+                continue;
+            }
+            let lower = word.to_lowercase();
+            if GENERIC.contains(&lower.as_str()) || is_closed(&lower).is_some() {
+                continue;
+            }
+            let kind = if is_number { ValueKind::Number } else { ValueKind::Name };
+            self.written.extend(from_digit(&word).filter(|_| is_number));
+            self.values.push((kind, lower));
+            blank(rest, &range);
+        }
+    }
+
+    /// Reads the words of the rest, in lower case with spaces around.
+    fn words(&mut self, mut rest: String) {
+        for (at, slot) in SLOTS.iter().enumerate() {
+            if slot.words.iter().any(|words| find(&rest, words).is_some()) {
+                self.slots |= 1 << at;
+            }
+        }
+        self.is_copular = COPULAS.iter().any(|words| find(&rest, words).is_some());
+        for news in NEWS.iter() {
+            while let Some(range) = find(&rest, news) {
+                self.is_news = true;
+                blank(&mut rest, &range);
+            }
+        }
+        let mut number = String::new();
+        for range in words(&rest).collect::<Vec<_>>() {
+            let word = rest.slice(range.clone()).to_owned();
+            if let Some(list) = is_closed(&word) {
+                self.values.push((ValueKind::Closed(list), word.clone()));
+            } else if NUMBER_WORDS.contains(&word.as_str()) {
+                number.push_str(&word);
+                number.push(' ');
+            }
+            let is_number = NUMBER_WORDS.contains(&word.as_str());
+            if is_number || GENERIC.contains(&word.as_str()) || is_closed(&word).is_some() {
+                blank(&mut rest, &range);
+            }
+        }
+        if !number.is_empty() {
+            self.values.push((ValueKind::Number, number));
+        }
+        self.subject = gist(&rest).words;
+    }
+
+    /// Whether it has a value that can be replaced.
+    #[must_use]
+    pub fn has_value(&self) -> bool {
+        !self.values.is_empty()
+    }
+
+    /// Whether this later statement gives the thing of the older one another value: "the timeout is
+    /// 30s", "the timeout is now 60s".
+    #[must_use]
+    pub fn replaces(&self, old: &Self) -> bool {
+        let kind =
+            self.values.iter().map(|(kind, _)| *kind).find(|kind| self.differs(old, &[*kind]));
+        if matches!(kind, Some(ValueKind::Closed(_))) {
+            return true;
+        }
+        let shared = self.subject.iter().filter(|&word| old.subject.contains(word)).count();
+        if self.is_news {
+            let unnamed = self.subject.is_empty() || old.subject.is_empty();
+            let slots = SLOTS.iter().enumerate();
+            let same = slots.filter(|(at, _)| self.slots & old.slots & (1 << at) != 0);
+            let renewed = |slot: &Slot| {
+                (shared > 0 || unnamed || slot.is_unique) && self.differs(old, slot.kinds)
+            };
+            if same.into_iter().any(|(_, slot)| renewed(slot)) {
+                return true;
+            }
+        }
+        let most = self.subject.len().max(old.subject.len());
+        let same_subject = match self.is_news {
+            true => shared * 3 >= most * 2,
+            false => self.is_copular && old.is_copular && shared == most,
+        };
+        kind.is_some() && shared > 0 && same_subject
+    }
+
+    /// Whether both have values of these kinds, and none in common.
+    fn differs(&self, old: &Self, kinds: &[ValueKind]) -> bool {
+        let of = |all: &[(ValueKind, String)]| -> Vec<String> {
+            all.iter().filter(|(k, _)| kinds.contains(k)).map(|(_, text)| text.clone()).collect()
+        };
+        let (new, was) = (of(&self.values), of(&old.values));
+        !new.is_empty() && !was.is_empty() && new.iter().all(|value| !was.contains(value))
+    }
+
+    /// Whether it says that something is something.
+    pub(super) fn is_copular(&self) -> bool {
+        self.is_copular
+    }
+
+    /// Whether it gives a new value without naming the thing: "现在改成 9090", "now it is 60s".
+    pub(super) fn only_renews(&self) -> bool {
+        self.is_news && self.subject.is_empty() && self.slots == 0 && self.written.len() == 1
+    }
+
+    /// Returns the new and the old value, if each statement has one, written alike: 8080 and 9090,
+    /// 30s and 60s.
+    pub(super) fn renews<'s>(&'s self, old: &'s Self) -> Option<(&'s str, &'s str)> {
+        let shape =
+            |value: &str| -> String { value.chars().filter(|c| !c.is_ascii_digit()).collect() };
+        match (self.written.as_slice(), old.written.as_slice()) {
+            ([new], [was]) if new != was && shape(new) == shape(was) => Some((new, was)),
+            _ => None,
+        }
+    }
+}
+
+fn from_digit(value: &str) -> Option<String> {
+    let at = value.find(|c: char| c.is_ascii_digit())?;
+    value.get(at..).map(str::to_owned)
+}
+
+fn is_closed(word: &str) -> Option<usize> {
+    CLOSED.iter().position(|list| list.contains(&word))
+}
+
+/// Finds words in a lower-case text; Latin words only as whole words.
+fn find(text: &str, words: &str) -> Option<Range<usize>> {
+    let joins = |c: char| c.is_alphanumeric() && !is_cjk(c);
+    let places = text.match_indices(words).map(|(at, found)| at..at + found.len());
+    places.into_iter().find(|range| {
+        let before = text.slice(..range.start).chars().next_back();
+        let after = text.slice(range.end..).chars().next();
+        let opens = words.starts_with(joins) && before.is_some_and(joins);
+        let closes = words.ends_with(joins) && after.is_some_and(joins);
+        !opens && !closes
+    })
+}
+
+/// Returns the words of a text: runs of letters and digits, and what joins them inside.
+fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '\'');
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let start = at + text.get(at..)?.find(char::is_alphanumeric)?;
+        let rest = text.get(start..)?;
+        let len = rest.find(|c: char| !is_part(c)).unwrap_or(rest.len());
+        at = start + len;
+        let word = rest.get(..len)?.trim_end_matches(['-', '_', '\'']);
+        Some(start..start + word.len())
+    })
+}
+
+/// Replaces a part of a text by spaces.
+fn blank(text: &mut String, range: &Range<usize>) {
+    if text.get(range.clone()).is_some() {
+        text.replace_range(range.clone(), &" ".repeat(range.len()));
+    }
+}
+
+/// Puts spaces between Chinese and other characters.
+fn spaced(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut wide = false;
+    for c in text.chars() {
+        if is_cjk(c) != wide {
+            wide = !wide;
+            out.push(' ');
+        }
+        out.push(c);
+    }
+    out
+}
