@@ -57,8 +57,8 @@ impl FileLock {
     }
 
     /// Takes the lock. If another writer still holds it after `limit`, fails with
-    /// [`ErrorKind::Locked`]. If the guarded file changed meanwhile, other writers are taking turns,
-    /// and the limit starts again; the whole wait is at most 20 times the limit.
+    /// [`ErrorKind::Locked`]. If the guarded file changed meanwhile, other writers take turns, and
+    /// the limit starts again; the whole wait is at most 20 times the limit.
     ///
     /// System locks have no timeout, so this retries after short pauses. It is meant for locks that
     /// are held for milliseconds.
