@@ -53,8 +53,8 @@ proptest! {
             }
             let whole = texts(&messages, &rules);
             // Each answer marks the end of an earlier request.
-            let asked = (1..messages.len()).filter(|at| messages[*at].role == Role::Assistant);
-            for at in asked {
+            let ends = (1..messages.len()).filter(|at| messages[*at].role == Role::Assistant);
+            for at in ends {
                 let part = texts(&messages[..at], &rules);
                 prop_assert_eq!(&part[..], &whole[..part.len()], "{} {}", rules.provider, at);
             }
