@@ -11,10 +11,7 @@ fn paired(name: &str, body: &str) -> Vec<Message> {
     let request = parse(name, body);
     let messages: Vec<_> = request.units.iter().map(|unit| unit.read()).collect();
     ctx_core::check_pairs(&messages).unwrap_or_else(|error| panic!("{error}: {messages:#?}"));
-    assert_eq!(
-        request.with_history(&all_unchanged(&request), None).expect("known units"),
-        body
-    );
+    assert_eq!(request.with_history(&all_unchanged(&request), None).expect("known units"), body);
     messages
 }
 
@@ -121,10 +118,10 @@ fn chat_calls_without_ids_or_under_one_id_keep_all_their_results() {
             request.with_history(&out, None).unwrap(),
             body.replace(&result("2"), &result("cut"))
         );
-        let mut said = messages[1].clone();
-        said.blocks.insert(0, Block::text("so"));
+        let mut extended = messages[1].clone();
+        extended.blocks.insert(0, Block::text("so"));
         out[3] = OutgoingUnit::Unchanged(3);
-        out[1] = OutgoingUnit::Message { message: &said, of: Some(1) };
+        out[1] = OutgoingUnit::Message { message: &extended, of: Some(1) };
         let written = request.with_history(&out, None).unwrap();
         assert_eq!(written, body.replacen(r#""content":null"#, r#""content":"so""#, 1));
     }
