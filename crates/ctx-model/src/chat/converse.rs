@@ -134,8 +134,8 @@ fn empty_answer(blocks: &[Block], cut: bool) -> Error {
 fn chars(request: &ChatRequest) -> u64 {
     let text = |text: &str| text.chars().count() as u64;
     let blocks = request.messages.iter().flat_map(|message| &message.blocks);
-    let messages: u64 = blocks.map(block_chars).sum();
-    messages + request.system.as_deref().map_or(0, text)
+    let message_chars: u64 = blocks.map(block_chars).sum();
+    message_chars + request.system.as_deref().map_or(0, text)
 }
 
 fn block_chars(block: &Block) -> u64 {
