@@ -23,10 +23,10 @@ pub fn parse(json: &str) -> Result<Message> {
 /// Parses a message from a valid JSON value.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
-    let Some(object) = Object::of(raw) else { return block::no_message(raw) };
+    let Some(object) = Object::of(raw) else { return block::opaque_message(raw) };
     let role = object.text("role").unwrap_or_else(|| "unknown".into());
     let blocks = block::content(object.get("content"));
-    let role = block::speaker(Role::from_name(&role), &blocks);
+    let role = block::role_with(Role::from_name(&role), &blocks);
     Message { role, blocks, meta: meta(&object) }
 }
 
@@ -40,8 +40,8 @@ fn meta(object: &Object<'_>) -> Meta {
     }
 }
 
-/// The counts of a `usage` object; missing fields keep their values from `before`. Tokens read from
-/// the cache are not part of the input count.
+/// Parses the counts of a `usage` object; missing fields keep their values from `before`. Tokens
+/// read from the cache are not part of the input count.
 pub(crate) fn usage(object: &Object<'_>, before: Usage) -> Usage {
     let count = |key, before| object.count(key).unwrap_or(before);
     let hour = || object.object("cache_creation")?.count("ephemeral_1h_input_tokens");
@@ -55,7 +55,7 @@ pub(crate) fn usage(object: &Object<'_>, before: Usage) -> Usage {
     }
 }
 
-/// The text of a request's `system` field: a string or text blocks.
+/// Returns the text of a request's `system` field: a string or text blocks.
 #[must_use]
 pub fn system_text(raw: &RawValue) -> String {
     Message::new(Role::System, block::content(Some(raw))).plain_text()
@@ -76,8 +76,8 @@ pub struct RequestParts {
 
 /// Writes a conversation. Adjacent messages of one role are merged; tool results come first in a
 /// user message, as the API requires. Later system messages become user text. A placeholder is
-/// inserted before a leading answer. Thinking without a signature of this provider is dropped, as
-/// the API would refuse it.
+/// inserted before a leading answer. Thinking without a signature of this provider is dropped,
+/// because the API would refuse it.
 #[must_use]
 pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> RequestParts {
     let (system, turns) = turns(messages);
@@ -164,7 +164,7 @@ impl Turn {
 #[must_use]
 pub fn keeps(block: &Block) -> bool {
     match block {
-        Block::Thinking { signature, .. } => signature.as_deref().is_some_and(is_proof),
+        Block::Thinking { signature, .. } => signature.as_deref().is_some_and(is_valid),
         _ => true,
     }
 }
@@ -191,7 +191,7 @@ pub(crate) fn block_with_ids(block: &Block) -> Option<String> {
 fn block_as(block: &Block, call_id: impl Fn(&str) -> Cow<'_, str>) -> Option<String> {
     match block {
         Block::Text { text } => text_json(text),
-        Block::Thinking { thinking, signature: Some(signature) } if is_proof(signature) => Some(
+        Block::Thinking { thinking, signature: Some(signature) } if is_valid(signature) => Some(
             ObjectWriter::new()
                 .text("type", "thinking")
                 .text("thinking", thinking)
@@ -227,7 +227,7 @@ fn block_as(block: &Block, call_id: impl Fn(&str) -> Cow<'_, str>) -> Option<Str
 /// Whether a signature may be this provider's. Other providers use the field for a field name, for
 /// a whole item as JSON, or (OpenAI) for encrypted text with a fixed prefix. This provider's
 /// signatures are any other opaque text.
-fn is_proof(signature: &str) -> bool {
+fn is_valid(signature: &str) -> bool {
     let foreign = signature.starts_with('{') || signature.starts_with("gAAAA");
     !signature.is_empty() && !foreign && !names_a_field(signature)
 }
@@ -254,7 +254,8 @@ fn image_json(image: &Image) -> String {
     ObjectWriter::new().text("type", "image").raw("source", source.end()).end()
 }
 
-/// The API accepts ids of letters, digits, `_` and `-` only; other providers' ids have more.
+/// Replaces the characters of other providers' ids that the API refuses: it accepts only letters,
+/// digits, `_` and `-`.
 fn call_id(id: &str) -> Cow<'_, str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !id.is_empty() && id.chars().all(fits) {

@@ -11,13 +11,13 @@ use serde_json::value::RawValue;
 use crate::json::{Object, elements, identifier, string, unwrap_arguments};
 
 /// Wraps a value that is not a message in an opaque message.
-pub(crate) fn no_message(raw: &RawValue) -> Message {
+pub(crate) fn opaque_message(raw: &RawValue) -> Message {
     Message::new(Role::from_name("unknown"), vec![opaque(raw)])
 }
 
-/// The role of a message with these blocks. Providers without a tool role put results, and nothing
-/// else, into a user message.
-pub(crate) fn speaker(role: Role, blocks: &[Block]) -> Role {
+/// Returns the role of a message with these blocks. Providers without a role for tools put results,
+/// and nothing else, into a user message.
+pub(crate) fn role_with(role: Role, blocks: &[Block]) -> Role {
     let only_results =
         !blocks.is_empty() && blocks.iter().all(|b| matches!(b, Block::ToolResult(_)));
     if role == Role::User && only_results { Role::ToolResult } else { role }
@@ -65,7 +65,7 @@ fn opaque(raw: &RawValue) -> Block {
     Block::Opaque { json: RawJson::from(raw) }
 }
 
-/// Text, thinking and images.
+/// Parses text, thinking and images.
 fn simple(object: &Object<'_>) -> Option<Block> {
     match object.text("type").as_deref() {
         Some("text" | "input_text" | "output_text" | "summary_text") => {
@@ -129,7 +129,8 @@ fn from_url(url: &str) -> Image {
     }
 }
 
-/// A tool call in any spelling: typed, or wrapped (`{"functionCall":{..}}`, `{"toolUse":{..}}`).
+/// Parses a tool call in any spelling: typed, or wrapped (`{"functionCall":{..}}`,
+/// `{"toolUse":{..}}`).
 fn call(object: &Object<'_>) -> Option<ToolCall> {
     match object.text("type").as_deref() {
         Some("function_call" | "function" | "custom_tool_call") => {

@@ -21,16 +21,17 @@ pub fn parse(json: &str) -> Result<Message> {
 /// Parses a content from a valid JSON value.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
-    let Some(object) = Object::of(raw) else { return block::no_message(raw) };
+    let Some(object) = Object::of(raw) else { return block::opaque_message(raw) };
     let role = object.text("role").unwrap_or_else(|| "user".into());
     let mut blocks = block::content(object.get("parts").or_else(|| object.get("content")));
     number(&mut blocks);
-    let role = block::speaker(Role::from_name(&role), &blocks);
+    let role = block::role_with(Role::from_name(&role), &blocks);
     Message::new(role, blocks)
 }
 
-/// A call without an id uses the name of its function as id, and so does its response. If a content
-/// has several with the same name, the second becomes `name#2` on both sides.
+/// Numbers the ids that were derived from names. A call without an id uses the name of its function
+/// as id, and so does its response. If a content has several with one name, the second becomes
+/// `name#2` on both sides.
 fn number(blocks: &mut [Block]) {
     let (mut calls, mut responses) = (NameCounter::default(), NameCounter::default());
     for block in blocks {
@@ -92,7 +93,7 @@ pub(crate) struct CallRef {
     pub(crate) name: String,
 }
 
-/// The calls of a content, with the ids of [`parse_raw`].
+/// Returns the calls of a content, with the ids of [`parse_raw`].
 pub(crate) fn calls(raw: &RawValue) -> Vec<CallRef> {
     let mut counter = NameCounter::default();
     let numbered = |CallRef { id, name }: CallRef| {
@@ -103,7 +104,7 @@ pub(crate) fn calls(raw: &RawValue) -> Vec<CallRef> {
     named(raw, ["functionCall", "function_call"]).into_iter().map(numbered).collect()
 }
 
-/// The responses of a content.
+/// Returns the responses of a content.
 pub(crate) fn responses(raw: &RawValue) -> Vec<CallRef> {
     named(raw, ["functionResponse", "function_response"])
 }

@@ -2,9 +2,9 @@
 //! back.
 //!
 //! Each dialect is a module with a `parse` and a `write` function. Everything is pure: text in,
-//! [`ctx_core::Message`] out, and the reverse. Parsing keeps what it does not know: unknown blocks
-//! become [`ctx_core::Block::Opaque`], unknown roles [`ctx_core::Role::Other`]; only invalid JSON
-//! is an error. Writing produces what the provider accepts, which may be less than was read.
+//! [`ctx_core::Message`] out, and the reverse. Parsing keeps unknown values: unknown blocks become
+//! [`ctx_core::Block::Opaque`], unknown roles [`ctx_core::Role::Other`]; only invalid JSON is an
+//! error. Writing produces what the provider accepts, which may be less than was read.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions messages, as also used by many other providers.
+//! OpenAI Chat Completions messages, which many other providers use as well.
 
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ pub fn parse_raw(raw: &RawValue) -> Message {
 
 /// Like [`parse_raw`], but parses the calls with `calls`.
 pub(crate) fn read(raw: &RawValue, calls: fn(&Object<'_>) -> Vec<Block>) -> Message {
-    let Some(object) = Object::of(raw) else { return block::no_message(raw) };
+    let Some(object) = Object::of(raw) else { return block::opaque_message(raw) };
     let name = object.text("role").unwrap_or_else(|| "unknown".into());
     let role = Role::from_name(&name);
     let blocks = match role {
@@ -82,7 +82,7 @@ pub(crate) fn tool_calls(object: &Object<'_>) -> Vec<Block> {
     call_values(object).into_iter().map(one).collect()
 }
 
-/// The raw calls of a message.
+/// Returns the raw calls of a message.
 pub(crate) fn call_values<'a>(object: &Object<'a>) -> Vec<&'a RawValue> {
     let calls = object.array("tool_calls").or_else(|| object.array("toolCalls"));
     calls.unwrap_or_default()
@@ -118,9 +118,9 @@ fn usage(object: &Object<'_>) -> Usage {
     }
 }
 
-/// Writes a conversation. Each tool result becomes a message of its own, right after the calls,
-/// wherever it was. Images in results follow in a user message, because `tool` messages hold text
-/// only.
+/// Writes a conversation. Each tool result becomes a separate message right after the calls,
+/// wherever it was. Images in results follow in a user message, because `tool` messages contain
+/// only text.
 #[must_use]
 pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec<RawJson> {
     let mut out = Vec::new();
@@ -140,7 +140,7 @@ pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec<RawJson
 }
 
 /// Whether [`write()`] can represent a block: thinking needs a field name, and an answer cannot
-/// hold other providers' blocks.
+/// contain other providers' blocks.
 #[must_use]
 pub fn keeps(role: &Role, block: &Block) -> bool {
     match block {
@@ -201,7 +201,7 @@ fn assistant(message: &Message) -> Option<String> {
                     fresh = fresh.text(field, thinking);
                 }
             }
-            // Other providers' blocks are dropped; an assistant message holds only text.
+            // Other providers' blocks are dropped: an assistant message contains only text.
             Block::Opaque { .. } => {}
             other => text.push(Cow::Owned(block_text(other))),
         }
@@ -230,7 +230,7 @@ pub(crate) fn call_json(call: &ctx_core::ToolCall) -> String {
         .end()
 }
 
-/// The content of a user message; a string if it is only text.
+/// Writes the content of a user message; as a string if it is only text.
 fn content(blocks: &[Block]) -> Option<String> {
     if blocks.is_empty() {
         return None;

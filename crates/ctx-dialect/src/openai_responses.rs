@@ -56,7 +56,7 @@ fn is_answered(object: &Object<'_>) -> bool {
     object.text("call_id").is_some_and(|id| !id.is_empty())
 }
 
-/// The call of a tool with its own item type: `local_shell_call`, `computer_call`,
+/// Parses the call of a tool with its own item type: `local_shell_call`, `computer_call`,
 /// `apply_patch_call`.
 fn named_call(kind: &str, object: &Object<'_>) -> ToolCall {
     let arguments = object.first(&ARGUMENTS);
@@ -65,7 +65,7 @@ fn named_call(kind: &str, object: &Object<'_>) -> ToolCall {
     ToolCall::new(block::call_id(object, &["call_id"]), name, arguments)
 }
 
-/// The role of an item.
+/// Returns the role of an item.
 #[must_use]
 pub fn item_role(object: &Object<'_>) -> Role {
     match object.text("type").as_deref() {
@@ -77,7 +77,7 @@ pub fn item_role(object: &Object<'_>) -> Role {
     }
 }
 
-/// The readable part of the reasoning; the encrypted part becomes its signature.
+/// Parses the readable part of the reasoning; the encrypted part becomes its signature.
 fn reasoning(object: &Object<'_>) -> Block {
     let parts = |key| Message::new(Role::Assistant, block::content(object.get(key))).plain_text();
     let full = Object::array(object, "content").map(|items| {
@@ -88,8 +88,9 @@ fn reasoning(object: &Object<'_>) -> Block {
     Block::Thinking { thinking, signature: object.owned("encrypted_content") }
 }
 
-/// Codex stores some outputs as JSON text `{"output": .., "metadata": {"exit_code": ..}}`. Output
-/// of tools with their own item types is not text and may be long, so it becomes opaque.
+/// Parses a result. Codex stores some outputs as JSON text
+/// `{"output": .., "metadata": {"exit_code": ..}}`. Output of tools with their own item types is
+/// not text and may be long, so it becomes opaque.
 fn result(object: &Object<'_>, raw: &RawValue) -> ctx_core::ToolResult {
     let mut result = block::result_of(object);
     if object.first(&["output", "content"]).is_none() {
@@ -182,8 +183,9 @@ fn result_json(result: &ctx_core::ToolResult) -> String {
     fresh.text("output", &texts(&result.content)).end()
 }
 
-/// The signature is the encrypted text, or, as stored by pi, the whole item. `None` for an item
-/// without encrypted text: the API could find it only by id, and only if it was stored.
+/// Writes reasoning as an item. The signature is the encrypted text or, as stored by pi, the whole
+/// item. Returns `None` for an item without encrypted text: the API could find it only by id, and
+/// only if it was stored.
 fn reasoning_json(thinking: &str, signature: &str) -> Option<String> {
     let item = Object::parse(signature).ok();
     let sealed = match &item {

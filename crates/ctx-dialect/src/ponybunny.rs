@@ -10,7 +10,7 @@ use crate::json::{Object, ObjectWriter, array, elements, value};
 use crate::openai_chat;
 use crate::shape::{as_user_text, split_results, texts};
 
-/// The fields that may hold a thinking block's text.
+/// The fields that may contain a thinking block's text.
 const THOUGHTS: [&str; 3] = ["content", "thinking", "text"];
 
 /// Parses a message.
@@ -35,8 +35,8 @@ pub fn parse_raw(raw: &RawValue) -> Message {
     message
 }
 
-/// An element of `thinkingBlocks`. PonyBunny's own blocks have their text in `content`; blocks
-/// copied from a provider, in the provider's field. Blocks without text become opaque.
+/// Parses an element of `thinkingBlocks`. PonyBunny's own blocks have their text in `content`,
+/// blocks copied from a provider in the provider's field. Blocks without text become opaque.
 fn thought(raw: &RawValue) -> Block {
     let block = Object::of(raw);
     let text = match &block {
@@ -72,12 +72,12 @@ fn one(message: &Message) -> String {
                 .text("content", &texts(&result.content));
             if result.is_error { fresh.plain("isError", true) } else { fresh }
         }
-        _ => beside_results(fresh, message),
+        _ => chat_fields(fresh, message),
     };
     fresh.plain_if("timestamp", message.meta.timestamp.map(|t| t.0)).end()
 }
 
-fn beside_results(fresh: ObjectWriter, message: &Message) -> ObjectWriter {
+fn chat_fields(fresh: ObjectWriter, message: &Message) -> ObjectWriter {
     let mut text: Vec<Block> = Vec::new();
     let mut thoughts = Vec::new();
     let mut calls = Vec::new();

@@ -35,7 +35,7 @@ pub(crate) fn split_results(message: &Message) -> Vec<Cow<'_, Message>> {
     out
 }
 
-/// The model-visible form of a message, split into messages of at most one tool result each.
+/// Returns what a model sees of a message, split into messages of at most one tool result each.
 pub(crate) fn parts(message: &Message) -> Vec<Cow<'_, Message>> {
     match as_user_text(message) {
         None => Vec::new(),
@@ -76,8 +76,8 @@ pub(crate) fn results_after_calls(parts: Vec<Cow<'_, Message>>) -> Vec<Cow<'_, M
 }
 
 /// Converts a message whose role no provider knows: commands, extension messages and summaries
-/// become user text, as in pi. Other roles are returned unchanged. `None` for a command that its
-/// author excluded from the context.
+/// become user text, as in pi. Messages of other roles are returned unchanged. Returns `None` for a
+/// command that its author excluded from the context.
 #[must_use]
 pub(crate) fn as_user_text(message: &Message) -> Option<Cow<'_, Message>> {
     if !message.in_model_context() {
@@ -116,7 +116,7 @@ pub(crate) fn as_user_text(message: &Message) -> Option<Cow<'_, Message>> {
     }
 }
 
-/// A block as plain text, for places that hold only text.
+/// Returns a block as plain text, for places that can contain only text.
 pub(crate) fn block_text(block: &Block) -> String {
     match block {
         Block::Text { text } => text.clone(),
@@ -133,7 +133,7 @@ pub(crate) fn block_text(block: &Block) -> String {
     }
 }
 
-/// The text of several blocks other than results, one per line.
+/// Returns the text of several blocks other than results, one per line.
 pub(crate) fn texts(blocks: &[Block]) -> String {
     let parts: Vec<_> = blocks
         .iter()

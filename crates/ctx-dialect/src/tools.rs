@@ -15,7 +15,7 @@ pub fn for_openai_chat(specs: &[ToolSpec]) -> String {
     }))
 }
 
-/// Writes tools for OpenAI Responses. Strict mode is off, as few schemas are eligible.
+/// Writes tools for OpenAI Responses. Strict mode is off, because few schemas are eligible.
 #[must_use]
 pub fn for_openai_responses(specs: &[ToolSpec]) -> String {
     array(specs.iter().map(|spec| {
@@ -53,14 +53,14 @@ pub fn to_anthropic(tools: &RawValue) -> (String, Vec<&str>) {
 
 fn convert(tools: &RawValue, write: impl Fn(&Tool<'_>) -> String) -> (String, Vec<&str>) {
     let mut written = Vec::new();
-    let mut left_out = Vec::new();
+    let mut others = Vec::new();
     for raw in elements(tools).unwrap_or_default() {
         match Tool::of(raw) {
             Some(tool) => written.push(write(&tool)),
-            None => left_out.push(raw.get()),
+            None => others.push(raw.get()),
         }
     }
-    (array(written), left_out)
+    (array(written), others)
 }
 
 /// A function that a model may call.

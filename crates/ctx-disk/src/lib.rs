@@ -13,22 +13,22 @@ use ctx_core::{Error, ErrorKind, Result};
 
 pub use lock::{FileLock, set_default_timeout, sidecar_of};
 
-/// Creates an I/O error for `path` with the attempted operation. The system's error is its source.
-pub fn io_error(doing: &'static str, path: &Path, error: io::Error) -> Error {
+/// Creates an error for a failed `operation` on `path`. The system's error is its source.
+pub fn io_error(operation: &'static str, path: &Path, error: io::Error) -> Error {
     let kind = match error.kind() {
         io::ErrorKind::NotFound => ErrorKind::NotFound,
         io::ErrorKind::AlreadyExists => ErrorKind::Conflict,
         _ => ErrorKind::Io,
     };
     let hint = hint(error.kind());
-    let wrapped = Error::new(kind, doing).with("path", path.display()).source(error);
+    let wrapped = Error::new(kind, operation).with("path", path.display()).source(error);
     match hint {
         Some(hint) => wrapped.hint(hint),
         None => wrapped,
     }
 }
 
-/// Returns a hint for an error of that kind.
+/// Returns a hint for errors of this kind, if there is one.
 pub fn hint(kind: io::ErrorKind) -> Option<&'static str> {
     Some(match kind {
         io::ErrorKind::NotFound => "check the spelling of the path, and whether it still exists",
@@ -55,8 +55,8 @@ pub fn hint(kind: io::ErrorKind) -> Option<&'static str> {
     })
 }
 
-/// Opens a file for reading. A named pipe is refused, because opening one blocks until a writer
-/// comes. A pipe that the caller's shell passed, as `/dev/fd/63`, has a writer and is accepted.
+/// Opens a file for reading. Named pipes are refused, because opening one blocks until a writer
+/// opens it too. A pipe from the shell, such as `/dev/fd/63`, has a writer and is accepted.
 ///
 /// # Errors
 ///
@@ -66,9 +66,9 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     let mut options = File::options();
     options.read(true);
     #[cfg(unix)]
-    if !["/dev/fd/", "/dev/stdin", "/proc/"].iter().any(|handed| path.starts_with(handed)) {
+    if !["/dev/fd/", "/dev/stdin", "/proc/"].iter().any(|prefix| path.starts_with(prefix)) {
         use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-        // This has no effect on regular files.
+        // Has no effect on regular files.
         options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
         let file = options.open(path)?;
         if file.metadata()?.file_type().is_fifo() {
@@ -108,8 +108,8 @@ pub fn private() -> OpenOptions {
     options
 }
 
-/// Creates a folder and its missing parents, each accessible only by the owner, and syncs their
-/// names: a file synced later is not lost with the name of a folder above it.
+/// Creates a folder and its missing parents, each accessible only by the owner, and syncs each new
+/// name. Without that, a crash could lose a folder, and with it files that were synced.
 pub fn create_private_dir(path: &Path) -> Result<()> {
     create_dirs(path, sync_dir)
 }
@@ -131,8 +131,8 @@ fn create_dirs(path: &Path, sync: impl Fn(&Path) -> Result<()>) -> Result<()> {
     Ok(())
 }
 
-/// Reads up to `most` bytes of a file that begin at `start`: fewer if it ends before. The cursor is
-/// behind them afterwards.
+/// Reads up to `most` bytes from `start`; fewer if the file ends earlier. Moves the cursor to the
+/// end of the bytes read.
 pub fn read_at(mut file: &File, start: u64, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(start))?;
@@ -140,7 +140,7 @@ pub fn read_at(mut file: &File, start: u64, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a file is empty or ends with a line break. The cursor is at its end afterwards.
+/// Whether a file is empty or ends with a line break. Moves the cursor to its end.
 pub fn ends_line(file: &File) -> io::Result<bool> {
     let length = file.metadata()?.len();
     Ok(read_at(file, length.saturating_sub(1), 1)?.iter().all(|last| *last == b'\n'))
@@ -161,7 +161,7 @@ pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Syncs the names in a folder. Only Unix has and needs this.
+/// Syncs the names in a folder. Does nothing except on Unix, the only system that needs it.
 pub fn sync_dir(path: &Path) -> Result<()> {
     if cfg!(unix) {
         let sync = File::open(path).and_then(|dir| dir.sync_all());
@@ -175,7 +175,8 @@ pub fn temporary(path: &Path) -> PathBuf {
     beside(path, ".tmp")
 }
 
-/// Whether `suffix`, after another file's name, marks a temporary file of [`replace`] or [`write_atomic`].
+/// Whether `suffix`, after another file's name, marks a temporary file of [`replace`] or
+/// [`write_atomic`].
 pub fn is_temporary(suffix: &str) -> bool {
     let id = suffix.strip_suffix(".tmp").map(|id| id.trim_start_matches('.'));
     id.is_some_and(|id| [0, 32].contains(&id.len()) && id.bytes().all(|b| b.is_ascii_hexdigit()))
@@ -183,17 +184,17 @@ pub fn is_temporary(suffix: &str) -> bool {
 
 /// Replaces `path` atomically with what `write` writes: readers see the old file or the new one,
 /// also after a crash. The caller holds the lock that guards the file, so one temporary name is
-/// enough, and leftovers of a killed writer are overwritten.
+/// enough, and the leftover of a killed writer can be removed.
 ///
 /// # Errors
 ///
-/// If it cannot be written. The old file is then unchanged, and no temporary file is left.
+/// If the file cannot be written. The old file is then unchanged, and no temporary file is left.
 pub fn replace(
     path: &Path,
     write: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>,
 ) -> Result<()> {
     let temporary = temporary(path);
-    // An existing file of that name may be readable by others.
+    // A leftover may be readable by others, so it is not reused.
     remove(&temporary, "cannot replace the file")?;
     write_through(path, &temporary, write)
 }
@@ -256,19 +257,19 @@ fn write_through(
 /// # Errors
 ///
 /// If it exists and cannot be removed.
-pub fn remove(path: &Path, doing: &'static str) -> Result<bool> {
+pub fn remove(path: &Path, operation: &'static str) -> Result<bool> {
     match std::fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(e) => Err(io_error(doing, path, e)),
+        Err(e) => Err(io_error(operation, path, e)),
     }
 }
 
-/// Copies everything after `start`, a torn line, durably to a new file `<file>.torn-<n>`.
+/// Copies the torn line that begins at `start` to a new file `<file>.torn-<n>`, and syncs it.
 ///
 /// # Errors
 ///
-/// If it cannot be written. No partial copy is left.
+/// If the copy cannot be written. No partial copy is left.
 pub fn copy_torn_tail(path: &Path, start: u64) -> Result<PathBuf> {
     let mut n = 1u32;
     let (aside, mut copy) = loop {
@@ -392,6 +393,6 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
         let error = io_error("cannot read", &pipe, read_to_string(&pipe).unwrap_err());
         assert!(error.hint_text().is_some(), "{error}");
-        assert!(open(dir.path()).is_ok(), "a folder is opened as ever");
+        assert!(open(dir.path()).is_ok(), "a folder is opened");
     }
 }

@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 
 use ctx_core::{Error, ErrorKind, Result};
 
-/// The maximum pause between two attempts to take a lock.
+/// The longest pause between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The time to wait for a session that another writer has open, in milliseconds.
+/// How long [`FileLock::with_default_timeout`] waits, in milliseconds.
 static DEFAULT_TIMEOUT_MS: AtomicU64 = AtomicU64::new(500);
 
 /// Sets how long this process waits for a session that another writer has open. Default: 0.5 s.
-/// Storing a compaction takes milliseconds; a process that keeps a session open holds it longer.
+/// Storing a compaction locks the session for milliseconds, keeping it open for much longer.
 pub fn set_default_timeout(timeout: Duration) {
     let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
     DEFAULT_TIMEOUT_MS.store(millis, Ordering::Relaxed);
 }
 
-/// How often the time limit restarts while other writers make progress.
+/// The longest wait while other writers make progress, as a multiple of the time limit.
 const MOST_LIMITS: u32 = 20;
 
 /// An exclusive lock on a file, held on a sidecar `<file>.lock`.
@@ -56,9 +56,9 @@ impl FileLock {
         )
     }
 
-    /// Takes the lock, waiting up to `limit` while another writer holds it, and then fails with
-    /// [`ErrorKind::Locked`]. If many writers each wait for a short write, the limit restarts after
-    /// every observed write, up to `MOST_LIMITS` times.
+    /// Takes the lock. If another writer still holds it after `limit`, fails with
+    /// [`ErrorKind::Locked`]. If the guarded file changed meanwhile, other writers take turns, and
+    /// the limit starts again; the whole wait is at most 20 times the limit.
     ///
     /// System locks have no timeout, so this retries after short pauses. It is meant for locks that
     /// are held for milliseconds.
@@ -80,7 +80,7 @@ impl FileLock {
             if left.is_zero() {
                 let now = stamp();
                 if now == seen || first.elapsed() >= limit * MOST_LIMITS {
-                    return Err(lock.taken(guarded, first.elapsed().min(limit * MOST_LIMITS)));
+                    return Err(lock.timed_out(guarded, first.elapsed().min(limit * MOST_LIMITS)));
                 }
                 (begin, seen) = (Instant::now(), now);
                 continue;
@@ -90,7 +90,7 @@ impl FileLock {
         }
     }
 
-    fn taken(&self, guarded: &Path, waited: Duration) -> Error {
+    fn timed_out(&self, guarded: &Path, waited: Duration) -> Error {
         let error = Error::new(ErrorKind::Locked, "another writer has the file open")
             .with("path", guarded.display())
             .retryable();
@@ -115,7 +115,7 @@ impl FileLock {
         }
     }
 
-    /// Returns the sidecar file; its content belongs to the lock's user.
+    /// Returns the sidecar file. The holder of the lock may store data in it.
     pub fn sidecar(&self) -> &File {
         &self.sidecar
     }

@@ -9,7 +9,7 @@ use crate::name::{normal, readings};
 use crate::{Model, Vintage};
 
 /// Minimum similarity of a suggested name (Jaro-Winkler).
-const ALIKE: f64 = 0.8;
+const MIN_SIMILARITY: f64 = 0.8;
 
 /// Maximum number of suggested names.
 const OFFERED: usize = 3;
@@ -23,7 +23,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// The catalogue this crate was built with.
+    /// Returns the catalogue this crate was built with.
     #[must_use]
     pub fn embedded() -> &'static Self {
         static EMBEDDED: LazyLock<Catalogue> = LazyLock::new(|| {
@@ -62,13 +62,13 @@ impl Catalogue {
         Ok(Self { models, today, seed })
     }
 
-    /// All models, in the order of the file.
+    /// Returns all models, in the order of the file.
     #[must_use]
     pub fn models(&self) -> &[Model] {
         &self.models
     }
 
-    /// Returns the model of that name; a `Today` row takes precedence over a `Seed` row.
+    /// Returns the model of this name; a `Today` row takes precedence over a `Seed` row.
     ///
     /// The lookup ignores case, dots versus dashes, the serving provider (`openrouter/...`,
     /// `us.anthropic....`), and a trailing date or `-latest`; but a row for exactly that date takes
@@ -111,8 +111,8 @@ impl Catalogue {
         let mut scored: Vec<(f64, &str)> = self
             .models
             .iter()
-            .map(|model| (likeness(&wanted, &normal(&model.id)), model.id.as_str()))
-            .filter(|(score, _)| *score >= ALIKE)
+            .map(|model| (similarity(&wanted, &normal(&model.id)), model.id.as_str()))
+            .filter(|(score, _)| *score >= MIN_SIMILARITY)
             .collect();
         // A stable sort keeps the file's order among equals: newest first within a provider.
         scored.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -125,7 +125,7 @@ impl Catalogue {
         offered
     }
 
-    /// Tries the strictest reading first; for each reading, the first index takes precedence.
+    /// Tries the indexes in order, and in each of them the strictest reading first.
     fn look_up(&self, name: &str, indexes: [&HashMap<String, usize>; 2]) -> Option<&Model> {
         let normal = normal(name);
         let readings = readings(&normal);
@@ -154,8 +154,9 @@ fn index(models: &[Model], vintage: Vintage) -> HashMap<String, usize> {
     index
 }
 
-/// Similarity from 0 to 1. A name that contains the wanted word scores as high as one with a typo.
-fn likeness(wanted: &str, id: &str) -> f64 {
+/// Returns the similarity from 0 to 1. An id that contains the wanted word scores as high as one
+/// with a typo.
+fn similarity(wanted: &str, id: &str) -> f64 {
     let alike = strsim::jaro_winkler(wanted, id);
     if wanted.len() >= 3 && id.contains(wanted) { alike.max(0.9) } else { alike }
 }

@@ -118,13 +118,13 @@ impl Client {
         Self { timeouts, ..Self::default() }
     }
 
-    /// Forwards requests of other clients: adds no `user-agent` to requests without one.
+    /// Adds no `user-agent` to requests without one, because they are those of other clients.
     #[must_use]
     pub fn anonymous(self) -> Self {
         Self { is_anonymous: true, ..self }
     }
 
-    /// The timeouts.
+    /// Returns the timeouts.
     #[must_use]
     pub fn timeouts(&self) -> Timeouts {
         self.timeouts
@@ -194,7 +194,7 @@ impl Client {
         };
         let builder = if here { builder.no_proxy() } else { builder };
         let client = builder.build().map_err(|e| {
-            Error::new(ErrorKind::Io, "the HTTP client cannot be set up")
+            Error::new(ErrorKind::Io, "cannot set up the HTTP client")
                 .unbilled()
                 .hint("check that this machine has root certificates, and the proxy variables")
                 .source(e.without_url())
@@ -248,13 +248,13 @@ impl Body {
     }
 }
 
-/// `wait` after `start`, or the latest representable instant.
+/// Returns the instant `wait`, but at most a year, after `start`.
 fn after(start: Instant, wait: Duration) -> Instant {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
     start.checked_add(wait.min(YEAR)).unwrap_or(start)
 }
 
-/// TLS needs a process-wide crypto provider. One installed by the host is kept.
+/// Installs the process-wide crypto provider that TLS needs, unless the host installed one.
 fn use_ring() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         // Fails if another thread installed one first, which is fine.
@@ -318,7 +318,7 @@ fn unreached(error: reqwest::Error, connect: Duration, server: &str) -> Error {
     if is_reached { failed } else { failed.unbilled() }
 }
 
-/// The root cause: `connection refused` is clearer than `error sending request`.
+/// Returns the root cause: `connection refused` is clearer than `error sending request`.
 fn root_cause(error: &reqwest::Error) -> String {
     let mut deepest: &dyn std::error::Error = error;
     while let Some(source) = deepest.source() {
@@ -327,13 +327,13 @@ fn root_cause(error: &reqwest::Error) -> String {
     deepest.to_string()
 }
 
-/// Returns what is malformed in the head of a response: forwarding it would misreport the body.
+/// Returns what is malformed in the head of a response. Forwarding it would misreport the body.
 fn broken(response: &reqwest::Response) -> Option<&'static str> {
-    let says = |name| response.headers().contains_key(name);
+    let has = |name| response.headers().contains_key(name);
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        return Some("the server switched to another protocol without a request to");
+        return Some("the server switched to another protocol, which was not requested");
     }
-    (says(CONTENT_LENGTH) && says(TRANSFER_ENCODING))
+    (has(CONTENT_LENGTH) && has(TRANSFER_ENCODING))
         .then_some("the answer has both content-length and transfer-encoding")
 }
 

@@ -34,11 +34,11 @@ pub struct Provider {
 }
 
 impl fmt::Debug for Provider {
-    /// A base URL may contain a password.
+    /// Shows the base URL without its secret parts, such as a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let base_url = self.base_url.as_deref().map(|url| match Url::parse(url) {
             Ok(url) => shown(&url),
-            Err(_) => "no URL".to_owned(),
+            Err(_) => "invalid URL".to_owned(),
         });
         f.debug_struct("Provider")
             .field("id", &self.id)
@@ -134,7 +134,8 @@ pub fn connect_models(
 }
 
 /// Creates an embedding model from its name, `provider/model`. `dimensions` may be omitted for
-/// models known by name. If it is set, OpenAI models that can shorten their vectors are asked to.
+/// models known by name. If it is set, OpenAI models that can shorten their vectors return that
+/// many.
 ///
 /// # Errors
 ///
@@ -153,7 +154,7 @@ pub fn connect_embedder(
             "the number of dimensions of this model is unknown",
         )
         .with("model", name)
-        .hint("give the number of dimensions"));
+        .hint("set the number of dimensions"));
     };
     let api = if found.provider.eq_ignore_ascii_case("ollama") {
         EmbedApi::Ollama
@@ -215,7 +216,7 @@ fn find<'a>(name: &str, providers: &'a [Provider]) -> Result<ConfiguredModel<'a>
     };
     Err(Error::new(ErrorKind::NotFound, "unknown model")
         .with("model", ctx_core::text::head_chars(name, 100))
-        .hint(format!("give it as provider/model; providers: {}{near}", names.join(", "))))
+        .hint(format!("write it as provider/model; providers: {}{near}", names.join(", "))))
 }
 
 impl ConfiguredModel<'_> {
@@ -226,7 +227,7 @@ impl ConfiguredModel<'_> {
         });
         let usual = self.known.map(|known| known.base_url);
         let Some(base_url) = set.as_deref().or(usual) else {
-            return Err(Error::new(ErrorKind::InvalidInput, "a provider has no base URL")
+            return Err(Error::new(ErrorKind::InvalidInput, "missing base URL of a provider")
                 .with("provider", &self.provider)
                 .hint(format!("set models.providers.{}.baseUrl in ctx.json5", self.provider)));
         };
@@ -256,7 +257,7 @@ impl ConfiguredModel<'_> {
             (None, Some(usual)) => endpoint = endpoint.with_key(usual),
             (None, None) => {}
         }
-        // Detect a missing key now rather than during the work.
+        // A missing key is an error here, not at the first request.
         endpoint.headers().map_err(named)?;
         Ok(endpoint)
     }

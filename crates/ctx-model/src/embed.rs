@@ -48,7 +48,7 @@ pub struct HttpEmbedder {
 }
 
 impl HttpEmbedder {
-    /// The model `model` of `provider`, with vectors of `dimensions` elements.
+    /// Creates the embedder for `model` of `provider`, with vectors of `dimensions` elements.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl HttpEmbedder {
                 "vectors must have at least one dimension",
             )
             .with("model", provider_model)
-            .hint("give the number of dimensions the model's vectors have"));
+            .hint("set the number of dimensions that the model's vectors have"));
         }
         Ok(Self {
             // Vectors of one model that were shortened to different lengths cannot be compared.
@@ -83,7 +83,7 @@ impl HttpEmbedder {
         })
     }
 
-    /// Requests vectors of exactly that length, which only some models support.
+    /// Requests vectors of exactly this length, which only some models support.
     #[must_use]
     pub(crate) fn with_dimensions(mut self) -> Self {
         self.ask_dimensions = true;
@@ -222,7 +222,7 @@ impl Embedder for HttpEmbedder {
     }
 }
 
-/// Splits texts into batches of one request each; an oversized text is a batch of its own.
+/// Splits texts into batches of one request each. An oversized text is a separate batch.
 fn batches(texts: &[String]) -> impl Iterator<Item = &[String]> {
     let mut rest = texts;
     std::iter::from_fn(move || {

@@ -31,7 +31,7 @@ impl Api {
     pub const ALL: [Self; 3] =
         [Self::OpenAiCompletions, Self::OpenAiResponses, Self::AnthropicMessages];
 
-    /// The name in configurations and transcripts.
+    /// Returns the name in configurations and transcripts.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Api {
         }
     }
 
-    /// The last part of the URL.
+    /// Returns the last part of the URL.
     fn path(self) -> &'static str {
         match self {
             Self::OpenAiCompletions => "chat/completions",
@@ -85,7 +85,7 @@ pub struct Endpoint {
     key: Option<KeyRef>,
 }
 
-/// A URL whose user info and query are hidden, as they may contain keys.
+/// A URL whose `Debug` output hides user info and query, because they may contain keys.
 #[derive(Clone)]
 struct BaseUrl(Url);
 
@@ -106,14 +106,14 @@ impl Endpoint {
     pub fn new(base_url: &str, api: Api) -> Result<Self> {
         let wrong = |what: String| {
             Error::new(ErrorKind::InvalidInput, what)
-                .hint("give a base URL such as https://api.openai.com/v1 or http://127.0.0.1:11434")
+                .hint("use a base URL such as https://api.openai.com/v1 or http://127.0.0.1:11434")
         };
         // The text may contain a password, so the error does not repeat it.
         let url = Url::parse(base_url.trim())
             .map_err(|e| wrong(format!("invalid base URL of a provider: {e}")))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
             return Err(wrong(format!(
-                "a base URL begins with http:// or https://, not {}:",
+                "invalid base URL of a provider: it begins with {}: instead of http:// or https://",
                 url.scheme()
             )));
         }
@@ -134,32 +134,32 @@ impl Endpoint {
         self
     }
 
-    /// The API.
+    /// Returns the API.
     #[must_use]
     pub fn api(&self) -> Api {
         self.api
     }
 
-    /// The source of the key.
+    /// Returns the source of the key.
     #[must_use]
     pub fn key(&self) -> Option<&KeyRef> {
         self.key.as_ref()
     }
 
-    /// The host, with the port if it is not the default.
+    /// Returns the host, with the port if it is not the default.
     #[must_use]
     pub fn host(&self) -> String {
         let host = self.base_url.0.host_str().unwrap_or_default();
         self.base_url.0.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
-    /// The URL for chat.
+    /// Returns the URL for chat.
     #[must_use]
     pub fn chat_url(&self) -> Url {
         self.url(self.api.path())
     }
 
-    /// The URL of another service of the same API, such as `embeddings` or `models`.
+    /// Returns the URL of another service of the same API, such as `embeddings` or `models`.
     #[must_use]
     pub fn url(&self, service: &str) -> Url {
         let path = self.base_url.0.path().trim_end_matches('/');
@@ -171,7 +171,7 @@ impl Endpoint {
         self.at(&format!("{path}{version}/{service}"))
     }
 
-    /// The URL of a path on the host, ignoring the base URL's path.
+    /// Returns the URL of a path on the host, ignoring the base URL's path.
     #[must_use]
     pub fn at(&self, path: &str) -> Url {
         let mut url = self.base_url.0.clone();
@@ -228,22 +228,22 @@ fn unsendable(what: &str, key: &KeyRef) -> Error {
         .hint("it must be one line of visible ASCII")
 }
 
-/// The credentials in a URL (user, password, keys in the query), both raw and decoded.
+/// Returns the credentials in a URL (user, password, keys in the query), both raw and decoded.
 fn secrets_of(url: &Url) -> Vec<Secret> {
-    let meant = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let is_open = |name: &str| name.contains("version") || name == "model";
     let query = url.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
     let keys = query.filter(|(name, _)| !is_open(name)).map(|(_, value)| value);
     [url.username(), url.password().unwrap_or_default()]
         .into_iter()
         .chain(keys)
-        .flat_map(|text| [meant(text), text.to_owned()])
+        .flat_map(|text| [decoded(text), text.to_owned()])
         .filter(|text| !text.is_empty())
         .map(Secret::new)
         .collect()
 }
 
-/// A URL without the parts that may be secret.
+/// Returns a URL without the parts that may be secret.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     // These fail only for URLs without a host, which have no user either.

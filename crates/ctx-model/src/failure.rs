@@ -19,7 +19,7 @@ const SHOWN_CHARS: usize = 400;
 /// Maximum delay; a longer one amounts to giving up.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Words of an exhausted quota: waiting does not help.
+/// Words that indicate an exhausted quota. Waiting does not help.
 const QUOTA: [&str; 6] = [
     "insufficient_quota",
     "current quota",
@@ -29,7 +29,7 @@ const QUOTA: [&str; 6] = [
     "credit balance is too low",
 ];
 
-/// Words of an unknown model, for providers that answer 400.
+/// Words that indicate an unknown model, for providers that answer with status 400.
 const NO_MODEL: [&str; 6] = [
     "model_not_found",
     "model not found",
@@ -143,7 +143,7 @@ impl ErrorContext<'_> {
         }
     }
 
-    /// A provider's message, shortened, without secrets and control characters.
+    /// Returns a provider's message, shortened, without secrets and control characters.
     pub(crate) fn shown(&self, text: &str) -> String {
         let text = self.secrets.iter().fold(text.to_owned(), |text, secret| secret.hide_in(text));
         clip(&text, SHOWN_CHARS).replace(char::is_control, " ")
@@ -153,8 +153,8 @@ impl ErrorContext<'_> {
 /// The pattern name of a request that exceeds the account's tokens per minute.
 const PER_MINUTE: &str = "per-minute";
 
-/// A single request that exceeds the account's limit per minute: `Limit 6000, Requested 14368`.
-/// Waiting does not help, but a shorter prompt does, so it is an overflow.
+/// Recognises a single request that exceeds the account's limit per minute: `Limit 6000, Requested
+/// 14368`. Waiting does not help, but a shorter prompt does, so it is an overflow.
 fn too_much_at_once(status: u16, error_text: &ErrorText) -> Option<Overflow> {
     if !matches!(status, 413 | 429) || error_text.says(&QUOTA) {
         return None;
@@ -177,7 +177,8 @@ fn too_much_at_once(status: u16, error_text: &ErrorText) -> Option<Overflow> {
     })
 }
 
-/// The delay the server asks for: `retry-after-ms`, or `retry-after` in seconds or as a date.
+/// Returns the delay the server asks for: `retry-after-ms`, or `retry-after` in seconds or as a
+/// date.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();

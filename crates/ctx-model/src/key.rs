@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind, Result};
 
-/// A key file has one line; a larger file is not a key file.
+/// The maximum size of a key file in bytes. A key is one line, so a larger file is not a key file.
 const LARGEST_FILE: u64 = 64 * 1024;
 
-/// Shorter secrets are not redacted in texts: each hit would reveal more than it hides.
+/// The minimum length of a secret that is redacted in texts: redacting a shorter one would reveal
+/// more than it hides.
 const SHORTEST_HIDDEN: usize = 6;
 
 /// The replacement for a secret in a text.
@@ -25,13 +26,13 @@ impl Secret {
         Self(text.as_ref().into())
     }
 
-    /// The text itself, for a request header.
+    /// Returns the text itself, for a request header.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Redacts the secret in `text`: a provider's error may repeat the key it refuses.
+    /// Redacts the secret in `text`, because a provider's error may repeat the key it refuses.
     #[must_use]
     pub(crate) fn hide_in(&self, text: String) -> String {
         if self.0.len() < SHORTEST_HIDDEN || !text.contains(&*self.0) {
@@ -156,14 +157,14 @@ impl KeyRef {
         match size {
             None => Err(self.missing()),
             Some(size) if size > LARGEST_FILE => {
-                Err(Error::new(ErrorKind::InvalidInput, "a key file is too large to hold a key")
+                Err(Error::new(ErrorKind::InvalidInput, "the key file is too large")
                     .with("path", path.display())
                     .with("bytes", size)
                     .hint("use a file whose first line is the key"))
             }
             Some(_) => {
                 let text = ctx_disk::read_to_string(&path).map_err(|e| {
-                    Error::new(ErrorKind::Io, "a key file cannot be read")
+                    Error::new(ErrorKind::Io, "cannot read the key file")
                         .with("path", path.display())
                         .hint("check that you may read it and that it is text")
                         .source(e)

@@ -75,13 +75,13 @@ pub(crate) const PROVIDERS: [KnownProvider; 15] = {
     ]
 };
 
-/// Returns the built-in provider with that id.
+/// Returns the built-in provider with this id.
 pub(crate) fn provider(id: &str) -> Option<&'static KnownProvider> {
     PROVIDERS.iter().find(|known| known.id.eq_ignore_ascii_case(id))
 }
 
 impl KnownProvider {
-    /// The environment variable that overrides the provider's URL, as read by its own SDKs.
+    /// Returns the environment variable that overrides the provider's URL, as read by its own SDKs.
     pub(crate) fn base_url_variable(&self) -> Option<&'static str> {
         match self.id {
             "openai" => Some("OPENAI_BASE_URL"),
@@ -90,7 +90,7 @@ impl KnownProvider {
         }
     }
 
-    /// The provider's URL from the environment, if set.
+    /// Returns the provider's URL from the environment, if set.
     pub(crate) fn base_url_of(
         &self,
         environment: impl Fn(&str) -> Option<String>,
@@ -101,7 +101,7 @@ impl KnownProvider {
     }
 }
 
-/// The number of dimensions of models known by name.
+/// Returns the number of dimensions of a model known by name.
 pub(crate) fn dimensions(model: &str) -> Option<usize> {
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = name.split_once(':').map_or(name, |(name, _)| name).to_lowercase();

@@ -32,7 +32,7 @@ impl Sum for Usd {
 }
 
 impl fmt::Display for Usd {
-    /// Two decimals, or four below ten cents: `$42.60`, `$0.0031`.
+    /// Writes two decimals, or four below ten cents: `$42.60`, `$0.0031`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let decimals = if self.0 != 0.0 && self.0.abs() < 0.1 { 4 } else { 2 };
         f.pad(&format!("${:.decimals$}", self.0))
@@ -64,19 +64,19 @@ pub struct Prices {
 const HOUR_WRITE: f64 = 2.0;
 
 impl Prices {
-    /// The price per million tokens read from the cache.
+    /// Returns the price per million tokens read from the cache.
     #[must_use]
     pub fn cache_read(&self) -> f64 {
         self.cache_read.unwrap_or(self.input)
     }
 
-    /// The price per million tokens written to the cache.
+    /// Returns the price per million tokens written to the cache.
     #[must_use]
     pub fn cache_write(&self) -> f64 {
         self.cache_write.unwrap_or(self.input)
     }
 
-    /// Adjusts the prices for that share of one-hour cache writes.
+    /// Adjusts the prices for this share of one-hour cache writes.
     #[must_use]
     pub fn with_hour_writes(self, share: f64) -> Self {
         if share <= 0.0 {
@@ -86,7 +86,7 @@ impl Prices {
         Self { cache_write: Some(mixed), ..self }
     }
 
-    /// The cost of a request with this usage.
+    /// Returns the cost of a request with this usage.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> Usd {
         let hour = usage.cache_write_hour.min(usage.cache_write);
@@ -109,13 +109,13 @@ impl Prices {
     }
 }
 
-/// The two generations of facts.
+/// The generation of a row's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Vintage {
-    /// The row's numbers come from the documents ctx was built from, and never change.
+    /// The numbers come from the documents that ctx was built from, and never change.
     Seed,
-    /// The row follows the provider's price list.
+    /// The numbers follow the provider's price list.
     Today,
 }
 
@@ -127,7 +127,7 @@ pub struct Model {
     pub id: String,
     /// The name people use.
     pub name: String,
-    /// Who makes the model, not who serves it.
+    /// The maker of the model, which may differ from the provider that serves it.
     pub provider: String,
     /// Other ids for the same model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -146,7 +146,7 @@ pub struct Model {
     pub source: String,
     /// The date of the source, as `YYYY-MM-DD`.
     pub date: String,
-    /// The generation of facts.
+    /// The generation of the numbers.
     pub vintage: Vintage,
 }
 

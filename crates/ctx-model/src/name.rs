@@ -6,7 +6,7 @@
 /// Maximum length of a name, which bounds the work.
 const LONGEST: usize = 128;
 
-/// Cloud providers prefix the name with a region and a vendor, separated by dots.
+/// The regions and vendors with which cloud providers prefix a name, each followed by a dot.
 const DOTTED_PREFIXES: [&str; 14] = [
     "us.",
     "eu.",
@@ -24,7 +24,8 @@ const DOTTED_PREFIXES: [&str; 14] = [
     "zai.",
 ];
 
-/// The form used to compare names: lower case, without the provider, dots and spaces as dashes.
+/// Returns the form used to compare names: lower case, without the provider, dots and spaces as
+/// dashes.
 pub(crate) fn normal(name: &str) -> String {
     let name = name.trim();
     let name = name.rsplit('/').next().unwrap_or(name);
@@ -37,8 +38,8 @@ pub(crate) fn normal(name: &str) -> String {
     rest.chars().map(|c| if matches!(c, '.' | '_' | ' ') { '-' } else { c }).collect()
 }
 
-/// Increasingly loose readings of a normalised name: unchanged; without a variant (`:batch`,
-/// `[1m]`), a version date and a word such as `latest`.
+/// Returns increasingly loose readings of a normalised name: unchanged; without a variant
+/// (`:batch`, `[1m]`), a version date and a word such as `latest`.
 pub(crate) fn readings(normal: &str) -> Vec<&str> {
     let mut all = vec![normal];
     let mut rest = normal;

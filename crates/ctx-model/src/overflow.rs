@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use crate::provider_error::{self, ErrorText};
 
-/// Statuses about the key, the account or rate limits, whatever the text.
+/// Statuses that are never an overflow, whatever the text: they are about the key, the account or
+/// rate limits.
 const NEVER: [u16; 4] = [401, 402, 403, 429];
 
 /// A prompt that was too long.
@@ -123,10 +124,10 @@ pub(crate) fn overflow_of(status: u16, error: &ErrorText) -> Option<Overflow> {
     if NEVER.contains(&status) {
         return None;
     }
-    let said = |row: &OverflowRow| {
+    let matches = |row: &OverflowRow| {
         row.pattern.as_ref().is_some_and(|p| error.texts().any(|t| p.is_match(t)))
     };
-    if TABLE.not_overflow.iter().any(said) {
+    if TABLE.not_overflow.iter().any(matches) {
         return None;
     }
     let mut found: Option<Overflow> = None;
@@ -173,7 +174,7 @@ struct Numbers {
 }
 
 impl OverflowRow {
-    /// `None` if the row does not match.
+    /// Returns the numbers of an error; `None` if the row does not match it.
     fn read(&self, status: u16, error: &ErrorText) -> Option<Numbers> {
         let row = &self.text;
         if !row.statuses.is_empty() && !row.statuses.contains(&status) {
@@ -210,7 +211,7 @@ impl OverflowRow {
     }
 }
 
-/// A number in a JSON object, also if written as a string.
+/// Returns a number in a JSON object, even if it is written as a string.
 pub(crate) fn as_number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
 }

@@ -54,12 +54,12 @@ pub(crate) fn read(body: &str) -> ErrorText {
     let mut error = ErrorText::default();
     match serde_json::from_str::<Value>(body) {
         Ok(value) => error.take(&value, DEPTH),
-        Err(_) => error.say(&page(body).unwrap_or_else(|| body.to_owned())),
+        Err(_) => error.add_text(&page(body).unwrap_or_else(|| body.to_owned())),
     }
     error
 }
 
-/// The message of an HTML page: its title, else the beginning of its text.
+/// Returns the message of an HTML page: its title, otherwise the beginning of its text.
 fn page(body: &str) -> Option<String> {
     let lower = body.trim_start().to_ascii_lowercase();
     if !lower.starts_with("<!doctype") && !lower.starts_with("<html") && !lower.starts_with("<head")
@@ -85,10 +85,10 @@ fn page(body: &str) -> Option<String> {
         }
     }
     let words: Vec<_> = text.split_whitespace().collect();
-    let said: String = words.join(" ").chars().take(PAGE_CHARS).collect();
-    Some(match said.is_empty() {
+    let message: String = words.join(" ").chars().take(PAGE_CHARS).collect();
+    Some(match message.is_empty() {
         true => "an HTML page".to_owned(),
-        false => format!("an HTML page: {said}"),
+        false => format!("an HTML page: {message}"),
     })
 }
 
@@ -100,12 +100,12 @@ pub(crate) fn read_value(value: &Value) -> ErrorText {
 }
 
 impl ErrorText {
-    /// The texts, outermost first, then the codes.
+    /// Returns the texts, outermost first, then the codes.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.texts.iter().chain(&self.codes).map(String::as_str)
     }
 
-    /// The message to show to a user.
+    /// Returns the message to show to a user.
     pub(crate) fn message(&self) -> Option<&str> {
         self.texts.first().or_else(|| self.codes.first()).map(String::as_str)
     }
@@ -130,8 +130,8 @@ impl ErrorText {
         })
     }
 
-    /// The HTTP status equivalent to an error inside a stream: a numeric code, or the status that
-    /// the error type corresponds to.
+    /// Returns the HTTP status equivalent to an error inside a stream: a numeric code, or the status
+    /// that the error type corresponds to.
     pub(crate) fn status(&self) -> u16 {
         let number = self
             .codes
@@ -162,8 +162,8 @@ impl ErrorText {
         })
     }
 
-    /// The delay stated in the text; errors inside a stream have no header for it: `Please try
-    /// again in 4.77s`, `in 1m30s`, `in 250ms`.
+    /// Returns the delay stated in a text, because errors inside a stream have no header for it:
+    /// `Please try again in 4.77s`, `in 1m30s`, `in 250ms`.
     pub(crate) fn wait(&self) -> Option<Duration> {
         self.texts().find_map(|text| {
             let text = text.to_lowercase();
@@ -172,7 +172,7 @@ impl ErrorText {
         })
     }
 
-    fn say(&mut self, text: &str) {
+    fn add_text(&mut self, text: &str) {
         let text = text.trim();
         if !text.is_empty() && self.texts.len() < TEXTS {
             self.texts.push(text.chars().take(TEXT_CHARS).collect());
@@ -183,7 +183,7 @@ impl ErrorText {
         let Some(depth) = depth.checked_sub(1) else { return };
         match value {
             Value::String(text) => self.take_text(text, depth),
-            // The number of texts is limited, so no more than that many items are needed.
+            // The number of texts is limited, so more items are not needed.
             Value::Array(items) => items.iter().take(TEXTS).for_each(|item| self.take(item, depth)),
             Value::Object(object) => {
                 for key in WORDS {
@@ -216,14 +216,14 @@ impl ErrorText {
         }
     }
 
-    /// Proxies embed the upstream error as JSON in their own text.
+    /// Adds a text, or the error in it: proxies embed the upstream error as JSON in their own text.
     fn take_text(&mut self, text: &str, depth: usize) {
         if self.texts.len() >= TEXTS {
             return;
         }
         match serde_json::from_str::<Value>(text) {
             Ok(inner @ (Value::Object(_) | Value::Array(_))) => self.take(&inner, depth),
-            _ => self.say(text),
+            _ => self.add_text(text),
         }
     }
 }

@@ -181,6 +181,6 @@ mod tests {
         assert_eq!(failed.kind(), ErrorKind::Upstream);
         let mut parser = SseParser::default();
         let line = [b"data: ".as_slice(), &block, b"\n"].concat();
-        assert!((0..20).any(|_| parser.push(&line).is_err()), "many lines of one event count too");
+        assert!((0..20).any(|_| parser.push(&line).is_err()), "all lines of an event count");
     }
 }

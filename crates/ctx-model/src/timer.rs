@@ -1,4 +1,4 @@
-//! The real-time clock.
+//! A timer that measures real time.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use ctx_core::Timer;
 use tokio::time::Instant;
 
-/// Time as measured by tokio: real time, or that of a test with paused time. `sleep` needs a tokio
+/// Measures time with tokio: real time, or that of a test with paused time. `sleep` needs a tokio
 /// runtime with time enabled.
 #[derive(Clone, Copy, Debug)]
 pub struct TokioTimer {
@@ -14,7 +14,7 @@ pub struct TokioTimer {
 }
 
 impl TokioTimer {
-    /// Creates a clock that starts now.
+    /// Creates a timer that starts now.
     #[must_use]
     pub fn new() -> Self {
         Self { began: Instant::now() }

@@ -79,8 +79,8 @@ fn run(arguments: &[String]) -> Outcome<Option<f64>> {
     Ok(Some(took * 1e6 / f64::from(entries.max(1))))
 }
 
-#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
-#[expect(clippy::print_stderr, reason = "an example has no other voice")]
+#[expect(clippy::print_stdout, reason = "the figures are its output")]
+#[expect(clippy::print_stderr, reason = "an example reports its errors here")]
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     match run(&arguments) {

@@ -22,8 +22,8 @@ fn count(file: &Path) -> Result<u64> {
     Ok(tokens?.get())
 }
 
-#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
-#[expect(clippy::print_stderr, reason = "an example has no other voice")]
+#[expect(clippy::print_stdout, reason = "the figures are its output")]
+#[expect(clippy::print_stderr, reason = "an example reports its errors here")]
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let (work, file, rounds): (fn(&Path) -> Result<u64>, _, _) = match arguments.as_slice() {

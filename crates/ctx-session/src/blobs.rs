@@ -1,4 +1,4 @@
-//! Large texts that left the context: tool output stored in files that expire.
+//! Blobs: tool output that was removed from the context, in files that expire.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -8,10 +8,10 @@ use ctx_core::{BlobStore, Error, ErrorKind, Result, Timestamp};
 use crate::disk;
 use crate::key::FileId;
 
-/// Blobs as `<name>.txt` in one folder, usually
+/// Stores blobs as `<name>.txt` in one folder, usually
 /// [`Home::tool_results_dir`](crate::paths::Home::tool_results_dir).
 ///
-/// A blob is on disk when `put` returns: what leaves the context must not be lost. Expiry uses the
+/// A blob is on disk when `put` returns, because the context no longer contains it. Expiry uses the
 /// files' modification times and affects only `.txt` files.
 #[derive(Clone, Debug)]
 pub struct FileBlobs {
@@ -59,11 +59,11 @@ impl FileBlobs {
     /// [`ErrorKind::InvalidInput`] for an invalid name, [`ErrorKind::Io`].
     pub fn remove(&self, name: &str) -> Result<bool> {
         let path = self.path(name)?;
-        let was_there = disk::remove(&path, "cannot remove the blob")?;
-        if was_there {
+        let existed = disk::remove(&path, "cannot remove the blob")?;
+        if existed {
             disk::sync_dir(&self.dir)?;
         }
-        Ok(was_there)
+        Ok(existed)
     }
 
     fn path(&self, name: &str) -> Result<PathBuf> {
@@ -82,7 +82,7 @@ impl BlobStore for FileBlobs {
 
     fn expire(&self, before: Timestamp) -> Result<usize> {
         let Some(before) = system_time(before) else { return Ok(0) };
-        let failed = |e| disk::io_error("cannot look for expired blobs", &self.dir, e);
+        let failed = |e| disk::io_error("cannot list the expired blobs", &self.dir, e);
         let listing = match std::fs::read_dir(&self.dir) {
             Ok(listing) => listing,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(0),

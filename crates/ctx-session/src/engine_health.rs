@@ -1,8 +1,7 @@
 //! Engine failures, remembered across processes.
 //!
-//! Every process starts engines again, so a failure in one process is not known in the next. This
-//! file informs the user and does not affect decisions: an engine listed in it is used like any
-//! other.
+//! Every process starts its engines itself, and knows nothing about their failures in earlier
+//! processes. This file only informs the user: an engine that it lists is used like any other.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind as IoKind, Read, Write};
@@ -47,7 +46,7 @@ pub struct FailedEngine {
     pub last_error: EngineFailure,
     /// The fallback that replaced it; `None` if failures are reported as errors.
     pub served_by: Option<String>,
-    /// When the failure was recorded, by the host's clock. The turn may be of a recorded session.
+    /// When the failure was recorded, by the host's clock, which a replay does not change.
     pub at: Timestamp,
 }
 
@@ -84,8 +83,9 @@ impl EngineHealthFile {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Corrupt`] if it is torn or not a ctx file, [`ErrorKind::UnknownFormat`] if a newer
-    /// ctx wrote it, [`ErrorKind::Io`] if it cannot be read. Callers should carry on without it.
+    /// [`ErrorKind::Corrupt`] if it is torn or not a ctx file, [`ErrorKind::UnknownFormat`] if a
+    /// newer ctx wrote it, [`ErrorKind::Io`] if it cannot be read. Callers should continue without
+    /// it.
     pub fn read(&self) -> Result<FailedEngines> {
         let failed = |e| disk::io_error("cannot read the engine health file", &self.path, e);
         let metadata = match std::fs::metadata(&self.path) {
@@ -94,7 +94,8 @@ impl EngineHealthFile {
             Err(e) => return Err(failed(e)),
         };
         if !metadata.is_file() {
-            return Err(self.wrong(ErrorKind::Io, "the engine health file is not a regular file"));
+            let what = "the engine health file is not a regular file";
+            return Err(self.file_error(ErrorKind::Io, what));
         }
         let mut bytes = Vec::new();
         let file = disk::open(&self.path).map_err(failed)?;
@@ -109,10 +110,10 @@ impl EngineHealthFile {
             }
             _ => ours
                 .and_then(|bytes| serde_json::from_slice::<HealthDocument>(&bytes).ok())
-                .map(|remembered| remembered.engines)
+                .map(|document| document.engines)
                 .ok_or_else(|| {
                     let what = "the engine health file is damaged";
-                    self.wrong(ErrorKind::Corrupt, what)
+                    self.file_error(ErrorKind::Corrupt, what)
                 }),
         }
     }
@@ -121,13 +122,13 @@ impl EngineHealthFile {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written, another process holds it for long, or a newer ctx wrote it. A
+    /// If the file cannot be written, another process keeps it locked, or a newer ctx wrote it. A
     /// damaged file is replaced.
     pub fn failed(&self, health: &EngineHealth, times: u64, at: Timestamp) -> Result<()> {
         let Some(error) = &health.last_error else { return Ok(()) };
         self.change(|engines| {
             let before = engines.get(&health.id).filter(|known| known.is_of(&health.sha256));
-            let trouble = FailedEngine {
+            let failure = FailedEngine {
                 version: cut(&health.version),
                 sha256: health.sha256.clone(),
                 carrier: health.carrier.to_string(),
@@ -137,21 +138,21 @@ impl EngineHealthFile {
                 served_by: health.stand_in.as_ref().map(ToString::to_string),
                 at,
             };
-            engines.insert(health.id.clone(), trouble);
+            engines.insert(health.id.clone(), failure);
             while engines.len() > MAX_ENGINES {
-                let oldest = engines.iter().min_by_key(|(_, trouble)| trouble.at);
+                let oldest = engines.iter().min_by_key(|(_, failure)| failure.at);
                 let Some(oldest) = oldest.map(|(id, _)| id.clone()) else { break };
                 engines.remove(&oldest);
             }
         })
     }
 
-    /// Removes the failures of an engine that works again or no longer exists. Writes nothing if none
-    /// are recorded.
+    /// Removes the failures of an engine that works again or no longer exists. Writes nothing if
+    /// there are none.
     ///
     /// # Errors
     ///
-    /// Those of [`EngineHealthFile::failed`]. A damaged file lists no engines and is left unchanged.
+    /// Those of [`EngineHealthFile::failed`]. A damaged file is left unchanged, without an error.
     pub fn forget(&self, id: &str) -> Result<()> {
         match self.read() {
             Ok(engines) if engines.contains_key(id) => self.change(|engines| {
@@ -174,12 +175,12 @@ impl EngineHealthFile {
         edit(&mut engines);
         let bytes = serde_json::to_vec_pretty(&HealthDocument { version: VERSION, engines });
         let bytes = bytes.map_err(|e| {
-            self.wrong(ErrorKind::Io, "cannot write the engine health file").source(e)
+            self.file_error(ErrorKind::Io, "cannot write the engine health file").source(e)
         })?;
         disk::replace(&self.path, |out| out.write_all(&bytes))
     }
 
-    fn wrong(&self, kind: ErrorKind, what: &'static str) -> Error {
+    fn file_error(&self, kind: ErrorKind, what: &'static str) -> Error {
         Error::new(kind, what)
             .with("path", self.path.display())
             .hint("remove it: it only lists failed engines, and is rebuilt")
@@ -187,7 +188,7 @@ impl EngineHealthFile {
 }
 
 impl FailedEngine {
-    /// Whether it belongs to the engine file with that hash.
+    /// Whether it belongs to the engine file with this hash.
     #[must_use]
     pub fn is_of(&self, sha256: &Option<String>) -> bool {
         self.sha256 == *sha256
@@ -238,7 +239,7 @@ mod tests {
     fn failures_add_up_until_the_engine_works_or_is_another() {
         let (file, _dir) = file();
         file.forget("demo").unwrap();
-        assert!(!file.path.exists(), "nothing is written where nothing is to be said");
+        assert!(!file.path.exists(), "no file is written without a failure");
         file.failed(&health("demo", "aa"), 2, Timestamp(10)).unwrap();
         file.failed(&health("demo", "aa"), 1, Timestamp(20)).unwrap();
         file.failed(&health("other", "cc"), 1, Timestamp(20)).unwrap();
@@ -250,7 +251,7 @@ mod tests {
         assert!(demo.is_of(&Some("aa".into())) && !demo.is_of(&Some("bb".into())));
         assert_eq!(demo.last_error.message.len(), MAX_CHARS);
         file.failed(&health("demo", "bb"), 1, Timestamp(30)).unwrap();
-        assert_eq!(file.read().unwrap()["demo"].strikes, 1, "another file begins anew");
+        assert_eq!(file.read().unwrap()["demo"].strikes, 1, "the count restarts for a new file");
         file.forget("demo").unwrap();
         assert_eq!(file.read().unwrap().keys().collect::<Vec<_>>(), ["other"]);
         #[cfg(unix)]
@@ -295,7 +296,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&file.path).unwrap(), newer);
         std::fs::remove_file(&file.path).unwrap();
         std::fs::create_dir(&file.path).unwrap();
-        assert_eq!(file.read().unwrap_err().kind(), ErrorKind::Io, "a folder is no file");
+        assert_eq!(file.read().unwrap_err().kind(), ErrorKind::Io, "not a regular file");
         assert!(file.failed(&health("demo", "aa"), 1, Timestamp(1)).is_err());
     }
 
@@ -317,7 +318,7 @@ mod tests {
             }
         });
         let engines = file.read().unwrap();
-        assert!(engines.len() == 4 && engines.values().all(|trouble| trouble.strikes == 10));
+        assert!(engines.len() == 4 && engines.values().all(|failure| failure.strikes == 10));
         for n in 0..MAX_ENGINES {
             file.failed(&health(&format!("more-{n}"), "aa"), 1, Timestamp(100)).unwrap();
         }

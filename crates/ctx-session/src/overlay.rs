@@ -20,8 +20,8 @@ use crate::schema::{Body, NewEntry, check_overlay_header, overlay_header_line, p
 use crate::transcript::{Transcript, in_force, read_projections};
 use crate::{clock, disk};
 
-/// How much of the first line identifies a transcript. Formats that are a single line grow at its
-/// end; their beginning stays.
+/// The bytes of the first line that identify a transcript. A transcript that is a single line grows
+/// at its end; its beginning stays the same.
 const HEADER_BYTES: u64 = 1024;
 
 /// The overlay of one transcript. An overlay that does not exist yet is empty; the first entry
@@ -33,8 +33,8 @@ const HEADER_BYTES: u64 = 1024;
 ///
 /// From its first write until it is [released](Overlay::release) or dropped, an overlay is the only
 /// writer: [`store_compaction`](crate::compactions::store_compaction) of the same transcript gets
-/// [`ErrorKind::Locked`] meanwhile. The holder stores compactions through it:
-/// [`Overlay::store_compaction`], [`Overlay::undo_compaction`].
+/// [`ErrorKind::Locked`] meanwhile. The owner of the overlay uses [`Overlay::store_compaction`] and
+/// [`Overlay::undo_compaction`].
 #[derive(Debug)]
 pub struct Overlay {
     path: PathBuf,
@@ -194,8 +194,7 @@ impl Transcript {
     /// Adds the entries of an overlay to the tree: compactions and their undos. A missing overlay
     /// adds nothing; a second overlay is ignored.
     ///
-    /// Entries that are damaged or refer to missing entries are skipped and reported as
-    /// `Problem`(crate::Problem)s.
+    /// Entries that are damaged or refer to missing entries are skipped and reported as problems.
     ///
     /// # Errors
     ///
@@ -214,7 +213,7 @@ impl ProjectionStore for Overlay {
         }
     }
 
-    /// A projection lost in a power cut costs a cached prefix, which does not justify a sync per turn.
+    /// Does not sync: a projection that is lost in a power cut costs only a cached prefix.
     fn save(&self, projections: &[Projection]) -> Result<()> {
         let Some(entry) = projections_entry(projections)? else { return Ok(()) };
         self.write(&entry, None, clock::now(), false).map(drop)

@@ -1,4 +1,4 @@
-//! The paths of all files, below one folder.
+//! The paths of ctx's files, all below one folder.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::store::{SessionEntry, SessionStore};
 
 /// The home folder of ctx: `$CTX_HOME`, by default `~/.ctx`.
 ///
-/// Names in it consist only of [`FileId`]s, so no agent, session or thread can reach outside.
+/// Variable parts of names in it are [`FileId`]s, so no agent, session or thread can reach outside.
 /// Nothing is created until something is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
@@ -23,7 +23,7 @@ impl Home {
         Self { root: root.into() }
     }
 
-    /// Returns the home from the environment: `$CTX_HOME`, otherwise `.ctx` in the user's home folder.
+    /// Returns the home from the environment: `$CTX_HOME`, otherwise `.ctx` in the user's home.
     pub fn from_env() -> Result<Self> {
         if let Some(root) = std::env::var_os("CTX_HOME").filter(|root| !root.is_empty()) {
             return Ok(Self::at(root));
@@ -53,8 +53,8 @@ impl Home {
         self.root.join("agents").join(agent.as_str())
     }
 
-    /// Returns the agents that have a folder, by name. A folder whose name is not an agent id is
-    /// ignored; a missing folder means no agents.
+    /// Returns the agents that have a folder, sorted by name; none if the folder of all agents is
+    /// missing. A folder whose name is not an agent id is ignored.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ impl Home {
     pub fn agents(&self) -> Result<Vec<FileId>> {
         let folder = self.root.join("agents");
         let failed = |error: io::Error| {
-            let failed = Error::new(ErrorKind::Io, "the agents' folder cannot be listed");
+            let failed = Error::new(ErrorKind::Io, "cannot list the agents' folder");
             with_home_hint(failed.with("path", folder.display()).source(error))
         };
         let listing = match std::fs::read_dir(&folder) {
@@ -132,7 +132,7 @@ impl Home {
         })
     }
 
-    /// Returns the agent of this home in whose sessions folder a transcript is.
+    /// Returns the agent of this home whose sessions folder contains a transcript.
     #[must_use]
     pub fn agent_of(&self, transcript: &Path) -> Option<FileId> {
         let path = transcript.canonicalize().ok()?;
@@ -142,7 +142,7 @@ impl Home {
         (parts.next()?.as_os_str() == "sessions").then_some(agent)
     }
 
-    /// Returns what the store of `agent` records of the session with that transcript.
+    /// Returns the entry in the store of `agent` for the session with this transcript.
     #[must_use]
     pub fn stored_session(&self, agent: &FileId, transcript: &Path) -> Option<SessionEntry> {
         let name = transcript.file_name()?;
@@ -168,14 +168,14 @@ impl Home {
         self.agent_dir(agent).join("memory").join("context")
     }
 
-    /// Returns the folder of the values that engines store for an agent's sessions. It has one
-    /// folder per engine below `engines`.
+    /// Returns the folder of the values that engines store for an agent's sessions. Its subfolder
+    /// `engines` contains one folder per engine.
     #[must_use]
     pub fn store_dir(&self, agent: &FileId) -> PathBuf {
         self.agent_dir(agent).join("store")
     }
 
-    /// Returns the file that records failed engines. Its folder also holds the engines themselves.
+    /// Returns the file that records failed engines. Its folder also contains the engines.
     pub(crate) fn engine_health_file(&self) -> PathBuf {
         self.root.join("engines").join("health.json")
     }
@@ -192,7 +192,7 @@ impl Home {
         self.root.join("overlays")
     }
 
-    /// `journals`: entries that are durable there before their session files are. See
+    /// `journals`: entries that are durable before their session files are synced. See
     /// [`GroupCommit`](crate::log::group_commit::GroupCommit).
     #[must_use]
     pub fn journals_dir(&self) -> PathBuf {
@@ -200,8 +200,8 @@ impl Home {
     }
 }
 
-/// Adds a hint about choosing another home to an error in the home folder, where that may help: not
-/// if the disk is full or the error does not depend on the location.
+/// Adds to an error in the home folder the hint to choose another one. Adds nothing if that would
+/// not help: the disk is full, or the error does not depend on the location.
 #[must_use]
 pub fn with_home_hint(error: Error) -> Error {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};

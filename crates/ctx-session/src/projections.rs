@@ -27,7 +27,7 @@ pub fn load_projections(home: &Home, path: &Path) -> Result<Vec<Projection>> {
     in_force(stored, || overlay::open(home, path))
 }
 
-/// Stores projections. They are on disk when this returns. Returns the file that holds them.
+/// Stores projections, and returns the file that contains them. They are on disk when this returns.
 ///
 /// # Errors
 ///

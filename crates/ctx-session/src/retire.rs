@@ -16,8 +16,8 @@ use crate::disk;
 use crate::disk::{FileLock, sidecar_of};
 use crate::log::{LogOptions, SessionLog};
 
-/// The mark between a session's file name and the time at which it was retired. The second one is
-/// OpenClaw's, for sessions that were reset.
+/// The marks between a session's file name and the time at which it was retired. OpenClaw uses the
+/// second one for sessions that were reset.
 const MARKS: [&str; 2] = [".jsonl.deleted.", ".jsonl.reset."];
 
 const LOCK: &str = ".lock";
@@ -35,7 +35,7 @@ impl RetiringSession {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Locked`], at once, if it is open; [`ErrorKind::InvalidInput`] and
+    /// [`ErrorKind::Locked`], without waiting, if it is open; [`ErrorKind::InvalidInput`] or
     /// [`ErrorKind::UnknownFormat`] if it is not a ctx session; [`ErrorKind::NotFound`],
     /// [`ErrorKind::Io`].
     pub fn begin(path: &Path) -> Result<Self> {
@@ -54,7 +54,7 @@ impl RetiringSession {
         self.log.session_id()
     }
 
-    /// Returns the session and its archived files from before rewrites, newest first.
+    /// Returns the session and the archives of its rewrites, newest first.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
         crate::erase::session_files(&self.path)
@@ -77,7 +77,7 @@ impl RetiringSession {
         }
         rename(&self.path, &to)?;
         disk::sync_dir(disk::parent(&to))?;
-        // No session is created under that id again, so a process that waits for the lock finds none.
+        // The id is never used again, so a process that waits for the lock finds no session.
         let _ = std::fs::remove_file(sidecar_of(&self.path));
         Ok(to)
     }

@@ -15,8 +15,7 @@ const NO_OUTPUT: &str = "(no output)";
 /// Maximum length of a tool name.
 const LONGEST_NAME: usize = 64;
 
-/// Anthropic block types that are passed through in user messages and in answers of the same or an
-/// unknown model.
+/// Anthropic block types that are passed through in answers of the same or an unknown model.
 const ANTHROPIC_OWN: [&str; 7] = [
     "redacted_thinking",
     "server_tool_use",
@@ -26,10 +25,12 @@ const ANTHROPIC_OWN: [&str; 7] = [
     "bash_code_execution_tool_result",
     "text_editor_code_execution_tool_result",
 ];
+
+/// Anthropic block types that are passed through in user messages.
 const ANTHROPIC_USER: [&str; 3] = ["document", "search_result", "container_upload"];
 
-/// Removes what the provider would refuse from a message. `in_turn`: the message comes after the
-/// last user message.
+/// Removes from a message what the provider would refuse. `in_turn`: whether the message comes
+/// after the last user message.
 pub(super) fn clean<'m>(
     message: Cow<'m, Message>,
     rules: &Rules,
@@ -45,7 +46,7 @@ pub(super) fn clean<'m>(
     let own = BlockCleaner { is_foreign: is_foreign(&message, rules), in_turn, rules };
     let kept: Vec<_> = message.blocks.iter().map(|block| own.block(&message.role, block)).collect();
     let mut blocks: Vec<_> = kept.into_iter().flatten().collect();
-    // Trailing reasoning is dropped together with the content that followed it.
+    // If the content after reasoning was dropped, the reasoning is dropped too.
     if message.role == Role::Assistant {
         while blocks.last().is_some_and(|block| is_thought(block)) {
             blocks.pop();
@@ -64,8 +65,8 @@ pub(super) fn clean<'m>(
 
 /// Whether a message is known to be an answer of another model.
 fn is_foreign(message: &Message, rules: &Rules) -> bool {
-    let differs = |said: Option<&str>, own: &str| {
-        said.is_some_and(|said| said != "unknown" && !said.eq_ignore_ascii_case(own))
+    let differs = |name: Option<&str>, own: &str| {
+        name.is_some_and(|name| name != "unknown" && !name.eq_ignore_ascii_case(own))
     };
     let meta = &message.meta;
     differs(meta.api.as_deref(), &rules.api)
@@ -118,7 +119,7 @@ impl BlockCleaner<'_> {
                 Some(Cow::Owned(Block::ToolResult(result)))
             }
             Block::ToolCall(_) | Block::ToolResult(_) | Block::Bash(_) => text_of(block),
-            Block::Image(image) if is_model || *role == Role::System => as_word(image),
+            Block::Image(image) if is_model || *role == Role::System => as_text(image),
             Block::Image(image) => self.image(block, image),
             Block::Opaque { json } => self.opaque(block, json, is_model),
         }
@@ -148,11 +149,11 @@ impl BlockCleaner<'_> {
 
     fn image<'b>(&self, block: &'b Block, image: &Image) -> Option<Cow<'b, Block>> {
         if !self.rules.images {
-            return as_word(image);
+            return as_text(image);
         }
         if image.is_url {
             let is_web = ["http://", "https://"].iter().any(|web| image.data.starts_with(web));
-            return if is_web { Some(Cow::Borrowed(block)) } else { as_word(image) };
+            return if is_web { Some(Cow::Borrowed(block)) } else { as_text(image) };
         }
         match form(&image.data) {
             // An image with a wrong MIME type is refused.
@@ -161,7 +162,7 @@ impl BlockCleaner<'_> {
                 let image = Image { mime_type: form.to_owned(), ..image.clone() };
                 Some(Cow::Owned(Block::Image(image)))
             }
-            None => as_word(image),
+            None => as_text(image),
         }
     }
 
@@ -201,8 +202,8 @@ fn text_of<'b>(block: &Block) -> Option<Cow<'b, Block>> {
     (!text.trim().is_empty()).then(|| Cow::Owned(Block::text(text)))
 }
 
-/// Replaces an image by text. For an image that is not sent, the URL is not shown either.
-fn as_word<'b>(image: &Image) -> Option<Cow<'b, Block>> {
+/// Replaces an image by text, without its URL: an image that is not sent is not disclosed.
+fn as_text<'b>(image: &Image) -> Option<Cow<'b, Block>> {
     let word = match image.mime_type.as_str() {
         "" => "[image]".to_owned(),
         form => format!("[image: {}]", form.chars().take(40).collect::<String>()),
@@ -210,7 +211,7 @@ fn as_word<'b>(image: &Image) -> Option<Cow<'b, Block>> {
     Some(Cow::Owned(Block::text(word)))
 }
 
-/// The MIME type of a base64 image, from its first bytes; `None` if no provider accepts it.
+/// Returns the MIME type of a base64 image, from its first bytes; `None` if no provider accepts it.
 fn form(data: &str) -> Option<&'static str> {
     let is_base64 = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
     if !data.bytes().all(is_base64) {
@@ -230,7 +231,7 @@ fn is_name(name: &str) -> bool {
     (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(fits)
 }
 
-/// A call with a valid name and arguments; `None` if it is valid already.
+/// Returns the call with a valid name and arguments; `None` if both are valid already.
 fn mend_call(call: &ToolCall) -> Option<ToolCall> {
     let arguments = mend_arguments(&call.arguments);
     if is_name(&call.name) && arguments.is_none() {
@@ -249,8 +250,8 @@ fn mend_call(call: &ToolCall) -> Option<ToolCall> {
     Some(call)
 }
 
-/// The arguments as an object; `None` if they already are one. Text that parses as an object
-/// becomes one; anything else is wrapped under `arguments`.
+/// Returns the arguments as an object; `None` if they already are one. Text that parses as an
+/// object becomes one; anything else is wrapped under `arguments`.
 fn mend_arguments(arguments: &RawJson) -> Option<RawJson> {
     let text = arguments.as_str().trim();
     let object = |text: &str| text.starts_with('{') && value(text).is_ok();

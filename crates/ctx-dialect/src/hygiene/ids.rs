@@ -33,7 +33,7 @@ pub enum CallIdFormat {
 
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Characters of a generated id: 62^11 is just over 2^64.
+/// The length of a generated id: 62^11 is more than 2^64.
 const DERIVED_LENGTH: usize = 11;
 
 impl CallIdFormat {

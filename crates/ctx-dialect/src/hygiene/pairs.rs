@@ -10,12 +10,12 @@ use super::ids::CallIdMap;
 /// The result inserted for a call without one.
 const NO_RESULT: &str = "[ctx] this call has no result: it was interrupted";
 
-/// Moves the results of each answer's calls right behind it, in the order of the calls, and
-/// replaces the ids. A call without a result gets an error result. Results without a call and
-/// duplicate results are dropped. An answer that failed or was aborted keeps only the calls with
-/// results, and its text if it was aborted.
+/// Moves the results of each answer's calls right after it, in the order of the calls, and replaces
+/// the ids. A call without a result gets an error result. Results without a call and duplicate
+/// results are dropped. An answer that failed or was aborted keeps only the calls with results, and
+/// its text if it has such calls or was aborted.
 ///
-/// Each message holds at most one result.
+/// Each message has at most one result.
 pub(super) fn pair<'m>(
     parts: Vec<Cow<'m, Message>>,
     mut names: CallIdMap,
@@ -65,7 +65,7 @@ enum PartRole {
     Plain,
     /// Kept: an answer whose calls have these slots.
     Calls(std::ops::Range<usize>),
-    /// The result of the call in that slot.
+    /// The result of the call in this slot.
     Answers(usize),
     /// Dropped: a result without a call.
     Orphan,

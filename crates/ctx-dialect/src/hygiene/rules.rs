@@ -16,7 +16,7 @@ pub enum Thoughts {
     NamedThisTurn,
 }
 
-/// What a provider accepts, which may be less than a transcript holds.
+/// What a provider accepts, which may be less than a transcript contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// The provider, as named in transcripts.

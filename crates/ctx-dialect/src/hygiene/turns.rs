@@ -80,8 +80,8 @@ impl<'m> TurnOrder<'m, '_> {
         }
     }
 
-    /// Tool messages hold text only. The writer's own user message for images is not accepted by
-    /// these providers.
+    /// Takes the images out of tool results: tool messages contain only text. The user message that
+    /// the writer would add for the images is not accepted by these providers.
     fn take_images(&mut self, message: &mut Cow<'m, Message>) {
         let is_picture = |block: &Block| matches!(block, Block::Image(_));
         if !message.tool_results().any(|result| result.content.iter().any(is_picture)) {

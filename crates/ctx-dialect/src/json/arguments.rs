@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 
 use super::{ObjectWriter, string};
 
-/// Unwraps tool arguments written as a JSON string (OpenAI) if the string holds a JSON value other
-/// than a string; otherwise keeps the string.
+/// Unwraps tool arguments written as a JSON string (OpenAI) if the string contains a JSON value
+/// other than a string; otherwise keeps the string.
 #[must_use]
 pub fn unwrap_arguments(raw: &RawValue) -> RawJson {
     match string(raw) {
@@ -22,7 +22,7 @@ pub fn unwrap_arguments(raw: &RawValue) -> RawJson {
     }
 }
 
-/// The inverse of [`unwrap_arguments`]: the text of OpenAI's `arguments` string.
+/// Returns the text of OpenAI's `arguments` string: the inverse of [`unwrap_arguments`].
 #[must_use]
 pub(crate) fn arguments_text(arguments: &RawJson) -> String {
     match serde_json::from_str::<&RawValue>(arguments.as_str()) {
@@ -31,8 +31,8 @@ pub(crate) fn arguments_text(arguments: &RawJson) -> String {
     }
 }
 
-/// Tool arguments as the object that Anthropic, Gemini and pi require. Other values are wrapped
-/// under `arguments`.
+/// Returns tool arguments as the object that Anthropic, Gemini and pi require. Other values are
+/// wrapped under `arguments`.
 #[must_use]
 pub(crate) fn arguments_object(arguments: &RawJson) -> String {
     let text = arguments.as_str().trim();

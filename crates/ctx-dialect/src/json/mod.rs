@@ -56,19 +56,19 @@ impl<'a> Object<'a> {
         raw.get().starts_with('{').then(|| Self::parse(raw.get()).ok()).flatten()
     }
 
-    /// The field's value, unless it is missing or null.
+    /// Returns the field's value, unless it is missing or null.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.field(key).filter(|raw| raw.get() != "null")
     }
 
-    /// The field's value, including null.
+    /// Returns the field's value, including null.
     #[must_use]
     pub fn field(&self, key: &str) -> Option<&'a RawValue> {
         self.fields.iter().rev().find(|(k, _)| k == key).map(|&(_, raw)| raw)
     }
 
-    /// The value of the first of `keys` that is present and not null.
+    /// Returns the value of the first of `keys` that is present and not null.
     #[must_use]
     pub fn first(&self, keys: &[&str]) -> Option<&'a RawValue> {
         keys.iter().find_map(|key| self.get(key))
@@ -80,31 +80,31 @@ impl<'a> Object<'a> {
         self.field(key).is_some()
     }
 
-    /// The field as a string; `None` if it is not one.
+    /// Returns the field as a string; `None` if it is not one.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key).and_then(string)
     }
 
-    /// The field as an owned string; `None` if it is not one.
+    /// Returns the field as an owned string; `None` if it is not one.
     #[must_use]
     pub fn owned(&self, key: &str) -> Option<String> {
         self.text(key).map(Cow::into_owned)
     }
 
-    /// The field as an id: a string, or the text of a number.
+    /// Returns the field as an id: a string, or the text of a number or a boolean.
     #[must_use]
     pub fn id(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key).and_then(identifier)
     }
 
-    /// The field as an integer; fractions are truncated.
+    /// Returns the field as an integer; fractions are truncated.
     #[must_use]
     pub fn integer(&self, key: &str) -> Option<i64> {
         self.get(key).and_then(integer)
     }
 
-    /// The field as a non-negative integer.
+    /// Returns the field as a non-negative integer.
     #[must_use]
     pub fn count(&self, key: &str) -> Option<u64> {
         self.integer(key).and_then(|n| u64::try_from(n).ok())
@@ -122,19 +122,19 @@ impl<'a> Object<'a> {
         self.get(key).is_some_and(|raw| raw.get() == "false")
     }
 
-    /// The field as an object; `None` if it is not one.
+    /// Returns the field as an object; `None` if it is not one.
     #[must_use]
     pub fn object(&self, key: &str) -> Option<Object<'a>> {
         self.get(key).and_then(Object::of)
     }
 
-    /// The field's elements; `None` if it is not an array.
+    /// Returns the field's elements; `None` if it is not an array.
     #[must_use]
     pub fn array(&self, key: &str) -> Option<Vec<&'a RawValue>> {
         self.get(key).and_then(elements)
     }
 
-    /// All fields in order.
+    /// Returns all fields in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
         self.fields.iter().map(|(key, raw)| (key.as_ref(), *raw))
     }
@@ -150,7 +150,7 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
-        // Keys are read raw as well: a lone surrogate in a key must not fail the object.
+        // Keys are read raw as well: a lone surrogate in a key must not invalidate the object.
         while let Some(key) = map.next_key::<&RawValue>()? {
             let key = string(key).unwrap_or(Cow::Borrowed(key.get()));
             self.0.push((key, map.next_value()?));
@@ -169,7 +169,7 @@ pub fn value(text: &str) -> Result<&RawValue> {
         .map_err(|e| Error::new(ErrorKind::Corrupt, "a message is not valid JSON").source(e))
 }
 
-/// The elements of an array; `None` if the value is not an array.
+/// Returns the elements of an array; `None` if the value is not an array.
 #[must_use]
 pub fn elements(raw: &RawValue) -> Option<Vec<&RawValue>> {
     if !raw.get().starts_with('[') {
@@ -179,7 +179,7 @@ pub fn elements(raw: &RawValue) -> Option<Vec<&RawValue>> {
     error.is_none().then_some(found)
 }
 
-/// The complete elements of a possibly truncated array, and why parsing stopped.
+/// Returns the complete elements of a possibly truncated array, and why parsing stopped.
 #[must_use]
 pub fn elements_prefix(text: &str) -> (Vec<&RawValue>, Option<serde_json::Error>) {
     let mut found = Vec::new();
@@ -212,7 +212,7 @@ impl<'a> Visitor<'a> for Elements<'_, 'a> {
     }
 }
 
-/// The value as a string; `None` if it is not one. A lone surrogate becomes U+FFFD.
+/// Returns the value as a string; `None` if it is not one. A lone surrogate becomes U+FFFD.
 #[must_use]
 pub fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     let text = raw.get();
@@ -225,7 +225,7 @@ pub fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     parsed.ok().map(Cow::Owned)
 }
 
-/// The value as an id: a string, or the text of a number or a boolean.
+/// Returns the value as an id: a string, or the text of a number or a boolean.
 #[must_use]
 pub fn identifier(raw: &RawValue) -> Option<Cow<'_, str>> {
     match raw.get().as_bytes().first() {
@@ -235,7 +235,7 @@ pub fn identifier(raw: &RawValue) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The value as an integer; fractions are truncated, and out-of-range values are clamped.
+/// Returns the value as an integer; fractions are truncated, and out-of-range values are clamped.
 #[must_use]
 pub fn integer(raw: &RawValue) -> Option<i64> {
     let text = raw.get();
@@ -280,7 +280,7 @@ pub fn has_lone_surrogate(json: &str) -> bool {
         && mend_surrogates(json) != json
 }
 
-/// The code unit of a `\uXXXX` escape at the beginning of `text`.
+/// Returns the code unit of a `\uXXXX` escape at the beginning of `text`.
 fn unit(text: &str) -> Option<u16> {
     let hex = text.strip_prefix("\\u")?.get(..4)?;
     if hex.bytes().all(|b| b.is_ascii_hexdigit()) {

@@ -174,8 +174,8 @@ fn number(word: &str) -> String {
     format!("{sign}{lead}{whole}{tail}{exponent}")
 }
 
-/// The first position at or after `at` that is neither white space nor a comment; `None` if a
-/// comment is not closed.
+/// Returns the first position at or after `at` that is neither white space nor a comment; `None` if
+/// a comment is not closed.
 #[must_use]
 pub fn skip_trivia(text: &str, mut at: usize) -> Option<usize> {
     loop {

@@ -3,14 +3,14 @@
 use ctx_core::text::Slice;
 use std::fmt;
 
-/// The text as a JSON string.
+/// Returns the text as a JSON string.
 #[must_use]
 pub fn quote(text: &str) -> String {
     // Serialising a string never fails; the fallback avoids a panic.
     serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
 }
 
-/// `[a,b,c]` from values that are already JSON.
+/// Returns the array `[a,b,c]` of values that are already JSON.
 #[must_use]
 pub fn array<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
     let mut out = String::from("[");

@@ -25,7 +25,7 @@ pub fn parse(json: &str) -> Result<Message> {
 /// Parses a message from a valid JSON value.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
-    let Some(object) = Object::of(raw) else { return block::no_message(raw) };
+    let Some(object) = Object::of(raw) else { return block::opaque_message(raw) };
     let role = object.text("role").unwrap_or_else(|| "unknown".into());
     let role = Role::from_name(&role);
     let blocks = blocks(&role, &object, raw);
@@ -91,7 +91,7 @@ pub(crate) fn usage(object: &Object<'_>) -> Usage {
     }
 }
 
-/// The content blocks of `context_edit` replacements and `custom_message` entries.
+/// Parses the content of `context_edit` replacements and `custom_message` entries.
 #[must_use]
 pub fn parse_content(raw: &RawValue) -> Vec<Block> {
     block::content(Some(raw))
@@ -175,7 +175,7 @@ fn stop_reason(message: &Message) -> &str {
     }
 }
 
-/// Usage in pi's format, with a cost of zero if unknown.
+/// Writes usage in pi's format, with a cost of zero, because it is unknown.
 fn usage_json(usage: &Usage) -> String {
     let parts = |fresh: ObjectWriter,
                  [input, output, read, write, total]: [u64; 5],

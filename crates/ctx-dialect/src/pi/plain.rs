@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 /// Parses a user, assistant or tool message whose content is a list of text, thinking, calls and
-/// inline images. `None`: use the tolerant parser.
+/// inline images. Returns `None` for any other message, which the tolerant parser reads.
 pub(super) fn parse(json: &str) -> Option<Message> {
     let plain: Plain<'_> = serde_json::from_str(json).ok()?;
     if plain.unusual.is_some() {

@@ -10,7 +10,7 @@ use super::{Protocol, Request, history, system};
 /// One part of an outgoing history.
 #[derive(Clone, Copy, Debug)]
 pub enum OutgoingUnit<'a> {
-    /// The unit with that index, unchanged.
+    /// The unit with this index, unchanged.
     Unchanged(usize),
     /// A message in the API's format.
     Message {
@@ -45,7 +45,7 @@ impl<'a> Request<'a> {
             return Err(Error::new(ErrorKind::Contract, "unknown unit of the request")
                 .with("unit", unknown)
                 .with("units", self.units.len())
-                .hint("use indexes of units of this request"));
+                .hint("use the indices of this request's units"));
         }
         let addition = addition.filter(|text| !text.trim().is_empty());
         let is_same = out.len() == self.units.len()
@@ -69,7 +69,7 @@ impl<'a> Request<'a> {
         edited(self.body, &edits)
     }
 
-    /// The edit that adds to the system prompt, for APIs with a separate system field.
+    /// Returns the edit that extends the system prompt, for APIs with a separate system field.
     fn with_system(&self, addition: &str) -> Option<(Range<usize>, String)> {
         let key = system::keys(self.protocol).first()?;
         Some(match &self.system_at {
@@ -86,7 +86,8 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A slice of a body. An invalid range is an error, as an edit would lose the client's content.
+/// Returns a slice of a body. An invalid range is an error, because the edit would lose content of
+/// the client.
 fn slice(body: &str, at: Range<usize>) -> Result<&str> {
     body.get(at.clone()).ok_or_else(|| {
         Error::new(ErrorKind::Contract, "an edit of the request is outside its body")
@@ -96,7 +97,7 @@ fn slice(body: &str, at: Range<usize>) -> Result<&str> {
     })
 }
 
-/// Replaces ranges of a text; they are in order and do not overlap.
+/// Replaces ranges of a text, which are sorted and do not overlap.
 fn edited<'a>(text: &'a str, edits: &[(Range<usize>, String)]) -> Result<Cow<'a, str>> {
     if edits.is_empty() {
         return Ok(Cow::Borrowed(text));

@@ -1,9 +1,9 @@
 //! Gives unique ids to the calls of a chat answer that share an id or have none.
 //!
 //! OpenAI's chat links a result to its call only by id. Compatible providers send empty ids, or the
-//! same id for all calls of an answer, and match results by the order of the calls. Here the second
-//! call with an id, and every call without one, gets a number appended, and so does its result. The
-//! outgoing request has the original ids.
+//! same id for all calls of an answer, and match results by the order of the calls. Here a number
+//! is appended to every id that is empty or repeated, of calls and their results. The outgoing
+//! request has the original ids.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ pub(super) fn parse(raw: &RawValue, nth: usize) -> Message {
     message
 }
 
-/// The original id of a result.
+/// Returns the original id of a result.
 pub(super) fn result_id(object: &Object<'_>) -> CallId {
     block::call_id(
         object,
@@ -38,7 +38,7 @@ pub(super) fn result_id(object: &Object<'_>) -> CallId {
     )
 }
 
-/// The calls of a message, each with a unique id.
+/// Returns the calls of a message, each with a unique id.
 pub(super) fn calls(object: &Object<'_>) -> Vec<Block> {
     let mut calls = openai_chat::tool_calls(object);
     let raws = openai_chat::call_values(object);
@@ -61,7 +61,7 @@ fn numbered(id: CallId, nth: usize) -> CallId {
     }
 }
 
-/// A message with the original ids.
+/// Returns a message with the original ids.
 pub(super) fn with_original_ids(message: &Message) -> Cow<'_, Message> {
     let is_numbered = |block: &Block| match block {
         Block::ToolCall(call) => original_id(&call.id).is_some(),
@@ -85,7 +85,7 @@ pub(super) fn with_original_ids(message: &Message) -> Cow<'_, Message> {
     Cow::Owned(message)
 }
 
-/// The original id, if a number was appended.
+/// Returns the original id, if a number was appended.
 fn original_id(id: &str) -> Option<CallId> {
     let (original_id, nth) = id.rsplit_once(SEPARATOR)?;
     let is_number = !nth.is_empty() && nth.bytes().all(|byte| byte.is_ascii_digit());

@@ -27,13 +27,13 @@ impl Element<'_> {
         role
     }
 
-    /// Whether it directly followed that one in the original.
+    /// Whether it directly followed `before` in the original.
     pub(super) fn follows(&self, before: &Self) -> bool {
         matches!((before.unit, self.unit), (Some(before), Some(own)) if own == before + 1)
     }
 }
 
-/// Writes the list, adding to the system prompt if that is part of the list.
+/// Writes the list, with `addition` appended to the system prompt that is part of it.
 pub(super) fn write(
     request: &Request<'_>,
     out: &[OutgoingUnit<'_>],
@@ -87,8 +87,8 @@ fn as_message(raw: &str) -> String {
     }
 }
 
-/// Images from tool results, which OpenAI's chat accepts only in user messages: they follow the
-/// last of the results, which must not be separated.
+/// Images from tool results, which OpenAI's chat accepts only in user messages. They follow the
+/// last of the results, because nothing may come between these.
 #[derive(Default)]
 struct DeferredImages<'a> {
     images: Vec<Element<'a>>,

@@ -1,8 +1,8 @@
 //! Fixes messages that became adjacent, for providers that restrict the order of roles.
 //!
 //! Messages that the client itself put side by side are unchanged: it knows what its provider
-//! accepts. Only where a message was dropped or inserted are two messages of one role merged, or a
-//! message is inserted between them.
+//! accepts. Two messages of one role are merged, or separated by an inserted message, only where a
+//! message was dropped or inserted.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use super::rewrite::messages;
 use crate::anthropic::DROPPED_PLACEHOLDER;
 use crate::json::{Object, ObjectWriter, array};
 
-/// The role, as these providers see it.
+/// The role of a message for these providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaker {
     User,
@@ -40,7 +40,7 @@ impl<'a> MergedElements<'a> {
     }
 }
 
-/// Returns the list with fixed seams.
+/// Returns the list with adjacent messages merged or separated.
 pub(super) fn merge(protocol: Protocol, all: Vec<Element<'_>>) -> Vec<Element<'_>> {
     let mut out: Vec<MergedElements<'_>> = Vec::with_capacity(all.len());
     for element in all {

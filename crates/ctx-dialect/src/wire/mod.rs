@@ -1,27 +1,29 @@
 //! Splits requests to model providers and reassembles them, and inspects answers as they pass: for
 //! a proxy that changes the history of a conversation and nothing else.
 //!
-//! [`route()`] determines the API from the request line. [`Request::parse`] finds the history in the
-//! body and cuts it into [`Unit`]s, each a slice of the body. [`Request::with_history`] returns the body
-//! with another history: unchanged units are sent byte for byte, new messages are written in the
-//! API's format, and everything else stays the same, including unknown fields. [`Watch`] reads the
-//! answer without changing it.
+//! [`route()`] determines the API from the request line. [`Request::parse`] finds the history in
+//! the body and cuts it into [`Unit`]s, each a slice of the body. [`Request::with_history`] returns
+//! the body with another history: unchanged units are sent byte for byte, new messages are written
+//! in the API's format, and everything else stays the same, including unknown fields. [`Watch`]
+//! reads the answer without changing it.
 //!
 //! ```
 //! use ctx_core::{Message, Role};
 //! use ctx_dialect::wire::{OutgoingUnit, Request, route};
 //!
 //! # fn main() -> ctx_core::Result<()> {
-//! let route = route("POST", "/v1/chat/completions").expect("a path that is known");
+//! let route = route("POST", "/v1/chat/completions").expect("a known path");
 //! let body = r#"{"model":"m", "x": 1.50, "messages":[{"role":"user","content":"a"}, {"role":"user","content":"b"}]}"#;
 //! let request = Request::parse(&route, body)?;
 //! assert_eq!(request.units[1].read().plain_text(), "b");
 //!
 //! // All units unchanged: the same bytes.
-//! assert_eq!(request.with_history(&[OutgoingUnit::Unchanged(0), OutgoingUnit::Unchanged(1)], None)?, body);
+//! let (first, second) = (OutgoingUnit::Unchanged(0), OutgoingUnit::Unchanged(1));
+//! assert_eq!(request.with_history(&[first, second], None)?, body);
 //!
 //! let summary = Message::text(Role::CompactionSummary, "They said a.");
-//! let out = request.with_history(&[OutgoingUnit::Message { message: &summary, of: None }, OutgoingUnit::Unchanged(1)], None)?;
+//! let summary = OutgoingUnit::Message { message: &summary, of: None };
+//! let out = request.with_history(&[summary, second], None)?;
 //! assert!(out.starts_with(r#"{"model":"m", "x": 1.50, "messages":[{"role":"user""#));
 //! assert!(out.ends_with(r#"</summary>"},{"role":"user","content":"b"}]}"#));
 //! # Ok(())

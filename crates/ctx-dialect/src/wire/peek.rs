@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::json::string;
 
-/// The string values of these fields. Reading stops when all are found; the first of equal keys
-/// counts.
+/// Returns the string values of these fields. Reading stops when all are found; of equal keys, the
+/// first one counts.
 pub(super) fn peek<'a, const N: usize>(
     json: &'a str,
     keys: [&str; N],
@@ -44,7 +44,7 @@ impl<'a, const N: usize> Visitor<'a> for Peek<'_, '_, 'a, N> {
                 None => drop(map.next_value::<IgnoredAny>()?),
             }
             if self.found.iter().all(Option::is_some) {
-                return Err(A::Error::custom("all is found"));
+                return Err(A::Error::custom("all fields found"));
             }
         }
         Ok(())

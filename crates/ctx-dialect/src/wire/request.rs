@@ -44,7 +44,7 @@ pub struct Request<'a> {
     pub(super) system_at: Option<SystemField<'a>>,
 }
 
-/// A field of the body.
+/// The field of a separate system prompt.
 #[derive(Clone, Debug)]
 pub(super) struct SystemField<'a> {
     pub(super) at: Range<usize>,
@@ -77,12 +77,12 @@ impl<'a> Request<'a> {
             // The input may be a prompt stored at the provider.
             (None, Protocol::Responses) => (Vec::new(), true),
             (Some((value, _)), Protocol::Responses) if value.get() == "null" => (Vec::new(), true),
-            (None, _) => return Err(refused("the request has no history").with("field", key)),
+            (None, _) => return Err(refused("missing history in the request").with("field", key)),
             _ => {
                 return Err(refused("the history of the request is not a list").with("field", key));
             }
         };
-        // If there is none, it becomes the last field of the body.
+        // A missing history becomes the last field of the body.
         let end = body.rfind('}').unwrap_or(body.len());
         let history = value.map_or(end..end, |value| {
             let (from, to) = span(body, value);
@@ -113,7 +113,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// The original body.
+    /// Returns the original body.
     #[must_use]
     pub fn body(&self) -> &'a str {
         self.body

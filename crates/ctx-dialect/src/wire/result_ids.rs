@@ -116,13 +116,14 @@ impl ResultMatcher {
         self.answer(|call| call.id == response.id)
     }
 
-    /// Clients invent an id if the provider gave none, and omit one that it gave.
+    /// Finds the call of a response by its name: clients invent an id if the provider gave none,
+    /// and omit one that it gave.
     fn by_name(&mut self, response: &gemini::CallRef) -> Option<CallId> {
         self.answer(|call| call.name == response.name)
     }
 
-    fn answer(&mut self, is_it: impl Fn(&gemini::CallRef) -> bool) -> Option<CallId> {
-        let open = self.open.iter_mut().find(|open| !open.is_answered && is_it(&open.call))?;
+    fn answer(&mut self, matches: impl Fn(&gemini::CallRef) -> bool) -> Option<CallId> {
+        let open = self.open.iter_mut().find(|open| !open.is_answered && matches(&open.call))?;
         open.is_answered = true;
         self.answered = true;
         Some(open.call.id.clone())

@@ -19,7 +19,7 @@ impl Protocol {
     /// All protocols.
     pub const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Gemini];
 
-    /// A stable name: `chat`, `responses`, `messages`, `gemini`.
+    /// Returns a stable name: `chat`, `responses`, `messages`, `gemini`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl Protocol {
         }
     }
 
-    /// The API family, as named in transcripts and [`Rules`](crate::hygiene::Rules).
+    /// Returns the API family, as named in transcripts and [`Rules`](crate::hygiene::Rules).
     #[must_use]
     pub fn api(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Protocol {
         }
     }
 
-    /// The body field with the history.
+    /// Returns the name of the body's field with the history.
     pub(super) fn history(self) -> &'static str {
         match self {
             Self::Chat | Self::Messages => "messages",
@@ -68,9 +68,9 @@ pub struct Route {
     pub streams: Option<bool>,
 }
 
-/// Returns the target of a request with that method and path. Any prefix before the API's own path
-/// is accepted, so that any base URL works. `None` for requests other than conversations: models,
-/// embeddings, counting.
+/// Returns the target of a request with this method and path. Any prefix before the API's own path
+/// is accepted, so that any base URL works. Returns `None` for requests other than conversations:
+/// models, embeddings, counting.
 #[must_use]
 pub fn route(method: &str, path_and_query: &str) -> Option<Route> {
     if method != "POST" {

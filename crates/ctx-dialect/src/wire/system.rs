@@ -8,7 +8,7 @@ use super::rewrite::patched;
 use crate::block;
 use crate::json::{Object, ObjectWriter, array, elements, quote, string};
 
-/// The field names of the separate system prompt, the API's own first.
+/// Returns the field names of the separate system prompt, the API's own first.
 pub(super) fn keys(protocol: Protocol) -> &'static [&'static str] {
     match protocol {
         Protocol::Chat => &[],
@@ -18,10 +18,10 @@ pub(super) fn keys(protocol: Protocol) -> &'static [&'static str] {
     }
 }
 
-/// The text of a system prompt; `None` if it is empty.
+/// Returns the text of a system prompt; `None` if it is empty.
 pub(super) fn text(protocol: Protocol, raw: &RawValue) -> Option<String> {
     let inner = match protocol {
-        // A content; its parts hold the text.
+        // A content, whose parts contain the text.
         Protocol::Gemini => match Object::of(raw) {
             Some(content) => content.get("parts")?,
             None => raw,
@@ -32,7 +32,7 @@ pub(super) fn text(protocol: Protocol, raw: &RawValue) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Appends to a system prompt.
+/// Returns a system prompt with `addition` appended.
 pub(super) fn with(protocol: Protocol, raw: Option<&RawValue>, addition: &str) -> String {
     let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return fresh(protocol, addition) };
     if let Some(text) = string(raw) {

@@ -12,8 +12,9 @@ use crate::{anthropic, gemini, openai_responses};
 /// The types of OpenAI's compaction items.
 const COMPACTIONS: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
 
-/// A part of the history kept or dropped as a whole: one message, or all adjacent Responses items
-/// of one answer (reasoning, text, calls): reasoning is refused without the item that follows it.
+/// A part of the history that is kept or dropped as a whole: one message, or all adjacent Responses
+/// items of one answer (reasoning, text, calls), because reasoning is refused without the item that
+/// follows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit<'a> {
     /// Its elements as in the body, including the text between them.
@@ -47,7 +48,7 @@ impl Unit<'_> {
     }
 }
 
-/// The items of one answer as one message.
+/// Parses the items of one answer as one message.
 fn answer(raw: &str) -> Message {
     with_items(raw, |items| {
         let mut items = items.iter().map(|item| item_of(item));
@@ -85,8 +86,8 @@ pub(super) fn with_items<T>(raw: &str, read: impl FnOnce(&[&RawValue]) -> T) -> 
     read(&items.unwrap_or_default())
 }
 
-/// Cuts a history into units, and returns whether it is complete: an item may refer to one stored
-/// at the provider. The elements are slices of `body`.
+/// Cuts a history into units, and returns whether it is complete: an item may refer to one that the
+/// provider stores. The elements are slices of `body`.
 pub(super) fn cut<'a>(
     protocol: Protocol,
     history: &[&'a RawValue],
@@ -128,7 +129,7 @@ fn is_of_answer(kind: Option<&str>, role: Option<&str>, item: &str) -> bool {
     }
 }
 
-/// The position of a value in the text it was parsed from.
+/// Returns the position of a value in the text it was parsed from.
 pub(super) fn span(text: &str, raw: &RawValue) -> (usize, usize) {
     let from = (raw.get().as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
     (from, from.wrapping_add(raw.get().len()))

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The signatures in the test conversations.
 const PROOFS: [&str; 3] = ["EqQBCgIYAhIM", "gAAAABo", "gAAAA"];
 
-/// A conversation in the form of a request.
+/// Writes a conversation in the form of a request.
 pub(crate) fn written(messages: &[Message], rules: &Rules) -> Vec<Value> {
     texts(messages, rules).iter().map(|json| serde_json::from_str(json).expect("JSON")).collect()
 }
@@ -28,7 +28,7 @@ pub(crate) fn texts(messages: &[Message], rules: &Rules) -> Vec<String> {
     written.iter().map(|json| json.as_str().to_owned()).collect()
 }
 
-/// Why a provider refuses a conversation; `None` if it does not.
+/// Returns why a provider refuses a conversation; `None` if it does not.
 pub(crate) fn refusal(messages: &[Value], rules: &Rules) -> Option<String> {
     if messages.is_empty() {
         return None;
@@ -51,7 +51,7 @@ pub(crate) fn refusal(messages: &[Value], rules: &Rules) -> Option<String> {
     strict::refusal(api, &body, &house(api, rules), &seals)
 }
 
-/// The strictest provider that the rules cover.
+/// Returns the strictest provider that the rules cover.
 fn house(api: Api, rules: &Rules) -> House {
     let own = House { filled: true, ids_once: true, objects: true, ..House::of(api) };
     match api {

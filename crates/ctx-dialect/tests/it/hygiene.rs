@@ -53,8 +53,8 @@ proptest! {
             }
             let whole = texts(&messages, &rules);
             // Each answer marks the end of an earlier request.
-            let asked = (1..messages.len()).filter(|at| messages[*at].role == Role::Assistant);
-            for at in asked {
+            let ends = (1..messages.len()).filter(|at| messages[*at].role == Role::Assistant);
+            for at in ends {
                 let part = texts(&messages[..at], &rules);
                 prop_assert_eq!(&part[..], &whole[..part.len()], "{} {}", rules.provider, at);
             }
@@ -128,8 +128,8 @@ fn reasoning_goes_back_only_to_the_model_it_came_from() {
         ))
     };
     let goes_back = |message: Message, rules: &Rules| {
-        let said = [Message::text(Role::User, "a"), message, Message::text(Role::User, "b")];
-        texts(&said, rules)[1].contains("\"t\"")
+        let messages = [Message::text(Role::User, "a"), message, Message::text(Role::User, "b")];
+        texts(&messages, rules)[1].contains("\"t\"")
     };
     let claude = rules("anthropic-messages", "anthropic", "claude-a");
     assert!(goes_back(thought("anthropic", "claude-a", "EqQB"), &claude));
@@ -142,8 +142,8 @@ fn reasoning_goes_back_only_to_the_model_it_came_from() {
     // This provider does not accept reasoning from before the last user message.
     let deepseek = rules("openai-completions", "deepseek", "r");
     assert!(!goes_back(thought("deepseek", "r", "reasoning_content"), &deepseek));
-    let said = [Message::text(Role::User, "a"), thought("deepseek", "r", "reasoning_content")];
-    assert!(texts(&said, &deepseek)[1].contains("\"t\""));
+    let messages = [Message::text(Role::User, "a"), thought("deepseek", "r", "reasoning_content")];
+    assert!(texts(&messages, &deepseek)[1].contains("\"t\""));
 }
 
 #[test]
@@ -155,10 +155,10 @@ fn an_answer_that_failed_leaves_what_is_whole() {
     };
     let local = rules("openai-completions", "ollama", "m");
     let out = |stop: &str, results: &[&str]| {
-        let mut said = vec![Message::text(Role::User, "q"), answer(stop)];
-        said.extend(results.iter().map(|id| Message::tool_result(*id, "r")));
-        said.push(Message::text(Role::User, "again"));
-        let roles = written(&said, &local).into_iter().map(|message| {
+        let mut messages = vec![Message::text(Role::User, "q"), answer(stop)];
+        messages.extend(results.iter().map(|id| Message::tool_result(*id, "r")));
+        messages.push(Message::text(Role::User, "again"));
+        let roles = written(&messages, &local).into_iter().map(|message| {
             let calls = message["tool_calls"].as_array().map_or(0, Vec::len);
             format!("{} {calls}", message["role"].as_str().unwrap_or_default())
         });
@@ -206,9 +206,9 @@ fn mistral_hears_its_model_between_tools_and_user() {
         result.content.push(Block::Image(image));
     }
     let call = r#"{"role":"assistant","content":[{"type":"toolCall","id":"toolu_1","name":"draw","arguments":{}}]}"#;
-    let said =
+    let messages =
         [Message::text(Role::User, "draw"), read(call), result, Message::text(Role::User, "and?")];
-    let out = written(&said, &rules("openai-completions", "mistral", "mistral-large"));
+    let out = written(&messages, &rules("openai-completions", "mistral", "mistral-large"));
     let roles: Vec<_> = out.iter().map(|message| message["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["user", "assistant", "tool", "assistant", "user"]);
     let id = out[1]["tool_calls"][0]["id"].as_str().unwrap();

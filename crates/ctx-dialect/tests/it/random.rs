@@ -139,14 +139,15 @@ pub(crate) fn anything() -> impl Strategy<Value = Vec<Message>> {
 /// Generates a conversation as an agent writes it: each question is answered after some rounds of
 /// calls, all with results. Ids may repeat.
 pub(crate) fn sensible() -> impl Strategy<Value = Vec<Message>> {
-    let said = prop_oneof![3 => text(), 1 => image()];
+    let question = prop_oneof![3 => text(), 1 => image()];
     let round = (thought(), prop::collection::vec((call(), result()), 1..3));
-    let turn = (prop::collection::vec(said, 0..2), prop::collection::vec(round, 0..3), thought());
+    let turn =
+        (prop::collection::vec(question, 0..2), prop::collection::vec(round, 0..3), thought());
     prop::collection::vec(turn, 1..5).prop_map(|turns| {
         let mut all = Vec::new();
-        for (mut said, rounds, thought) in turns {
-            said.push(Block::text("and this?"));
-            all.push(Message::new(Role::User, said));
+        for (mut question, rounds, thought) in turns {
+            question.push(Block::text("and this?"));
+            all.push(Message::new(Role::User, question));
             for (thought, pairs) in rounds {
                 let calls = pairs.iter().map(|(call, _)| call.clone());
                 let blocks = [thought].into_iter().chain(calls).collect();

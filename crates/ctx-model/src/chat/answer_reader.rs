@@ -132,7 +132,7 @@ async fn read_all(
                 .with("parts", reader.parts.len())
                 .hint("check that the base URL is that of a model provider"));
         }
-        if reader.parts.held() > limits.text {
+        if reader.parts.bytes() > limits.text {
             reader.stop = Some(Stop::Length);
             return Ok(());
         }
@@ -177,7 +177,7 @@ fn take(api: Api, reader: &mut AnswerReader<'_>, event: &SseEvent) -> Result<()>
         return Ok(());
     }
     let value: Value = serde_json::from_str(data).map_err(|e| {
-        Error::new(ErrorKind::Upstream, "an event of the answer cannot be read")
+        Error::new(ErrorKind::Upstream, "cannot read an event of the answer")
             .retryable()
             .hint("try again")
             .source(e)
@@ -204,7 +204,7 @@ async fn read_whole(
     }
     let value: Value = serde_json::from_slice(&all).map_err(|e| {
         let text = String::from_utf8_lossy(&all);
-        Error::new(ErrorKind::Upstream, "the answer cannot be read")
+        Error::new(ErrorKind::Upstream, "cannot read the answer")
             .with("answer", context.shown(&text))
             .retryable()
             .hint("try again; if it persists, check the api of the provider in ctx.json5")
@@ -239,7 +239,7 @@ fn broken_off(reader: &AnswerReader<'_>) -> Error {
             .hint("check the base URL and the api of the provider in ctx.json5");
     }
     Error::new(ErrorKind::Upstream, "the answer broke off before its end")
-        .with("bytes", reader.parts.held())
+        .with("bytes", reader.parts.bytes())
         .retryable()
         .hint("try again")
 }

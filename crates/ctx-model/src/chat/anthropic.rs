@@ -104,8 +104,8 @@ fn stop(reader: &mut AnswerReader<'_>, reason: &Value) {
     }
 }
 
-/// Usage is reported twice: first for the prompt, then for the answer. Later counts replace the
-/// earlier ones; fields that the second report omits keep their values.
+/// Adds a report of usage. There are two: the first for the prompt, the second for the answer.
+/// Later counts replace earlier ones; fields that the second report omits keep their values.
 fn add_usage(reader: &mut AnswerReader<'_>, usage: &Value) {
     if !usage.is_object() {
         return;

@@ -93,7 +93,7 @@ fn choice(reader: &mut AnswerReader<'_>, choice: &Value, part: &str) {
     }
 }
 
-/// Mistral's thinking models answer in parts.
+/// Reads one part of an answer's content: Mistral's thinking models answer in parts.
 fn content(reader: &mut AnswerReader<'_>, part: &Value) {
     reader.push_text(ANSWER_KEY, &part["text"]);
     for thought in part["thinking"].as_array().into_iter().flatten() {

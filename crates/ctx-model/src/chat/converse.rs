@@ -65,8 +65,8 @@ impl HttpModel {
         let AnswerReader { parts, stop, usage, id, .. } = reader;
         let stop = stop.unwrap_or(Stop::End);
         let cut = matches!(stop, Stop::Length | Stop::Window);
-        // Generated ids for calls without one must be unique in the whole conversation. No two
-        // of its answers follow a prompt of the same size.
+        // The id generated for a call must be unique in the whole conversation. No two of its
+        // answers follow a prompt of the same size.
         let name_call = |at: usize| {
             let prompt = usage.as_ref().map_or(sent, Usage::prompt);
             let seed = format!("{}:{sent}:{prompt}:{at}", id.as_deref().unwrap_or_default());
@@ -78,12 +78,12 @@ impl HttpModel {
         } else {
             parts.into_blocks(name_call, cut).map_err(|e| e.with("model", context.name))?
         };
-        let is_said = |block: &Block| match block {
+        let is_content = |block: &Block| match block {
             Block::Text { text } => !text.trim().is_empty(),
             Block::ToolCall(_) => true,
             _ => false,
         };
-        let is_empty = !blocks.iter().any(is_said);
+        let is_empty = !blocks.iter().any(is_content);
         // If the window is only assumed, a full window cannot be detected.
         let window = match self.facts.window_is_assumed {
             true => 0,
@@ -91,7 +91,7 @@ impl HttpModel {
         };
         self.check(context, stop, is_empty, usage.as_ref(), sent, window)?;
         if is_empty {
-            return Err(nothing_said(&blocks, cut).with("model", context.name));
+            return Err(empty_answer(&blocks, cut).with("model", context.name));
         }
         let calls = blocks.iter().any(|block| matches!(block, Block::ToolCall(_)));
         let stop = match cut {
@@ -112,7 +112,7 @@ impl HttpModel {
     }
 }
 
-/// The stop reason as written in transcripts.
+/// Returns the stop reason as written in transcripts.
 fn stop_reason(stop: ChatStop) -> &'static str {
     match stop {
         ChatStop::ToolUse => "toolUse",
@@ -121,27 +121,27 @@ fn stop_reason(stop: ChatStop) -> &'static str {
     }
 }
 
-fn nothing_said(blocks: &[Block], cut: bool) -> Error {
+fn empty_answer(blocks: &[Block], cut: bool) -> Error {
     if cut {
         return Error::new(ErrorKind::Upstream, "the answer reached its limit before it began")
             .with("thought", blocks.iter().any(|b| matches!(b, Block::Thinking { .. })))
-            .hint(format!("{LONGER}; a model that thinks needs tokens for that"));
+            .hint(format!("{LONGER}; a model that thinks needs tokens for its thinking"));
     }
     Error::new(ErrorKind::Upstream, "the answer is empty").retryable().hint("try again")
 }
 
-/// The number of characters of a prompt, without images.
+/// Returns the number of characters of a prompt, without images.
 fn chars(request: &ChatRequest) -> u64 {
     let text = |text: &str| text.chars().count() as u64;
     let blocks = request.messages.iter().flat_map(|message| &message.blocks);
-    let said: u64 = blocks.map(block_chars).sum();
-    said + request.system.as_deref().map_or(0, text)
+    let message_chars: u64 = blocks.map(block_chars).sum();
+    message_chars + request.system.as_deref().map_or(0, text)
 }
 
 fn block_chars(block: &Block) -> u64 {
     let text = |text: &str| text.chars().count() as u64;
     match block {
-        Block::Text { text: said } => text(said),
+        Block::Text { text: content } => text(content),
         Block::ToolCall(call) => text(call.arguments.as_str()),
         Block::ToolResult(result) => {
             let texts = result.content.iter().filter_map(|block| match block {

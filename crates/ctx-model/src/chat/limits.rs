@@ -6,9 +6,9 @@ const TEXT_BYTES_PER_TOKEN: u64 = 64;
 /// Maximum bytes of the event for one token; some providers repeat the whole state in each event.
 const EVENT_BYTES_PER_TOKEN: u64 = 4_096;
 
-/// Allowance for events other than text.
-const TEXT_ROOM: u64 = 16 * 1024;
-const EVENT_ROOM: u64 = 4 * 1024 * 1024;
+/// The allowance for everything other than text.
+const TEXT_MARGIN: u64 = 16 * 1024;
+const EVENT_MARGIN: u64 = 4 * 1024 * 1024;
 
 /// The maximum size that corresponds to `max_tokens`. Reading stops when a server sends more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +23,8 @@ impl AnswerLimits {
     pub(super) fn for_answer(max_tokens: u32) -> Self {
         let tokens = u64::from(max_tokens);
         Self {
-            text: tokens * TEXT_BYTES_PER_TOKEN + TEXT_ROOM,
-            wire: tokens * EVENT_BYTES_PER_TOKEN + EVENT_ROOM,
+            text: tokens * TEXT_BYTES_PER_TOKEN + TEXT_MARGIN,
+            wire: tokens * EVENT_BYTES_PER_TOKEN + EVENT_MARGIN,
         }
     }
 }

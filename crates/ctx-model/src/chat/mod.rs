@@ -122,19 +122,19 @@ impl HttpModel {
         Self { facts, card, endpoint, client, learned: AtomicU16::new(0) }
     }
 
-    /// The facts about the model.
+    /// Returns the facts about the model.
     #[must_use]
     pub fn facts(&self) -> &ModelFacts {
         &self.facts
     }
 
-    /// The endpoint of the model.
+    /// Returns the endpoint of the model.
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// The cost of a call with that usage in USD; `None` if the prices are unknown.
+    /// Returns the cost of a call with this usage in USD; `None` if the prices are unknown.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         self.facts.prices.map(|prices| prices.cost(usage).0)
@@ -178,7 +178,7 @@ impl HttpModel {
         ErrorContext { name: &self.facts.name, key: self.endpoint.key(), secrets }
     }
 
-    /// A request without messages.
+    /// Returns a request without messages.
     fn base_request(&self) -> ModelRequest<'_> {
         let known = known_providers::provider(&self.card.provider);
         ModelRequest {
@@ -224,7 +224,7 @@ impl HttpModel {
                 return Ok(response);
             }
             let status = response.status.as_u16();
-            // If the body of the refusal breaks off, it is still a refusal.
+            // A refusal whose body breaks off is still a refusal.
             let text = response.body.read_up_to(LONGEST_BODY).await.unwrap_or_default();
             let error_text = provider_error::read(&String::from_utf8_lossy(&text));
             match model_request.quirks.after(status, &error_text) {
@@ -242,8 +242,8 @@ impl HttpModel {
         (wanted + self.answer_overhead()).0.min(most).max(SHORTEST_ANSWER)
     }
 
-    /// The default limit of an answer: an eighth of the window, so that a prompt that fills the
-    /// rest is not refused because of an answer length that is never reached.
+    /// Returns the default limit of an answer: an eighth of the window, so that a prompt that fills
+    /// the rest is not refused because of an answer length that is never reached.
     fn most_tokens(&self) -> u32 {
         if self.facts.window_is_assumed {
             return self.facts.max_output.map_or(UNKNOWN_ANSWER, |most| most.0.min(UNKNOWN_ANSWER));
@@ -252,8 +252,8 @@ impl HttpModel {
         most.min(self.facts.window.scale(0.125)).0.max(SHORTEST_ANSWER)
     }
 
-    /// Detects invalid answers: filtered ones, and answers to a prompt that did not fit. They are
-    /// billed anyway. `sent` is the number of characters in the prompt.
+    /// Fails for an answer that was filtered, or whose prompt did not fit. Such answers are billed
+    /// nevertheless. `sent` is the number of characters in the prompt.
     fn check(
         &self,
         context: &ErrorContext<'_>,
@@ -294,8 +294,8 @@ impl HttpModel {
                 .with("characters", sent)
                 .with("tokens read", read)
                 .hint(
-                    "give the server a larger context (Ollama: OLLAMA_CONTEXT_LENGTH) and the \
-                         model that contextWindow in ctx.json5",
+                    "give the server a larger context (Ollama: OLLAMA_CONTEXT_LENGTH), and set \
+                         contextWindow of the model in ctx.json5 to its length",
                 );
             return Err(error);
         }

@@ -34,12 +34,12 @@ enum AnswerPart {
 pub(super) struct AnswerParts<'d> {
     parts: Vec<(u64, AnswerPart)>,
     deltas: Deltas<'d>,
-    held: u64,
+    bytes: u64,
 }
 
 impl<'d> AnswerParts<'d> {
     pub(super) fn new(deltas: Deltas<'d>) -> Self {
-        Self { parts: Vec::new(), deltas, held: 0 }
+        Self { parts: Vec::new(), deltas, bytes: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -50,12 +50,12 @@ impl<'d> AnswerParts<'d> {
         self.parts.len()
     }
 
-    /// Bytes of all text, reasoning and calls.
-    pub(super) fn held(&self) -> u64 {
-        self.held
+    /// Returns the number of bytes of all text, reasoning and calls.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
-    /// All text.
+    /// Returns all text.
     pub(super) fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|(_, part)| match part {
             AnswerPart::Text(text) => Some(text.as_str()),
@@ -69,7 +69,7 @@ impl<'d> AnswerParts<'d> {
         if more.is_empty() {
             return;
         }
-        self.held += more.len() as u64;
+        self.bytes += more.len() as u64;
         match self.part(key, |part| matches!(part, AnswerPart::Text(_))) {
             Some(AnswerPart::Text(text)) => text.push_str(more),
             _ => self.parts.push((key, AnswerPart::Text(more.to_owned()))),
@@ -82,7 +82,7 @@ impl<'d> AnswerParts<'d> {
         if more.is_empty() {
             return;
         }
-        self.held += more.len() as u64;
+        self.bytes += more.len() as u64;
         self.thinking(key).0.push_str(more);
         (self.deltas)(Delta::Thinking(more));
     }
@@ -98,7 +98,7 @@ impl<'d> AnswerParts<'d> {
         }
     }
 
-    /// Whether there is readable reasoning under that key.
+    /// Whether there is readable reasoning with this key.
     pub(super) fn has_thinking(&self, key: u64) -> bool {
         self.parts.iter().any(|(k, part)| {
             *k == key
@@ -109,7 +109,7 @@ impl<'d> AnswerParts<'d> {
     /// Appends to the signature of the reasoning.
     pub(super) fn push_signature(&mut self, key: u64, more: &str) {
         if !more.is_empty() {
-            self.held += more.len() as u64;
+            self.bytes += more.len() as u64;
             self.thinking(key).1.get_or_insert_default().push_str(more);
         }
     }
@@ -119,20 +119,20 @@ impl<'d> AnswerParts<'d> {
         let known = self.thinking(key).1;
         if known.as_deref() != Some(signature) {
             *known = Some(signature.to_owned());
-            self.held += signature.len() as u64;
+            self.bytes += signature.len() as u64;
         }
     }
 
     /// Begins a tool call.
     pub(super) fn begin_call(&mut self, key: u64, id: &str, name: &str) {
-        self.held += (id.len() + name.len()) as u64;
+        self.bytes += (id.len() + name.len()) as u64;
         let call =
             AnswerPart::Call { id: id.to_owned(), name: name.to_owned(), arguments: String::new() };
         self.parts.push((key, call));
         (self.deltas)(Delta::Call(name));
     }
 
-    /// The id of the newest call with that key.
+    /// Returns the id of the newest call with this key.
     pub(super) fn call_id(&self, key: u64) -> Option<&str> {
         self.parts.iter().rev().find_map(|(k, part)| match part {
             AnswerPart::Call { id, .. } if *k == key => Some(id.as_str()),
@@ -140,7 +140,7 @@ impl<'d> AnswerParts<'d> {
         })
     }
 
-    /// The key of the newest call.
+    /// Returns the key of the newest call.
     pub(super) fn last_call(&self) -> Option<u64> {
         let call =
             self.parts.iter().rev().find(|(_, part)| matches!(part, AnswerPart::Call { .. }));
@@ -149,7 +149,7 @@ impl<'d> AnswerParts<'d> {
 
     /// Appends to a call's arguments.
     pub(super) fn push_arguments(&mut self, key: u64, more: &str) {
-        self.held += more.len() as u64;
+        self.bytes += more.len() as u64;
         if let Some(AnswerPart::Call { arguments, .. }) = self.part(key, is_call) {
             arguments.push_str(more);
         }
@@ -167,7 +167,7 @@ impl<'d> AnswerParts<'d> {
 
     /// Adds opaque data.
     pub(super) fn push_opaque(&mut self, key: u64, json: String) {
-        self.held += json.len() as u64;
+        self.bytes += json.len() as u64;
         self.parts.push((key, AnswerPart::Opaque(json)));
     }
 
@@ -221,7 +221,7 @@ impl<'d> AnswerParts<'d> {
         });
         match &mut self.parts[at].1 {
             AnswerPart::Thinking { thinking, signature } => (thinking, signature),
-            _ => unreachable!("the part was found, or put there, as one of reasoning"),
+            _ => unreachable!("the part was found or added as reasoning"),
         }
     }
 
@@ -249,8 +249,9 @@ fn json_of(text: &str) -> Option<RawJson> {
 }
 
 /// The hint on how to allow longer answers.
-pub(super) const LONGER: &str = "the answer reached its limit: allow a longer one with maxTokens of the \
-    model in models.providers.PROVIDER.models[] of ctx.json5 (an eighth of its contextWindow at most)";
+pub(super) const LONGER: &str = "the answer reached its limit: allow a longer one with maxTokens \
+    of the model in models.providers.PROVIDER.models[] of ctx.json5 (an eighth of its \
+    contextWindow at most)";
 
 fn no_arguments(name: &str, cut: bool) -> Error {
     let error = Error::new(ErrorKind::Upstream, "the arguments of a tool call are not JSON")
@@ -297,7 +298,7 @@ mod tests {
             assert!(error.kind() == ErrorKind::Upstream && error.is_retryable(), "{pieces:?}");
             assert!(!arguments(pieces, true).unwrap_err().is_retryable(), "it would be cut again");
         }
-        assert!(arguments(&[], true).is_err(), "nobody knows what was to follow");
+        assert!(arguments(&[], true).is_err(), "the arguments may be missing");
         assert_eq!(arguments(&["{}"], true).unwrap(), "{}");
     }
 

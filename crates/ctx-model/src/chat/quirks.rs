@@ -52,7 +52,7 @@ const fn lesson(bit: u16, words: &'static [&'static str]) -> Lesson {
 }
 
 impl Quirks {
-    /// The field of the answer limit has its other name.
+    /// The answer limit uses the other one of its two field names.
     pub(super) const OTHER_LIMIT_FIELD: u16 = 1;
     /// Usage in a stream cannot be requested.
     pub(super) const NO_STREAM_OPTIONS: u16 = 2;
@@ -87,10 +87,10 @@ impl Quirks {
             return None;
         }
         // Some servers require a field that others refuse; dropping it would be wrong.
-        let misses = error_text.says(&["missing", "is required", "must be provided"]);
+        let is_missing = error_text.says(&["missing", "is required", "must be provided"]);
         let teaches = |lesson: &&Lesson| {
             (bad_request || lesson.at_any_status)
-                && !(misses && lesson.bit == Self::NO_THOUGHTS)
+                && !(is_missing && lesson.bit == Self::NO_THOUGHTS)
                 && !self.has(lesson.bit)
                 && error_text.says(lesson.words)
         };

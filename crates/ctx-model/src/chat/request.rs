@@ -43,7 +43,7 @@ pub(super) struct ModelRequest<'a> {
 }
 
 impl<'a> ModelRequest<'a> {
-    /// The body of the request.
+    /// Writes the body of the request.
     pub(super) fn body(&self) -> String {
         match self.api {
             Api::OpenAiCompletions => completions::body(self),
@@ -52,7 +52,7 @@ impl<'a> ModelRequest<'a> {
         }
     }
 
-    /// The messages, with the system prompt first.
+    /// Returns the messages, with the system prompt first.
     pub(super) fn with_system(&self) -> Cow<'a, [Arc<Message>]> {
         match self.system {
             None => Cow::Borrowed(self.messages),
@@ -63,7 +63,7 @@ impl<'a> ModelRequest<'a> {
         }
     }
 
-    /// The messages, cleaned for this server.
+    /// Returns the messages, cleaned for this server.
     pub(super) fn clean<'m>(&self, messages: &'m [Arc<Message>]) -> Vec<Cow<'m, Message>> {
         hygiene::clean(messages.iter().map(AsRef::as_ref), &self.rules())
     }
@@ -87,13 +87,13 @@ impl<'a> ModelRequest<'a> {
         self.max_tokens.unwrap_or(USUAL_ANSWER.min(self.most_tokens))
     }
 
-    /// The thinking level; low for a summary.
+    /// Returns the thinking level; low for a summary.
     pub(super) fn effort(&self) -> Option<&'a str> {
         let little = (self.reasoning && !self.is_conversation).then_some("low");
         self.thinking.or(little).filter(|_| !self.quirks.has(Quirks::NO_EFFORT))
     }
 
-    /// The key under which the provider caches the conversation.
+    /// Returns the key under which the provider caches the conversation.
     pub(super) fn cache_key(&self) -> Option<Cow<'a, str>> {
         let takes = self.takes_cache_key && !self.quirks.has(Quirks::NO_CACHE_KEY);
         let session = self.session_id.filter(|session| takes && !session.is_empty())?;

@@ -30,8 +30,8 @@ pub(super) fn body(request: &ModelRequest<'_>) -> String {
     fresh.raw("input", array(input.iter().map(RawJson::as_str))).end()
 }
 
-/// Thinking settings: little for a summary; in a conversation, readable reasoning that can be sent
-/// back.
+/// Adds the thinking settings: a low level for a summary; in a conversation, readable reasoning
+/// that can be sent back.
 fn thinking(request: &ModelRequest<'_>, fresh: ObjectWriter) -> ObjectWriter {
     let shows =
         |without| request.reasoning && request.is_conversation && !request.quirks.has(without);

@@ -169,7 +169,7 @@ async fn what_a_server_does_not_take_is_left_out_from_then_on() {
     assert_eq!(model.ask(&request()).await.unwrap().text, TEXT);
     assert_eq!(model.ask(&request()).await.unwrap().text, TEXT);
     let bodies: Vec<_> = server.seen().iter().map(|seen| seen.json()).collect();
-    assert_eq!(bodies.len(), 5, "the second time it is known");
+    assert_eq!(bodies.len(), 5, "the second request uses what was learned");
     assert_eq!(bodies[0]["reasoning_effort"], "low");
     // Tokens for thinking are added, up to the model's maximum.
     assert_eq!(bodies[0]["max_tokens"], 4_000);

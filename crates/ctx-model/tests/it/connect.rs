@@ -216,7 +216,7 @@ fn the_environment_says_where_and_with_which_key_unless_the_configuration_does()
     assert_eq!((cards[1].provider.as_str(), cards[1].window), ("anthropic", Some(Tokens(200_000))));
     let openai = connect(&names[0], &[], &client()).unwrap();
     assert_eq!(openai.endpoint().host(), "127.0.0.1:7001");
-    assert!(openai.endpoint().key().is_none(), "such a server may want none");
+    assert!(openai.endpoint().key().is_none(), "such a server may need no key");
     let anthropic = connect(&names[1], &[], &client()).unwrap();
     assert_eq!(anthropic.endpoint().chat_url().as_str(), "http://127.0.0.1:7002/v1/messages");
     assert_eq!(anthropic.endpoint().key(), Some(&KeyRef::Env("ANTHROPIC_API_KEY".to_owned())));
@@ -234,7 +234,7 @@ fn a_chain_leaves_out_what_cannot_be_had() {
     let (chain, missing) = connect_models(&names, &providers, &client());
     let found: Vec<_> = chain.iter().map(|model| model.name()).collect();
     assert_eq!(found, ["gate/one", "gate/two", "gate/four"]);
-    assert!(chain.iter().all(|model| model.facts().window_is_assumed), "nobody said how large");
+    assert!(chain.iter().all(|model| model.facts().window_is_assumed), "no source knows it");
     assert_eq!(missing.len(), 1);
     assert!(missing[0].to_string().contains("nobody/three"));
     assert!(connect_models(&[], &providers, &client()).0.is_empty());

@@ -207,9 +207,9 @@ async fn a_tool_loop_goes_on_from_what_was_answered_and_hits_the_cache() {
                 assert_eq!(
                     marks,
                     [true, false, true],
-                    "where it was written, and where it goes on"
+                    "where the cache was written, and where the next request reads it"
                 );
-                assert!(text.matches("cache_control").count() <= 4, "the API takes no more");
+                assert!(text.matches("cache_control").count() <= 4, "the API accepts no more");
                 // The signature was received, so the reasoning is sent back.
                 assert_eq!(list(&after)[1]["content"][0]["signature"], "fake");
             }

@@ -64,7 +64,7 @@ async fn many_texts_go_out_in_batches() {
     assert_eq!(firsts, (0..150).map(|n| n as f32).collect::<Vec<_>>());
     assert_eq!(server.seen().len(), 3);
     assert_eq!(embedder(&server, EmbedApi::OpenAi).embed(&[]).await.unwrap().len(), 0);
-    assert_eq!(server.seen().len(), 3, "nothing is asked for nothing");
+    assert_eq!(server.seen().len(), 3, "no texts, no request");
 }
 
 #[tokio::test]

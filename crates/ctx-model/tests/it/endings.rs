@@ -94,9 +94,9 @@ async fn a_page_of_html_is_told_in_a_line_and_a_missing_key_by_its_name() {
         "<p>try later</p>".repeat(100)
     );
     let fake = start([Step::raw(502, "text/html", page)]);
-    let told = error(&model(&fake, Api::OpenAiCompletions), hello()).await.to_string();
-    assert!(told.contains("an HTML page: 502 Bad Gateway"), "{told}");
-    assert!(!told.contains('<') && told.len() < 300, "{told}");
+    let text = error(&model(&fake, Api::OpenAiCompletions), hello()).await.to_string();
+    assert!(text.contains("an HTML page: 502 Bad Gateway"), "{text}");
+    assert!(!text.contains('<') && text.len() < 300, "{text}");
     let fake = start([Step::raw(401, "application/json", "{}")]);
     let facts = ModelFacts { name: "openai/some".to_owned(), ..facts() };
     let endpoint = Endpoint::new(&fake.url(), Api::OpenAiCompletions).unwrap();
@@ -177,7 +177,7 @@ async fn an_overflow_is_found_however_it_is_said() {
         let fake = start([used(33_000, "x", Finish::Stop)]);
         let guessed = model_of(&fake, api, ModelFacts { window_is_assumed: true, ..facts() });
         assert!(converse(&guessed, hello()).await.0.is_ok(), "{api}");
-        assert_eq!(guessed.card().window, Some(facts().window), "it is assumed by everybody");
+        assert_eq!(guessed.card().window, Some(facts().window), "the assumed window is reported");
     }
 }
 
@@ -209,7 +209,7 @@ async fn dropping_the_answer_gives_the_request_up() {
             let answer = model.answer(hello(), &mut ignore);
             tokio::select! {
                 biased;
-                _ = answer => panic!("it is held"),
+                _ = answer => panic!("the answer ended before its release"),
                 () = fake.arrived(1) => {}
             }
         }

@@ -1,6 +1,6 @@
 //! The crate against loopback servers and real provider error bodies.
 
-#![allow(clippy::unwrap_used)] // in helpers of tests a panic is the report
+#![allow(clippy::unwrap_used)] // Test helpers are test code.
 
 mod broken;
 mod chat;

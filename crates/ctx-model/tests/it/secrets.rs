@@ -13,7 +13,7 @@ use crate::server::{
     KEY, Server, endpoint, facts, json as json_response, request, response, stream,
 };
 
-/// The full text of an error, including its causes.
+/// Returns the full text of an error, including its causes.
 fn all_of(error: &Error) -> String {
     let mut all =
         format!("{error} {error:?} {error:#?} {:?} {:?}", error.hint_text(), error.context());

@@ -100,7 +100,7 @@ fn read(stream: &TcpStream) -> Seen {
     seen
 }
 
-/// Whether to keep the connection open.
+/// Performs the steps, and returns whether to keep the connection open.
 fn play(stream: &mut TcpStream, steps: &[Step]) -> bool {
     let _ = stream.set_nodelay(true);
     for step in steps {
@@ -120,7 +120,7 @@ fn play(stream: &mut TcpStream, steps: &[Step]) -> bool {
     false
 }
 
-/// A response whose body ends when the connection closes.
+/// Returns a response whose body ends when the connection closes.
 pub(crate) fn response(status: u16, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status} X\r\nconnection: close\r\n{headers}\r\n{body}")
 }

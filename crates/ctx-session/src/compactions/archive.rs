@@ -40,7 +40,7 @@ pub(super) fn archive(path: &Path, archived: &Path) -> Result<()> {
     disk::sync_dir(disk::parent(path))
 }
 
-/// Returns the archived files of a session from before its rewrites, oldest first.
+/// Returns the archives that rewrites of a session left beside it, oldest first.
 pub(crate) fn archives_of(path: &Path) -> Vec<PathBuf> {
     let own = path.file_name().unwrap_or_default().as_encoded_bytes();
     let Ok(folder) = std::fs::read_dir(disk::parent(path)) else { return Vec::new() };
@@ -57,8 +57,8 @@ pub(crate) fn archives_of(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Removes leftovers of rewrites that did not complete: new files that were not moved into place,
-/// and archives that are a prefix of the current session. The caller holds the lock of the session,
-/// so none of them is in use.
+/// and archives that are a prefix of the current session. The caller holds the session's lock, so
+/// none of them is in use.
 ///
 /// Best effort: files that cannot be removed stay.
 pub(crate) fn clear_stale(path: &Path) {
@@ -82,7 +82,7 @@ pub(crate) fn clear_stale(path: &Path) {
     }
 }
 
-/// Whether `whole` begins with the content of `part`, which is true if both are one file. Errors
+/// Whether `whole` begins with the content of `part`; also true if both are the same file. Errors
 /// count as `false`.
 fn is_beginning(part: &Path, whole: &Path) -> bool {
     let compare = || -> io::Result<bool> {

@@ -19,7 +19,7 @@ pub enum CompactionAuthor {
     Agent,
     /// An extension of that agent.
     Extension,
-    /// ctx: the entry is in the overlay, or has the mark of ctx.
+    /// ctx: the entry is in the overlay, or has the field `ctx`.
     Ctx,
 }
 
@@ -46,7 +46,7 @@ pub struct CoveredMessages {
     /// The last message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<EntryId>,
-    /// The number of messages. An answer written over several lines counts as one.
+    /// The number of messages. An answer that spans several lines counts as one.
     pub messages: usize,
 }
 
@@ -64,10 +64,10 @@ pub struct StoredCompaction {
     /// The first entry that is kept as recorded; absent if nothing before the compaction is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_kept_entry_id: Option<EntryId>,
-    /// Tokens of the context before, if recorded.
+    /// Tokens of the context before the compaction, if recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_before: Option<Tokens>,
-    /// Tokens of the context after, if recorded.
+    /// Tokens of the context after the compaction, if recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_after: Option<Tokens>,
     /// Details of the compaction method; for ctx, the receipt.
@@ -89,15 +89,15 @@ pub struct StoredCompaction {
 
 impl Transcript {
     /// Returns the compactions on the branch to `leaf`, or to the transcript's leaf, oldest first:
-    /// those of ctx and of the agent itself, including undone ones. Summaries of a PonyBunny file,
-    /// whose messages are gone, are not entries of their own: they are in [`Transcript::context`].
+    /// those of ctx and of the agent itself, including undone ones. The summaries of a PonyBunny
+    /// file are not entries, so they are not listed; [`Transcript::context`] returns them.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`] for an unknown entry id, and errors from reading an entry.
     pub fn compaction_list(&self, leaf: Option<&EntryId>) -> Result<Vec<StoredCompaction>> {
         let branch = Branch::of(self, self.path(leaf)?);
-        let said = BranchMessages::on(self, &branch);
+        let messages = BranchMessages::on(self, &branch);
         let mut found = Vec::new();
         let mut covered_to = 0;
         for (place, &index) in branch.path.iter().enumerate() {
@@ -107,7 +107,7 @@ impl Transcript {
             let first_kept = branch.first_kept(self, place).place;
             let undone_by = branch.undone.get(&index).and_then(|&by| self.entries.get(by));
             let mut compaction = self.stored_compaction(entry)?;
-            compaction.covered = said.covered(covered_to, first_kept);
+            compaction.covered = messages.covered(covered_to, first_kept);
             compaction.undone_by = undone_by.map(|entry| entry.id.clone());
             compaction.undone = undone_by.is_some();
             // The agent's own boundary entry is not a message to keep.
@@ -124,12 +124,12 @@ impl Transcript {
         Ok(found)
     }
 
-    /// Returns the messages that a compaction removed from the context: the originals of its
-    /// summary. It must be on the branch to `leaf`, or to the transcript's leaf.
+    /// Returns the messages that a compaction removed from the context, which its summary replaces.
+    /// The compaction must be on the branch to `leaf`, or to the transcript's leaf.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] if the branch has no such compaction.
+    /// [`ErrorKind::NotFound`] if the compaction is not on the branch.
     pub fn covered_by(
         &self,
         compaction: &EntryId,
@@ -143,7 +143,7 @@ impl Transcript {
             entry.is_some_and(TreeEntry::is_compaction)
         });
         let Some(place) = place else {
-            return Err(Error::new(ErrorKind::NotFound, "the branch has no such compaction")
+            return Err(Error::new(ErrorKind::NotFound, "unknown compaction on the branch")
                 .with("compaction", compaction)
                 .with("path", self.source.name())
                 .hint("specify one from the session's list of compactions"));
@@ -152,8 +152,8 @@ impl Transcript {
         let from = before.map_or(0, |&at| branch.first_kept(self, at).place);
         let to = branch.first_kept(self, place).place;
         let covered = branch.path.slice(from.min(to)..to);
-        let said = covered.iter().copied().filter(|&index| self.is_conversation_message(index));
-        Ok(self.items(said).into_iter().map(|item| item.entry).collect())
+        let indices = covered.iter().copied().filter(|&index| self.is_conversation_message(index));
+        Ok(self.items(indices).into_iter().map(|item| item.entry).collect())
     }
 
     /// Returns the author of the compaction at `index`.
@@ -171,7 +171,7 @@ impl Transcript {
         Ok(extra.and_then(|extra| extra.archived))
     }
 
-    /// Reads a compaction from its own entry.
+    /// Reads a compaction from its entry, without the fields that depend on the branch.
     fn stored_compaction(&self, entry: &TreeEntry) -> Result<StoredCompaction> {
         let text = self.text(entry)?;
         let object = Object::parse(&text).unwrap_or_default();
@@ -200,7 +200,7 @@ impl Transcript {
         })
     }
 
-    /// Returns the size before a compaction, which Claude Code records on the line before the
+    /// Returns the tokens before a compaction, which Claude Code records on the line before the
     /// summary.
     fn tokens_at_boundary(&self, entry: &TreeEntry) -> Result<Option<Tokens>> {
         let boundary = entry.first_kept().and_then(|index| self.entries.get(index));

@@ -1,7 +1,7 @@
-//! Storing, listing and undoing compactions. In a ctx session they are appended to the session
-//! itself, for any other file to its overlay.
+//! Storing, listing and undoing compactions. The compactions of a ctx session are appended to the
+//! session, those of any other file to its overlay.
 //!
-//! Nothing is ever deleted. An undo is an entry that names the compaction; undoing the undo
+//! None of this deletes an entry. An undo is an entry that names the compaction; undoing the undo
 //! restores the compaction.
 //!
 //! # Example

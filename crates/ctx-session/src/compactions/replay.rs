@@ -39,8 +39,8 @@ impl Transcript {
     /// from reading a compaction.
     pub fn messages_with_compactions(&self, leaf: Option<&EntryId>) -> Result<ReplayBranch> {
         let branch = Branch::of(self, self.path_of_message(leaf)?);
-        let said = branch.path.iter().copied().filter(|&index| self.is_conversation_message(index));
-        let messages = self.messages_of(said);
+        let indices = branch.path.iter().copied();
+        let messages = self.messages_of(indices.filter(|&i| self.is_conversation_message(i)));
         let mut stored = Vec::new();
         for &place in &branch.compactions {
             let Some(&index) = branch.path.get(place) else { continue };
@@ -52,7 +52,7 @@ impl Transcript {
                 stored.push((index, kept.map(|entry| entry.id.clone())));
             }
         }
-        let mut line = ReplayBranch::default();
+        let mut replay = ReplayBranch::default();
         let mut stored = stored.into_iter().peekable();
         for (index, more) in messages {
             let mut compactions = Vec::new();
@@ -60,12 +60,12 @@ impl Transcript {
                 compactions.extend(self.compacted(stored, kept)?);
             }
             let Some(item) = self.item(index, more) else { continue };
-            line.items.push(ReplayMessage { item, compactions });
+            replay.items.push(ReplayMessage { item, compactions });
         }
         for (stored, kept) in stored {
-            line.trailing.extend(self.compacted(stored, kept)?);
+            replay.trailing.extend(self.compacted(stored, kept)?);
         }
-        Ok(line)
+        Ok(replay)
     }
 
     /// Returns a stored compaction as it was passed to `store_compaction`, but with

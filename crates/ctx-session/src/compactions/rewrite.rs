@@ -31,21 +31,23 @@ pub struct RewriteResult {
     pub entries: usize,
 }
 
-/// Rewrites a ctx session as the summary of the newest compaction in force, then the messages
-/// before the kept part that the compaction left in place, then the kept part and everything after
-/// it unchanged, including other branches that begin there.
+/// Rewrites a ctx session so that it begins with the summary of the newest compaction in force.
+/// After it come the earlier messages that the compaction left in place, then the kept part and
+/// everything after it, unchanged and with the other branches that begin there.
 ///
-/// The original is archived beside it as `<file>.archived-<n>`, which the summary's entry names; an
-/// existing archive is never overwritten. The new file replaces the session atomically: after a
-/// crash the session is the old or the new one, and the next rewrite removes leftovers. The
-/// replaced messages are then only in the archive, so the compaction can no longer be undone.
+/// The original is archived beside the session as `<file>.archived-<n>`, and the summary's entry
+/// records this name; an existing archive is never overwritten. The new file replaces the session
+/// atomically: after a crash the session is the old or the new one, and the next rewrite removes
+/// leftovers. The replaced messages are then only in the archive, so the compaction can no longer
+/// be undone.
 ///
 /// # Errors
 ///
 /// The session is unchanged on any error: [`ErrorKind::InvalidInput`] if the file is not a ctx
-/// session, [`ErrorKind::NotFound`] if the file is missing, no compaction is in force, or the
-/// session was rewritten since the newest; [`ErrorKind::Locked`] while another process writes to
-/// it, [`ErrorKind::Conflict`] if another program changes it meanwhile, [`ErrorKind::Io`].
+/// session; [`ErrorKind::NotFound`] if the file is missing, no compaction is in force, or the
+/// session was already rewritten from the newest one; [`ErrorKind::Locked`] while another process
+/// writes to it; [`ErrorKind::Conflict`] if another program changes it meanwhile;
+/// [`ErrorKind::Io`].
 pub fn rewrite_compacted(path: &Path) -> Result<RewriteResult> {
     let log = match SessionLog::open(path, LogOptions::default()) {
         Err(error) if is_foreign(&error) => return Err(foreign(path, error)),
@@ -101,12 +103,12 @@ fn foreign(path: &Path, error: Error) -> Error {
     let hint = match format.holds_compacted_history() {
         true => format!(
             "`ctx convert {path} --to {format} --compacted --output NEW` writes its \
-             compactedHistory to a new file; to go on in a session of ctx, convert it to one: \
+             compactedHistory to a new file; to continue in a ctx session, convert it: \
              `ctx convert {path} --to ctx --output NEW`"
         ),
         false => format!(
             "convert it to a ctx session first: `ctx convert {path} --to ctx --output NEW`; or \
-             compact it as it is, beside it: `ctx compact {path}`"
+             compact it without a rewrite: `ctx compact {path}`"
         ),
     };
     Error::new(ErrorKind::InvalidInput, "cannot rewrite a file of another program")
@@ -115,7 +117,7 @@ fn foreign(path: &Path, error: Error) -> Error {
         .hint(hint)
 }
 
-/// The part of a session that is kept.
+/// The entries that a rewrite keeps.
 struct KeptEntries<'t> {
     transcript: &'t Transcript,
     compaction: usize,
@@ -147,9 +149,9 @@ impl<'t> KeptEntries<'t> {
             *stay = on_branch || below || leaf;
             // The newest summary includes those of earlier compactions.
             let superseded = entry.is_compaction() && at.is_some_and(|at| at <= place);
-            // Children of a message that is left in place are not kept just because of it.
-            let stands = at.is_some() && is_or_edits(entry, index, &left_in_place);
-            if (*stay || stands) && !superseded {
+            // A message that is left in place does not keep its children.
+            let is_left = at.is_some() && is_or_edits(entry, index, &left_in_place);
+            if (*stay || is_left) && !superseded {
                 kept.push(index);
             }
         }
@@ -179,7 +181,7 @@ impl<'t> KeptEntries<'t> {
             self.write_entry(entry, &base, &mut out)?;
             base = entry.id.clone();
         }
-        // The new parent for the children of each entry; for a removed entry, its own parent.
+        // The new parent of each entry's children: the entry, or, if it is removed, its new parent.
         let mut new_parents: HashMap<usize, EntryId> = HashMap::new();
         let mut kept = self.kept.iter().copied().peekable();
         for (index, entry) in entries.iter().enumerate() {
@@ -215,7 +217,7 @@ impl<'t> KeptEntries<'t> {
         let extra = CompactionExtra::of(&object).unwrap_or_default();
         let extra = CompactionExtra { archived: Some(name.into_owned()), ..extra };
         let extra = serde_json::to_string(&extra).map_err(|e| {
-            Error::new(ErrorKind::InvalidInput, "the compaction cannot be written").source(e)
+            Error::new(ErrorKind::InvalidInput, "cannot write the compaction").source(e)
         })?;
         let mut edits = Edits::new(&text, &object);
         edits.set("parentId", "null".to_owned());
@@ -267,7 +269,7 @@ fn carried(transcript: &Transcript, before: &[usize]) -> Vec<usize> {
     carried
 }
 
-/// Refuses a new file whose context differs from the old one.
+/// Refuses a new file whose context differs from that of the old one.
 fn check(before: &Transcript, bytes: &[u8]) -> Result<()> {
     let seen = |transcript: &Transcript| -> Result<Vec<_>> {
         let entries = transcript.context(None)?.entries;
@@ -277,7 +279,7 @@ fn check(before: &Transcript, bytes: &[u8]) -> Result<()> {
     if seen(&after)? == seen(before)? {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Corrupt, "the rewrite would change the content of the session")
+    Err(Error::new(ErrorKind::Corrupt, "the rewrite would change the context of the session")
         .with("path", before.file().unwrap_or(Path::new("")).display())
-        .hint("it is unchanged; `ctx check` may show the cause"))
+        .hint("the session is unchanged; `ctx check` may show the cause"))
 }

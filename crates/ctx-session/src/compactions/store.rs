@@ -11,8 +11,8 @@ use crate::paths::Home;
 use crate::schema::{Body, CompactionBody};
 use crate::transcript::{Branch, Transcript};
 
-/// Stores a compaction of the transcript at `path`, and returns its id. It is on disk when this
-/// returns, together with the shorter forms of kept messages that came with it: see
+/// Stores a compaction of the transcript at `path`, and returns its id. When this returns, the
+/// compaction is on disk, and with it the projections of kept messages: see
 /// [`load_projections`](crate::load_projections).
 ///
 /// `at` is the leaf at which the compaction was planned; default: the transcript's leaf. In another
@@ -45,7 +45,7 @@ impl Overlay {
     /// # Errors
     ///
     /// Those of [`store_compaction`], with nothing stored; [`ErrorKind::Locked`] only if the
-    /// overlay was not yet written to and another process holds it.
+    /// overlay was not yet written to and another process has it locked.
     pub fn store_compaction(
         &self,
         at: Option<&EntryId>,
@@ -90,7 +90,7 @@ fn plan_of(
     Ok((planned, kept))
 }
 
-/// Adds a hint to an error that nothing was changed.
+/// Adds to an error what was not stored, and a hint that the session is unchanged.
 pub(super) fn not_stored(error: Error, what: &'static str) -> Error {
     match error.hint_text() {
         Some(_) => error.with("not stored", what),
@@ -103,11 +103,9 @@ pub(super) fn not_stored(error: Error, what: &'static str) -> Error {
 /// Returns the leaf at which the compaction was planned. Fails if a compaction was stored after it.
 fn planned_at(transcript: &Transcript, path: &Path, at: Option<&EntryId>) -> Result<EntryId> {
     let leaf = transcript.leaf().ok_or_else(|| {
-        Error::new(ErrorKind::NotFound, "there is nothing to compact")
-            .with("path", path.display())
-            .hint(
-                "specify the entry to compact up to: the session's leaf is before its first entry",
-            )
+        Error::new(ErrorKind::NotFound, "nothing to compact").with("path", path.display()).hint(
+            "specify the entry to compact up to: the session's leaf is before its first entry",
+        )
     });
     let Some(at) = at else { return leaf.cloned() };
     let index = transcript.index_of(at).ok_or_else(|| {
@@ -145,7 +143,8 @@ fn newest(transcript: &Transcript, index: usize) -> EntryId {
     added.last().or(Some(index)).and_then(id).unwrap_or_default()
 }
 
-/// Returns the index of the first kept entry, which must be on the branch: else all would be hidden.
+/// Returns the index of the first kept entry. It must be on the branch; otherwise the compaction
+/// would hide every message.
 fn kept_from(
     transcript: &Transcript,
     path: &Path,
@@ -181,8 +180,8 @@ fn leaf_after(transcript: &Transcript, path: &Path, planned: &EntryId) -> Result
 }
 
 impl Transcript {
-    /// Finds the entry for a first kept entry's id: the entry of a message, or the one that holds
-    /// the history of which the message is a part.
+    /// Returns the index of the entry that the id of a first kept entry names. The id of a message
+    /// in a Codex history, `<entry>.<part>`, names the entry that contains the history.
     fn first_kept_named(&self, id: &str) -> Option<usize> {
         let own = |index: &usize| self.entries.get(*index).is_some_and(|entry| *entry.id == *id);
         match self.index_of(id) {

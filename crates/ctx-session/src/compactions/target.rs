@@ -10,8 +10,8 @@ use crate::paths::Home;
 use crate::schema::Body;
 use crate::transcript::Transcript;
 
-/// A locked ctx session, or the overlay of another file: opened for this operation, or already held
-/// by the caller.
+/// A locked ctx session, or the overlay of another file: opened for this operation, or by the
+/// caller.
 pub(super) enum StorageTarget<'o> {
     Session(Box<SessionLog>),
     Overlay(Box<Overlay>),
@@ -20,7 +20,7 @@ pub(super) enum StorageTarget<'o> {
 
 impl<'o> StorageTarget<'o> {
     /// Opens the target for additions to the transcript at `path`, and reads the transcript while
-    /// the target is locked. If `check` refuses, no overlay is created.
+    /// the target is locked. If `check` fails, no overlay is created.
     pub(super) fn open(
         home: &Home,
         path: &Path,
@@ -38,7 +38,7 @@ impl<'o> StorageTarget<'o> {
         }
     }
 
-    /// Uses an overlay that the caller holds, and reads its transcript.
+    /// Uses an overlay that the caller has open, and reads its transcript.
     pub(super) fn held(
         overlay: &'o Overlay,
         check: impl FnOnce(&Transcript) -> Result<()>,
@@ -66,7 +66,7 @@ impl<'o> StorageTarget<'o> {
     }
 }
 
-/// Locks an overlay, and reads its transcript.
+/// Locks an overlay, and reads its transcript. If the overlay would be new, runs `check` first.
 fn locked(
     overlay: &Overlay,
     path: &Path,

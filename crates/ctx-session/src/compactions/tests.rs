@@ -40,10 +40,10 @@ impl Setup {
             let text = std::fs::read_to_string(&path).unwrap().replace(r#","ctx":1"#, "");
             std::fs::write(&path, text).unwrap();
         }
-        let house = Self { _dir: dir, home, path, ours, disk: Disk::default() };
+        let setup = Self { _dir: dir, home, path, ours, disk: Disk::default() };
         // The harder case is an overlay that exists already.
-        store_compaction(&house.home, &house.path, None, &house.compacted(), NOW).unwrap();
-        house
+        store_compaction(&setup.home, &setup.path, None, &setup.compacted(), NOW).unwrap();
+        setup
     }
 
     fn compacted(&self) -> Compacted {
@@ -93,27 +93,27 @@ impl Setup {
 #[test]
 fn what_does_not_fit_is_not_there_and_everything_else_is() {
     for ours in [true, false] {
-        let house = Setup::new(ours);
+        let setup = Setup::new(ours);
         for what in [Setup::store, Setup::undo] {
-            let before = house.files();
-            let context = house.open().context(None).unwrap().compaction;
-            for room in [0, 1, 20, 100] {
-                house.disk.limit(Some(room));
-                let error = what(&house).unwrap_err();
+            let before = setup.files();
+            let context = setup.open().context(None).unwrap().compaction;
+            for bytes in [0, 1, 20, 100] {
+                setup.disk.limit(Some(bytes));
+                let error = what(&setup).unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Io, "{error}");
                 let hint = error.hint_text().unwrap();
                 assert!(hint.contains("disk space"), "{hint}");
-                assert_eq!(house.files(), before, "{room} bytes");
-                assert_eq!(house.open().context(None).unwrap().compaction, context);
+                assert_eq!(setup.files(), before, "{bytes} bytes");
+                assert_eq!(setup.open().context(None).unwrap().compaction, context);
             }
             // All bytes are written, but the sync fails.
-            house.disk.limit(None);
-            house.disk.fail(1);
-            let error = what(&house).unwrap_err();
+            setup.disk.limit(None);
+            setup.disk.fail(1);
+            let error = what(&setup).unwrap_err();
             assert!(error.hint_text().is_some_and(|hint| hint.contains("try again")), "{error}");
-            assert_eq!(house.files(), before);
-            what(&house).unwrap();
-            assert_ne!(house.open().context(None).unwrap().compaction, context);
+            assert_eq!(setup.files(), before);
+            what(&setup).unwrap();
+            assert_ne!(setup.open().context(None).unwrap().compaction, context);
         }
     }
 }

@@ -24,17 +24,17 @@ pub struct UndoResult {
     pub redone: bool,
 }
 
-/// Undoes a compaction: from here on the branch reads as if the compaction did not exist, including
-/// later turns, and the forms that came with it no longer apply. `None` if there is nothing to undo.
+/// Undoes a compaction. The branch, later turns included, then reads as if the compaction did not
+/// exist, and its projections no longer apply. Returns `None` if there is nothing to undo.
 ///
 /// `which` names a compaction on the branch to the leaf, including one of the agent itself, or an
 /// earlier undo, which is then undone. Default: the newest compaction in force that ctx stored.
 ///
 /// # Errors
 ///
-/// Nothing is stored on any error: [`ErrorKind::Locked`] while another process writes to the session or
-/// its overlay; [`ErrorKind::NotFound`] if the branch has no such entry; [`ErrorKind::InvalidInput`] if
-/// it is neither compaction nor undo; [`ErrorKind::Io`].
+/// Nothing is stored on any error: [`ErrorKind::Locked`] while another process writes to the
+/// session or its overlay; [`ErrorKind::NotFound`] if the entry is not on the branch;
+/// [`ErrorKind::InvalidInput`] if it is neither a compaction nor an undo; [`ErrorKind::Io`].
 pub fn undo_compaction(
     home: &Home,
     path: &Path,
@@ -56,7 +56,7 @@ impl Overlay {
     /// # Errors
     ///
     /// Those of [`undo_compaction`], with nothing stored; [`ErrorKind::Locked`] only if the overlay
-    /// was not yet written to and another process holds it.
+    /// was not yet written to and another process has it locked.
     pub fn undo_compaction(
         &self,
         which: Option<&EntryId>,
@@ -82,7 +82,7 @@ pub(super) fn undo_in(
     let Some(target) = target(transcript, path, which)? else { return Ok(None) };
     let Some(leaf) = transcript.leaf() else { return Ok(None) };
     let entry = transcript.entries.get(target);
-    let redone = brings_back(transcript, target);
+    let redone = restores_compaction(transcript, target);
     let target = entry.map(|entry| entry.id.clone()).unwrap_or_default();
     let id =
         place.append(&NewEntry::undo(&target), leaf, now).map_err(|e| not_stored(e, "undo"))?;
@@ -91,7 +91,7 @@ pub(super) fn undo_in(
 
 /// Whether undoing the entry at `index` restores a compaction: true for an undo of a compaction,
 /// and for an undo of an undo of an undo of one.
-fn brings_back(transcript: &Transcript, mut index: usize) -> bool {
+fn restores_compaction(transcript: &Transcript, mut index: usize) -> bool {
     let mut undoes = false;
     // The target of an undo always precedes it, so this terminates.
     while let Some(Detail::Undo { target: Some(target) }) =
@@ -138,7 +138,7 @@ fn target(transcript: &Transcript, path: &Path, which: Option<&EntryId>) -> Resu
     Ok(Some(index).filter(|index| !branch.undone.contains_key(index)))
 }
 
-/// Refuses to undo a compaction whose messages were removed from the session: the result would be a
+/// Fails if the compaction's messages were removed from the session: undoing it would leave a
 /// context that never existed.
 fn not_archived(transcript: &Transcript, path: &Path, index: usize) -> Result<Option<usize>> {
     let Some(archived) = transcript.archived_by(index)? else { return Ok(Some(index)) };
@@ -148,5 +148,5 @@ fn not_archived(transcript: &Transcript, path: &Path, index: usize) -> Result<Op
     )
     .with("path", path.display())
     .with("archived in", &archived)
-    .hint(format!("continue from {archived}, which holds the original session")))
+    .hint(format!("continue from {archived}, which contains the original session")))
 }

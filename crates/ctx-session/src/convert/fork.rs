@@ -8,10 +8,9 @@ use crate::disk;
 use crate::schema::{NewSession, PI_VERSION, header_line, write_json_line};
 use crate::transcript::Transcript;
 
-/// Writes a ctx session with the current content of the branch of `transcript`, entry for entry
-/// with the same ids: compactions and the forms in which messages were sent stay in force. It is on
-/// disk when this returns. Unfinished calls are not copied, because their results will only be in
-/// the other session.
+/// Writes a ctx session with the entries of the current branch of `transcript`, under the same ids.
+/// Compactions and projections stay in force. The session is on disk when this returns. Unfinished
+/// tool calls are not copied, because only the original session will get their results.
 ///
 /// # Errors
 ///
@@ -97,7 +96,7 @@ mod tests {
         assert_eq!(forked.header().parent_session.as_deref(), Some("parent"));
         let mut log = SessionLog::open(&to, LogOptions::default()).unwrap();
         append(&mut log, r#"{"role":"user","content":"three"}"#);
-        assert_eq!(ids(&Transcript::open(&path).unwrap()).len(), 4, "the parent is as it was");
+        assert_eq!(ids(&Transcript::open(&path).unwrap()).len(), 4, "the parent is unchanged");
 
         let error = fork(&parent, &to, &named("b")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);

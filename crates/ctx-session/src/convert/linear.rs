@@ -16,7 +16,7 @@ impl Transcript {
     /// Writes a linear pi session. Compactions keep their position; each names itself as its first
     /// kept entry, which means that nothing before it is kept.
     ///
-    /// In a ctx session, the overlay's entries are included at their positions.
+    /// If `to` takes entries, those of the overlay are included at their positions.
     pub(crate) fn to_pi<W: Write + ?Sized>(
         &self,
         to: Format,
@@ -83,7 +83,7 @@ impl Transcript {
         Ok(written)
     }
 
-    /// Adds the provider to answers: pi records it, in other formats it is implied.
+    /// Adds the provider to answers: pi records it, other formats imply it.
     fn with_provider(&self, message: &Message) -> Message {
         let mut message = message.clone();
         if message.role != Role::Assistant {

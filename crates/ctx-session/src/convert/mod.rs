@@ -33,7 +33,8 @@ pub struct ConversionResult {
 /// Options of a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConvertOptions {
-    /// Whether to omit what compactions in force replaced: `compactedHistory` of PonyBunny holds it.
+    /// Whether to write the summaries of compactions in force instead of the messages that they
+    /// replace. Only `ponybunny` can represent this, as its `compactedHistory`.
     pub compacted: bool,
 }
 
@@ -44,9 +45,9 @@ impl Transcript {
     /// written, including the messages that compactions removed, the system prompt and the tools;
     /// sidechains are not.
     ///
-    /// A ctx session is a pi session with a mark in its header, to which ctx may append. Only that
-    /// target also includes the overlay: compactions and their undos. For any other format only the
-    /// file itself is converted.
+    /// A ctx session is a pi session whose header has a mark that lets ctx append to it. Only this
+    /// target includes the overlay, that is, compactions and their undos. For any other format only
+    /// the file itself is converted.
     ///
     /// # Errors
     ///
@@ -60,8 +61,8 @@ impl Transcript {
     ///
     /// # Errors
     ///
-    /// Those of [`Transcript::convert`]; and [`ErrorKind::InvalidInput`] for an option that the
-    /// target does not have.
+    /// Those of [`Transcript::convert`], and [`ErrorKind::InvalidInput`] for an option that the
+    /// target does not support.
     pub fn convert_with<W: Write + ?Sized>(
         &self,
         to: Format,
@@ -124,7 +125,8 @@ impl Transcript {
         self.file_entries().filter(|entry| entry.kind == EntryKind::Message).count()
     }
 
-    /// Returns the summaries of PonyBunny's `compactedHistory`, whose messages are gone.
+    /// Returns the summaries of PonyBunny's `compactedHistory`, which does not store the messages
+    /// that they replace.
     pub(crate) fn summaries(&self) -> Vec<Arc<Entry>> {
         let summaries = (0..self.entries.len()).filter(|&i| {
             self.entries.get(i).is_some_and(|e| e.encoding == MessageEncoding::PonyBunnySummary)
@@ -132,8 +134,8 @@ impl Transcript {
         self.items(summaries).into_iter().map(|item| item.entry).collect()
     }
 
-    /// Returns the messages of the main line, or those that compactions left of them, and the number
-    /// of those that are replaced by a summary.
+    /// Returns the messages of the main line or, with `options.compacted`, of the context, and the
+    /// number of messages that summaries replace.
     fn conversation(&self, options: ConvertOptions) -> Result<(Conversation, usize)> {
         let mut conversation = Conversation {
             system: self.system_prompt()?,
@@ -169,8 +171,8 @@ impl Transcript {
         let Some((&newest, earlier)) = branch.compactions.split_last() else { return Ok(None) };
         let from = earlier.last().map_or(0, |&at| branch.first_kept(self, at).place);
         let before = branch.path.slice(from..newest);
-        let said = before.iter().copied().filter(|&index| self.is_conversation_message(index));
-        Ok(Some(self.messages_of(said).len()))
+        let indices = before.iter().copied().filter(|&index| self.is_conversation_message(index));
+        Ok(Some(self.messages_of(indices).len()))
     }
 }
 

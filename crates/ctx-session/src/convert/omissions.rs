@@ -12,7 +12,7 @@ use crate::transcript::Transcript;
 const PLACED: [&str; 2] = ["system", "tools"];
 
 impl Omissions {
-    /// Collects what is omitted outside of the messages of the main line.
+    /// Adds what is omitted apart from the messages of the main line.
     pub(crate) fn outside_branch(&mut self, transcript: &Transcript, to: Format) {
         self.entries(transcript, to);
         self.fields(transcript, to);
@@ -72,7 +72,7 @@ impl Omissions {
     }
 
     fn fields(&mut self, transcript: &Transcript, to: Format) {
-        // Settings of a request that sessions have too are written to the header or the answers.
+        // A session records these settings of a request in its header or its answers.
         let placed = |key: &str| {
             PLACED.contains(&key) || (to.is_pi() && matches!(key, "model" | "sessionId" | "id"))
         };

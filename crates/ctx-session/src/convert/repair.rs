@@ -17,7 +17,8 @@ impl Transcript {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if writing fails, and errors from reading an entry.
+    /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if writing fails, and errors from reading an
+    /// entry.
     pub fn repaired_copy<W: Write + ?Sized>(&self, out: &mut W) -> Result<()> {
         match (self.format.is_pi(), self.is_document) {
             (true, _) => self.pi_copy(out),
@@ -46,8 +47,8 @@ impl Transcript {
         Ok(total)
     }
 
-    /// Writes every line of a pi session, changed only where necessary: missing or broken ids and
-    /// parents, and the differences of version 3.
+    /// Writes every line of a pi session. Changes only missing or broken ids and parents, and what
+    /// version 3 represents differently.
     pub(crate) fn pi_copy<W: Write + ?Sized>(&self, out: &mut W) -> Result<()> {
         write_json_line(out, &self.pi_header())?;
         let migrate = self.header().version.is_none_or(|v| v < PI_VERSION);
@@ -107,13 +108,13 @@ impl Transcript {
         let mut edits = Edits::new(&text, &object);
         let parent = parent_index.and_then(|index| self.entries.get(index));
         let recorded = object.id("parentId");
-        // If the parent's id was already in use, the child refers to it by its recorded id.
+        // If the parent got a new id because its own was in use, the child still names the old one.
         let found = recorded.as_deref().and_then(|id| self.index_of(id));
-        let is_right = match parent {
+        let is_unchanged = match parent {
             None => recorded.is_none() && object.has("parentId"),
             Some(parent) => recorded.as_deref() == Some(&*parent.id) && found == parent_index,
         };
-        if !is_right {
+        if !is_unchanged {
             edits.set("parentId", parent.map_or("null".to_owned(), |p| quote(&p.id)));
         }
         if object.text("id").as_deref() != Some(&*entry.id) {

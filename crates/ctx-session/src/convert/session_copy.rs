@@ -30,7 +30,7 @@ impl Transcript {
         for (index, entry) in self.entries.iter().enumerate() {
             let parent = entry.parent();
             let parent = parent.and_then(|p| instead.get(&p).copied().unwrap_or(Some(p)));
-            if means_nothing(entry, &instead) {
+            if has_no_effect(entry, &instead) {
                 compactions += usize::from(entry.kind == EntryKind::Compaction);
                 instead.insert(index, parent);
                 continue;
@@ -44,7 +44,7 @@ impl Transcript {
         self.write_leaf_entry(leaf, last, out)
     }
 
-    /// Moves the leaf to the entry at `leaf`, unless the last entry is that leaf.
+    /// Writes an entry that moves the leaf to the entry at `leaf`, unless that is the leaf already.
     pub(crate) fn write_leaf_entry<W: Write + ?Sized>(
         &self,
         leaf: Option<usize>,
@@ -74,18 +74,18 @@ impl Transcript {
         write_json_line(out, &entry.end())
     }
 
-    /// Notes that forms in the overlay are not copied: a request from the new session is the first
-    /// of that session.
+    /// Notes that projections in the overlay are not copied, because the new session has not sent a
+    /// request.
     pub(crate) fn note_overlay_projections(&self, omissions: &mut Omissions) {
         let overlay = self.overlay_entries.as_ref().and_then(|overlay| overlay.source.path());
         let kept = overlay.and_then(|path| read_projections(path).ok()).unwrap_or_default();
         let of_requests = kept.iter().filter(|kept| kept.by.is_none());
-        let forms = of_requests.map(|kept| kept.projections.len()).sum();
-        omissions.count(forms, "form", "in which messages were sent, stored in the overlay");
+        let projections = of_requests.map(|kept| kept.projections.len()).sum();
+        omissions.count(projections, "projection", "stored in the overlay");
     }
 
-    /// Returns the header with the mark that lets ctx append; a new one if the transcript has none
-    /// that can take the mark.
+    /// Returns a header with the mark that lets ctx append: the transcript's own if possible,
+    /// otherwise a new one.
     pub(crate) fn session_header(&self, omissions: &mut Omissions) -> String {
         let marked = |header: &str| {
             let object = Object::parse(header).ok()?;
@@ -110,9 +110,9 @@ impl Transcript {
     }
 }
 
-/// Whether an entry has no effect and cannot get one: a forgotten message; in the overlay, a
-/// compaction of a file that was rewritten since, and its undo.
-fn means_nothing(entry: &TreeEntry, instead: &HashMap<usize, Option<usize>>) -> bool {
+/// Whether an entry can never have an effect: a forgotten message; in the overlay, a compaction of
+/// a file that was rewritten since, and its undo.
+fn has_no_effect(entry: &TreeEntry, instead: &HashMap<usize, Option<usize>>) -> bool {
     let forgotten = entry.audience == Audience::Nobody && !entry.is_compaction();
     let outdated = entry.is_overlay()
         && match entry.detail.as_deref() {

@@ -48,8 +48,8 @@ pub struct Discovery {
 }
 
 impl AgentHomes {
-    /// Returns the folders of all agents but ctx, from the variables that the agents themselves read;
-    /// by default the agents' own folders.
+    /// Returns the folders of all agents except ctx: those in the variables that the agents read,
+    /// otherwise the agents' defaults.
     #[must_use]
     pub fn from_env() -> Self {
         let environment = Environment::current();
@@ -66,14 +66,15 @@ impl AgentHomes {
         self.with(Agent::CTX, home.root().join("agents"))
     }
 
-    /// Adds a folder of `agent`, the one that holds its sessions, such as `~/.claude/projects`.
+    /// Adds a folder that contains sessions of `agent`, such as `~/.claude/projects`.
     #[must_use]
     pub fn with(mut self, agent: Agent, folder: impl Into<PathBuf>) -> Self {
         self.roots.push((agent, folder.into()));
         self
     }
 
-    /// Returns all sessions, newest first. What cannot be read is reported and hides nothing else.
+    /// Returns all sessions, newest first. A file or folder that cannot be read is reported as a
+    /// problem; the others are still listed.
     #[must_use]
     pub fn sessions(&self) -> Discovery {
         self.files().completed()
@@ -103,11 +104,13 @@ impl AgentHomes {
         best.map(|(_, found)| found)
     }
 
-    /// Returns the session with that id or unambiguous id prefix; the newest if several files have that id.
+    /// Returns the session with this id or unambiguous prefix of an id; the newest if several have
+    /// the id.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] if there is none, [`ErrorKind::Conflict`] if the prefix is ambiguous.
+    /// [`ErrorKind::NotFound`] if the id is unknown, [`ErrorKind::Conflict`] if the prefix is
+    /// ambiguous.
     pub fn named(&self, id: &str) -> Result<DiscoveredSession> {
         named(self.sessions().sessions, id)
     }
@@ -165,7 +168,7 @@ const LISTED: usize = 5;
 ///
 /// Those of [`AgentHomes::named`].
 pub(crate) fn named(sessions: Vec<DiscoveredSession>, id: &str) -> Result<DiscoveredSession> {
-    let mut begun: Vec<DiscoveredSession> = Vec::new();
+    let mut matching: Vec<DiscoveredSession> = Vec::new();
     let begins = |session: &DiscoveredSession| {
         !id.is_empty() && (session.session_id.starts_with(id) || session.stem().starts_with(id))
     };
@@ -173,19 +176,19 @@ pub(crate) fn named(sessions: Vec<DiscoveredSession>, id: &str) -> Result<Discov
         if session.session_id == id || session.stem() == id {
             return Ok(session);
         }
-        if begun.iter().all(|known| known.session_id != session.session_id) {
-            begun.push(session);
+        if matching.iter().all(|known| known.session_id != session.session_id) {
+            matching.push(session);
         }
     }
-    if begun.len() > 1 {
-        let mut ids: Vec<_> = begun.iter().take(LISTED).map(|s| s.session_id.as_str()).collect();
-        ids.extend((begun.len() > LISTED).then_some("..."));
+    if matching.len() > 1 {
+        let mut ids: Vec<_> = matching.iter().take(LISTED).map(|s| s.session_id.as_str()).collect();
+        ids.extend((matching.len() > LISTED).then_some("..."));
         return Err(Error::new(ErrorKind::Conflict, "ambiguous session id")
             .with("id", id)
             .with("sessions", ids.join(", "))
             .hint("specify more of the id"));
     }
-    begun.pop().ok_or_else(|| {
+    matching.pop().ok_or_else(|| {
         Error::new(ErrorKind::NotFound, "unknown session id")
             .with("id", id)
             .hint("`ctx sessions` lists the sessions with their ids")
@@ -203,7 +206,7 @@ impl DiscoveredSession {
         if self.session_id.is_empty() { self.read_beginning() } else { Ok(true) }
     }
 
-    /// Describes the file at a path without reading it.
+    /// Describes the session at a path. A file is not read.
     #[must_use]
     pub fn at(path: &Path) -> Option<Self> {
         match in_database(path) {
@@ -221,7 +224,7 @@ impl DiscoveredSession {
 
     /// Fills in the details. Returns whether the file is a session of an agent.
     fn read_beginning(&mut self) -> Result<bool> {
-        /// How much is read: usually enough, and at most.
+        /// The bytes to read at first, and at most.
         const BEGINNINGS: [usize; 2] = [16 << 10, 1 << 20];
         let source = formats::open(&self.path)?;
         for look in BEGINNINGS {
@@ -229,8 +232,8 @@ impl DiscoveredSession {
             let known = Beginning::of(&bytes, self.agent);
             if known.is_whole() || bytes.len() < look || look == BEGINNINGS[1] {
                 // A file with only titles and snapshots is not a conversation.
-                let talks = known.has_message || bytes.len() == look;
-                let Some(agent) = known.agent.filter(|_| talks && !known.is_subagent) else {
+                let is_chat = known.has_message || bytes.len() == look;
+                let Some(agent) = known.agent.filter(|_| is_chat && !known.is_subagent) else {
                     break;
                 };
                 self.agent = agent;
@@ -253,7 +256,7 @@ impl DiscoveredSession {
     }
 }
 
-/// Resolves the links of a path, as far as it exists.
+/// Resolves the links of a path; returns it unchanged if it does not exist.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -73,7 +73,7 @@ fn sessions_of_every_agent_are_found_newest_first_with_project_and_usage() {
     home.write("ctx/agents/main/sessions/eeee-1.jsonl", &ours, 1);
     let found = home.homes().sessions();
     assert!(found.problems.is_empty(), "{:?}", found.problems);
-    let told: Vec<_> = found
+    let described: Vec<_> = found
         .sessions
         .iter()
         .map(|session| {
@@ -83,7 +83,7 @@ fn sessions_of_every_agent_are_found_newest_first_with_project_and_usage() {
         })
         .collect();
     assert_eq!(
-        told,
+        described,
         [
             ("ctx", "eeee-1", "/p/one", 431),
             ("openclaw", "dddd-1", "/p/one", 431),
@@ -136,8 +136,8 @@ fn links_are_not_followed_and_what_cannot_be_read_is_told() {
     if fs::File::open(&closed).is_err() {
         let found = home.homes().sessions();
         assert_eq!(found.sessions.len(), 1);
-        let told = found.problems[0].to_string();
-        assert!(told.contains("aaaa-4.jsonl"), "{told}");
+        let problem = found.problems[0].to_string();
+        assert!(problem.contains("aaaa-4.jsonl"), "{problem}");
     }
 }
 
@@ -200,14 +200,14 @@ fn chats_of_gemini_cli_know_their_project_and_those_of_subagents_are_none() {
     home.write("gemini/ws/chats/session-2026-eeee.jsonl", &chat, 1);
     home.write("gemini/ws/chats/session-2026-ffff.jsonl", &header("subagent"), 1);
     home.write("gemini/ws/logs.json", "[]", 1);
-    // The older format, in a folder that is named by a hash.
+    // The older format, in a folder whose name is a hash.
     let old = r#"{"sessionId": "dddd-1", "projectHash": "09",
         "messages": [{"id": "g1", "type": "gemini", "content": "hi",
         "tokens": {"input": 7000,
         "cached": 0}, "model": "gemini-2.0"}]}"#;
     home.write("gemini/0939/chats/session-2026-dddd.json", old, 2);
     let found = home.homes().sessions().sessions;
-    let told: Vec<_> = found
+    let described: Vec<_> = found
         .iter()
         .map(|session| {
             let usage = session.last_usage().unwrap();
@@ -217,7 +217,7 @@ fn chats_of_gemini_cli_know_their_project_and_those_of_subagents_are_none() {
         .collect();
     let row = |id, project, tokens, model: &str| (id, project, tokens, model.to_owned());
     assert_eq!(
-        told,
+        described,
         [
             row("eeee-1", Some("/p/one"), 6012, "gemini-2.5-flash"),
             row("dddd-1", None, 7000, "gemini-2.0"),
@@ -253,7 +253,7 @@ fn sessions_that_opencode_keeps_in_files_are_found_and_read() {
     assert_eq!(found[0].project.as_deref(), Some(Path::new("/p/one")));
     assert_eq!(found[0].last_usage().unwrap().prompt_tokens, 2_452);
     let transcript = crate::transcript::Transcript::open(&found[0].path).unwrap();
-    let said = transcript.main_line().unwrap();
-    let said: Vec<_> = said.iter().map(|item| item.entry.message().unwrap().plain_text()).collect();
-    assert_eq!(said, ["first\nsecond", "answer"]);
+    let line = transcript.main_line().unwrap();
+    let texts = line.iter().map(|item| item.entry.message().unwrap().plain_text());
+    assert_eq!(texts.collect::<Vec<_>>(), ["first\nsecond", "answer"]);
 }

@@ -11,11 +11,11 @@ use super::{DiscoveredSession, Discovery};
 use crate::disk::io_error;
 use crate::formats::{Agent, Database, StoredSession, databases, fits};
 
-/// The maximum depth of sessions below a named folder.
+/// The maximum depth of sessions below the given folder.
 const DEEPEST: usize = 12;
 
-/// Lists the files below `folder` whose names match `layout`, one pattern per level. A missing
-/// folder has none.
+/// Adds the files below `folder` whose names match `layout`, one pattern per level. A missing
+/// folder is not an error.
 pub(super) fn expand(agent: Agent, folder: &Path, layout: &[&str], found: &mut Discovery) {
     let Some((name, deeper)) = layout.split_first() else { return };
     let entries = match list(folder) {
@@ -32,7 +32,7 @@ pub(super) fn expand(agent: Agent, folder: &Path, layout: &[&str], found: &mut D
     }
 }
 
-/// Lists the files below `folder` with names of transcripts, at any depth.
+/// Adds the files below `folder` whose names match those of transcripts, down to `DEEPEST`.
 pub(super) fn below(folder: &Path, found: &mut Discovery) -> Result<()> {
     let layouts = || Agent::all().flat_map(|agent| agent.0.layouts);
     let names: Vec<_> = layouts().filter_map(|layout| layout.last()).collect();
@@ -61,7 +61,8 @@ fn list(folder: &Path) -> Result<ReadDir, (io::Error, Error)> {
 }
 
 impl Discovery {
-    /// Adds a file by its name, or the sessions of a database. A file that just disappeared is skipped.
+    /// Adds a file or, if it is a database, the sessions in it. A file that just disappeared is
+    /// skipped.
     fn add(&mut self, entry: &DirEntry, agent: Agent) {
         if let Some(database) = databases().find(|database| is_named(entry, database.files)) {
             match rows(database, &entry.path(), None) {

@@ -95,7 +95,7 @@ impl MessagePart {
     }
 }
 
-/// Returns the text of an entry, if the file still holds it. Invalid UTF-8 is replaced by U+FFFD.
+/// Returns the text of an entry if the file still contains it. Invalid UTF-8 is replaced by U+FFFD.
 pub(crate) fn text_of(source: &Source, entry: &TreeEntry) -> Result<String> {
     read_text(source, (entry.span, entry.fingerprint, entry.line, entry.mended))
 }
@@ -121,7 +121,7 @@ fn read_text(
 pub(crate) fn parse_message(encoding: MessageEncoding, text: &str) -> Result<Message> {
     match encoding {
         MessageEncoding::Nothing => {
-            Err(Error::new(ErrorKind::InvalidInput, "the entry holds no message"))
+            Err(Error::new(ErrorKind::InvalidInput, "the entry has no message"))
         }
         MessageEncoding::Pi => pi::parse(text),
         MessageEncoding::PiCustom => {
@@ -163,7 +163,7 @@ fn pi_summary(role: Role, text: &str) -> Result<Message> {
     Ok(message)
 }
 
-/// A message in a transcript: one part, or several that were written line by line.
+/// A message in a transcript: one part, or several on consecutive lines.
 pub(crate) struct StoredMessage {
     source: Arc<Source>,
     first: MessagePart,
@@ -217,7 +217,7 @@ pub(crate) fn with_content(original: &Message, content: Vec<Block>) -> Message {
     message
 }
 
-/// Returns the position of `part` in `whole`, of which it is a slice.
+/// Returns the byte range of `part`, a slice of `whole`.
 pub(crate) fn byte_range(whole: &str, part: &str) -> (u32, u32) {
     let from = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
     let clamp = |n: usize| u32::try_from(n.min(whole.len())).unwrap_or(u32::MAX);

@@ -4,8 +4,7 @@ use std::collections::HashSet;
 
 use ctx_core::EntryId;
 
-/// The ids of erased entries, as searched in citations: `[e:ID]`, where `ID` may be a prefix of a
-/// long id.
+/// The ids of erased entries, sorted. A citation, `[e:ID]`, may name a prefix of a long id.
 pub(crate) struct CitedEntries<'a>(Vec<&'a str>);
 
 impl<'a> CitedEntries<'a> {

@@ -2,9 +2,9 @@
 //! files.
 //!
 //! ```text
-//! ctx session:        its lines without the messages, its summaries without the lines derived from them
-//! archived sessions:  the same, each of them
-//! another's file:     not written; its overlay, rewritten the same way, hides the messages
+//! ctx session:        rewritten without the messages and the summary lines derived from them
+//! archived sessions:  the same
+//! any other file:     not written; its overlay, rewritten the same way, hides the messages
 //! ```
 //!
 //! Each file is replaced atomically, so a crash leaves the old one or the new one, and a second run
@@ -43,7 +43,7 @@ pub struct EraseCriteria<'a> {
     pub all: bool,
     /// Whether a text derived from messages (a line of a summary, a note) mentions erased content.
     pub derived: &'a dyn Fn(&str) -> bool,
-    /// Whether a text holds erased content verbatim.
+    /// Whether a text contains erased content verbatim.
     pub holds: &'a dyn Fn(&str) -> bool,
 }
 
@@ -68,30 +68,31 @@ impl Transcript {
     }
 }
 
-/// Returns a session and its archived files from before rewrites, newest first.
+/// Returns a session and the archives of its rewrites, newest first.
 #[must_use]
 pub fn session_files(path: &Path) -> Vec<PathBuf> {
     let archives = archives_of(path).into_iter().rev();
     std::iter::once(path.to_owned()).chain(archives).collect()
 }
 
-/// Returns every form in which a message of the transcript at `path` was sent, in force or not.
+/// Returns all projections of the transcript at `path`, whether in force or not.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if an existing file cannot be read.
 pub fn all_projections(home: &Home, path: &Path) -> Result<Vec<Projection>> {
     let overlay = Overlay::of(home, path)?;
-    let mut forms = Vec::new();
+    let mut projections = Vec::new();
     for file in session_files(path).iter().map(PathBuf::as_path).chain([overlay.path()]) {
         if file.is_file() {
-            forms.extend(read_projections(file)?.into_iter().flat_map(|kept| kept.projections));
+            let kept = read_projections(file)?.into_iter();
+            projections.extend(kept.flat_map(|kept| kept.projections));
         }
     }
-    Ok(forms)
+    Ok(projections)
 }
 
-/// Returns every form in an overlay, even if its transcript no longer exists.
+/// Returns all projections in an overlay, even if its transcript no longer exists.
 ///
 /// # Errors
 ///
@@ -108,11 +109,11 @@ pub struct Erased {
     pub path: PathBuf,
     /// The number of erased messages.
     pub messages: usize,
-    /// The number of hidden messages of another program's file: the file still holds them.
+    /// The number of hidden messages of another program's file, which still contains them.
     pub hidden: usize,
     /// The number of erased summary lines.
     pub summary_lines: usize,
-    /// The number of erased forms of messages.
+    /// The number of erased projections.
     pub forms: usize,
     /// The number of other erased entries: labels, names, edits, unreadable lines.
     pub others: usize,

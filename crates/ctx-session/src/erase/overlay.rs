@@ -20,8 +20,8 @@ use crate::schema::{
 };
 use crate::transcript::Transcript;
 
-/// Erases messages of another program's file from its overlay, which hides them from then on: the
-/// file itself is not changed and still holds them. `None` if nothing changes. With `dry_run`
+/// Erases messages of another program's file from its overlay, which then hides them. The file
+/// itself is not changed and still contains them. Returns `None` if nothing changes. With `dry_run`
 /// nothing is written.
 ///
 /// A summary by the other program that mentions erased messages is hidden as a whole.
@@ -97,11 +97,11 @@ fn forgotten(transcript: &Transcript, criteria: &EraseCriteria<'_>) -> Result<Ve
         {
             continue;
         }
-        let goes = match entry.is_compaction() {
+        let is_hidden = match entry.is_compaction() {
             false => criteria.covers(&entry.id),
             true => criteria.all || mentions_erased(transcript, entry, criteria, &cited)?,
         };
-        if goes {
+        if is_hidden {
             found.push(Forgotten { id: entry.id.clone(), hash: transcript.first_line_hash(index) });
         }
     }
@@ -115,8 +115,8 @@ fn mentions_erased(
     criteria: &EraseCriteria<'_>,
     cited: &CitedEntries<'_>,
 ) -> Result<bool> {
-    let is_it = |text: &str| criteria.lines(cited, text).1 > 0;
-    Ok(holds(&transcript.text(entry)?, &is_it))
+    let matches = |text: &str| criteria.lines(cited, text).1 > 0;
+    Ok(holds(&transcript.text(entry)?, &matches))
 }
 
 /// Replaces an overlay by one without the erased content and with one additional line.
@@ -167,7 +167,7 @@ fn line_without(
     erased: &mut Erased,
 ) -> Result<Option<String>> {
     let Ok(object) = Object::parse(text) else {
-        // An unreadable line is useless and may hold erased content.
+        // An unreadable line is useless, and may contain erased content.
         erased.others += 1;
         return Ok(None);
     };

@@ -18,11 +18,12 @@ use crate::schema::{CTX_FIELD, CompactionExtra, Edits, PROJECTIONS_TYPE, write_j
 use crate::transcript::Transcript;
 
 /// Erases messages, and summary lines derived from them, from a ctx session and its archived files.
-/// `None` if the file is not a ctx session. With `dry_run` nothing is written.
+/// Returns `None` if the file is not a ctx session. With `dry_run` nothing is written.
 ///
 /// Children of an erased message become children of its parent. When a file is rewritten, its
-/// unreadable lines are removed too: they may hold erased content. The session is written first and
-/// the oldest archive last, because a second run finds in the older file what to erase.
+/// unreadable lines are removed too, because they may contain erased content. The session is
+/// written first and the oldest archive last: after a crash, the older files still contain the
+/// messages, so a second run finds them.
 ///
 /// # Errors
 ///
@@ -57,7 +58,7 @@ pub fn erase_in_session(
             erased.push(whole(&file, dry_run)?);
             continue;
         }
-        // A file beside the session that is not a session is not changed; the session itself was just read.
+        // Skips files with an archive's name that are not sessions; the session was just read.
         let Ok(transcript) = Transcript::open(&file) else { continue };
         let Some((bytes, found)) = rewritten(&transcript, criteria)? else { continue };
         if !dry_run {
@@ -79,7 +80,7 @@ fn whole(file: &Path, dry_run: bool) -> Result<Erased> {
     Ok(Erased { path: PathBuf::from(file), messages, ..Erased::default() })
 }
 
-/// Returns the file without the erased content; `None` if it holds none of it.
+/// Returns the file without the erased content; `None` if it contains none.
 fn rewritten(
     transcript: &Transcript,
     criteria: &EraseCriteria<'_>,
@@ -105,7 +106,7 @@ fn rewritten(
     Ok(Some((bytes, erased)))
 }
 
-/// The part of a session that is erased.
+/// The entries that are erased from a session.
 struct ErasedEntries<'t> {
     transcript: &'t Transcript,
     criteria: &'t EraseCriteria<'t>,
@@ -120,14 +121,14 @@ impl<'t> ErasedEntries<'t> {
         let gone = vec![false; transcript.entries.len()];
         let mut cut = Self { transcript, criteria, cited, gone, erased: Erased::default() };
         for (index, entry) in transcript.entries.iter().enumerate() {
-            let goes = cut.should_erase(index, entry)?;
-            if goes && entry.is_message() {
+            let erase = cut.should_erase(index, entry)?;
+            if erase && entry.is_message() {
                 cut.erased.messages += 1;
-            } else if goes {
+            } else if erase {
                 cut.erased.others += 1;
             }
             if let Some(gone) = cut.gone.get_mut(index) {
-                *gone = goes;
+                *gone = erase;
             }
         }
         for &span in &transcript.lost {
@@ -273,7 +274,7 @@ impl<'t> ErasedEntries<'t> {
         Ok(())
     }
 
-    /// Returns the first entry that stays from `first` to `compaction` on its branch.
+    /// Returns the first entry that stays after `first` on the branch to `compaction`.
     fn next_kept(&self, compaction: usize, first: usize) -> Option<usize> {
         let mut at = self.transcript.entries.get(compaction).and_then(TreeEntry::parent);
         let mut kept = None;
@@ -287,24 +288,24 @@ impl<'t> ErasedEntries<'t> {
     }
 }
 
-/// Refuses a new file that differs by more than the erased content.
+/// Refuses a new file that differs from the old one by more than the erased content.
 fn check(before: &Transcript, bytes: &[u8], cut: &ErasedEntries<'_>) -> Result<()> {
     let gone: HashSet<&EntryId> =
         (0..cut.gone.len()).filter(|&at| cut.is_erased(at)).filter_map(|at| cut.id(at)).collect();
-    let said = |transcript: &Transcript| -> Result<Vec<_>> {
+    let messages = |transcript: &Transcript| -> Result<Vec<_>> {
         let all = transcript.all_messages().into_iter().filter(|e| !gone.contains(e.id()));
         all.map(|entry| Ok((entry.id().clone(), entry.hash()?))).collect()
     };
-    let seen = |transcript: &Transcript| -> Result<Vec<EntryId>> {
+    let context = |transcript: &Transcript| -> Result<Vec<EntryId>> {
         let entries = transcript.context(None)?.entries.into_iter();
         Ok(entries.map(|entry| entry.id().clone()).filter(|id| !gone.contains(id)).collect())
     };
     let after = Transcript::from_bytes(bytes.to_vec())?;
-    let stays = !gone.iter().any(|id| after.index_of(id).is_some());
-    if stays && said(&after)? == said(before)? && seen(&after)? == seen(before)? {
+    let is_erased = !gone.iter().any(|id| after.index_of(id).is_some());
+    if is_erased && messages(&after)? == messages(before)? && context(&after)? == context(before)? {
         return Ok(());
     }
     Err(Error::new(ErrorKind::Corrupt, "the session would change by more than the erased content")
         .with("path", before.file().unwrap_or(Path::new("")).display())
-        .hint("it is unchanged; `ctx check` may show the cause"))
+        .hint("the session is unchanged; `ctx check` may show the cause"))
 }

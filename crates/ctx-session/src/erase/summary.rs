@@ -1,4 +1,4 @@
-//! Removing erased content from the summaries, notes and forms of compactions.
+//! Removing erased content from the summaries, details and projections of compactions.
 
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::json::{Object, quote};
@@ -7,7 +7,8 @@ use super::texts::holds;
 use super::{CitedEntries, EraseCriteria};
 use crate::schema::{CompactionExtra, Edits};
 
-/// Removes the lines derived from erased messages from a summary and its details. Returns their number.
+/// Removes the lines derived from erased messages from a summary and its details. Returns their
+/// number.
 pub(super) fn summary(
     criteria: &EraseCriteria<'_>,
     cited: &CitedEntries<'_>,
@@ -33,7 +34,8 @@ pub(super) fn summary(
     gone
 }
 
-/// Removes erased messages and their forms from a compaction's mark. Returns the number of forms.
+/// Removes erased messages and their projections from the field `ctx` of a compaction. Returns the
+/// number of removed projections.
 pub(super) fn erase_from_extra(
     criteria: &EraseCriteria<'_>,
     extra: &mut CompactionExtra,
@@ -52,5 +54,5 @@ pub(super) fn erase_from_extra(
 
 pub(super) fn json(value: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(value)
-        .map_err(|e| Error::new(ErrorKind::InvalidInput, "the entry cannot be written").source(e))
+        .map_err(|e| Error::new(ErrorKind::InvalidInput, "cannot write the entry").source(e))
 }

@@ -1,11 +1,11 @@
-//! Removing derived content from texts.
+//! Removing content derived from erased messages from texts.
 
 use ctx_core::{EntryId, Projection, RawJson};
 use serde_json::Value;
 
 use super::{CitedEntries, EraseCriteria};
 
-/// The depth to which JSON in strings in JSON is searched. Tool arguments are one level.
+/// How many levels of JSON inside JSON strings are searched. Tool arguments are one level.
 const NESTED: usize = 4;
 
 impl EraseCriteria<'_> {
@@ -15,16 +15,16 @@ impl EraseCriteria<'_> {
 
     /// Returns a text without the lines derived from erased messages, and the number of removed
     /// lines. Indented continuation lines belong to the line before them. A heading is removed only
-    /// if it holds erased content verbatim.
+    /// if it contains erased content verbatim.
     pub(super) fn lines(&self, cited: &CitedEntries<'_>, text: &str) -> (String, usize) {
         let (mut kept, mut gone) = (String::with_capacity(text.len()), 0);
         for item in items(text) {
             let is_heading = item.trim_start().starts_with('#');
-            let goes = match is_heading {
+            let is_erased = match is_heading {
                 true => (self.holds)(item),
                 false => cited.in_text(item) || (self.derived)(item) || (self.holds)(item),
             };
-            if goes {
+            if is_erased {
                 gone += item.lines().count();
             } else {
                 kept.push_str(item);
@@ -65,8 +65,8 @@ impl EraseCriteria<'_> {
         cited.in_text(text) || (self.derived)(text) || (self.holds)(text)
     }
 
-    /// Returns the forms that stay, as JSON, and the number of removed ones. An unreadable form
-    /// stays unless it holds erased content.
+    /// Returns the projections that stay, as JSON, and the number of removed ones. An unreadable
+    /// projection stays unless it contains erased content.
     pub(super) fn forms(&self, forms: &[RawJson]) -> (Vec<RawJson>, usize) {
         let stays = |form: &&RawJson| {
             let covers = |form: Projection| self.covers(&form.key.entry);
@@ -79,7 +79,7 @@ impl EraseCriteria<'_> {
     }
 }
 
-/// Fields that hold the structure of a transcript instead of its content.
+/// Fields that describe the structure of a transcript, not its content.
 const STRUCTURE: [&str; 24] = [
     "type",
     "role",
@@ -108,28 +108,28 @@ const STRUCTURE: [&str; 24] = [
 ];
 
 /// Whether any text in JSON matches; invalid JSON is searched as plain text.
-pub(super) fn holds(json: &str, is_it: &dyn Fn(&str) -> bool) -> bool {
+pub(super) fn holds(json: &str, test: &dyn Fn(&str) -> bool) -> bool {
     match serde_json::from_str::<Value>(json) {
-        Ok(value) => any(&value, is_it, NESTED),
-        Err(_) => is_it(json),
+        Ok(value) => any(&value, test, NESTED),
+        Err(_) => test(json),
     }
 }
 
-fn any(value: &Value, is_it: &dyn Fn(&str) -> bool, levels: usize) -> bool {
+fn any(value: &Value, test: &dyn Fn(&str) -> bool, levels: usize) -> bool {
     match value {
         Value::String(text) => {
-            is_it(text)
+            test(text)
                 || levels > 0
                     && text.trim_start().starts_with(['{', '['])
-                    && serde_json::from_str(text).is_ok_and(|inner| any(&inner, is_it, levels - 1))
+                    && serde_json::from_str(text).is_ok_and(|inner| any(&inner, test, levels - 1))
         }
-        Value::Array(items) => items.iter().any(|item| any(item, is_it, levels)),
+        Value::Array(items) => items.iter().any(|item| any(item, test, levels)),
         Value::Object(fields) => {
-            let said = fields.iter().filter(|(key, _)| !STRUCTURE.contains(&key.as_str()));
-            said.into_iter().any(|(_, field)| any(field, is_it, levels))
+            let content = fields.iter().filter(|(key, _)| !STRUCTURE.contains(&key.as_str()));
+            content.into_iter().any(|(_, field)| any(field, test, levels))
         }
         Value::Null | Value::Bool(_) => false,
-        Value::Number(number) => is_it(&number.to_string()),
+        Value::Number(number) => test(&number.to_string()),
     }
 }
 
@@ -139,10 +139,10 @@ fn items(text: &str) -> Vec<&str> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let end = at + line.len();
-        let said = line.trim();
-        let is_bullet = said.starts_with(['-', '*', '•']);
-        let goes_on = line.starts_with([' ', '\t']) && !said.is_empty() && !is_bullet;
-        match items.last_mut().filter(|(from, to)| goes_on && !text[*from..*to].trim().is_empty()) {
+        let trimmed = line.trim();
+        let is_bullet = trimmed.starts_with(['-', '*', '•']);
+        let is_more = line.starts_with([' ', '\t']) && !trimmed.is_empty() && !is_bullet;
+        match items.last_mut().filter(|(from, to)| is_more && !text[*from..*to].trim().is_empty()) {
             Some((_, to)) => *to = end,
             None => items.push((at, end)),
         }
@@ -180,13 +180,13 @@ mod tests {
 
     #[test]
     fn texts_are_found_however_deep_and_whatever_escapes_they_stand_in() {
-        let is_it = |text: &str| text.contains("red \"heron\"");
+        let test = |text: &str| text.contains("red \"heron\"");
         let plain = serde_json::json!({"a": [{"b": "the red \"heron\""}]}).to_string();
         let nested = serde_json::json!({ "arguments": plain }).to_string();
-        assert!(holds(&plain, &is_it) && holds(&nested, &is_it));
-        assert!(holds("torn: red \"heron\"", &is_it) && !holds("[1, null, true]", &is_it));
+        assert!(holds(&plain, &test) && holds(&nested, &test));
+        assert!(holds("torn: red \"heron\"", &test) && !holds("[1, null, true]", &test));
         let deep = "[".repeat(100_000);
-        assert!(!holds(&deep, &is_it));
+        assert!(!holds(&deep, &test));
         assert!(!holds(r#"{"role":"user","content":"a"}"#, &|text| text == "user"));
     }
 

@@ -1,4 +1,4 @@
-//! The agents, where each stores its sessions, and what is read of a session without opening it.
+//! Agents: where they store their sessions, and what is read from a session without parsing it all.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::source::Span;
 #[derive(Clone, Copy)]
 pub struct Agent(pub(crate) &'static AgentSpec);
 
-/// What is known of an agent.
+/// The properties of an agent.
 pub(crate) struct AgentSpec {
     /// The name on the command line and in JSON.
     pub(crate) name: &'static str,
@@ -73,14 +73,14 @@ impl Agent {
         Format::ALL.iter().flat_map(|format| format.0.agents).copied()
     }
 
-    /// Returns the format that its sessions are read in.
+    /// Returns the format of its sessions.
     pub(crate) fn format(self) -> &'static FormatSpec {
         let of_agent = |format: &&Format| format.0.agents.contains(&self);
         Format::ALL.iter().find(of_agent).map_or(&FormatSpec::NONE, |format| format.0)
     }
 }
 
-/// The folders that the environment names.
+/// The user's home, and the folders in environment variables.
 pub(crate) struct Environment {
     home: Option<PathBuf>,
 }
@@ -90,14 +90,14 @@ impl Environment {
         Self { home: std::env::home_dir().filter(|home| !home.as_os_str().is_empty()) }
     }
 
-    /// Returns the folder in a variable.
+    /// Returns the folder that a variable names. A leading `~` is the user's home.
     pub(super) fn var(&self, name: &str) -> Option<PathBuf> {
         let path = PathBuf::from(std::env::var_os(name).filter(|path| !path.is_empty())?);
         let rest = path.strip_prefix("~").ok().zip(self.home.as_ref());
         Some(rest.map(|(rest, home)| home.join(rest)).unwrap_or(path))
     }
 
-    /// Returns a folder below the one in a variable, which is `default` in the user's home if unset.
+    /// Returns a folder below the one that a variable names; if unset, below `default` in the home.
     pub(super) fn below(&self, name: &str, default: &str, folder: &str) -> Option<PathBuf> {
         let home = || self.home.as_ref().map(|home| home.join(default));
         Some(self.var(name).or_else(home)?.join(folder))
@@ -117,10 +117,12 @@ pub(crate) struct Database {
     pub(crate) export: fn(&Path, &str) -> Result<Vec<u8>>,
 }
 
-/// Id, folder, milliseconds since 1970 and size of a session in a database.
+/// A session in a database: id, project folder, time of the last write (milliseconds since 1970),
+/// size in bytes.
 pub(crate) type StoredSession = (String, String, i64, i64);
 
-/// Whether a name matches a pattern with at most one `*`. Files of subagents are not separate sessions.
+/// Whether a name matches a pattern with at most one `*`. The files of subagents never match,
+/// because they are not separate sessions.
 pub(crate) fn fits(name: &str, pattern: &str) -> bool {
     let Some((begin, end)) = pattern.split_once('*') else { return name == pattern };
     let is_subagent = name.starts_with("agent-") && end == ".jsonl";
@@ -130,7 +132,7 @@ pub(crate) fn fits(name: &str, pattern: &str) -> bool {
         && !is_subagent
 }
 
-/// The details in the beginning of a session.
+/// The details at the beginning of a session's file.
 #[derive(Default)]
 pub(crate) struct Beginning {
     pub(crate) agent: Option<Agent>,
@@ -146,13 +148,13 @@ impl Beginning {
         let text = String::from_utf8_lossy(bytes);
         let of_format = |format: Format| match format.0.agents {
             [only] => Some(*only),
-            // The folder tells agents with one format apart.
+            // Several agents use the format: the folder decides.
             several => several.first().map(|_| agent),
         };
         let mut known = Self { agent: lines(bytes).and_then(of_format), ..Self::default() };
         let mut text = &*text;
         while let Some(agent) = known.agent.filter(|_| !text.is_empty() && !known.is_whole()) {
-            // The last line may be cut off, and a document spans many lines: the first fields are read.
+            // Reads the first fields: the last line may be cut off, and a document has many lines.
             let line = Object::parse_prefix(text).0;
             let kind = line.text("type").unwrap_or_default();
             (agent.format().note_beginning)(&kind, &line, &mut known);
@@ -185,13 +187,13 @@ pub struct LastUsage {
 }
 
 impl LastUsage {
-    /// An empty report counts as none.
+    /// Returns `None` for an empty report.
     pub(super) fn of(usage: Usage, model: Option<String>, window: Option<u32>) -> Option<Self> {
         let prompt_tokens = Some(usage.prompt()).filter(|tokens| *tokens > 0)?;
         Some(Self { prompt_tokens, model, window })
     }
 
-    /// Finds it in the newest line that has it.
+    /// Finds the usage in the newest line that reports it.
     pub(super) fn in_lines(path: &Path, find: fn(&Object<'_>) -> Option<Self>) -> Option<Self> {
         Self::in_end(path, |end| {
             end.rsplit(|byte| *byte == b'\n').find_map(|line| {
@@ -202,9 +204,9 @@ impl LastUsage {
         })
     }
 
-    /// Finds it in the end of a file, without the line that begins before that.
+    /// Finds the usage at the end of a file. A line that begins before the bytes read is skipped.
     pub(super) fn in_end(path: &Path, find: impl Fn(&[u8]) -> Option<Self>) -> Option<Self> {
-        /// How much is read: usually enough, and at most.
+        /// The bytes to read at first, and at most.
         const ENDS: [u64; 2] = [64 << 10, 2 << 20];
         let source = open(path).ok()?;
         let size = source.len().ok()?;

@@ -1,4 +1,4 @@
-//! What a conversion gives to the writer of a format, and what that cannot represent of it.
+//! The input of a format's writer in a conversion, and what a conversion omits.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(crate) struct Conversation {
     pub(crate) system: Option<String>,
     /// The tool schemas, as JSON.
     pub(crate) tools: Option<String>,
-    /// Summaries of messages that are not part of it, and how many each replaced.
+    /// Summaries, each with the number of messages that it replaces.
     pub(crate) summaries: Vec<(Arc<Entry>, Option<usize>)>,
     pub(crate) entries: Vec<Arc<Entry>>,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Omissions {
 }
 
 impl Omissions {
-    /// Collects the parts of a message that the target cannot represent.
+    /// Counts the parts of a message that the target cannot represent.
     pub(crate) fn of_message(&mut self, message: &Message, to: Format) {
         let results = message.tool_results().flat_map(|result| &result.content);
         for block in message.blocks.iter().chain(results) {
@@ -74,8 +74,8 @@ impl Omissions {
             }
         }
         let meta = &message.meta;
-        let said = meta.timestamp.is_some() || meta.usage.is_some() || meta.model.is_some();
-        self.meta += usize::from(said && !to.0.keeps_meta);
+        let has_meta = meta.timestamp.is_some() || meta.usage.is_some() || meta.model.is_some();
+        self.meta += usize::from(has_meta && !to.0.keeps_meta);
     }
 
     /// Adds a sentence.

@@ -7,14 +7,14 @@ use crate::formats::Format;
 use crate::read::Document;
 use crate::source::Source;
 
-/// How much of the beginning is read; the second size if the first is not enough (a damaged
+/// The bytes to read from the beginning: at first, and if these do not show the format (a damaged
 /// beginning, or one very long line).
 const LOOKS: [usize; 2] = [64 * 1024, 4 * 1024 * 1024];
 
 /// How clearly a part of a transcript shows its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Evidence {
-    /// Only if nothing speaks for another one.
+    /// Decides only if there is no evidence for another format.
     Weak,
     Likely,
     Certain,
@@ -40,7 +40,7 @@ pub(crate) fn detect(source: &Source) -> Result<Option<Format>> {
     Ok(None)
 }
 
-/// Checks whether a stream that begins like this can be a transcript.
+/// Checks that a stream with this beginning can be a transcript.
 pub(crate) fn check_beginning(beginning: &[u8], name: &str) -> Result<()> {
     if lines(beginning).is_some() {
         return Ok(());
@@ -77,11 +77,11 @@ fn check_document(beginning: &[u8], name: &str) -> Result<()> {
         Some(b'{' | b'[' | b'/') => return Ok(()),
         None if beginning.is_empty() => unknown("not a transcript: the file is empty", name),
         None if text.contains(&0) => {
-            unknown("not a transcript: the file holds only NUL bytes", name)
+            unknown("not a transcript: the file contains only NUL bytes", name)
         }
-        None => unknown("not a transcript: the file holds only whitespace", name),
+        None => unknown("not a transcript: the file contains only whitespace", name),
         // If the first bytes are damaged, messages may still follow.
-        Some(_) if !text.contains(&0) && ["role", "content"].iter().all(|k| holds(text, k)) => {
+        Some(_) if !text.contains(&0) && ["role", "content"].iter().all(|k| contains(text, k)) => {
             return Ok(());
         }
         Some(_) if text.contains(&0) || !is_text(text) => unknown(BINARY, name),
@@ -89,7 +89,7 @@ fn check_document(beginning: &[u8], name: &str) -> Result<()> {
     })
 }
 
-fn holds(text: &[u8], word: &str) -> bool {
+fn contains(text: &[u8], word: &str) -> bool {
     memchr::memmem::find(text, word.as_bytes()).is_some()
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn lines(beginning: &[u8]) -> Option<Format> {
     bare
 }
 
-/// `whole`: the object was parsed to its end.
+/// Returns the format that a line identifies. `whole`: the object was parsed to its end.
 fn line_format(object: &Object<'_>, whole: bool) -> Option<Format> {
     let kind = object.text("type");
     let (evidence, format) =
@@ -154,7 +154,8 @@ fn message_format(message: &Object<'_>) -> Format {
     strongest(|format| (format.0.judge_message)(message)).map_or(PLAIN, |(_, format)| format)
 }
 
-/// Returns the format of a document: its fields count more than its messages only if they are clear.
+/// Returns the format of a document. Its fields outweigh its messages only if they are certain
+/// evidence.
 pub(crate) fn document_format(document: &Document<'_>) -> Format {
     let by_fields = strongest(|format| (format.0.judge_document)(document));
     if let Some((Evidence::Certain, format)) = by_fields {

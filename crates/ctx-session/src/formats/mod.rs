@@ -38,7 +38,7 @@ pub(crate) use pi::PiLines;
 pub struct Format(pub(crate) &'static FormatSpec);
 
 impl Format {
-    /// All formats. If several fit a transcript equally well, the first one is taken.
+    /// All formats. If several match a transcript equally well, the first one is used.
     pub const ALL: &[Self] = &[
         Self::CTX,
         Self::CLAUDE_CODE,
@@ -52,11 +52,11 @@ impl Format {
     ];
 }
 
-/// What a format states of itself; most formats state little of it.
+/// The properties of a format. Most formats set only a few of them.
 pub(crate) struct FormatSpec {
     /// The name on the command line and in reports.
     pub(crate) name: &'static str,
-    /// One line for people.
+    /// A description in one line.
     pub(crate) description: &'static str,
     /// Whether the first object of a file shows that the whole file is in this format.
     pub(crate) begins: fn(&Object<'_>) -> bool,
@@ -64,19 +64,19 @@ pub(crate) struct FormatSpec {
     pub(crate) judge_line: fn(Option<&str>, &Object<'_>, bool) -> Option<Evidence>,
     /// Judges a message without an entry around it.
     pub(crate) judge_message: fn(&Object<'_>) -> Option<Evidence>,
-    /// Judges a document by anything but its single messages.
+    /// Judges a document as a whole, not by its single messages.
     pub(crate) judge_document: fn(&Document<'_>) -> Option<Evidence>,
-    /// Reads a transcript, unless it consists of messages.
+    /// Reads a transcript; `None` if it consists of plain messages.
     pub(crate) read: Option<fn(Source) -> Result<Builder>>,
-    /// The encoding of the messages in a transcript that consists of messages.
+    /// The encoding of the messages in a transcript of plain messages.
     pub(crate) encoding: MessageEncoding,
     /// The provider and the API of answers that do not name them.
     pub(crate) provider: (&'static str, &'static str),
-    /// The types of entries without a message that need no report, with spaces between them.
+    /// The types of entries without a message that are not a problem, separated by spaces.
     pub(crate) known_entries: &'static str,
     /// Whether the branches beside the main line are those of subagents.
     pub(crate) has_sidechains: bool,
-    /// How conversions write this format, unless it is only read.
+    /// How conversions write this format; `None` if it is only read.
     pub(crate) target: Option<Target>,
     /// Whether a conversion keeps a block of a message with that role.
     pub(crate) keeps: fn(&Role, &Block) -> bool,
@@ -86,11 +86,11 @@ pub(crate) struct FormatSpec {
     pub(crate) agents: &'static [Agent],
     /// The database in which the agent stores sessions.
     pub(crate) database: Option<&'static Database>,
-    /// Takes id, folder and kind of a session from one of its first lines, which has that `type`.
+    /// Reads id, folder and kind of a session from one of its first lines and the line's `type`.
     pub(crate) note_beginning: fn(&str, &Object<'_>, &mut Beginning),
-    /// Whether the folder may follow after the first message.
+    /// Whether the line that names the folder may come after the first message.
     pub(crate) has_late_folder: bool,
-    /// Returns the folder in which a session was started, if that is not in its beginning.
+    /// Returns the folder in which a session was started, if the session itself does not name it.
     pub(crate) project: Option<fn(&Path) -> Option<PathBuf>>,
     /// Returns the usage that was reported last in a session.
     pub(crate) last_usage: fn(&Path) -> Option<LastUsage>,
@@ -125,13 +125,13 @@ impl FormatSpec {
 /// How a conversion writes a format.
 #[derive(Clone, Copy)]
 pub(crate) enum Target {
-    /// As a session of pi; of ctx if it also holds the overlay.
+    /// As a pi session or, with the overlay, a ctx session.
     Session { overlay: bool },
     /// As one JSON value.
     Document {
         /// Returns the value and the number of messages in it.
         write: fn(&Conversation, &mut Omissions) -> Result<(String, usize)>,
-        /// Whether it has a place for summaries of compacted history.
+        /// Whether it can represent summaries of compacted history.
         summaries: bool,
     },
 }
@@ -160,7 +160,7 @@ impl Format {
         matches!(self.0.target, Some(Target::Session { overlay: true }))
     }
 
-    /// Returns whether the format has a place for compacted history: see
+    /// Returns whether the format can represent compacted history: see
     /// [`ConvertOptions::compacted`](crate::ConvertOptions::compacted).
     #[must_use]
     pub fn holds_compacted_history(self) -> bool {
@@ -196,7 +196,7 @@ impl FromStr for Format {
     }
 }
 
-/// A format and an agent are what their name is.
+/// Compares, prints and serializes formats and agents by name.
 macro_rules! compared_by_name {
     ($($named:ty)*) => {$(
         impl PartialEq for $named {

@@ -3,7 +3,7 @@
 //! A key is a path of words separated by `:`. Every shape in use is a variant here, so that code
 //! matches on a key instead of splitting strings:
 //!
-//! | key | is |
+//! | key | meaning |
 //! |---|---|
 //! | `agent:<agent>:<mainKey>` | the agent's main conversation; `mainKey` is `main` by default |
 //! | `agent:<agent>:direct:<peer>` | a direct chat |

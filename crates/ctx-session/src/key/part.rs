@@ -18,7 +18,7 @@ const MAX_FILE_ID_BYTES: usize = 100;
 /// The maximum length of a word that is not used in file names.
 const MAX_PART_BYTES: usize = 512;
 
-/// Words that mark the shape of a key and so cannot be names.
+/// Words that define the shape of a key, so they cannot be names.
 const RESERVED: [&str; 12] = [
     "agent", "direct", "group", "channel", "room", "subagent", "cron", "run", "thread", "topic",
     "acp", "explicit",
@@ -47,13 +47,13 @@ impl FileId {
         if text.contains(['/', '\\', ':']) {
             return Err(refuse(
                 &text,
-                "it becomes a file name, so it cannot hold '/', '\\' or ':'",
+                "it becomes a file name, so it cannot contain '/', '\\' or ':'",
             ));
         }
         if text.starts_with('.') || text.contains("..") {
             return Err(refuse(
                 &text,
-                "it becomes a file name, so it cannot begin with '.' or hold '..'",
+                "it becomes a file name, so it cannot begin with '.' or contain '..'",
             ));
         }
         Ok(Self(text))
@@ -113,7 +113,7 @@ fn check(text: &str, most: usize) -> Result<()> {
         return Err(refuse(&format!("{start}..."), "a part is too long").with("bytes", text.len()));
     }
     if text.chars().any(|c| c.is_control() || is_invisible(c)) {
-        return Err(refuse(&text.escape_debug().to_string(), "it holds a control character"));
+        return Err(refuse(&text.escape_debug().to_string(), "it contains a control character"));
     }
     if text.trim() != text {
         return Err(refuse(text, "it begins or ends with white space"));
@@ -121,7 +121,7 @@ fn check(text: &str, most: usize) -> Result<()> {
     Ok(())
 }
 
-/// Whether a character hides or reorders others where the key is shown.
+/// Whether a character is invisible, or reorders others when the key is shown.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

@@ -23,15 +23,15 @@ const STEP: u64 = 1 << 20;
 
 /// An open log.
 ///
-/// The file always holds complete lines, up to its length `len`: a write that fails half-way is
-/// rolled back.
+/// The file always consists of complete lines, up to its length `len`: a write that fails half-way
+/// is rolled back.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     file: Arc<SharedFile>,
     path: PathBuf,
     lock: FileLock,
     tail: Tail,
-    /// The length of the file. The cursor is there.
+    /// The length of the file, and the position of its cursor.
     len: u64,
     /// The bytes known to be on disk, in the file itself or in the group's journal.
     durable: u64,
@@ -98,8 +98,8 @@ impl LogFile {
             accept(&first_line(&file).map_err(failed)?)?;
             Ok::<_, Error>(file)
         };
-        // Before anything is created beside it, and without write access: the file may belong to
-        // another program.
+        // The file may belong to another program, so it is checked without write access, and before
+        // a lock file is created beside it.
         open(File::options().read(true))?;
         let lock = FileLock::with_default_timeout(path)?;
         // The previous holder of the lock may have replaced the file.
@@ -130,7 +130,7 @@ impl LogFile {
         }
     }
 
-    /// Lets further commits go through `group`.
+    /// Makes the commits from now on through `group`.
     pub(crate) fn join(&mut self, group: &Arc<GroupCommit>) -> Result<()> {
         self.commit()?;
         self.member = Some(group.join(&self.file, &self.path, &self.lock)?);
@@ -206,8 +206,8 @@ impl LogFile {
     }
 
     /// Leaves the group after a failure of its journal: syncs the file itself and removes the
-    /// journal's claim. If that fails too, a journal record may or may not be on disk, and only
-    /// opening the file again can tell.
+    /// journal's claim. If that fails too, it is unknown whether the journal's record is on disk,
+    /// until the file is opened again.
     fn leave(&mut self) -> Result<()> {
         self.broken = true;
         self.sync()?;

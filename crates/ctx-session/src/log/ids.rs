@@ -51,7 +51,7 @@ impl UsedIds {
             }
             whole = source.next_id();
         }
-        // Only a source that repeats itself needs more than the first number.
+        // Reached only if the source repeats itself.
         let mut id = whole.clone();
         let mut n = 0u64;
         while id.is_empty() || self.contains(&id) {

@@ -36,8 +36,8 @@ pub enum Durability {
     PerTurn,
     /// After [`SessionLog::append`].
     PerEntry,
-    /// When the operating system writes it; `commit` does nothing. A crash of only the process
-    /// still loses nothing.
+    /// When the operating system writes it; `commit` does nothing. A crash of the process alone
+    /// loses nothing.
     None,
 }
 
@@ -238,15 +238,15 @@ impl SessionLog {
         Ok(id)
     }
 
-    /// Appends a compaction, together with the forms of kept messages that came with it. For a caller
-    /// that has the log open; otherwise [`store_compaction`](crate::compactions::store_compaction) does
-    /// the same and checks the plan.
+    /// Appends a compaction, together with the projections of kept messages. For a caller that has
+    /// the log open; [`store_compaction`](crate::compactions::store_compaction) opens it, and also
+    /// checks the plan.
     pub fn append_compaction(&mut self, compacted: &Compacted, now: Timestamp) -> Result<EntryId> {
         self.append_body(&CompactionBody::new(compacted, None), now)
     }
 
-    /// Appends the forms in which messages are sent, in one entry; nothing if there are none.
-    /// [`Transcript::projections`] reads them.
+    /// Appends projections in one entry. Writes nothing if there are none. Use
+    /// [`Transcript::projections`] to read them.
     pub fn append_projections(
         &mut self,
         projections: &[Projection],

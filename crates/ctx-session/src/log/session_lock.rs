@@ -16,8 +16,8 @@ pub struct SessionLock {
 }
 
 impl SessionLock {
-    /// Takes the lock of the session at `path`. `None` if the file is missing or belongs to another
-    /// program: no lock file is created beside such a file, and ctx does not append to it.
+    /// Takes the lock of the session at `path`. Returns `None` if the file is missing or belongs to
+    /// another program: ctx does not append to such a file, and creates no lock file beside it.
     ///
     /// # Errors
     ///

@@ -23,7 +23,7 @@ pub(crate) enum Parent<'a> {
     Previous,
     /// None.
     Root,
-    /// The entry with that id.
+    /// The entry with this id.
     Id(Cow<'a, str>),
     /// An entry that was found already.
     Index(u32),
@@ -179,7 +179,7 @@ impl Builder {
             self.problems.note(
                 place.line,
                 ProblemKind::DuplicateLine,
-                format!("repeats line {first} (id {}): left out", shorten_id(id)),
+                format!("repeats line {first} (id {}): skipped", shorten_id(id)),
             );
             return Ok(None);
         }
@@ -207,7 +207,7 @@ impl Builder {
         }
         let size = |(from, to): (u32, u32)| u64::from(to.saturating_sub(from));
         let (old, new) = (size(entry.part), size(draft.part));
-        // An entry that is read again for each repeated id must not be much longer than its repetition.
+        // Each repetition reads the earlier entry again, so that must not be much longer.
         if draft.encoding == MessageEncoding::Nothing
             || entry.encoding != draft.encoding
             || new == u64::from(draft.part.1)
@@ -228,7 +228,7 @@ impl Builder {
             || same(parse_message(draft.encoding, &old), parse_message(draft.encoding, &new)))
     }
 
-    /// Returns the ordinal of the next entry, or the next unused number.
+    /// Returns the ordinal of the next entry or, if it is in use, a higher unused number.
     fn fresh_id(&self) -> EntryId {
         let mut n = self.entries.len() as u64;
         loop {
@@ -260,7 +260,7 @@ impl Builder {
                 let text = match bridge.and_then(|i| self.entries.get(i as usize)) {
                     Some(to) => {
                         format!(
-                            "parent {} is not in the file: bridged to {}",
+                            "parent {} is not in the file: attached to {}",
                             shorten_id(id),
                             shorten_id(&to.id)
                         )

@@ -1,4 +1,4 @@
-//! Transcripts that are one JSON or JSON5 value with messages; and messages, one per line.
+//! Transcripts that are one JSON or JSON5 value with messages, or that have one message per line.
 
 use ctx_core::text::Slice;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::entry::{EntryKind, MessageEncoding, byte_range};
 use crate::read::{Builder, Draft, Parent, ProblemKind, SourcePosition};
 use crate::source::{Source, Span, fingerprint};
 
-/// The fields of a document that hold its entries.
+/// The fields of a document that contain its entries.
 const LISTS: [&str; 2] = ["messages", "compactedHistory"];
 
 /// A document's text as strict JSON, or its intact parts.
@@ -73,7 +73,7 @@ pub(crate) fn into_json(source: &Source) -> Result<StrictJson> {
             true => (ProblemKind::TornDocument, "the document is damaged up to its end"),
             false => (ProblemKind::DamagedDocument, "the document is damaged"),
         };
-        strict.notes.push((line, kind, format!("{what}: {} bytes left out", piece.len())));
+        strict.notes.push((line, kind, format!("{what}: {} bytes skipped", piece.len())));
         let offset = strict.json.len() as u64;
         if let Ok(len) = u32::try_from(piece.len()) {
             strict.lost.push(Span { offset, len });
@@ -151,7 +151,7 @@ impl<'a> Document<'a> {
     fn push(&self, out: &mut Builder, raw: &RawValue, encoding: MessageEncoding) -> Result<()> {
         let (from, to) = byte_range(self.text, raw.get());
         let span = Span { offset: u64::from(from), len: to - from };
-        // Line numbers are only for the user, and a document is often one line.
+        // The line number is only for the user. A document is often one line: counts messages.
         let line = out.entries.len() as u64 + 1;
         let place = SourcePosition {
             span,
@@ -178,7 +178,7 @@ fn flattened(list: Vec<&RawValue>) -> Vec<&RawValue> {
     messages
 }
 
-/// Returns the list at the position of a message.
+/// Returns the list that is nested at the position of a message, if there is one.
 fn inner(raw: &RawValue) -> Option<Vec<&RawValue>> {
     if raw.get().starts_with('[') {
         return Some(elements_prefix(raw.get()).0);
@@ -194,7 +194,7 @@ fn push_message(
     encoding: MessageEncoding,
 ) -> Result<()> {
     let Ok(object) = Object::parse(text) else {
-        // A value between the messages that is not a message: carried, never sent.
+        // A value between the messages that is not a message: kept, but never sent.
         out.push(Draft::new(EntryKind::Other("value".into())), place, text)?;
         return Ok(());
     };

@@ -2,7 +2,8 @@
 
 use ctx_core::Timestamp;
 
-/// A transcript's header. Formats without a header line use the values that their lines agree on.
+/// A transcript's header. If the format has no header line, each value is the first one in the
+/// lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TranscriptHeader {
     /// The session's id.

@@ -23,13 +23,13 @@ pub(crate) struct Record<'a> {
 
 /// A line-based format.
 pub(crate) trait LineFormat {
-    /// Processes one object.
+    /// Reads one object.
     fn object(&mut self, out: &mut Builder, record: Record<'_>) -> Result<()>;
 
-    /// Ends the file.
+    /// Called at the end of the file.
     fn end(&mut self, out: &mut Builder);
 
-    /// Notes an unreadable line.
+    /// Called for an unreadable line.
     fn bad_line(&mut self, _line: u64) {}
 }
 
@@ -61,7 +61,7 @@ fn one(out: &mut Builder, format: &mut impl LineFormat, line: SourceLine<'_>) ->
         return Ok(());
     }
     let Ok(len) = u32::try_from(bytes.len()) else {
-        out.problems.bad_line(number, ProblemKind::CorruptLine, "a line of over 4 GB: left out");
+        out.problems.bad_line(number, ProblemKind::CorruptLine, "a line of over 4 GB: skipped");
         return Ok(());
     };
     let span = Span { offset, len };
@@ -111,18 +111,18 @@ fn broken(
         out.bridge_unreadable(text);
         format.bad_line(place.line);
         let (kind, what) = match (terminated, found.nul) {
-            (false, _) => (ProblemKind::TornTail, "the last line is incomplete: left out"),
-            (true, true) => (ProblemKind::NulBytes, "NUL bytes, no readable entry: left out"),
-            (true, false) => (ProblemKind::CorruptLine, "not a JSON object: left out"),
+            (false, _) => (ProblemKind::TornTail, "the last line is incomplete: skipped"),
+            (true, true) => (ProblemKind::NulBytes, "NUL bytes, no readable entry: skipped"),
+            (true, false) => (ProblemKind::CorruptLine, "not a JSON object: skipped"),
         };
         out.problems.bad_line(place.line, kind, what);
         return Ok(());
     }
     let count = found.objects.len();
     let kind = if found.nul { ProblemKind::NulBytes } else { ProblemKind::GluedLine };
-    let rest = if found.debris { ", the rest left out" } else { "" };
+    let rest = if found.debris { ", the rest skipped" } else { "" };
     let plural = if count == 1 { "object" } else { "objects" };
-    let note = format!("damaged: {count} whole {plural} taken{rest}");
+    let note = format!("damaged: {count} complete {plural} read{rest}");
     out.problems.bad_line(place.line, kind, note);
     if found.debris {
         out.add_unreadable(place.span);

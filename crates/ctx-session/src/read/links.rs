@@ -18,8 +18,9 @@ pub(crate) struct Unlinked {
 }
 
 impl Builder {
-    /// Updates the problem of each such entry with what its parent turned out to be. If most
-    /// parents come after their children, sorts the entries by their links. Returns whether it did.
+    /// Updates the problem of each such entry with the cause, which is known once all entries are
+    /// read. If most parents come after their children, sorts the entries by their links instead,
+    /// and returns `true`.
     pub(crate) fn resolve_links(&mut self) -> bool {
         let unlinked = std::mem::take(&mut self.unlinked);
         if unlinked.is_empty() {
@@ -38,7 +39,7 @@ impl Builder {
             let notes = unlinked.iter().filter_map(|one| one.note).collect();
             self.problems.withdraw(notes, unlinked.iter().filter(|o| o.note.is_none()).count());
             let text = format!(
-                "{later} of {} entries stand before their parent: read in the order of their links",
+                "{later} of {} entries precede their parent: read in the order of their links",
                 self.entries.len()
             );
             self.problems.note(0, ProblemKind::Reordered, text);
@@ -67,7 +68,7 @@ impl Builder {
             let text = match bridge {
                 Some(to) => {
                     format!(
-                        "{what} ({}): bridged to {}",
+                        "{what} ({}): attached to {}",
                         shorten_id(&one.parent),
                         shorten_id(&to.id)
                     )
@@ -87,20 +88,20 @@ impl Builder {
         // 0: not visited, 1: on the current path, 2: placed.
         let mut state = vec![0u8; count];
         let mut cut = vec![false; count];
-        let mut way = Vec::new();
+        let mut path = Vec::new();
         for start in (0..count).rev() {
             let mut at = Some(start);
             while let Some(index) = at.filter(|&index| state[index] == 0) {
                 state[index] = 1;
-                way.push(index);
+                path.push(index);
                 at = links[index].map(|parent| parent as usize);
             }
-            if let (Some(met), Some(&top)) = (at, way.last())
+            if let (Some(met), Some(&top)) = (at, path.last())
                 && state[met] == 1
             {
                 cut[top] = true;
             }
-            while let Some(index) = way.pop() {
+            while let Some(index) = path.pop() {
                 state[index] = 2;
                 order.push(index);
             }

@@ -1,4 +1,4 @@
-//! What the readers of the formats share. Each converts a source to entries through a [`Builder`].
+//! Code shared by the readers of the formats. Each converts a source to entries with a [`Builder`].
 
 mod builder;
 mod document;

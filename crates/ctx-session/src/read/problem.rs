@@ -13,7 +13,7 @@ const MOST_KEPT: usize = 1_000;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// No header line.
+    /// The header line is missing.
     MissingHeader,
     /// A header line that cannot be read.
     BrokenHeader,
@@ -27,7 +27,7 @@ pub enum ProblemKind {
     NoFinalNewline,
     /// A line that is not JSON; it was skipped.
     CorruptLine,
-    /// A line that holds several objects; every complete one was read.
+    /// A line that contains several objects; every complete one was read.
     GluedLine,
     /// NUL bytes around a line; they were skipped.
     NulBytes,
@@ -82,12 +82,12 @@ pub enum ProblemKind {
     BadTimestamp,
     /// Usage that is not a number of tokens.
     BadUsage,
-    /// More problems of these kinds than are listed individually.
+    /// More problems than are listed individually.
     More,
 }
 
 impl ProblemKind {
-    /// Whether nothing is missing or changed because of it: it is reported only by a full check.
+    /// Whether everything was read unchanged in spite of it. Only a full check reports it.
     #[must_use]
     pub fn is_harmless(self) -> bool {
         matches!(
@@ -104,7 +104,7 @@ impl ProblemKind {
         first.to_ascii_lowercase() + rest
     }
 
-    /// Returns whether something was repaired or only carried.
+    /// Returns the severity of problems of this kind.
     #[must_use]
     pub fn severity(self) -> Severity {
         match self {
@@ -207,7 +207,7 @@ impl Problems {
         }
     }
 
-    /// Removes problems that turned out to be one, and the same number of problems that were not kept.
+    /// Removes the problems at `places`, and `dropped` of those that are only counted.
     pub(crate) fn withdraw(&mut self, places: Vec<usize>, dropped: usize) {
         let mut places = places.into_iter().peekable();
         let mut at = 0;
@@ -226,7 +226,7 @@ impl Problems {
         }
     }
 
-    /// Adds a line that is not clean JSON.
+    /// Adds a problem of a damaged line.
     pub(crate) fn bad_line(&mut self, line: u64, kind: ProblemKind, text: impl Into<String>) {
         self.bad_lines += 1;
         self.note(line, kind, text);

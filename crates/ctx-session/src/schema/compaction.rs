@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::Body;
 
-/// The field of a compaction that holds its [`CompactionExtra`].
+/// The field of a compaction that contains its [`CompactionExtra`].
 pub(crate) const CTX_FIELD: &str = "ctx";
 
-/// The data that ctx stores with a compaction. The forms are part of the entry, so that one write
+/// The data that ctx stores with a compaction. Projections are part of the entry, so that one write
 /// adds or removes both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -18,10 +18,10 @@ pub(crate) struct CompactionExtra {
     /// same id may later name a different message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) first_kept_hash: Option<ContentHash>,
-    /// Messages before the first kept entry that are kept nonetheless.
+    /// Messages before the first kept entry that the compaction left in place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) staying: Vec<EntryId>,
-    /// Shorter forms of kept messages.
+    /// Projections of kept messages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) projections: Vec<Projection>,
     /// The archived file with the earlier history, if the session was rewritten.
@@ -30,7 +30,7 @@ pub(crate) struct CompactionExtra {
 }
 
 impl CompactionExtra {
-    /// Parses the mark of a compaction entry, if it has a readable one.
+    /// Parses the field `ctx` of a compaction entry; `None` if it is missing or unreadable.
     pub(crate) fn of(entry: &Object<'_>) -> Option<Self> {
         serde_json::from_str(entry.get(CTX_FIELD)?.get()).ok()
     }
@@ -47,8 +47,7 @@ pub(crate) struct CompactionBody<'a> {
     tokens_after: Option<Tokens>,
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<&'a serde_json::Value>,
-    /// For pi: the entry was not written by the agent itself, and the files it lists are not those
-    /// of the session so far.
+    /// Tells pi that another program wrote the entry, so that pi does not continue its file lists.
     from_hook: bool,
     ctx: CompactionExtra,
 }
@@ -73,7 +72,7 @@ impl<'a> CompactionBody<'a> {
     }
 }
 
-/// Whether `details` holds the two file lists that pi continues from, unless `fromHook` prevents it.
+/// Whether `details` contains both file lists, which pi continues unless `fromHook` is set.
 fn has_file_lists(details: &serde_json::Value) -> bool {
     let are_paths = |list: &Vec<serde_json::Value>| list.iter().all(serde_json::Value::is_string);
     let lists = ["readFiles", "modifiedFiles"].map(|key| details.get(key)?.as_array());

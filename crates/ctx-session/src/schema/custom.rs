@@ -15,8 +15,10 @@ pub(crate) const PROJECTIONS_TYPE: &str = "ctx.projections";
 /// The `customType` of the overlay entry that lists forgotten messages.
 pub(crate) const FORGOTTEN_TYPE: &str = "ctx.forgotten";
 
-/// Custom entries of a pi session for data that other formats store outside of the messages.
+/// The `customType` of a system prompt, which other formats store outside of the messages.
 pub(crate) const SYSTEM_PROMPT_TYPE: &str = "ctx.system_prompt";
+
+/// The `customType` of tool schemas, which other formats store outside of the messages.
 pub(crate) const TOOLS_TYPE: &str = "ctx.tools";
 
 /// A forgotten message. If another program rewrites the file, the same id may later name a
@@ -41,7 +43,7 @@ pub(crate) fn projections_entry(projections: &[Projection]) -> Result<Option<New
         return Ok(None);
     }
     let data = serde_json::to_string(projections).map_err(|e| {
-        Error::new(ErrorKind::InvalidInput, "the projections cannot be written as JSON").source(e)
+        Error::new(ErrorKind::InvalidInput, "cannot write the projections as JSON").source(e)
     })?;
     Ok(Some(NewEntry::Custom {
         custom_type: PROJECTIONS_TYPE.into(),

@@ -30,7 +30,7 @@ impl<'t> Edits<'t> {
         }
     }
 
-    /// `part` is a slice of the text.
+    /// Replaces `part`, which must be a slice of the text.
     pub(crate) fn replace(&mut self, part: &str, json: String) {
         let (from, to) = byte_range(self.text, part);
         self.changes.push((from as usize, to as usize, json));

@@ -23,9 +23,9 @@ pub enum NewEntry {
         summary: String,
         /// The first entry that is kept as recorded.
         first_kept_entry_id: EntryId,
-        /// The tokens of the context before.
+        /// The tokens of the context before the compaction.
         tokens_before: u64,
-        /// The tokens of the context after, if known.
+        /// The tokens of the context after the compaction, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
         tokens_after: Option<u64>,
         /// Details of the compaction method.
@@ -82,7 +82,7 @@ pub enum NewEntry {
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
-    /// An edit of an earlier message, from here on in this branch.
+    /// An edit of an earlier message, for the rest of this branch.
     ContextEdit {
         /// The entry of the message.
         target_id: EntryId,
@@ -141,7 +141,7 @@ impl NewEntry {
     }
 }
 
-/// The content of an entry besides its id, its parent and its time.
+/// The content of an entry except for its id, parent and time.
 pub(crate) trait Body: Serialize {
     /// Returns the entry's `type`.
     fn kind(&self) -> &'static str;

@@ -1,5 +1,5 @@
-//! The JSON that ctx writes: entries and headers of pi's session format with ctx's additions, and the
-//! header of overlays.
+//! The JSON that ctx writes: entries and headers of pi's session format with ctx's additions, and
+//! the header of overlays.
 
 mod compaction;
 mod custom;

@@ -17,13 +17,13 @@ pub(crate) use lines::{SourceLine, SourceLines};
 /// The name of a transcript without a path.
 const MEMORY: &str = "(memory)";
 
-/// How much of a stream must look like a transcript before the rest is read.
+/// The first bytes of a stream, which must look like a transcript before the rest is read.
 const CHECKED_BEGINNING: u64 = 1 << 20;
 
 /// The longest stream that is read into memory, in bytes.
 const LONGEST_STREAM: u64 = 2 << 30;
 
-/// Checks that a stream with that beginning and name can be a transcript.
+/// Checks that a stream with this beginning and name can be a transcript.
 type Check = fn(&[u8], &str) -> Result<()>;
 
 /// A byte range of a transcript.
@@ -55,7 +55,7 @@ enum Bytes {
 }
 
 impl Source {
-    /// Opens a file. Anything but a regular file (a pipe) is read into memory.
+    /// Opens a file. If it is not a regular file but, for example, a pipe, it is read into memory.
     pub(crate) fn open(path: &Path, check: Check) -> Result<Self> {
         let fail = |e| cannot_read(path, e);
         let metadata = std::fs::metadata(path).map_err(fail)?;
@@ -111,7 +111,7 @@ impl Source {
         }
     }
 
-    /// Reads the available bytes at `offset`; 0 at the end.
+    /// Reads available bytes at `offset`, and returns their number: 0 at the end.
     pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
         let file = match &self.bytes {
             Bytes::File(file) => file,

@@ -17,7 +17,7 @@ pub struct SessionEntry {
     /// When the session was last active.
     #[serde(default)]
     pub updated_at: Timestamp,
-    /// When the session, that is its transcript, began. Absent in entries of older programs.
+    /// When the current transcript began. Absent in entries of older programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_started_at: Option<Timestamp>,
     /// The transcript's path, if it is not the default one.

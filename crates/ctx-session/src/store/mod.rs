@@ -45,7 +45,7 @@ impl SessionStore {
         &self.path
     }
 
-    /// Reads all sessions. A missing file holds none.
+    /// Reads all sessions. A missing file contains none.
     pub fn load(&self) -> Result<Sessions> {
         match disk::read(&self.path) {
             Ok(bytes) => self.parse(&bytes),
@@ -70,7 +70,7 @@ impl SessionStore {
         let answer = change(&mut sessions)?;
         if sessions != before {
             let mut json = serde_json::to_vec_pretty(&sessions).map_err(|e| {
-                Error::new(ErrorKind::InvalidInput, "the sessions cannot be written as JSON")
+                Error::new(ErrorKind::InvalidInput, "cannot write the sessions as JSON")
                     .with("path", self.path.display())
                     .source(e)
             })?;

@@ -157,8 +157,8 @@ impl Serialize for Sessions {
 pub(super) struct Pairs(Vec<(String, RawJson)>);
 
 impl Pairs {
-    /// Returns the sessions, or the first key that occurs twice. Whichever entry were taken, the
-    /// other would be lost in the next update.
+    /// Returns the sessions or, as an error, the first key that occurs twice: the next update would
+    /// lose one of its entries.
     pub(super) fn sessions(self) -> Result<Sessions, String> {
         let mut slots = IndexMap::with_capacity(self.0.len());
         for (key, json) in self.0 {

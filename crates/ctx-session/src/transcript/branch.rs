@@ -23,7 +23,7 @@ pub(crate) struct Branch {
 pub(crate) struct FirstKept {
     /// The position on the path; the compaction's own position if nothing before it is kept.
     pub(crate) place: usize,
-    /// If a history in a single entry is kept in part: the number of messages not kept.
+    /// If a history in a single entry is kept in part, how many of its messages are not kept.
     pub(crate) skip: Option<u32>,
 }
 
@@ -92,14 +92,14 @@ impl Branch {
     /// Returns the model that was last set or that last answered. Reads only one message: if that
     /// answer does not name its model, neither do earlier ones.
     pub(crate) fn model(&self, transcript: &Transcript) -> Result<Option<(String, String)>> {
-        let mut asked = false;
+        let mut loaded = false;
         for entry in self.entries(transcript) {
             if let Some(Detail::Model { provider, model }) = entry.detail.as_deref() {
                 return Ok(Some((provider.to_string(), model.to_string())));
             }
             let answer = entry.kind == EntryKind::Message && entry.role == Some(Role::Assistant);
-            if answer && !asked && entry.audience == Audience::Model {
-                asked = true;
+            if answer && !loaded && entry.audience == Audience::Model {
+                loaded = true;
                 let meta = MessagePart::of(entry).load(transcript.source_of(entry))?.meta;
                 if let Some(model) = meta.model {
                     return Ok(Some((meta.provider.unwrap_or_default(), model)));

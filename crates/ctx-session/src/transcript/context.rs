@@ -37,8 +37,8 @@ pub struct SessionContext {
 }
 
 impl SessionContext {
-    /// Returns the last answer with its calls that have no result, if there are any and only
-    /// results follow it.
+    /// Returns the last answer and those of its calls that have no result. Returns `None` if all
+    /// have one, or if anything but results follows the answer.
     ///
     /// # Errors
     ///
@@ -87,8 +87,8 @@ impl Transcript {
         Ok(path)
     }
 
-    /// Like [`Transcript::path`], extended by the remaining lines of the message at its end: any
-    /// line of a message written over several lines identifies it.
+    /// Like [`Transcript::path`], extended by the remaining lines of the message at its end: if a
+    /// message spans several lines, any of them identifies it.
     pub(crate) fn path_of_message(&self, leaf: Option<&EntryId>) -> Result<Vec<usize>> {
         let mut path = self.path(leaf)?;
         // An overlay entry attached to a message follows all of its lines.
@@ -113,24 +113,24 @@ impl Transcript {
     ///
     /// # Errors
     ///
-    /// None today; reading it on demand may fail later.
+    /// None at present; later versions may read entries on demand here.
     pub fn main_line(&self) -> Result<Vec<BranchMessage>> {
         self.messages_to(None)
     }
 
-    /// Like [`Transcript::main_line`], up to another leaf. A message written over several lines is
-    /// complete, whichever line is named.
+    /// Like [`Transcript::main_line`], up to another leaf. A message that spans several lines is
+    /// complete, whichever of them `leaf` names.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`] for an unknown entry id.
     pub fn messages_to(&self, leaf: Option<&EntryId>) -> Result<Vec<BranchMessage>> {
         let path = self.path_of_message(leaf)?;
-        let said = path.into_iter().filter(|&index| {
+        let indices = path.into_iter().filter(|&index| {
             let summary = self.entries.get(index).and_then(TreeEntry::role);
             self.is_sent(index) && summary != Some(&Role::CompactionSummary)
         });
-        Ok(self.items(said))
+        Ok(self.items(indices))
     }
 
     /// Returns the context as the agent rebuilds it, up to `leaf` or the transcript's leaf: the
@@ -187,7 +187,7 @@ impl Transcript {
         })
     }
 
-    /// Returns the messages before its first kept entry that a compaction of ctx kept.
+    /// Returns the messages before the first kept entry that a compaction of ctx left in place.
     pub(crate) fn staying(&self, compaction: usize) -> Result<HashSet<usize>> {
         let Some(entry) = self.entries.get(compaction) else { return Ok(HashSet::new()) };
         let text = self.text(entry)?;
@@ -200,7 +200,7 @@ impl Transcript {
     ///
     /// # Errors
     ///
-    /// None today; reading it on demand may fail later.
+    /// None at present; later versions may read entries on demand here.
     pub fn compactions(&self) -> Result<usize> {
         Ok(Branch::of(self, self.path(None)?).compactions.len())
     }
@@ -224,7 +224,7 @@ impl Transcript {
     #[must_use]
     pub fn is_ctx_session(&self) -> bool {
         let header = self.header().raw.as_deref().and_then(|raw| Object::parse(raw).ok());
-        // A session of a newer ctx too: what writes to it refuses it then.
+        // Also true for a session of a newer ctx, which writers refuse.
         self.header().version >= Some(PI_VERSION)
             && header.is_some_and(|header| header.integer(CTX_FIELD) >= Some(1))
     }
@@ -244,7 +244,8 @@ impl Transcript {
         messages.filter_map(|(index, more)| self.item(index, more)).collect()
     }
 
-    /// Returns the messages in the entries at `indices`: the first entry of each, and its further parts.
+    /// Returns the messages in the entries at `indices`: the first entry of each, and its other
+    /// parts.
     pub(crate) fn messages_of(
         &self,
         indices: impl Iterator<Item = usize>,

@@ -1,4 +1,4 @@
-//! Messages of another program's file that ctx has forgotten. The file still holds them; the
+//! Messages of another program's file that ctx has forgotten. The file still contains them; the
 //! overlay hides them.
 
 use crate::entry::{Audience, MessageEncoding};
@@ -6,8 +6,7 @@ use crate::schema::Forgotten;
 use crate::transcript::Transcript;
 
 impl Transcript {
-    /// Hides forgotten messages: their entries hold no message any more, in any use of the
-    /// transcript.
+    /// Hides forgotten messages: to every use of the transcript, their entries have no message.
     pub(crate) fn forget(&mut self, forgotten: &[Forgotten]) {
         let mut heads = Vec::new();
         for one in forgotten {

@@ -23,14 +23,15 @@ const LAST_TIME: f64 = 253_402_300_799_999.0;
 /// The highest plausible number of tokens.
 const MOST_TOKENS: f64 = 1e12;
 
-/// The types of blocks that are carried without being reported.
+/// The types of opaque blocks that are not reported.
 const CARRIED_BLOCKS: &str = "redacted_thinking document search_result server_tool_use \
     web_search_tool_result web_fetch_tool_result tool_reference input_audio input_file file \
     web_search_call container_upload fallback";
 
 /// The fields of a usage report that count tokens.
-const TOKEN_FIELDS: &str = "input output cacheRead cacheWrite totalTokens input_tokens output_tokens \
-    cache_read_input_tokens cache_creation_input_tokens prompt_tokens completion_tokens total_tokens";
+const TOKEN_FIELDS: &str = "input output cacheRead cacheWrite totalTokens input_tokens \
+    output_tokens cache_read_input_tokens cache_creation_input_tokens prompt_tokens \
+    completion_tokens total_tokens";
 
 impl Transcript {
     /// Returns all [`Transcript::problems`], and problems that only a full pass finds: tool results

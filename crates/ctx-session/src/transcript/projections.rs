@@ -13,19 +13,19 @@ use crate::disk;
 use crate::formats;
 use crate::schema::PROJECTIONS_TYPE;
 
-/// The part of a compaction entry that shows that forms came with it. Inside a text the quotes are escaped.
+/// The beginning of the projections in a compaction entry. Inside a text the quotes are escaped.
 const OF_COMPACTION: &str = "\"projections\":[";
 
-/// Forms that were stored together.
+/// Projections that were stored together.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StoredProjections {
-    /// The compaction that they came with, if any.
+    /// The compaction that they were stored with, if any.
     pub(crate) by: Option<EntryId>,
     pub(crate) projections: Vec<Projection>,
 }
 
-/// Returns the forms in force at the leaf of a transcript, which is opened only if some forms came
-/// with compactions.
+/// Returns the projections in force at the leaf of a transcript. Opens the transcript only if some
+/// were stored with a compaction.
 pub(crate) fn in_force(
     stored: Vec<StoredProjections>,
     transcript: impl FnOnce() -> Result<Transcript>,
@@ -94,9 +94,9 @@ pub(crate) fn read_projections(path: &Path) -> Result<Vec<StoredProjections>> {
 }
 
 impl Transcript {
-    /// Returns the forms in which messages were sent on the branch to `leaf`, or to the
-    /// transcript's leaf, oldest first. Forms that came with a compaction are included only while
-    /// it is in force, even if they were also stored separately as sent forms.
+    /// Returns the projections of the branch to `leaf`, or to the transcript's leaf, oldest first.
+    /// Those that were stored with a compaction are included only while it is in force, even if
+    /// they were also stored separately when they were sent.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl Transcript {
         self.select_in_force(leaf, stored)
     }
 
-    /// Selects the stored forms that apply on a branch.
+    /// Selects the projections that are in force on a branch.
     pub(crate) fn select_in_force(
         &self,
         leaf: Option<&EntryId>,
@@ -135,8 +135,8 @@ impl Transcript {
                 Some(id) if is_in_force(id) => forms.extend(stored.projections),
                 Some(_) => {}
                 None => {
-                    let held = stored.projections.into_iter();
-                    forms.extend(held.filter(|projection| !gone.contains(&form(projection))));
+                    let sent = stored.projections.into_iter();
+                    forms.extend(sent.filter(|projection| !gone.contains(&form(projection))));
                 }
             }
         }

@@ -70,10 +70,10 @@ impl Ancestry {
     pub(crate) fn of(transcript: &Transcript) -> Self {
         let mut spans = vec![(0, 0); transcript.entries().len()];
         let mut walked = 0;
-        // Entries to enter, and entries to leave.
-        let mut way: Vec<(usize, bool)> =
+        // Entries to enter, and entries to leave (`true`).
+        let mut stack: Vec<(usize, bool)> =
             transcript.roots().into_iter().map(|root| (root, false)).collect();
-        while let Some((index, leaving)) = way.pop() {
+        while let Some((index, leaving)) = stack.pop() {
             let Some(span) = spans.get_mut(index) else { continue };
             if leaving {
                 span.1 = walked;
@@ -81,8 +81,8 @@ impl Ancestry {
             }
             walked += 1;
             span.0 = walked;
-            way.push((index, true));
-            way.extend(transcript.children(index).into_iter().map(|child| (child, false)));
+            stack.push((index, true));
+            stack.extend(transcript.children(index).into_iter().map(|child| (child, false)));
         }
         Self { spans }
     }

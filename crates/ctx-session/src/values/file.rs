@@ -33,12 +33,13 @@ impl Default for StoreLimits {
     }
 }
 
-/// Values in files of one folder, usually [`Home::store_dir`](crate::paths::Home::store_dir).
+/// Stores values in files of one folder, usually
+/// [`Home::store_dir`](crate::paths::Home::store_dir).
 ///
 /// A key is `KIND/OWNER/REST`, such as `engines/lossless/head`: each owner has its own folder,
-/// which can be limited, listed and removed separately. A file is named by the hash of its key, so
-/// that no key can leave the folder, and begins with a line that holds the key. A value is
-/// completely on disk when `put` returns.
+/// which can be limited, listed and removed separately. The name of a file is the hash of its key,
+/// so that no key can leave the folder; the file's first line contains the key. A value is on disk
+/// when `put` returns.
 ///
 /// The limits are soft if several processes write at once: each knows only the values that existed
 /// at its first write, and its own.
@@ -49,7 +50,7 @@ pub struct FileStore {
     used: Mutex<HashMap<PathBuf, Used>>,
 }
 
-/// The values of an owner.
+/// The number and the size of an owner's values.
 #[derive(Clone, Copy, Debug, Default)]
 struct Used {
     keys: usize,
@@ -205,7 +206,7 @@ fn head(file: &mut BufReader<File>) -> Option<String> {
     serde_json::from_slice(line.strip_suffix(b"\n")?).ok()
 }
 
-/// Returns the files of a folder that hold values.
+/// Returns the files of a folder that contain values.
 fn values_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = |e| disk::io_error("cannot list a store", folder, e);
     let items = match std::fs::read_dir(folder) {

@@ -8,7 +8,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(future).poll(&mut context) {
         std::task::Poll::Ready(value) => value,
-        std::task::Poll::Pending => panic!("files are not waited for"),
+        std::task::Poll::Pending => panic!("a file operation was pending"),
     }
 }
 
@@ -30,7 +30,7 @@ fn values_outlive_the_store_and_each_owner_has_its_own() {
     let root = dir.path().join("store");
     let store = FileStore::at(&root);
     assert_eq!((get(&store, "engines/a/x"), list(&store, "engines/a/")), (None, vec![]));
-    assert!(!root.exists(), "to look makes nothing");
+    assert!(!root.exists(), "reading creates nothing");
     for (key, value) in [
         ("engines/a/x", &b"one\ntwo"[..]),
         ("engines/a/\u{1f600} ..\\../\"/", b""),

@@ -1,5 +1,5 @@
--- A session of opencode 1.18.33 as it stands in its database: calls that succeed and fail, a subagent,
--- an overflow with its compaction. Tables that ctx does not ask are left out, long texts cut.
+-- A session of opencode 1.18.33 in its database: calls that succeed and fail, a subagent, an overflow with
+-- its compaction. Tables that ctx does not query are omitted, and long texts are cut.
 CREATE TABLE `project` (
   `id` text PRIMARY KEY,
   `worktree` text NOT NULL,

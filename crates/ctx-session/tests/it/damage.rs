@@ -1,6 +1,6 @@
 //! Damaged files: readable, with their problems reported, and nothing intact lost.
 
-#![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
+#![allow(clippy::unwrap_used)] // Test helpers are test code.
 
 use ctx_core::ErrorKind;
 use ctx_session::{ProblemKind, Transcript};
@@ -30,8 +30,8 @@ fn read(bytes: impl Into<Vec<u8>>) -> Transcript {
     Transcript::from_bytes(bytes.into()).unwrap()
 }
 
-/// Returns the texts of the main line, and the kinds of problems.
-fn said(transcript: &Transcript) -> (Vec<String>, Vec<ProblemKind>) {
+/// Returns the texts of the main line, and the kinds of its problems.
+fn texts_and_problems(transcript: &Transcript) -> (Vec<String>, Vec<ProblemKind>) {
     let line = transcript.main_line().unwrap();
     let texts = line.iter().map(|item| item.entry.message().unwrap().plain_text());
     let kinds = transcript.problems().iter().map(|problem| problem.kind);
@@ -42,14 +42,14 @@ fn said(transcript: &Transcript) -> (Vec<String>, Vec<ProblemKind>) {
 fn check(bytes: impl Into<Vec<u8>>, texts: &[&str], kinds: &[ProblemKind], bad_lines: u64) {
     let bytes = bytes.into();
     let transcript = read(bytes);
-    let (found, problems) = said(&transcript);
+    let (found, problems) = texts_and_problems(&transcript);
     assert_eq!(found, texts);
     assert_eq!(problems, kinds, "{:?}", transcript.problems());
     assert_eq!(transcript.stats().unwrap().bad_lines, bad_lines);
     // A repaired copy has the same content and no problems.
     let mut copy = Vec::new();
     transcript.repaired_copy(&mut copy).unwrap();
-    let (again, problems) = said(&read(copy));
+    let (again, problems) = texts_and_problems(&read(copy));
     assert_eq!(again, texts);
     assert_eq!(problems.iter().filter(|k| **k != ProblemKind::UnknownVersion).count(), 0);
 }
@@ -174,7 +174,7 @@ fn ids_that_are_numbers_or_missing() {
     let b = entry("b", "7").replace("\"7\"", "7").replace("\"id\":\"b\",", "");
     let c = entry("c", "x").replace("\"parentId\":\"x\",", "");
     let transcript = read(session(&[&a, &b, &c]));
-    let (texts, kinds) = said(&transcript);
+    let (texts, kinds) = texts_and_problems(&transcript);
     assert_eq!(texts, ABC);
     assert_eq!(kinds, [ProblemKind::MissingId]);
     let ids: Vec<_> = transcript.entries().iter().map(|e| e.id().to_string()).collect();

@@ -1,6 +1,6 @@
 //! Hostile files, and the findings of a full check.
 
-#![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
+#![allow(clippy::unwrap_used)] // Test helpers are test code.
 
 use ctx_core::{Block, ErrorKind};
 use ctx_session::{Format, ProblemKind, Severity, Transcript};
@@ -9,8 +9,8 @@ fn read(text: impl Into<Vec<u8>>) -> Transcript {
     Transcript::from_bytes(text.into()).unwrap()
 }
 
-/// Returns the main line: a star for requests, the text of each message.
-fn said(transcript: &Transcript) -> Vec<String> {
+/// Returns the texts of the main line, with a star before each that answers a request.
+fn texts_of(transcript: &Transcript) -> Vec<String> {
     let line = transcript.main_line().unwrap();
     line.iter()
         .map(|item| {
@@ -51,7 +51,7 @@ fn damage_in_the_middle_of_a_document() {
     let json5 = "{messages:[{role:'user',content:'a'},{role:'assistant',content:'b'},\n{role:'user',content:'c' BROKEN},{role:'assistant',content:'d'}]}";
     let transcript = read(json5);
     assert_eq!(transcript.format(), Format::PONYBUNNY);
-    assert_eq!(said(&transcript), ["a", "*b", "*d"]);
+    assert_eq!(texts_of(&transcript), ["a", "*b", "*d"]);
     assert_eq!(kinds(&transcript), [ProblemKind::DamagedDocument]);
     assert_eq!(transcript.problems()[0].line, Some(2));
     assert_eq!(unreadable(&transcript), "{role:'user',content:'c' BROKEN}\n");
@@ -59,7 +59,7 @@ fn damage_in_the_middle_of_a_document() {
     let json = r#"{"model":"m","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b},{"role":"user","content":"c"}],"tools":[]}"#;
     let transcript = read(json);
     assert_eq!(transcript.format(), Format::OPENAI_CHAT);
-    assert_eq!(said(&transcript), ["a", "c"]);
+    assert_eq!(texts_of(&transcript), ["a", "c"]);
     assert_eq!(transcript.model().unwrap().unwrap().1, "m");
     assert!(transcript.tools().unwrap().is_some());
     assert!(unreadable(&transcript).contains(r#""content":"b}"#));
@@ -73,10 +73,10 @@ fn json5_of_any_depth() {
     );
     let transcript = read(text.as_str());
     assert_eq!(transcript.format(), Format::PONYBUNNY);
-    assert_eq!(said(&transcript), ["q", "*c"]);
+    assert_eq!(texts_of(&transcript), ["q", "*c"]);
     let call = transcript.main_line().unwrap()[1].entry.message().unwrap();
     assert!(call.tool_calls().next().unwrap().arguments.as_str().len() > 400_000);
-    assert!(said(&read(&text[..text.len() / 2])).contains(&"q".to_owned()));
+    assert!(texts_of(&read(&text[..text.len() / 2])).contains(&"q".to_owned()));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn what_is_no_message_is_carried_and_not_sent() {
     let text = r#"[{"role":"user","content":"a"},5,null,"str",{"role":"assistant","content":"z"}]"#;
     let transcript = read(text);
     assert_eq!(transcript.entries().len(), 5);
-    assert_eq!(said(&transcript), ["a", "*z"]);
+    assert_eq!(texts_of(&transcript), ["a", "*z"]);
     let mut copy = Vec::new();
     transcript.convert(Format::OPENAI_CHAT, &mut copy).unwrap();
     assert_eq!(String::from_utf8(copy).unwrap().trim(), text);
@@ -95,7 +95,7 @@ fn slight_damage_in_one_field() {
     let answer = r#"{"role":"assistant","content":[{"type":"text","text":"b"}],"usage":{"input":NaN,"output":5},"model":"m"}"#;
     let lines = [user("a", "x").replace("\"x\"", "null"), pi("b", "\"a\"", answer), user("c", "b")];
     let transcript = read(session(&lines));
-    assert_eq!(said(&transcript), ["a", "*b", "c"]);
+    assert_eq!(texts_of(&transcript), ["a", "*b", "c"]);
     assert_eq!(kinds(&transcript), [ProblemKind::MendedValue]);
     let usage = transcript.main_line().unwrap()[1].entry.message().unwrap().meta.usage.unwrap();
     assert_eq!((usage.input, usage.output), (0, 5));
@@ -107,7 +107,7 @@ fn slight_damage_in_one_field() {
     let transcript = read(body);
     assert_eq!(transcript.format(), Format::OPENAI_CHAT);
     assert_eq!(
-        (said(&transcript), kinds(&transcript)),
+        (texts_of(&transcript), kinds(&transcript)),
         (vec!["a".into()], vec![ProblemKind::MendedValue])
     );
 }
@@ -163,7 +163,7 @@ fn a_file_the_wrong_way_round() {
     lines.reverse();
     let transcript = read(session(&lines));
     assert_eq!(kinds(&transcript), [ProblemKind::Reordered]);
-    let texts = said(&transcript);
+    let texts = texts_of(&transcript);
     assert_eq!(texts.len(), 2_000);
     assert_eq!((texts[0].as_str(), texts[1_999].as_str()), ("e0", "e1999"));
     let context = transcript.context(None).unwrap();
@@ -171,12 +171,12 @@ fn a_file_the_wrong_way_round() {
     let mut copy = Vec::new();
     transcript.repaired_copy(&mut copy).unwrap();
     let copy = read(copy);
-    assert_eq!((kinds(&copy), said(&copy)), (vec![], texts));
+    assert_eq!((kinds(&copy), texts_of(&copy)), (vec![], texts));
 
     // Only a cycle, each entry a child of the next one.
     let ring: Vec<_> = (0..100).map(|n| user(&id(n), &id((n + 1) % 100))).collect();
     let transcript = read(session(&ring));
-    assert_eq!(said(&transcript).len(), 100);
+    assert_eq!(texts_of(&transcript).len(), 100);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn claude_code_lines() {
     let summary = r#"{"type":"summary","summary":"t","leafUuid":"x"}"#;
     let transcript = read(format!("{user}\n{thinking}\n{text}{summary}\n{again}\n"));
     assert_eq!(kinds(&transcript), [ProblemKind::GluedLine, ProblemKind::DuplicateLine]);
-    assert_eq!(said(&transcript), ["go", "*done"]);
+    assert_eq!(texts_of(&transcript), ["go", "*done"]);
 
     let synthetic = |uuid: &str, more: &str, text: &str| {
         let message = format!(
@@ -229,12 +229,12 @@ fn claude_code_lines() {
     ];
     let transcript = read(lines.join("\n") + "\n");
     assert_eq!(transcript.entries().len(), 4);
-    assert_eq!(said(&transcript), ["go", "No response requested.", "*done"]);
+    assert_eq!(texts_of(&transcript), ["go", "No response requested.", "*done"]);
     let mut copy = Vec::new();
     transcript.convert(Format::PI, &mut copy).unwrap();
     let copy = read(copy);
     assert_eq!(copy.entries().len(), 4);
-    assert_eq!(said(&copy), ["go", "No response requested.", "*done"]);
+    assert_eq!(texts_of(&copy), ["go", "No response requested.", "*done"]);
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn conversions_say_what_they_leave_out() {
     assert_eq!(copy.system_prompt().unwrap(), original.system_prompt().unwrap());
     assert_eq!(copy.tools().unwrap(), original.tools().unwrap());
     assert_eq!(copy.problems(), []);
-    assert_eq!(said(&copy), said(&original));
+    assert_eq!(texts_of(&copy), texts_of(&original));
 
     let plain = read(r#"[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]"#);
     let mut out = Vec::new();

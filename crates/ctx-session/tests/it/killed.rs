@@ -1,5 +1,6 @@
-//! Writers that are killed at any moment while they append, compact, undo, redo and rewrite sessions:
-//! everything acknowledged is stored, and an interrupted step is done completely or not at all.
+//! Writers that are killed at any moment while they append, compact, undo, redo and rewrite
+//! sessions: everything acknowledged is stored, and an interrupted step is done completely or not
+//! at all.
 //!
 //! Each writer is this program again, running the same test with the variable `CTX_TEST_CHILD` set.
 
@@ -24,13 +25,13 @@ const CHILD: &str = "CTX_TEST_CHILD";
 const SEED: &str = "CTX_TEST_SEED";
 const NOW: Timestamp = Timestamp(1_765_233_665_306);
 
-/// The number of kills per kind of writer, and the number of kills after which it gets a new session.
+/// The number of kills per kind of writer, and the number after which it gets a new session.
 const KILLS: u64 = 100;
 const KILLS_A_SESSION: u64 = 20;
 
-/// A writer is killed during one of its first steps; this is their maximum number.
+/// A writer is killed before it completes this many steps.
 const MOST_STEPS: u64 = 5;
-/// The maximum duration of the interrupted step in microseconds.
+/// The longest time from the last counted step to the kill, in microseconds.
 const LONGEST: u64 = 50_000;
 
 /// A step of a writer, also applied to the test's model of the session.
@@ -52,7 +53,7 @@ enum Place {
     Ours,
     Foreign,
     /// A ctx session that is rewritten whenever possible, so nothing is undone.
-    RewriteResult,
+    RewrittenSession,
 }
 
 impl Step {
@@ -182,7 +183,7 @@ impl Writer {
                 let summary = format!("s{}", now.compactions.len());
                 Step::Compact(summary, now.messages.len() - back)
             }
-            _ if self.place == Place::RewriteResult => {
+            _ if self.place == Place::RewrittenSession => {
                 let newest = transcript.compaction_list(None).unwrap().pop();
                 let fresh = newest.is_some_and(|newest| newest.archived.is_none());
                 if fresh { Step::Rewrite } else { message }
@@ -298,7 +299,7 @@ fn kill_writers(test: &str, place: Place) {
                 line.split_once("say ").map(|(_, said)| said.to_owned())
             };
             assert!(lines.by_ref().filter_map(said).any(|said| said == "ready"));
-            // A few steps, however slow the machine is, and then any moment of the next one.
+            // Kills at a random moment after some steps, however slow the machine is.
             let (began, wanted) = (Instant::now(), random.next() % MOST_STEPS);
             let (mut done, mut trying, mut killed) = (0, None, false);
             let mut said = lines.filter_map(said);
@@ -332,7 +333,7 @@ fn kill_writers(test: &str, place: Place) {
                     session = found;
                     caught += 1;
                 }
-                _ => assert_eq!(found, session, "while it was to {trying:?}"),
+                _ => assert_eq!(found, session, "killed during {trying:?}"),
             }
         }
         let ids = writer.ids();
@@ -341,9 +342,9 @@ fn kill_writers(test: &str, place: Place) {
         }
     }
     // Writers that never complete a step would test nothing.
-    println!("{steps} steps, {caught} done and not told");
-    assert!(place != Place::RewriteResult || rewritten > 10, "only {rewritten} times");
-    assert!(steps > KILLS, "only {steps} steps, {caught} done and not told");
+    println!("{steps} steps, {caught} done but not reported");
+    assert!(place != Place::RewrittenSession || rewritten > 10, "only {rewritten} rewrites");
+    assert!(steps > KILLS, "only {steps} steps, {caught} done but not reported");
 }
 
 #[test]
@@ -358,5 +359,5 @@ fn nothing_is_lost_beside_a_foreign_file() {
 
 #[test]
 fn nothing_is_lost_when_a_session_is_written_anew() {
-    kill_writers("nothing_is_lost_when_a_session_is_written_anew", Place::RewriteResult);
+    kill_writers("nothing_is_lost_when_a_session_is_written_anew", Place::RewrittenSession);
 }

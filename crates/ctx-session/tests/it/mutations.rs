@@ -1,6 +1,6 @@
 //! A seeded fuzz loop: randomly damaged transcripts must be read or refused without panicking.
 
-#![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
+#![allow(clippy::unwrap_used)] // Test helpers are test code.
 
 use ctx_session::{Format, Transcript};
 use ctx_testkit::Random;

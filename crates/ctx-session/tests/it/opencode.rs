@@ -156,7 +156,7 @@ fn what_opencode_wrote_last_is_read_and_nothing_is_written() {
     let (found, said) = opencode.read();
     assert_eq!(found.modified.0, 1_795_384_469_999);
     assert_eq!(said.last().unwrap(), "new");
-    // Killed: journal and index remain. (`ctx-cli` tests a running opencode: here it is this process.)
+    // Killed: journal and index remain. (`ctx-cli` tests a running opencode in another process.)
     let killed =
         Opencode { dir: TempDir::new().unwrap(), db: Connection::open_in_memory().unwrap() };
     for (file, bytes) in opencode.files() {
@@ -179,7 +179,7 @@ fn what_opencode_wrote_last_is_read_and_nothing_is_written() {
 #[test]
 fn a_database_that_cannot_be_read_is_a_problem_and_hides_nothing() {
     let pi = r#"{"type":"session","version":3,"id":"cccc-1","cwd":"/p"}"#;
-    let told = |spoil: &dyn Fn(&Opencode)| {
+    let error_after = |spoil: &dyn Fn(&Opencode)| {
         let opencode = Opencode::new();
         fs::create_dir(opencode.dir.path().join("--p--")).unwrap();
         fs::write(opencode.dir.path().join("--p--/cccc-1.jsonl"), pi).unwrap();
@@ -199,16 +199,16 @@ fn a_database_that_cannot_be_read_is_a_problem_and_hides_nothing() {
         opencode.db.execute_batch("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE;").unwrap();
         opencode.db.execute_batch("UPDATE session SET title = 'x'").unwrap();
     };
-    assert_eq!(told(&locked), ErrorKind::Locked);
+    assert_eq!(error_after(&locked), ErrorKind::Locked);
     let damaged = |opencode: &Opencode| {
         fs::write(opencode.database(), "SQLite format 3\0 and then something else").unwrap();
         fs::remove_file(opencode.dir.path().join("opencode.db-wal")).unwrap();
     };
-    assert_eq!(told(&damaged), ErrorKind::Corrupt);
+    assert_eq!(error_after(&damaged), ErrorKind::Corrupt);
     let newer = |opencode: &Opencode| {
         opencode.db.execute_batch("ALTER TABLE session RENAME COLUMN directory TO place").unwrap();
     };
-    assert_eq!(told(&newer), ErrorKind::Io);
+    assert_eq!(error_after(&newer), ErrorKind::Io);
 }
 
 #[test]

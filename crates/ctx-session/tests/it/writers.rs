@@ -3,7 +3,7 @@
 //! A test that needs a second process runs this program again with its own name and the variable
 //! `CTX_TEST_CHILD` set, and takes the other branch there.
 
-#![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
+#![allow(clippy::unwrap_used)] // Test helpers are test code.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -26,7 +26,8 @@ fn child_dir() -> Option<PathBuf> {
     std::env::var_os(CHILD).map(PathBuf::from)
 }
 
-/// Returns this program, to run one test as a child. `limit` is the largest file it may write, in KiB.
+/// Starts this program as a child that runs one test. `limit` is the size of the largest file that
+/// it may write, in KiB.
 fn child(test: &str, dir: &Path, limit: Option<u32>) -> Child {
     let program = std::env::current_exe().unwrap();
     let mut command = match limit {
@@ -130,8 +131,8 @@ fn write_until_killed(dir: &Path, size: usize) {
     });
 }
 
-/// Kills such a writer once it has reported `entries`, with some of each session among them, and
-/// returns the reported ids by session.
+/// Kills such a writer once it has reported that many entries, at least one of each session.
+/// Returns the reported ids by session.
 fn acknowledged(test: &str, dir: &Path, entries: usize) -> HashMap<usize, Vec<String>> {
     let mut writer = child(test, dir, None);
     let mut acknowledged: HashMap<usize, Vec<String>> = HashMap::new();
@@ -186,8 +187,8 @@ fn every_acknowledged_entry_survives_a_kill() {
     }
 }
 
-/// What a power cut leaves of the session files depends on the file system: any unsynced part may
-/// be missing or zeros. The journal, which was synced, restores it.
+/// After a power cut any unsynced part of the session files may be missing or zeros, depending on
+/// the file system. The journal, which was synced, restores it.
 #[test]
 fn every_acknowledged_entry_survives_a_power_cut() {
     if let Some(dir) = child_dir() {
@@ -251,7 +252,8 @@ fn a_deleted_session_does_not_come_back() {
     assert_eq!(ids(&reused).len(), 1);
 }
 
-/// A full disk, simulated by a limit on the size of files: the write that exceeds it fails half-way.
+/// A full disk, simulated by a limit on the size of files: the write that exceeds it fails
+/// half-way.
 #[test]
 fn a_write_that_fails_leaves_the_file_whole() {
     if let Some(dir) = child_dir() {
@@ -277,8 +279,8 @@ fn a_write_that_fails_leaves_the_file_whole() {
                 assert_eq!(log.leaf().map(|l| &**l), expected.last().map(|l| &**l));
                 // Entries that still fit are stored.
                 let before = log.bytes();
-                let room = 64 * 1024 - before;
-                if room > 200 {
+                let space = 64 * 1024 - before;
+                if space > 200 {
                     expected.push(log.append(&message("small"), NOW).unwrap().to_string());
                 }
                 log.close().unwrap();

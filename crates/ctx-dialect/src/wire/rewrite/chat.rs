@@ -22,7 +22,7 @@ pub(super) fn write(message: &Message, of: Option<&Unit<'_>>) -> Vec<String> {
     }
 }
 
-/// The original message with the new content; `None` if they differ too much.
+/// Returns the original message with the new content; `None` if they differ too much.
 fn replacing(message: &Message, unit: &Unit<'_>) -> Option<String> {
     let object = Object::parse(unit.raw).ok()?;
     let before = unit.read();
@@ -32,22 +32,23 @@ fn replacing(message: &Message, unit: &Unit<'_>) -> Option<String> {
     if message.role == Role::ToolResult {
         return result(&object, &before, message);
     }
-    let is_said = |block: &&Block| !matches!(block, Block::ToolCall(_) | Block::Thinking { .. });
-    let said: Vec<_> = message.blocks.iter().filter(is_said).cloned().collect();
+    let is_content = |block: &&Block| !matches!(block, Block::ToolCall(_) | Block::Thinking { .. });
+    let blocks: Vec<_> = message.blocks.iter().filter(is_content).cloned().collect();
     let calls: Vec<_> = message.tool_calls().collect();
     // An answer without text and calls is refused.
-    if said.is_empty() && calls.is_empty() {
+    if blocks.is_empty() && calls.is_empty() {
         return None;
     }
     let mut edits = Vec::new();
-    if said.is_empty() {
+    if blocks.is_empty() {
         edits.push(("content", Some("null".to_owned())));
     } else {
-        edits.push(("content", Some(content(object.get("content"), &said)?)));
+        edits.push(("content", Some(content(object.get("content"), &blocks)?)));
     }
     // A `refusal` was parsed as text; the field is kept only if the text is unchanged.
     if object.get("refusal").is_some() {
-        let kept = message.blocks.iter().filter(is_said).eq(before.blocks.iter().filter(is_said));
+        let kept =
+            message.blocks.iter().filter(is_content).eq(before.blocks.iter().filter(is_content));
         if kept {
             edits.clear();
         } else {
@@ -89,19 +90,20 @@ fn result(object: &Object<'_>, before: &Message, message: &Message) -> Option<St
     Some(patched(object, &[("content", Some(content))]))
 }
 
-/// The content of a message: a string if the original was one and it is possible, else a list.
-fn content(before: Option<&RawValue>, said: &[Block]) -> Option<String> {
+/// Writes the content of a message: a string if the original was one and only text is left,
+/// otherwise a list.
+fn content(before: Option<&RawValue>, blocks: &[Block]) -> Option<String> {
     let Some(raws) = before.and_then(elements) else {
-        return match only_texts(said) {
-            true => Some(quote(&texts(said))),
-            false => Some(array(said.iter().map(part))),
+        return match only_texts(blocks) {
+            true => Some(quote(&texts(blocks))),
+            false => Some(array(blocks.iter().map(part))),
         };
     };
     let old = block::content(before);
     let changed = |object: &Object<'_>, old: &Block, new: &Block| {
         changed_text(object, old, new).or_else(|| Some(part(new)))
     };
-    let parts = list(&raws, &old, said, changed, |block| Some(part(block)));
+    let parts = list(&raws, &old, blocks, changed, |block| Some(part(block)));
     Some(array(parts))
 }
 

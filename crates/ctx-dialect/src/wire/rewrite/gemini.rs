@@ -52,7 +52,7 @@ fn called(request: &Request<'_>) -> HashMap<CallId, String> {
         .collect()
 }
 
-/// The API accepts both spellings; the existing one is kept.
+/// Returns the spelling of a key that the object uses: the API accepts both.
 fn spelling<'k>(object: &Object<'_>, [camel, snake]: [&'k str; 2]) -> &'k str {
     if object.has(snake) { snake } else { camel }
 }

@@ -40,7 +40,7 @@ fn element(role: &str, blocks: &[String]) -> Option<String> {
     (!blocks.is_empty()).then(json)
 }
 
-/// The original message with the new content.
+/// Returns the original message with the new content.
 fn replacing(message: &Message, object: &Object<'_>, thinks: bool) -> Option<String> {
     let content = object.get("content");
     let raws = content.and_then(elements);
@@ -81,8 +81,8 @@ fn is_thought(block: &str) -> bool {
     kind.is_some_and(|kind| UNMARKED.contains(&&*kind))
 }
 
-/// Restores the thinking before the remaining calls, unchanged: with thinking enabled, a call
-/// without it is refused.
+/// Restores the thinking before the remaining calls, unchanged: if thinking is enabled, the API
+/// refuses a call without it.
 fn with_thoughts(raws: &[&RawValue], blocks: Vec<String>) -> Vec<String> {
     let id_of = |block: &str| {
         let [kind, id] = peek(block, ["type", "id"]);
@@ -93,8 +93,8 @@ fn with_thoughts(raws: &[&RawValue], blocks: Vec<String>) -> Vec<String> {
     let Some(last) = raws.iter().rposition(is_call) else { return blocks };
     let thoughts = raws.iter().take(last).map(|raw| raw.get()).filter(|raw| is_thought(raw));
     let thoughts: Vec<_> = thoughts.collect();
-    let there = blocks.iter().filter(|json| is_thought(json)).count();
-    if there == thoughts.len() {
+    let present = blocks.iter().filter(|json| is_thought(json)).count();
+    if present == thoughts.len() {
         return blocks;
     }
     let thoughts = thoughts.into_iter().map(str::to_owned);
@@ -141,12 +141,12 @@ fn result_content(before: Option<&RawValue>, old: &[Block], new: &[Block]) -> St
     }
 }
 
-/// The cache mark of a block.
+/// Returns the cache mark of a block.
 fn mark_of(block: &str) -> Option<&RawValue> {
     Object::parse(block).ok()?.get("cache_control")
 }
 
-/// The last cache mark of a message.
+/// Returns the last cache mark of a message.
 fn last_mark<'a>(message: &Object<'a>) -> Option<&'a RawValue> {
     let blocks = message.array("content")?;
     blocks.iter().rev().find_map(|raw| Object::of(raw)?.get("cache_control"))
@@ -163,7 +163,7 @@ fn carry(blocks: &mut [String], mark: &RawValue) {
     }
 }
 
-/// The raw blocks of an element; a string becomes a block.
+/// Returns the raw blocks of an element; a string becomes a block.
 pub(in super::super) fn blocks(element: &Object<'_>) -> Vec<String> {
     let Some(content) = element.get("content") else { return Vec::new() };
     match (elements(content), string(content)) {

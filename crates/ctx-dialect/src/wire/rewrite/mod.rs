@@ -14,8 +14,8 @@ pub(super) use self::gemini::Names;
 use super::{Protocol, Request, Unit};
 use crate::json::{Object, ObjectWriter, quote};
 
-/// The elements of a message; `of` is the unit it replaces. Empty if the API cannot represent any
-/// of it.
+/// Writes a message as elements of the list; `of` is the unit that it replaces. Returns none if the
+/// API cannot represent any part of it.
 pub(super) fn write(
     request: &Request<'_>,
     names: &Names,
@@ -33,9 +33,9 @@ pub(super) fn write(
 /// The origin of a new block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// The block with that index, unchanged.
+    /// The block with this index, unchanged.
     Same(usize),
-    /// The block with that index, with new content.
+    /// The block with this index, with new content.
     Changed(usize),
     /// A new block.
     New,
@@ -58,7 +58,7 @@ fn key_of(block: &Block) -> Option<BlockKey<'_>> {
     }
 }
 
-/// The origin of each new block; each old block is used once.
+/// Returns the origin of each new block. Each old block is used at most once.
 pub(super) fn origins(old: &[Block], new: &[Block]) -> Vec<Origin> {
     let mut equal: HashMap<&Block, VecDeque<usize>> = HashMap::with_capacity(old.len());
     for (at, block) in old.iter().enumerate() {
@@ -158,7 +158,7 @@ fn list(
     written.collect()
 }
 
-/// The texts of the blocks; `None` if there are other blocks.
+/// Whether all blocks are text.
 fn only_texts(blocks: &[Block]) -> bool {
     blocks.iter().all(|block| matches!(block, Block::Text { .. }))
 }

@@ -41,7 +41,7 @@ impl ResponsesItem<'_> {
     }
 }
 
-/// The original items with the new content.
+/// Returns the original items with the new content.
 fn replacing(message: &Message, raws: &[&RawValue]) -> Vec<String> {
     let mut items = Vec::with_capacity(raws.len());
     let mut owners = Vec::new();
@@ -101,7 +101,7 @@ fn replacing(message: &Message, raws: &[&RawValue]) -> Vec<String> {
     out
 }
 
-/// An item with new content; `None` if it cannot be represented.
+/// Returns an item with new content; `None` if it cannot be represented.
 fn changed(item: &ResponsesItem<'_>, message: &Message, new: &[Block]) -> Option<String> {
     if item.is_message() {
         let content = item.object.get("content");

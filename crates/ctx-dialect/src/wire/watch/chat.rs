@@ -20,8 +20,8 @@ pub(super) fn chunk(found: &mut AnswerFindings, chunk: &Object<'_>) {
 fn choices(found: &mut AnswerFindings, answer: &Object<'_>, part: &str) {
     for choice in answer.array("choices").unwrap_or_default() {
         let Some(choice) = Object::of(choice) else { continue };
-        if let Some(said) = choice.object(part) {
-            found.content_if(is_filled(&said));
+        if let Some(message) = choice.object(part) {
+            found.content_if(is_filled(&message));
         }
         found.content_if(says(&choice, "text"));
         found.finish(choice.owned("finish_reason"));
@@ -31,29 +31,29 @@ fn choices(found: &mut AnswerFindings, answer: &Object<'_>, part: &str) {
     }
 }
 
-fn is_filled(said: &Object<'_>) -> bool {
-    let content = said.get("content").is_some_and(|raw| match string(raw) {
+fn is_filled(message: &Object<'_>) -> bool {
+    let content = message.get("content").is_some_and(|raw| match string(raw) {
         Some(text) => !text.is_empty(),
         None => elements(raw).is_some_and(|parts| !parts.is_empty()),
     });
-    let calls = said.array("tool_calls").is_some_and(|calls| !calls.is_empty());
+    let calls = message.array("tool_calls").is_some_and(|calls| !calls.is_empty());
     content
         || calls
-        || said.has("function_call") && said.get("function_call").is_some()
-        || says(said, "refusal")
-        || REASONING.iter().any(|key| says(said, key))
-        || said.array("reasoning_details").is_some_and(|all| !all.is_empty())
-        || said.object("audio").is_some()
+        || message.has("function_call") && message.get("function_call").is_some()
+        || says(message, "refusal")
+        || REASONING.iter().any(|key| says(message, key))
+        || message.array("reasoning_details").is_some_and(|all| !all.is_empty())
+        || message.object("audio").is_some()
 }
 
-/// In this API, the prompt count includes cached tokens.
+/// Parses usage. In this API, the prompt count includes cached tokens.
 pub(super) fn read(usage: &Object<'_>) -> Option<Usage> {
     let prompt = usage.count("prompt_tokens").or_else(|| usage.count("input_tokens"))?;
     let details = usage
         .object("prompt_tokens_details")
         .or_else(|| usage.object("input_tokens_details"))
         .unwrap_or_default();
-    // DeepSeek's field has its own name.
+    // DeepSeek uses another field.
     let cached = details.count("cached_tokens").or_else(|| usage.count("prompt_cache_hit_tokens"));
     let cached = cached.unwrap_or_default().min(prompt);
     let output = usage.count("completion_tokens").or_else(|| usage.count("output_tokens"));

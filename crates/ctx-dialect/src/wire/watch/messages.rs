@@ -25,8 +25,8 @@ pub(super) fn event(found: &mut AnswerFindings, event: &Object<'_>) {
         Some("content_block_start") => found.content(),
         Some("content_block_delta") => {
             let delta = event.object("delta").unwrap_or_default();
-            let said = ["text", "thinking", "partial_json", "signature"];
-            found.content_if(said.iter().any(|key| says(&delta, key)));
+            let keys = ["text", "thinking", "partial_json", "signature"];
+            found.content_if(keys.iter().any(|key| says(&delta, key)));
         }
         Some("message_delta") => {
             usage(found, event);

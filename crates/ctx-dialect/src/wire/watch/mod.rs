@@ -42,8 +42,8 @@ pub struct Failure {
     pub code: Option<String>,
 }
 
-/// Reads an answer as it passes, streamed or whole, split anywhere. It changes nothing, buffers at
-/// most one event, and skips an event that is larger than any of a provider's.
+/// Reads an answer as it passes, streamed or whole, in chunks of any size. It changes nothing and
+/// buffers at most one event. An event that is larger than any that providers send is skipped.
 ///
 /// ```
 /// use ctx_dialect::wire::{Protocol, AnswerState, Watch};
@@ -75,7 +75,7 @@ struct AnswerFindings {
 }
 
 impl Watch {
-    /// Creates a watch for an answer of that API. A stream is detected from its beginning.
+    /// Creates a watch for an answer of this API. A stream is detected from its beginning.
     #[must_use]
     pub fn new(protocol: Protocol) -> Self {
         Self { protocol, pieces: Pieces::default(), found: AnswerFindings::default() }
@@ -98,43 +98,43 @@ impl Watch {
         self.found.state
     }
 
-    /// The number of buffered bytes, at most the size of a provider's largest event.
+    /// Returns the number of buffered bytes, at most the size of a provider's largest event.
     #[must_use]
     pub fn buffered(&self) -> usize {
         self.pieces.buffered()
     }
 
-    /// The state of the answer.
+    /// Returns the state of the answer.
     #[must_use]
     pub fn state(&self) -> AnswerState {
         self.found.state
     }
 
-    /// The usage reported so far; the last report counts.
+    /// Returns the usage in the last report so far.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.found.usage
     }
 
-    /// The error in the answer, before or after content.
+    /// Returns the error in the answer, before or after content.
     #[must_use]
     pub fn failure(&self) -> Option<&Failure> {
         self.found.failure.as_ref()
     }
 
-    /// The finish reason, as named by the provider.
+    /// Returns the finish reason, as named by the provider.
     #[must_use]
     pub fn finish_reason(&self) -> Option<&str> {
         self.found.finish.as_deref()
     }
 
-    /// Whether it ended because the window is full.
+    /// Whether the answer ended because the window is full.
     #[must_use]
     pub fn is_window_full(&self) -> bool {
         self.found.finish.as_deref() == Some("model_context_window_exceeded")
     }
 
-    /// Whether it ended properly according to the protocol.
+    /// Whether the answer is complete according to the protocol.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.found.finished
@@ -144,7 +144,7 @@ impl Watch {
 impl AnswerFindings {
     fn take(&mut self, protocol: Protocol, piece: Piece<'_>) {
         match piece {
-            // No error is that large.
+            // No error is this large, so it is content.
             Piece::TooLarge => self.content(),
             Piece::Json(json) | Piece::Event { data: json, .. } if json.trim() == "[DONE]" => {
                 self.finished = true;
@@ -189,8 +189,8 @@ impl AnswerFindings {
         }
     }
 
-    /// Errors look alike in all protocols: an object or a text under `error`, or an event of that
-    /// type.
+    /// Records an error, and returns whether the value is nothing else. Errors look alike in all
+    /// protocols: an object or a text under `error`, or an event of that type.
     fn failed(&mut self, object: &Object<'_>, json: &str) -> bool {
         let has_error = object.get("error").is_some_and(|raw| {
             let is_text = string(raw).is_some_and(|text| !text.is_empty());
@@ -242,7 +242,7 @@ fn failure(object: &Object<'_>, json: &str) -> Failure {
     let text = || object.get("error").and_then(string).map(|text| head(&text));
     let known = |key: &str| inner.id(key).map(|text| head(&text)).filter(|text| !text.is_empty());
     let code = known("code").or_else(|| known("status")).or_else(|| known("type"));
-    // Only the error: the rest may be long, and contain the client's text.
+    // Keeps only the error: the rest may be long, and contain the client's text.
     let json = match object.get("error") {
         Some(error) if error.get().len() <= LONGEST_ERROR => {
             ObjectWriter::new().raw("error", error.get()).end()

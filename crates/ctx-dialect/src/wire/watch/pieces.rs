@@ -17,7 +17,7 @@ pub(super) enum Piece<'a> {
     },
     /// A value, or one element of a streamed list.
     Json(&'a str),
-    /// One that was skipped because of its size.
+    /// An event or value that was skipped because of its size.
     TooLarge,
 }
 
@@ -55,7 +55,7 @@ impl Pieces {
         }
     }
 
-    /// The number of buffered bytes.
+    /// Returns the number of buffered bytes.
     pub(super) fn buffered(&self) -> usize {
         match &self.framing {
             Framing::Unknown => 0,

@@ -17,13 +17,13 @@ fn shorter(message: &Message, text: &str) -> Message {
     message
 }
 
-/// The body with unit `n` shortened and all others unchanged.
+/// Returns the body with unit `n` shortened and all others unchanged.
 fn with_shorter(name: &str, body: &str, n: usize) -> String {
     let request = parse(name, body);
     let message = shorter(&request.units[n].read(), "cut");
     let mut out = all_unchanged(&request);
     out[n] = OutgoingUnit::Message { message: &message, of: Some(n) };
-    request.with_history(&out, None).expect("units that are there").into_owned()
+    request.with_history(&out, None).expect("known units").into_owned()
 }
 
 #[test]
@@ -295,14 +295,14 @@ fn a_unit_that_is_not_there_is_an_error() {
     );
 }
 
-/// The body with one unit's message changed.
+/// Returns the body with one unit's message changed.
 fn with_changed(name: &str, body: &str, n: usize, change: impl Fn(&mut Vec<Block>)) -> String {
     let request = parse(name, body);
     let mut message = request.units[n].read();
     change(&mut message.blocks);
     let mut out = all_unchanged(&request);
     out[n] = OutgoingUnit::Message { message: &message, of: Some(n) };
-    request.with_history(&out, None).expect("units that are there").into_owned()
+    request.with_history(&out, None).expect("known units").into_owned()
 }
 
 #[test]

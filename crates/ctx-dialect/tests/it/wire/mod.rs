@@ -9,7 +9,7 @@ mod watch;
 
 use ctx_dialect::wire::{OutgoingUnit, Request, Route, route};
 
-/// The route of that API's default path.
+/// Returns the route of this API's default path.
 pub(crate) fn path(name: &str) -> Route {
     let path = match name {
         "chat" => "/v1/chat/completions",
@@ -17,11 +17,11 @@ pub(crate) fn path(name: &str) -> Route {
         "messages" => "/v1/messages",
         _ => "/v1beta/models/gemini-2.5-pro:generateContent",
     };
-    route("POST", path).expect("a path that is known")
+    route("POST", path).expect("a known path")
 }
 
 pub(crate) fn parse<'a>(name: &str, body: &'a str) -> Request<'a> {
-    Request::parse(&path(name), body).expect("a request that is in order")
+    Request::parse(&path(name), body).expect("a valid request")
 }
 
 pub(crate) fn all_unchanged(request: &Request<'_>) -> Vec<OutgoingUnit<'static>> {

@@ -5,15 +5,13 @@ use ctx_dialect::wire::OutgoingUnit;
 
 use super::{all_unchanged, parse};
 
-/// The messages of a history; checks that each call has its result and each result its call.
+/// Returns the messages of a history. Checks that each call has its result, and each result its
+/// call.
 fn paired(name: &str, body: &str) -> Vec<Message> {
     let request = parse(name, body);
     let messages: Vec<_> = request.units.iter().map(|unit| unit.read()).collect();
     ctx_core::check_pairs(&messages).unwrap_or_else(|error| panic!("{error}: {messages:#?}"));
-    assert_eq!(
-        request.with_history(&all_unchanged(&request), None).expect("units that are there"),
-        body
-    );
+    assert_eq!(request.with_history(&all_unchanged(&request), None).expect("known units"), body);
     messages
 }
 
@@ -25,7 +23,7 @@ fn chat(messages: &[&str]) -> String {
     format!(r#"{{"messages":[{{"role":"user","content":"u"}},{}]}}"#, messages.join(","))
 }
 
-/// The results of a history, with their texts.
+/// Returns the results of a history, with their texts.
 fn results(messages: &[Message]) -> Vec<(String, String)> {
     let text = |blocks: &[Block]| Message::new(Role::User, blocks.to_vec()).plain_text();
     let results = messages.iter().flat_map(Message::tool_results);
@@ -120,10 +118,10 @@ fn chat_calls_without_ids_or_under_one_id_keep_all_their_results() {
             request.with_history(&out, None).unwrap(),
             body.replace(&result("2"), &result("cut"))
         );
-        let mut said = messages[1].clone();
-        said.blocks.insert(0, Block::text("so"));
+        let mut extended = messages[1].clone();
+        extended.blocks.insert(0, Block::text("so"));
         out[3] = OutgoingUnit::Unchanged(3);
-        out[1] = OutgoingUnit::Message { message: &said, of: Some(1) };
+        out[1] = OutgoingUnit::Message { message: &extended, of: Some(1) };
         let written = request.with_history(&out, None).unwrap();
         assert_eq!(written, body.replacen(r#""content":null"#, r#""content":"so""#, 1));
     }

@@ -11,7 +11,7 @@ use ctx_testkit::provider::{
 use serde_json::json;
 
 /// The paths of each API, and whether the body requests a stream.
-const WAYS: [(Protocol, &str, bool); 9] = [
+const PATHS: [(Protocol, &str, bool); 9] = [
     (Protocol::Chat, "/v1/chat/completions", false),
     (Protocol::Chat, "/v1/chat/completions", true),
     (Protocol::Responses, "/v1/responses", false),
@@ -41,7 +41,7 @@ fn body(protocol: Protocol, streams: bool) -> String {
     body.to_string()
 }
 
-/// The body of a response, with chunks joined.
+/// Returns the body of a response, with chunks joined.
 fn ask(provider: &FakeProvider, path: &str, body: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(provider.address()).expect("it listens");
     let length = body.len();
@@ -70,9 +70,9 @@ fn ask(provider: &FakeProvider, path: &str, body: &str) -> Vec<u8> {
 
 /// Watches the answer for each path, split into chunks of seven bytes.
 fn watched(provider: &FakeProvider) -> Vec<(Protocol, bool, Watch)> {
-    let watched = WAYS.map(|(protocol, path, streams)| {
+    let watched = PATHS.map(|(protocol, path, streams)| {
         let body = body(protocol, streams);
-        let route = route("POST", path).expect("a path that is known");
+        let route = route("POST", path).expect("a known path");
         let request = Request::parse(&route, &body).expect("a request");
         assert_eq!((request.protocol, request.streams), (protocol, streams));
         let mut watch = Watch::new(protocol);

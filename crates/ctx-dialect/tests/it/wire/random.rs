@@ -14,7 +14,7 @@ use crate::random::sensible;
 
 const PROOFS: [&str; 3] = ["EqQBCgIYAhIM", "gAAAABo", "gAAAA"];
 
-/// A request with that conversation, as a client of that API sends it.
+/// Returns a request with this conversation, as a client of the API sends it.
 fn body(protocol: Protocol, messages: &[Message]) -> String {
     let rules = Rules::of(protocol.api(), "p", "m");
     let clean = clean(messages, &rules);
@@ -49,7 +49,7 @@ fn verdict(protocol: Protocol, body: &str) -> Option<String> {
     refusal(api, &value, &house, &seals)
 }
 
-/// Groups of units that are kept or dropped together: an answer with calls and all of its results.
+/// Groups the units that are kept or dropped together: an answer with calls and all its results.
 fn groups(units: &[Message]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (n, unit) in units.iter().enumerate() {

@@ -104,7 +104,7 @@ fn what_is_no_request_is_a_clear_error() {
         }
         let twice =
             r#"{"messages":[],"messages":[],"input":[],"input":[],"contents":[],"contents":[]}"#;
-        let error = Request::parse(&path(name), twice).expect_err("which of the two?");
+        let error = Request::parse(&path(name), twice).expect_err("a duplicate field");
         assert!(error.to_string().contains("duplicate field"), "{error}");
     }
 }

@@ -104,7 +104,7 @@ fn anthropic_counts_come_twice_and_its_window_may_be_full() {
         event: ping\ndata: {\"type\":\"ping\"}\n\n";
     let mut watch = Watch::new(Protocol::Messages);
     assert_eq!(watch.push(stream.as_bytes()), AnswerState::Pending);
-    // From its first block on it is an answer, however long that stays empty.
+    // The first block makes it an answer, however long the block stays empty.
     let block = b"data: {\"type\":\"content_block_start\",\"content_block\":{\"type\":\"thinking\",\"thinking\":\"\"}}\n\n";
     assert_eq!(watch.push(block), AnswerState::Content);
     let rest = "data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\n\

@@ -42,8 +42,8 @@ fn judge_document(document: &Document<'_>) -> Option<Evidence> {
     (body.has("system") || schemas || plain()).then_some(Evidence::Likely)
 }
 
-/// Whether a message uses text blocks and one of the two roles that Anthropic knows. OpenAI allows
-/// this as well, but it is not used for answers.
+/// Whether a message consists of text blocks and has one of Anthropic's two roles. OpenAI allows
+/// such messages too, but does not write its answers this way.
 fn only_blocks(message: &Object<'_>) -> bool {
     let role = message.text("role").is_some_and(|role| role == "user" || role == "assistant");
     let blocks = message.array("content").unwrap_or_default();

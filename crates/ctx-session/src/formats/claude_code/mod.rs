@@ -1,7 +1,8 @@
 //! Claude Code's session JSONL.
 //!
-//! All lines that are not part of a sidechain form the main line, in the order of the file: `parentUuid` is
-//! not followed, because it breaks at each compact boundary. Sidechains (subagents) are branches.
+//! All lines that are not part of a sidechain form the main line, in the order of the file:
+//! `parentUuid` is not followed, because it breaks at each compact boundary. Sidechains (subagents)
+//! are branches.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -128,7 +129,7 @@ impl LineFormat for Reader {
     }
 
     fn end(&mut self, out: &mut Builder) {
-        // A file that only holds a sidechain is the transcript of a subagent.
+        // A file that contains only a sidechain is the transcript of a subagent.
         if self.main.is_none() {
             out.tip = u32::try_from(out.entries.len()).ok().and_then(|n| n.checked_sub(1));
         }
@@ -148,7 +149,8 @@ impl Reader {
         }
     }
 
-    /// Fills in a user or assistant line. Returns the id that its lines share.
+    /// Fills in `draft` from a user or assistant line. Returns the id that the lines of an answer
+    /// share.
     fn message(
         &mut self,
         out: &mut Builder,

@@ -1,4 +1,5 @@
-//! Codex's rollout JSONL: `{timestamp, type, payload}` per line, and its older format of bare items.
+//! Codex's rollout JSONL, with `{timestamp, type, payload}` on each line, and its older format of
+//! bare items.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -125,7 +126,7 @@ impl Reader {
         let Record { text, place, .. } = record;
         let role = item_role(item);
         if matches!(role, Role::Other(_)) && item.text("type").is_some_and(|t| t != "message") {
-            // A ghost snapshot or a compaction marker: carried, but not sent to a model as text.
+            // A ghost snapshot or a compaction marker: an entry, but not a message.
             out.push(draft, place, text)?;
             return Ok(());
         }
@@ -144,7 +145,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Usage is reported after the answer, and sometimes again after the tools.
+    /// Reads usage, which is reported after the answer, and sometimes again after the tools.
     fn event(&self, out: &mut Builder, event: &Object<'_>) {
         let info = event.object("info").filter(|_| is_token_count(event));
         let last = info.and_then(|info| info.object("last_token_usage"));

@@ -4,8 +4,8 @@
 use super::{Agent, AgentSpec, Format, FormatSpec, Target, pi};
 
 impl Format {
-    /// A ctx session, to which ctx may append. Only a target of conversions: it is read as
-    /// [`Format::PI`].
+    /// A ctx session, to which ctx may append. Only conversions use this format, as a target; the
+    /// file is read as [`Format::PI`].
     pub const CTX: Self = Self(&FormatSpec {
         name: "ctx",
         description: "a session of ctx: pi's session JSONL with a mark in the header",

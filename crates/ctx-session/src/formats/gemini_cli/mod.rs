@@ -1,4 +1,5 @@
-//! Gemini CLI's chat files, as a pi session: settings, repetitions and rewinds are resolved first.
+//! Gemini CLI's chat files, translated to a pi session. Settings, repeated records and rewinds are
+//! applied first.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -49,7 +50,8 @@ fn note_beginning(_: &str, line: &Object<'_>, known: &mut Beginning) {
     known.has_message = true;
 }
 
-/// Finds the usage of the last answer. Older files are one document over many lines.
+/// Returns the usage of the last answer. Searches the text, because an older file is one document
+/// over many lines.
 fn last_usage(session: &Path) -> Option<LastUsage> {
     LastUsage::in_end(session, |end| {
         let (_, last) = std::str::from_utf8(end).ok()?.rsplit_once("\"tokens\":")?;
@@ -58,7 +60,8 @@ fn last_usage(session: &Path) -> Option<LastUsage> {
     })
 }
 
-/// Returns the folder in which a chat was started: Gemini CLI records it beside the folder of the chats.
+/// Returns the folder in which a chat was started, from the file `.project_root` beside the folder
+/// of the chats.
 fn project(chat: &Path) -> Option<PathBuf> {
     let noted = crate::disk::read_to_string(chat.parent()?.parent()?.join(".project_root")).ok()?;
     Some(PathBuf::from(noted.trim())).filter(|project| project.is_absolute())
@@ -131,25 +134,26 @@ fn with_id(raw: &RawValue) -> Option<(String, &RawValue)> {
     Some((object.id("id")?.into_owned(), raw))
 }
 
-/// Converts a message to pi messages: an answer is followed by results that no other message holds.
+/// Converts a message to pi messages. An answer is followed by the results of its calls that no
+/// other message contains.
 fn parts(message: &Object<'_>, raw: &RawValue, answered: &HashSet<CallId>) -> Vec<String> {
     match message.text("type").as_deref() {
         Some("user") => return pi_dialect::write(&gemini::parse_raw(raw)),
         Some("gemini") => {}
-        // Notices of the client to its user.
+        // Notices that the client shows to its user.
         _ => return Vec::new(),
     }
-    // Thoughts are shown to the user and not sent again.
+    // Thoughts are omitted: they are shown to the user and not sent again.
     let content = message.get("content");
     let list = content.and_then(elements).or_else(|| Some(vec![content?]));
     let mut blocks: Vec<String> =
         list.unwrap_or_default().into_iter().map(|raw| raw.get().to_owned()).collect();
-    let said = gemini::parse_raw(raw);
+    let parsed = gemini::parse_raw(raw);
     let mut results = Vec::new();
     for raw in message.array("toolCalls").unwrap_or_default() {
         let Some(call) = Object::of(raw) else { continue };
         let id = call.text("id").unwrap_or_default();
-        if said.tool_calls().all(|call| *call.id != *id) {
+        if parsed.tool_calls().all(|call| *call.id != *id) {
             blocks.push(format!("{{\"functionCall\":{}}}", raw.get()));
         }
         if !answered.contains(&*id)

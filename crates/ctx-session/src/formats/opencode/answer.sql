@@ -1,4 +1,4 @@
--- The last answer of a session whose usage is known. What was sent for a summary is not the context.
+-- The last answer of a session that reports usage, except summaries: their requests are not the context.
 SELECT data FROM message
 WHERE session_id = ?1 AND CASE WHEN json_valid(data) THEN
         json_extract(data, '$.summary') IS NOT 1

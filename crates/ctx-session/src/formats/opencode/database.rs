@@ -1,7 +1,8 @@
-//! Read-only access to the sessions in opencode's database. The files beside it are not written either.
+//! Read-only access to the sessions in opencode's database. The files beside it are not written
+//! either.
 //!
 //! A session has the path `DATABASE/ID`. Its rows are those of opencode 1.18: the column `data` of
-//! `message` and `part` holds what `opencode export` writes, without ids.
+//! `message` and `part` contains what `opencode export` writes, without ids.
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub(super) fn parts(path: &Path) -> Option<(&Path, &str)> {
     path.parent().filter(|database| database.is_file()).map(|database| (database, id))
 }
 
-/// Returns each session, or the one with that id.
+/// Returns all sessions, or the one with this id.
 pub(super) fn sessions(database: &Path, id: Option<&str>) -> Result<Vec<StoredSession>> {
     let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
     read(database, |db| db.prepare(SESSIONS)?.query_map([id], row)?.collect())
@@ -37,7 +38,8 @@ pub(super) fn last_answer(database: &Path, id: &str) -> Result<Option<String>> {
     read(database, |db| db.query_row(ANSWER, [id], |row| row.get(0)).optional())
 }
 
-/// Returns the document that `opencode export` would write for a session, with the fields that ctx reads.
+/// Returns the document that `opencode export` would write for a session, with only the fields that
+/// ctx reads.
 pub(super) fn export(database: &Path, id: &str) -> Result<Vec<u8>> {
     let found = read(database, |db| db.query_row(EXPORT, [id], |row| row.get(0)).optional())?;
     found.map(String::into_bytes).ok_or_else(|| {
@@ -67,7 +69,7 @@ fn read<T>(database: &Path, query: impl Fn(&Connection) -> rusqlite::Result<T>) 
 fn open(database: &Path) -> rusqlite::Result<Connection> {
     let name = database.to_string_lossy();
     let beside = |end| Path::new(&format!("{name}{end}")).metadata().is_ok_and(|m| m.len() > 0);
-    // For a missing journal SQLite would create one with its index; without a journal nothing is written.
+    // If the journal is missing, SQLite would create it and its index; `immutable` prevents this.
     let mode = match ["-wal", "-journal"].into_iter().any(beside) {
         true => "readonly_shm=1",
         false => "immutable=1",

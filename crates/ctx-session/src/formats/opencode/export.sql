@@ -1,5 +1,5 @@
--- The document that `opencode export` would write of a session, with what is read of it. What is no JSON
--- would spoil it, and is left out.
+-- The document that `opencode export` would write for a session, with only the fields that ctx reads.
+-- Data that is not valid JSON is skipped, because it would break the document.
 SELECT json_object(
     'info', json_object('id', id, 'directory', directory),
     'messages', json((

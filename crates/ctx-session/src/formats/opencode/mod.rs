@@ -1,5 +1,5 @@
-//! The output of `opencode export`, as a pi session; opencode's database, and the files of its older
-//! versions.
+//! opencode's sessions, translated to pi sessions: the output of `opencode export`, the database,
+//! and the files of older versions.
 
 mod database;
 
@@ -66,8 +66,8 @@ fn last_usage(session: &Path) -> Option<LastUsage> {
     messages.iter().rev().find_map(|message| usage_in(&json(message)?))
 }
 
-/// Builds the document that an export would write from a session's file: each message has a file in
-/// `message/SESSION` of the storage, and its parts in `part/MESSAGE`.
+/// Builds the document that an export would write, from a session's file and the storage around it:
+/// `message/SESSION` contains a file for each message, `part/MESSAGE` a file for each of its parts.
 fn collected(session: &str, file: &Path) -> Option<String> {
     let messages = messages(file)?;
     let messages = messages.iter().filter_map(|message| {
@@ -97,7 +97,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Reads a file that is complete JSON.
+/// Reads a file; `None` if it is not complete JSON.
 fn json(file: &Path) -> Option<String> {
     let text = crate::disk::read_to_string(file).ok()?;
     serde_json::from_str::<&RawValue>(&text).is_ok().then_some(text)
@@ -113,7 +113,7 @@ fn to_pi(text: &str, path: Option<&Path>) -> Result<Vec<u8>> {
     convert(&Object::parse(&collected)?)
 }
 
-/// Converts a document.
+/// Converts an exported document to lines of a pi session.
 fn convert(document: &Object<'_>) -> Result<Vec<u8>> {
     let info = document.object("info").unwrap_or_default();
     let id = info.text("id").unwrap_or_default();
@@ -127,9 +127,9 @@ fn convert(document: &Object<'_>) -> Result<Vec<u8>> {
         let parts = message.array("parts").unwrap_or_default();
         let parts: Vec<_> = parts.into_iter().filter_map(Object::of).collect();
         let time = time.map_or("null", RawValue::get);
-        // The request for a summary names the kept messages; nothing else of it is sent to a model.
-        if let Some(asks) = parts.iter().find(|part| is(part, "compaction")) {
-            kept = asks.owned("tail_start_id");
+        // The request for a summary names the first kept message; it is not a message itself.
+        if let Some(request) = parts.iter().find(|part| is(part, "compaction")) {
+            kept = request.owned("tail_start_id");
             continue;
         }
         let blocks = array(parts.iter().filter_map(block));
@@ -146,7 +146,7 @@ fn convert(document: &Object<'_>) -> Result<Vec<u8>> {
         let parent = lines.parent.clone();
         lines.messages(&id, time, std::iter::once(fresh.end()).chain(results))?;
         if info.is_true("summary") {
-            // The request is not part of the conversation: it is on a branch of its own.
+            // The answer to that request is not part of the conversation: it ends a branch.
             lines.parent = parent;
             if info.has("error") {
                 continue;
@@ -178,7 +178,7 @@ fn usage(tokens: &Object<'_>) -> Usage {
     }
 }
 
-/// Returns the part of a message that is sent to a model.
+/// Converts a part to a block; `None` if it is not sent to a model.
 fn block(part: &Object<'_>) -> Option<String> {
     let text = |kind: &str, key: &str, text: &str| {
         Some(ObjectWriter::new().text("type", kind).text(key, text).end())
@@ -201,12 +201,12 @@ fn block(part: &Object<'_>) -> Option<String> {
     }
 }
 
-/// Returns the result of a call, if there is one.
+/// Converts the result of a call to a message, if there is one.
 fn result(part: &Object<'_>) -> Option<String> {
     let (id, state) = (part.text("callID")?, part.object("state")?);
     let error = state.text("error");
-    let said = state.text("output").or_else(|| error.clone())?;
-    let content = ObjectWriter::new().text("type", "text").text("text", &said).end();
+    let output = state.text("output").or_else(|| error.clone())?;
+    let content = ObjectWriter::new().text("type", "text").text("text", &output).end();
     let result = ObjectWriter::new().text("role", "toolResult").text("toolCallId", &id);
     let result = result.text("toolName", &part.text("tool")?).raw("content", array([content]));
     Some(result.plain("isError", error.is_some()).end())

@@ -1,4 +1,4 @@
--- Sessions with messages, as opencode 1.18 keeps them: the one of an id, or all that are no subagent's.
+-- Sessions with messages, in the schema of opencode 1.18: the one with the id ?1, or all except subagents.
 SELECT id, directory,
     max(time_updated,
         (SELECT max(time_updated) FROM message WHERE session_id = session.id),

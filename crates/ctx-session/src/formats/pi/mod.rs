@@ -16,7 +16,7 @@ use crate::source::Source;
 pub(crate) use write::PiLines;
 
 impl Format {
-    /// pi's session JSONL, v1 to v3; also of OpenClaw and ctx.
+    /// pi's session JSONL, v1 to v3; OpenClaw and ctx write it too.
     pub const PI: Self = Self(&FormatSpec {
         name: "pi",
         description: "pi's session JSONL, version 1 to 3",
@@ -80,7 +80,7 @@ fn read(source: Source) -> Result<Builder> {
     jsonl::read(source, read::Reader::default())
 }
 
-/// Reads a transcript as the lines of pi into which it is translated.
+/// Translates a transcript to a pi session, and reads that.
 pub(super) fn read_translated(
     source: Source,
     translate: impl Fn(&str, Option<&Path>) -> Result<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! pi's session JSONL: v3, and v1 and v2 migrated as in pi, but only in memory.
+//! pi's session JSONL: v3; v1 and v2 are migrated as in pi, but only in memory.
 
 use ctx_core::text::{Slice, head_chars};
 use std::borrow::Cow;
@@ -70,7 +70,7 @@ impl LineFormat for Reader {
                 out.problems.note(line, ProblemKind::BrokenHeader, text);
             }
             None => {
-                let text = "no header line: session id and folder are unknown";
+                let text = "missing header line: session id and folder are unknown";
                 out.problems.note(0, ProblemKind::MissingHeader, text);
             }
         }
@@ -86,7 +86,7 @@ impl Reader {
         place: SourcePosition,
     ) {
         if self.has_header {
-            let text = "a second header line: left out";
+            let text = "a second header line: skipped";
             out.problems.note(place.line, ProblemKind::DuplicateHeader, text);
             out.add_unreadable(place.span);
             return;
@@ -185,8 +185,8 @@ fn fill(out: &Builder, object: &Object<'_>, text: &str, ordinals: bool, draft: &
     }
 }
 
-/// Returns the audience of an answer. One that the agent generated, marked as such in a converted
-/// transcript, answers no request; an error answer is not sent either.
+/// Returns the audience of an answer. A converted transcript marks the answers that the agent
+/// generated without a request; among them, those that report an error are not sent.
 fn audience(message: &str) -> Audience {
     const END: usize = 1024;
     let bytes = message.as_bytes();
@@ -231,8 +231,8 @@ fn refill(out: &mut Builder, ordinals: bool) {
     }
 }
 
-/// Notes compactions that keep nothing, except those that say so by naming themselves, or by being
-/// the first entry.
+/// Notes compactions that keep nothing because they are broken. One that names itself, or is the
+/// first entry, keeps nothing on purpose.
 fn note_broken_compactions(out: &mut Builder) {
     let mut broken = Vec::new();
     for (index, entry) in out.entries.iter().enumerate() {
@@ -255,7 +255,8 @@ fn note_broken_compactions(out: &mut Builder) {
     }
 }
 
-/// Returns the first entry that a compaction keeps. v1 counts lines of the file, with the header as 0.
+/// Returns the first entry that a compaction keeps. v1 names it by its line, where the header is
+/// line 0.
 fn first_kept(out: &Builder, object: &Object<'_>, ordinals: bool) -> Option<u32> {
     if ordinals && let Some(n) = object.count("firstKeptEntryIndex") {
         let index = u32::try_from(n.checked_sub(1)?).ok()?;
@@ -276,7 +277,7 @@ fn note_whole_file(out: &mut Builder, object: &Object<'_>, kind: &str) {
             let name = object.text("name").map(|n| n.trim().to_owned());
             out.name = name.filter(|n| !n.is_empty());
         }
-        // Entries that ctx wrote for a transcript that stores these outside of its messages.
+        // ctx writes these entries when it converts a format that stores them outside of messages.
         "custom" => match object.text("customType").as_deref() {
             Some(SYSTEM_PROMPT_TYPE) => out.system = object.owned("data").or(out.system.take()),
             Some(TOOLS_TYPE) => out.tools = object.get("data").map(|raw| raw.get().to_owned()),

@@ -7,7 +7,7 @@ use ctx_dialect::json::{ObjectWriter, quote};
 
 use crate::schema::{PI_VERSION, write_json_line};
 
-/// A session of pi that is being written.
+/// A writer of a pi session.
 pub(crate) struct PiLines<W> {
     pub(crate) out: W,
     /// The id of the last entry, as JSON.
@@ -29,7 +29,7 @@ impl<W: Write> PiLines<W> {
         Ok(Self { out, parent: "null".to_owned() })
     }
 
-    /// Adds an entry. The time is JSON.
+    /// Writes an entry. `time` is JSON.
     pub(crate) fn entry(
         &mut self,
         kind: &str,
@@ -45,7 +45,7 @@ impl<W: Write> PiLines<W> {
         Ok(())
     }
 
-    /// Adds the messages into which one message was split.
+    /// Writes the messages into which one message was split.
     pub(crate) fn messages(
         &mut self,
         id: &str,

@@ -9,7 +9,8 @@ use ctx_core::{Error, ErrorKind, Result};
 use super::record;
 use crate::disk;
 
-/// When the journal reaches this length, the session files are synced and it restarts at its start.
+/// When the journal reaches this length, the session files are synced and a new round begins at the
+/// start of the journal.
 pub(super) const ROUND: u64 = 16 << 20;
 
 /// The journal grows by this much at a time, filled with zeros.

@@ -9,12 +9,15 @@
 //!
 //! # Why a journal
 //!
-//! Measured with 32 threads, each appending 1 KiB entries to its own session (ext4, 2 cores),
-//! relative to one thread with a sync per entry: 5 to 7 times the rate if every thread syncs its
-//! own file, because the file system merges some of the work; 6 to 7 times with a journal that
-//! grows as it is written; 9 to 16 times with a journal whose blocks were filled beforehand,
-//! highest if waiting threads are woken one by one and the next leader last. `syncfs` is not an
-//! option: it also waits for everything else on the file system.
+//! Measured with 32 threads, each appending 1 KiB entries to its own session (ext4, 2 cores), as a
+//! multiple of the rate of one thread with a sync per entry:
+//!
+//! - 5 to 7 if every thread syncs its own file, because the file system merges some of the work;
+//! - 6 to 7 with a journal that grows as it is written;
+//! - 9 to 16 with a journal whose blocks were filled beforehand. The rate is highest if waiting
+//!   threads are woken one by one, and the next leader last.
+//!
+//! `syncfs` is not an option: it also waits for everything else on the file system.
 //!
 //! # Leader and followers
 //!
@@ -186,9 +189,9 @@ impl GroupCommit {
     fn write(&self, frame: &mut [u8]) -> bool {
         let mut journal = locked(&self.journal);
         if journal.is_full(frame.len()) {
-            // If a sync fails, here or earlier, the round does not end, and the journal keeps its
-            // records: the file's log notices the failure when it leaves the group, and the next
-            // process that opens the session replays them.
+            // If a sync fails, here or earlier, the round does not end and the journal keeps its
+            // records. The file's log notices the failure when it leaves the group, and the next
+            // process that opens the session replays the records.
             let files: Vec<_> = locked(&self.files).values().cloned().collect();
             if files.iter().any(|file| file.sync().is_err()) {
                 return false;
@@ -256,7 +259,7 @@ mod tests {
     use crate::schema::NewEntry;
     use ctx_core::Timestamp;
 
-    /// In every round the journal holds everything that a session file may lack.
+    /// In every round the journal contains everything that a session file may lack.
     #[test]
     fn rounds_end_with_the_session_files_on_disk() {
         let dir = tempfile::tempdir().unwrap();

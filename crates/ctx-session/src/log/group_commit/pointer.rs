@@ -47,8 +47,8 @@ pub(crate) fn clear(lock: &FileLock) -> Result<()> {
     Ok(())
 }
 
-/// Reads the name from an open sidecar. An unreadable name was torn while it was written, which is
-/// before any record.
+/// Reads the journal's name from an open sidecar. An unreadable name was torn while it was written;
+/// the journal has no record of the session then.
 pub(super) fn get(mut sidecar: &File) -> std::io::Result<Option<Pointer>> {
     let mut json = Vec::new();
     sidecar.seek(SeekFrom::Start(0))?;
@@ -64,9 +64,9 @@ pub(crate) fn settle(path: &Path, file: &SharedFile, lock: &FileLock) -> Result<
     };
     let dir = disk::parent(&journal);
     if dir.is_dir() {
-        // While this is held no other process replays, so a locked journal is in use. Its group has
-        // lost this member, or the session could not be opened; if a failed sync was the cause, the
-        // file may lack records, and the journal keeps them.
+        // While this lock is held no other process replays, so a locked journal is in use by its
+        // group. The session left the group after an error, or could not be opened. If a sync
+        // failed, the file may lack records that the journal has.
         let _dir_lock = FileLock::exclusive(&recover::guard(dir))?;
         let failed = |e| disk::io_error("cannot read the journal", &journal, e);
         match disk::open(&journal) {

@@ -1,9 +1,9 @@
-//! The format of a journal: frames, one per sync, of records, one per commit.
+//! The format of a journal. Each sync writes one frame; a frame contains one record per commit.
 //!
-//! A frame is `magic, epoch, length of its records, check`; a record is `member, offset, length of
-//! path, length of data, check, path, data`. Numbers are little-endian. Checks are the CRC-32 of
-//! the covered data: they detect torn writes, not forgery. A frame with another epoch than the
-//! first one is left over from an earlier round.
+//! A frame is `magic, epoch, length of its records, check, records`; a record is `member, offset,
+//! length of path, length of data, check, path, data`. Numbers are little-endian. A check is a
+//! CRC-32, which detects torn writes, not forgery. A frame whose epoch differs from that of the
+//! first frame is left over from an earlier round.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::newer::newer;
 
 const MAGIC: [u8; 8] = *b"ctxjrnl1";
 
-/// Refuses a journal of a newer version: its records would count as none, and be lost.
+/// Refuses a journal of a newer version: this version would find no records in it, and lose them.
 pub(super) fn check_version(journal: &[u8]) -> Result<()> {
     let (name, known) = MAGIC.split_at(7);
     match journal.strip_prefix(name).and_then(<[u8]>::first) {

@@ -26,7 +26,7 @@ pub struct Recovered {
 /// Completes the session files of a home from the journals of crashed processes.
 ///
 /// Opening a session for appending does this for that session, and opening a group does it for all.
-/// A read-only program can call it first, to see after a power cut what was stored before.
+/// A read-only program can call it first, to see all stored entries even after a power cut.
 pub fn recover(home: &Home) -> Result<Recovered> {
     let dir = home.journals_dir();
     if !dir.is_dir() {
@@ -44,7 +44,7 @@ pub(super) fn guard(dir: &Path) -> PathBuf {
 /// Replays and removes the journals in `dir` whose processes have ended. The caller holds the
 /// folder's lock.
 pub(super) fn sweep(dir: &Path) -> Result<Recovered> {
-    let failed = |e| disk::io_error("cannot look for journals", dir, e);
+    let failed = |e| disk::io_error("cannot list the journals", dir, e);
     let mut recovered = Recovered::default();
     let mut first_error = None;
     for file in std::fs::read_dir(dir).map_err(failed)? {
@@ -84,7 +84,8 @@ fn sweep_one(journal: &Path, recovered: &mut Recovered) -> Result<()> {
     Ok(())
 }
 
-/// Completes one session, if the journal has a claim on it. Returns whether it could.
+/// Completes one session. Returns `false` if it is open elsewhere, `None` if the journal has no
+/// claim on it.
 fn complete(path: &Path, journal: &Path, bytes: &[u8]) -> Result<Option<bool>> {
     let sidecar = sidecar_of(path);
     // A deleted session stays deleted.
@@ -116,7 +117,7 @@ fn complete(path: &Path, journal: &Path, bytes: &[u8]) -> Result<Option<bool>> {
     }
 }
 
-/// Journal names are unique, whatever the path.
+/// Compares the names of two journals, which are unique in any folder.
 fn same_journal(a: &Path, b: &Path) -> bool {
     a.file_name() == b.file_name()
 }

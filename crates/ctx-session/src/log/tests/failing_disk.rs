@@ -20,18 +20,18 @@ struct State {
     written: Vec<(usize, Vec<u8>)>,
     failures: usize,
     /// The remaining space, if there is a limit.
-    room: Option<usize>,
+    space: Option<usize>,
 }
 
 impl Medium for Disk {
     fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
         let at = file.stream_position()? as usize;
         let mut state = self.0.lock().unwrap();
-        let fits = state.room.map_or(bytes.len(), |room| room.min(bytes.len()));
+        let fits = state.space.map_or(bytes.len(), |space| space.min(bytes.len()));
         file.write_all(&bytes[..fits])?;
         state.written.push((at, bytes[..fits].to_vec()));
-        if let Some(room) = &mut state.room {
-            *room -= fits;
+        if let Some(space) = &mut state.space {
+            *space -= fits;
         }
         if fits < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
@@ -60,8 +60,8 @@ impl Disk {
     }
 
     /// Limits the remaining space in bytes, or removes the limit.
-    pub(crate) fn limit(&self, room: Option<usize>) {
-        self.0.lock().unwrap().room = room;
+    pub(crate) fn limit(&self, space: Option<usize>) {
+        self.0.lock().unwrap().space = space;
     }
 
     /// Returns the number of requested failures that have not occurred yet.
@@ -97,12 +97,12 @@ impl Session {
     }
 }
 
-struct House {
+struct Setup {
     dir: tempfile::TempDir,
     group: Arc<GroupCommit>,
 }
 
-impl House {
+impl Setup {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let group = GroupCommit::with_round(&Home::at(dir.path()), ROUND).unwrap();
@@ -131,13 +131,13 @@ fn end_round(writer: &mut Session, failing: &Disk) {
 
 #[test]
 fn a_round_whose_sync_fails_loses_nothing() {
-    let house = House::new();
-    let (mut a, mut b) = (house.session("a"), house.session("b"));
+    let setup = Setup::new();
+    let (mut a, mut b) = (setup.session("a"), setup.session("b"));
     for _ in 0..10 {
         a.append(100).unwrap();
         b.append(100).unwrap();
     }
-    assert_ne!(a.disk.stored(), a.expected, "the journal alone has them");
+    assert_ne!(a.disk.stored(), a.expected, "only the journal has them");
     a.disk.fail(1);
     let failing = a.disk.clone();
     end_round(&mut a, &failing);
@@ -151,8 +151,8 @@ fn a_round_whose_sync_fails_loses_nothing() {
 
 #[test]
 fn a_session_whose_sync_failed_in_anothers_commit_hears_of_it() {
-    let house = House::new();
-    let (mut a, mut b) = (house.session("a"), house.session("b"));
+    let setup = Setup::new();
+    let (mut a, mut b) = (setup.session("a"), setup.session("b"));
     a.append(100).unwrap();
     a.disk.fail(1);
     end_round(&mut b, &a.disk);
@@ -165,8 +165,8 @@ fn a_session_whose_sync_failed_in_anothers_commit_hears_of_it() {
 
 #[test]
 fn a_failed_sync_of_ones_own_does_not_cost_what_the_journal_has() {
-    let house = House::new();
-    let mut a = house.session("a");
+    let setup = Setup::new();
+    let mut a = setup.session("a");
     a.append(100).unwrap();
     a.disk.fail(1);
     // Too large for the journal, so the file itself is synced.
@@ -175,7 +175,7 @@ fn a_failed_sync_of_ones_own_does_not_cost_what_the_journal_has() {
     assert_eq!(a.disk.stored(), a.expected);
 
     // The same, but the entry is rolled back, and the next rounds do not rely on that sync.
-    let mut b = house.session("b");
+    let mut b = setup.session("b");
     b.append(100).unwrap();
     let (before, len) = (b.expected.clone(), b.log.len());
     b.disk.fail(1);
@@ -192,10 +192,10 @@ fn a_failed_sync_of_ones_own_does_not_cost_what_the_journal_has() {
 
 #[test]
 fn what_a_broken_log_leaves_in_the_journal_is_there_when_it_is_opened_again() {
-    let house = House::new();
-    let (mut a, mut b) = (house.session("a"), house.session("b"));
+    let setup = Setup::new();
+    let (mut a, mut b) = (setup.session("a"), setup.session("b"));
     a.append(100).unwrap();
-    // At the end of the round, when it leaves the group, and when it is opened again.
+    // Syncs fail at the end of the round, when `a` leaves the group, and when it is opened again.
     a.disk.fail(1);
     end_round(&mut b, &a.disk);
     a.disk.fail(2);
@@ -214,9 +214,9 @@ fn what_a_broken_log_leaves_in_the_journal_is_there_when_it_is_opened_again() {
     again.close().unwrap();
     expected += "{}\n";
     assert_eq!(disk.stored(), expected);
-    drop((again, b, house.group));
-    recover(&Home::at(house.dir.path())).unwrap();
-    let journals = std::fs::read_dir(Home::at(house.dir.path()).journals_dir()).unwrap();
+    drop((again, b, setup.group));
+    recover(&Home::at(setup.dir.path())).unwrap();
+    let journals = std::fs::read_dir(Home::at(setup.dir.path()).journals_dir()).unwrap();
     let journals =
         journals.filter(|f| f.as_ref().unwrap().path().extension().unwrap() == "journal");
     assert_eq!(journals.count(), 0);

@@ -6,7 +6,7 @@ use ctx_core::text::Slice;
 const FIRST_KEYS: [&str; 8] =
     ["role", "content", "timestamp", "id", "name", "tool_call_id", "toolCallId", "compactedAt"];
 
-/// Returns the beginning of the list whose key is at `at`: the quote before the key, if there is one.
+/// Returns where the list whose key is at `at` begins: at the key, or at the quote before it.
 pub(super) fn list_at(text: &str, at: usize, key: &str) -> Option<usize> {
     let after = text.get(at + key.len()..)?;
     let after = after.strip_prefix(['"', '\'']).unwrap_or(after);
@@ -27,9 +27,9 @@ pub(super) fn begins_message(object: &str) -> bool {
     })
 }
 
-/// Whether a broken element contains its neighbours: then a message begins in it after the end of
+/// Whether a broken element includes its neighbours: a message begins in it after the end of
 /// another object.
-pub(super) fn holds_messages(element: &str) -> bool {
+pub(super) fn includes_messages(element: &str) -> bool {
     memchr::memchr_iter(b'{', element.as_bytes()).skip(1).any(|at| {
         let before = element.slice(..at).trim_end();
         before.strip_suffix(',').is_some_and(|b| b.trim_end().ends_with('}'))

@@ -6,9 +6,9 @@ use ctx_core::text::Slice;
 use ctx_dialect::json::{Object, ObjectWriter, array, relaxed, skip_trivia};
 use serde_json::value::RawValue;
 
-use boundaries::{begins_message, holds_messages, list_at};
+use boundaries::{begins_message, includes_messages, list_at};
 
-/// The fields that hold messages.
+/// The fields that contain messages.
 const LISTS: [&str; 2] = ["messages", "compactedHistory"];
 
 /// How often each byte may be examined. Each attempt to continue after damage may scan the whole
@@ -26,7 +26,7 @@ pub(super) struct RecoveredDocument {
     pub(super) lost: Vec<(usize, usize)>,
 }
 
-/// Extracts every complete message, and every other complete field, from a document with any damage.
+/// Extracts every complete message, and every other complete field, from a damaged document.
 pub(super) fn recover_document(text: &str) -> RecoveredDocument {
     let lists = LISTS.iter().flat_map(|key| {
         memchr::memmem::find_iter(text.as_bytes(), key).filter_map(|at| list_at(text, at, key))
@@ -199,7 +199,7 @@ impl<'t> Scan<'t> {
                     self.at = end;
                     continue;
                 }
-                if !holds_messages(element) {
+                if !includes_messages(element) {
                     self.add_unreadable(start, end);
                     continue;
                 }

@@ -11,8 +11,8 @@ use crate::entry::{Audience, Detail, MessageEncoding, TreeEntry};
 use crate::read::{Problems, shorten_id};
 use crate::transcript::Transcript;
 
-/// Entries of the file by id. If several were recorded under one id, this finds the newest; when
-/// the file was shorter, the id referred to an earlier one.
+/// The entries of the file that overlay entries refer to. If several were recorded under one id,
+/// this finds the first: it may have been the only one when ctx wrote the reference.
 pub(super) struct Ids(HashMap<EntryId, u32>);
 
 impl Ids {
@@ -35,7 +35,7 @@ impl Ids {
         Self(own)
     }
 
-    /// Finds the entry of the file or of the overlay with that id.
+    /// Finds the entry of the file or of the overlay with this id.
     pub(super) fn find(&self, transcript: &Transcript, id: &str) -> Option<u32> {
         self.0.get(id).copied().or_else(|| transcript.index.get(id).copied())
     }
@@ -55,14 +55,14 @@ pub(super) fn attach(
         let taken = anchors.contains_key(&line.id) || transcript.index.contains_key(&line.id);
         let anchor = anchors.get(&line.parent).copied();
         match anchor.or_else(|| ids.find(transcript, &line.parent)) {
-            _ if taken => note(problems, line.line, "duplicate id: left out"),
+            _ if taken => note(problems, line.line, "duplicate id: skipped"),
             Some(anchor) => {
                 anchors.insert(line.id.clone(), anchor);
                 attached.push((anchor, line));
             }
             None => {
                 let parent = shorten_id(&line.parent);
-                note(problems, line.line, &format!("{parent} is not in the file: left out"));
+                note(problems, line.line, &format!("{parent} is not in the file: skipped"));
             }
         }
     }
@@ -82,12 +82,12 @@ struct MergedEntries {
     place: Vec<u32>,
     /// Maps each entry of the overlay to the entry of the file that it is attached to.
     anchors: HashMap<u32, u32>,
-    /// The statements of each overlay entry about other entries, with its line.
+    /// The index, the line and the effect of each overlay entry.
     effect: Vec<(u32, u64, OverlayEffect)>,
 }
 
-/// Inserts each entry after the entry of the file that it is attached to; the input is sorted by
-/// that. The previous children of that entry become children of the last inserted one.
+/// Inserts each entry after the entry of the file that it is attached to, by which `attached` is
+/// sorted. The previous children of that entry become children of the last inserted one.
 fn merge_entries(transcript: &mut Transcript, attached: Vec<(u32, OverlayLine)>) -> MergedEntries {
     let of_file = std::mem::take(&mut transcript.entries);
     let mut entries = Vec::with_capacity(of_file.len() + attached.len());
@@ -160,7 +160,7 @@ fn at(list: &[u32], index: u32) -> u32 {
     list.get(index as usize).copied().unwrap_or(index)
 }
 
-/// More than four billion entries do not fit in memory.
+/// Converts an index. More than four billion entries do not fit in memory.
 fn small(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }

@@ -25,7 +25,7 @@ pub(super) struct OverlayLine {
     pub(super) effect: OverlayEffect,
 }
 
-/// A statement of an overlay entry about other entries.
+/// The effect of an overlay entry on other entries.
 pub(super) enum OverlayEffect {
     Compaction { first_kept: Option<EntryId>, hash: Option<ContentHash> },
     Undo { target: EntryId },
@@ -70,7 +70,7 @@ fn read_line(line: SourceLine<'_>) -> Result<Option<OverlayLine>, String> {
     if text.is_empty() {
         return Ok(None);
     }
-    let damaged = || "damaged: left out".to_owned();
+    let damaged = || "damaged: skipped".to_owned();
     let text = std::str::from_utf8(line.bytes).map_err(|_| damaged())?;
     let object = Object::parse(text).map_err(|_| damaged())?;
     let len = u32::try_from(line.bytes.len()).map_err(|_| damaged())?;
@@ -80,12 +80,12 @@ fn read_line(line: SourceLine<'_>) -> Result<Option<OverlayLine>, String> {
         return Ok(None);
     }
     let id = object.id("id").filter(|id| !id.is_empty());
-    let id = id.ok_or_else(|| "an entry without an id: left out".to_owned())?;
+    let id = id.ok_or_else(|| "entry without an id: skipped".to_owned())?;
     let parent = object.id("parentId");
-    let parent = parent.ok_or_else(|| "entry without a parent: left out".to_owned())?;
+    let parent = parent.ok_or_else(|| "entry without a parent: skipped".to_owned())?;
     let target = |of: &Object<'_>| {
         let target = of.id("targetId").map(|id| EntryId::from(&*id));
-        target.ok_or_else(|| "entry without a target: left out".to_owned())
+        target.ok_or_else(|| "entry without a target: skipped".to_owned())
     };
     let kind = EntryKind::from_name(&kind);
     let effect = match &kind {
@@ -108,7 +108,7 @@ fn read_line(line: SourceLine<'_>) -> Result<Option<OverlayLine>, String> {
         // Messages belong in the file; an entry that moves the leaf would hide messages.
         other => {
             return Err(format!(
-                "{} is not allowed in an overlay: left out",
+                "{} is not allowed in an overlay: skipped",
                 shorten_id(other.name())
             ));
         }

@@ -1,9 +1,9 @@
 //! The entries of an overlay, as part of the tree.
 //!
 //! An entry of the overlay is a child of the entry it names. On every branch through that entry it
-//! comes next: the entries that follow in the file become children of the overlay's entry. So the
-//! branch rule of a ctx session (what is between root and leaf applies) holds for both, even if the
-//! file has grown since, and a parent still precedes its children.
+//! comes next: the entries that follow in the file become children of the overlay's entry. So, as
+//! in a ctx session, the entries between root and leaf apply, even if the file has grown since; and
+//! a parent still precedes its children.
 
 mod attach;
 mod lines;
@@ -64,7 +64,7 @@ impl Transcript {
         self.entries.iter().filter(|entry| !entry.overlay)
     }
 
-    /// Returns the parent in the file of an entry of the file.
+    /// Returns the parent of an entry of the file, without the overlay's entries in between.
     pub(crate) fn file_parent(&self, entry: &TreeEntry) -> Option<usize> {
         let parent = entry.parent?;
         let anchor = self.overlay_entries.as_ref().and_then(|overlay| overlay.anchors.get(&parent));

@@ -10,7 +10,7 @@ use crate::entry::{Detail, EntryKind, MessageEncoding};
 use crate::read::{ProblemKind, Problems, shorten_id};
 use crate::transcript::{Ancestry, Transcript};
 
-/// Resolves the statements of overlay entries, each with the index and the line of its entry.
+/// Resolves the effects of overlay entries, given with the index and the line of each entry.
 pub(super) fn resolve(
     transcript: &mut Transcript,
     ids: &Ids,
@@ -84,7 +84,7 @@ impl Check<'_> {
             (Some(_), None) => false,
         };
         if !same {
-            let what = "the file was rewritten since this compaction: left out";
+            let what = "the file was rewritten since this compaction: skipped";
             note(problems, line, what);
             return None;
         }
@@ -100,7 +100,8 @@ impl Check<'_> {
         Some(Detail::Compaction { first_kept, skip: skip.flatten() })
     }
 
-    /// Finds the first kept entry and, if it holds a whole history, how much of that is not kept.
+    /// Finds the first kept entry and, if it contains a whole history, how many of the history's
+    /// messages are not kept.
     fn first_kept(&self, id: &str) -> Option<(u32, Option<u32>)> {
         if let Some(index) = self.ids.find(self.transcript, id) {
             return Some((index, None));
@@ -117,8 +118,7 @@ impl Check<'_> {
         *self.hashes.entry(index).or_insert_with(|| transcript.first_line_hash(index as usize))
     }
 
-    /// Finds the entry that the one at `index` refers to. A later entry is never meant, as in a ctx
-    /// session.
+    /// Finds the entry that the one at `index` refers to. As in a ctx session, it must be earlier.
     fn before(&self, index: u32, target: &EntryId) -> Option<u32> {
         self.ids.find(self.transcript, target).filter(|&target| target < index)
     }
@@ -141,7 +141,7 @@ impl Check<'_> {
 }
 
 impl Transcript {
-    /// Returns the hash of an entry's own content; further lines of its message may follow.
+    /// Returns the hash of an entry's own content, without the further lines of its message.
     pub(crate) fn first_line_hash(&self, index: usize) -> Option<ContentHash> {
         let entry = self.entries.get(index).filter(|e| e.encoding != MessageEncoding::Nothing)?;
         let message = crate::entry::MessagePart::of(entry).load(self.source_of(entry)).ok()?;

@@ -72,7 +72,7 @@ fn what_stands_beside_the_file_comes_along() {
     }
     let (was, is) = (before.compaction_list(None), after.compaction_list(None));
     assert_eq!(is.unwrap(), was.unwrap());
-    // The forms of requests are not copied, and this is reported.
+    // Projections are not copied, and this is reported.
     let form = Projection {
         key: ProjectionKey {
             entry: "r".into(),
@@ -84,8 +84,8 @@ fn what_stands_beside_the_file_comes_along() {
     };
     save_projections(&house.home, &house.path, &[form]).unwrap();
     let (_, left_out) = as_session(&house);
-    assert_eq!(left_out, ["1 form in which messages were sent, stored in the overlay"]);
-    // Everything can be undone there, and the context in force can be the whole session.
+    assert_eq!(left_out, ["1 projection stored in the overlay"]);
+    // Both can be undone in the new session; its context is then the whole session.
     ours.undo(Some(&undo)).unwrap();
     ours.undo(Some(&second)).unwrap();
     assert_eq!(texts(&ours.open(), None), ["first", "two", "three", "right", "right again"]);

@@ -38,7 +38,7 @@ fn form(entry: &EntryId, text: &str) -> Projection {
     Projection { key, layer: "pruning".into(), form, reason: "old".into() }
 }
 
-/// Whether any file of the folder holds the text.
+/// Whether any file of the folder contains the text.
 fn is_on_disk(house: &House, text: &str) -> bool {
     let mut folders = vec![house.path.parent().unwrap().to_owned()];
     while let Some(folder) = folders.pop() {
@@ -189,7 +189,7 @@ fn a_message_of_another_programs_file_is_hidden_and_what_ctx_keeps_beside_it_los
     assert!(transcript.model().is_ok() && transcript.compaction_list(None).is_ok());
     assert!(forget(&house, &[&u2, &r1], "no marker").is_none(), "a second run has nothing to do");
 
-    // An answer written over several lines is erased as a whole.
+    // An answer that spans several lines is erased as a whole.
     assert_eq!(forget(&house, &[&a2], "no marker").unwrap().hidden, 1);
     assert_eq!(house.open().all_messages().len(), 3);
     let mut copy = Vec::new();

@@ -1,4 +1,4 @@
-//! Forms of kept messages that come with a compaction.
+//! Projections of kept messages that are stored with a compaction.
 
 use ctx_core::{ContentHash, EntryId, Message, Projected, Projection, ProjectionKey, Role};
 use ctx_session::log::{LogOptions, SessionLog};
@@ -30,7 +30,7 @@ fn forms_come_and_go_with_their_compaction() {
         let mut with_forms = compacted("sum", &first);
         with_forms.projections = vec![own.clone(), double.clone()];
         let id = house.store(None, &with_forms).unwrap();
-        // A form that a compaction set in a view is also reported as a sent form.
+        // A projection of a compaction is also saved separately when the message is sent.
         let again = Projection { reason: "another".into(), ..double.clone() };
         save_projections(&house.home, &house.path, std::slice::from_ref(&again)).unwrap();
         let forms = || load_projections(&house.home, &house.path).unwrap();

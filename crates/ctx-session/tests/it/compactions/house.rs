@@ -119,7 +119,7 @@ pub(crate) fn claude(uuid: &str, kind: &str, message: &str) -> String {
     ) + "\n"
 }
 
-/// One answer over several lines, with its results in between.
+/// One answer that spans several lines, with its results in between.
 pub(crate) fn claude_lines() -> Vec<String> {
     let answer = |uuid: &str, id: &str, block: &str| {
         let message =

@@ -92,9 +92,9 @@ fn messages_left_standing_before_the_cut_stand_there_after_a_rewrite_too() {
     let before = snapshot(&house.open(), None);
     rewrite_compacted(&house.path).unwrap();
     assert_eq!(snapshot(&house.open(), None), before);
-    assert!(house.open().index_of(&side).is_none(), "a branch off a message that is gone else");
+    assert!(house.open().index_of(&side).is_none(), "a branch that begins at a staying message");
 
-    // They are ordinary messages from then on: the next compaction may remove them.
+    // The staying messages are ordinary ones now: the next compaction may remove them.
     let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
     let last = log.append(&said(10), NOW).unwrap();
     log.close().unwrap();

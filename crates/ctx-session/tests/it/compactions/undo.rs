@@ -51,7 +51,7 @@ fn compactions_on_compactions_are_undone_one_by_one() {
             .collect();
         let list = house.open().compaction_list(None).unwrap();
         let messages: Vec<_> = list.iter().map(|c| c.covered.messages).collect();
-        assert_eq!(messages[1..], [1, 1], "what is covered is counted once");
+        assert_eq!(messages[1..], [1, 1], "a covered message is counted once");
         for (state, id) in states.into_iter().rev() {
             let undone = undo_compaction(&house.home, &house.path, None, NOW).unwrap().unwrap();
             assert_eq!((&undone.target, undone.redone), (&id, false));
@@ -75,7 +75,7 @@ fn a_session_of_ours_goes_on_after_its_compactions() {
     // Entries added after planning are kept.
     let id = house.store(planned.as_ref(), &compacted("sum", &first_kept)).unwrap();
     assert_eq!(texts(&house.open(), None), ["sum", "m5", "m6", "m7"]);
-    assert!(!house.home.root().exists(), "all of it is in the session");
+    assert!(!house.home.root().exists(), "everything is in the session");
     let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
     assert_eq!(log.leaf(), Some(&id));
     log.append(&said(8), NOW).unwrap();
@@ -135,7 +135,7 @@ fn who_holds_the_overlay_compacts_and_undoes_through_it() {
     assert_eq!(texts(&house.open(), None), ["sum", "three", "right", "right again"]);
     let error = house.store(None, &compacted("other", &"r".into())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked);
-    // A plan from before the compaction is outdated for the holder too.
+    // A plan from before the compaction is outdated for the overlay's owner too.
     let late = held.store_compaction(Some(&"r2".into()), &compacted("late", &"r".into()), NOW);
     assert_eq!(late.unwrap_err().kind(), ErrorKind::Conflict);
     let undone = held.undo_compaction(None, NOW).unwrap().unwrap();

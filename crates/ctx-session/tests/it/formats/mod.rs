@@ -1,6 +1,6 @@
 //! Reading each format, on small samples.
 
-#![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
+#![allow(clippy::unwrap_used)] // Test helpers are test code.
 
 mod conversions;
 mod others;
@@ -45,7 +45,8 @@ fn brief(message: &ctx_core::Message) -> String {
     format!("{}: {}", message.role, blocks.collect::<Vec<_>>().join(" "))
 }
 
-/// Builds a pi v3 session of these entries, each a child of the previous one unless it names its parent.
+/// Builds a pi v3 session of these entries. Each is a child of the previous one unless it names its
+/// parent.
 fn pi(entries: &[&str]) -> String {
     let mut text = r#"{"type":"session","version":3,"id":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w","parentSession":"/p.jsonl"}"#.to_owned();
     for entry in entries {

@@ -226,8 +226,8 @@ fn a_collection_of_chats_is_read_as_one() {
     }
 }
 
-/// A Gemini CLI chat: an answer that is repeated with its call, one that was taken back, and a
-/// notice to the user.
+/// A Gemini CLI chat: an answer that is repeated with its call, one that was rewound, and a notice
+/// to the user.
 const GEMINI: [&str; 11] = [
     r#"{"sessionId":"7bc8a9ca","projectHash":"0939","startTime":"2026-11-22T17:16:57.650Z","kind":"main"}"#,
     r#"{"$set":{"messages":[{"id":"c0","timestamp":"2026-11-22T17:16:57.651Z","type":"user","content":[{"text":"context"}]}],"lastUpdated":"x"}}"#,
@@ -250,13 +250,13 @@ fn gemini_cli() {
         assert_eq!(transcript.format(), Format::GEMINI_CLI);
         assert_eq!(transcript.header().id.as_deref(), Some("7bc8a9ca"));
         let items = transcript.main_line().unwrap();
-        let told = items.iter().map(|item| {
+        let rows = items.iter().map(|item| {
             let message = item.entry.message().unwrap();
             let prompt = message.meta.usage.map_or(0, |usage| usage.prompt());
             let (calls, results) = (message.tool_calls().count(), message.tool_results().count());
             (message.role.name().to_owned(), message.plain_text(), prompt, calls, results)
         });
-        (told.collect::<Vec<_>>(), transcript.problems().len())
+        (rows.collect::<Vec<_>>(), transcript.problems().len())
     };
     let row = |role: &str, text: &str, prompt, calls, results| {
         (role.to_owned(), text.to_owned(), prompt, calls, results)
@@ -269,10 +269,10 @@ fn gemini_cli() {
         row("assistant", "MANGO", 6012, 0, 0),
     ];
     assert_eq!(messages(&whole), (expected.to_vec(), 0));
-    // The result is also in a message of its own.
-    let told = r#"{"id":"r1","timestamp":"2026-11-22T17:16:58.109Z","type":"user","content":[{"functionResponse":{"id":"call1","name":"read_file","response":{"output":"MANGO\n"}}}]}"#;
+    // The result is also in its own message.
+    let result = r#"{"id":"r1","timestamp":"2026-11-22T17:16:58.109Z","type":"user","content":[{"functionResponse":{"id":"call1","name":"read_file","response":{"output":"MANGO\n"}}}]}"#;
     let mut lines = GEMINI.to_vec();
-    lines.insert(5, told);
+    lines.insert(5, result);
     assert_eq!(messages(&lines.join("\n")).0, expected);
     // The older format is one document.
     let list: Vec<_> = GEMINI[2..3].iter().chain(&GEMINI[4..7]).copied().collect();
