@@ -20,7 +20,7 @@ pub(crate) enum By {
 /// How to treat line breaks in a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Breaks {
-    Gone,
+    Removed,
     Kept,
 }
 
