@@ -30,7 +30,7 @@ pub struct IngestReport {
     pub older: usize,
     /// Number of messages without text, or with recalled text.
     pub passed_over: usize,
-    /// What was learned of facts.
+    /// The outcome of extracting facts, for each batch.
     #[serde(skip)]
     pub facts: Vec<LearnOutcome>,
 }

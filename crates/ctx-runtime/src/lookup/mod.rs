@@ -50,7 +50,7 @@ pub struct Lookup {
     pub memory: Memory,
     /// The facts; absent if they cannot be read.
     pub facts: Option<Arc<Mutex<FactStore>>>,
-    /// Warnings of opening the memory.
+    /// Warnings from opening the memory.
     pub warnings: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ impl Lookup {
             .hint(hint))
     }
 
-    /// Rebuilds the index if it is missing: a search finds only what the index holds.
+    /// Rebuilds the index if it is missing: a search finds only what the index contains.
     ///
     /// # Errors
     ///

@@ -41,7 +41,7 @@ pub(crate) use schedule::{Due, MaintenanceJob, MaintenanceSchedule};
 /// Reports the progress: the number of sessions done, and the total.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(usize, usize);
 
-/// How sessions are maintained.
+/// One run of maintenance.
 pub(crate) struct MaintenanceRun<'a> {
     pub(crate) home: &'a Home,
     pub(crate) agent: &'a FileId,

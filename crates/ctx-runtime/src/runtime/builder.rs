@@ -25,7 +25,7 @@ use crate::session::{SessionPool, Settings, max_concurrent_turns, max_open_sessi
 /// The settings that enable memory.
 const MEMORY: [&str; 2] = ["plugins.slots.memory", "agents.defaults.memoryContext.enabled"];
 
-/// Default time a model may send nothing before the request is cancelled.
+/// Default time for which a model may send nothing before its request is cancelled.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Default maximum wait for a provider that says when to retry.
@@ -43,7 +43,7 @@ fn linked_and_installed(home: &Home) -> Result<Registry> {
     Ok(registry)
 }
 
-/// Makes a [`Runtime`].
+/// Builds a [`Runtime`].
 #[must_use]
 pub struct Builder {
     pub(super) home: Home,
@@ -210,7 +210,7 @@ impl Builder {
     /// the home; an invalid configuration or engine.
     pub fn build(mut self) -> Result<Runtime> {
         if self.models.is_empty() {
-            return Err(Error::new(ErrorKind::InvalidInput, "the runtime has no model")
+            return Err(Error::new(ErrorKind::InvalidInput, "missing model")
                 .hint("give one with Builder::model"));
         }
         if self.settings.memory.is_some() && MEMORY.iter().all(|key| !self.config.is_explicit(key))

@@ -1,10 +1,10 @@
 //! Subagents: a task in a session of its own, whose result is returned to the caller.
 //!
 //! ```text
-//! place -> engine prepares -> session created, resolved -> turn, beside the parent's -> closed
-//!              |                        | on failure
-//!              |                        +-- the engine rolls back
-//!              +-- from here on, the engine is notified once of the end
+//! slot -> engine prepares -> session created, resolved -> turn, beside the parent's -> closed
+//!             |                        | on failure
+//!             |                        +-- the engine rolls back
+//!             +-- from here on, the engine is notified once of the end
 //! ```
 
 mod notifier;
@@ -53,7 +53,7 @@ impl Runtime {
     /// [`Conflict`](ErrorKind::Conflict) if the maximum number or depth of subagents is reached;
     /// [`NotFound`](ErrorKind::NotFound) if there is nothing to fork from;
     /// [`Cancelled`](ErrorKind::Cancelled) if it was stopped; [`Timeout`](ErrorKind::Timeout);
-    /// those of the engine, and as [`turn`](Self::turn).
+    /// those of the engine and of [`turn`](Self::turn).
     pub async fn spawn(
         &self,
         parent: &SessionKey,
@@ -177,7 +177,7 @@ impl Runtime {
         let mut settings = self.inner.sessions.settings.clone();
         settings.window = request.window.or(settings.window);
         settings.system = request.system.clone().or(settings.system);
-        // No later turn would swap the compaction in.
+        // A subagent has no later turn, which would apply a background compaction.
         settings.background = false;
         let agent = child.agent().map_or("main", |agent| agent.as_str());
         let config = self.inner.sessions.config.for_subagents(agent);

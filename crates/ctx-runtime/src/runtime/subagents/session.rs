@@ -51,8 +51,8 @@ pub(super) struct SubagentStart {
 }
 
 impl Runtime {
-    /// Creates the session of a subagent, and resolves what it is run with. On failure the session
-    /// is removed.
+    /// Creates the session of a subagent, and resolves its model, window and engine. On failure the
+    /// session is removed.
     pub(super) async fn begin_subagent(
         &self,
         start: SubagentStart,
@@ -66,7 +66,7 @@ impl Runtime {
             let removed = spawn_blocking(move || remove(&pool, &start.child, &entry)).await;
             if let Err(error) = removed {
                 tracing::warn!(
-                    "the session of a subagent that did not start was not removed: {error}"
+                    "cannot remove the session of a subagent that did not start: {error}"
                 );
             }
         }
