@@ -1,6 +1,6 @@
 //! Logs and metrics of a turn. In its own process, as a log subscriber applies to all threads.
 
-#![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
+#![allow(clippy::unwrap_used)] // Test helpers may unwrap.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -129,7 +129,8 @@ mod tests {
         ));
     }
 
-    /// Checks every minute whether the session is over, and resets it then. Returns the times of resets.
+    /// Checks every minute whether the session is over, and resets it then. Returns the times of
+    /// the resets.
     fn begun(resets: &Resets, from: &str, to: &str) -> Vec<String> {
         let (mut now, to) = (at(from), at(to));
         let mut began = now;

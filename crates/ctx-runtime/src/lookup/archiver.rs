@@ -175,7 +175,8 @@ impl Archiver {
                 Ok(is_whole) => progress.pending -= usize::from(is_whole),
                 Err(error) if error.kind() == ErrorKind::Locked => {}
                 Err(error) => {
-                    tracing::warn!(path = %found.path.display(), %error, "cannot archive a session");
+                    let path = found.path.display();
+                    tracing::warn!(%path, %error, "cannot archive a session");
                     progress.pending -= 1;
                     progress.unreadable += 1;
                 }

@@ -41,7 +41,8 @@ impl Lookup {
     ///
     /// # Errors
     ///
-    /// If a message cannot be read, or the archive cannot be read or written. Archived messages stay.
+    /// If a message cannot be read, or the archive cannot be read or written. Archived messages
+    /// stay.
     pub fn ingest(
         &self,
         session: &str,

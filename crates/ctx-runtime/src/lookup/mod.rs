@@ -99,8 +99,8 @@ impl Lookup {
         if self.facts.as_ref().is_some_and(of_session) {
             return Ok(named.to_owned());
         }
-        let hint = "`ctx sessions` lists the keys of sessions, `ctx memory stats --json` those that \
-                    were archived";
+        let hint = "`ctx sessions` lists the keys of sessions, `ctx memory stats --json` those \
+                    that were archived";
         Err(Error::new(ErrorKind::NotFound, "unknown session")
             .with("session", named)
             .with("agent", &self.agent)

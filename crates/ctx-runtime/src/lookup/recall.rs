@@ -105,8 +105,8 @@ impl RecallReport {
             }
             0 => "no passage scores high enough; a search shows the nearest ones".to_owned(),
             _ => format!(
-                "matching facts: {facts}, passages: {passages}; none fits into {budget} tokens: give a \
-                 larger budget"
+                "matching facts: {facts}, passages: {passages}; none fits into {budget} tokens: \
+                 give a larger budget"
             ),
         }
     }

@@ -1,8 +1,8 @@
 //! Limits the number, age and size of an agent's sessions.
 //!
 //! ```text
-//! too old, too many  -->  archived in memory  -->  out of sessions.json  -->  <file>.deleted.<time>
-//! too much disk      -->  archived transcripts, oldest first  -->  removed
+//! too old, too many --> archived in memory --> out of sessions.json --> <file>.deleted.<time>
+//! too much disk     --> archived transcripts, oldest first --> removed
 //! ```
 //!
 //! Every step can be interrupted: a transcript without an entry is complete, and so is one that is

@@ -115,7 +115,8 @@ impl MaintenanceJob {
         if stop.load(Ordering::Relaxed) || (self.due == Due::First && self.was_done()) {
             return;
         }
-        // Written first: otherwise every short-lived program would start a run that it cannot finish.
+        // Written first: otherwise every short-lived program would start a run that it cannot
+        // finish.
         if let Err(error) = self.mark() {
             tracing::warn!("cannot record the time of maintenance: {error}");
         }

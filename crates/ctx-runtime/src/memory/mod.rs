@@ -222,8 +222,9 @@ fn has_model_vectors(folder: &Path) -> bool {
 }
 
 impl Resolved {
-    /// Returns the memory of a session, if the configuration or the engine enables it. `models` extract
-    /// facts from archived messages, in addition to rules. Warnings for the user go to `warn`.
+    /// Returns the memory of a session, if the configuration or the engine enables it. `models`
+    /// extract facts from archived messages, in addition to rules. Warnings for the user go to
+    /// `warn`.
     ///
     /// An [`InProcess`](MemoryLocation::InProcess) memory calls no model, so each run of a replay
     /// gives the same result.

@@ -202,7 +202,8 @@ impl Builder {
         self
     }
 
-    /// Builds the runtime. First it recovers what a crashed process left in the journals of the home.
+    /// Builds the runtime. First it recovers what a crashed process left in the journals of the
+    /// home.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
 //! Opens a session, or creates one.
 //!
 //! Other processes may do the same concurrently. To replace a session, a process holds the old
-//! session's lock until it is done, and changes the store only if its entry is unchanged. To open a
-//! session, a process first marks it as used in the store, and reads the entry again once it has the
-//! lock.
+//! session's lock until it is done, and changes the store only if its entry is unchanged. To open
+//! a session, a process first marks it as used in the store, and reads the entry again once it has
+//! the lock.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

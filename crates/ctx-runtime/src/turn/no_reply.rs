@@ -4,7 +4,7 @@
 //! it, the word is removed. Both must be known before a piece of a stream is shown. So the parser
 //! reads character by character and holds back only what may be part of the word: the word, the
 //! white space and markup around it, the punctuation after it, and that before the first word.
-//! Within markup the word must be alone on its line: else the text is about the word.
+//! Within markup the word must be alone on its line: otherwise the text is about the word.
 
 /// The word.
 pub(crate) const NO_REPLY: &str = "NO_REPLY";

@@ -37,7 +37,8 @@ pub(super) use slots::SubagentSlots;
 
 /// The text before a subagent's task. It also keeps a task from being read as a command.
 const PREFACE: &str = "You are a subagent: do the task below and nothing else. Your last answer is \
-                       your result; whoever started you reads that and nothing before it.\n\nTask: ";
+                       your result; whoever started you reads that and nothing before \
+                       it.\n\nTask: ";
 
 impl Runtime {
     /// Runs a task in a subagent with its own session, and returns its answer. It runs beside the
@@ -141,7 +142,8 @@ impl Runtime {
             () = slot.stopped() => {
                 let error = Error::new(ErrorKind::Cancelled, "the subagent was stopped");
                 let error = error.with("session", child);
-                let error = error.hint("its output so far is in its session; start another subagent");
+                let hint = "its output so far is in its session; start another subagent";
+                let error = error.hint(hint);
                 (Err(error), SubagentEnd::Released)
             }
             () = async {
@@ -152,7 +154,10 @@ impl Runtime {
             } => {
                 let error = Error::new(ErrorKind::Timeout, "the subagent timed out")
                     .with("session", child)
-                    .hint("raise agents.defaults.subagents.runTimeoutSeconds, or give it a smaller task");
+                    .hint(
+                        "raise agents.defaults.subagents.runTimeoutSeconds, or give it a smaller \
+                         task",
+                    );
                 (Err(error), SubagentEnd::Swept)
             }
         }

@@ -62,8 +62,8 @@ impl House {
         self.runtime.spawn(&self.main(), request, &NoTools, &mut NoListener).await
     }
 
-    fn told(&self) -> Vec<String> {
-        spy::told(self.agent.as_str())
+    fn notifications(&self) -> Vec<String> {
+        spy::notifications(self.agent.as_str())
     }
 
     fn sessions(&self) -> Sessions {
@@ -97,7 +97,7 @@ impl Delegate {
     fn of(house: &House, forked: bool) -> Self {
         let spec = ToolSpec {
             name: "delegate".into(),
-            description: "has a subagent do it".into(),
+            description: "Delegates a task to a subagent.".into(),
             parameters: ctx_core::RawJson::from_text(r#"{"type":"object"}"#),
         };
         let runtime = Mutex::new(Some(house.runtime.clone()));
@@ -141,7 +141,7 @@ async fn until(mut done: impl FnMut() -> bool) {
         tokio::task::yield_now().await;
         std::thread::yield_now();
     }
-    panic!("it did not come to that");
+    panic!("the condition was never met");
 }
 
 fn kind(done: Result<SubagentOutcome>) -> ErrorKind {
