@@ -81,7 +81,7 @@ impl FieldWords {
         all.map(String::as_str).chain(["key", "passphrase", "mnemonic"])
     }
 
-    /// The context words, which indicate what a long word on the same line is.
+    /// Returns the context words, which indicate what a long word on the same line is.
     pub(crate) fn context(&self) -> impl Iterator<Item = &str> {
         self.digest.iter().chain(&self.harmless).chain(&self.telling).map(String::as_str)
     }

@@ -45,7 +45,7 @@ impl<'t> Spans<'t> {
         self.public.push(range);
     }
 
-    /// The end of the last secret found by its form so far.
+    /// Returns the end of the last secret found by its form so far.
     pub(crate) fn formed(&self) -> usize {
         self.formed
     }

@@ -235,7 +235,8 @@ static BLOCK_SCALAR: LazyLock<Option<Regex>> =
 static WRAPPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r#"^(?:[\[({][ \t]{0,4})?(?:new[ \t]{1,4})?"#,
-        r#"(?:[brfuLR@$]{1,2}|(?:[A-Za-z_][A-Za-z0-9_:.]{0,60}\([ \t]{0,4}){1,3}[brfu]?)?\\{0,15}["'`]"#
+        r#"(?:[brfuLR@$]{1,2}|(?:[A-Za-z_][A-Za-z0-9_:.]{0,60}\([ \t]{0,4}){1,3}[brfu]?)?"#,
+        r#"\\{0,15}["'`]"#
     ))
     .ok()
 });

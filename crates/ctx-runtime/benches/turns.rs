@@ -157,7 +157,7 @@ fn resident() -> String {
     in_mib.collect::<Vec<_>>().join(", ")
 }
 
-/// A turn in a session of 200,000 tokens.
+/// Measures a turn in a session of 200,000 tokens.
 async fn long() {
     let dir = folder();
     let runtime = runtime(dir.path(), 1_000_000);
@@ -245,8 +245,8 @@ fn write_sessions(home: &Home) {
     }
 }
 
-/// A thousand sessions of 200 messages in one process. Each has two open files, so the open file
-/// limit must be 4,096 for all to stay open.
+/// Measures a thousand sessions of 200 messages in one process. Each has two open files, so all can
+/// stay open only if the limit of open files is 4,096.
 async fn many() {
     let dir = folder();
     let home = Home::at(dir.path());

@@ -215,7 +215,7 @@ pub(crate) fn learn_facts(
     locked(facts).learn(found).map(Some)
 }
 
-/// Whether a folder holds vectors of a model other than hashes.
+/// Whether a folder contains vectors of a model other than hashes.
 fn has_model_vectors(folder: &Path) -> bool {
     let made_by = Embedding::beside(&folder.join("vectors.bin"));
     made_by.is_some_and(|made_by| made_by.name != HashEmbedder.name())

@@ -115,7 +115,7 @@ fn file_identity(path: &std::path::Path) -> Option<(u64, u64)> {
 }
 
 impl Session {
-    /// Fails if the file is not at its path any more: nobody would read what is appended to it.
+    /// Fails if the file was removed or replaced: appended entries would be lost.
     pub(crate) fn check_file(&self) -> Result<()> {
         if file_identity(&self.path) == Some(self.identity) {
             return Ok(());
@@ -206,7 +206,7 @@ impl Session {
         self.view.as_ref().map_or(0, |view| view.total().get())
     }
 
-    /// The entry that the next one follows.
+    /// Returns the entry that the next one follows.
     pub(crate) fn leaf(&self) -> Option<EntryId> {
         self.log().leaf().cloned()
     }
@@ -216,7 +216,7 @@ impl Session {
     }
 }
 
-/// The error for a session whose file is missing.
+/// Returns the error for a session whose file is missing.
 pub(crate) fn missing_file(key: &SessionKey, path: &std::path::Path) -> Error {
     Error::new(ErrorKind::NotFound, "the session's file is missing or was replaced")
         .with("session", key)

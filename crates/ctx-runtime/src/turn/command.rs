@@ -201,7 +201,7 @@ impl Turn<'_> {
         let (session, now) = (self.session.id.clone(), self.now());
         let (_, learned) = spawn_blocking(move || remember(&facts, &session, &text, now)).await?;
         let done = match learned.is_nothing() {
-            true => "That is known already.",
+            true => "Already known.",
             false => "Remembered.",
         };
         Ok(match is_recalled {

@@ -11,7 +11,7 @@ use crate::runtime::Runtime;
 use crate::session::{OpenReason, Session, SessionPool, missing_file};
 use crate::sync::spawn_blocking;
 
-/// The number of subagents in a key: 0 for a user's session.
+/// Returns the number of subagents in a key: 0 for a user's session.
 pub(super) fn depth(key: &SessionKey) -> u32 {
     match key {
         SessionKey::Agent { scope: AgentScope::Subagent(chain), .. } => {

@@ -215,8 +215,8 @@ async fn what_a_turn_cost_and_did_is_counted_where_it_fails_too() {
     assert!(outcome.answer.unwrap().contains("compactions: 1"));
 }
 
-/// A model whose real window is smaller than it claims: `limit` tokens, which its error does not
-/// name.
+/// Returns a model whose real window is smaller than it claims: `limit` tokens, which its error
+/// does not contain.
 fn smaller_than_it_says(limit: u32) -> ScriptedChat {
     ScriptedChat::new("script/a", 100_000).always(move |request| {
         match ScriptedChat::measure(request).0 > limit {

@@ -27,7 +27,7 @@ struct House {
 }
 
 impl House {
-    /// Each test has its own agent, which separates the engine's records.
+    /// Creates a host. Each test uses another agent, so that their engine records do not mix.
     fn new(agent: &str, model: ScriptedChat) -> Self {
         Self::with(agent, model, "", |builder| builder)
     }
@@ -78,7 +78,7 @@ impl House {
         files.filter(|file| file.extension().is_some_and(|end| end == "jsonl")).count()
     }
 
-    /// The last request to the model: role and text of each message.
+    /// Returns the role and text of each message in the last request to the model.
     fn asked(&self) -> Vec<(Role, String)> {
         let request = self.model.requests().pop().unwrap();
         request.messages.iter().map(|m| (m.role.clone(), m.plain_text())).collect()
