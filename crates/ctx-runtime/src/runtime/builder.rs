@@ -175,7 +175,8 @@ impl Builder {
     }
 
     /// Sets the maximum wait for a provider that says when to retry; 30 seconds by default.
-    /// If it asks for more time, the next model is called, or the caller gets the error.
+    /// If the provider requires a longer wait, the next model is called, or the caller gets the
+    /// error.
     pub fn max_retry_wait(mut self, longest: Duration) -> Self {
         self.settings.max_retry_wait = longest;
         self
