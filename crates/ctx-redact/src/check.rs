@@ -11,14 +11,15 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Check {
-    /// None: the form is enough.
+    /// Not a placeholder: otherwise the form is sufficient.
     #[default]
     Form,
     /// Not a placeholder, variable or call.
     Value,
-    /// Like `Value`, and neither a number nor a format: it follows a flag with many meanings.
+    /// Like `Value`, and not a number, a name in lower case or a date format, because the flag
+    /// before it has other meanings as well.
     Argument,
-    /// Like `Value`, and looks random.
+    /// Not a placeholder, variable or call, and contains digits or mixed case.
     Random,
     /// One of its cookies looks random, or is named like a session cookie.
     Cookie,
@@ -33,12 +34,16 @@ pub(crate) fn passes(check: Check, found: &str, words: &FieldWords) -> bool {
     }
     match check {
         Check::Form => !is_placeholder(found, words),
-        Check::Value => !is_reference(found) && !is_said(found, words) && !is_header(found),
+        Check::Value => !is_reference(found) && !is_description(found, words) && !is_header(found),
         Check::Argument => {
             let is_number = found.bytes().all(|b| b.is_ascii_digit());
             let is_name = found.bytes().all(|b| b.is_ascii_lowercase() || b"/._-".contains(&b));
             let is_format = found.starts_with(['%', '+']);
-            !is_number && !is_name && !is_format && !is_reference(found) && !is_said(found, words)
+            !is_number
+                && !is_name
+                && !is_format
+                && !is_reference(found)
+                && !is_description(found, words)
         }
         Check::Random => !is_reference(found) && !is_placeholder(found, words) && is_mixed(found),
         Check::Cookie => found.split(';').any(|cookie| {
@@ -53,7 +58,7 @@ pub(crate) fn passes(check: Check, found: &str, words: &FieldWords) -> bool {
         Check::Url => {
             let port = found.split(['/', '?', '#']).next().unwrap_or_default();
             let is_port = port.len() < found.len() && port.bytes().all(|b| b.is_ascii_digit());
-            !is_port && !is_reference(found) && !is_said(found, words)
+            !is_port && !is_reference(found) && !is_description(found, words)
         }
     }
 }
@@ -62,7 +67,11 @@ pub(crate) fn passes(check: Check, found: &str, words: &FieldWords) -> bool {
 pub(crate) fn is_secret(kind: Kind, text: &str, value: &Value, words: &FieldWords) -> bool {
     let Some(found) = text.get(value.range()) else { return false };
     let found = found.trim();
-    if found.contains(MARKER) || is_blank(found) || is_reference(found) || is_said(found, words) {
+    if found.contains(MARKER)
+        || is_blank(found)
+        || is_reference(found)
+        || is_description(found, words)
+    {
         return false;
     }
     let spaces = found.split_whitespace().count() - 1;
@@ -129,7 +138,8 @@ fn is_chosen(found: &str, form: Form) -> bool {
     }
 }
 
-/// `DB_PASSWORD=`: the value of a variable is the whole word, also in the middle of a line.
+/// Whether the text before a value assigns a variable, also in the middle of a line:
+/// `DB_PASSWORD=`.
 fn is_variable(before: &str) -> bool {
     let Some(before) = before.strip_suffix('=') else { return false };
     let name = before.rsplit(|c: char| c.is_whitespace()).next().unwrap_or_default();
@@ -137,7 +147,7 @@ fn is_variable(before: &str) -> bool {
     name.contains('_') && name.bytes().all(is_upper)
 }
 
-/// A repeated character is not a secret.
+/// Whether it has too few distinct characters to be a secret.
 fn is_blank(found: &str) -> bool {
     let mut distinct = [false; 256];
     found.bytes().for_each(|b| distinct[usize::from(b)] = true);
@@ -145,17 +155,17 @@ fn is_blank(found: &str) -> bool {
     distinct < 3 || (found.len() >= 20 && distinct < 6)
 }
 
-/// A variable, template or call: the value is elsewhere.
+/// Whether it refers to a value elsewhere: a variable, template or call.
 fn is_reference(found: &str) -> bool {
     let starts = ["$", "<", "{{", "{%", "%(", "#{", "&", "!", "(", "{", "@", "..."];
     let is_variable = starts.iter().any(|start| found.starts_with(start))
-        // A password may also begin with these, but then does not look like a variable otherwise.
+        // A password may begin with these as well, if a special character and a digit follow.
         && !(found.starts_with(['$', '!', '@', '&', '#', '('])
             && !found.starts_with("${")
             && !found.starts_with("$(")
             && is_special(&found[1..])
             && found.bytes().any(|b| b.is_ascii_digit()));
-    let holds = [
+    let fragments = [
         "${",
         "{{",
         "$(",
@@ -173,13 +183,13 @@ fn is_reference(found: &str) -> bool {
     is_variable
         || percent
         || format
-        || holds.iter().any(|part| found.contains(part))
+        || fragments.iter().any(|part| found.contains(part))
         || (is_dotted(found) && !is_random(found))
         || is_call(found)
         || (found.contains("://") && !found.contains('@'))
 }
 
-/// Joined names: `config.auth.token`, `Self::SECRET`, `user->password`, `keys[0]`.
+/// Whether it is a path of names: `config.auth.token`, `Self::SECRET`, `user->password`, `keys[0]`.
 fn is_dotted(found: &str) -> bool {
     let parts: Vec<&str> =
         found.split(['.', ':', '[', ']', '?', '>']).filter(|p| !p.is_empty()).collect();
@@ -194,7 +204,7 @@ fn is_dotted(found: &str) -> bool {
     parts.len() > 1 && parts.iter().all(name)
 }
 
-/// `name(...)`, torn or whole.
+/// Whether it is a call, `name(...)`, complete or cut off.
 fn is_call(found: &str) -> bool {
     let Some((name, _)) = found.split_once('(') else { return false };
     !name.is_empty()
@@ -205,15 +215,15 @@ fn is_call(found: &str) -> bool {
             || !found.bytes().any(|b| b.is_ascii_digit()))
 }
 
-/// The name of a header, in a list: `"authorization", "x-api-key"`.
+/// Whether it is the name of a header, as in the list `"authorization", "x-api-key"`.
 fn is_header(found: &str) -> bool {
     found.starts_with("x-")
         && found.ends_with("-key")
         && found.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')
 }
 
-/// Words that describe the value instead of giving it.
-fn is_said(found: &str, words: &FieldWords) -> bool {
+/// Whether it describes a value instead of giving it: `required`, `your-key`.
+fn is_description(found: &str, words: &FieldWords) -> bool {
     is_plain(found, words) || is_placeholder(found, words)
 }
 
@@ -228,7 +238,7 @@ fn is_plain(found: &str, words: &FieldWords) -> bool {
         && !ends_in_digits(found)
 }
 
-/// `secret123`, but not `token_2`.
+/// Whether at least three digits follow a letter at the end: `secret123`, but not `token_2`.
 fn ends_in_digits(found: &str) -> bool {
     let digits = found.bytes().rev().take_while(u8::is_ascii_digit).count();
     let before = found.len().checked_sub(digits + 1).and_then(|at| found.as_bytes().get(at));
@@ -239,7 +249,7 @@ fn is_placeholder(found: &str, words: &FieldWords) -> bool {
     let lower = found.to_ascii_lowercase();
     let counts = |word: &String| {
         lower.contains(word.as_str())
-            && split(&lower.replace(word.as_str(), " ")).iter().all(|rest| words.says_nothing(rest))
+            && split(&lower.replace(word.as_str(), " ")).iter().all(|rest| words.is_filler(rest))
     };
     if words.counting.iter().any(counts) {
         return true;
@@ -256,7 +266,7 @@ fn is_placeholder(found: &str, words: &FieldWords) -> bool {
     !(random && word.bytes().all(|b| b.is_ascii_alphabetic()) && word.as_str() != "xxxx")
 }
 
-/// Joined names and numbers: `step-2`, `access_token_v2`, `us-east-1`.
+/// Whether it consists of words and numbers: `step-2`, `access_token_v2`, `us-east-1`.
 fn is_wordy(found: &str) -> bool {
     let parts = found.split(['-', '_', '.', ':', '/', ' ']).filter(|part| !part.is_empty());
     let mut wordy = true;
@@ -273,7 +283,7 @@ fn is_wordy(found: &str) -> bool {
     wordy && words > 0
 }
 
-/// A number with its unit, a date, a version.
+/// Whether it is a number with a unit, a date or a version.
 fn is_measure(found: &str) -> bool {
     let letters = found.bytes().filter(u8::is_ascii_alphabetic).count();
     let marks = found.bytes().filter(|b| b"-:.,+/ ".contains(b)).count();
@@ -285,7 +295,7 @@ fn is_measure(found: &str) -> bool {
         && found.starts_with(|c: char| c.is_ascii_digit() || c == 'v')
 }
 
-/// A file, a route, a URL.
+/// Whether it is the path of a file or a URL.
 fn is_path(found: &str) -> bool {
     let starts = ["/", "./", "../", "~/", "C:\\", "file:"];
     let words = |part: &str| part.bytes().all(|b| b.is_ascii_lowercase() || b"_-.*".contains(&b));
@@ -305,13 +315,13 @@ fn is_special(found: &str) -> bool {
     found.bytes().any(|b| b"!@#$%^&*~+?=".contains(&b) || !b.is_ascii())
 }
 
-/// Only hexadecimal digits.
+/// Whether it contains only hexadecimal digits, after an optional `0x`.
 pub(crate) fn is_hex(found: &str) -> bool {
     let digits = found.strip_prefix("0x").unwrap_or(found);
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Whether it contains letters and digits and is not made of words.
+/// Whether it contains digits or mixed case, and does not consist of words.
 fn is_mixed(found: &str) -> bool {
     let digits = found.bytes().any(|b| b.is_ascii_digit());
     let upper = found.bytes().any(|b| b.is_ascii_uppercase());

@@ -1,8 +1,8 @@
 //! Long words that look like secrets, without a name or form that identifies them.
 //!
 //! A word that mixes capitals, small letters and digits at random is redacted unless its context
-//! explains it. Hexadecimal words are nearly always digests, so they need a word before them that
-//! indicates a secret. Long stretches of base64 are images and files.
+//! explains it. Hexadecimal words are nearly always digests, so they are redacted only after a word
+//! that indicates a secret. Long runs of base64 are images and files.
 
 use crate::check::{bits, changes, is_hex, is_random};
 use crate::name::FieldHint;
@@ -20,7 +20,7 @@ const CONTENT: usize = 200;
 /// Longer words are always content.
 const LONGEST: usize = 1024;
 
-/// The number of bytes of the line before a word that are examined.
+/// The maximum number of bytes examined before a word, on its line.
 const BEFORE: usize = 120;
 
 /// The base64 beginnings of files that are often inlined: PNG, JPEG, GIF, WebP, SVG, PDF, icons,
@@ -69,7 +69,8 @@ fn belongs(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'_' | b'-')
 }
 
-/// Whether a word is alone on its line and the previous line is as long: a block of base64 or hex.
+/// Whether a word is the next line of a block of base64 or hex: it is at most one byte longer than
+/// the previous line.
 fn is_next_line(bytes: &[u8], before: (usize, usize), word: (usize, usize)) -> bool {
     let between = bytes.slice(before.1..word.0);
     before.1 - before.0 + 1 >= word.1 - word.0
@@ -78,7 +79,7 @@ fn is_next_line(bytes: &[u8], before: (usize, usize), word: (usize, usize)) -> b
         && between.iter().all(|b| b"\n\r\t >*#|\"',\\=".contains(b))
 }
 
-/// Whether a line of the same length follows.
+/// Whether a long word begins such a block: the next line is at least as long.
 fn begins_block(bytes: &[u8], word: (usize, usize)) -> bool {
     let length = word.1 - word.0;
     let rest = bytes.slice(word.1..(word.1 + length + 60).min(bytes.len()));
@@ -96,7 +97,7 @@ fn is_secret(text: &str, start: usize, word: &str, table: &Table) -> bool {
     {
         return false;
     }
-    // The mangled name of a function in a binary.
+    // A mangled C++ or Rust symbol.
     if bare.starts_with("ZN") && word.starts_with('_') {
         return false;
     }
@@ -105,18 +106,18 @@ fn is_secret(text: &str, start: usize, word: &str, table: &Table) -> bool {
         return false;
     }
     let line = line_before(text, start);
-    // Part of a URL: a path is not a secret, and query parameters have names.
+    // Part of a URL: a path is not a secret, and a query parameter is found by its name.
     let joined = line.rsplit([' ', '\t', '"', '\'', '(', '<']).next().unwrap_or_default();
     if joined.contains("://") || joined.contains("www.") {
         return false;
     }
-    let told = tells(line, table);
-    if told == Some(false) || (is_cid(bare) && told.is_none()) {
+    let hint = context_hint(line, table);
+    if hint == Some(false) || (is_cid(bare) && hint.is_none()) {
         return false;
     }
     if bare.len() > CONTENT || !mixed {
         let dashes = bare.bytes().filter(|b| *b == b'-').count();
-        return told == Some(true) && (dashes == 0 || mixed);
+        return hint == Some(true) && (dashes == 0 || mixed);
     }
     true
 }
@@ -129,12 +130,12 @@ fn line_before(text: &str, start: usize) -> &str {
 
 /// Whether the nearest context word indicates a secret. A word for a digest anywhere on the line
 /// takes precedence.
-fn tells(line: &str, table: &Table) -> Option<bool> {
+fn context_hint(line: &str, table: &Table) -> Option<bool> {
     let mut nearest = None;
     for found in table.context.find_iter(line) {
         match table.words.hint(found.pattern().as_usize()) {
             FieldHint::Digest => return Some(false),
-            told => nearest = Some(told == FieldHint::Secret),
+            hint => nearest = Some(hint == FieldHint::Secret),
         }
     }
     nearest
@@ -156,7 +157,7 @@ fn is_mixed(word: &str) -> bool {
         && bits(word) > 3.9
 }
 
-/// The address of a file in IPFS.
+/// Whether it is an IPFS content id.
 fn is_cid(word: &str) -> bool {
     (word.starts_with("Qm") && word.len() == 46) || word.starts_with("bafy")
 }

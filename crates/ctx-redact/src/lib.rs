@@ -29,7 +29,8 @@ use std::sync::LazyLock;
 use crate::span::{Breaks, By, Spans};
 use crate::table::{Anchor, Table};
 
-/// The maximum number of passes over a text. Two are enough except for adversarial texts.
+/// The maximum number of repeated passes over a text. One or two are enough except for adversarial
+/// texts.
 const MOST_PASSES: usize = 8;
 
 /// Redacts secrets in text.
@@ -66,7 +67,7 @@ impl Redactor {
     /// Replaces each secret by a marker.
     #[must_use]
     pub fn redact<'a>(&self, text: &'a str) -> Redacted<'a> {
-        self.passes(text, Breaks::Gone)
+        self.passes(text, Breaks::Removed)
     }
 
     /// Like [`redact`](Self::redact), but preserves the number of lines: the line breaks of a

@@ -19,7 +19,7 @@ pub(crate) enum Kind {
     Secret,
     /// Some key: a secret if it looks random.
     Key,
-    /// Possibly a secret, if it looks like one and not like a digest: `key`, `auth`.
+    /// A secret only if it looks random, and not like a digest: `key`, `auth`.
     Weak,
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum FieldHint {
 pub(crate) struct Name {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// `None`: it indicates nothing.
+    /// `None` if the name indicates nothing.
     pub(crate) kind: Option<Kind>,
     /// Its value is not a secret: `nextPageToken`.
     pub(crate) harmless: bool,
@@ -81,7 +81,7 @@ impl FieldWords {
         all.map(String::as_str).chain(["key", "passphrase", "mnemonic"])
     }
 
-    /// The context words, which indicate what a long word on the same line is.
+    /// Returns the context words, which indicate what a long word on the same line is.
     pub(crate) fn context(&self) -> impl Iterator<Item = &str> {
         self.digest.iter().chain(&self.harmless).chain(&self.telling).map(String::as_str)
     }
@@ -95,8 +95,8 @@ impl FieldWords {
         }
     }
 
-    /// Whether a placeholder beside this word is still a placeholder.
-    pub(crate) fn says_nothing(&self, word: &str) -> bool {
+    /// Whether a placeholder that also contains this word is still a placeholder.
+    pub(crate) fn is_filler(&self, word: &str) -> bool {
         word.len() <= 2
             || word.bytes().all(|b| b.is_ascii_hexdigit())
             || self.plain.contains(word)
@@ -192,7 +192,7 @@ pub(crate) fn read(text: &str, anchor: &Range<usize>, words: &FieldWords) -> Opt
     Some(Name { start, end, kind: words.kind(&parts), harmless })
 }
 
-/// Returns the word before a position, separated by one space or hyphen.
+/// Returns the word before a position, separated by one space.
 fn word_before(text: &str, start: usize) -> Option<String> {
     let bytes = text.get(..start)?.as_bytes();
     let rest = bytes.strip_suffix(b" ")?;

@@ -1,4 +1,4 @@
-//! PEM blocks between `-----BEGIN` and `-----END`, also torn ones. Private keys are redacted,
+//! PEM blocks between `-----BEGIN` and `-----END`, also incomplete ones. Private keys are redacted,
 //! public ones are not.
 
 use ctx_core::text::tail_bytes;
@@ -20,7 +20,7 @@ pub(crate) fn read(text: &str, start: usize, spans: &mut Spans<'_>) {
         return;
     }
     if text.get(start..start + END.len()).is_some_and(|at| at.eq_ignore_ascii_case(END)) {
-        return ended(text, start, spans);
+        return read_backwards(text, start, spans);
     }
     let Some(rest) = text.get(start + "-----BEGIN ".len()..) else { return };
     let bytes = rest.as_bytes();
@@ -39,14 +39,14 @@ pub(crate) fn read(text: &str, start: usize, spans: &mut Spans<'_>) {
             let dashes = rest[label..].iter().take(5).take_while(|b| **b == b'-').count();
             next + 9 + label + dashes
         }
-        next => torn(&window[..next.unwrap_or(window.len())]),
+        next => length_without_end(&window[..next.unwrap_or(window.len())]),
     };
     let from = start + "-----BEGIN ".len() + body;
     let longest = window[..length]
         .split(|b| !(b.is_ascii_alphanumeric() || b"+/=".contains(b)))
         .map(<[u8]>::len)
         .max();
-    // Three dots between the two lines are an example.
+    // A block without a long line, such as one whose body is `...`, is an example.
     if longest.unwrap_or_default() < SHORTEST {
         return;
     }
@@ -58,14 +58,14 @@ pub(crate) fn read(text: &str, start: usize, spans: &mut Spans<'_>) {
 }
 
 /// Reads a private key backwards from its end, if its beginning is not in this text.
-fn ended(text: &str, start: usize, spans: &mut Spans<'_>) {
+fn read_backwards(text: &str, start: usize, spans: &mut Spans<'_>) {
     let label = text[start + END.len()..].split_once("-----").map_or("", |(label, _)| label);
     if label.len() > 60 || !label.ends_with("PRIVATE KEY") {
         return;
     }
     let (mut at, mut from) = (start, start);
     let before = tail_bytes(&text[..start], LONGEST);
-    // A line break may be written as `\r\n`, whose letter then begins the line.
+    // A line break may be escaped, as `\r\n`; its letter then begins the line.
     for line in before.rsplit(['\n', '\\']) {
         let end = line.trim_end().len();
         let is_base64 = |b: &&u8| b.is_ascii_alphanumeric() || b"+/=".contains(b);
@@ -79,7 +79,7 @@ fn ended(text: &str, start: usize, spans: &mut Spans<'_>) {
             break;
         }
         from = begin + end - length;
-        // The text before it on the line is not part of the key.
+        // Text before the key on the same line is not part of it.
         if line.trim().len() > length {
             break;
         }
@@ -90,10 +90,10 @@ fn ended(text: &str, start: usize, spans: &mut Spans<'_>) {
 }
 
 /// Returns the length of the base64 lines and headers that follow the first line.
-fn torn(body: &[u8]) -> usize {
+fn length_without_end(body: &[u8]) -> usize {
     let mut length = 0;
     let mut last = 0;
-    // A line break may be written as `\n`, in JSON and in code.
+    // A line break may be escaped, as `\n`, in JSON and in code.
     for (nth, line) in body.split_inclusive(|b| *b == b'\n').enumerate() {
         let mut whole = true;
         for part in line.split(|b| *b == b'\\' || *b == b'"' || *b == b'\'') {

@@ -20,7 +20,7 @@ pub(crate) enum By {
 /// How to treat line breaks in a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Breaks {
-    Gone,
+    Removed,
     Kept,
 }
 
@@ -45,7 +45,7 @@ impl<'t> Spans<'t> {
         self.public.push(range);
     }
 
-    /// The end of the last secret found by its form so far.
+    /// Returns the end of the last secret found by its form so far.
     pub(crate) fn formed(&self) -> usize {
         self.formed
     }

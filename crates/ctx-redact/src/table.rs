@@ -13,14 +13,14 @@ use serde::Deserialize;
 use crate::check::{self, Check};
 use crate::name::FieldWords;
 
-/// The number of bytes a pattern sees. A secret that continues after them is redacted whole.
+/// The number of bytes a pattern sees. A secret that is longer is redacted to its end.
 const WINDOW: usize = 8 << 10;
 
-/// How far before its anchor a match may begin.
+/// How many bytes before its anchor the match of a pattern with `back` may begin.
 const BACK: usize = 100;
 
-/// The number of bytes such a pattern sees. The match is searched for, so all of them may be
-/// scanned in vain.
+/// The number of bytes a pattern with `back` sees. It is small because such a pattern is tried at
+/// each position.
 const BACK_WINDOW: usize = 600;
 
 /// A row of `patterns.toml`.
@@ -79,7 +79,7 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn builtin() -> Self {
-        Self::read().expect("the tables of this crate are read by its tests")
+        Self::read().expect("the built-in tables are valid: tests read them")
     }
 
     fn read() -> Result<Self> {
@@ -109,7 +109,7 @@ impl Table {
         Ok(Self { rows, anchors, finder, words, context })
     }
 
-    /// Returns the anchors in a text, by their ends.
+    /// Returns the anchors in a text, sorted by their ends.
     pub(crate) fn hits<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Hit<'t>> {
         self.finder.find_overlapping_iter(text).map(|found| Hit {
             start: found.start(),

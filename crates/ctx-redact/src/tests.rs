@@ -70,7 +70,8 @@ fn a_text_without_secrets_is_not_copied() {
 
 #[test]
 fn a_secret_cut_off_at_the_end_of_a_text_is_taken_out_as_far_as_it_goes() {
-    let torn = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAx7Kq2LmN9pR4sT6vW8yZ1aB3cD5eF0gH2jKm\nMIIEow";
+    let torn = "-----BEGIN RSA PRIVATE KEY-----\n\
+                MIIEowIBAAKCAQEAx7Kq2LmN9pR4sT6vW8yZ1aB3cD5eF0gH2jKm\nMIIEow";
     assert_eq!(redact(torn), "[redacted:private-key]");
     assert_eq!(redact("{\"api_key\": \"x7Kq2LmN9pR4sT6v"), "{\"api_key\": \"[redacted:secret]");
     let long = format!("api_key={}", "x7Kq2LmN9pR4".repeat(2_000));

@@ -11,7 +11,7 @@ use crate::name::Name;
 /// The maximum length of a value.
 const LONGEST: usize = 4096;
 
-/// A longer word without quotes is read once, whatever names it contains.
+/// Names inside an unquoted word that is longer than this are ignored.
 const LONGEST_RUN: usize = 256;
 
 /// The maximum number of blanks on each side of a separator.
@@ -22,7 +22,7 @@ const SLASHES: usize = 15;
 
 /// The minimum length of an unquoted word after a verb. Shorter words describe a password's length
 /// or storage.
-const SHORTEST_SAID: usize = 8;
+const SHORTEST_AFTER_VERB: usize = 8;
 
 /// A value, and how it is written.
 #[derive(Debug)]
@@ -50,8 +50,8 @@ pub(crate) enum Form {
 }
 
 impl Value {
-    /// Whether names inside it are skipped: in one long word they occur by chance, and each would
-    /// be read to its end.
+    /// Whether names inside it are skipped: in a long word they occur by chance, and the value of
+    /// each would be read to the end of the word.
     pub(crate) fn is_run(&self) -> bool {
         !matches!(self.form, Form::Quoted | Form::Argument) && self.end - self.start > LONGEST_RUN
     }
@@ -84,7 +84,7 @@ pub(crate) fn read(text: &str, name: &Name) -> Option<Value> {
         }
     }
     if let Some(length) = matched(&VERB, text, at.at) {
-        return at.said(text, length);
+        return at.after_verb(text, length);
     }
     let blanks = at.blanks();
     let form = match separator(text, &mut at) {
@@ -169,7 +169,7 @@ fn begins_line(before: &[u8]) -> bool {
     })
 }
 
-/// `?name=`, `;name=`, and `user=me name=`.
+/// Whether the name is one of several fields: `?name=`, `;name=`, and `user=me name=`.
 fn is_field(before: &[u8], separator: Option<&[u8]>) -> bool {
     let word = || {
         let from = before.len().saturating_sub(80);
@@ -186,12 +186,12 @@ fn is_field(before: &[u8], separator: Option<&[u8]>) -> bool {
         }
 }
 
-/// `export NAME=value`, anywhere in a line: its value is not a variable name.
+/// Whether the name is exported, anywhere in a line: `export NAME=value`.
 fn exports(before: &[u8], separator: Option<&[u8]>) -> bool {
     separator == Some(b"=") && before.ends_with(b"export ")
 }
 
-/// `ENV NAME value`.
+/// Whether a Dockerfile declares the name: `ENV NAME value`.
 fn declares(before: &[u8]) -> bool {
     before.ends_with(b"ENV ") || before.ends_with(b"ARG ")
 }
@@ -235,7 +235,8 @@ static BLOCK_SCALAR: LazyLock<Option<Regex>> =
 static WRAPPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r#"^(?:[\[({][ \t]{0,4})?(?:new[ \t]{1,4})?"#,
-        r#"(?:[brfuLR@$]{1,2}|(?:[A-Za-z_][A-Za-z0-9_:.]{0,60}\([ \t]{0,4}){1,3}[brfu]?)?\\{0,15}["'`]"#
+        r#"(?:[brfuLR@$]{1,2}|(?:[A-Za-z_][A-Za-z0-9_:.]{0,60}\([ \t]{0,4}){1,3}[brfu]?)?"#,
+        r#"\\{0,15}["'`]"#
     ))
     .ok()
 });
@@ -285,7 +286,7 @@ impl Cursor<'_> {
 
     /// Returns the value after a verb of this length: a quoted text, or an ASCII word in text of
     /// another script.
-    fn said(mut self, text: &str, verb: usize) -> Option<Value> {
+    fn after_verb(mut self, text: &str, verb: usize) -> Option<Value> {
         self.at += verb;
         if self.at_quote() {
             return self.value(text, Form::Bare);
@@ -294,8 +295,8 @@ impl Cursor<'_> {
         let form = if is_quoted { Form::Quoted } else { Form::Bare };
         let found = self.until(|b| !b.is_ascii_graphic(), form)?;
         let goes_on = text.get(found.end..)?.starts_with(char::is_alphanumeric);
-        let is_said = is_quoted || !goes_on && found.end - found.start >= SHORTEST_SAID;
-        is_said.then_some(found)
+        let is_value = is_quoted || !goes_on && found.end - found.start >= SHORTEST_AFTER_VERB;
+        is_value.then_some(found)
     }
 
     fn value(mut self, text: &str, form: Form) -> Option<Value> {

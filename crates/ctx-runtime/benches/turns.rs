@@ -1,4 +1,5 @@
-//! The cost of the runtime without the model: a turn in a long session, and many concurrent sessions.
+//! The cost of the runtime without the model: a turn in a long session, and many concurrent
+//! sessions.
 //!
 //! Each part runs in its own process, so that their memory is measured separately:
 //! `cargo bench -p ctx-runtime --bench turns` runs both, `-- long` and `-- many` one of them.
@@ -26,7 +27,7 @@ use tokio::task::JoinSet;
 
 /// Number of tokens of the long session.
 const LONG: u32 = 200_000;
-/// Number of its turns that are measured.
+/// Number of turns that are measured in it.
 const TURNS: usize = 500;
 const SESSIONS: usize = 1_000;
 const MESSAGES: usize = 200;
@@ -34,7 +35,7 @@ const MESSAGES: usize = 200;
 const SHARED_TURNS: usize = 6_000;
 const AT_ONCE: usize = 64;
 
-/// Answers at once, and calls a tool first if there is one.
+/// Answers immediately, and calls a tool first if there is one.
 struct AtOnce(ModelCard);
 
 impl AtOnce {
@@ -141,7 +142,7 @@ fn runtime(home: &Path, window: u32) -> Runtime {
 fn percentiles(times: &mut [Duration]) -> String {
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
-    format!("p50 {:.2} ms, p99 {:.2} ms, most {:.2} ms", at(0.5), at(0.99), at(1.0))
+    format!("p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms", at(0.5), at(0.99), at(1.0))
 }
 
 /// Formats the memory of this process as reported by Linux: current and peak.
@@ -156,26 +157,26 @@ fn resident() -> String {
     in_mib.collect::<Vec<_>>().join(", ")
 }
 
-/// A turn in a session of 200,000 tokens.
+/// Measures a turn in a session of 200,000 tokens.
 async fn long() {
     let dir = folder();
     let runtime = runtime(dir.path(), 1_000_000);
     let key = SessionKey::main(FileId::main());
     let tools = Reads::new();
-    let mut held = 0;
-    let mut said = 0;
-    while held < LONG {
-        let text = prose(said, 120);
-        said += 1;
+    let mut tokens = 0;
+    let mut sent = 0;
+    while tokens < LONG {
+        let text = prose(sent, 120);
+        sent += 1;
         let outcome = runtime.turn(&key, text, &tools, &mut NoListener).await.expect("a turn");
-        held = outcome.manifest.expect("of the last request").tokens.get() as u32;
+        tokens = outcome.manifest.expect("of the last request").tokens.get() as u32;
     }
-    println!("a session of {held} tokens, {} messages, legacy engine", said * 4);
+    println!("a session of {tokens} tokens, {} messages, legacy engine", sent * 4);
     for (what, tools) in [
         ("without tools", &NoTools as &dyn Toolbox),
         ("with one tool call", &tools as &dyn Toolbox),
     ] {
-        // Changed tools are resolved once; that is not part of a turn's cost.
+        // The first turn resolves the changed tools, which is not part of a turn's cost.
         runtime.turn(&key, "first", tools, &mut NoListener).await.expect("a turn");
         let mut times = Vec::with_capacity(TURNS);
         for n in 0..TURNS {
@@ -187,10 +188,7 @@ async fn long() {
         println!("  a turn {what}: {}", percentiles(&mut times));
     }
     let mut syncs: Vec<_> = (0..200).map(|_| sync(dir.path())).collect();
-    println!(
-        "  of which the disk, twice for each turn: a sync of 1 KiB {}",
-        percentiles(&mut syncs)
-    );
+    println!("  of which two syncs of 1 KiB for each turn: a sync {}", percentiles(&mut syncs));
     runtime.close(&key).await.expect("it is closed");
     let began = Instant::now();
     runtime.turn(&key, "again", &tools, &mut NoListener).await.expect("a turn");
@@ -212,13 +210,13 @@ fn nth(n: usize) -> SessionKey {
     format!("agent:main:chat-{n}").parse().expect("a key")
 }
 
-/// Sessions of yesterday would be reset; these are of today.
+/// Returns the current time: sessions from yesterday would be reset.
 fn now() -> Timestamp {
     ctx_session::clock::now()
 }
 
 /// Writes the sessions to disk.
-fn written(home: &Home) {
+fn write_sessions(home: &Home) {
     let store = SessionStore::at(home.sessions_file(&FileId::main()));
     let entry = |n: usize| SessionEntry::new(format!("session-{n}"), now());
     store
@@ -247,12 +245,12 @@ fn written(home: &Home) {
     }
 }
 
-/// A thousand sessions of 200 messages, open in one process; two files each, so the open file limit
-/// must be 4,096 for all to stay open.
+/// Measures a thousand sessions of 200 messages in one process. Each has two open files, so all can
+/// stay open only if the limit of open files is 4,096.
 async fn many() {
     let dir = folder();
     let home = Home::at(dir.path());
-    written(&home);
+    write_sessions(&home);
     let runtime = runtime(dir.path(), 200_000);
     println!("{SESSIONS} sessions of {MESSAGES} messages, before any is open: {}", resident());
     let began = Instant::now();
@@ -262,11 +260,11 @@ async fn many() {
     let began = Instant::now();
     let mut times = turns(&runtime, order).await;
     let rate = SHARED_TURNS as f64 / began.elapsed().as_secs_f64();
-    println!("  {SHARED_TURNS} turns over them, {AT_ONCE} at once: {rate:.0} turns/s");
-    println!("  each, waiting included: {}", percentiles(&mut times));
+    println!("  {SHARED_TURNS} turns in them, {AT_ONCE} at once: {rate:.0} turns/s");
+    println!("  each, including the wait: {}", percentiles(&mut times));
     println!("  {}", resident());
     drop(runtime);
-    // As with a low open file limit: most turns open their session first, and close another.
+    // As with a low open file limit: most turns first open their session and close another.
     let builder = builder(dir.path(), 200_000).open_sessions(SESSIONS / 4);
     let runtime = builder.build().expect("a runtime");
     let order = (0..SHARED_TURNS / 4).map(|n| n * 7_919 % SESSIONS).collect();

@@ -1,6 +1,6 @@
 //! A host with its own model: `cargo run -p ctx-runtime --example host`, then type.
 
-#![allow(clippy::print_stdout)] // It is a program that answers.
+#![allow(clippy::print_stdout)] // The answers are this program's output.
 
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use ctx_core::{ContextEngine, Result, Timestamp};
 use ctx_session::engine_health::{EngineHealthFile, FailedEngine, FailedEngines};
 use ctx_session::paths::Home;
 
-/// Watches one engine, and updates the [file](EngineHealthFile) in which other programs see its
+/// Watches one engine, and updates the [file](EngineHealthFile) from which other programs read its
 /// health. Nothing is written while the engine is healthy.
 #[derive(Clone, Debug)]
 pub struct EngineHealthRecorder {
@@ -23,11 +23,11 @@ impl EngineHealthRecorder {
     }
 
     /// Records the engine's health. Built-in engines are skipped, as they cannot fail separately
-    /// from their host; so are engines without a request or a compaction since they failed.
+    /// from their host; so are engines that have neither failed nor answered.
     ///
     /// # Errors
     ///
-    /// As [`EngineHealthFile::failed`]. They do not affect the work itself.
+    /// Those of [`EngineHealthFile::failed`]. The turn can continue after one.
     pub fn record(&mut self, engine: &dyn ContextEngine, now: Timestamp) -> Result<()> {
         let Some(health) = engine.health() else { return Ok(()) };
         if health.failing {
@@ -46,8 +46,8 @@ impl EngineHealthRecorder {
     }
 }
 
-/// Returns the trouble of the engine with that id, if it is the one installed now. Built-in engines
-/// have none.
+/// Returns the recorded failures of an engine by its id, if the same file is still installed.
+/// Built-in engines have none.
 ///
 /// # Errors
 ///
@@ -68,7 +68,7 @@ pub fn engine_trouble(mut troubles: FailedEngines, id: &str) -> Result<Option<Fa
     Ok(Some(trouble).filter(|trouble| trouble.is_of(&sha256)))
 }
 
-/// Returns the trouble of the engine with that id: always none, as this build has only built-in engines.
+/// Returns `None`: this build has only built-in engines, which have no recorded failures.
 ///
 /// # Errors
 ///
@@ -162,7 +162,7 @@ mod tests {
         let engine = ReportedHealth::new();
         let mut recorder = EngineHealthRecorder::new(&home);
         recorder.record(&engine, Timestamp(1)).unwrap();
-        assert!(!home.root().exists(), "it was not asked");
+        assert!(!home.root().exists(), "the engine was not called");
         for (report, expected) in [
             ((0, 2, true), Some(2)),
             ((0, 2, true), Some(2)),
@@ -178,7 +178,7 @@ mod tests {
         let mut next = EngineHealthRecorder::new(&home);
         engine.report(0, 0, false);
         next.record(&engine, Timestamp(3)).unwrap();
-        assert_eq!(strikes(), Some(1), "it was not asked in this one");
+        assert_eq!(strikes(), Some(1), "this process did not call the engine");
         engine.report(0, 1, true);
         next.record(&engine, Timestamp(3)).unwrap();
         assert_eq!(strikes(), Some(2));

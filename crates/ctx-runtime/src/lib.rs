@@ -1,6 +1,6 @@
 //! The outer loop: a host passes in a user's message and gets an answer back.
 //!
-//! [`Runtime`] holds the sessions of a home and runs turns in their [lanes]. It assembles each
+//! [`Runtime`] manages the sessions of a home and runs turns in their [lanes]. It assembles each
 //! request through the selected engine, calls the models of a chain, runs tools, recovers from
 //! context overflows, compacts, and stores everything in the session's file.
 //!

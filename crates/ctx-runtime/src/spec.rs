@@ -1,4 +1,4 @@
-//! Resolves what a session is run with, from names and configuration.
+//! Resolves the model, window, reserve and engine of a session from names and configuration.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::models::configured_prices;
 /// Links the layers, which register themselves only if linked.
 const _: &[&str] = ctx_layers::LINKED;
 
-/// Who named a model.
+/// Where the name of a model comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ModelSource {
     /// The caller: an unknown model is an error.
     Requested,
-    /// A record, or a caller who also gives the window: it may be unknown.
+    /// A record, or a caller that also gives the window: the model may be unknown.
     #[default]
     Recorded,
 }
@@ -47,7 +47,7 @@ pub struct SessionSpec {
     pub provider: Option<String>,
     /// The model.
     pub model: Option<String>,
-    /// Who named the model.
+    /// Where the name of the model comes from.
     pub model_source: ModelSource,
     /// The window, overriding that of the model.
     pub window: Option<Tokens>,
@@ -65,7 +65,7 @@ pub struct SessionSpec {
     pub tools: Option<String>,
 }
 
-/// What a session is run with, resolved before any engine is built.
+/// The resolved settings of a session, before any engine is built.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// The configuration, with the requested profile.
@@ -131,7 +131,7 @@ impl WindowProof {
 }
 
 impl SessionSpec {
-    /// Reads from a transcript what it was run with: its model, its window, and its fixed part.
+    /// Reads the recorded model, window, system prompt and tools from a transcript.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl SessionSpec {
     }
 
     /// Sets another model than the recorded one. The recorded proof of the window is dropped, as it
-    /// does not apply to it.
+    /// does not apply to that model.
     #[must_use]
     pub fn with_model(self, name: &str) -> Self {
         Self {
@@ -164,7 +164,8 @@ impl SessionSpec {
         }
     }
 
-    /// Sets what a home records of its own session: the agent, and the window of the last turn.
+    /// Sets the agent and the window of the last turn, if the transcript belongs to a session of
+    /// the home.
     #[must_use]
     pub fn in_home(mut self, home: &Home, transcript: &Path) -> Self {
         let Some(agent) = home.agent_of(transcript) else { return self };
@@ -303,7 +304,7 @@ impl Resolved {
             .with_tools(self.tools)
     }
 
-    /// Fails for a window under the guard's minimum, with the guard's message. `hint` makes the
+    /// Fails for a window under the guard's minimum, with the guard's message. `hint` creates the
     /// hint from the smallest sufficient window; without it, the guard's hint is used.
     ///
     /// # Errors
@@ -330,7 +331,7 @@ impl Resolved {
         Registry::collect()?.check_engine(&self.engine.id).map_err(|error| self.with_key(error))
     }
 
-    /// Adds the engine's id to its error.
+    /// Adds the configuration key that selected the engine to an error.
     fn with_key(&self, error: Error) -> Error {
         match &self.engine.key {
             Some(key) => error.with("key", key),

@@ -68,9 +68,9 @@ impl Stores {
 }
 
 impl Resolved {
-    /// Opens memory and workspace of a session: the services its engine is built with. `memories`
-    /// are those of the process. Warnings for the user go to `warn`. It may load a model and read
-    /// files: run it on a blocking thread.
+    /// Opens the memory and the workspace of a session, and returns the services for its engine.
+    /// `memories` are those of the process. Warnings for the user go to `warn`. It may load a model
+    /// and read files: run it on a blocking thread.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! Logs and metrics of a turn. In its own process, as a log subscriber applies to all threads.
 
-#![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
+#![allow(clippy::unwrap_used)] // Test helpers may unwrap.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -171,8 +171,8 @@ async fn every_phase_has_its_span_and_a_compaction_tells_what_it_did() {
     compacts_and_maintains_in_the_background(&collected).await;
 }
 
-/// A compaction that runs after a turn logs its beginning and its end as well, and maintenance in
-/// the mode `warn` logs what it would do.
+/// Checks that a compaction after a turn also logs its beginning and its end, and that maintenance
+/// in the mode `warn` logs what it would do.
 async fn compacts_and_maintains_in_the_background(collected: &Collected) {
     let dir = tempfile::tempdir().unwrap();
     let sessions = Home::at(dir.path()).sessions_dir(&FileId::main());

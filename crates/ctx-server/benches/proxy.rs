@@ -6,7 +6,7 @@
 //! memory`, `-- stalled`, `-- calls`. Everything runs in this process on loopback: the provider,
 //! the proxy and its clients.
 
-#![allow(clippy::print_stdout, reason = "a benchmark says what it measured")]
+#![allow(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,10 +34,11 @@ const SLICES: usize = 8;
 const MANY: usize = 100_000;
 
 fn main() {
-    let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let runs = |part: &str| named.is_empty() || named.iter().any(|name| name == part);
+    let selected: Vec<String> =
+        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let runs = |part: &str| selected.is_empty() || selected.iter().any(|name| name == part);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.expect("threads can be had");
+    let runtime = runtime.expect("threads can be created");
     runtime.block_on(async {
         if runs("pass") {
             pass().await;
@@ -85,18 +86,18 @@ impl Proxied {
         let trace =
             Trace::at(home.path().join("traces"), TraceLimits::default()).expect("a folder");
         let proxy = Proxy::new(settings, Arc::new(trace), Metrics::default()).expect("a folder");
-        let (shutdown, (tell, told)) = (Shutdown::default(), std::sync::mpsc::channel());
+        let (shutdown, (sender, receiver)) = (Shutdown::default(), std::sync::mpsc::channel());
         let (routes, stop) = (proxy.router(), shutdown.clone());
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-            runtime.expect("threads can be had").block_on(async move {
+            runtime.expect("threads can be created").block_on(async move {
                 let address = "127.0.0.1:0".parse().expect("an address");
                 let bound = Server::new(address).bind().await.expect("loopback can be listened on");
-                tell.send(bound.url()).expect("it is waited for");
+                sender.send(bound.url()).expect("the URL is received");
                 bound.serve(routes, stop).await;
             });
         });
-        let url = told.recv().expect("it listens");
+        let url = receiver.recv().expect("it listens");
         Self { url, upstream, proxy, shutdown, thread: Some(thread), _home: home }
     }
 }
@@ -111,7 +112,7 @@ impl Drop for Proxied {
     }
 }
 
-/// A conversation of about `bytes` bytes, unique by its number.
+/// Returns a request with a conversation of about `bytes` bytes, unique to its number.
 fn body(number: usize, messages: usize, bytes: usize) -> String {
     let mut all = vec![json!({ "role": "system", "content": "Be brief." })];
     for n in 0..messages {
@@ -144,14 +145,14 @@ fn at(base: &str) -> Url {
     Url::parse(&format!("{base}/v1/chat/completions")).expect("a URL")
 }
 
-/// A percentile in milliseconds.
+/// Returns a percentile in milliseconds.
 fn percentile(times: &mut [Duration], of_a_hundred: usize) -> f64 {
     times.sort_unstable();
     let last = times.len().saturating_sub(1);
     times.get(last * of_a_hundred / 100).map_or(0.0, |time| time.as_secs_f64() * 1_000.0)
 }
 
-/// A fixed rate of requests from many clients, alternating with and without the proxy.
+/// Measures a fixed rate of requests from many clients, alternately with and without the proxy.
 async fn pass() {
     let proxied = Proxied::start(200_000);
     let bodies: Vec<String> = (0..CLIENTS).map(|number| body(number, 40, 100_000)).collect();
@@ -193,7 +194,8 @@ async fn pass() {
     let counts = [times[0].len(), times[1].len()];
     let [mut direct, mut through] = times;
     println!(
-        "pass: {PER_SECOND} requests/s, {CLIENTS} clients, 100 KB bodies, in turns of {SLICE:?}"
+        "pass: {PER_SECOND} requests/s, {CLIENTS} clients, 100 KB bodies, \
+         alternating every {SLICE:?}"
     );
     println!("| time to first byte, ms | p50 | p99 | requests |");
     println!("|---|--:|--:|--:|");
@@ -207,10 +209,10 @@ async fn pass() {
     println!("| added | {:.2} | {:.2} | |", through.0 - direct.0, through.1 - direct.1);
     let of_one = |at: usize, count: usize| busy[at].as_secs_f64() * 1_000.0 / count as f64;
     let (without, with) = (of_one(0, counts[0]), of_one(1, counts[1]));
-    println!("CPU ms a request, clients and provider included: {without:.2}, {with:.2}");
+    println!("CPU ms per request, including clients and provider: {without:.2}, {with:.2}");
 }
 
-/// A coding agent's history of 200,000 tokens.
+/// Returns a coding agent's history of 200,000 tokens.
 fn long(number: usize) -> Vec<serde_json::Value> {
     let mut all: Vec<serde_json::Value> = Vec::new();
     for n in 0..400 {
@@ -218,7 +220,8 @@ fn long(number: usize) -> Vec<serde_json::Value> {
         let call = json!({ "id": id, "type": "function",
             "function": { "name": "read", "arguments": format!("{{\"path\":\"/src/{n}.rs\"}}") } });
         if n % 10 == 0 {
-            all.push(json!({ "role": "user", "content": format!("Task {number}: now step {n}, please.") }));
+            let task = format!("Task {number}: now step {n}, please.");
+            all.push(json!({ "role": "user", "content": task }));
         }
         all.push(json!({ "role": "assistant", "content": null, "tool_calls": [call] }));
         let line = format!("line {n}: fn read_file_{n}() -> Result<String> {{ todo }}\n");
@@ -228,7 +231,7 @@ fn long(number: usize) -> Vec<serde_json::Value> {
     all
 }
 
-/// A history of 200,000 tokens that must be cut, and cut again as it grows.
+/// Measures a history of 200,000 tokens that must be cut, and cut again as it grows.
 async fn cut() {
     const TURNS: usize = 30;
     const OTHERS: usize = 30;
@@ -266,12 +269,12 @@ async fn cut() {
     let of_first = |trace: &&ctx_server::trace::SessionTrace| trace.requests.len() > TURNS;
     let session = sessions.iter().find(of_first).expect("it was recorded");
     let last = session.requests.last().expect("it was recorded");
-    println!("sent of the last: {} of {} tokens", last.sent_tokens, last.raw_tokens);
+    println!("sent in the last request: {} of {} tokens", last.sent_tokens, last.raw_tokens);
     let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
     println!("| time to first byte, ms | without ctx | with ctx | added |");
     println!("|---|--:|--:|--:|");
     let (a, b) = (ms(plain), ms(first));
-    println!("| the first since the start | {a:.2} | {b:.2} | {:.2} |", b - a);
+    println!("| first since the start | {a:.2} | {b:.2} | {:.2} |", b - a);
     for of in [50, 99] {
         let (a, b) = (percentile(&mut others, of), percentile(&mut others_cut, of));
         println!("| first of a conversation, p{of} | {a:.2} | {b:.2} | {:.2} |", b - a);
@@ -283,17 +286,18 @@ async fn cut() {
     let mut own: Vec<f64> = session.requests.iter().skip(1).map(|record| record.millis).collect();
     own.sort_unstable_by(f64::total_cmp);
     let [without, with] = busy.map(|busy| ms(busy) / TURNS as f64);
-    println!("CPU ms of a later one, client and provider included: {without:.2}, {with:.2}");
+    println!("CPU ms per later request, including client and provider: {without:.2}, {with:.2}");
     println!("prepared in (p50): {:.2} ms", own.get(own.len() / 2).copied().unwrap_or_default());
 }
 
-/// Enough requests to see whether memory grows.
+/// Sends enough requests to see whether memory grows.
 async fn memory() {
     let proxied = Proxied::start(200_000);
     let url = at(&proxied.url);
     let mut before = 0;
     println!(
-        "memory: {MANY} requests of {CLIENTS} clients, 20 KB bodies; the process has also the clients and the provider"
+        "memory: {MANY} requests of {CLIENTS} clients, 20 KB bodies; \
+         the process includes the clients and the provider"
     );
     println!("| requests | MiB |");
     println!("|--:|--:|");
@@ -322,15 +326,15 @@ async fn memory() {
     );
 }
 
-/// Time to the first byte while other requests withhold their bodies.
+/// Measures the time to the first byte while other requests withhold their bodies.
 async fn stalled() {
     const STALLED: usize = 64;
-    const ASKED: usize = 50;
+    const SAMPLES: usize = 50;
     let proxied = Proxied::start(200_000);
     let (client, url, body) = (Client::default(), at(&proxied.url), body(0, 20, 20_000));
     let measured = async || {
         let mut times = Vec::new();
-        for _ in 0..ASKED {
+        for _ in 0..SAMPLES {
             times.push(ask(&client, &url, &body).await);
         }
         (percentile(&mut times, 50), percentile(&mut times, 99))
@@ -342,7 +346,8 @@ async fn stalled() {
     for n in 0..STALLED {
         let length = ["transfer-encoding: chunked", "content-length: 64000000"][n % 2];
         let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n{length}\r\n\r\n"
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n\
+             expect: 100-continue\r\n{length}\r\n\r\n"
         );
         let mut stream = TcpStream::connect(address).await.expect("it listens");
         stream.write_all(head.as_bytes()).await.expect("it reads");
@@ -350,19 +355,19 @@ async fn stalled() {
         open.push(stream);
     }
     let beside = measured().await;
-    println!("stalled: {STALLED} requests have said all but their bodies");
+    println!("stalled: {STALLED} requests have sent everything but their bodies");
     println!("| time to first byte, ms | p50 | p99 |");
     println!("|---|--:|--:|");
     println!("| alone | {:.2} | {:.2} |", alone.0, alone.1);
-    println!("| beside them | {:.2} | {:.2} |", beside.0, beside.1);
+    println!("| with stalled requests | {:.2} | {:.2} |", beside.0, beside.1);
 }
 
-/// Very many tool calls in one body.
+/// Measures a body with very many tool calls.
 async fn calls() {
     let proxied = Proxied::start(16_000);
     let (client, url) = (Client::default(), at(&proxied.url));
     println!(
-        "calls: tool calls without results in one answer; memory with the client and the provider"
+        "calls: tool calls without results in one message; memory includes client and provider"
     );
     println!("| calls | MB | time to first byte, ms | MiB |");
     println!("|--:|--:|--:|--:|");
@@ -382,7 +387,7 @@ async fn calls() {
     }
 }
 
-/// Resident memory of this process in MiB.
+/// Returns the resident memory of this process in MiB.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -52,13 +52,13 @@ impl LruFiles {
         *used = Used { bytes: used.bytes + bytes, at: clock };
     }
 
-    /// Records that a file is gone.
+    /// Records that a file was deleted.
     pub(crate) fn remove(&mut self, id: &str) {
         self.bytes -= self.all.remove(id).map_or(0, |used| used.bytes);
     }
 
     /// Removes the least recently used files from the list until the rest is within the limits, and
-    /// returns them; never the one in use.
+    /// returns their ids. The file in use is not removed.
     pub(crate) fn evict(&mut self, bytes: u64, count: usize, in_use: &str) -> Vec<String> {
         if self.bytes <= bytes && self.all.len() <= count {
             return Vec::new();
@@ -68,31 +68,31 @@ impl LruFiles {
         let mut oldest: Vec<(u64, String)> =
             self.all.iter().map(|(id, used)| (used.at, id.clone())).collect();
         oldest.sort_unstable();
-        let mut gone = Vec::new();
+        let mut evicted = Vec::new();
         for (_, id) in oldest {
             if self.bytes <= bytes && self.all.len() <= count {
                 break;
             }
             if id != in_use {
                 self.remove(&id);
-                gone.push(id);
+                evicted.push(id);
             }
         }
-        gone
+        evicted
     }
 
-    /// The total size in bytes.
+    /// Returns the total size in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-/// The file with that id.
+/// Returns the path of the file with that id.
 pub(crate) fn file_of(folder: &Path, id: &str) -> PathBuf {
     folder.join(format!("{id}.jsonl"))
 }
 
-/// The id of a file.
+/// Returns the id of a file.
 pub(crate) fn id_of(path: &Path) -> Option<String> {
     let is_ours = path.extension().is_some_and(|ending| ending == "jsonl");
     Some(path.file_stem().filter(|_| is_ours)?.to_str()?.to_owned())
@@ -115,8 +115,8 @@ pub(crate) fn open_append(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Locks a folder for this process until the result is dropped. `None` if another process holds the
-/// lock. A file system without locks always succeeds.
+/// Locks a folder for this process until the result is dropped. Returns `None` if another process
+/// holds the lock. On a file system without locks, it always succeeds.
 pub(crate) fn lock_folder(folder: &Path) -> Result<Option<File>> {
     let mut options = ctx_disk::private();
     let file = options.write(true).create(true).truncate(false).open(folder.join("lock"))?;

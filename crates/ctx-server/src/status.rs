@@ -1,4 +1,4 @@
-//! The content of a session and how full its context is.
+//! What a session contains, and how full its context is.
 
 use std::path::Path;
 

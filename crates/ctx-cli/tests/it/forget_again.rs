@@ -132,9 +132,8 @@ fn of_two_messages_that_say_the_same_the_segment_stays_for_the_one_that_does() {
     );
     let why = gone["stillHeld"][0]["why"].as_str().expect("a reason");
     assert!(
-        why.contains(
-            "another message has the same text and remains, and so does its segment in the"
-        ) && why.contains("00000002"),
+        why.contains("a remaining message has the same text, so its segment stays in the archive")
+            && why.contains("00000002"),
         "{gone}"
     );
     assert!(found(&room, "a purple elephant"), "the second says it");

@@ -9,8 +9,8 @@ pub(crate) struct Sample {
     pub(crate) marked: Vec<String>,
 }
 
-/// Fills `frames` `times` times. Frames are separated by `---`; what is between « and » is marked;
-/// `{hex:40}` is forty hexadecimal digits, and so on.
+/// Fills `frames` `times` times. Frames are separated by `---`; text between « and » is marked;
+/// `{hex:40}` becomes forty random hexadecimal digits, and so on.
 pub(crate) fn samples(frames: &str, times: usize, seed: u64) -> Vec<Sample> {
     let mut random = Random::seeded(seed);
     let frames: Vec<&str> = frames.split("\n---\n").collect();
@@ -22,7 +22,7 @@ fn sample(filled: &str) -> Sample {
     let mut sample = Sample { text: String::new(), marked: Vec::new() };
     let mut rest = filled;
     while let Some((before, after)) = rest.split_once('«') {
-        let (marked, after) = after.split_once('»').expect("each « has its »");
+        let (marked, after) = after.split_once('»').expect("each « has a »");
         sample.text.push_str(before);
         sample.text.push_str(marked);
         sample.marked.push(marked.to_owned());

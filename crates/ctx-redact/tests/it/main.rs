@@ -1,7 +1,7 @@
 //! Measures redaction: secrets planted in realistic text and code, and lookalikes that are not
 //! secrets.
 
-// Helpers of tests are tests, and the measurements are printed.
+// Test helpers may unwrap, and the test prints its measurements.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod corpus;
@@ -48,7 +48,7 @@ fn secrets_are_found_and_what_only_looks_like_them_stays() {
             lookalikes += 1;
             if !redacted.contains(lookalike) {
                 wrong += 1;
-                println!("taken {lookalike:?}\n  in {:?}\n  as {redacted:?}", sample.text);
+                println!("redacted {lookalike:?}\n  in {:?}\n  as {redacted:?}", sample.text);
             }
         }
     }

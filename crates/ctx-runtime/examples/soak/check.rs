@@ -8,7 +8,7 @@ use ctx_session::Transcript;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
-use super::life::{Told, beginning};
+use super::life::{TurnEvent, beginning};
 
 /// What users received.
 #[derive(Debug, Default)]
@@ -20,12 +20,12 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub(crate) fn note(&mut self, told: Told) {
-        match told {
-            Told::Sent(_) => self.sent += 1,
-            Told::Failed => self.failed += 1,
-            Told::Answered { message, answer } => self.answered.push((message, answer)),
-            Told::Wrong(what) => self.wrong.push(what),
+    pub(crate) fn note(&mut self, event: TurnEvent) {
+        match event {
+            TurnEvent::Sent(_) => self.sent += 1,
+            TurnEvent::Failed => self.failed += 1,
+            TurnEvent::Answered { message, answer } => self.answered.push((message, answer)),
+            TurnEvent::Wrong(what) => self.wrong.push(what),
         }
     }
 }
@@ -34,8 +34,8 @@ impl Account {
 type Places = HashMap<String, Vec<(PathBuf, usize)>>;
 
 /// Returns the problems in the sessions of a home.
-pub(crate) fn check(home: &Path, told: &Account) -> Vec<String> {
-    let mut wrong = told.wrong.clone();
+pub(crate) fn check(home: &Path, account: &Account) -> Vec<String> {
+    let mut wrong = account.wrong.clone();
     let (mut messages, mut answers) = (Places::new(), Places::new());
     let sessions = Home::at(home).sessions_dir(&FileId::main());
     for file in std::fs::read_dir(sessions).expect("the sessions' folder").flatten() {
@@ -61,7 +61,7 @@ pub(crate) fn check(home: &Path, told: &Account) -> Vec<String> {
     for (what, places) in messages.iter().chain(&answers).filter(|(_, places)| places.len() > 1) {
         wrong.push(format!("{what} is stored {} times", places.len()));
     }
-    for (message, answer) in &told.answered {
+    for (message, answer) in &account.answered {
         match (messages.get(message).map(Vec::as_slice), answers.get(answer).map(Vec::as_slice)) {
             (Some([(asked, before)]), Some([(file, after)])) if asked == file && before < after => {
             }

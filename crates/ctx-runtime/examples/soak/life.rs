@@ -19,9 +19,9 @@ use super::model::{Files, Mood, Moody};
 
 const USERS: usize = 8;
 
-/// The result of a turn, as its user sees it.
+/// An event of a turn, as its user sees it.
 #[derive(Clone, Debug)]
-pub(crate) enum Told {
+pub(crate) enum TurnEvent {
     /// A message was sent.
     Sent(String),
     /// It was answered.
@@ -68,26 +68,26 @@ impl<F: Future> Future for Cut<F> {
 }
 
 impl Life<'_> {
-    /// Runs a life and reports each turn, on a clock on which waiting takes no time. Returns the
-    /// problems that the models found in their requests.
-    pub(crate) fn live(&self, tell: &(dyn Fn(Told) + Sync)) -> Vec<String> {
+    /// Runs a life on a paused clock, so that waiting takes no time, and reports each turn. Returns
+    /// the problems that the models found in their requests.
+    pub(crate) fn live(&self, on_event: &(dyn Fn(TurnEvent) + Sync)) -> Vec<String> {
         let tokio = tokio::runtime::Builder::new_current_thread();
         let tokio = { tokio }.enable_all().start_paused(true).build().expect("a runtime");
-        tokio.block_on(self.lived(tell))
+        tokio.block_on(self.lived(on_event))
     }
 
-    async fn lived(&self, tell: &(dyn Fn(Told) + Sync)) -> Vec<String> {
+    async fn lived(&self, on_event: &(dyn Fn(TurnEvent) + Sync)) -> Vec<String> {
         let life = self.number.to_string();
         let first = Moody::new("large", 48_000, &life, self.seed, self.mood);
         let second = Moody::new("small", 32_000, &life, self.seed ^ 1, Mood::Calm);
         let runtime = self.runtime(&first, &second);
         let left = AtomicUsize::new(self.turns);
         let enough = Notify::new();
-        let users = (0..USERS).map(|user| self.user(user, &runtime, (&left, &enough), tell));
+        let users = (0..USERS).map(|user| self.user(user, &runtime, (&left, &enough), on_event));
         let users = futures_util::future::join_all(users);
         let over = async {
             match self.cut {
-                // At this number of remaining turns, all running ones are dropped.
+                // When this few turns remain, all running turns are dropped.
                 true => enough.notified().await,
                 false => std::future::pending().await,
             }
@@ -139,7 +139,7 @@ impl Life<'_> {
         user: usize,
         runtime: &Runtime,
         (left, enough): (&AtomicUsize, &Notify),
-        tell: &(dyn Fn(Told) + Sync),
+        on_event: &(dyn Fn(TurnEvent) + Sync),
     ) {
         let mut random = Random::seeded(self.seed ^ (user as u64 + 3));
         let tools = Files::new();
@@ -161,29 +161,31 @@ impl Life<'_> {
                 if let Err(error) = runtime.compact(&key, Some("the window")).await
                     && !is_expected(&error)
                 {
-                    tell(Told::Wrong(format!("a compaction failed: {error}")));
+                    on_event(TurnEvent::Wrong(format!("a compaction failed: {error}")));
                 }
                 continue;
             }
             let message = format!("message {}-{user}-{n}.", self.number);
             let mut text = message.clone();
             (0..random.below(300)).for_each(|_| text.push_str(" and another thing"));
-            tell(Told::Sent(message.clone()));
+            on_event(TurnEvent::Sent(message.clone()));
             let polls = match self.mood {
                 Mood::Wild if random.once_in(20) => random.below(60),
                 _ => usize::MAX,
             };
-            let mut deaf = NoListener;
-            let turn = runtime.turn(&key, text, &tools, &mut deaf);
+            let mut listener = NoListener;
+            let turn = runtime.turn(&key, text, &tools, &mut listener);
             let done = Cut { inner: Box::pin(turn), polls }.await;
-            tell(match done {
-                None => Told::Failed,
+            on_event(match done {
+                None => TurnEvent::Failed,
                 Some(Ok(outcome)) => match outcome.answer {
-                    Some(answer) => Told::Answered { message, answer: beginning(&answer) },
-                    None => Told::Wrong(format!("{message} was answered by silence")),
+                    Some(answer) => TurnEvent::Answered { message, answer: beginning(&answer) },
+                    None => TurnEvent::Wrong(format!("{message} has no answer")),
                 },
-                Some(Err(error)) if self.mood == Mood::Wild && is_expected(&error) => Told::Failed,
-                Some(Err(error)) => Told::Wrong(format!("{message} failed: {error}")),
+                Some(Err(error)) if self.mood == Mood::Wild && is_expected(&error) => {
+                    TurnEvent::Failed
+                }
+                Some(Err(error)) => TurnEvent::Wrong(format!("{message} failed: {error}")),
             });
         }
     }

@@ -1,4 +1,4 @@
-//! A model with every kind of behaviour.
+//! A model with every kind of failure.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use ctx_core::{
 use ctx_testkit::Random;
 use ctx_testkit::chat::ScriptedChat;
 
-/// What goes wrong. A calm model answers, and calls known tools.
+/// Whether the model fails. A calm model answers, and calls known tools.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mood {
     Wild,
@@ -25,9 +25,9 @@ pub(crate) struct Moody {
     /// The beginning of its answers, unique to this life.
     life: String,
     random: Mutex<Random>,
-    said: AtomicU64,
+    answers: AtomicU64,
     /// Number of requests to reject before it answers again.
-    stubborn: AtomicU64,
+    rejections: AtomicU64,
     /// Requests that were larger than the window.
     pub(crate) too_large: Mutex<Vec<String>>,
 }
@@ -46,8 +46,8 @@ impl Moody {
             mood,
             life: format!("{life}-{name}"),
             random: Mutex::new(Random::seeded(seed)),
-            said: AtomicU64::new(0),
-            stubborn: AtomicU64::new(0),
+            answers: AtomicU64::new(0),
+            rejections: AtomicU64::new(0),
             too_large: Mutex::default(),
         })
     }
@@ -62,7 +62,7 @@ impl Moody {
 
     /// Returns a unique answer.
     fn answer(&self) -> String {
-        let n = self.said.fetch_add(1, Ordering::Relaxed);
+        let n = self.answers.fetch_add(1, Ordering::Relaxed);
         let words = self.dice(600);
         let mut text = format!("answer {}-{n}.", self.life);
         for word in 0..words {
@@ -72,7 +72,7 @@ impl Moody {
     }
 
     fn calls(&self) -> Vec<Block> {
-        let n = self.said.fetch_add(1, Ordering::Relaxed);
+        let n = self.answers.fetch_add(1, Ordering::Relaxed);
         let calls = (0..1 + self.dice(3)).map(|at| {
             let name = match self.dice(12) {
                 0 if self.mood == Mood::Wild => "fly",
@@ -120,23 +120,25 @@ impl ChatModel for Moody {
         tokio::task::yield_now().await;
         let is_flush = request.tools.iter().any(|tool| tool.name == "append_memory");
         let wild = if self.mood == Mood::Wild { self.dice(100) } else { 99 };
-        if self.stubborn.load(Ordering::Relaxed) > 0 {
-            self.stubborn.fetch_sub(1, Ordering::Relaxed);
+        if self.rejections.load(Ordering::Relaxed) > 0 {
+            self.rejections.fetch_sub(1, Ordering::Relaxed);
             return Err(Self::overflow());
         }
         match wild {
             0..4 => return Err(Self::overflow()),
             4 => {
-                self.stubborn.store(5, Ordering::Relaxed);
+                self.rejections.store(5, Ordering::Relaxed);
                 return Err(Self::overflow());
             }
             5..9 => {
                 deltas(Delta::Text("answer that brea"));
                 tokio::time::sleep(Duration::from_millis(30)).await;
-                return Err(Error::new(ErrorKind::Upstream, "the connection is gone").retryable());
+                return Err(
+                    Error::new(ErrorKind::Upstream, "the connection was closed").retryable()
+                );
             }
             9..12 => {
-                // Slow, but never silent for too long.
+                // Slow, but within the timeout for silence.
                 for _ in 0..1 + self.dice(4) {
                     let seconds = self.dice(290);
                     tokio::time::sleep(Duration::from_secs(seconds as u64)).await;
@@ -196,11 +198,11 @@ impl Toolbox for Files {
     async fn run(&self, call: &ToolCall) -> ToolOutput {
         tokio::task::yield_now().await;
         #[derive(serde::Deserialize)]
-        struct Wanted {
+        struct Arguments {
             tokens: usize,
         }
-        let wanted = serde_json::from_str::<Wanted>(call.arguments.as_str());
-        let lines = wanted.map_or(1, |wanted| wanted.tokens / 8);
+        let arguments = serde_json::from_str::<Arguments>(call.arguments.as_str());
+        let lines = arguments.map_or(1, |arguments| arguments.tokens / 8);
         let text: String = (0..lines).map(|n| format!("line {n} of a file on disk\n")).collect();
         ToolOutput::text(format!("{}\n{text}", call.arguments.as_str()))
     }

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant, SystemTime};
 use ctx_testkit::Random;
 
 use super::check::{Account, check};
-use super::life::{Life, Told};
+use super::life::{Life, TurnEvent};
 use super::model::Mood;
 
 const CHILD: &str = "CTX_SOAK_CHILD";
 
-/// A life in its own process, which is killed unless it ends before.
+/// A life in its own process, which is killed unless it ends first.
 pub(crate) struct Child {
     home: PathBuf,
     number: usize,
@@ -27,8 +27,8 @@ pub(crate) struct Child {
 impl Child {
     /// Reads this process's task from the environment, if it is a child.
     pub(crate) fn of_environment() -> Option<Self> {
-        let told = std::env::var(CHILD).ok()?;
-        let mut parts = told.splitn(5, ' ');
+        let task = std::env::var(CHILD).ok()?;
+        let mut parts = task.splitn(5, ' ');
         let mut number = || parts.next()?.parse::<u64>().ok();
         let (number, seed, turns, sessions) =
             (number()? as usize, number()?, number()? as usize, number()? as usize);
@@ -56,30 +56,32 @@ impl Child {
             mood: Mood::Wild,
             cut: false,
         };
-        let found = life.live(&|told| match told {
-            Told::Sent(message) => say(format!("sent\t{message}")),
-            Told::Answered { message, answer } => say(format!("answered\t{message}\t{answer}")),
-            Told::Failed => say("failed".into()),
-            Told::Wrong(what) => say(format!("wrong\t{}", what.replace('\n', " "))),
+        let found = life.live(&|event| match event {
+            TurnEvent::Sent(message) => say(format!("sent\t{message}")),
+            TurnEvent::Answered { message, answer } => {
+                say(format!("answered\t{message}\t{answer}"))
+            }
+            TurnEvent::Failed => say("failed".into()),
+            TurnEvent::Wrong(what) => say(format!("wrong\t{}", what.replace('\n', " "))),
         });
         found.into_iter().for_each(|what| say(format!("wrong\t{what}")));
     }
 }
 
-fn heard(line: &str) -> Option<Told> {
-    let (_, said) = line.split_once("say ")?;
-    let mut parts = said.split('\t');
+fn parse_event(line: &str) -> Option<TurnEvent> {
+    let (_, event) = line.split_once("say ")?;
+    let mut parts = event.split('\t');
     let kind = parts.next()?;
     let mut part = || parts.next().unwrap_or_default().to_owned();
     Some(match kind {
-        "sent" => Told::Sent(part()),
-        "answered" => Told::Answered { message: part(), answer: part() },
-        "failed" => Told::Failed,
-        _ => Told::Wrong(part()),
+        "sent" => TurnEvent::Sent(part()),
+        "answered" => TurnEvent::Answered { message: part(), answer: part() },
+        "failed" => TurnEvent::Failed,
+        _ => TurnEvent::Wrong(part()),
     })
 }
 
-/// The result.
+/// The result of a soak.
 pub(crate) struct Report {
     seed: u64,
     sessions: usize,
@@ -101,8 +103,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "seed {}: {} turns over {} sessions in {:.1?}: {} answered, {} failed as they \
-             may or were given up; {} runtimes dropped, {} processes killed",
+            "seed {}: {} turns in {} sessions in {:.1?}: {} answered, {} failed acceptably \
+             or were cancelled; {} runtimes dropped, {} processes killed",
             self.seed,
             self.account.sent,
             self.sessions,
@@ -118,7 +120,7 @@ impl fmt::Display for Report {
             }
             false => {
                 let first: Vec<_> = self.wrong.iter().take(20).map(String::as_str).collect();
-                write!(f, "{} things are wrong:\n{}", self.wrong.len(), first.join("\n"))
+                write!(f, "{} problems:\n{}", self.wrong.len(), first.join("\n"))
             }
         }
     }
@@ -130,7 +132,7 @@ pub(crate) fn some_seed() -> u64 {
     now.as_nanos() as u64 % 1_000_000
 }
 
-/// Runs this number of turns over the sessions of a home. `again` is the command that runs this
+/// Runs this number of turns in the sessions of a home. `again` is the command that runs this
 /// program as a [`Child`].
 pub(crate) fn run(
     home: &Path,
@@ -141,7 +143,7 @@ pub(crate) fn run(
     let began = Instant::now();
     let mut random = Random::seeded(seed);
     let account = Mutex::new(Account::default());
-    let tell = |told| account.lock().unwrap_or_else(PoisonError::into_inner).note(told);
+    let on_event = |event| account.lock().unwrap_or_else(PoisonError::into_inner).note(event);
     let sent = || account.lock().unwrap_or_else(PoisonError::into_inner).sent;
     let (mut dropped, mut killed, mut number) = (0, 0, 0);
     let mut wrong = Vec::new();
@@ -150,13 +152,13 @@ pub(crate) fn run(
         let seed = random.next();
         if random.once_in(4) {
             let child = Child { home: home.to_owned(), number, seed, turns: 200, sessions };
-            kill(&mut again(), &child, 1 + random.below(60), &tell);
+            kill(&mut again(), &child, 1 + random.below(60), &on_event);
             killed += 1;
         } else {
             let cut = !random.once_in(4);
             let turns = 60 + random.below(150);
             let life = Life { home, number, seed, turns, sessions, mood: Mood::Wild, cut };
-            wrong.extend(life.live(&tell));
+            wrong.extend(life.live(&on_event));
             dropped += usize::from(cut);
         }
         if number % 10 == 0 {
@@ -174,7 +176,7 @@ pub(crate) fn run(
         cut: false,
     };
     let before = account.lock().unwrap_or_else(PoisonError::into_inner).answered.len();
-    wrong.extend(last.live(&tell));
+    wrong.extend(last.live(&on_event));
     let account = account.into_inner().unwrap_or_else(PoisonError::into_inner);
     let answered = account.answered.len() - before;
     if answered != sessions {
@@ -187,15 +189,16 @@ pub(crate) fn run(
 }
 
 /// Runs a life in its own process, and kills it after this number of answers.
-fn kill(command: &mut Command, child: &Child, answers: usize, tell: &dyn Fn(Told)) {
+fn kill(command: &mut Command, child: &Child, answers: usize, on_event: &dyn Fn(TurnEvent)) {
     let command = command.env(CHILD, child.describe()).stdout(Stdio::piped());
     let mut process = command.spawn().expect("the program runs");
     let out = process.stdout.take().expect("it is piped");
     let mut left = answers;
     for line in BufReader::new(out).lines().map_while(Result::ok) {
-        let Some(told) = heard(&line) else { continue };
-        left -= usize::from(left > 0 && matches!(told, Told::Answered { .. } | Told::Wrong(_)));
-        tell(told);
+        let Some(event) = parse_event(&line) else { continue };
+        let counts = matches!(event, TurnEvent::Answered { .. } | TurnEvent::Wrong(_));
+        left -= usize::from(left > 0 && counts);
+        on_event(event);
         if left == 0 {
             // Output from before the kill is still in the pipe, and counts.
             let _ = process.kill();

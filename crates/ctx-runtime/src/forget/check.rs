@@ -14,13 +14,16 @@ const SHORTEST: usize = 3;
 /// Maximum number of places listed when a name is ambiguous.
 const NAMED: usize = 4;
 
-/// Rejects an empty request.
-pub(super) fn asked(what: &ForgetRequest) -> Result<()> {
+/// Rejects a request that is empty or too short.
+pub(super) fn request(what: &ForgetRequest) -> Result<()> {
     let nothing = what.entries.is_empty() && what.session.is_none() && what.matching.is_none();
     let is_short = |text: &String| weight(text) < SHORTEST && !text.chars().any(is_emoji);
     if nothing {
-        return Err(Error::new(ErrorKind::InvalidInput, "nothing to forget was given")
-            .hint("give --entry, --session or --matching"));
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            "missing entry, session or text to forget",
+        )
+        .hint("give --entry, --session or --matching"));
     }
     if what.matching.as_ref().is_some_and(is_short) {
         return Err(Error::new(ErrorKind::InvalidInput, "the text to forget is too short")
@@ -32,7 +35,7 @@ pub(super) fn asked(what: &ForgetRequest) -> Result<()> {
     }
     let is_empty = |text: &String| text.trim().is_empty();
     if what.entries.iter().chain(&what.session).any(is_empty) {
-        return Err(Error::new(ErrorKind::InvalidInput, "a name is empty")
+        return Err(Error::new(ErrorKind::InvalidInput, "empty entry id or session name")
             .hint("name the entry or the session"));
     }
     Ok(())
@@ -77,13 +80,13 @@ pub(super) fn archived(unknown: &[String], found: &[(String, ForgottenMessage)])
             .with("sessions", list(&sessions))
             .hint("select one with --session"));
         }
-        begun(id, entries.iter().copied())?;
+        ambiguous_prefix(id, entries.iter().copied())?;
         if sessions.is_empty() {
             return Err(Error::new(ErrorKind::NotFound, "no session has a message of that id")
                 .with("entry", id)
                 .hint(
-                    "`ctx memory search` prints the entries of what it finds; a transcript outside \
-                     of the home is looked into where it is named: `ctx memory forget FILE --entry ID`",
+                    "`ctx memory search` prints the entry ids of its results; to search a \
+                     transcript outside the home, name it: `ctx memory forget FILE --entry ID`",
                 ));
         }
     }
@@ -92,7 +95,7 @@ pub(super) fn archived(unknown: &[String], found: &[(String, ForgottenMessage)])
 
 /// Rejects an ambiguous prefix of entries that are in no transcript any more. An exact id takes
 /// precedence over a prefix.
-pub(super) fn begun<'a>(id: &str, found: impl Iterator<Item = &'a str>) -> Result<()> {
+pub(super) fn ambiguous_prefix<'a>(id: &str, found: impl Iterator<Item = &'a str>) -> Result<()> {
     let entries: BTreeSet<&str> = found.collect();
     if entries.len() < 2 || entries.contains(id) {
         return Ok(());
@@ -100,7 +103,7 @@ pub(super) fn begun<'a>(id: &str, found: impl Iterator<Item = &'a str>) -> Resul
     Err(Error::new(ErrorKind::InvalidInput, "several entries begin with that id")
         .with("entry", id)
         .with("entries", list(&entries))
-        .hint("give more of the id"))
+        .hint("give a longer part of the id"))
 }
 
 /// Returns the error for an unknown session.

@@ -1,4 +1,4 @@
-//! What is erased from the memory of an agent.
+//! Selects and erases messages in the memory of an agent.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
@@ -17,8 +17,7 @@ use super::{ForgetRequest, ForgottenInAgent, ForgottenMessage, NoteIndex, Remain
 use crate::memory::FACTS_FILE;
 use crate::sync::locked;
 
-const SAID_AGAIN: &str =
-    "another message has the same text and remains, and so does its segment in the archive";
+const REPEATED: &str = "a remaining message has the same text, so its segment stays in the archive";
 
 /// The opened memory of an agent.
 #[derive(Clone)]
@@ -44,10 +43,10 @@ pub(super) struct MemoryTargets<'r> {
     results: Vec<String>,
     blobs: FileBlobs,
     values: Vec<PathBuf>,
-    /// The segments that were made from the erased messages of transcripts.
-    made_of: HashSet<SegmentId>,
+    /// The segments of the erased messages of transcripts.
+    of_erased: HashSet<SegmentId>,
     /// Transcripts with the same text in a remaining message, which keeps the segment.
-    said_again: Vec<RemainingCopy>,
+    repeated: Vec<RemainingCopy>,
     /// Files that cannot be read, and so cannot be erased.
     unread: Vec<RemainingCopy>,
 }
@@ -60,14 +59,14 @@ impl<'r> MemoryTargets<'r> {
         of: &'r MemoryToErase,
     ) -> Result<Self> {
         let (mut sessions, mut entries) = (BTreeSet::new(), BTreeMap::<_, BTreeSet<_>>::new());
-        let (mut made_of, mut kept) = (HashSet::new(), HashMap::new());
+        let (mut of_erased, mut kept) = (HashSet::new(), HashMap::new());
         for session in &plan.sessions {
             // The archive has one segment for equal texts, under the entry of the first.
             if !session.all || plan.shared.contains(&session.in_memory) {
-                made_of.extend(session.segments()?);
+                of_erased.extend(session.segments()?);
             }
-            for (segment, entry) in session.said_again()? {
-                let why = format!("{SAID_AGAIN} (message {entry})");
+            for (segment, entry) in session.repeated()? {
+                let why = format!("{REPEATED} (message {entry})");
                 kept.insert(segment, RemainingCopy { path: session.path.clone(), why });
             }
             for name in session.names.iter().filter(|name| !plan.shared.contains(*name)) {
@@ -92,24 +91,24 @@ impl<'r> MemoryTargets<'r> {
             let id = segment.entry_id.as_deref();
             id.is_some_and(|id| plan.unknown.iter().any(|unknown| id.starts_with(unknown.as_str())))
         };
-        let mut said_again = Vec::new();
-        let wanted = |segment: &Segment| {
+        let mut repeated = Vec::new();
+        let is_selected = |segment: &Segment| {
             let session = segment.session_id.as_str();
             let in_scope = || scope.as_ref().is_none_or(|scope| scope.contains(session));
-            let holds = || plan.needle.as_ref().is_some_and(|n| n.is_in(&segment.content));
+            let matches = || plan.needle.as_ref().is_some_and(|n| n.is_in(&segment.content));
             let is_named = || {
                 let id = segment.entry_id.as_ref();
                 id.is_some_and(|id| entries.get(session).is_some_and(|ids| ids.contains(id)))
             };
-            if sessions.contains(session) || in_scope() && (holds() || is_unknown(segment)) {
+            if sessions.contains(session) || in_scope() && (matches() || is_unknown(segment)) {
                 return true;
             }
-            let goes = made_of.contains(&segment.id) || is_named();
+            let goes = of_erased.contains(&segment.id) || is_named();
             let stays = kept.get(&segment.id).filter(|_| goes);
-            said_again.extend(stays.cloned());
+            repeated.extend(stays.cloned());
             goes && stays.is_none()
         };
-        let mut segments = of.memory.select(wanted)?;
+        let mut segments = of.memory.select(is_selected)?;
         prefer_exact_ids(&mut segments, &plan.unknown);
         for segment in &segments {
             let id = segment.entry_id.clone().unwrap_or_else(|| segment.id.to_string());
@@ -121,7 +120,7 @@ impl<'r> MemoryTargets<'r> {
         let folder = home.memory_dir(&of.agent);
         let mut unread = Vec::new();
         if of.facts.is_none() {
-            let why = "the facts cannot be read, and may hold it";
+            let why = "the facts cannot be read, and may contain it";
             unread.push(RemainingCopy { path: folder.join(FACTS_FILE), why: why.to_owned() });
         }
         let (results, values) = (Vec::new(), Vec::new());
@@ -135,8 +134,8 @@ impl<'r> MemoryTargets<'r> {
             results,
             blobs,
             values,
-            made_of,
-            said_again,
+            of_erased,
+            repeated,
             unread,
         })
     }
@@ -144,7 +143,7 @@ impl<'r> MemoryTargets<'r> {
     /// Returns the erased segments that are in no transcript any more.
     pub(super) fn only_archived(&self, plan: &Targets) -> impl Iterator<Item = &Segment> {
         let is_known = |segment: &Segment| {
-            if self.made_of.contains(&segment.id) {
+            if self.of_erased.contains(&segment.id) {
                 return true;
             }
             let Some(id) = segment.entry_id.as_deref().map(EntryId::from) else { return false };
@@ -154,26 +153,27 @@ impl<'r> MemoryTargets<'r> {
         self.segments.iter().filter(move |segment| !is_known(segment))
     }
 
-    /// Records the files that its segments refer to. Among archived messages, too, a file belongs
-    /// to the first message that names it, and that message may remain.
+    /// Records the files that its segments refer to. As in transcripts, a file belongs to the first
+    /// message that names it, and that message may remain.
     pub(super) fn trace(&self, plan: &Targets, traces: &mut ResultReferences) -> Result<()> {
         let gone: Vec<&Segment> = self.only_archived(plan).collect();
         let names: HashSet<String> = gone.iter().flat_map(|of| names_in(&of.content)).collect();
         let sessions: HashSet<&str> = gone.iter().map(|of| of.session_id.as_str()).collect();
         let ids: HashSet<SegmentId> = self.segments.iter().map(|segment| segment.id).collect();
-        let speaks = |segment: &Segment| {
+        let names_same_file = |segment: &Segment| {
             sessions.contains(segment.session_id.as_str())
                 && !ids.contains(&segment.id)
                 && names_in(&segment.content).any(|name| names.contains(&name))
         };
-        let kept = if names.is_empty() { Vec::new() } else { self.of.memory.select(speaks)? };
-        let mut told: Vec<(&Segment, ResultFate)> =
+        let kept =
+            if names.is_empty() { Vec::new() } else { self.of.memory.select(names_same_file)? };
+        let mut messages: Vec<(&Segment, ResultFate)> =
             gone.iter().map(|of| (*of, ResultFate::Goes)).collect();
-        told.extend(kept.iter().map(|of| (of, ResultFate::Stays)));
-        told.sort_by(|(a, _), (b, _)| {
+        messages.extend(kept.iter().map(|of| (of, ResultFate::Stays)));
+        messages.sort_by(|(a, _), (b, _)| {
             (&a.session_id, a.timestamp).cmp(&(&b.session_id, b.timestamp))
         });
-        for of_session in told.chunk_by(|(a, _), (b, _)| a.session_id == b.session_id) {
+        for of_session in messages.chunk_by(|(a, _), (b, _)| a.session_id == b.session_id) {
             let mut traces = traces.in_session();
             of_session.iter().for_each(|(segment, fate)| traces.archived(segment, *fate));
         }
@@ -185,7 +185,7 @@ impl<'r> MemoryTargets<'r> {
         NoteIndex::of(&self.folder)
     }
 
-    /// Whether this memory holds anything of a session.
+    /// Whether this memory contains anything of a session.
     pub(super) fn knows(&self, session: &str) -> Result<bool> {
         let of_session =
             |store: MutexGuard<'_, FactStore>| store.facts().any(|fact| fact.session_id == session);
@@ -214,8 +214,8 @@ impl<'r> MemoryTargets<'r> {
     }
 
     /// Returns the transcripts with the same text in a remaining message, which keeps the segment.
-    pub(super) fn said_again(&self) -> &[RemainingCopy] {
-        &self.said_again
+    pub(super) fn repeated(&self) -> &[RemainingCopy] {
+        &self.repeated
     }
 
     /// Finds the files of tool results and of engines to erase, once all erased messages are known.
@@ -253,8 +253,8 @@ impl<'r> MemoryTargets<'r> {
         &self.unread
     }
 
-    /// Erases it: derived data first, the archive last. This also removes what a killed run left
-    /// behind, even if the memory holds nothing of the request.
+    /// Erases the selected data: derived data first, the archive last. This also removes what a
+    /// killed run left behind, even if nothing in the memory matches the request.
     pub(super) fn forget(&self) -> Result<ForgottenInAgent> {
         let mut gone =
             ForgottenInAgent { agent: self.of.agent.to_string(), ..ForgottenInAgent::default() };
@@ -276,7 +276,7 @@ impl<'r> MemoryTargets<'r> {
         Ok(gone)
     }
 
-    /// Erases whole sessions, including what was archived of them since the plan was made.
+    /// Erases the segments of whole sessions that were archived after the plan was made.
     fn forget_since(&self) -> Result<usize> {
         if self.sessions.is_empty() {
             return Ok(0);
@@ -314,7 +314,7 @@ fn message(segment: &Segment) -> ForgottenMessage {
     }
 }
 
-/// Drops segments named by a prefix that is also an exact id: that takes precedence.
+/// Drops the segments that an id selects only as a prefix, if it is the exact id of another one.
 fn prefer_exact_ids(segments: &mut Vec<Segment>, ids: &[String]) {
     let is_exact = |segment: &Segment, id: &String| segment.entry_id.as_ref() == Some(id);
     for id in ids {

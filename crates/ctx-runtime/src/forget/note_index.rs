@@ -1,4 +1,4 @@
-//! Daily notes written by memory flushes: paragraphs in a workspace, between those of other authors.
+//! Records which paragraphs of the daily notes were written by memory flushes.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -65,7 +65,7 @@ impl NoteIndex {
             }
             let needle = plan.needle.as_ref().filter(|_| what.session.is_none());
             if needle.is_some_and(|needle| needle.is_in_file(&text)) {
-                let why = "ctx does not erase what others wrote or changed in the note";
+                let why = "ctx erases only unchanged paragraphs of a note that it wrote itself";
                 to.not_reached(RemainingCopy { path: path.clone(), why: why.to_owned() });
             }
             if text == before {

@@ -40,7 +40,7 @@ impl OverlayTargets {
     ) -> Result<Self> {
         let path = overlay.path.clone();
         let is_named = overlay.is_named(what);
-        // An unreadable overlay protects no file.
+        // The references of an unreadable overlay are unknown, and protect no file.
         let forms = overlay_projections(&path).unwrap_or_default();
         let source = overlay.source.as_deref();
         let of_it = archived
@@ -50,7 +50,7 @@ impl OverlayTargets {
         for id in what.entries.iter().filter(|_| is_named) {
             let ids = forms.iter().map(|form| &form.key.entry);
             let begun: BTreeSet<&EntryId> = ids.filter(|of| of.starts_with(id.as_str())).collect();
-            check::begun(id, begun.iter().map(|of| &***of))?;
+            check::ambiguous_prefix(id, begun.iter().map(|of| &***of))?;
             let is_one = begun.len() == 1;
             entries.extend(begun.into_iter().filter(|of| is_one || ***of == **id).cloned());
             entries.insert(EntryId::from(id.as_str()));

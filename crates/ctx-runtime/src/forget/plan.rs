@@ -41,7 +41,7 @@ impl<'m> ForgetPlan<'m> {
     /// `ErrorKind::InvalidInput` for an ambiguous request, `ErrorKind::NotFound` if nothing matches
     /// it, `ErrorKind::Io` if something cannot be read.
     pub fn plan(home: &Home, what: ForgetRequest, memories: &'m [MemoryToErase]) -> Result<Self> {
-        check::asked(&what)?;
+        check::request(&what)?;
         if !what.dry_run {
             // Write pending journal entries to the sessions first, to erase them there.
             ctx_session::log::group_commit::recover(home)?;
@@ -95,7 +95,8 @@ impl<'m> ForgetPlan<'m> {
         Ok(report)
     }
 
-    /// Erases it. The report lists what could not be reached and which files still hold it.
+    /// Erases what the plan selects. The report lists what could not be reached, and which files
+    /// still contain it.
     ///
     /// # Errors
     ///
@@ -126,7 +127,7 @@ impl<'m> ForgetPlan<'m> {
             }
         }
         report.hint = self.hint(archived.len());
-        report.still_held.extend(self.memories.iter().flat_map(MemoryTargets::said_again).cloned());
+        report.still_held.extend(self.memories.iter().flat_map(MemoryTargets::repeated).cloned());
         let unread = self.memories.iter().flat_map(MemoryTargets::unread);
         for held in self.plan.unread.iter().chain(unread) {
             report.not_reached(held.clone());
@@ -134,10 +135,11 @@ impl<'m> ForgetPlan<'m> {
         report
     }
 
-    /// Returns a hint about other places: it is not recorded which files were archived.
+    /// Returns a hint about transcripts outside the home: ctx does not record which of them were
+    /// archived.
     fn hint(&self, archived: usize) -> Option<String> {
-        const NAMED: &str = "transcripts outside of it, as those of other agents, are looked into where \
-                             they are named: `ctx memory forget FILE ...`";
+        const NAMED: &str = "to search a transcript outside of it, such as another agent's, name \
+                             it: `ctx memory forget FILE ...`";
         match archived {
             0 if self.what.files.is_empty()
                 && self.plan.sessions.iter().all(SessionTargets::is_spared) =>
@@ -150,7 +152,7 @@ impl<'m> ForgetPlan<'m> {
         }
     }
 
-    /// Erases from transcripts and from side files, with or without a transcript. A file that
+    /// Erases from transcripts and side files, also side files without a transcript. A file that
     /// cannot be reached is reported and does not stop the others.
     fn transcripts(&self, now: Timestamp, report: &mut ForgetReport) {
         for lost in &self.lost {
@@ -219,7 +221,7 @@ impl<'m> ForgetPlan<'m> {
             report.not_reached(RemainingCopy { path, why: why.to_owned() });
         }
         for path in unread {
-            let why = "it cannot be read, and may hold it".to_owned();
+            let why = "cannot be read, and may contain the text".to_owned();
             report.not_reached(RemainingCopy { path, why });
         }
     }
@@ -248,8 +250,8 @@ impl ForgetReport {
         }
     }
 
-    /// Records, once, what ctx should have erased and could not. Files of other programs are not
-    /// written by ctx, and are listed already.
+    /// Records a file that ctx should have erased and could not, unless it is listed already: files
+    /// of other programs, which ctx does not write, are.
     pub(super) fn not_reached(&mut self, held: RemainingCopy) {
         if self.still_held.iter().all(|known| known.path != held.path) {
             self.complete = false;

@@ -12,7 +12,8 @@ use serde::Serialize;
 pub struct ForgetReport {
     /// Whether nothing was written.
     pub dry_run: bool,
-    /// Whether everything that ctx may write was erased. If not, the same call completes it.
+    /// Whether everything was erased from the files that ctx may write. If not, the same call
+    /// completes it.
     pub complete: bool,
     /// The messages.
     pub messages: Vec<ForgottenMessage>,
@@ -20,11 +21,11 @@ pub struct ForgetReport {
     pub files: Vec<Erased>,
     /// What was erased from the memory of each agent.
     pub agents: Vec<ForgottenInAgent>,
-    /// Files that still hold it, and why.
+    /// Files that still contain it, and why.
     pub still_held: Vec<RemainingCopy>,
     /// Errors that did not stop the run.
     pub warnings: Vec<String>,
-    /// Other places that may hold it.
+    /// Other places that may contain it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -63,7 +64,7 @@ pub struct ForgottenInAgent {
     pub engine_values: usize,
 }
 
-/// A file that still holds it.
+/// A file that still contains a forgotten message or text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RemainingCopy {
     /// The file.

@@ -71,7 +71,7 @@ pub(super) fn unescaped(text: &str) -> String {
             'n' => Some(('\n', 1)),
             't' => Some(('\t', 1)),
             'r' => Some(('\r', 1)),
-            'u' => of_units(rest),
+            'u' => decode_unicode_escape(rest),
             _ => None,
         };
         match plain {
@@ -87,7 +87,7 @@ pub(super) fn unescaped(text: &str) -> String {
 }
 
 /// Decodes `uXXXX` or `uXXXX\uXXXX`. Returns the character and the number of bytes read.
-fn of_units(text: &str) -> Option<(char, usize)> {
+fn decode_unicode_escape(text: &str) -> Option<(char, usize)> {
     let unit = |at: usize| u16::from_str_radix(text.get(at..at + 4)?, 16).ok();
     let first = unit(1)?;
     if let Some(plain) = char::from_u32(u32::from(first)) {
@@ -108,17 +108,17 @@ pub(super) struct OnlyInErased {
 
 impl OnlyInErased {
     /// Adds the words of an erased message.
-    pub(super) fn goes(&mut self, text: &str) {
+    pub(super) fn add_erased(&mut self, text: &str) {
         let words = &mut self.words;
         self.terms.get_mut().each(text, |term| {
-            if is_telling(term.text, term.kind) && !words.contains(term.text) {
+            if is_distinctive(term.text, term.kind) && !words.contains(term.text) {
                 words.insert(term.text.to_owned());
             }
         });
     }
 
     /// Adds the words of a remaining message.
-    pub(super) fn stays(&mut self, text: &str) {
+    pub(super) fn add_remaining(&mut self, text: &str) {
         let words = &mut self.words;
         self.terms.get_mut().each(text, |term| {
             words.remove(term.text);
@@ -135,7 +135,7 @@ impl OnlyInErased {
     }
 }
 
-fn is_telling(word: &str, kind: TermKind) -> bool {
+fn is_distinctive(word: &str, kind: TermKind) -> bool {
     kind != TermKind::Stop && (word.chars().count() >= SHORTEST || !word.is_ascii())
 }
 
@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn a_line_tells_what_was_forgotten_by_words_that_nobody_else_said() {
         let mut only = OnlyInErased::default();
-        only.goes("the billing port is 4711, and the 数据库 is new");
-        only.stays("which port do we use for billing?");
+        only.add_erased("the billing port is 4711, and the 数据库 is new");
+        only.add_remaining("which port do we use for billing?");
         for line in ["- Ports: 4711", "uses 数据库"] {
             assert!(only.are_in(line), "{line}");
         }

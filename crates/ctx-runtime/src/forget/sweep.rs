@@ -1,4 +1,4 @@
-//! Final check whether anything in the home still holds the forgotten text.
+//! Checks finally whether a file of the home still contains the forgotten text.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

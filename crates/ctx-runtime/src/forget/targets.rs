@@ -37,7 +37,7 @@ pub(super) struct SessionTargets {
     /// The erased entries, as stored.
     gone: HashMap<EntryId, Arc<Entry>>,
     /// Remaining entries with the same text as an erased one.
-    said_again: Vec<Arc<Entry>>,
+    repeated: Vec<Arc<Entry>>,
     /// Whether the file itself contains the text searched for.
     pub(super) holds: bool,
 }
@@ -53,13 +53,13 @@ pub(super) struct Targets {
     pub(super) lost_overlays: Vec<OrphanedOverlay>,
     /// Whether a named session was found.
     pub(super) is_found: bool,
-    /// Why keys of sessions may be unknown.
+    /// Why the keys of some sessions are unknown.
     pub(super) damaged: Option<Error>,
-    /// Transcripts that lose nothing.
+    /// Transcripts from which nothing is erased.
     untouched: Vec<PathBuf>,
     /// Names in memory that several transcripts share.
     pub(super) shared: BTreeSet<String>,
-    /// Files that cannot be read and may hold it.
+    /// Files that cannot be read and may contain it.
     pub(super) unread: Vec<RemainingCopy>,
     pub(super) warnings: Vec<String>,
 }
@@ -118,14 +118,14 @@ impl Targets {
             return;
         }
         for path in untouched {
-            // An unreadable overlay protects no file.
+            // The references of an unreadable overlay are unknown, and protect no file.
             let forms = all_projections(home, path).unwrap_or_default();
             forms.iter().for_each(|form| traces.stays_elsewhere(form));
         }
     }
 
-    /// Records a transcript that cannot be opened. If another session is named, this may still be
-    /// that one.
+    /// Records a transcript that cannot be opened, unless it is empty. If a session is named, and
+    /// the transcript is not known by that name, only a warning is recorded.
     fn cannot_open(
         &mut self,
         what: &ForgetRequest,
@@ -139,7 +139,7 @@ impl Targets {
             self.warnings.push(format!("{} was not searched: {error}", path.display()));
             return;
         }
-        // It may be the named session.
+        // If a session is named, it is this one.
         self.is_found |= what.session.is_some();
         self.unread(path, error);
     }
@@ -148,7 +148,7 @@ impl Targets {
         self.unread.push(RemainingCopy { path, why: format!("it cannot be searched: {error}") });
     }
 
-    /// Adds a transcript and what to erase in it, if there may be anything.
+    /// Adds a transcript and what to erase in it, if anything.
     fn take(
         &mut self,
         home: &Home,
@@ -161,7 +161,7 @@ impl Targets {
         if !all {
             opened.unread.iter().for_each(|(path, error)| self.unread(path.clone(), error));
         }
-        // In a search for a text, summaries and projections may hold text that no message has any more.
+        // In a search for a text, summaries and projections may contain text that no message has.
         if entries.is_empty() && !all && self.needle.is_none() {
             return Ok(());
         }
@@ -175,7 +175,7 @@ impl Targets {
             messages: Vec::new(),
             in_memory: opened.in_memory.clone(),
             gone: HashMap::new(),
-            said_again: Vec::new(),
+            repeated: Vec::new(),
             holds: holds || all,
         };
         if all || !session.entries.is_empty() {
@@ -197,7 +197,7 @@ impl Targets {
         for form in &forms {
             of_entry.entry(&form.key.entry).or_default().push(form);
         }
-        let mut said = HashSet::new();
+        let mut erased = HashSet::new();
         let mut traces = self.traces.in_session();
         for entry in opened.messages.values() {
             let (id, message) = (entry.id(), entry.message()?);
@@ -214,8 +214,8 @@ impl Targets {
                 role: message.role.clone(),
                 begins: Some(begins(&text)),
             });
-            session.only.goes(&text);
-            said.insert((message.role.clone(), text));
+            session.only.add_erased(&text);
+            erased.insert((message.role.clone(), text));
             session.gone.insert(id.clone(), entry.clone());
         }
         if !session.all {
@@ -223,9 +223,9 @@ impl Targets {
             for entry in opened.messages.values().filter(stays) {
                 let message = entry.message()?;
                 let text = text_of(&message).unwrap_or_default();
-                session.only.stays(&text);
-                if said.contains(&(message.role.clone(), text)) {
-                    session.said_again.push(entry.clone());
+                session.only.add_remaining(&text);
+                if erased.contains(&(message.role.clone(), text)) {
+                    session.repeated.push(entry.clone());
                 }
             }
         }
@@ -242,26 +242,26 @@ impl Targets {
 }
 
 impl SessionTargets {
-    /// Whether it loses no message.
+    /// Whether no message is erased from it.
     pub(super) fn is_spared(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// Whether it loses this message, which is in its files.
+    /// Whether this message is erased from its files.
     pub(super) fn loses(&self, id: &EntryId) -> bool {
         self.gone.contains_key(id)
     }
 
-    /// Returns the segments made from erased messages, both redacted and unredacted. If several
-    /// sessions share one name in memory, entry ids do not identify the session.
+    /// Returns the segments of the erased messages, both redacted and unredacted. They are needed
+    /// if several sessions share one name in memory: entry ids then do not identify the session.
     pub(super) fn segments(&self) -> Result<HashSet<SegmentId>> {
         let segments = self.segments_of(self.gone.values())?;
         Ok(segments.into_iter().map(|(segment, _)| segment).collect())
     }
 
     /// Returns the segments that also belong to a remaining message, each with one such message.
-    pub(super) fn said_again(&self) -> Result<HashMap<SegmentId, EntryId>> {
-        Ok(self.segments_of(&self.said_again)?.into_iter().collect())
+    pub(super) fn repeated(&self) -> Result<HashMap<SegmentId, EntryId>> {
+        Ok(self.segments_of(&self.repeated)?.into_iter().collect())
     }
 
     fn segments_of<'e>(

@@ -12,21 +12,22 @@ use super::search_text::SearchText;
 /// The archive's prefix for an error result.
 const FAILED: &str = "error:\n";
 
-/// What messages say about files made from tool results.
+/// The files of tool results that messages refer to.
 ///
-/// A file belongs to the first message that names it, directly or in a projection: the file was
-/// made from that message, and later ones only refer to it.
+/// A file belongs to the first message that names it, directly or in a projection: it contains the
+/// result of that message, and later messages only refer to it.
 #[derive(Default)]
 pub(super) struct ResultReferences {
     /// File names of erased messages.
     gone: HashSet<String>,
-    /// File names of remaining messages, in sessions that lose something.
+    /// File names of remaining messages, in sessions from which something is erased.
     kept: HashSet<String>,
     /// File names in projections of other sessions.
     elsewhere: HashSet<String>,
-    /// Hashes of the erased results: a file may hold one whose message does not name it.
+    /// Hashes of the erased results: a file may contain one whose message does not name the file.
     results: HashSet<ContentHash>,
-    /// Hashes of results that only the archive still has, possibly redacted where the file is not.
+    /// Hashes of results that only the archive still has. They may be redacted although the file is
+    /// not.
     archived: HashSet<ContentHash>,
 }
 
@@ -48,12 +49,12 @@ impl ResultReferences {
         SessionReferences { traces: self, named: HashSet::new() }
     }
 
-    /// Whether no file is mentioned.
+    /// Whether no file has to be erased.
     pub(super) fn is_empty(&self) -> bool {
         self.gone.is_empty() && self.results.is_empty() && self.archived.is_empty()
     }
 
-    /// Records a projection of a session that remains.
+    /// Records a projection of a session from which nothing is erased.
     pub(super) fn stays_elsewhere(&mut self, form: &Projection) {
         for text in texts_of(form) {
             self.elsewhere.extend(names_in(&text));
@@ -73,15 +74,15 @@ impl ResultReferences {
             self.gone.contains(name) && !stays
                 || looks_inside
                     && blobs.get(name).is_ok_and(|text| {
-                        let is_spoken_of = stays || self.kept.contains(name);
-                        !is_spoken_of && self.is_result(&text)
+                        let is_referenced = stays || self.kept.contains(name);
+                        !is_referenced && self.is_result(&text)
                             || needle.is_some_and(|needle| needle.is_in(&text))
                     })
         };
         Ok(blobs.names()?.into_iter().filter(goes).collect())
     }
 
-    /// Whether a file holds the result of an erased message.
+    /// Whether a file contains the result of an erased message.
     fn is_result(&self, text: &str) -> bool {
         let of_archived = |text: &str| self.archived.contains(&hash(text));
         self.results.contains(&hash(text))

@@ -21,7 +21,7 @@ const HEADER_BYTES: u64 = 64 * 1024;
 /// All known transcripts.
 #[derive(Debug, Default)]
 pub(super) struct KnownTranscripts {
-    /// Each with the names of its session known before it is opened: keys, ids, the path.
+    /// Each with the names that are known before it is opened: keys, ids, the path.
     pub(super) transcripts: BTreeMap<PathBuf, BTreeSet<String>>,
     pub(super) lost_overlays: Vec<OrphanedOverlay>,
     /// Why the keys of a session store are unknown, for requests that name a session.
@@ -58,7 +58,7 @@ impl KnownTranscripts {
     fn sessions_of(&mut self, home: &Home, agent: &FileId) -> Result<()> {
         for path in list_folder(&home.sessions_dir(agent))? {
             let is_transcript = path.extension().is_some_and(|e| e == "jsonl");
-            // Archived transcripts hold messages too.
+            // Archived transcripts contain messages too.
             if (is_transcript || retired_at(&path).is_some()) && path.is_file() {
                 self.add(&path, []);
             }

@@ -22,8 +22,8 @@ struct Value {
 
 /// Returns the files to erase, and the unreadable ones. If an engine stored anything derived from
 /// erased messages, all its values of that session are erased: the engine then starts as with a new
-/// session, while removing a part would corrupt its state. The same holds for sessions that lose
-/// messages found only in the archive, as their derived values cannot be told apart.
+/// session, while removing a part would corrupt its state. If the erased messages are only in the
+/// archive, all values of their sessions are erased, as it is unknown which are derived from them.
 pub(super) fn to_go(
     home: &Home,
     what: &ForgetRequest,
@@ -67,7 +67,7 @@ fn is_of(key: &str, name: &str) -> bool {
         })
 }
 
-/// Removes the files.
+/// Removes the files, and returns how many existed.
 pub(super) fn remove(paths: &[PathBuf]) -> Result<usize> {
     let mut gone = 0;
     for path in paths {
@@ -81,7 +81,7 @@ fn values_in(root: &Path) -> Result<(Vec<Value>, Vec<RemainingCopy>)> {
     for kind in folders_in(root)? {
         for folder in folders_in(&kind)? {
             for path in list_folder(&folder)? {
-                // Partly written files hold the same data.
+                // Partly written files contain the same data.
                 let bytes = match ctx_disk::read(&path) {
                     Ok(bytes) => bytes,
                     Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,

@@ -1,4 +1,4 @@
-//! LayerCounts the actions of each layer.
+//! Counts the actions of each layer.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -21,20 +21,21 @@ pub(crate) mod layer {
 pub struct LayerAction {
     /// The layer.
     pub layer: String,
-    /// The action: `drop`, `replace`, `insert`, `pin` and `move` are edits of requests; `compact`,
-    /// `bound`, `refuse`, `flush` and `fail` mean what they say.
+    /// The action. Edits of requests: `drop`, `replace`, `insert`, `pin`, `move`. Others: `compact`
+    /// (a compaction), `bound` (a tool result was shortened), `refuse` (a model's window is too
+    /// small), `flush` (a memory flush), `fail` (a fallback model took over).
     pub action: &'static str,
     /// The count since the runtime was built.
     pub count: u64,
 }
 
-/// LayerCounts the actions of layers. Each count is also sent to `tracing` under the target
+/// Counts the actions of layers. Each count is also sent to `tracing` under the target
 /// `ctx::layers`, in a field whose name metrics collectors recognise as a counter.
 #[derive(Debug, Default)]
 pub(crate) struct LayerCounts(Mutex<BTreeMap<(String, &'static str), u64>>);
 
 impl LayerCounts {
-    /// LayerCounts edits of a request.
+    /// Counts the edits of a request.
     pub(crate) fn edits(&self, edits: &[Edit]) {
         let mut by_layer: BTreeMap<(&str, &'static str), u64> = BTreeMap::new();
         for edit in edits {
@@ -45,7 +46,7 @@ impl LayerCounts {
         }
     }
 
-    /// LayerCounts another action of a layer.
+    /// Counts another action of a layer.
     pub(crate) fn action(&self, layer: &str, action: &'static str) {
         self.add(layer, action, 1);
     }

@@ -64,7 +64,7 @@ pub enum Event<'a> {
     Text(&'a str),
     /// More of the model's reasoning.
     Thinking(&'a str),
-    /// The answer so far is discarded: the request is made again.
+    /// The answer so far is discarded: the request is repeated.
     Restarted,
     /// A tool is about to run.
     ToolBegan(&'a ToolCall),

@@ -4,8 +4,8 @@
 //! subagent, or requests a compaction) waits inside its own lane for another lane. This can cause
 //! two kinds of deadlock, and both are prevented here:
 //!
-//! - *The global limit.* A turn that waits for another session gives its place of the global limit
-//!   back until it resumes. So only running work holds places, and places become free.
+//! - *The global limit.* A turn that waits for another session releases its permit of the global
+//!   limit until it resumes. So only running work has permits, and they become free.
 //! - *Cycles of sessions.* The lanes know which session each visit waits for and which lanes it is
 //!   in. An entry that would close a cycle fails at once, and the error lists the cycle. The
 //!   simplest cycle is a session that waits for itself.
@@ -30,7 +30,7 @@ use waits::{Visit, Waits};
 pub(crate) const GLOBAL_LIMIT: usize = 64;
 
 /// Why waiting for a semaphore cannot fail.
-const NEVER_CLOSED: &str = "nobody closes the semaphores of lanes";
+const NEVER_CLOSED: &str = "the semaphores of lanes are never closed";
 
 /// The lanes of a runtime. Clones share the same lanes.
 #[derive(Clone, Debug)]
@@ -56,10 +56,10 @@ struct Lane {
 #[derive(Clone)]
 struct CurrentVisit {
     visit: Visit,
-    place: Arc<GlobalSlot>,
+    slot: Arc<GlobalSlot>,
 }
 
-/// A place of the global limit, given back while its holder waits for another session.
+/// A permit of the global limit, released while its visit waits for another session.
 struct GlobalSlot {
     global: Arc<Semaphore>,
     held: Mutex<SlotState>,
@@ -103,9 +103,9 @@ impl Lanes {
     ) -> Result<T> {
         let outer = CURRENT.try_with(CurrentVisit::clone).ok();
         let entry = self.enter(key, outer.as_ref())?;
-        let away = outer.as_ref().map(|outer| outer.place.release());
+        let away = outer.as_ref().map(|outer| outer.slot.release());
         let done = entry.work(&self.global, work).await;
-        // A visit that waits for its place again must not block the lane that it left.
+        // A visit that waits for its permit again must not block the lane that it left.
         drop(entry);
         if let Some(away) = away {
             away.reacquire().await;
@@ -113,7 +113,7 @@ impl Lanes {
         done
     }
 
-    /// Gives a spawned task the lanes of the caller: `tokio::spawn(Lanes::carry(work))`.
+    /// Makes a spawned task part of the caller's visit: `tokio::spawn(Lanes::carry(work))`.
     pub fn carry<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
         let inside = CURRENT.try_with(CurrentVisit::clone).ok();
         async move {
@@ -132,11 +132,11 @@ impl Lanes {
 
     fn enter(&self, key: SessionKey, outer: Option<&CurrentVisit>) -> Result<LaneEntry> {
         let mut state = locked(&self.state);
-        let visit = state.waits.wait(&key, outer.map(|outer| outer.visit)).map_err(|ring| {
-            let ring: Vec<_> = ring.iter().map(ToString::to_string).collect();
+        let visit = state.waits.wait(&key, outer.map(|outer| outer.visit)).map_err(|cycle| {
+            let cycle: Vec<_> = cycle.iter().map(ToString::to_string).collect();
             Error::new(ErrorKind::Conflict, "deadlock: the session waits for this call")
                 .with("session", &key)
-                .with("cycle", ring.join(" -> "))
+                .with("cycle", cycle.join(" -> "))
                 .hint("let the call end first, or use another session")
         })?;
         let of_key = state
@@ -167,8 +167,8 @@ impl LaneEntry {
         locked(&self.state).waits.entered(self.visit);
         let permit = global.clone().acquire_owned().await.expect(NEVER_CLOSED);
         let held = SlotState { permit: Some(permit), away: 0 };
-        let place = Arc::new(GlobalSlot { global: global.clone(), held: held.into() });
-        CURRENT.scope(CurrentVisit { visit: self.visit, place }, work).await
+        let slot = Arc::new(GlobalSlot { global: global.clone(), held: held.into() });
+        CURRENT.scope(CurrentVisit { visit: self.visit, slot }, work).await
     }
 }
 
@@ -186,31 +186,31 @@ impl Drop for LaneEntry {
 }
 
 impl GlobalSlot {
-    /// Gives the place back, once for all concurrent visits started from it.
+    /// Releases the permit, once for all concurrent visits started from this one.
     fn release(self: &Arc<Self>) -> ReleasedSlot {
         let mut held = locked(&self.held);
         held.away += 1;
         held.permit = None;
-        ReleasedSlot { place: self.clone() }
+        ReleasedSlot { slot: self.clone() }
     }
 }
 
-/// A place that was given back.
+/// A permit that was released.
 struct ReleasedSlot {
-    place: Arc<GlobalSlot>,
+    slot: Arc<GlobalSlot>,
 }
 
 impl ReleasedSlot {
-    /// Waits for a place again. Only the last of several visits does so.
+    /// Acquires a permit again. Only the last of several visits does so.
     async fn reacquire(self) {
-        let place = self.place.clone();
+        let slot = self.slot.clone();
         drop(self);
         let is_missing = |held: &SlotState| held.away == 0 && held.permit.is_none();
-        if !is_missing(&locked(&place.held)) {
+        if !is_missing(&locked(&slot.held)) {
             return;
         }
-        let permit = place.global.clone().acquire_owned().await.expect(NEVER_CLOSED);
-        let mut held = locked(&place.held);
+        let permit = slot.global.clone().acquire_owned().await.expect(NEVER_CLOSED);
+        let mut held = locked(&slot.held);
         if is_missing(&held) {
             held.permit = Some(permit);
         }
@@ -219,7 +219,7 @@ impl ReleasedSlot {
 
 impl Drop for ReleasedSlot {
     fn drop(&mut self) {
-        locked(&self.place.held).away -= 1;
+        locked(&self.slot.held).away -= 1;
     }
 }
 

@@ -11,7 +11,7 @@ fn key(name: &str) -> SessionKey {
 
 /// Fails if `work` deadlocks; the timeout is long enough for any machine.
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), work).await.expect("nobody waits for ever")
+    tokio::time::timeout(Duration::from_secs(30), work).await.expect("no deadlock")
 }
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn work_in_a_session_is_done_one_after_another_in_the_order_of_asking() {
     });
     in_time(futures_util::future::join_all(all)).await;
     assert_eq!(*locked(&order), (0..20).collect::<Vec<_>>());
-    assert!(lanes.busy().is_empty(), "nothing is kept of lanes that nobody uses");
+    assert!(lanes.busy().is_empty(), "unused lanes are removed");
 }
 
 #[tokio::test]
@@ -65,8 +65,8 @@ async fn a_turn_that_asks_for_its_own_lane_is_refused_and_not_left_waiting() {
         let again = lanes.run(key("a"), async { Ok(()) }).await;
         let error = again.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);
-        let told = error.to_string();
-        assert!(told.contains("agent:a:main -> agent:a:main"), "{told}");
+        let message = error.to_string();
+        assert!(message.contains("agent:a:main -> agent:a:main"), "{message}");
         Ok(7)
     });
     assert_eq!(in_time(inner).await.unwrap(), 7);
@@ -91,7 +91,7 @@ async fn a_turn_waits_for_a_session_whose_own_turn_waits_for_a_place() {
             let (inner, began) = (lanes.clone(), began.clone());
             let work = async move {
                 began.notify_one();
-                // Wait until the other one is in its lane without a place.
+                // Wait until the other turn is in its lane without a permit.
                 while inner.busy().len() < 2 {
                     tokio::task::yield_now().await;
                 }
@@ -159,7 +159,7 @@ async fn who_waits_for_his_place_again_is_in_no_lane_that_he_has_left() {
     let lanes = Lanes::new(1);
     let outer = lanes.run(key("a"), async {
         let inner = async {
-            // Wait until the third one waits for the place.
+            // Wait until the third turn waits for the permit.
             for _ in 0..8 {
                 tokio::task::yield_now().await;
             }

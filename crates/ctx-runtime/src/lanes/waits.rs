@@ -35,9 +35,9 @@ impl Waits {
         by: Option<Visit>,
     ) -> Result<Visit, Vec<SessionKey>> {
         if let Some(by) = by
-            && let Some(ring) = self.ring(key, by)
+            && let Some(cycle) = self.cycle(key, by)
         {
-            return Err(ring);
+            return Err(cycle);
         }
         let visit = Visit(self.next);
         self.next += 1;
@@ -57,9 +57,9 @@ impl Waits {
         self.visits.remove(&visit);
     }
 
-    /// Follows the visits from `key` to the lanes they wait for. A cycle is closed by a lane that
-    /// holds `by` or a visit that waits for `by`.
-    fn ring(&self, key: &SessionKey, by: Visit) -> Option<Vec<SessionKey>> {
+    /// Follows the visits from `key` to the lanes they wait for. Reaching a lane of `by`, or of a
+    /// visit that waits for `by`, closes a cycle, which is returned.
+    fn cycle(&self, key: &SessionKey, by: Visit) -> Option<Vec<SessionKey>> {
         let mine: Vec<&SessionKey> = self.chain(by).map(|known| &known.key).collect();
         // Each lane reached, and the index of its predecessor.
         let mut reached: Vec<(&SessionKey, usize)> = vec![(key, 0)];
@@ -78,7 +78,8 @@ impl Waits {
         None
     }
 
-    /// Returns the lanes that visits in this lane wait for, directly or through visits they started.
+    /// Returns the lanes that visits in this lane wait for, directly or through visits that they
+    /// started.
     fn waited_for_in<'a>(&'a self, key: &SessionKey) -> impl Iterator<Item = &'a SessionKey> {
         let holder = self.visits.iter().find(|(_, known)| known.inside && known.key == *key);
         let holder = holder.map(|(visit, _)| *visit);

@@ -71,7 +71,8 @@ const IDLE_MINUTES: u32 = 60;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Maintenance {
-    /// Whether maintenance runs after a turn, at most once an hour, or is only logged. Default: `enforce`.
+    /// Whether maintenance runs after a turn, at most once an hour, or is only logged. Default:
+    /// `enforce`.
     pub mode: MaintenanceMode,
     /// Sessions that are idle for longer are removed. `30d`, `12h`; a bare number is days. Default:
     /// 30d.

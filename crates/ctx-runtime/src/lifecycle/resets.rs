@@ -51,7 +51,7 @@ impl Resets {
         let zone = self.zone.clone().unwrap_or_else(TimeZone::system);
         let at = jiff::Timestamp::from_millisecond(now.0).ok()?;
         let today = zone.to_datetime(at).date();
-        // A skipped hour becomes the hour after it, and of a repeated hour the first counts. So
+        // A skipped hour is replaced by the next one, and of a repeated hour the first is used. So
         // each day has exactly one boundary, also when the clock is set back in autumn.
         let of = |date: Date| {
             let hour = date.at(i8::try_from(hour).ok()?, 0, 0, 0);
@@ -69,7 +69,7 @@ impl Lifecycle for Resets {
         if let SessionKey::Agent { scope: AgentScope::Subagent(_), .. } = key {
             return false;
         }
-        // A clock that was set back makes no session idle and ends no day.
+        // If the clock was set back, no session is idle and no day has ended.
         let silent = now.0.saturating_sub(times.last.0);
         let is_idle = self.idle.is_some_and(|idle| silent > idle);
         let boundary = self.at_hour.and_then(|hour| self.boundary(hour, now));
@@ -129,7 +129,8 @@ mod tests {
         ));
     }
 
-    /// Checks every minute whether the session is over, and resets it then. Returns the times of resets.
+    /// Checks every minute whether the session is over, and resets it then. Returns the times of
+    /// the resets.
     fn begun(resets: &Resets, from: &str, to: &str) -> Vec<String> {
         let (mut now, to) = (at(from), at(to));
         let mut began = now;

@@ -21,8 +21,8 @@ pub(crate) struct SubagentConfig {
     pub max_concurrent: usize,
     /// Default run time limit in seconds. Default: 0 (unlimited).
     pub run_timeout_seconds: u32,
-    /// Minutes after which the session of a finished subagent is archived; 0 is never before
-    /// `session.maintenance.pruneAfter`. Default: 60.
+    /// Minutes after which the session of a finished subagent is archived. With 0, only
+    /// `session.maintenance.pruneAfter` applies. Default: 60.
     pub archive_after_minutes: u32,
 }
 

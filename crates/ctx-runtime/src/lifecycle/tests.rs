@@ -194,7 +194,7 @@ async fn a_session_begun_anew_keeps_settings_and_counts_from_nothing() {
         );
         assert_eq!((new.other, new.compaction_count), (old.other, None), "{word}");
         assert!(new.session_started_at >= old.session_started_at);
-        assert_eq!(house.messages(&old.session_id), 2, "it is as it was");
+        assert_eq!(house.messages(&old.session_id), 2, "the old session is unchanged");
         assert_eq!(house.messages(&new.session_id), if word.len() < 8 { 0 } else { 2 }, "{word}");
     }
 }

@@ -32,8 +32,8 @@ const IDLE: Duration = Duration::from_secs(60);
 /// The interval while much is left to archive. The newest sessions are archived first.
 const BUSY: Duration = Duration::from_secs(15);
 
-/// The last answer of a session that was written to more recently than this may be incomplete, as
-/// an answer can span several lines.
+/// If a session was written within this time, its last answer may be incomplete, as an answer can
+/// span several lines.
 const SETTLES: Duration = Duration::from_secs(10);
 
 /// How long to wait for another process that is archiving.
@@ -65,7 +65,7 @@ pub struct Archiver {
     archived: Mutex<ArchivedSessions>,
     progress: Mutex<Option<ArchiveProgress>>,
     started: Instant,
-    /// Whether the newest session of the folder has been dealt with.
+    /// Whether the attempt to archive the newest session of the folder has ended.
     is_newest_done: Mutex<bool>,
     newest_done: Condvar,
     wake: SyncSender<()>,
@@ -137,7 +137,7 @@ impl Archiver {
         loop {
             let (looked, wait) = self.round();
             match woken.recv_timeout(wait) {
-                // Frequent requests must not make the search take more than a small part of the time.
+                // Even with frequent requests, the search takes at most a fifth of the time.
                 Ok(()) => std::thread::park_timeout(wait.min(looked * 4)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -175,7 +175,8 @@ impl Archiver {
                 Ok(is_whole) => progress.pending -= usize::from(is_whole),
                 Err(error) if error.kind() == ErrorKind::Locked => {}
                 Err(error) => {
-                    tracing::warn!(path = %found.path.display(), %error, "a session is not archived");
+                    let path = found.path.display();
+                    tracing::warn!(%path, %error, "cannot archive a session");
                     progress.pending -= 1;
                     progress.unreadable += 1;
                 }
@@ -202,7 +203,7 @@ impl Archiver {
     /// Archives the new messages of a session. Returns whether all of it is archived.
     fn archive(&self, found: &DiscoveredSession, wait: Duration) -> Result<bool> {
         let lock = locked(&self.archived).lock(wait)?;
-        // Without the list it is unknown which messages must stay out.
+        // Without the list it is unknown which folders were forgotten.
         locked(&self.archived).refresh()?;
         if !self.wants(found) || self.has(found) {
             return Ok(true);
@@ -224,7 +225,7 @@ impl Archiver {
         }
         let known = locked(&self.archived).get(&found.path).and_then(|known| known.last.clone());
         let is_known = |id: &str| known.as_deref() == Some(id);
-        // Include the last known one again: it may have grown.
+        // The last archived message is included again: it may have grown.
         let from = line.iter().rposition(|item| is_known(item.entry.id())).unwrap_or(0);
         let new = line.slice(from..);
         let note = |done: usize, bytes| {

@@ -29,7 +29,7 @@ pub fn find_entry(transcript: &Transcript, id: &str) -> Result<EntryId> {
     Err(match alike.as_slice() {
         [] => Error::new(ErrorKind::NotFound, format!("entry '{named}' not found")),
         some => Error::new(ErrorKind::InvalidInput, format!("several ids begin with '{named}'"))
-            .hint(format!("give more of it; among them are {}", some.join(", "))),
+            .hint(format!("give a longer prefix, for example of {}", some.join(", "))),
     })
 }
 
@@ -39,7 +39,7 @@ pub fn find_entry(transcript: &Transcript, id: &str) -> Result<EntryId> {
 ///
 /// # Errors
 ///
-/// Those of [`find_entry`], and [`ErrorKind::NotFound`] for an entry that holds no message.
+/// Those of [`find_entry`], and [`ErrorKind::NotFound`] for an entry without a message.
 pub fn expand(transcript: &Transcript, cited: &[impl AsRef<str>]) -> Result<Vec<Arc<Entry>>> {
     let all = transcript.all_messages();
     let mut found = Vec::new();
@@ -74,7 +74,7 @@ fn originals(transcript: &Transcript, all: &[Arc<Entry>], id: &EntryId) -> Resul
     let line = transcript.messages_to(Some(id))?;
     match line.last() {
         Some(item) => Ok(vec![item.entry.clone()]),
-        None => Err(Error::new(ErrorKind::NotFound, "the entry holds no message")
+        None => Err(Error::new(ErrorKind::NotFound, "the entry contains no message")
             .with("entry", id)
             .hint("cite a message entry, as summaries do")),
     }

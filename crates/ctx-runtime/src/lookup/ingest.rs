@@ -30,7 +30,7 @@ pub struct IngestReport {
     pub older: usize,
     /// Number of messages without text, or with recalled text.
     pub passed_over: usize,
-    /// What was learned of facts.
+    /// The outcome of extracting facts, for each batch.
     #[serde(skip)]
     pub facts: Vec<LearnOutcome>,
 }
@@ -41,7 +41,8 @@ impl Lookup {
     ///
     /// # Errors
     ///
-    /// If a message cannot be read, or the archive cannot be read or written. Archived messages stay.
+    /// If a message cannot be read, or the archive cannot be read or written. Archived messages
+    /// stay.
     pub fn ingest(
         &self,
         session: &str,

@@ -50,7 +50,7 @@ pub struct Lookup {
     pub memory: Memory,
     /// The facts; absent if they cannot be read.
     pub facts: Option<Arc<Mutex<FactStore>>>,
-    /// Warnings of opening the memory.
+    /// Warnings from opening the memory.
     pub warnings: Vec<String>,
 }
 
@@ -99,15 +99,15 @@ impl Lookup {
         if self.facts.as_ref().is_some_and(of_session) {
             return Ok(named.to_owned());
         }
-        let hint = "`ctx sessions` lists the keys of sessions, `ctx memory stats --json` those that \
-                    were archived";
+        let hint = "`ctx sessions` lists the keys of sessions, `ctx memory stats --json` those \
+                    that were archived";
         Err(Error::new(ErrorKind::NotFound, "unknown session")
             .with("session", named)
             .with("agent", &self.agent)
             .hint(hint))
     }
 
-    /// Rebuilds the index if it is missing: a search finds only what the index holds.
+    /// Rebuilds the index if it is missing: a search finds only what the index contains.
     ///
     /// # Errors
     ///

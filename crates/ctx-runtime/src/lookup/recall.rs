@@ -16,7 +16,7 @@ use super::Lookup;
 pub struct RecallQuery<'a> {
     /// The question.
     pub query: &'a str,
-    /// The session that asks, by its name in memory.
+    /// The session of the query, by its name in memory.
     pub session: Option<&'a str>,
     /// Whether to search other sessions of the agent, regardless of the configuration.
     pub everywhere: bool,
@@ -32,7 +32,7 @@ pub struct RecallQuery<'a> {
 pub struct RecallReport {
     /// The agent.
     pub agent: String,
-    /// The session that asked.
+    /// The session of the query.
     pub session: Option<String>,
     /// The question.
     pub query: String,
@@ -101,14 +101,12 @@ impl RecallReport {
         let (facts, passages, budget) = (self.facts.len(), self.passages.len(), self.budget);
         match facts + passages {
             _ if !is_query(&self.query) => {
-                "a query of less than three letters, or two characters of \
-                                            Chinese, recalls nothing"
-                    .to_owned()
+                "too short a query: it needs three letters, or two Chinese characters".to_owned()
             }
             0 => "no passage scores high enough; a search shows the nearest ones".to_owned(),
             _ => format!(
-                "matching facts: {facts}, passages: {passages}; none fits into {budget} tokens: give a \
-                 larger budget"
+                "matching facts: {facts}, passages: {passages}; none fits into {budget} tokens: \
+                 give a larger budget"
             ),
         }
     }

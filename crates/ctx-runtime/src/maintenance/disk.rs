@@ -57,7 +57,7 @@ impl MaintenanceRun<'_> {
             }
             let before = report.done.len();
             match candidate {
-                RemovalCandidate::Orphan(file) => self.put_aside(&file, folder, report),
+                RemovalCandidate::Orphan(file) => self.archive_orphan(&file, folder, report),
                 RemovalCandidate::Session(at) => {
                     let leaving = [(at, Reason::Disk)];
                     self.remove_sessions(store, known, &leaving, folder, report, &mut |_, _| {})?;
@@ -79,7 +79,7 @@ impl MaintenanceRun<'_> {
         folder: &SessionsFolder,
         report: &MaintenanceReport,
     ) -> Vec<(Timestamp, RemovalCandidate)> {
-        let is_looked_at = |key: &str| {
+        let is_handled = |key: &str| {
             let of_key = |of: &Option<String>| of.as_deref() == Some(key);
             report.done.iter().any(|done| of_key(&done.session_key))
                 || report.kept.iter().any(|kept| of_key(&kept.session_key))
@@ -88,7 +88,7 @@ impl MaintenanceRun<'_> {
         let orphans = orphans.map(|(at, file)| (at, RemovalCandidate::Orphan(file)));
         let sessions = known.iter().enumerate().filter_map(|(at, known)| {
             let has_file = matches!(known.transcript, TranscriptLocation::Here(_));
-            let last = known.last.filter(|_| has_file && !is_looked_at(&known.key))?;
+            let last = known.last.filter(|_| has_file && !is_handled(&known.key))?;
             Some((last, RemovalCandidate::Session(at)))
         });
         let mut sessions: Vec<_> = sessions.collect();
@@ -97,7 +97,12 @@ impl MaintenanceRun<'_> {
     }
 
     /// Archives a transcript without a session.
-    fn put_aside(&self, file: &Path, folder: &mut SessionsFolder, report: &mut MaintenanceReport) {
+    fn archive_orphan(
+        &self,
+        file: &Path,
+        folder: &mut SessionsFolder,
+        report: &mut MaintenanceReport,
+    ) {
         let bytes = folder.bytes_of(file);
         let moved = match self.dry_run {
             true if is_open(file) => Err(open(file)),
@@ -121,7 +126,7 @@ impl MaintenanceRun<'_> {
         }
     }
 
-    /// Removes an archived transcript, if memory is disabled or has all of it.
+    /// Removes an archived transcript, if memory is disabled or contains all of it.
     fn remove(
         &self,
         file: &Path,
@@ -143,7 +148,7 @@ impl MaintenanceRun<'_> {
         }
     }
 
-    /// Whether a transcript was archived in this run and only as a file.
+    /// Whether a transcript was archived in this run, and only as a file, as memory is disabled.
     fn is_too_fresh(&self, file: &Path, folder: &SessionsFolder) -> bool {
         self.archive.is_off() && folder.fresh.contains(file)
     }

@@ -145,7 +145,7 @@ impl MaintenanceRun<'_> {
         for (ready, gone) in ready.into_iter().zip(gone) {
             let LockedSession { known, why, transcript } = ready;
             if !gone {
-                let used = Error::new(ErrorKind::Conflict, "it was used meanwhile");
+                let used = Error::new(ErrorKind::Conflict, "the session was used meanwhile");
                 report.kept.push(kept(known, why, &used));
                 continue;
             }
@@ -196,7 +196,7 @@ fn kept(known: &KnownSession, why: Reason, error: &Error) -> KeptSession {
     KeptSession { session_key: Some(known.key.clone()), file, why, because: because(error) }
 }
 
-/// Returns the reason why something stays, as text.
+/// Returns the reason why a session or file is kept, as text.
 pub(super) fn because(error: &Error) -> String {
     match error.kind() {
         ErrorKind::Locked => "it is open".to_owned(),

@@ -22,8 +22,8 @@ pub(super) struct SessionsFolder {
     taken: HashSet<PathBuf>,
     /// The ids of all sessions.
     ids: HashSet<String>,
-    /// Whether a session may have a transcript that cannot be determined.
-    in_doubt: bool,
+    /// Whether some entries of the store are unreadable, so that their transcripts are unknown.
+    has_unreadable: bool,
     /// Transcripts that were archived in this run.
     pub(super) fresh: HashSet<PathBuf>,
 }
@@ -62,15 +62,15 @@ impl SessionsFolder {
             beside,
             taken: HashSet::new(),
             ids: HashSet::new(),
-            in_doubt: false,
+            has_unreadable: false,
             fresh: HashSet::new(),
         })
     }
 
-    /// Records which files the sessions of the store use.
+    /// Records the ids of the sessions in the store.
     pub(super) fn note(&mut self, sessions: &Sessions) {
         self.ids = sessions.all().map(|(_, entry)| entry.session_id.clone()).collect();
-        self.in_doubt = sessions.unreadable().next().is_some();
+        self.has_unreadable = sessions.unreadable().next().is_some();
     }
 
     /// Marks a transcript as used by a session.
@@ -119,7 +119,7 @@ impl SessionsFolder {
             let id = id.map(|id| id.split_once("-topic-").map_or(id, |(id, _)| id));
             id.is_some_and(|id| !self.ids.contains(id)) && !self.taken.contains(file)
         };
-        let orphans = self.files.iter().filter(|(file, _)| !self.in_doubt && is_orphan(file));
+        let orphans = self.files.iter().filter(|(file, _)| !self.has_unreadable && is_orphan(file));
         let mut orphans: Vec<_> =
             orphans.map(|(path, file)| (file.changed, path.clone())).collect();
         orphans.sort_unstable();

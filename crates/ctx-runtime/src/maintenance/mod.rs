@@ -1,8 +1,8 @@
 //! Limits the number, age and size of an agent's sessions.
 //!
 //! ```text
-//! too old, too many  -->  archived in memory  -->  out of sessions.json  -->  <file>.deleted.<time>
-//! too much disk      -->  archived transcripts, oldest first  -->  removed
+//! too old, too many --> archived in memory --> out of sessions.json --> <file>.deleted.<time>
+//! too much disk     --> archived transcripts, oldest first --> removed
 //! ```
 //!
 //! Every step can be interrupted: a transcript without an entry is complete, and so is one that is
@@ -41,7 +41,7 @@ pub(crate) use schedule::{Due, MaintenanceJob, MaintenanceSchedule};
 /// Reports the progress: the number of sessions done, and the total.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(usize, usize);
 
-/// How sessions are maintained.
+/// One run of maintenance.
 pub(crate) struct MaintenanceRun<'a> {
     pub(crate) home: &'a Home,
     pub(crate) agent: &'a FileId,

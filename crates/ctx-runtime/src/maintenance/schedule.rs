@@ -58,8 +58,8 @@ impl MaintenanceSchedule {
         due
     }
 
-    /// Starts maintenance of an agent's sessions in the background, once `closed` is done. It holds
-    /// no reference to the runtime, which may end meanwhile.
+    /// Starts maintenance of an agent's sessions in the background, once `closed` is done. The run
+    /// keeps no reference to the runtime, which may end meanwhile.
     pub(crate) fn begin(
         &self,
         job: MaintenanceJob,
@@ -71,7 +71,7 @@ impl MaintenanceSchedule {
             closed.await;
             let run = tokio::task::spawn_blocking(move || span.in_scope(|| job.run(stop)));
             if let Err(error) = run.await {
-                tracing::warn!("the sessions were not maintained: {error}");
+                tracing::warn!("session maintenance failed: {error}");
             }
         };
         *locked(&self.newest) = Some(tokio::spawn(work));
@@ -83,7 +83,7 @@ impl MaintenanceSchedule {
         if let Some(newest) = newest
             && let Err(error) = newest.await
         {
-            tracing::warn!("the sessions were not maintained: {error}");
+            tracing::warn!("session maintenance failed: {error}");
         }
     }
 
@@ -95,7 +95,7 @@ impl MaintenanceSchedule {
 
 impl Drop for MaintenanceSchedule {
     fn drop(&mut self) {
-        // A program that ends waits for its threads, and archiving may take long.
+        // At its end a program waits for its threads, and archiving may take long.
         self.stop();
     }
 }
@@ -115,9 +115,10 @@ impl MaintenanceJob {
         if stop.load(Ordering::Relaxed) || (self.due == Due::First && self.was_done()) {
             return;
         }
-        // Written first: otherwise every short-lived program would start a run that it cannot finish.
+        // Written first: otherwise every short-lived program would start a run that it cannot
+        // finish.
         if let Err(error) = self.mark() {
-            tracing::warn!("the time of maintenance was not recorded: {error}");
+            tracing::warn!("cannot record the time of maintenance: {error}");
         }
         let Self { home, config, agent, memory, now, due: _ } = self;
         let done = MaintenanceRun::of(&home, &config, &agent, memory, now).and_then(|run| {
@@ -126,7 +127,7 @@ impl MaintenanceJob {
         });
         match done {
             Ok(report) => log(&report),
-            Err(error) => tracing::warn!("the sessions were not maintained: {error}"),
+            Err(error) => tracing::warn!("session maintenance failed: {error}"),
         }
     }
 

@@ -81,7 +81,7 @@ impl House {
         maintain(&home, &self.config, &agent, NOW, dry_run, &mut |_, _| {}).unwrap()
     }
 
-    /// Lists the files in the folder, without locks and the store; archived files by their suffixes.
+    /// Lists the files in the folder, without locks and the store. Archived files are marked.
     fn files(&self) -> Vec<String> {
         let files = std::fs::read_dir(self.folder()).unwrap();
         let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
@@ -233,7 +233,7 @@ fn too_much_disk_takes_what_was_archived_first_and_then_the_oldest() {
     }
     let all = house.maintain(true).bytes_before;
     let one = std::fs::metadata(&path).unwrap().len();
-    // Enough for all but a little over two.
+    // Slightly more than two transcripts must be removed.
     let maintenance = format!(
         "pruneAfter: 1000, maxDiskBytes: {}, highWaterBytes: {}",
         all - 1,
@@ -355,9 +355,12 @@ fn progress_is_heard_and_a_folder_that_is_not_there_holds_nothing() {
     for n in 0..40 {
         house.session(&format!("s{n}"), 40);
     }
-    let mut heard = Vec::new();
-    let mut progress = |done: usize, of: usize| heard.push((done, of));
+    let mut reported = Vec::new();
+    let mut progress = |done: usize, of: usize| reported.push((done, of));
     maintain(&house.home(), &house.config, &main_agent(), NOW, false, &mut progress).unwrap();
-    assert_eq!((heard.len(), heard.first(), heard.last()), (40, Some(&(1, 40)), Some(&(40, 40))));
+    assert_eq!(
+        (reported.len(), reported.first(), reported.last()),
+        (40, Some(&(1, 40)), Some(&(40, 40)))
+    );
     assert_eq!(house.keys(), [""; 0]);
 }

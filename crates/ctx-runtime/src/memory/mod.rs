@@ -31,7 +31,7 @@ pub use workspace::workspace_model;
 
 pub(crate) use workspace::workspace_search;
 
-/// Makes the memory of a session.
+/// Creates the memory of a session.
 pub(crate) type MakeMemory =
     Arc<dyn Fn(&MemoryContext<'_>) -> Result<Arc<dyn MemoryStore>> + Send + Sync>;
 
@@ -86,7 +86,7 @@ impl AgentMemory {
     ) -> Self {
         let is_missing = config.embedding_model != EmbeddingModel::Hash && model.is_none();
         let mut settings = MemorySettings::of(config, model);
-        if is_missing && folder.is_some_and(holds_vectors_of_a_model) {
+        if is_missing && folder.is_some_and(has_model_vectors) {
             settings.vectors = Vectors::None;
         }
         let scope = if config.cross_session { Scope::Agent } else { Scope::Session };
@@ -112,8 +112,8 @@ impl AgentMemory {
         }
     }
 
-    /// As [`open`](Self::open), with the configured embedding model. If that is unavailable, there
-    /// is a warning.
+    /// As [`open`](Self::open), with the configured embedding model. If that is unavailable, a
+    /// warning is added.
     #[must_use]
     pub fn configured(
         config: &ctx_config::Config,
@@ -163,7 +163,7 @@ impl AgentMemory {
         if !self.config.knowledge_extraction {
             return memory;
         }
-        // Rules run at once, independent of the model.
+        // Rules need no model, and run immediately.
         let memory = memory.with_rules(Rules::default());
         match &self.models {
             Some(models) => {
@@ -215,18 +215,19 @@ pub(crate) fn learn_facts(
     locked(facts).learn(found).map(Some)
 }
 
-/// Whether a folder holds vectors of a model other than hashes.
-fn holds_vectors_of_a_model(folder: &Path) -> bool {
+/// Whether a folder contains vectors of a model other than hashes.
+fn has_model_vectors(folder: &Path) -> bool {
     let made_by = Embedding::beside(&folder.join("vectors.bin"));
     made_by.is_some_and(|made_by| made_by.name != HashEmbedder.name())
 }
 
 impl Resolved {
-    /// Returns the memory of a session, if the configuration or the engine enables it. `models` extract
-    /// facts from archived messages, in addition to rules. Warnings for the user go to `warn`.
+    /// Returns the memory of a session, if the configuration or the engine enables it. `models`
+    /// extract facts from archived messages, in addition to rules. Warnings for the user go to
+    /// `warn`.
     ///
     /// An [`InProcess`](MemoryLocation::InProcess) memory calls no model, so each run of a replay
-    /// gives the same.
+    /// gives the same result.
     ///
     /// # Errors
     ///

@@ -80,7 +80,7 @@ impl SharedMemories {
     ) -> Result<Arc<OpenMemory>> {
         let models: Models = resolved.config.section()?;
         let key = (folder.to_owned(), agent.to_owned(), config.clone(), models);
-        // Held while opening: a second session waits instead of opening another one.
+        // The lock is held while opening, so that a second session waits for the same memory.
         let mut open = locked(&self.open);
         open.retain(|opened| opened.strong_count() > 0);
         let mut known = open.iter().filter_map(Weak::upgrade);

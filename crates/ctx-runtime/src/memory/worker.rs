@@ -22,7 +22,7 @@ const SEARCHABLE_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub struct MemoryWorker {
     store: Option<Arc<dyn MemoryStore>>,
-    /// What was archived of the view.
+    /// The messages of the view that are already archived.
     left_view: DepartedMessages,
     /// Whether anything was archived; if not, closing has nothing to do.
     was_used: bool,
@@ -169,8 +169,9 @@ impl MemoryWorker {
             }
         };
         if timeout(CLOSE_TIMEOUT, last).await.is_err() {
-            self.warnings
-                .push("memory maintenance is incomplete: missing vectors are made later".into());
+            self.warnings.push(
+                "memory maintenance is incomplete: missing vectors are computed later".into(),
+            );
         }
         std::mem::take(&mut self.warnings)
     }
@@ -193,8 +194,8 @@ mod tests {
     #[async_trait::async_trait]
     impl MemoryStore for RecordedMemory {
         fn archive(&self, entries: &[Arc<Entry>]) -> Result<()> {
-            let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            told.extend(entries.iter().map(|entry| entry.id().to_string()));
+            let mut archived = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            archived.extend(entries.iter().map(|entry| entry.id().to_string()));
             Ok(())
         }
 
@@ -207,36 +208,36 @@ mod tests {
         }
 
         async fn extract_facts(&self) -> Vec<String> {
-            let asked = self.1.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_there = asked.as_ref().is_some_and(|with| with.upgrade().is_some());
-            vec![if is_there { "asked".into() } else { "nobody to ask".into() }]
+            let model = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_alive = model.as_ref().is_some_and(|model| model.upgrade().is_some());
+            vec![if is_alive { "the model was alive".into() } else { "dropped".into() }]
         }
     }
 
     #[tokio::test]
     async fn whoever_is_there_when_work_begins_is_there_until_it_ends() {
-        let told = Arc::new(RecordedMemory::default());
-        let mut memory = MemoryWorker::new(Some(told.clone()));
+        let store = Arc::new(RecordedMemory::default());
+        let mut memory = MemoryWorker::new(Some(store.clone()));
         let model = Arc::new(());
-        *told.1.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::downgrade(&model));
+        *store.1.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::downgrade(&model));
         memory.keep_alive(&model);
         memory.archive(&view(&["a", "b", "c"], 2), true);
         // The request is answered before facts are extracted.
         drop(model);
-        assert_eq!(memory.close().await, ["asked"]);
-        let with = told.1.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        assert!(with.is_some_and(|with| with.upgrade().is_none()), "and no longer");
+        assert_eq!(memory.close().await, ["the model was alive"]);
+        let model = store.1.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        assert!(model.is_some_and(|model| model.upgrade().is_none()), "it is dropped at the end");
     }
 
     /// Creates a view of messages, with the first ones dropped.
-    fn view(ids: &[&str], left_out: usize) -> ContextView {
+    fn view(ids: &[&str], dropped: usize) -> ContextView {
         let ledger = TokenLedger::new(Counter::default(), Tokens(32_000), Tokens(2_000));
         let mut view = ContextView::new(ledger);
         for id in ids {
             let entry = Entry::in_memory(*id, Message::text(Role::Assistant, format!("I am {id}")));
             view.append(Arc::new(entry)).unwrap();
         }
-        (0..left_out).for_each(|at| {
+        (0..dropped).for_each(|at| {
             view.drop(at, "engine", "for the test");
         });
         view.finish().unwrap();
@@ -245,14 +246,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_view_that_was_made_anew_has_a_past_of_its_own() {
-        let told = Arc::new(RecordedMemory::default());
-        let mut memory = MemoryWorker::new(Some(told.clone()));
+        let store = Arc::new(RecordedMemory::default());
+        let mut memory = MemoryWorker::new(Some(store.clone()));
         memory.archive(&view(&["a", "b", "c", "d"], 3), false);
         // The request differs now: the host went back, and the engine dropped other messages.
         let later = view(&["x", "y", "d"], 2);
         memory.archive(&later, false);
         memory.archive(&later, false);
-        let told = told.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        assert_eq!(told, ["a", "b", "c", "x", "y"]);
+        let archived = store.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        assert_eq!(archived, ["a", "b", "c", "x", "y"]);
     }
 }

@@ -11,7 +11,7 @@ use ctx_memory::workspace::{self, Workspace, WorkspaceService};
 use crate::models::vector_model;
 
 /// Returns the search over the folder in `agents.defaults.workspace`; `None` if unset. Indexes are
-/// stored in the folder `indexes`. Warnings for the user go to `warn`: for example, a missing
+/// stored in the folder `indexes`. Warnings for the user go to `warn`: for example, that a missing
 /// folder is skipped.
 pub(crate) fn workspace_search(
     config: &Config,

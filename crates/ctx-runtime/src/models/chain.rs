@@ -24,7 +24,7 @@ impl ModelChain {
     ///
     /// # Errors
     ///
-    /// If no model is available, the reason for the first; or an invalid configuration.
+    /// The error of the first model if none is available; an invalid configuration.
     pub fn connect(config: &Config, names: &[String]) -> Result<Option<Self>> {
         let names = match names {
             [] => config.section::<ConversationModels>()?.chain(),

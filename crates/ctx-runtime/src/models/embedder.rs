@@ -10,9 +10,9 @@ use ctx_model::{Client, TokioTimer, connect_embedder};
 
 use super::providers::providers;
 
-/// Returns the model of `agents.defaults.memoryContext.embeddingModel` with its timeout clock;
-/// `None` for `hash`, which needs no model. A server is not contacted yet: a failure shows at the
-/// first request for a vector.
+/// Returns the model of `agents.defaults.memoryContext.embeddingModel` with a timer for its
+/// timeouts; `None` for `hash`, which needs no model. A server is not contacted yet: a failure
+/// shows at the first request for a vector.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ const MODEL: &str = "set it to a model, such as ollama/nomic-embed-text or \
 
 fn named<'a>(source: Option<&'a str>, hint: &str) -> Result<&'a str> {
     source.ok_or_else(|| {
-        Error::new(ErrorKind::Config, "the embedding model has no source")
+        Error::new(ErrorKind::Config, "missing source of the embedding model")
             .with("key", "agents.defaults.memoryContext.embeddingSource")
             .hint(hint)
     })
@@ -81,5 +81,5 @@ fn at_home(folder: &Path) -> std::path::PathBuf {
 fn transformer(_: &Path) -> Result<Arc<dyn Embedder>> {
     Err(Error::new(ErrorKind::Capability, "this build of ctx cannot run an embedding model")
         .with("key", "agents.defaults.memoryContext.embeddingModel")
-        .hint("build it with `--features transformer`, or take `http` or `hash`"))
+        .hint("build it with `--features transformer`, or use `http` or `hash`"))
 }

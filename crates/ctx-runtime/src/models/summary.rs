@@ -67,7 +67,7 @@ pub fn summary_models(
     let client = Arc::new(Client::default());
     let names = compaction.model_chain(first);
     check_is_listed(first, &models)?;
-    // The first is the requested one.
+    // The selected model must be available; a fallback may be missing.
     ctx_model::connect(first, &providers, &client).map_err(|error| with_similar(error, &models))?;
     let (chain, missing) = connect_models(&names, &providers, &client);
     let facts = chain.iter().map(|model| model.facts());

@@ -25,7 +25,7 @@ use crate::session::{SessionPool, Settings, max_concurrent_turns, max_open_sessi
 /// The settings that enable memory.
 const MEMORY: [&str; 2] = ["plugins.slots.memory", "agents.defaults.memoryContext.enabled"];
 
-/// Default time a model may send nothing before the request is cancelled.
+/// Default time for which a model may send nothing before its request is cancelled.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Default maximum wait for a provider that says when to retry.
@@ -43,7 +43,7 @@ fn linked_and_installed(home: &Home) -> Result<Registry> {
     Ok(registry)
 }
 
-/// Makes a [`Runtime`].
+/// Builds a [`Runtime`].
 #[must_use]
 pub struct Builder {
     pub(super) home: Home,
@@ -175,7 +175,8 @@ impl Builder {
     }
 
     /// Sets the maximum wait for a provider that says when to retry; 30 seconds by default.
-    /// If it asks for more time, the next model is called, or the caller gets the error.
+    /// If the provider requires a longer wait, the next model is called, or the caller gets the
+    /// error.
     pub fn max_retry_wait(mut self, longest: Duration) -> Self {
         self.settings.max_retry_wait = longest;
         self
@@ -202,7 +203,8 @@ impl Builder {
         self
     }
 
-    /// Builds the runtime. First it recovers what a crashed process left in the journals of the home.
+    /// Builds the runtime. First it recovers what a crashed process left in the journals of the
+    /// home.
     ///
     /// # Errors
     ///
@@ -210,7 +212,7 @@ impl Builder {
     /// the home; an invalid configuration or engine.
     pub fn build(mut self) -> Result<Runtime> {
         if self.models.is_empty() {
-            return Err(Error::new(ErrorKind::InvalidInput, "the runtime has no model")
+            return Err(Error::new(ErrorKind::InvalidInput, "missing model")
                 .hint("give one with Builder::model"));
         }
         if self.settings.memory.is_some() && MEMORY.iter().all(|key| !self.config.is_explicit(key))

@@ -29,7 +29,7 @@ use crate::session::{OpenReason, Session, SessionPool};
 use crate::sync::spawn_blocking;
 use crate::turn::Turn;
 
-/// Holds conversations: takes a message and returns an answer.
+/// Runs conversations: takes a message and returns an answer.
 ///
 /// # What
 ///
@@ -105,7 +105,7 @@ impl Runtime {
         work: impl FnOnce(Session, Vec<String>) -> F,
     ) -> Result<T> {
         let sessions = &self.inner.sessions;
-        // Boxed on the heap, as a tool may run another turn, and so on.
+        // On the heap, as a tool may run another turn inside this one.
         let work = async {
             let (session, notices) = Box::pin(sessions.acquire(key, reason)).await?;
             let (session, done) = work(session, notices).await;
@@ -121,7 +121,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// As [`turn`](Self::turn), and those of the engine's compaction.
+    /// Those of [`turn`](Self::turn) and of the engine's compaction.
     pub async fn compact(&self, key: &SessionKey, focus: Option<&str>) -> Result<CompactResult> {
         let span = tracing::info_span!("compact", session = %key);
         let work = |session, _| async move {
@@ -153,7 +153,8 @@ impl Runtime {
         self.inner.lanes.run(key.clone(), self.inner.sessions.close(key)).await
     }
 
-    /// Returns how often each layer did what, in all sessions since the runtime was built.
+    /// Returns how often each layer performed each action, in all sessions since the runtime was
+    /// built.
     #[must_use]
     pub fn layer_actions(&self) -> Vec<LayerAction> {
         self.inner.sessions.layers.list()
@@ -207,7 +208,7 @@ impl Runtime {
             let Some(runtime) = runtime else { return };
             for key in expired {
                 if let Err(error) = runtime.close(&key).await {
-                    tracing::warn!(%key, "the session was not closed: {error}");
+                    tracing::warn!(%key, "cannot close the session: {error}");
                 }
             }
         };

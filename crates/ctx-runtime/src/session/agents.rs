@@ -30,7 +30,7 @@ pub(super) struct Resources {
 }
 
 impl AgentResources {
-    /// Returns the resources of an agent, and warnings of opening it.
+    /// Returns the resources of an agent, and warnings from opening them.
     pub(super) async fn of(
         &self,
         pool: &SessionPool,
@@ -52,7 +52,7 @@ impl AgentResources {
         Ok((shared, warnings))
     }
 
-    /// Returns the memory of an agent, if a session of it was run.
+    /// Returns the memory of an agent, if one of its sessions has run.
     pub(crate) fn memory(&self, agent: &FileId) -> Option<AgentMemory> {
         let cells = locked(&self.cells);
         cells.get(agent).and_then(|cell| cell.get()).map(|shared| shared.memory.clone())

@@ -10,7 +10,7 @@ use ctx_session::key::SessionKey;
 use super::Session;
 use crate::sync::locked;
 
-/// Maximum number of message tokens that all idle sessions keep in memory: some 400 MB.
+/// Maximum number of message tokens that all idle sessions keep in memory: about 400 MB.
 const MAX_HELD_TOKENS: u64 = 64_000_000;
 
 /// Maximum number of open sessions, even if the system allows more.
@@ -43,7 +43,7 @@ fn open_files() -> Option<usize> {
 #[derive(Default)]
 pub(super) struct IdleSessions {
     state: Mutex<IdleState>,
-    /// Number of sessions taken out to be closed but not closed yet.
+    /// Number of sessions that were taken out to be closed, and are not closed yet.
     closing: AtomicUsize,
 }
 
@@ -65,8 +65,8 @@ impl IdleSessions {
         locked(&self.state).sessions.remove(key).map(|idle| idle.session)
     }
 
-    /// Puts a session in. If the memory limit is exceeded, `elsewhere` included, views are dropped;
-    /// they are rebuilt from the file when needed.
+    /// Puts a session in. If the idle sessions and `elsewhere` exceed the memory limit, views are
+    /// dropped; they are rebuilt from the file when needed.
     pub(super) fn put(&self, session: Session, elsewhere: u64) {
         let mut state = locked(&self.state);
         state.uses += 1;
@@ -100,7 +100,7 @@ impl IdleState {
         self.sessions.remove(&key).map(|idle| idle.session)
     }
 
-    /// Drops views, least recently used first, until sessions hold at most `most` tokens.
+    /// Drops views, least recently used first, until sessions keep at most `most` tokens.
     fn drop_views(&mut self, most: u64) {
         let sessions = self.sessions.values();
         let mut held: u64 = sessions.map(|idle| idle.session.held()).sum();
@@ -123,7 +123,8 @@ pub(super) struct Closing<'a> {
 }
 
 impl Closing<'_> {
-    /// Ends its engine and returns the session, whose file is closed where blocking is allowed.
+    /// Disposes of its engine and returns the session. The caller drops it on a blocking thread,
+    /// as that closes the file.
     pub(super) async fn dispose_engine(&mut self) -> Option<Session> {
         let session = self.session.take()?;
         session.dispose_engine().await;

@@ -1,7 +1,8 @@
 //! One open session: its file, its settings, and its view.
 //!
-//! The file is the source of truth. The view is built from it when missing (when the session is opened,
-//! after a compaction, for another model or other tools); otherwise new entries are appended to it.
+//! The file is the source of truth. The view is built from it when missing (when the session is
+//! opened, after a compaction, for another model or other tools); otherwise new entries are
+//! appended to it.
 
 mod agents;
 mod background;
@@ -70,7 +71,8 @@ pub(crate) struct Session {
     pub(crate) view: Option<ContextView>,
     /// Number of edits of the view already counted.
     pub(crate) counted: usize,
-    /// The model of the chain and its request limit, learned from its provider's rejection.
+    /// A request limit learned from a provider's rejection, with the index of its model in the
+    /// chain.
     pub(crate) limit: Option<(usize, Tokens)>,
     /// The last request of this process.
     pub(crate) sent: Option<SentRequest>,
@@ -113,7 +115,7 @@ fn file_identity(path: &std::path::Path) -> Option<(u64, u64)> {
 }
 
 impl Session {
-    /// Fails if the file is not at its path any more: nothing appended to it would be seen.
+    /// Fails if the file was removed or replaced: appended entries would be lost.
     pub(crate) fn check_file(&self) -> Result<()> {
         if file_identity(&self.path) == Some(self.identity) {
             return Ok(());
@@ -158,7 +160,7 @@ impl Session {
             // Rebuilding the view reports the error.
             self.view = None;
         }
-        // The message is stored; if the engine fails to take it in, there is only a notice.
+        // The message is stored. If the engine fails to ingest it, a warning is enough.
         if let Err(error) = self.ingest(&entries).await
             && let Some(setup) = &mut self.setup
         {
@@ -204,7 +206,7 @@ impl Session {
         self.view.as_ref().map_or(0, |view| view.total().get())
     }
 
-    /// The entry that the next one follows.
+    /// Returns the entry that the next one follows.
     pub(crate) fn leaf(&self) -> Option<EntryId> {
         self.log().leaf().cloned()
     }
@@ -214,7 +216,7 @@ impl Session {
     }
 }
 
-/// The error for a session whose file is missing.
+/// Returns the error for a session whose file is missing.
 pub(crate) fn missing_file(key: &SessionKey, path: &std::path::Path) -> Error {
     Error::new(ErrorKind::NotFound, "the session's file is missing or was replaced")
         .with("session", key)

@@ -1,8 +1,9 @@
 //! Opens a session, or creates one.
 //!
-//! Other processes may do the same concurrently. To replace a session, a process holds the old session's
-//! lock until it is done, and changes the store only if its entry is unchanged. To open a session, a
-//! process first marks it as used in the store, and reads the entry again once it has the lock.
+//! Other processes may do the same concurrently. To replace a session, a process holds the old
+//! session's lock until it is done, and changes the store only if its entry is unchanged. To open
+//! a session, a process first marks it as used in the store, and reads the entry again once it has
+//! the lock.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -22,7 +23,7 @@ use crate::lifecycle::SessionTimes;
 /// A session whose entry says it was used within this time (in milliseconds) is not marked again.
 const MARK_INTERVAL_MS: i64 = 60_000;
 
-/// An open session, and notices of opening it.
+/// An open session, and notices from opening it.
 type Opened = (Session, Vec<String>);
 
 /// The session to open, and the time.
@@ -77,7 +78,8 @@ impl SessionOpener<'_> {
         self.pool.is_over(self.key, self.reason, times, self.now)
     }
 
-    /// Opens an existing session. Returns `None` if the key has another session by the time it is open.
+    /// Opens an existing session. Returns `None` if the key has another session by the time it is
+    /// open.
     fn resume(&self, seen: &SessionEntry) -> Result<Option<Opened>> {
         self.mark_used(seen)?;
         let path = self.pool.home.transcript(self.key, seen)?;
@@ -90,7 +92,8 @@ impl SessionOpener<'_> {
         };
         let known = self.stored()?.filter(is_seen);
         let Some(entry) = known else {
-            // The entry changed; a lock error takes precedence, as another process may still be working.
+            // The entry changed; a lock error takes precedence, as another process may still be
+            // working.
             return match log {
                 Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
                 _ => Ok(None),
@@ -165,7 +168,7 @@ impl SessionOpener<'_> {
         if !self.pool.usage.begin(&self.agent, self.key, entry, seen)? {
             drop(log);
             if let Err(error) = retire::discard(&path) {
-                tracing::warn!("the file of a session that did not start was not removed: {error}");
+                tracing::warn!("cannot remove the file of a session that did not start: {error}");
             }
             return Ok(None);
         }

@@ -108,7 +108,7 @@ impl SessionPool {
         Self { config, models, settings, idle, leases, background, ..self.clone() }
     }
 
-    /// Returns the session of a key, opened if it is not open, and notices of opening it. The
+    /// Returns the session of a key, opened if it is not open, and notices from opening it. The
     /// caller is in the session's lane.
     pub(crate) async fn acquire(
         self: &Arc<Self>,
@@ -119,7 +119,7 @@ impl SessionPool {
             let now = (self.settings.clock)();
             let times = SessionTimes { began: session.began, last: session.newest };
             if !self.is_over(key, reason, times, now) {
-                // Without its file, nothing in memory counts.
+                // If its file is missing, the session in memory must not be used.
                 session.check_file()?;
                 return Ok((session, Vec::new()));
             }
@@ -148,7 +148,7 @@ impl SessionPool {
     }
 
     /// Takes a session back. After an error the session is closed: memory may differ from the disk,
-    /// and calls may be open. The next one to open the session repairs it.
+    /// and calls may be open. The session is repaired when it is next opened.
     pub(crate) async fn release(&self, mut session: Session, error: Option<&Error>) {
         if let Some(setup) = &mut session.setup {
             setup.memory.maintain();
@@ -176,7 +176,8 @@ impl SessionPool {
         let usage = self.usage.clone();
         spawn_blocking(move || {
             let committed = session.as_ref().map_or(Ok(()), |session| session.log().commit());
-            // Written while the session is locked: the next process that locks it sees when it was last used.
+            // Written while the session is locked: the next process that locks it sees when it was
+            // last used.
             usage.write()?;
             committed
         })
@@ -198,7 +199,7 @@ impl SessionPool {
         }
         let (usage, now) = (self.usage.clone(), self.settings.timer.elapsed());
         if let Err(error) = spawn_blocking(move || usage.write_if_due(now)).await {
-            tracing::warn!("the counters of sessions were not written: {error}");
+            tracing::warn!("cannot write the usage counters of sessions: {error}");
         }
     }
 
@@ -212,7 +213,7 @@ impl SessionPool {
         self.idle.unused_since(Timestamp(oldest))
     }
 
-    /// Number of message tokens that background compactions hold.
+    /// Number of message tokens that background compactions keep in memory.
     pub(crate) fn held_by_background(&self) -> u64 {
         locked(&self.background).values().map(BackgroundCompaction::held).sum()
     }
@@ -225,6 +226,6 @@ async fn drop_session(session: Session) {
         Ok(())
     });
     if let Err(error) = done.await {
-        tracing::warn!("a session was not closed: {error}");
+        tracing::warn!("cannot close a session: {error}");
     }
 }

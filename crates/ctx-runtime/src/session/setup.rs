@@ -1,4 +1,4 @@
-//! What a session is run with: budget, engine and memory, for one model and one set of tools.
+//! The setup of a session: budget, engine and memory, for one model and one set of tools.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::models::{SummaryModelChain, summary_models};
 use crate::spec::{ModelSource, Resolved, SessionSpec};
 use crate::stores::Stores;
 
-/// What a session is run with.
+/// The setup of a session.
 pub(crate) struct SessionSetup {
     /// Index of the model in the chain.
     pub(crate) model: usize,
@@ -42,10 +42,10 @@ pub(crate) struct SessionSetup {
 }
 
 impl SessionSetup {
-    /// Disposes of the engine, which is not needed any more. A failure is only logged.
+    /// Disposes of the engine. A failure is only logged.
     pub(super) async fn dispose_engine(&self, session: &str) {
         if let Err(error) = self.engine.dispose().await {
-            tracing::warn!(session, "the engine failed while being disposed of: {error}");
+            tracing::warn!(session, "cannot dispose of the engine: {error}");
         }
     }
 
@@ -119,21 +119,20 @@ pub(crate) fn resolve(
 }
 
 impl Session {
-    /// Returns what it is run with.
+    /// Returns the setup.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Contract`] before anything was resolved.
+    /// [`ErrorKind::Contract`] if it is not resolved yet.
     pub(crate) fn setup(&self) -> Result<&SessionSetup> {
         self.setup.as_ref().ok_or_else(not_prepared)
     }
 
-    /// Resolves what the session is run with, for the first model of the chain whose window is
-    /// large enough.
+    /// Resolves the setup for the first model of the chain whose window is large enough.
     ///
     /// # Errors
     ///
-    /// As [`prepare`](Self::prepare), for the first model if none is suitable.
+    /// Those of [`prepare`](Self::prepare); if no model is suitable, that of the first.
     pub(crate) async fn prepare_any(
         &mut self,
         pool: &SessionPool,
@@ -151,12 +150,12 @@ impl Session {
         Err(refused.unwrap_or_else(not_prepared))
     }
 
-    /// Resolves what the session is run with, for a model of the chain and these tools. What is
-    /// already resolved is kept.
+    /// Resolves the setup for a model of the chain and these tools. Parts that do not change are
+    /// kept.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::WindowTooSmall`] by the guard, and errors of building the engine.
+    /// [`ErrorKind::WindowTooSmall`] from the window guard, and errors from building the engine.
     pub(crate) async fn prepare(
         &mut self,
         pool: &SessionPool,
@@ -186,7 +185,7 @@ impl Session {
         Ok(())
     }
 
-    /// Builds memory and engine.
+    /// Opens the memory and builds the engine.
     async fn build(
         &self,
         pool: &SessionPool,

@@ -97,8 +97,8 @@ impl UsageCounters {
     /// Records the counters. Returns whether they should be written now.
     pub(crate) fn record(&self, key: &SessionKey, delta: &UsageDelta, now: Duration) -> bool {
         let mut state = locked(&self.state);
-        // A process that opens the session after a crash must know of a flush or a compaction: else
-        // the next cycle would repeat or skip it.
+        // A process that opens the session after a crash must know of a flush or a compaction:
+        // otherwise it would repeat or skip a flush.
         let is_urgent = delta.flushed.is_some() || delta.compacted;
         state.deltas.entry(key.clone()).or_default().add(delta);
         let due = state.is_due(now);
@@ -112,7 +112,7 @@ impl UsageCounters {
     ///
     /// # Errors
     ///
-    /// As [`SessionStore::update`].
+    /// Those of [`SessionStore::update`].
     pub(crate) fn write_now(&self, key: &SessionKey, delta: &UsageDelta) -> Result<()> {
         locked(&self.state).deltas.entry(key.clone()).or_default().add(delta);
         self.write()
@@ -124,7 +124,7 @@ impl UsageCounters {
     ///
     /// # Errors
     ///
-    /// As [`SessionStore::update`]. The session is not in the store then.
+    /// Those of [`SessionStore::update`]. The session is not in the store then.
     pub(crate) fn begin(
         &self,
         agent: &FileId,
@@ -161,7 +161,7 @@ impl UsageCounters {
     ///
     /// # Errors
     ///
-    /// As [`SessionStore::update`].
+    /// Those of [`SessionStore::update`].
     pub(crate) fn write_if_due(&self, now: Duration) -> Result<()> {
         {
             let mut state = locked(&self.state);
@@ -177,7 +177,7 @@ impl UsageCounters {
     ///
     /// # Errors
     ///
-    /// As [`SessionStore::update`].
+    /// Those of [`SessionStore::update`].
     pub(crate) fn write(&self) -> Result<()> {
         let _writing = locked(&self.writing);
         self.write_all()

@@ -32,8 +32,8 @@ pub(crate) async fn rebuild_view(
     .await
 }
 
-/// Loads the messages of the entries, as every request reads all of them; but at most two windows
-/// of them, the newest first: a session may have any size.
+/// Loads the messages of the entries, newest first, as every request reads them. About two windows
+/// of them are loaded: a session may have any size.
 fn loaded(entries: &[Arc<Entry>], ledger: &TokenLedger) -> Result<Vec<Arc<Entry>>> {
     let most = ledger.window() + ledger.window();
     let mut sum = Tokens::ZERO;
@@ -72,7 +72,7 @@ impl CompactedRange {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Contract`] if there is none.
+    /// [`ErrorKind::Contract`] if there is no such entry.
     fn removed(&self, compacted: &mut Compacted) -> Result<Vec<Arc<Entry>>> {
         let first = &compacted.first_kept_entry_id;
         let at = self.0.iter().position(|(entry, _)| entry.id() == first);
@@ -114,7 +114,7 @@ impl Session {
         now: Timestamp,
     ) -> Result<()> {
         if compacted.summary.trim().is_empty() {
-            return Err(Error::new(ErrorKind::Contract, "a compaction without a summary")
+            return Err(Error::new(ErrorKind::Contract, "missing summary of a compaction")
                 .hint("the engine must give a summary of the messages that it removes"));
         }
         let removed = range.removed(&mut compacted)?;
@@ -126,8 +126,8 @@ impl Session {
         Ok(())
     }
 
-    /// Archives messages, and those that a previous process may have failed to archive. Archived
-    /// messages are not changed.
+    /// Archives messages, and those that a previous process may have failed to archive. Messages
+    /// that are archived already are not changed.
     pub(super) async fn archive(&mut self, removed: &[Arc<Entry>]) {
         let late = std::mem::take(&mut self.to_archive);
         let Some(setup) = &mut self.setup else { return };

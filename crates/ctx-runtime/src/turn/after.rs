@@ -10,7 +10,7 @@ use crate::session::{BackgroundCompaction, CompactedRange};
 use crate::sync::locked;
 
 impl Turn<'_> {
-    /// The turn is stored. Later failures do not affect the answer.
+    /// Finishes a turn that is stored. Failures do not affect its answer.
     pub(super) async fn finish(&mut self) {
         if let Err(error) = self.notify_engine().await {
             self.notify(NoticeKind::Engine, format!("the engine failed after the turn: {error}"));

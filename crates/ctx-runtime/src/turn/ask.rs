@@ -49,12 +49,12 @@ impl Turn<'_> {
             let reply = self.stream(&*model, request.clone()).instrument(span).await;
             let longest = self.pool.settings.max_retry_wait;
             match reply.and_then(check_complete) {
-                // The lane is not blocked for hours: the caller may do something else.
+                // The wait would block the lane for too long; the caller decides.
                 Err(error) if error.wait().is_some_and(|wait| wait > longest) => {
                     let wait = error.wait().unwrap_or_default().as_secs();
                     return Err(error.with("retry after", format!("{wait} s")));
                 }
-                // A model that already used up its time is not retried.
+                // A model that timed out is not retried.
                 Err(error)
                     if error.is_retryable()
                         && error.kind() != ErrorKind::Timeout
@@ -72,7 +72,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Passes the pieces of an answer on as they arrive, and cancels a model that sends nothing for
+    /// Passes on the parts of an answer as they arrive, and cancels a model that sends nothing for
     /// too long.
     async fn stream(&mut self, model: &dyn ChatModel, request: ChatRequest) -> Result<Reply> {
         let settings = &self.pool.settings;
@@ -108,30 +108,30 @@ fn with_hint(error: Error) -> Error {
     }
 }
 
-/// Receives a model's answer piece by piece. Cancels a model that sends nothing for too long.
+/// Receives a model's answer part by part. Cancels a model that sends nothing for too long.
 pub(super) async fn receive(
     model: &dyn ChatModel,
     request: ChatRequest,
     settings: &Settings,
     deltas: Deltas<'_>,
 ) -> Result<Reply> {
-    let heard = AtomicU64::new(millis(settings.timer.elapsed()));
+    let last_received = AtomicU64::new(millis(settings.timer.elapsed()));
     let mut pieces = |delta: Delta<'_>| {
-        heard.store(millis(settings.timer.elapsed()), Ordering::Relaxed);
+        last_received.store(millis(settings.timer.elapsed()), Ordering::Relaxed);
         deltas(delta);
     };
     tokio::select! {
         biased;
         reply = model.answer(request, &mut pieces) => reply,
-        error = no_response(&*settings.timer, &heard, settings.idle_timeout) => Err(error),
+        error = no_response(&*settings.timer, &last_received, settings.idle_timeout) => Err(error),
     }
 }
 
 /// Completes when nothing was received for `longest`.
-async fn no_response(timer: &dyn Timer, heard: &AtomicU64, longest: Duration) -> Error {
+async fn no_response(timer: &dyn Timer, last_received: &AtomicU64, longest: Duration) -> Error {
     let longest = millis(longest);
     loop {
-        let silent = millis(timer.elapsed()).saturating_sub(heard.load(Ordering::Relaxed));
+        let silent = millis(timer.elapsed()).saturating_sub(last_received.load(Ordering::Relaxed));
         if silent >= longest {
             return Error::new(ErrorKind::Timeout, "the model stopped responding")
                 .with("milliseconds", silent)
@@ -159,9 +159,9 @@ pub(super) fn check_complete(reply: Reply) -> Result<Reply> {
     if reply.message.role != ctx_core::Role::Assistant {
         return broken("the model's answer has the wrong role");
     }
-    let mut says = !reply.message.plain_text().trim().is_empty();
+    let mut has_content = !reply.message.plain_text().trim().is_empty();
     for call in reply.message.tool_calls() {
-        says = true;
+        has_content = true;
         let object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(
             call.arguments.as_str(),
         );
@@ -174,7 +174,7 @@ pub(super) fn check_complete(reply: Reply) -> Result<Reply> {
     if ids.windows(2).any(|two| two[0] == two[1]) {
         return broken("the model used one id for two tool calls");
     }
-    match says {
+    match has_content {
         true => Ok(reply),
         false => broken("the model's answer is empty"),
     }

@@ -7,8 +7,8 @@ use tracing::Instrument;
 use super::Turn;
 use crate::session::SentRequest;
 
-/// Maximum number of times a request is assembled again after a compaction. `finish` trims what is
-/// still too large.
+/// Maximum number of times that the engine assembles one request: once, and again after a
+/// compaction. `finish` trims what is still too large.
 const MAX_ATTEMPTS: usize = 2;
 
 impl Turn<'_> {
@@ -61,7 +61,8 @@ impl Turn<'_> {
             span.record("window", view.ledger().window().get());
             if !compactions.is_empty() {
                 let refused = Box::pin(self.store_all(compactions, &view, now)).await?;
-                // The request would not match the file, so the engine is not asked again.
+                // After a rejected compaction the request does not match the file. The last attempt
+                // does without the engine.
                 is_trusted = again || !refused;
                 if again || refused {
                     continue;
@@ -91,7 +92,7 @@ impl Turn<'_> {
         let newest = self.session.newest;
         let Some(setup) = &mut self.session.setup else { return };
         if let Err(error) = setup.health.record(&*setup.engine, newest) {
-            setup.warnings.push(format!("the engine's health was not recorded: {error}"));
+            setup.warnings.push(format!("cannot record the engine's health: {error}"));
         }
     }
 }

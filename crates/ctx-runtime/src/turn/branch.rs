@@ -40,7 +40,7 @@ impl Turn<'_> {
     pub(super) async fn branches(&mut self) -> Result<String> {
         let (home, path) = (self.pool.home.clone(), self.session.path.clone());
         let ends = spawn_blocking(move || branch_ends(&ctx_session::open(&home, &path)?)).await?;
-        let ends: Vec<String> = ends.iter().map(|(id, said)| format!("e:{id}  {said}")).collect();
+        let ends: Vec<String> = ends.iter().map(|(id, text)| format!("e:{id}  {text}")).collect();
         Ok(format!("Branches end at\n{}\n/branch ENTRY continues after one", ends.join("\n")))
     }
 }
@@ -53,10 +53,10 @@ impl Turn<'_> {
 pub fn branch_ends(transcript: &Transcript) -> Result<Vec<(EntryId, String)>> {
     let ends = transcript.tips().into_iter().map(|tip| {
         let id = transcript.entries()[tip].id();
-        let said = transcript.messages_to(Some(id))?.pop().map(|item| item.entry.message());
-        let said = said.transpose()?.map(|message| message.plain_text());
-        let said: String = said.unwrap_or_default().chars().take(60).collect();
-        Ok((id.clone(), said.replace('\n', " ")))
+        let text = transcript.messages_to(Some(id))?.pop().map(|item| item.entry.message());
+        let text = text.transpose()?.map(|message| message.plain_text());
+        let text: String = text.unwrap_or_default().chars().take(60).collect();
+        Ok((id.clone(), text.replace('\n', " ")))
     });
     ends.collect()
 }

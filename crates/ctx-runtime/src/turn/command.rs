@@ -22,9 +22,9 @@ const MAX_RESULTS: usize = 5;
 /// The commands with their descriptions, for a host that lists them.
 pub const COMMANDS: [(&str, &str); 9] = [
     ("/compact [FOCUS]", "replace old history by a summary that focuses on the given text"),
-    ("/context [QUERY]", "list what the next request holds; with a query, search the workspace"),
+    ("/context [QUERY]", "list what the next request contains; with a query, search the workspace"),
     ("/status", "show the session's settings and how full its window is"),
-    ("/remember TEXT", "keep a fact"),
+    ("/remember TEXT", "store a fact"),
     ("/recall QUERY", "search archived messages and facts"),
     ("/undo", "undo the newest compaction"),
     (
@@ -172,9 +172,7 @@ impl Turn<'_> {
 
     async fn search(&mut self, query: &str) -> Result<String> {
         let Some(workspace) = self.session.setup()?.workspace.clone() else {
-            return Ok(
-                "No workspace is configured; agents.defaults.workspace names one.".to_owned()
-            );
+            return Ok("No workspace is configured: set agents.defaults.workspace.".to_owned());
         };
         let answer = workspace.search(query, MAX_RESULTS).await?;
         for warning in answer.warnings {
@@ -202,15 +200,15 @@ impl Turn<'_> {
         let is_recalled = self.session.setup()?.memory.store().is_some();
         let (session, now) = (self.session.id.clone(), self.now());
         let (_, learned) = spawn_blocking(move || remember(&facts, &session, &text, now)).await?;
-        let said = match learned.is_nothing() {
-            true => "That is known already.",
+        let done = match learned.is_nothing() {
+            true => "Already known.",
             false => "Remembered.",
         };
         Ok(match is_recalled {
-            true => said.to_owned(),
+            true => done.to_owned(),
             false => format!(
-                "{said} But long-term memory is off, so only /recall finds it: \
-                 agents.defaults.memoryContext.enabled: true has the model told of it."
+                "{done} But long-term memory is disabled, so only /recall finds it. With \
+                 agents.defaults.memoryContext.enabled: true, it is added to requests."
             ),
         })
     }
@@ -237,8 +235,8 @@ impl Turn<'_> {
             self.notify(NoticeKind::Engine, warning);
         }
         let facts = found.facts.iter().map(|fact| format!("[{}] {}", fact.kind, fact.text));
-        let said = found.passages.iter().map(|p| format!("({}) {}", p.role, p.text.trim_end()));
-        let lines: Vec<_> = facts.chain(said).collect();
+        let passages = found.passages.iter().map(|p| format!("({}) {}", p.role, p.text.trim_end()));
+        let lines: Vec<_> = facts.chain(passages).collect();
         Ok(match lines.is_empty() {
             true => "No matches.".to_owned(),
             false => lines.join("\n\n"),

@@ -198,7 +198,7 @@ impl Turn<'_> {
         let layer = Compaction::new(config, setup.summary_models.clone());
         match Layer::compact(&layer, &request) {
             Some(pending) => pending.await,
-            None => Ok(CompactResult::nothing("the default compactor is switched off")),
+            None => Ok(CompactResult::nothing("the default compactor is disabled")),
         }
     }
 
@@ -223,7 +223,8 @@ impl Turn<'_> {
         compacted.details.get_or_insert_with(|| json!({"engine": engine.info().id}));
         self.session.store(compacted, range, now).await?;
         if let Some(at) = details.and_then(|details| details.memory_flush_at) {
-            // An emergency sets the flush time but is not a flush: the next one is still due.
+            // An emergency compaction sets the flush time without a flush: the next flush is still
+            // due.
             self.pending.flushed = Some((at, self.session.flushed_at.unwrap_or_default()));
         }
         self.outcome.compactions += 1;

@@ -112,13 +112,13 @@ fn parts(manifest: &Manifest) -> Vec<[String; 4]> {
         let share = format!("{} %", 100 * tokens / limit);
         [name.to_owned(), thousands(tokens), share, cell.repeat(cells)]
     };
-    let (mut rows, mut so_far, mut told) = (Vec::new(), 0, 0);
+    let (mut rows, mut so_far, mut shown) = (Vec::new(), 0, 0);
     for part in manifest.components.iter().filter(|part| part.tokens.0 > 0) {
         so_far += part.tokens.get();
         let until = u128::from(whole) * u128::from(so_far) / u128::from(counted.max(1));
         let until = u64::try_from(until).unwrap_or(u64::MAX);
-        rows.push(row(part.name, until - told, "█"));
-        told = until;
+        rows.push(row(part.name, until - shown, "█"));
+        shown = until;
     }
     rows.push(row("free", manifest.limit.get().saturating_sub(whole), "░"));
     rows

@@ -2,7 +2,7 @@
 //! be remembered.
 //!
 //! The turn sees the session's messages, but nothing of it is stored in the session or shown. It
-//! runs once per compaction cycle. If it fails, there is only a notice.
+//! runs once per compaction cycle. If it fails, the user gets only a notice.
 
 use std::sync::Arc;
 
@@ -112,8 +112,11 @@ impl Turn<'_> {
             return Ok(None);
         }
         let workspace = workspace.ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, "no workspace (agents.defaults.workspace) for notes")
-                .hint("set a folder, or disable compaction.memoryFlush.enabled")
+            Error::new(
+                ErrorKind::NotFound,
+                "missing workspace for notes (agents.defaults.workspace)",
+            )
+            .hint("set a folder, or disable compaction.memoryFlush.enabled")
         })?;
         let now = self.now();
         let compaction = &self.session.setup()?.resolved.compaction;
@@ -184,15 +187,16 @@ impl Turn<'_> {
     }
 }
 
-/// Returns the size at which a session is near its threshold: at least half of it, as a small
-/// window would be flushed at once otherwise. (OpenClaw.)
+/// Returns the size at which a session is near its threshold: at least half of it, as otherwise a
+/// session in a small window would be flushed immediately. (OpenClaw.)
 fn soft_threshold(compaction: &Config, ledger: &TokenLedger) -> Tokens {
     let threshold = compaction.threshold(ledger);
     let below = Tokens(compaction.memory_flush.soft_threshold_tokens);
     threshold - below.min(threshold.scale(0.5))
 }
 
-/// Returns the configured text, with the instruction to be silent added if missing, or the built-in one.
+/// Returns the configured text, with the instruction to answer `NO_REPLY` added if it is missing;
+/// or the built-in text.
 fn hinted(configured: Option<String>, built_in: &str) -> String {
     match configured {
         Some(text) if text.contains(NO_REPLY) => text,

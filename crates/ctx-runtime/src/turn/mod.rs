@@ -1,7 +1,8 @@
 //! One turn: takes a message, makes requests until the model is done, returns an answer.
 //!
 //! ```text
-//! guard -> message stored -> [ flush? -> assemble -> ask -> answer stored -> tools ] -> commit -> after-turn work
+//! guard -> message stored -> [ flush? -> assemble -> request -> answer stored -> tools ]
+//!       -> commit -> after-turn work
 //! ```
 
 mod after;
@@ -83,7 +84,7 @@ impl<'a> Turn<'a> {
         self.session
     }
 
-    /// Returns the time to write.
+    /// Returns the time for new entries.
     fn now(&mut self) -> Timestamp {
         let clock = (self.pool.settings.clock)();
         self.session.now(clock)
@@ -141,7 +142,7 @@ impl<'a> Turn<'a> {
     /// lose it until the turn is answered or fails, or a tool runs, whichever is first.
     async fn store_message(&mut self, message: Message) -> Result<()> {
         let now = self.now();
-        // An existing view grows with it; a missing one is built from the file, message included.
+        // It is appended to an existing view; a missing view is built from the file, which has it.
         self.session.append(message, now).await
     }
 
@@ -186,7 +187,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Ends the turn with the reason as the answer: what is returned is what is on disk.
+    /// Ends the turn with the reason as the answer, which is stored like every answer.
     async fn end_with(&mut self, reason: String) -> Result<String> {
         let text = format!("Stopped: {reason}.");
         let message = Message::new(Role::Assistant, vec![Block::text(&*text)]);
@@ -194,7 +195,7 @@ impl<'a> Turn<'a> {
         Ok(text)
     }
 
-    /// Counts what a provider reported.
+    /// Counts the usage that a provider reported.
     fn add_usage(&mut self, usage: &Usage) {
         add(&mut self.outcome.usage, usage);
         add(&mut self.pending.usage, usage);
@@ -267,14 +268,14 @@ impl<'a> Turn<'a> {
             let usage = self.pool.usage.clone();
             let written = spawn_blocking(move || usage.write()).await;
             if let Err(error) = written {
-                let words = format!("the session's counters were not written: {error}");
+                let words = format!("cannot write the session's usage counters: {error}");
                 self.notify(NoticeKind::Session, words);
             }
         }
     }
 }
 
-/// Adds what a provider reported.
+/// Adds the usage that a provider reported.
 fn add(sum: &mut Usage, usage: &Usage) {
     sum.input = sum.input.saturating_add(usage.input);
     sum.output = sum.output.saturating_add(usage.output);

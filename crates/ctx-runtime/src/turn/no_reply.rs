@@ -1,10 +1,11 @@
 //! `NO_REPLY`: an answer that is not shown to the user.
 //!
-//! An answer that begins with the word is silent, whatever follows. From an answer that ends with
-//! it, the word is removed. Both must be known before a piece of a stream is shown. So the parser
-//! reads character by character and holds back only what may be part of the word: the word, the
-//! white space and markup around it, the punctuation after it, and that before the first word.
-//! Within markup the word must be alone on its line: else the text is about the word.
+//! An answer that begins with the word is silent, regardless of the rest. From an answer that ends
+//! with it, the word is removed. Both must be known before a piece of a stream is shown. So the
+//! parser reads character by character and holds back only what may belong to the word: the word
+//! itself, the white space and markup around it, the punctuation after it, and punctuation before
+//! the first word. Within markup the word must be alone on its line: otherwise the text is about
+//! the word.
 
 /// The word.
 pub(crate) const NO_REPLY: &str = "NO_REPLY";
@@ -153,12 +154,12 @@ impl NoReply {
     }
 }
 
-/// What may directly precede the word: markup, quotes, an opening bracket.
+/// Whether a character may directly precede the word: markup, a quote, an opening bracket.
 fn opens(c: char) -> bool {
     matches!(c, '*' | '`' | '~' | '"' | '\'' | '(' | '[' | '“' | '‘')
 }
 
-/// What may directly follow the word, and is removed with it.
+/// Whether a character may directly follow the word. It is removed with it.
 fn closes(c: char) -> bool {
     matches!(c, '*' | '`' | '~' | '"' | '\'' | ')' | ']' | '”' | '’')
         || matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '…')

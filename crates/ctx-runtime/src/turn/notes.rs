@@ -16,7 +16,7 @@ const MOST: usize = 16 << 10;
 pub(super) struct DailyNote {
     folder: PathBuf,
     name: String,
-    /// Where written paragraphs are recorded, and the session.
+    /// The index of written paragraphs, and the session.
     noted: (NoteIndex, String),
     specs: [ToolSpec; 1],
 }
@@ -36,9 +36,7 @@ impl DailyNote {
         let date = at.to_zoned(TimeZone::system()).date();
         let spec = ToolSpec {
             name: Self::TOOL.into(),
-            description: format!(
-                "Appends text to memory/{date}.md. What stands there already stays as it is."
-            ),
+            description: format!("Appends text to memory/{date}.md. Existing text is not changed."),
             parameters: RawJson::from_text(
                 r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#,
             ),
@@ -58,13 +56,13 @@ impl DailyNote {
             text: String,
         }
         if call.name != Self::TOOL {
-            return ToolOutput::error(format!("there is no tool but {}", Self::TOOL));
+            return ToolOutput::error(format!("unknown tool; the only tool is {}", Self::TOOL));
         }
         let Ok(Arguments { text }) = serde_json::from_str(call.arguments.as_str()) else {
-            return ToolOutput::error("give what to append as \"text\"");
+            return ToolOutput::error("missing argument \"text\": the text to append");
         };
         if text.len() > MOST {
-            return ToolOutput::error(format!("at most {MOST} bytes at once"));
+            return ToolOutput::error(format!("text too long: at most {MOST} bytes in one call"));
         }
         let (folder, name, noted) = (self.folder.clone(), self.name.clone(), self.noted.clone());
         match spawn_blocking(move || append(&folder, &name, &text, &noted)).await {

@@ -11,7 +11,7 @@ use crate::host::{Event, NoticeKind};
 /// Maximum number of compactions per turn. (OpenClaw.)
 const MAX_COMPACTIONS: u32 = 3;
 
-/// The layer name of these edits in manifests.
+/// The layer name of the edits of recovery in manifests.
 const LAYER: &str = "overflow";
 
 /// Maximum size of the newest tool result and of any other, as shares of the messages' budget.
@@ -32,8 +32,8 @@ pub(super) struct OverflowRecovery {
 }
 
 impl Turn<'_> {
-    /// Makes the session smaller after the provider rejected the request: first tool results, once,
-    /// then compactions.
+    /// Makes the session smaller after the provider rejected the request: first by truncating tool
+    /// results, once, then by compactions.
     ///
     /// # Errors
     ///
@@ -54,8 +54,8 @@ impl Turn<'_> {
             }
         }
         self.flush_first(WindowShare::Half).await;
-        let said = error.to_string();
-        let mut why = said.clone();
+        let refusal = error.to_string();
+        let mut why = refusal.clone();
         while self.recovery.compactions < MAX_COMPACTIONS {
             self.recovery.compactions += 1;
             let attempt = self.recovery.compactions;
@@ -78,19 +78,19 @@ impl Turn<'_> {
             return Err(Error::new(ErrorKind::CompactionFailure, what)
                 .with("session", &self.session.key)
                 .with("model", model)
-                .with("refused", said)
+                .with("refused", refusal)
                 .hint("split the message, or use a model with a larger window"));
         }
         Err(Error::new(ErrorKind::CompactionFailure, "Failed to compact session after 3 attempts")
             .with("session", &self.session.key)
             .with("model", model)
             .with("last cause", why)
-            .with("refused", said)
+            .with("refused", refusal)
             .hint("start a new session with /new, or use a model with a larger window"))
     }
 
-    /// Learns the limit from the provider's rejection, also for later turns: the one that it names,
-    /// else less than the rejected size.
+    /// Learns the limit from the provider's rejection, also for later turns: the limit that it
+    /// names, but always less than the rejected size.
     fn learn_limit(&mut self, error: &Error) {
         let (Some(view), Some(setup)) = (&mut self.session.view, &mut self.session.setup) else {
             return;
@@ -110,7 +110,7 @@ impl Turn<'_> {
         self.session.limit = Some((self.model, limit));
     }
 
-    /// Whether the session holds only the message to answer.
+    /// Whether the session contains only the message to answer.
     fn is_alone(&self) -> bool {
         let view = self.session.view.as_ref();
         view.is_some_and(|view| view.nodes().iter().filter(|node| node.is_live()).count() <= 1)
@@ -130,11 +130,11 @@ impl Turn<'_> {
 fn truncate(view: &mut ContextView) -> Result<usize> {
     let budget = view.ledger().budget();
     let counter = *view.ledger().counter();
-    let holds_result = |at: &usize| {
+    let has_result = |at: &usize| {
         let node = view.node(*at);
         node.is_live() && !node.results().is_empty()
     };
-    let places: Vec<usize> = (0..view.len()).filter(holds_result).collect();
+    let places: Vec<usize> = (0..view.len()).filter(has_result).collect();
     let newest = places.last().copied();
     let mut cut = 0;
     for at in places {

@@ -16,9 +16,9 @@ pub(super) struct Repeated {
 impl Repeated {
     /// Records a call and its result. Returns the reason to stop, if the limit is reached.
     pub(super) fn note(&mut self, call: &ToolCall, output: &ToolOutput) -> Option<&str> {
-        let said = format!("{}\n{}", call.name, call.arguments.as_str());
-        let gave = ContentHash::of(&Message::new(Role::ToolResult, output.content.clone()));
-        let this = Some((said, gave));
+        let call_text = format!("{}\n{}", call.name, call.arguments.as_str());
+        let output_hash = ContentHash::of(&Message::new(Role::ToolResult, output.content.clone()));
+        let this = Some((call_text, output_hash));
         self.times = if self.last == this { self.times + 1 } else { 1 };
         self.last = this;
         if self.times < ENOUGH || self.reason.is_some() {

@@ -1,6 +1,6 @@
 //! Memory in a dry run: its files are read and, even if damaged, not changed.
 
-// Helpers of tests are tests.
+// Test helpers may unwrap.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ fn a_dry_run_finds_what_was_archived_and_leaves_an_index_that_is_damaged_where_i
     };
     let found = runtime.block_on(dry.recall(request)).unwrap();
     assert_eq!(found.passages[0].text, said);
-    assert!(found.warnings.iter().any(|told| told.contains("is not used")), "{found:?}");
+    assert!(found.warnings.iter().any(|warning| warning.contains("is not used")), "{found:?}");
     runtime.block_on(dry.flush()).unwrap();
     assert_eq!(files(folder.path()), before);
 }

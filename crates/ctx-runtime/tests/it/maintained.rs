@@ -77,7 +77,7 @@ fn nothing_is_lost_and_nothing_is_there_twice() {
         }
         turns.join().unwrap();
     });
-    assert!(archived > 0, "nothing was let go meanwhile");
+    assert!(archived > 0, "nothing was archived meanwhile");
     let said = said(&home.sessions_dir(&FileId::main()));
     for n in 0..TURNS {
         assert_eq!(said.get(&format!("message {n}")), Some(&1), "message {n}");

@@ -3,7 +3,7 @@
 //! A test that needs a second process runs this program again with its own name and the variable
 //! `CTX_TEST_CHILD` set, and takes the other branch there.
 
-#![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
+#![allow(clippy::unwrap_used)] // Test helpers may unwrap.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn child(test: &str, dir: &Path) -> Child {
     begun(Command::new(std::env::current_exe().unwrap()), test, dir)
 }
 
-/// The same, with limits set by a shell.
+/// Like [`child`], with limits set by a shell.
 fn limited(test: &str, dir: &Path, limits: &str) -> Child {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(format!("{limits}; exec \"$0\" \"$@\""));
@@ -106,7 +106,7 @@ fn a_session_that_another_process_has_open_is_told_with_a_hint_and_free_once_it_
     let error = turn(&mine, "let me in").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked);
     assert!(error.hint_text().is_some_and(|hint| hint.contains(".lock")), "{error}");
-    assert_eq!(stored(dir.path()).len(), 2, "nothing of it is between the other's messages");
+    assert_eq!(stored(dir.path()).len(), 2, "the rejected message is not stored");
     other.kill().unwrap();
     other.wait().unwrap();
     turn(&mine, "and now?").unwrap();
@@ -129,10 +129,10 @@ fn what_was_answered_before_a_process_was_killed_is_there_and_whole() {
     let mut answered = 0;
     for round in 0..3 {
         let mut other = child(name, dir.path());
-        let told = said(&mut other).take(20 + 7 * round).count();
+        let acknowledged = said(&mut other).take(20 + 7 * round).count();
         other.kill().unwrap();
         other.wait().unwrap();
-        answered += told;
+        answered += acknowledged;
         let mine = runtime(dir.path(), ScriptedChat::new("script/b", 1_000_000));
         turn(&mine, &format!("round {round}")).unwrap();
         answered += 1;
@@ -167,15 +167,15 @@ fn a_full_disk_is_an_error_with_a_hint_and_the_session_goes_on_when_there_is_roo
                 }
             }
         }
-        unreachable!("it never was full");
+        unreachable!("the disk was never full");
     }
     let dir = tempfile::tempdir().unwrap();
     let name = "a_full_disk_is_an_error_with_a_hint_and_the_session_goes_on_when_there_is_room";
     // 2 MiB. With the signal ignored, a write beyond that fails half-way instead of killing.
     let mut other = limited(name, dir.path(), "trap '' XFSZ; ulimit -f 4096");
     // Read to the end: the child's harness also writes.
-    let told: Vec<_> = said(&mut other).collect();
-    let answered: usize = told[0].parse().unwrap();
+    let lines: Vec<_> = said(&mut other).collect();
+    let answered: usize = lines[0].parse().unwrap();
     assert!(other.wait().unwrap().success());
     assert!(answered > 4, "{answered}");
     let answers = |stored: &[(Role, String)]| {
@@ -212,8 +212,8 @@ fn more_sessions_than_files_may_be_open_are_held_in_one_process() {
     let dir = tempfile::tempdir().unwrap();
     let name = "more_sessions_than_files_may_be_open_are_held_in_one_process";
     let mut other = limited(name, dir.path(), "ulimit -n 128");
-    let told: Vec<_> = said(&mut other).collect();
-    assert_eq!(told, ["done"]);
+    let lines: Vec<_> = said(&mut other).collect();
+    assert_eq!(lines, ["done"]);
     assert!(other.wait().unwrap().success());
     let home = Home::at(dir.path());
     let sessions = SessionStore::at(home.sessions_file(&FileId::main())).load().unwrap();

@@ -1,7 +1,7 @@
 //! A host that uses only the types of this crate: a message from 300 messages ago, compacted since,
 //! is in the next prompt when it is asked for.
 
-// Helpers of tests are tests.
+// Test helpers may unwrap.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -133,7 +133,7 @@ async fn a_fact_comes_back(profile: Profile) -> Result<(), Error> {
     assert!(provider.count() > 0, "a model wrote the summary");
     let compacted = prompt(&view);
     assert!(!compacted.contains("Quillon"), "{compacted}");
-    assert!(!compacted.contains("module 7 "), "history has gone: {compacted}");
+    assert!(!compacted.contains("module 7 "), "old history is compacted: {compacted}");
     host.memory.flush().await?;
     view.append(entry(400, Role::User, QUESTION))?;
     let view = host.assemble(view, BEGAN + 400 * STEP).await;

@@ -1,6 +1,6 @@
 //! Sessions of one process that share a memory.
 
-// Helpers of tests are tests.
+// Test helpers may unwrap.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -58,8 +58,8 @@ fn sessions_that_are_configured_alike_share_one_memory_and_others_have_their_own
     one.archive(&[Arc::new(Entry::in_memory("e1", Message::text(Role::User, FACT)))]).unwrap();
     block_on(one.flush()).unwrap();
     assert_eq!(recalled(&two), 1, "what one archives, the other finds");
-    assert_eq!(recalled(&apart), 0, "it reads the archive when it next writes to it");
+    assert_eq!(recalled(&apart), 0, "it reads the archive again at its next write");
     drop((one, two));
     let later = opened(&memories, folder.path(), "later", 20);
-    assert_eq!(recalled(&later), 1, "what nobody used any more is opened anew");
+    assert_eq!(recalled(&later), 1, "a memory without users is opened again");
 }

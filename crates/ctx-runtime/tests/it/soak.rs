@@ -1,7 +1,7 @@
 //! A short soak: a few hundred turns with every kind of failure.
 
-#![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
-#![allow(clippy::print_stdout)] // The seed must be known of a run that failed.
+#![allow(clippy::unwrap_used)] // Test helpers may unwrap.
+#![allow(clippy::print_stdout)] // A failed run must print its seed.
 
 #[path = "../../examples/soak/check.rs"]
 mod check;

@@ -88,12 +88,12 @@ impl History {
         Self { retain, ..Self::default() }
     }
 
-    /// The number of the next generated id.
+    /// Returns the number of the next generated id.
     pub(crate) fn next_id(&self) -> u32 {
         self.next_id
     }
 
-    /// Generates ids from this number on; earlier ones belong to other messages.
+    /// Reserves all ids below this number: they belong to other messages.
     pub(crate) fn reserve_ids(&mut self, next_id: u32) {
         self.next_id = self.next_id.max(next_id);
     }
@@ -112,12 +112,12 @@ impl History {
         history
     }
 
-    /// The ids of all messages, in order.
+    /// Returns the ids of all messages, in order.
     pub(crate) fn ids(&self) -> Vec<EntryId> {
         self.items.iter().map(|item| item.entry.id().clone()).collect()
     }
 
-    /// The messages that the engine has not ingested.
+    /// Returns the messages that the engine has not ingested.
     pub(crate) fn fresh(&self) -> impl Iterator<Item = &HistoryItem> {
         self.items[self.fresh_from..].iter().filter(|item| !item.ingested)
     }
@@ -138,7 +138,7 @@ impl History {
         self.items.len()
     }
 
-    /// The index of the message with that id.
+    /// Returns the index of the message with that id.
     pub(crate) fn position(&self, id: &EntryId) -> Option<usize> {
         self.index.get(id).copied()
     }
@@ -256,7 +256,7 @@ impl History {
         Ok(SyncResult { common, kept, added, removed: removable - kept })
     }
 
-    /// The number of equal messages at the beginning.
+    /// Returns the number of equal messages at the beginning.
     fn common_prefix<U: Unit>(&mut self, list: &mut [IncomingMessage<'_, U>]) -> Result<usize> {
         let mut common = 0;
         for (message, item) in list.iter_mut().zip(&mut self.items) {
@@ -264,7 +264,8 @@ impl History {
             if !id_fits || !message.is(item)? {
                 break;
             }
-            // The same content with other bytes; the next request will repeat the new bytes.
+            // The content is the same, but the bytes differ. The next request will repeat the new
+            // bytes.
             if self.retain == Retain::Digest && message.read.is_some() {
                 item.source = UnitSource::of(message.unit, Retain::Digest);
             }
@@ -303,7 +304,7 @@ impl HistoryPool {
         let mut pool = Self { items: HashMap::new(), by_hash: HashMap::new(), ids: HashSet::new() };
         for item in items {
             let id = item.entry.id().clone();
-            // An unreadable entry is equal to no message.
+            // An unreadable entry matches no message.
             if let Ok(hash) = item.entry.hash() {
                 pool.by_hash.entry(hash).or_default().push_back(id.clone());
             }
@@ -317,7 +318,7 @@ impl HistoryPool {
         self.items.len()
     }
 
-    /// Whether a message had that id, even if it has been taken.
+    /// Whether a message had that id, even if `take` has removed it.
     fn knows(&self, id: &EntryId) -> bool {
         self.ids.contains(id)
     }
@@ -363,5 +364,5 @@ fn incoming<U: Unit>(
 fn taken(id: &EntryId) -> Error {
     Error::new(ErrorKind::Conflict, "id already used by another message")
         .with("id", id)
-        .hint("the content of an id cannot change; use `sync` to send a changed history")
+        .hint("the content of a message cannot change; use `sync` to send a changed history")
 }

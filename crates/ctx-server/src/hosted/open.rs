@@ -26,7 +26,7 @@ pub(crate) struct SessionOptions {
     pub(crate) is_persistent: bool,
     pub(crate) agent: Option<String>,
     pub(crate) config: Config,
-    pub(crate) wanted: SessionSpec,
+    pub(crate) spec: SessionSpec,
     /// A hint for a window that is too small, if the host set the window.
     pub(crate) window_hint: Option<fn(Tokens) -> String>,
     pub(crate) summaries: SummarySource,
@@ -38,7 +38,7 @@ pub(crate) struct SessionOptions {
 pub(crate) enum SummarySource {
     /// The model of that name, or the configured one.
     Configured(Option<String>),
-    /// These models.
+    /// The given models.
     By(SummaryModels),
     /// None: summaries are extractive.
     Extractive,
@@ -62,8 +62,8 @@ pub(crate) async fn open(
     options: SessionOptions,
 ) -> Result<(HostedSession, Vec<String>)> {
     let SessionOptions { id, is_persistent, mut recorded, .. } = options;
-    let model = options.wanted.model.clone();
-    let resolved = options.wanted.resolve(&options.config)?;
+    let model = options.spec.model.clone();
+    let resolved = options.spec.resolve(&options.config)?;
     resolved.check_window(options.window_hint)?;
     let mut warnings: Vec<String> = resolved.warning().into_iter().collect();
     let models = models(options.summaries, &resolved, model.as_deref(), &mut warnings)?;
@@ -117,7 +117,7 @@ pub(crate) async fn open(
     Ok((session, warnings))
 }
 
-/// The models that write summaries.
+/// Returns the models that write summaries.
 fn models(
     summaries: SummarySource,
     resolved: &Resolved,
@@ -136,7 +136,7 @@ fn models(
 }
 
 impl RecordedSession {
-    /// Reads a transcript and ctx's files beside it. Nothing is written there: the host stores the
+    /// Reads a transcript and ctx's files beside it. It writes nothing there: the host stores the
     /// results.
     pub(crate) fn read(host: &Host, path: &Path) -> Result<Self> {
         let transcript = ctx_session::open(&host.home, path)?;
@@ -167,7 +167,7 @@ async fn services(
         Ok((services, warnings))
     };
     tokio::task::spawn_blocking(work).await.map_err(|error| {
-        Error::new(ErrorKind::Io, "the memory was not opened")
+        Error::new(ErrorKind::Io, "cannot open the memory")
             .source(error)
             .hint("the program is shutting down, or ctx failed: see its log")
     })?

@@ -73,7 +73,7 @@ impl SentMessage {
 }
 
 impl SentRequest {
-    /// The tokens at the beginning of `next` that are unchanged since this request.
+    /// Returns the tokens at the beginning of `next` that are unchanged since this request.
     pub(crate) fn unchanged(&self, next: &Self) -> Tokens {
         if self.messages.is_empty() || self.fixed != next.fixed || self.addition != next.addition {
             return Tokens::ZERO;
@@ -122,8 +122,8 @@ impl HostedSession {
         Ok(synced)
     }
 
-    /// Appends the history from `from` on to the view. A view that rejects a message is dropped;
-    /// the next use rebuilds it and reports the error.
+    /// Appends the history from `from` on to the view. Drops the view if it rejects a message; the
+    /// next use rebuilds it and reports the error.
     fn extend_view(&mut self, from: usize) {
         let Some(view) = &mut self.view else { return };
         let mut fresh = self.history.items()[from..].iter();
@@ -161,7 +161,7 @@ impl HostedSession {
         Ok(view)
     }
 
-    /// The turn context of a call.
+    /// Returns the turn context of a call.
     pub(crate) fn turn(&self, now: Option<i64>) -> TurnContext {
         TurnContext {
             now: now.map_or_else(clock::now, Timestamp),
@@ -170,7 +170,8 @@ impl HostedSession {
         }
     }
 
-    /// Corrects the counter by the provider's count for the last request.
+    /// Corrects the counter with the provider's count for the last request. Returns the correction
+    /// factor.
     pub(crate) fn calibrate(&mut self, reported: u64) -> Result<f64> {
         if self.sent.estimated == 0 {
             return Err(Error::new(ErrorKind::InvalidInput, "no request assembled yet")
@@ -180,7 +181,7 @@ impl HostedSession {
         Ok(self.ledger.calibration().factor())
     }
 
-    /// Corrects the counter by the provider's count for a request with that estimate.
+    /// Corrects the counter with the provider's count for a request with that estimate.
     pub(crate) fn correct(&mut self, reported: u64, estimated: u64) {
         self.reported = Some((reported, estimated));
         self.ledger.calibrate(reported, estimated);
@@ -245,7 +246,7 @@ impl HostedSession {
             return Ok(());
         };
         let mut view = self.take_view()?;
-        let done = view.compact(compacted, self.ids.next_id(), LAYER, "asked for");
+        let done = view.compact(compacted, self.ids.next_id(), LAYER, "requested by the host");
         if done.is_ok() {
             self.take_changes(&mut view);
             self.memory.archive(&view, true);
@@ -254,11 +255,11 @@ impl HostedSession {
         done.map(drop)
     }
 
-    /// Records engine health after a call, for other programs. A failure to record is only a
+    /// Records engine health after a call, for other programs. A failure to record becomes a
     /// warning.
     pub(crate) fn watch(&mut self) {
         if let Err(error) = self.watch.record(&*self.engine, clock::now()) {
-            self.watch_error = Some(format!("engine health cannot be saved: {error}"));
+            self.watch_error = Some(format!("cannot save engine health: {error}"));
         }
     }
 
@@ -270,7 +271,7 @@ impl HostedSession {
         warnings
     }
 
-    /// The state of the engine. A built-in engine has no health of its own.
+    /// Returns the state of the engine. Built-in engines report no health.
     pub(crate) fn engine_state(&self) -> serde_json::Value {
         let health = self.engine.health().and_then(|health| serde_json::to_value(health).ok());
         health.unwrap_or_else(|| {
@@ -281,7 +282,7 @@ impl HostedSession {
     }
 }
 
-/// The last request, from a finished view.
+/// Returns the last request, from a finished view.
 pub(crate) fn sent(view: &ContextView, addition: Option<String>) -> Result<SentRequest> {
     let ledger = view.ledger();
     let mut messages = Vec::with_capacity(view.len());

@@ -24,7 +24,7 @@ pub(crate) struct AssembledRequest {
     pub(crate) projections: Vec<Projection>,
 }
 
-/// An outgoing message.
+/// A message of an assembled request.
 #[derive(Debug)]
 pub(crate) struct OutgoingMessage {
     pub(crate) id: EntryId,
@@ -50,7 +50,8 @@ pub(crate) struct CompactParams {
 }
 
 impl HostedSession {
-    /// Assembles the messages of the next request. `pending` is the size of what the host will add.
+    /// Assembles the messages of the next request. `pending` is the number of tokens that the host
+    /// will add.
     pub(crate) async fn assemble(
         &mut self,
         pending: Tokens,
@@ -113,7 +114,7 @@ impl HostedSession {
         assembled
     }
 
-    /// The outgoing messages, each with its index in the history if it is unchanged.
+    /// Returns the messages to send, each with its index in the history.
     fn outgoing(&self, view: &ContextView) -> Result<Vec<OutgoingMessage>> {
         let mut outgoing = Vec::with_capacity(view.len());
         for node in view.nodes().iter().filter(|node| node.is_live()) {

@@ -6,10 +6,10 @@ use ctx_core::{ContentHash, Message, Result};
 
 /// A message as sent by a host.
 pub(crate) trait Unit {
-    /// The source text.
+    /// Returns the source text.
     fn raw(&self) -> &str;
 
-    /// The hash of the source text.
+    /// Returns the hash of the source text.
     fn digest(&self) -> UnitDigest {
         digest(self.raw())
     }
@@ -21,7 +21,7 @@ pub(crate) trait Unit {
     /// [`ErrorKind::InvalidInput`](ctx_core::ErrorKind::InvalidInput) for an invalid message.
     fn read(&self) -> Result<Message>;
 
-    /// The message and the hash of its content.
+    /// Returns the message and the hash of its content.
     ///
     /// # Errors
     ///
@@ -33,7 +33,7 @@ pub(crate) trait Unit {
     }
 }
 
-/// What is kept of a message's source text.
+/// What a session keeps of a message's source text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Retain {
     /// The text: the host sends each message once.
@@ -57,7 +57,7 @@ pub(crate) enum UnitSource {
 /// 128 bits of BLAKE3 over a message's source text.
 pub(crate) type UnitDigest = [u8; 16];
 
-/// The hash of a message's source text.
+/// Returns the hash of a message's source text.
 pub(crate) fn digest(raw: &str) -> UnitDigest {
     let mut first = [0; 16];
     first.copy_from_slice(&blake3::hash(raw.as_bytes()).as_bytes()[..16]);
@@ -80,7 +80,7 @@ impl UnitSource {
         }
     }
 
-    /// The text, if it was kept.
+    /// Returns the text, if it was kept.
     pub(crate) fn text(&self) -> Option<&Arc<str>> {
         match self {
             Self::Text(text) => Some(text),

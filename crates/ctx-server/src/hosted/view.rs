@@ -16,9 +16,9 @@ pub(crate) struct InForce {
     /// The summary entry.
     pub(crate) id: EntryId,
     pub(crate) compacted: Compacted,
-    /// The first kept message of the host.
+    /// The host's first message after the summary.
     pub(crate) first_kept: EntryId,
-    /// Earlier messages that are kept: instructions, pinned messages, the newest user message.
+    /// Earlier messages that remain: instructions, pinned messages, the newest user message.
     pub(crate) staying: HashSet<EntryId>,
     /// Earlier messages that the summary replaces.
     pub(crate) covered: HashSet<EntryId>,
@@ -27,7 +27,7 @@ pub(crate) struct InForce {
 impl InForce {
     /// Returns the compaction just made in `view`.
     pub(crate) fn of(view: &ContextView, history: &History, compacted: Compacted) -> Option<Self> {
-        // The first kept entry may be the engine's own; the next one of the host is used then.
+        // The first kept entry may come from the engine. Use the next one of the host then.
         let kept = &compacted.first_kept_entry_id;
         let live = || view.nodes().iter().filter(|node| node.is_live());
         let mut kept = live().map(|node| node.entry().id()).skip_while(|id| *id != kept);
@@ -45,7 +45,7 @@ impl InForce {
         Some(Self { id, compacted, first_kept: first_kept.clone(), staying, covered })
     }
 
-    /// The summary entry, if any.
+    /// Returns the id of the summary entry, if any.
     pub(crate) fn summary_id(&self) -> Option<&EntryId> {
         (!self.id.is_empty()).then_some(&self.id)
     }
@@ -55,8 +55,8 @@ impl InForce {
         self.covered.contains(id)
     }
 
-    /// Whether it still matches the beginning of a history: all covered messages are there, and
-    /// apart from instructions no others that the model should see.
+    /// Whether it still matches the beginning of a history: all covered messages precede the first
+    /// kept one, and otherwise only staying messages and instructions do.
     pub(crate) fn covers(&self, history: &History) -> bool {
         let Some(at) = history.position(&self.first_kept) else { return false };
         let mut covered = 0;
@@ -106,7 +106,7 @@ pub(crate) fn rebuild_view(
             if !in_force.covered.contains(item.entry.id()) {
                 view.append(item.entry.clone())?;
             } else if let Some(summary) = summary.take() {
-                // The summary takes the place of the first message it replaces.
+                // The summary is put in the place of the first message that it replaces.
                 view.append(summary)?;
             }
         }

@@ -1,7 +1,7 @@
 //! Access control.
 //!
 //! A page of another origin can make a browser send requests here; the `Origin` header reveals it.
-//! A host name pointed at 127.0.0.1 makes them look like same-origin requests; `Host` reveals that.
+//! If its host name resolves to 127.0.0.1, they look like same-origin requests; `Host` reveals it.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -39,7 +39,10 @@ impl Token {
         if text.len() < SHORTEST || !text.chars().all(is_plain) {
             return Err(Error::new(ErrorKind::Config, "invalid server token")
                 .with("shortest", SHORTEST)
-                .hint("use letters, digits, '-', '_', '.' and '~', for example from `openssl rand -hex 16`"));
+                .hint(
+                    "use letters, digits, '-', '_', '.' and '~', \
+                     for example from `openssl rand -hex 16`",
+                ));
         }
         Ok(Self(text))
     }
@@ -99,8 +102,7 @@ impl Guard {
         if bearer.is_some_and(|text| self.token.as_ref().is_some_and(|token| token.is(&text))) {
             request.headers_mut().remove(AUTHORIZATION);
         }
-        let said = (in_path.as_deref(), header);
-        let is_wrong = !has_token && (said.0.is_some() || said.1.is_some());
+        let is_wrong = !has_token && (in_path.is_some() || header.is_some());
         if is_wrong || (!has_token && !self.address.ip().is_loopback()) {
             let (what, hint) = match self.token {
                 Some(_) => (
@@ -119,7 +121,7 @@ impl Guard {
         let is_many = request.headers().get_all(HOST).iter().count() > 1;
         // The request line may name a host as well, as in requests to a proxy.
         let named = request.uri().authority().map(|authority| authority.as_str());
-        // HTTP/1.1 requires it; without it nothing says that the request is for this server.
+        // HTTP/1.1 requires it; without it nothing shows that the request is for this server.
         let is_missing = host.is_none() && named.is_none() && request.version() == Version::HTTP_11;
         let is_unknown = is_many
             || is_missing
@@ -130,7 +132,7 @@ impl Guard {
                 .hint("use the address the server listens on, or add the host to server.hosts");
             return Err(Box::new(refusal(protocol, StatusCode::FORBIDDEN, &error)));
         }
-        if is_of_others(&request, host.as_deref(), &self.origins) {
+        if is_cross_origin(&request, host.as_deref(), &self.origins) {
             let origin = request.headers().get(ORIGIN).map(HeaderValue::to_str);
             let error = Error::new(ErrorKind::InvalidInput, "origin not allowed")
                 .with("origin", head_chars(origin.and_then(Result::ok).unwrap_or("?"), 80))
@@ -157,7 +159,7 @@ impl Guard {
         if self.hosts.iter().any(|known| known == name || *known == host) {
             return true;
         }
-        // An IP address cannot be pointed elsewhere, unlike a name.
+        // Unlike a name, an IP address always means the same machine.
         let number = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         number.is_ok_and(|ip| {
             let own = self.address.ip();
@@ -188,7 +190,7 @@ fn host_of<B>(request: &Request<B>) -> Option<String> {
     header.or_else(|| request.uri().authority().map(ToString::to_string))
 }
 
-/// The host without its port.
+/// Returns the host without its port.
 fn name_of(host: &str) -> &str {
     match host.rfind(']') {
         Some(end) => &host[..=end],
@@ -196,9 +198,9 @@ fn name_of(host: &str) -> &str {
     }
 }
 
-/// Whether a page of another origin made a browser send this. Images and links carry no origin,
-/// only `Sec-Fetch-Site`; links to this server's page are allowed.
-fn is_of_others<B>(request: &Request<B>, host: Option<&str>, listed: &[String]) -> bool {
+/// Whether a page of another origin made a browser send the request. Requests of images and links
+/// have no `Origin`, only `Sec-Fetch-Site`; links to this server's page are allowed.
+fn is_cross_origin<B>(request: &Request<B>, host: Option<&str>, listed: &[String]) -> bool {
     let origins: Vec<_> = request.headers().get_all(ORIGIN).iter().collect();
     let mut sites = request.headers().get_all("sec-fetch-site").iter();
     let is_linked = request.uri().path() == "/";
@@ -218,7 +220,7 @@ fn is_same_origin(origin: &HeaderValue, host: Option<&str>) -> bool {
     authority.zip(host).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host))
 }
 
-/// A refusal, in the format of the client's protocol if known.
+/// Returns a refusal, in the format of the client's protocol if known.
 #[must_use]
 pub(crate) fn refusal(
     protocol: Option<Protocol>,

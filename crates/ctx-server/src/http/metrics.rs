@@ -60,10 +60,9 @@ pub struct Metrics {
     pub(crate) compactions: Counter,
     /// Summaries in compactions.
     pub(crate) summaries: Family<SummaryLabels, Counter>,
-    /// Requests that do not begin like the previous one, and the tokens of the previous one that
-    /// may have been cached in vain.
+    /// Requests that do not begin like the previous one.
     pub(crate) prefix_breaks: Family<BreakLabels, Counter>,
-    /// See [`Metrics::prefix_breaks`].
+    /// Tokens of the previous requests that were not sent again: cached in vain.
     pub(crate) prefix_lost_tokens: Family<BreakLabels, Counter>,
     /// Lost writes to disk.
     pub(crate) unwritten: Family<UnwrittenLabels, Counter>,
@@ -153,7 +152,7 @@ impl Metrics {
         self.unwritten.get_or_create(&UnwrittenLabels { of }).inc_by(count);
     }
 
-    /// All metrics in the OpenMetrics text format.
+    /// Returns all metrics in the OpenMetrics text format.
     #[must_use]
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
@@ -165,7 +164,7 @@ impl Metrics {
     }
 }
 
-/// `/metrics`.
+/// Returns a router with the route `/metrics`.
 pub fn status_routes(metrics: &Metrics) -> Router {
     let metrics = metrics.clone();
     let text = move || async move {

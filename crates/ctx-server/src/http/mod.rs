@@ -40,8 +40,8 @@ pub struct Server {
     pub origins: Vec<String>,
     /// How long to wait for running responses at shutdown. Default: 30 s.
     pub grace: Duration,
-    /// Timeout for a client that does not read a pending response: it would occupy a seat and a
-    /// connection to the provider. Default: 300 s.
+    /// Timeout for a client that does not read a pending response: it would occupy a request slot
+    /// and a connection to the provider. Default: 300 s.
     pub unread: Duration,
 }
 
@@ -90,20 +90,20 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// The address it listens on.
+    /// Returns the address it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its URL, without a path or a trailing slash.
+    /// Returns its URL, without a path or a trailing slash.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Serves requests until `shutdown`. Then accepts no new ones, and finishes running responses
-    /// within the grace period, unless asked to stop at once.
+    /// within the grace period, unless an immediate shutdown is requested.
     pub async fn serve(self, router: Router, shutdown: Shutdown) {
         let guard = Arc::new(guard::Guard::new(self.address, &self.server));
         let origins = self.server.origins.iter().filter_map(|origin| origin.parse().ok());

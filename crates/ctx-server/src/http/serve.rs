@@ -23,7 +23,7 @@ use super::shutdown::Shutdown;
 /// Timeout for the head of a request.
 const HEAD: Duration = Duration::from_secs(30);
 
-/// Pause after a failed accept, for example for lack of file handles.
+/// Pause after a failed accept, for example because no file handle is free.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) async fn run(
@@ -37,7 +37,7 @@ pub(super) async fn run(
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
-            taken = listener.accept() => match taken {
+            accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(_) => {
                     tokio::time::sleep(PAUSE).await;
@@ -71,7 +71,7 @@ pub(super) async fn run(
         () = tokio::time::sleep(server.grace) => {}
         () = shutdown.immediate() => {}
     }
-    // Abort whatever still runs.
+    // Abort the remaining connections.
     connections.abort_all();
     while connections.join_next().await.is_some() {}
 }

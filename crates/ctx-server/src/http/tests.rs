@@ -19,7 +19,7 @@ fn guard(listen: &str, token: Option<&str>) -> Guard {
     Guard::new(server.listen, &server)
 }
 
-fn asked(path: &str, headers: &[(&str, &str)]) -> Request<()> {
+fn get_request(path: &str, headers: &[(&str, &str)]) -> Request<()> {
     let mut request = Request::get(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -27,10 +27,10 @@ fn asked(path: &str, headers: &[(&str, &str)]) -> Request<()> {
     request.body(()).unwrap()
 }
 
-/// The status of a refusal, or whether the request may write.
-fn judged(guard: &Guard, path: &str, headers: &[(&str, &str)]) -> Result<bool, u16> {
+/// Returns the status of a refusal, or whether the request may write.
+fn admission(guard: &Guard, path: &str, headers: &[(&str, &str)]) -> Result<bool, u16> {
     let admitted =
-        guard.admit(asked(path, headers)).map_err(|refused| refused.status().as_u16())?;
+        guard.admit(get_request(path, headers)).map_err(|refused| refused.status().as_u16())?;
     Ok(admitted.extensions().get::<Access>().unwrap().writes)
 }
 
@@ -38,7 +38,7 @@ fn judged(guard: &Guard, path: &str, headers: &[(&str, &str)]) -> Result<bool, u
 fn a_name_that_is_pointed_here_is_refused() {
     let guard = guard("127.0.0.1:8787", None);
     for host in ["127.0.0.1:8787", "localhost:8787", "LOCALHOST", "[::1]:8787", "box.example"] {
-        assert_eq!(judged(&guard, "/", &[("host", host)]), Ok(false), "{host}");
+        assert_eq!(admission(&guard, "/", &[("host", host)]), Ok(false), "{host}");
     }
     for host in [
         "evil.example",
@@ -49,7 +49,7 @@ fn a_name_that_is_pointed_here_is_refused() {
         "127.0.0.1:1@evil.example",
         "127.0.0.1:1/x",
     ] {
-        assert_eq!(judged(&guard, "/", &[("host", host)]), Err(403), "{host}");
+        assert_eq!(admission(&guard, "/", &[("host", host)]), Err(403), "{host}");
     }
 }
 
@@ -57,10 +57,10 @@ fn a_name_that_is_pointed_here_is_refused() {
 fn a_name_in_the_first_line_counts_too() {
     let guard = guard("127.0.0.1:8787", None);
     let host = [("host", "127.0.0.1:8787")];
-    assert_eq!(judged(&guard, "http://127.0.0.1:8787/v1/models", &host), Ok(false));
-    assert_eq!(judged(&guard, "http://evil.example/v1/models", &host), Err(403));
-    assert_eq!(judged(&guard, "http://evil.example/v1/models", &[]), Err(403));
-    assert_eq!(judged(&guard, "/v1/models", &[]), Err(403), "nothing says which server is meant");
+    assert_eq!(admission(&guard, "http://127.0.0.1:8787/v1/models", &host), Ok(false));
+    assert_eq!(admission(&guard, "http://evil.example/v1/models", &host), Err(403));
+    assert_eq!(admission(&guard, "http://evil.example/v1/models", &[]), Err(403));
+    assert_eq!(admission(&guard, "/v1/models", &[]), Err(403), "no server is named");
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn a_token_for_a_server_that_has_none_is_told_so() {
         ("/t/a-long-token/v1/models", &[("host", "localhost")][..]),
         ("/v1/models", &[("host", "localhost"), ("x-ctx-token", "a-long-token")]),
     ] {
-        let refused = guard.admit(asked(path, headers)).unwrap_err();
+        let refused = guard.admit(get_request(path, headers)).unwrap_err();
         assert_eq!(refused.status(), 401);
         let body = axum::body::to_bytes(refused.into_body(), 4_096).await.unwrap();
         let body = String::from_utf8_lossy(&body);
@@ -81,7 +81,7 @@ async fn a_token_for_a_server_that_has_none_is_told_so() {
 #[test]
 fn a_page_of_another_origin_is_refused() {
     let guard = guard("127.0.0.1:8787", None);
-    let with = |origin| judged(&guard, "/", &[("host", "localhost:8787"), ("origin", origin)]);
+    let with = |origin| admission(&guard, "/", &[("host", "localhost:8787"), ("origin", origin)]);
     assert_eq!(with("http://localhost:8787"), Ok(false));
     assert_eq!(with("app://obsidian.md"), Ok(false));
     for origin in ["http://evil.example", "null", "http://localhost:9999", "file://localhost:8787"]
@@ -91,15 +91,16 @@ fn a_page_of_another_origin_is_refused() {
     let own = ("origin", "http://localhost:8787");
     for second in ["http://localhost:8787", "http://evil.example"] {
         let headers = [("host", "localhost:8787"), own, ("origin", second)];
-        assert_eq!(judged(&guard, "/", &headers), Err(403), "{second}");
+        assert_eq!(admission(&guard, "/", &headers), Err(403), "{second}");
     }
 }
 
 #[test]
 fn what_a_page_of_another_site_loads_without_an_origin_is_refused() {
     let guard = guard("127.0.0.1:8787", None);
-    let with =
-        |path, site| judged(&guard, path, &[("host", "localhost:8787"), ("sec-fetch-site", site)]);
+    let with = |path, site| {
+        admission(&guard, path, &[("host", "localhost:8787"), ("sec-fetch-site", site)])
+    };
     for site in ["cross-site", "same-site", "x"] {
         assert_eq!(with("/v1/models", site), Err(403), "{site}");
         assert_eq!(with("/", site), Ok(false), "a link to the page: {site}");
@@ -122,7 +123,7 @@ async fn a_refusal_is_in_the_clients_own_protocol() {
             ([("host", "localhost"), ("x-ctx-token", "a-long-token")], 401),
             ([("host", "localhost"), ("origin", "http://evil.example")], 403),
         ] {
-            let refused = guard.admit(asked(path, &headers)).unwrap_err();
+            let refused = guard.admit(get_request(path, &headers)).unwrap_err();
             assert_eq!(refused.status(), status);
             let body = axum::body::to_bytes(refused.into_body(), 4_096).await.unwrap();
             let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
@@ -170,17 +171,17 @@ fn a_token_is_asked_for_by_all_but_loopback_and_lets_one_write() {
     let open = guard("0.0.0.0:8787", Some("a-long-token"));
     let near = guard("127.0.0.1:8787", Some("a-long-token"));
     let host = ("host", "10.0.0.5:8787");
-    assert_eq!(judged(&open, "/v1/models", &[host]), Err(401));
-    assert_eq!(judged(&near, "/v1/models", &[("host", "localhost")]), Ok(false));
+    assert_eq!(admission(&open, "/v1/models", &[host]), Err(401));
+    assert_eq!(admission(&near, "/v1/models", &[("host", "localhost")]), Ok(false));
     for guard in [&open, &near] {
         let shown = [
-            judged(guard, "/t/a-long-token/v1/models", &[host]),
-            judged(guard, "/v1/models", &[host, ("x-ctx-token", "a-long-token")]),
-            judged(guard, "/v1/models", &[host, ("authorization", "Bearer a-long-token")]),
+            admission(guard, "/t/a-long-token/v1/models", &[host]),
+            admission(guard, "/v1/models", &[host, ("x-ctx-token", "a-long-token")]),
+            admission(guard, "/v1/models", &[host, ("authorization", "Bearer a-long-token")]),
         ];
         assert_eq!(shown, [Ok(true); 3]);
-        assert_eq!(judged(guard, "/t/a-wrong-token/v1/models", &[host]), Err(401));
-        assert_eq!(judged(guard, "/v1/models", &[host, ("x-ctx-token", "a-long")]), Err(401));
+        assert_eq!(admission(guard, "/t/a-wrong-token/v1/models", &[host]), Err(401));
+        assert_eq!(admission(guard, "/v1/models", &[host, ("x-ctx-token", "a-long")]), Err(401));
     }
 }
 
@@ -189,12 +190,12 @@ fn a_token_goes_no_further_and_a_providers_key_does() {
     let guard = guard("127.0.0.1:8787", Some("a-long-token"));
     let host = ("host", "localhost");
     let headers = [host, ("x-ctx-token", "a-long-token"), ("authorization", "Bearer sk-1")];
-    let request = guard.admit(asked("/t/a-long-token/v1/models?limit=2", &headers)).unwrap();
+    let request = guard.admit(get_request("/t/a-long-token/v1/models?limit=2", &headers)).unwrap();
     assert_eq!(request.uri(), "/v1/models?limit=2");
     assert!(request.headers().get("x-ctx-token").is_none());
     assert_eq!(request.headers()["authorization"], "Bearer sk-1");
     let headers = [host, ("authorization", "Bearer a-long-token")];
-    let request = guard.admit(asked("/t/a-long-token", &headers)).unwrap();
+    let request = guard.admit(get_request("/t/a-long-token", &headers)).unwrap();
     assert_eq!(request.uri(), "/");
     assert!(request.headers().get("authorization").is_none());
 }
@@ -206,7 +207,7 @@ async fn others_are_not_listened_to_without_a_token() {
     assert!(Token::new("short").is_err() && Token::new("with a/slash").is_err());
 }
 
-/// A server whose only response streams the texts sent through the channel.
+/// Returns a server whose only response streams the texts sent through the channel.
 async fn streaming() -> (SocketAddr, mpsc::Sender<String>, Shutdown, tokio::task::JoinHandle<()>) {
     streaming_by(Server::new("127.0.0.1:0".parse().unwrap())).await
 }
@@ -287,7 +288,7 @@ async fn who_reads_nothing_is_not_waited_for() {
     pieces.send("x".repeat(64 << 20)).await.unwrap();
     shutdown.stop();
     let ended = tokio::time::timeout(Duration::from_secs(60), running).await;
-    ended.expect("the connection ends by itself, long before the grace").unwrap();
+    ended.expect("the connection ends by itself, long before the grace period ends").unwrap();
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// Data of a failure other than an [`Error`].
+    /// Creates the data of a failure other than an [`Error`].
     pub(crate) fn new(kind: ErrorKind, hint: &str) -> Self {
         let hint = Some(hint.to_owned());
         Self { kind: kind.name(), hint, facts: Map::new(), retryable: false }

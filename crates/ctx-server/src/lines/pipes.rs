@@ -16,15 +16,15 @@ pub(crate) const QUEUE: usize = 16;
 
 const LIMITS: &str = "check the limits: `ulimit -n` for files, `ulimit -u` for threads";
 
-/// The threads that process requests.
+/// Starts the threads that process requests.
 pub(crate) fn runtime() -> Result<Runtime> {
     let threads =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    threads.map_err(|error| failed("no threads can be started", LIMITS, error))
+    threads.map_err(|error| failed("cannot start threads", LIMITS, error))
 }
 
-/// Passes each line of at most `most` bytes to `take`, until that or the input ends. After an
-/// error, nothing follows.
+/// Passes each line of at most `most` bytes to `take`, until `take` breaks or the input ends. An
+/// error is the last item.
 pub(crate) fn read(
     name: &str,
     mut input: impl BufRead + Send + 'static,
@@ -39,10 +39,10 @@ pub(crate) fn read(
             }
         }
     };
-    started(name, reading).map(drop)
+    spawn_thread(name, reading).map(drop)
 }
 
-/// The error of a broken input.
+/// Returns the error of a broken input.
 pub(crate) fn unread(what: &'static str, error: io::Error) -> Error {
     failed(what, "check that the program at the other end still runs", error)
 }
@@ -67,7 +67,7 @@ impl Writer {
             }
             output.flush()
         };
-        started(name, writing).map(Self)
+        spawn_thread(name, writing).map(Self)
     }
 
     /// Waits until the last line is written.
@@ -75,7 +75,7 @@ impl Writer {
         let written = self.0.join().unwrap_or(Ok(()));
         written.map_err(|error| {
             failed(
-                "answers cannot be written",
+                "cannot write answers",
                 "check that the program at the other end still reads them",
                 error,
             )
@@ -83,12 +83,12 @@ impl Writer {
     }
 }
 
-fn started<T: Send + 'static>(
+fn spawn_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>> {
     let thread = thread::Builder::new().name(name.to_owned()).spawn(work);
-    thread.map_err(|error| failed("no thread can be started", LIMITS, error))
+    thread.map_err(|error| failed("cannot start a thread", LIMITS, error))
 }
 
 fn failed(what: &'static str, hint: &str, error: io::Error) -> Error {

@@ -12,8 +12,8 @@ use super::stdio::MAX_MESSAGE_BYTES;
 /// The path of MCP.
 pub const PATH: &str = "/mcp";
 
-/// The route of MCP, for a server whose [guard](crate::http) has checked `Host`, `Origin` and the
-/// token.
+/// Returns the route of MCP, for a server whose [guard](crate::http) has checked `Host`, `Origin`
+/// and the token.
 ///
 /// Stateless for all protocol revisions: every request is self-contained, and a response is one
 /// JSON object.

@@ -9,9 +9,9 @@
 //! agents keeps one memory open, and each call reloads changes made by others. The server keeps no
 //! state per client, so an idle client costs nothing.
 //!
-//! All client input is untrusted. A session is specified by its key or its id, never by a path; the
-//! only paths read are the one that the user gave with `--session` and those where agents keep
-//! their sessions.
+//! All client input is untrusted. A session is specified by its key or its id, never by a path. The
+//! server reads only the path that the user gave with `--session`, and the folders where agents
+//! store their sessions.
 
 mod http;
 mod output;
@@ -41,13 +41,13 @@ pub use stdio::serve_stdio;
 /// The environment of the tools.
 #[derive(Clone)]
 pub struct Setup {
-    /// The configuration in force, and where everything is.
+    /// The configuration in force, and the home.
     pub host: Host,
     /// The agent whose sessions and memory are used.
     pub agent: FileId,
     /// The default session of calls.
     pub session: Option<SessionRef>,
-    /// Who may use tools that write.
+    /// Which clients may use tools that write.
     pub writes: Writes,
     /// The sessions of other agents on this machine, for a server that serves only its own user.
     pub others: Option<OtherAgents>,
@@ -64,12 +64,12 @@ pub struct OtherAgents {
     pub archiver: Option<Arc<Archiver>>,
 }
 
-/// Who may use tools that write. Other clients do not see them.
+/// Which clients may use tools that write. Other clients do not see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
     /// Every client.
     All,
-    /// Over HTTP, clients with the server's token.
+    /// Clients over HTTP with the server's token.
     WithToken,
     /// No client.
     Nobody,

@@ -18,13 +18,13 @@ pub(super) struct ToolOutput {
 impl ToolOutput {
     pub(super) fn new(text: String, structured: &impl Serialize) -> Result<Self> {
         let structured = serde_json::to_value(structured).map_err(|e| {
-            Error::new(ErrorKind::Contract, "the answer cannot be written as JSON").source(e)
+            Error::new(ErrorKind::Contract, "cannot write the answer as JSON").source(e)
         })?;
         Ok(Self { text, structured })
     }
 }
 
-/// The result of a call. Tool errors are visible to the model, which may act on them.
+/// Returns the result of a call. Tool errors are visible to the model, which may act on them.
 pub(super) fn result(answer: Result<ToolOutput>) -> CallToolResult {
     match answer {
         Ok(ToolOutput { text, structured }) => {
@@ -40,7 +40,7 @@ pub(super) fn result(answer: Result<ToolOutput>) -> CallToolResult {
     }
 }
 
-/// The error of a request other than a tool call.
+/// Returns the error of a request other than a tool call.
 pub(super) fn failure(error: &Error) -> ErrorData {
     let data = Some(error_json(error));
     let message = error.to_string();
@@ -93,9 +93,9 @@ pub(super) fn at_most(argument: &'static str, text: &str, most: usize) -> Result
     if text.len() <= most {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::InvalidInput, "the argument is too long")
+    Err(Error::new(ErrorKind::InvalidInput, "argument too long")
         .with("argument", argument)
         .with("bytes", text.len())
         .with("most", most)
-        .hint("send less: a question, a name or a citation is short"))
+        .hint("shorten it: a question, a name or a citation is enough"))
 }

@@ -1,4 +1,4 @@
-//! Sessions as resources: their list, and their content page by page.
+//! Sessions as resources: a list of them, and their content page by page.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ const PAGE_CHARS: usize = 40_000;
 
 const TEXT: &str = "text/plain";
 
-/// The sessions of the agent, newest first, after the file that the server was started with.
+/// Lists the sessions of the agent, newest first, after the file that the server was started with.
 pub(super) fn list(setup: &Setup, cursor: Option<&str>) -> Result<ListResourcesResult> {
     let from: usize = match cursor {
         None => 0,
@@ -47,17 +47,18 @@ pub(super) fn list(setup: &Setup, cursor: Option<&str>) -> Result<ListResourcesR
     Ok(listed)
 }
 
-/// The URI template for reading a session from the middle.
+/// Returns the URI template for reading a session from the middle.
 pub(super) fn template() -> ResourceTemplate {
     ResourceTemplate::new(TEMPLATE, "session")
-        .with_title("A session from a message on")
+        .with_title("A session, from a given message on")
         .with_description(
-            "The messages of a session as text, beginning with message number `from` (0 is the first)",
+            "The messages of a session as text, beginning with message number `from` \
+             (0 is the first)",
         )
         .with_mime_type(TEXT)
 }
 
-/// A page of a session.
+/// Returns a page of a session.
 pub(super) fn read(setup: &Setup, uri: &str) -> Result<ReadResourceResult> {
     let SessionPart { key, from } = SessionPart::parse(uri)?;
     let opened = setup.open(Some(&key))?;
@@ -72,22 +73,22 @@ pub(super) fn read(setup: &Setup, uri: &str) -> Result<ReadResourceResult> {
     let (mut text, mut chars, mut end) = (String::new(), 0, from);
     for item in line.iter().skip(from) {
         let message = item.entry.message()?;
-        let mut said = format_message(&item.entry, &message);
-        let size = said.chars().count();
+        let mut formatted = format_message(&item.entry, &message);
+        let size = formatted.chars().count();
         if chars > 0 && chars + size > PAGE_CHARS {
             break;
         }
         if size > PAGE_CHARS {
             let id = item.entry.id();
-            said = format!(
-                "{}\n[cut: `expand` gives all of e:{id}]\n",
-                ctx_core::text::clip(&said, PAGE_CHARS)
+            formatted = format!(
+                "{}\n[cut: `expand` returns all of e:{id}]\n",
+                ctx_core::text::clip(&formatted, PAGE_CHARS)
             );
         }
         if chars > 0 {
             text.push('\n');
         }
-        text.push_str(&said);
+        text.push_str(&formatted);
         chars += size;
         end += 1;
     }

@@ -31,7 +31,7 @@ pub(super) struct OpenedTranscript {
 }
 
 impl Setup {
-    /// The memory of the agent.
+    /// Opens the memory of the agent.
     pub(super) fn lookup(&self) -> Result<Arc<Lookup>> {
         if let Some(archiver) = self.archiver() {
             return archiver.lookup();
@@ -53,10 +53,12 @@ impl Setup {
                 match find_session(&self.host.home, &self.agent, &name)? {
                     Some(StoredSession { key, path, .. }) => {
                         let path = path.ok_or_else(|| {
-                        Error::new(ErrorKind::NotFound, "the session has no transcript")
-                            .with("session", &key)
-                            .hint("it was reset or archived; `ctx sessions` lists the available ones")
-                    })?;
+                            let hint =
+                                "it was reset or archived; `ctx sessions` lists the available ones";
+                            Error::new(ErrorKind::NotFound, "the session has no transcript")
+                                .with("session", &key)
+                                .hint(hint)
+                        })?;
                         (key, path)
                     }
                     None => self.in_other_agents(&name)?,
@@ -73,7 +75,8 @@ impl Setup {
         Ok(OpenedTranscript { name, path, transcript })
     }
 
-    /// A session of another agent, by its id or a prefix of it: its name and its transcript.
+    /// Finds a session of another agent by its id or a prefix of it. Returns its name and the path
+    /// of its transcript.
     fn in_other_agents(&self, named: &str) -> Result<(String, PathBuf)> {
         let lookup = self.lookup()?;
         if let Some(session) = lookup.memory.session_named(named)?
@@ -91,7 +94,7 @@ impl Setup {
         found.map_err(|error| if error.kind() == ErrorKind::NotFound { unknown() } else { error })
     }
 
-    /// The cited messages from the archive, as their transcript may be deleted.
+    /// Returns the cited messages from the archive: their transcript may have been deleted.
     pub(super) fn archived(&self, named: &str, cited: &str) -> Result<Option<Vec<Arc<Entry>>>> {
         let lookup = self.lookup()?;
         let Some(session) = lookup.memory.session_named(named)? else { return Ok(None) };
@@ -109,7 +112,8 @@ impl Setup {
         Ok(Some(entries.collect::<Vec<_>>()).filter(|entries| !entries.is_empty()))
     }
 
-    /// The memory name of the specified session, or of the default one, or of the shared session.
+    /// Returns the memory name of the specified session, of the default one, or of the shared
+    /// session.
     pub(super) fn memory_name(
         &self,
         lookup: &Lookup,
@@ -122,7 +126,7 @@ impl Setup {
             }
             Some(SessionRef::Named(name)) => {
                 match lookup.session(&name) {
-                    // A session that is not archived yet has a name anyway.
+                    // A session has a name even before it is archived.
                     Err(error) if error.kind() == ErrorKind::NotFound => {
                         self.found(&name)?.session_id
                     }
@@ -145,7 +149,7 @@ impl Setup {
         Ok(Some(session_ref.unwrap_or_else(|| SessionRef::Named(named.to_owned()))))
     }
 
-    /// The error of an unknown name, with suggestions.
+    /// Returns the error of an unknown name, with suggestions.
     fn unknown(&self, name: &str) -> Error {
         let error = Error::new(ErrorKind::NotFound, "unknown session")
             .with("session", name)
@@ -161,7 +165,7 @@ impl Setup {
             .hint(format!("{hint}{}", self.newest()))
     }
 
-    /// The newest sessions, for a hint.
+    /// Returns the newest sessions, for a hint.
     fn newest(&self) -> String {
         // A read error is reported to calls that open a session.
         let keys = self.stored().map(|stored| stored.into_iter().map(|s| s.key));
@@ -174,7 +178,7 @@ impl Setup {
         }
     }
 
-    /// The sessions of the agent that have a transcript, newest first.
+    /// Returns the sessions of the agent that have a transcript, newest first.
     pub(super) fn stored(&self) -> Result<Vec<StoredSession>> {
         let home = &self.host.home;
         let stored = SessionStore::at(home.sessions_file(&self.agent)).load()?;
@@ -195,7 +199,7 @@ pub(super) struct MemorySession {
     pub(super) is_named: bool,
 }
 
-/// The display name of a file.
+/// Returns the display name of a file.
 pub(super) fn file_name(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }

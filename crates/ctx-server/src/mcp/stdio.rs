@@ -34,7 +34,7 @@ pub fn serve_stdio(
     // The reader must not keep `answers` open: it may block on input after the server has ended.
     let refused = answers.downgrade();
     lines::read("ctx-mcp-in", input, MAX_MESSAGE_BYTES, move |line| {
-        match taken(line, &messages_in, &refused) {
+        match pass_on(line, &messages_in, &refused) {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         }
@@ -49,13 +49,14 @@ pub fn serve_stdio(
             // A client may disconnect before it sends anything.
             Err(ServerInitializeError::ConnectionClosed(_)) => {}
             Err(error) => {
-                let error = Error::new(ErrorKind::InvalidInput, "the client does not speak MCP")
+                let hint =
+                    "start with `initialize`, or with a request that states its protocol version";
+                return Err(Error::new(ErrorKind::InvalidInput, "the client does not speak MCP")
                     .source(error)
-                    .hint("start with `initialize`, or with a request that states its protocol version");
-                return Err(error);
+                    .hint(hint));
             }
         }
-        ended.await.unwrap_or(Ok(())).map_err(|error| lines::unread("messages cannot be read", error))
+        ended.await.unwrap_or(Ok(())).map_err(|error| lines::unread("cannot read messages", error))
     });
     // Abandoned work must not delay the exit.
     runtime.shutdown_background();
@@ -64,7 +65,7 @@ pub fn serve_stdio(
 }
 
 /// Passes a line on. Returns whether to continue.
-fn taken(
+fn pass_on(
     line: io::Result<InputLine>,
     messages: &mpsc::Sender<io::Result<ClientJsonRpcMessage>>,
     answers: &mpsc::WeakSender<String>,
@@ -83,14 +84,14 @@ fn taken(
     }
 }
 
-/// A message as a line, including the line break.
+/// Returns a message as a line, including the line break.
 fn line_of<T: Serialize>(message: &T) -> serde_json::Result<String> {
     let mut line = serde_json::to_string(message)?;
     line.push('\n');
     Ok(line)
 }
 
-/// The message of a line; `None` if the line is empty.
+/// Parses the message of a line; `None` if the line is empty.
 fn message(
     line: InputLine,
 ) -> std::result::Result<Option<ClientJsonRpcMessage>, Box<JsonRpcError>> {
@@ -98,18 +99,18 @@ fn message(
         InputLine::Text(text) if text.iter().all(u8::is_ascii_whitespace) => return Ok(None),
         InputLine::Text(text) => text,
         InputLine::TooLong => {
-            let said = format!("the line is longer than {MAX_MESSAGE_BYTES} bytes");
-            return Err(refused(None, ErrorData::invalid_request(said, None)));
+            let message = format!("line longer than {MAX_MESSAGE_BYTES} bytes");
+            return Err(refused(None, ErrorData::invalid_request(message, None)));
         }
     };
     serde_json::from_slice(&text).map(Some).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => {
-            let said = format!("not an MCP message: {error}");
-            refused(id_of(&text), ErrorData::invalid_request(said, None))
+            let message = format!("invalid MCP message: {error}");
+            refused(id_of(&text), ErrorData::invalid_request(message, None))
         }
         _ => {
-            let said = format!("the line is not JSON: {error}");
-            refused(None, ErrorData::parse_error(said, None))
+            let message = format!("invalid JSON: {error}");
+            refused(None, ErrorData::parse_error(message, None))
         }
     })
 }
@@ -118,7 +119,7 @@ fn refused(id: Option<RequestId>, error: ErrorData) -> Box<JsonRpcError> {
     Box::new(JsonRpcError::new(id, error))
 }
 
-/// The id of an invalid message, so that the error reaches its sender.
+/// Returns the id of an invalid message, so that the error reaches its sender.
 fn id_of(text: &[u8]) -> Option<RequestId> {
     #[derive(Deserialize)]
     struct Call {

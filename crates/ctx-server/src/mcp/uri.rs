@@ -5,10 +5,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 const PREFIX: &str = "ctx://session/";
 
-/// The template by which readers fill in [`PREFIX`].
+/// The URI template of a session from a message on.
 pub(super) const TEMPLATE: &str = "ctx://session/{key}/{from}";
 
-/// Characters not encoded in a path segment; keys are words separated by colons.
+/// The characters that are encoded in a key: all but letters, digits and `-._~:`.
 const ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 
@@ -26,7 +26,7 @@ impl SessionPart {
             Error::new(ErrorKind::NotFound, "unknown resource")
                 .with("uri", ctx_core::text::clip(uri, 200))
                 .hint(format!(
-                    "resources are {PREFIX}KEY and {TEMPLATE}; `resources/list` has them"
+                    "resources are {PREFIX}KEY and {TEMPLATE}; `resources/list` lists them"
                 ))
         };
         let rest = uri.strip_prefix(PREFIX).ok_or_else(unknown)?;
@@ -38,12 +38,12 @@ impl SessionPart {
         if key.is_empty() { Err(unknown()) } else { Ok(Self { key, from }) }
     }
 
-    /// The URI of a session from its beginning.
+    /// Returns the URI of a session from its beginning.
     pub(super) fn whole(key: &str) -> String {
         format!("{PREFIX}{}", utf8_percent_encode(key, ENCODED))
     }
 
-    /// The URI of a session from a message on.
+    /// Returns the URI of a session from a message on.
     pub(super) fn later(key: &str, from: usize) -> String {
         format!("{}/{from}", Self::whole(key))
     }

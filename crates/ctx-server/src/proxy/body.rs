@@ -39,7 +39,7 @@ pub(super) struct BodyMemory {
 }
 
 impl BodyMemory {
-    /// The size of each pool.
+    /// The size of each pool in KiB.
     pub(super) const KIB: usize = 256 << 10;
 
     pub(super) fn new() -> Self {
@@ -65,7 +65,7 @@ impl BodyMemory {
             let half = if is_first { &self.first } else { &self.rest };
             let step = timeout(IDLE, half.clone().acquire_many_owned(STEP_KIB as u32)).await;
             taken.push(step.ok().and_then(Result::ok).ok_or_else(|| {
-                let what = "too many large requests are open";
+                let what = "too many large open requests";
                 let error = Error::new(ErrorKind::Upstream, what).retryable();
                 BodyError { status: 503, error: error.hint("try again") }
             })?);
@@ -74,7 +74,7 @@ impl BodyMemory {
     }
 }
 
-/// A body, and the memory reserved for it as long as this exists.
+/// A body, and the memory reserved for it until this is dropped.
 #[derive(Debug)]
 pub(super) struct RequestBody {
     pub(super) bytes: Bytes,
@@ -82,7 +82,7 @@ pub(super) struct RequestBody {
 }
 
 impl RequestBody {
-    /// The reservation, for work that continues after the client has disconnected.
+    /// Returns the reservation, for work that continues after the client has disconnected.
     pub(super) fn space(&self) -> Arc<Vec<OwnedSemaphorePermit>> {
         self.space.clone()
     }
@@ -107,19 +107,19 @@ impl ContentEncoding {
         let mut all = Vec::new();
         for value in headers.get_all(CONTENT_ENCODING) {
             let value = value.to_str().unwrap_or("?").split(',');
-            all.extend(value.map(|how| how.trim().to_ascii_lowercase()));
+            all.extend(value.map(|name| name.trim().to_ascii_lowercase()));
         }
-        all.retain(|how| !how.is_empty() && how != "identity");
-        let known = |how: &str| Self::KNOWN.into_iter().find(|known| *known == how);
+        all.retain(|name| !name.is_empty() && name != "identity");
+        let known = |name: &str| Self::KNOWN.into_iter().find(|known| *known == name);
         match all.as_slice() {
             [] => Ok(None),
             [one] if one == "x-gzip" => Ok(Some(Self("gzip"))),
             [one] if known(one).is_some() => Ok(known(one).map(Self)),
             _ => {
-                let how = all.join(", ").chars().take(80).collect::<String>();
+                let names = all.join(", ").chars().take(80).collect::<String>();
                 let what = "unknown content encoding of the request body";
                 let error =
-                    Error::new(ErrorKind::InvalidInput, what).with("content-encoding", how).hint(
+                    Error::new(ErrorKind::InvalidInput, what).with("content-encoding", names).hint(
                         "send it without encoding, or encoded once with gzip, deflate, br or zstd",
                     );
                 Err(BodyError { status: 415, error })
@@ -133,7 +133,7 @@ pub(super) async fn read(
     proxy: &Proxy,
     headers: &HeaderMap,
     body: Body,
-    packing: Option<ContentEncoding>,
+    encoding: Option<ContentEncoding>,
 ) -> Result<RequestBody, BodyError> {
     let most = usize::try_from(proxy.settings.config.max_body_bytes).unwrap_or(usize::MAX);
     let length = headers.get(CONTENT_LENGTH).and_then(|text| text.to_str().ok()?.parse().ok());
@@ -145,12 +145,12 @@ pub(super) async fn read(
         }
         return Err(too_large(most));
     }
-    let mut body = match packing {
-        Some(packing) => unpacked(packing, body).await?,
+    let mut body = match encoding {
+        Some(encoding) => decoded(encoding, body).await?,
         None => body,
     };
     match timeout(SLOWEST, collected(&mut body, most, &proxy.space)).await {
-        Ok(Err(unread)) if unread.status == 413 && packing.is_none() => {
+        Ok(Err(unread)) if unread.status == 413 && encoding.is_none() => {
             drain(body).await;
             Err(unread)
         }
@@ -173,27 +173,27 @@ async fn drain(mut body: Body) {
             }
         }
     };
-    // Whatever remains is not waited for.
+    // What remains after that is not read.
     let _ = timeout(SLOWEST, all).await;
 }
 
 /// Decodes a body.
-async fn unpacked(packing: ContentEncoding, body: Body) -> Result<Body, BodyError> {
+async fn decoded(encoding: ContentEncoding, body: Body) -> Result<Body, BodyError> {
     let mut request = Request::new(body);
-    request.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(packing.0));
-    let (give, given) = tokio::sync::oneshot::channel();
-    let give = std::sync::Mutex::new(Some(give));
-    let take = tower::service_fn(move |request: Request<_>| {
+    request.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.0));
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let sender = std::sync::Mutex::new(Some(sender));
+    let service = tower::service_fn(move |request: Request<_>| {
         let body = Body::new(request.into_body());
-        if let Ok(mut give) = give.lock()
-            && let Some(give) = give.take()
+        if let Ok(mut sender) = sender.lock()
+            && let Some(sender) = sender.take()
         {
-            let _ = give.send(body);
+            let _ = sender.send(body);
         }
         async { Ok::<_, Infallible>(Response::new(Body::empty())) }
     });
-    let _ = RequestDecompressionLayer::new().layer(take).oneshot(request).await;
-    given.await.map_err(|_| {
+    let _ = RequestDecompressionLayer::new().layer(service).oneshot(request).await;
+    receiver.await.map_err(|_| {
         let what = "unknown content encoding of the request body";
         broken(Error::new(ErrorKind::InvalidInput, what))
     })
@@ -212,7 +212,7 @@ async fn collected(
         };
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|error| {
-            let what = "the request body cannot be read";
+            let what = "cannot read the request body";
             broken(Error::new(ErrorKind::InvalidInput, what).with("cause", error))
         })?;
         let Ok(piece) = frame.into_data() else { continue };
@@ -263,7 +263,7 @@ mod tests {
         let mut reading = std::pin::pin!(collected(&mut body, 1 << 30, &space));
         tokio::select! {
             biased;
-            read = &mut reading => panic!("it was to wait: {read:?}"),
+            read = &mut reading => panic!("it did not wait: {read:?}"),
             () = tokio::task::yield_now() => {}
         }
         let half = |half: &Semaphore| BodyMemory::KIB - half.available_permits();

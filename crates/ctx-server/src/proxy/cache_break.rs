@@ -1,7 +1,7 @@
 //! Detects cache breaks.
 //!
 //! A provider caches the beginning of a prompt, as far as two requests of a conversation are equal.
-//! Whatever the last answered request contained beyond the common beginning was cached in vain.
+//! The rest of the last answered request was cached in vain.
 
 use std::collections::HashSet;
 
@@ -42,7 +42,7 @@ pub(super) struct CachedRequest {
 }
 
 impl CachedRequest {
-    /// The last request of a session.
+    /// Returns the last request of a session.
     pub(super) fn of(session: &HostedSession, head: RequestHead) -> Self {
         let sent = &session.sent;
         let ids = sent.messages.iter().map(|message| &message.id);
@@ -56,7 +56,8 @@ impl CachedRequest {
         }
     }
 
-    /// Returns the part of this request that the next one does not begin with, and the cause.
+    /// Returns the cause of a cache break between this request and the next one, and the tokens
+    /// that it lost.
     pub(super) fn cache_break(
         &self,
         next: &Self,
@@ -81,7 +82,7 @@ impl CachedRequest {
         Some(PrefixBreak { cause, tokens: total(&self.messages[same..]) })
     }
 
-    /// Why `first` is missing, with `other` in its place.
+    /// Returns why `first` is missing, with `other` in its place.
     fn cause(
         &self,
         first: &SentMessage,
@@ -93,18 +94,18 @@ impl CachedRequest {
         let was_summary = self.summary.as_ref() == Some(&first.id);
         let was_sent = self.from_client.contains(&first.id);
         let is_gone = was_sent && history.position(&first.id).is_none();
-        let is_put_before = other.is_some_and(|other| {
-            let places = history.position(&other.id).zip(history.position(&first.id));
+        let is_inserted_before = other.is_some_and(|other| {
+            let positions = history.position(&other.id).zip(history.position(&first.id));
             was_sent
                 && !self.from_client.contains(&other.id)
-                && places.is_some_and(|(new, old)| new < old)
+                && positions.is_some_and(|(new, old)| new < old)
         });
         match was_summary {
             _ if is_covered => BreakCause::Compaction,
             true if in_force.is_some() => BreakCause::Compaction,
             // A summary is removed if the client changes messages that it covers.
             true => BreakCause::Client,
-            false if is_gone || is_put_before => BreakCause::Client,
+            false if is_gone || is_inserted_before => BreakCause::Client,
             false => BreakCause::Edit,
         }
     }

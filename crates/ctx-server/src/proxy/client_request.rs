@@ -13,7 +13,7 @@ pub(super) struct ClientRequest {
     pub(super) headers: HeaderMap,
     pub(super) query: Option<String>,
     pub(super) url: Url,
-    /// The provider family it is for.
+    /// The provider family that it is sent to.
     pub(super) family: Family,
 }
 
@@ -23,7 +23,7 @@ impl ClientRequest {
     }
 
     /// Whether the client is a tool runner of Anthropic's SDKs. It continues message threads by
-    /// reference, and sends the whole history once told that threads are not supported.
+    /// reference; after the error that threads are not supported, it sends the whole history.
     pub(super) fn is_tool_runner(&self) -> bool {
         let helpers = self.headers.get_all("x-stainless-helper");
         let runs = |value: &HeaderValue| value.to_str().is_ok_and(|t| t.contains("BetaToolRunner"));

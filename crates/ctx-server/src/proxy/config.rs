@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 pub struct ServerConfig {
     /// Where to listen. Default: `127.0.0.1:8787`.
     pub listen: String,
-    /// Accepted host names, besides `localhost` and its address.
+    /// Accepted host names, besides `localhost` and the server's address.
     pub hosts: Vec<String>,
     /// Origins whose pages may send requests, such as `app://obsidian.md`. They may read what this
     /// server's own page reads. Default: only its own.
     pub origins: Vec<String>,
     /// The providers that requests are sent to.
     pub upstreams: UpstreamsConfig,
-    /// Who writes summaries. Default: `upstream`.
+    /// Which model writes summaries. Default: `upstream`.
     pub summaries: SummariesBy,
     /// The maximum size of a request body, decoded, in bytes. Default: 64 MiB.
     #[schemars(range(min = 1024))]
@@ -47,7 +47,7 @@ pub struct UpstreamsConfig {
     pub gemini: Option<String>,
 }
 
-/// Who writes the summaries of proxied conversations.
+/// Which model writes the summaries of proxied conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SummariesBy {
@@ -106,14 +106,14 @@ impl Section for ServerConfig {
     const PATH: &'static str = "server";
     fn check(&self) -> Result<()> {
         if self.listen.parse::<std::net::SocketAddr>().is_err() {
-            let wanted = "an address and a port, such as 127.0.0.1:8787";
-            return Err(invalid_value::<Self>("listen", format!("{:?}", self.listen), wanted));
+            let expected = "an address and a port, such as 127.0.0.1:8787";
+            return Err(invalid_value::<Self>("listen", format!("{:?}", self.listen), expected));
         }
         let is_origin =
             |text: &String| text == "null" || text.contains("://") && !text.contains(' ');
         if let Some(origin) = self.origins.iter().find(|origin| !is_origin(origin)) {
-            let wanted = "what a browser sends as Origin, such as app://obsidian.md";
-            return Err(invalid_value::<Self>("origins", format!("{origin:?}"), wanted));
+            let expected = "what a browser sends as Origin, such as app://obsidian.md";
+            return Err(invalid_value::<Self>("origins", format!("{origin:?}"), expected));
         }
         let upstreams = [
             ("upstreams.openai", &self.upstreams.openai),

@@ -15,7 +15,7 @@ use super::summary_models::SummaryModelSlot;
 use super::units::KnownMessage;
 use crate::hosted::{AssembledRequest, HostedSession, UnitDigest, UnitSource};
 
-/// A conversation. Its requests are prepared one at a time, independent of pending answers.
+/// A conversation. Its requests are prepared one at a time, without waiting for pending answers.
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) id: String,
@@ -52,7 +52,7 @@ pub(super) struct ConversationState {
     pub(super) learned: LearnedWindow,
     /// The window reported by the server, and the number of queries.
     pub(super) reported_window: Option<Tokens>,
-    pub(super) asks: u32,
+    pub(super) window_queries: u32,
     stored_compaction: Option<EntryId>,
     stored_report: Option<(u64, u64)>,
     /// Messages missing from the file: the first index, and the number of messages in the file.
@@ -63,7 +63,7 @@ pub(super) struct ConversationState {
 
 impl std::fmt::Debug for ConversationState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Work").field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("ConversationState").field("number", &self.number).finish_non_exhaustive()
     }
 }
 
@@ -89,7 +89,7 @@ impl Conversation {
         }
     }
 
-    /// Its messages.
+    /// Returns its messages.
     pub(super) fn known(&self) -> MutexGuard<'_, Vec<KnownMessage>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -138,7 +138,7 @@ impl Conversation {
         self.is_stored.load(Ordering::Relaxed)
     }
 
-    /// The approximate memory use: the parsed messages, and the data derived from them.
+    /// Returns the approximate memory use: the parsed messages, and the data derived from them.
     pub(super) fn weight(&self) -> usize {
         const OF_ONE: usize = 64 << 10;
         OF_ONE + 2 * self.bytes.load(Ordering::Relaxed)
@@ -176,7 +176,7 @@ impl Conversation {
 }
 
 impl ConversationState {
-    /// The size of a text that is in every request; cached, as it rarely changes.
+    /// Returns the size of a text that every request contains. It is cached, as it rarely changes.
     pub(super) fn size_of(
         &mut self,
         name: &'static str,
@@ -195,7 +195,7 @@ impl ConversationState {
         }
     }
 
-    /// The state from which a similar conversation, or this one after reopening, can continue.
+    /// Returns the state from which a similar conversation, or this one after reopening, continues.
     pub(super) fn inherit(&self) -> SavedConversation {
         match &self.session {
             Some(session) => SavedConversation {
@@ -215,7 +215,7 @@ impl ConversationState {
         self.is_incomplete |= store.append(id, vec![StoredLine::Compaction(None)]) == Queued::Lost;
     }
 
-    /// The lines to write for a request.
+    /// Returns the lines to write for a request.
     fn lines(
         &mut self,
         is_stored: bool,

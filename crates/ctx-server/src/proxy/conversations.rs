@@ -12,7 +12,7 @@ use super::units::{CommonPrefix, RequestUnit, common_prefix};
 use crate::trace::Trace;
 
 /// Maximum number of final messages that may be missing from a request of the same conversation, as
-/// after a regenerated answer or an undone turn; otherwise it starts a new one.
+/// after a regenerated answer or an undone turn. If more are missing, it starts a new one.
 const MAX_REMOVED: usize = 4;
 
 /// Maximum number of similar conversations read from disk for comparison. Those in memory are all
@@ -78,7 +78,7 @@ impl Candidate {
         Self { position, conversation, common_prefix }
     }
 
-    /// Whether the request contains all of its messages, and a few more.
+    /// Whether the request contains all messages of the conversation, and at most a few more.
     fn is_continued(&self) -> bool {
         let more = self.common_prefix.ids.iter().filter(|id| id.is_none()).count();
         self.common_prefix.messages > 0 && self.common_prefix.removed == 0 && more <= MAX_REMOVED
@@ -141,18 +141,18 @@ impl Conversations {
         found
     }
 
-    /// The conversation with that id, if it is in memory.
+    /// Returns the conversation with that id, if it is in memory.
     pub(super) fn in_memory(&self, id: &str) -> Option<Arc<Conversation>> {
         self.lock().open.get(id).cloned()
     }
 
-    /// The number of conversations in memory.
+    /// Returns the number of conversations in memory.
     pub(super) fn count(&self) -> usize {
         self.lock().open.len()
     }
 
-    /// Evicts conversations from memory until the limits hold. One that is in use is evicted
-    /// afterwards.
+    /// Evicts the least recently used conversations from memory until the rest is within the
+    /// limits. `in_use` is not evicted.
     pub(super) fn bound(&self, in_use: &Conversation) {
         let mut all = self.lock();
         let mut weight: usize = all.open.values().map(|one| one.weight()).sum();
@@ -183,8 +183,8 @@ impl Conversations {
         }
     }
 
-    /// The conversations with the same beginning: those in memory, and the ids of the newest
-    /// others.
+    /// Returns the conversations with the same beginning: those in memory, and the ids of the
+    /// newest others.
     fn candidates(&self, group_id: &str) -> (Positioned<Arc<Conversation>>, Positioned<String>) {
         let all = self.lock();
         let (mut open, mut closed) = (Vec::new(), Vec::new());
@@ -202,7 +202,7 @@ impl Conversations {
     fn begin(&self, group_id: &str, from: Option<Candidate>, units: usize) -> ConversationMatch {
         let (saved, ids) = match from {
             Some(Candidate { conversation: other, common_prefix, .. }) => {
-                // A conversation in use is not inherited from; the new one makes its own cuts.
+                // If the other one is in use, nothing is inherited: the new one makes its own cuts.
                 let saved = other.state.try_lock().map(|state| state.inherit()).unwrap_or_default();
                 (saved.within(&common_prefix.ids), common_prefix.ids)
             }
@@ -243,7 +243,7 @@ impl Conversations {
         Some(Arc::new(conversation))
     }
 
-    /// The number of the next request of a conversation.
+    /// Returns the number of the next request of a conversation.
     fn number(&self, id: &str) -> u64 {
         let trace = self.trace.of_session(id);
         let last = trace.and_then(|trace| trace.requests.last().map(|record| record.number));
@@ -261,13 +261,13 @@ impl Conversations {
     }
 }
 
-/// The id prefix shared by conversations with the same beginning.
+/// Returns the id prefix shared by conversations with the same beginning.
 fn group_of(id: &str) -> &str {
     let ends = id.match_indices('-').nth(1).map(|(at, _)| at);
     &id[..ends.unwrap_or(id.len())]
 }
 
-/// The number in its group; the first has no number in its id.
+/// Returns the number of a conversation in its group. The id of the first contains none.
 fn number_of(id: &str) -> u64 {
     id.splitn(3, '-').nth(2).and_then(|number| number.parse().ok()).unwrap_or_default()
 }

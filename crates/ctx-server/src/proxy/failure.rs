@@ -8,7 +8,7 @@ use ctx_dialect::wire::Protocol;
 
 use crate::http::refusal;
 
-/// The error response.
+/// Returns the error response.
 pub(super) fn answer(protocol: Option<Protocol>, status: u16, error: &Error) -> Response {
     let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = refusal(protocol, code, error);
@@ -20,7 +20,7 @@ pub(super) fn answer(protocol: Option<Protocol>, status: u16, error: &Error) -> 
     response
 }
 
-/// The status of an error that occurs before a response was started.
+/// Returns the status for an error that occurs before the response has started.
 pub(super) fn status(error: &Error) -> u16 {
     match error.kind() {
         ErrorKind::Timeout => 504,
@@ -30,9 +30,9 @@ pub(super) fn status(error: &Error) -> u16 {
     }
 }
 
-/// The error if no seat is free.
+/// Returns the error for too many open requests.
 pub(super) fn busy(most: u32) -> Error {
-    Error::new(ErrorKind::Upstream, "too many requests are open")
+    Error::new(ErrorKind::Upstream, "too many open requests")
         .with("most", most)
         .retryable()
         .hint("try again, or raise server.maxRequests")

@@ -14,8 +14,8 @@ use super::units::{RequestUnit, first_user_unit};
 /// The headers with the client's session name.
 const NAMES: [&str; 4] = ["session-id", "thread-id", "x-claude-code-session-id", "x-session-id"];
 
-/// A secret that makes conversation ids unique to a home: without it a key could be guessed from an
-/// id.
+/// A secret that makes conversation ids unique to a home. Without it, an API key could be guessed
+/// from an id.
 #[derive(Clone)]
 pub(super) struct Salt([u8; 32]);
 
@@ -30,7 +30,7 @@ impl Salt {
     pub(super) fn of(folder: &Path) -> Result<Self> {
         let path = folder.join("salt");
         let failed = |error: std::io::Error| {
-            Error::new(ErrorKind::Io, "conversations cannot be stored")
+            Error::new(ErrorKind::Io, "cannot store conversations")
                 .with("path", path.display())
                 .hint("set CTX_HOME to a folder that can be written to")
                 .source(error)
@@ -68,8 +68,9 @@ impl Salt {
     }
 }
 
-/// The candidate conversations of a request: those of the client's session, or those with the same
-/// beginning; always of one key or one login, so that users never share conversations.
+/// Identifies the candidate conversations of a request: those of the client's session, or those
+/// with the same beginning; always of one key or one login, so that users never share
+/// conversations.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Fingerprint {
     /// 16 hex digits.
@@ -79,7 +80,7 @@ pub(super) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Returns the group of a request.
+    /// Returns the fingerprint of a request.
     pub(super) fn of(
         salt: &Salt,
         protocol: Protocol,

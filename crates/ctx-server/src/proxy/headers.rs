@@ -12,18 +12,19 @@ use super::token_owner::{Owner, owner};
 const HOP_BY_HOP: [HeaderName; 7] =
     [CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 
-/// Request headers that are set by the proxy itself. Answers are requested without compression,
-/// because they are read as they pass.
-const MADE_ANEW: [HeaderName; 4] = [HOST, CONTENT_LENGTH, ACCEPT_ENCODING, EXPECT];
+/// Request headers that the proxy sets itself. It requests answers without compression, because it
+/// reads them as they pass.
+const SET_BY_PROXY: [HeaderName; 4] = [HOST, CONTENT_LENGTH, ACCEPT_ENCODING, EXPECT];
 
-/// The headers of a request for the provider. If the body was decoded, its encoding is removed.
-pub(super) fn to_upstream(mut headers: HeaderMap, is_unpacked: bool) -> HeaderMap {
+/// Returns the headers of a request for the provider. If the body was decoded, its encoding is
+/// removed.
+pub(super) fn to_upstream(mut headers: HeaderMap, is_decoded: bool) -> HeaderMap {
     drop_hop_by_hop(&mut headers);
-    for name in MADE_ANEW {
+    for name in SET_BY_PROXY {
         headers.remove(name);
     }
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    if is_unpacked {
+    if is_decoded {
         headers.remove(CONTENT_ENCODING);
     }
     for (name, value) in &mut headers {
@@ -34,7 +35,7 @@ pub(super) fn to_upstream(mut headers: HeaderMap, is_unpacked: bool) -> HeaderMa
     headers
 }
 
-/// The headers of an answer for the client.
+/// Returns the headers of an answer for the client.
 pub(super) fn to_client(mut headers: HeaderMap) -> HeaderMap {
     drop_hop_by_hop(&mut headers);
     headers
@@ -55,18 +56,18 @@ fn drop_hop_by_hop(headers: &mut HeaderMap) {
     headers.remove("proxy-connection");
 }
 
-/// Whether a request asks for an upgrade to WebSocket.
+/// Whether a request requests an upgrade to WebSocket.
 pub(super) fn is_websocket(headers: &HeaderMap) -> bool {
-    let asks = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
-    headers.get(UPGRADE).is_some_and(asks)
+    let is_it = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
+    headers.get(UPGRADE).is_some_and(is_it)
 }
 
-/// Headers with credentials.
+/// Whether a header contains credentials.
 pub(super) fn is_secret(name: &HeaderName) -> bool {
     ["authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"].contains(&name.as_str())
 }
 
-/// The credentials of a request, concatenated. `session` is the client's session name.
+/// Returns the credentials of a request, concatenated. `session` is the client's session name.
 pub(super) fn secrets(headers: &HeaderMap, query: Option<&str>, session: Option<&[u8]>) -> Vec<u8> {
     let mut all = Vec::new();
     for name in ["authorization", "x-api-key", "x-goog-api-key", "api-key"] {

@@ -14,8 +14,8 @@ use tokio::time::{Instant, timeout_at};
 /// Maximum number of held bytes. A larger answer is not a refusal.
 const MOST_HELD: usize = 1 << 20;
 
-/// How long an answer without content is held: a refusal comes at once, and a client that receives
-/// nothing may give up.
+/// How long an answer without content is held: a refusal arrives at once, and a client that
+/// receives nothing may give up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A provider's answer, as far as received.
@@ -47,7 +47,7 @@ pub(super) async fn hold_answer(
         is_whole: false,
         overflow: None,
     };
-    if is_packed(&answer.response.headers) {
+    if is_encoded(&answer.response.headers) {
         return Ok(answer);
     }
     let (mut bytes, until) = (0, Instant::now() + PATIENCE);
@@ -89,7 +89,7 @@ pub(super) async fn hold_answer(
 
 impl HeldAnswer {
     /// Whether the held bytes of a successful answer contain that text.
-    pub(super) fn says(&self, text: &str) -> bool {
+    pub(super) fn contains_text(&self, text: &str) -> bool {
         let held: Vec<u8> = self.held.iter().flatten().copied().collect();
         self.response.status.is_success() && String::from_utf8_lossy(&held).contains(text)
     }
@@ -119,10 +119,10 @@ impl HeldAnswer {
     }
 }
 
-/// Whether an answer is compressed despite the request: it cannot be read as it passes.
-fn is_packed(headers: &HeaderMap) -> bool {
-    let how = headers.get(CONTENT_ENCODING);
-    how.is_some_and(|how| !how.as_bytes().eq_ignore_ascii_case(b"identity"))
+/// Whether an answer is compressed despite the request: the proxy cannot read it as it passes.
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let encoding = headers.get(CONTENT_ENCODING);
+    encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 async fn next(body: &mut Body) -> Result<Option<Bytes>> {

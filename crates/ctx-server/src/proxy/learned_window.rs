@@ -2,22 +2,22 @@
 
 use ctx_core::Tokens;
 
-/// No model has a smaller window; a smaller number means something else.
+/// The smallest plausible window; a smaller number in a refusal means something else.
 const LEAST: Tokens = Tokens(1_024);
 
 /// The learned window.
 ///
-/// A limit reported by the provider is accepted if it is plausible for the size of the refused
+/// A limit reported by the provider is believed if it is plausible for the size of the refused
 /// request. A limit below an accepted request must be reported twice. Without a reported limit,
-/// smaller sizes are tried; such a size is learned only if it was accepted, because a refusal may
-/// have had other causes.
+/// smaller sizes are tried. Such a size is learned only if it was accepted: the refusal may have
+/// had other causes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LearnedWindow {
     known: Option<Tokens>,
     tried: Option<Tokens>,
     /// The largest accepted request.
     taken: Tokens,
-    /// A reported limit that was not accepted. Sizes tried because of it are not learned.
+    /// A reported limit that was not believed. Sizes tried because of it are not learned.
     doubted: Option<Tokens>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct RefusedRequest {
 }
 
 impl LearnedWindow {
-    /// The window that the request must fit.
+    /// Returns the window that the request must fit.
     pub(super) fn window(self) -> Option<Tokens> {
         lesser(self.known, self.tried)
     }
@@ -45,14 +45,14 @@ impl LearnedWindow {
 
     /// Records a refusal, and updates the window.
     pub(super) fn refused(&mut self, refused: RefusedRequest) {
-        let can_be = |limit: &Tokens| (LEAST..=refused.tokens.scale(2.0)).contains(limit);
-        match refused.limit.filter(can_be) {
+        let is_plausible = |limit: &Tokens| (LEAST..=refused.tokens.scale(2.0)).contains(limit);
+        match refused.limit.filter(is_plausible) {
             Some(limit) if limit >= self.taken || self.doubted == Some(limit) => {
                 self.known = lesser(self.known, Some(limit));
             }
-            believable => {
+            plausible => {
                 self.doubted = refused.limit.or(self.doubted);
-                self.tried = lesser(self.tried, believable.or(Some(refused.next)));
+                self.tried = lesser(self.tried, plausible.or(Some(refused.next)));
             }
         }
     }

@@ -22,19 +22,19 @@ pub(super) struct ModelLimits {
 }
 
 impl ModelLimits {
-    /// The effective window.
+    /// Returns the effective window.
     pub(super) fn known(&self) -> Tokens {
         self.learned.map_or(self.window, |learned| learned.min(self.window))
     }
 
-    /// The window passed to the engine.
+    /// Returns the window passed to the engine.
     pub(super) fn engine_window(&self) -> Tokens {
         self.known().max(self.least).min(self.window.max(self.least))
     }
 
-    /// The budget of a whole request: three quarters of the window, or less if the answer may take
-    /// more than the rest. An answer limit counts for at most half of the window. A quarter of the
-    /// budget is for messages, whatever is `fixed`, if possible.
+    /// Returns the budget of a whole request: three quarters of the window, or less if the answer
+    /// may take more than the rest. The answer's limit counts for at most half of the window. If
+    /// possible, a quarter of the budget remains for messages beside the `fixed` part.
     fn prompt(&self, fixed: Tokens) -> Tokens {
         let known = self.known();
         let most = known.scale(1.0 - RESERVE_MAX_SHARE);
@@ -45,7 +45,7 @@ impl ModelLimits {
         most.min((whole - self.answer).max(known.scale(0.5)).max(fixed + most.scale(0.25)))
     }
 
-    /// The part of the engine's budget that must stay empty, in counted tokens.
+    /// Returns the part of the engine's budget that must stay empty, in counted tokens.
     pub(super) fn withheld(&self, ledger: &TokenLedger) -> Tokens {
         let pinned = fixed(ledger) + ledger.corrected(self.instructions);
         let over = (ledger.limit() - self.prompt(pinned)).0;
@@ -66,13 +66,13 @@ impl ModelLimits {
             .with("window", self.known())
             .with("leastWindow", least)
             .hint(format!(
-                "offer fewer tools, or, if the model has a larger window, give `ctx serve` --window \
-                 {least} or more"
+                "offer fewer tools, or, if the model has a larger window, give `ctx serve` \
+                 --window {least} or more"
             )))
     }
 }
 
-/// The tokens of every request apart from messages, as the provider counts them.
+/// Returns the tokens of every request apart from messages, as the provider counts them.
 fn fixed(ledger: &TokenLedger) -> Tokens {
     ledger.corrected(ledger.system() + ledger.tools())
 }

@@ -1,9 +1,9 @@
-//! A proxy that makes the requests of model clients fit.
+//! A proxy that makes the requests of model clients fit the window.
 //!
 //! ```text
-//! body taken apart -> conversation -> engine -> body put together -> upstream
-//!        <- bytes as they come <- held until the first content <-
-//!                 overflow: compact, again, at most three times
+//! body parsed -> conversation -> engine -> body rebuilt -> upstream
+//!     <- bytes as they arrive <- held until the first content <-
+//!              overflow: compact and retry, at most three times
 //! ```
 //!
 //! Requests other than conversations and all answers pass unchanged. A request whose history needs
@@ -113,7 +113,8 @@ pub struct Proxy {
     memories: Arc<SharedMemories>,
     trace: Arc<Trace>,
     metrics: Metrics,
-    seats: Arc<Semaphore>,
+    /// Limits the number of open requests.
+    open_requests: Arc<Semaphore>,
     space: body::BodyMemory,
     /// Limits the number of large bodies processed concurrently.
     large: Arc<Semaphore>,
@@ -167,7 +168,7 @@ impl Proxy {
             memories: Arc::default(),
             trace,
             metrics,
-            seats: Arc::new(Semaphore::new(config.max_requests as usize)),
+            open_requests: Arc::new(Semaphore::new(config.max_requests as usize)),
             space: body::BodyMemory::new(),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
             warned: Mutex::default(),
@@ -176,24 +177,25 @@ impl Proxy {
         }))
     }
 
-    /// Its routes: `/healthz`, and all paths without another route. Metrics have a separate router.
+    /// Returns its routes: `/healthz`, and all paths without another route. Metrics have a separate
+    /// router.
     pub fn router(self: &Arc<Self>) -> Router {
         Router::new().route("/healthz", get(health)).fallback(answer).with_state(self.clone())
     }
 
-    /// Its metrics.
+    /// Returns its metrics.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// Its trace.
+    /// Returns its trace.
     #[must_use]
     pub fn trace(&self) -> &Arc<Trace> {
         &self.trace
     }
 
-    /// A message of a conversation in memory, as sent by the client.
+    /// Returns a message of a conversation in memory, as sent by the client.
     pub async fn message(&self, session: &str, entry: &str) -> Option<Arc<Message>> {
         let conversation = self.conversations.in_memory(session)?;
         let state = conversation.state.lock().await;
@@ -225,7 +227,7 @@ impl Proxy {
         self.warn_of(text, text);
     }
 
-    /// Shows a warning once per cause, whatever the words.
+    /// Shows a warning once per cause, regardless of its text.
     fn warn_of(&self, cause: &str, text: &str) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if warned.len() < WARNINGS && warned.insert(cause.to_owned()) {
@@ -235,9 +237,9 @@ impl Proxy {
 
     /// Counts the writes lost since the last call, and warns about them.
     fn note_unwritten(&self) {
-        let kept = self.conversations.store.as_ref().map_or(0, ConversationStore::lost);
+        let cuts = self.conversations.store.as_ref().map_or(0, ConversationStore::lost);
         for (of, lost, seen, what) in [
-            ("conversation", kept, &self.unwritten.conversations, "cuts of conversations"),
+            ("conversation", cuts, &self.unwritten.conversations, "cuts of conversations"),
             ("record", self.trace.lost(), &self.unwritten.records, "records of requests"),
         ] {
             let before = seen.fetch_max(lost, Ordering::Relaxed);
@@ -246,8 +248,8 @@ impl Proxy {
                 self.warn_of(
                     of,
                     &format!(
-                        "{what} cannot be written below {}, or not fast enough, and are lost \
-                     (ctx_unwritten_total counts them)",
+                        "{what} are lost: they cannot be written below {}, or not fast enough \
+                         (ctx_unwritten_total counts them)",
                         self.settings.host.home.root().join("proxy").display(),
                     ),
                 );
@@ -270,7 +272,11 @@ async fn health(State(proxy): State<Arc<Proxy>>) -> (StatusCode, &'static str) {
 async fn answer(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
     if [Method::CONNECT, Method::TRACE].contains(request.method()) {
         let error = Error::new(ErrorKind::InvalidInput, "CONNECT and TRACE are not supported");
-        return failure::answer(None, 405, &error.hint("set it as the base URL of a client"));
+        return failure::answer(
+            None,
+            405,
+            &error.hint("set this server as the base URL of a client"),
+        );
     }
     if headers::is_websocket(request.headers()) {
         // Codex tries WebSocket first, and falls back to HTTP at once if refused.

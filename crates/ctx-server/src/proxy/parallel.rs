@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-/// Applies `work` to each item, on several cores for large inputs.
+/// Applies `each` to every item, on several cores for large inputs.
 pub(super) fn parallel_map<T: Sync, R: Send>(
     all: &[T],
     bytes: impl Fn(&T) -> usize,

@@ -22,8 +22,8 @@ pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
             return failure::answer(None, unread.status, &unread.error);
         }
     };
-    // A slow client occupies no seat.
-    let Ok(seat) = proxy.seats.clone().try_acquire_owned() else {
+    // A client that sends its body slowly takes no permit.
+    let Ok(permit) = proxy.open_requests.clone().try_acquire_owned() else {
         proxy.metrics.request(OTHER, "rejected");
         let most = proxy.settings.config.max_requests;
         return failure::answer(None, 503, &failure::busy(most));
@@ -44,7 +44,7 @@ pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
                 RequestOutcome::Refused
             };
             proxy.metrics.request(OTHER, outcome.name());
-            let mut response = Response::new(streamed(answer.body, seat));
+            let mut response = Response::new(streamed(answer.body, permit));
             *response.status_mut() = answer.status;
             *response.headers_mut() = headers::to_client(answer.headers);
             response
@@ -56,12 +56,12 @@ pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
     }
 }
 
-/// Streams an answer. Its seat is occupied until the end.
-fn streamed(body: ctx_model::Body, seat: OwnedSemaphorePermit) -> Body {
-    let pieces = stream::unfold(Some((body, seat)), |state| async move {
-        let (mut body, seat) = state?;
+/// Streams an answer. Its permit is held until the end.
+fn streamed(body: ctx_model::Body, permit: OwnedSemaphorePermit) -> Body {
+    let pieces = stream::unfold(Some((body, permit)), |state| async move {
+        let (mut body, permit) = state?;
         match body.chunk().await {
-            Ok(Some(piece)) => Some((Ok::<Bytes, ctx_core::Error>(piece), Some((body, seat)))),
+            Ok(Some(piece)) => Some((Ok::<Bytes, ctx_core::Error>(piece), Some((body, permit)))),
             Ok(None) => None,
             Err(error) => Some((Err(error), None)),
         }

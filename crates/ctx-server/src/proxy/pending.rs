@@ -16,8 +16,8 @@ use super::conversation::Conversation;
 use super::held_answer::HeldAnswer;
 use crate::trace::{Record, RequestOutcome};
 
-/// Minimum size of a request that corrects the counter: in smaller ones the tokens that providers
-/// add outweigh the rest.
+/// Minimum size of a request that corrects the counter: in smaller ones, the tokens added by
+/// providers outweigh the rest.
 const MIN_CALIBRATION_TOKENS: u64 = 500;
 
 /// A pending request. Dropping it early means that the client disconnected.
@@ -27,21 +27,21 @@ pub(super) struct PendingRequest {
     record: Option<Box<Record>>,
     /// The conversation, and the estimate of its request.
     conversation: Option<(Arc<Conversation>, u64)>,
-    seat: Arc<OwnedSemaphorePermit>,
+    permit: Arc<OwnedSemaphorePermit>,
 }
 
 impl PendingRequest {
     pub(super) fn new(
         proxy: Arc<Proxy>,
         protocol: &'static str,
-        seat: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Self {
-        Self { proxy, protocol, record: None, conversation: None, seat: Arc::new(seat) }
+        Self { proxy, protocol, record: None, conversation: None, permit: Arc::new(permit) }
     }
 
-    /// The seat, for work that continues after the client has disconnected.
-    pub(super) fn seat(&self) -> Arc<OwnedSemaphorePermit> {
-        self.seat.clone()
+    /// Returns the permit, for work that continues after the client has disconnected.
+    pub(super) fn permit(&self) -> Arc<OwnedSemaphorePermit> {
+        self.permit.clone()
     }
 
     /// Sets the record of the request.
@@ -55,7 +55,7 @@ impl PendingRequest {
         self.conversation = Some((conversation, estimated));
     }
 
-    /// The record, for updates.
+    /// Returns the record, for updates.
     pub(super) fn known(&mut self) -> Option<&mut Record> {
         self.record.as_deref_mut()
     }
@@ -120,7 +120,7 @@ impl Drop for PendingRequest {
     }
 }
 
-/// Whether a provider's count is plausible: some count only uncached tokens.
+/// Whether a provider's count is plausible: some providers count only uncached tokens.
 pub(super) fn is_plausible(counted: u64, estimated: u64) -> bool {
     counted >= estimated / 4 && counted <= estimated.saturating_mul(4)
 }
@@ -133,7 +133,7 @@ struct AnswerStream {
     left: Option<u64>,
 }
 
-/// The bytes of an answer, starting with the held ones.
+/// Returns the bytes of an answer, starting with the held ones.
 pub(super) fn passing(answer: HeldAnswer, pending: PendingRequest) -> Body {
     let length = answer.response.headers.get(CONTENT_LENGTH);
     let left = length.and_then(|length| length.to_str().ok()?.parse().ok());

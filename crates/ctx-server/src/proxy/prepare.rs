@@ -40,7 +40,8 @@ pub(super) struct RequestContext {
     pub(super) estimated: u64,
     /// The request, to detect cache breaks in the next one.
     pub(super) sent: Arc<CachedRequest>,
-    /// Whether Codex asks for a compaction of its history; it accepts only an item of that type.
+    /// Whether Codex requests a compaction of its history: it accepts only an item of that type as
+    /// the answer.
     pub(super) wants_compaction: bool,
 }
 
@@ -64,7 +65,7 @@ impl Prepared {
         self.context.is_some()
     }
 
-    /// The model's window; 0 if unknown.
+    /// Returns the model's window; 0 if unknown.
     pub(super) fn window(&self) -> u64 {
         self.context.as_ref().map_or(0, |context| context.record.window.get())
     }
@@ -74,8 +75,9 @@ impl Prepared {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidInput`] for an invalid body of that API, and if no history would fit because
-/// of the window or of what cannot be cut. Nothing else is an error: a failing engine is bypassed.
+/// [`ErrorKind::InvalidInput`] for an invalid body of that API. Also if no history would fit: the
+/// window is too small, or the parts that cannot be cut are too large. Nothing else is an error: a
+/// failing engine is bypassed.
 pub(super) async fn prepare(
     proxy: &Proxy,
     client_request: &ClientRequest,
@@ -89,7 +91,8 @@ pub(super) async fn prepare(
     })?;
     if has_more_objects(text, MOST_OBJECTS) {
         proxy.warn(
-            "a request has more messages and tool calls than any model can read: it passes unchanged",
+            "a request has more messages and tool calls than any model can read: \
+             it passes unchanged",
         );
         return Ok(Prepared::untouched(body));
     }
@@ -108,8 +111,9 @@ pub(super) async fn prepare(
     if request.is_continued || units::answers_unknown_calls(&units) {
         proxy.warn(
             "a request continues a history stored at the provider (previous_response_id, \
-             conversation, thread, item_reference, cached content, or results of calls that it does \
-             not have): it passes unchanged; to have it cut, let the client send its history",
+             conversation, thread, item_reference, cached content, or results of calls that it \
+             does not contain): it passes unchanged; to have it cut, let the client send its \
+             history",
         );
         return Ok(Prepared::untouched(body));
     }
@@ -152,7 +156,7 @@ async fn assemble(
     };
     let out = out(&assembled);
     if out.is_empty() {
-        proxy.warn("nothing of a request's history would be left: it passes unchanged");
+        proxy.warn("no message of a request would remain: it passes unchanged");
         return Ok(None);
     }
     let put = request.with_history(&out, assembled.addition.as_deref())?;
@@ -167,14 +171,14 @@ async fn assemble(
     Ok(Some(Prepared { body, context: Some(context) }))
 }
 
-/// Tells the client to send its whole history instead of continuing a thread.
+/// Returns the error that makes the client send its whole history instead of continuing a thread.
 fn unthreaded() -> Error {
     Error::new(ErrorKind::InvalidInput, "message threads are not supported by ctx")
         .with("error_code", "thread_unsupported_request")
         .hint("send the full conversation without `thread`")
 }
 
-/// The outgoing history. Indexes in the history equal those of the units in the body.
+/// Returns the outgoing history. Indexes in the history equal those of the units in the body.
 fn out(assembled: &AssembledRequest) -> Vec<OutgoingUnit<'_>> {
     assembled
         .outgoing

@@ -8,8 +8,8 @@ use crate::trace::{CompactionRecord, PREVIEW_CHARS};
 /// Maximum characters of a message to examine.
 pub(super) const PREVIEW_SOURCE_CHARS: usize = 512;
 
-/// The beginning of a message: its text or its calls. Redacted before it is cut: half of a key is
-/// not recognised as one.
+/// Returns the beginning of a message: its text, its calls or its results. It is redacted before it
+/// is cut, because half of a key is not recognised.
 pub(super) fn preview(message: &Message) -> String {
     let calls = || {
         let calls = message.tool_calls().map(|call| format!("{}(...)", call.name));
@@ -31,7 +31,7 @@ pub(super) fn preview(message: &Message) -> String {
     redacted.chars().take(PREVIEW_CHARS).collect::<String>().trim_end().to_owned()
 }
 
-/// A compaction as recorded; a summary may contain a secret.
+/// Returns the record of a compaction, redacted: a summary may contain secrets.
 pub(super) fn redacted_compaction(
     number: u64,
     entry: Option<EntryId>,

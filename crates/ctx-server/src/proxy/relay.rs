@@ -25,9 +25,9 @@ const LARGE: usize = 256 << 10;
 pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> Response {
     let protocol = route.protocol;
     let (parts, content) = request.into_parts();
-    let packing = ContentEncoding::of(&parts.headers);
-    let content = match packing {
-        Ok(packing) => body::read(&proxy, &parts.headers, content, packing).await,
+    let encoding = ContentEncoding::of(&parts.headers);
+    let content = match encoding {
+        Ok(encoding) => body::read(&proxy, &parts.headers, content, encoding).await,
         Err(unread) => Err(unread),
     };
     let content = match content {
@@ -37,13 +37,13 @@ pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> 
             return failure::answer(Some(protocol), unread.status, &unread.error);
         }
     };
-    // A slow client occupies no seat.
-    let Ok(seat) = proxy.seats.clone().try_acquire_owned() else {
+    // A client that sends its body slowly takes no permit.
+    let Ok(permit) = proxy.open_requests.clone().try_acquire_owned() else {
         proxy.metrics.request(protocol.name(), "rejected");
         let busy = failure::busy(proxy.settings.config.max_requests);
         return failure::answer(Some(protocol), 503, &busy);
     };
-    let pending = PendingRequest::new(proxy.clone(), protocol.name(), seat);
+    let pending = PendingRequest::new(proxy.clone(), protocol.name(), permit);
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let family = Family::of_conversation(protocol, path);
     let client_request = Arc::new(ClientRequest {
@@ -83,8 +83,8 @@ impl Relay {
                 Err(error) => return self.failed(&error),
             };
             if prepared.context.as_ref().is_some_and(|context| context.wants_compaction)
-                && answer.says("\"message\"")
-                && !answer.says("\"compaction\"")
+                && answer.contains_text("\"message\"")
+                && !answer.contains_text("\"compaction\"")
             {
                 return self.failed(&uncompacted());
             }
@@ -108,19 +108,19 @@ impl Relay {
         let began = Instant::now();
         let (proxy, client_request, content) =
             (self.proxy.clone(), self.client_request.clone(), self.content.bytes.clone());
-        // The work continues if the client disconnects: a finished summary is billed, and used by
-        // the next attempt. It keeps its seat and memory until then.
-        let (seat, space) = (self.pending.seat(), self.content.space());
+        // The work continues if the client disconnects: its summary will be billed anyway, and the
+        // next attempt can use it. The permit and the memory are held until then.
+        let (permit, space) = (self.pending.permit(), self.content.space());
         let large = self.proxy.large.clone();
         let work = async move {
-            let _held = (seat, space);
+            let _held = (permit, space);
             prepare(&proxy, &client_request, content, retry).await
         };
         let working = if self.content.bytes.len() > LARGE {
-            let turn = large.acquire_owned().await;
+            let large_permit = large.acquire_owned().await;
             let runtime = tokio::runtime::Handle::current();
             tokio::task::spawn_blocking(move || {
-                let _turn = turn;
+                let _large_permit = large_permit;
                 runtime.block_on(work)
             })
         } else {
@@ -194,10 +194,10 @@ impl Relay {
     }
 }
 
-/// The error for Codex if the provider answered its compaction request as a question.
+/// Returns the error for Codex if the provider answered its compaction request with a message.
 fn uncompacted() -> Error {
     Error::new(ErrorKind::Capability, "the provider cannot compact for Codex").hint(
         "start a new session with `model_provider = \"ctx\"` and `[model_providers.ctx]`, \
-         `name = \"ctx\"`: Codex then compacts by itself (docs/server.md has all of it)",
+         `name = \"ctx\"`: Codex then compacts by itself (see docs/server.md)",
     )
 }

@@ -2,7 +2,7 @@
 //!
 //! A conversation without cuts has no file: the next request rebuilds it with the same ids. From
 //! the first cut on, its file records its messages, their projections, and the compaction in force.
-//! It contains the replacements of messages, but of the messages themselves only ids and hashes.
+//! Messages are recorded as ids and hashes, without their content; replacements with it.
 
 use std::collections::HashSet;
 use std::fs;
@@ -21,7 +21,7 @@ use super::units::KnownMessage;
 use crate::hosted::InForce;
 use crate::private_files::{self, LruFiles, file_of};
 
-/// Maximum size of all files; beyond it the least recently changed is deleted.
+/// Maximum size of all files; beyond it, the least recently changed files are deleted.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// Maximum number of files.
@@ -110,7 +110,7 @@ impl SavedConversation {
     /// Applies a line.
     fn take(&mut self, line: StoredLine) {
         match line {
-            // The preceding line is missing: the messages before these are unknown.
+            // If a preceding line is missing, the messages before these are unknown.
             StoredLine::Messages { from, items } => {
                 let is_whole = from <= self.known.len();
                 self.known.truncate(from);
@@ -131,8 +131,8 @@ impl SavedConversation {
         }
     }
 
-    /// The state for a history with those ids: a compaction is kept only if all messages it refers
-    /// to are there.
+    /// Returns the state for a history with those ids: a compaction is kept only if the history
+    /// contains all messages it refers to.
     pub(super) fn within(mut self, ids: &[Option<EntryId>]) -> Self {
         let ids: HashSet<&EntryId> = ids.iter().flatten().collect();
         self.in_force = self.in_force.filter(|kept| kept.is_within(&ids));
@@ -198,9 +198,9 @@ impl ConversationStore {
                     .source(error)
             }
         };
-        private_files::create_folder(folder).map_err(failed("conversations cannot be stored"))?;
+        private_files::create_folder(folder).map_err(failed("cannot store conversations"))?;
         let held =
-            private_files::lock_folder(folder).map_err(failed("conversations cannot be stored"))?;
+            private_files::lock_folder(folder).map_err(failed("cannot store conversations"))?;
         let Some(held) = held else {
             let what = "another `ctx serve` uses this home";
             return Err(Error::new(ErrorKind::Locked, what)
@@ -218,16 +218,16 @@ impl ConversationStore {
         thread::Builder::new()
             .name("ctx-proxy-keep".to_owned())
             .spawn(move || writer.run(&tasks))
-            .map_err(failed("no thread can be started"))?;
+            .map_err(failed("cannot start a thread"))?;
         Ok(Self { folder: folder.to_owned(), _held: held, queue, status })
     }
 
-    /// The number of lost changes: the queue or the disk was full.
+    /// Returns the number of lost changes: the queue or the disk was full.
     pub(super) fn lost(&self) -> u64 {
         self.status.lost.load(Ordering::Relaxed)
     }
 
-    /// The ids of the conversations with files.
+    /// Returns the ids of the conversations with files.
     pub(super) fn ids(&self) -> Vec<String> {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         files.filter_map(|file| id_of(&file.path())).collect()
@@ -250,7 +250,7 @@ impl ConversationStore {
     pub(super) fn read(&self, id: &str) -> Option<SavedConversation> {
         let (done, settled) = sync_channel(1);
         if self.queue.try_send(StoreTask::Settle(done)).is_ok() {
-            // Writes still pending then are lost for the evicted conversation; it is cut again.
+            // The result does not contain writes that are still pending then: it is cut again.
             let _ = settled.recv_timeout(PATIENCE);
         }
         let file = ctx_disk::open(file_of(&self.folder, id)).ok()?;
@@ -261,7 +261,7 @@ impl ConversationStore {
             if (&mut file).take(MAX_LINE).read_until(b'\n', &mut line).ok()? == 0 {
                 return Some(saved);
             }
-            // A truncated line is ignored; the next request restores what is missing.
+            // A truncated line is ignored; the next request restores its content.
             if let Ok(line) = serde_json::from_slice(&line) {
                 saved.take(line);
             }

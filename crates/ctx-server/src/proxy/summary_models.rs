@@ -1,8 +1,8 @@
 //! Summaries by the provider of the request, with its model and key.
 //!
-//! An engine is created once per conversation, but the key comes with each request. The engine's
-//! model therefore delegates to the model in its [`SummaryModelSlot`], which each request sets while it is
-//! prepared.
+//! An engine is created once per conversation, but each request has its own key. The engine's model
+//! therefore delegates to the model in its [`SummaryModelSlot`], which each request sets while it
+//! is prepared.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,7 +26,7 @@ pub(super) fn check_configured(config: &Config) -> Result<()> {
             "server.summaries is \"model\", but no model is configured",
         )
         .with("key", "agents.defaults.compaction.model")
-        .hint("name a model there, or set server.summaries to \"upstream\" or \"extractive\"")),
+        .hint("set it, or set server.summaries to \"upstream\" or \"extractive\"")),
     }
 }
 
@@ -55,29 +55,29 @@ impl SummaryModelSlot {
     /// Adds a model.
     pub(super) fn insert(&self, model: Option<HttpModel>) -> SlotGuard {
         let model = model.map(Arc::new);
-        self.models_there().extend(model.clone());
+        self.lock().extend(model.clone());
         SlotGuard(self.clone(), model)
     }
 
-    fn models_there(&self) -> MutexGuard<'_, Vec<Arc<HttpModel>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<HttpModel>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The models for an engine.
+    /// Returns the models for an engine.
     pub(super) fn models(&self, window: Tokens) -> SummaryModels {
         let model = SlotSummarizer { slot: self.clone(), window };
         SummaryModels { chain: vec![Arc::new(model)], timer: Arc::new(TokioTimer::default()) }
     }
 
     fn model(&self) -> Option<Arc<HttpModel>> {
-        self.models_there().last().cloned()
+        self.lock().last().cloned()
     }
 }
 
 impl Drop for SlotGuard {
     fn drop(&mut self) {
         if let Some(own) = &self.1 {
-            self.0.models_there().retain(|model| !Arc::ptr_eq(model, own));
+            self.0.lock().retain(|model| !Arc::ptr_eq(model, own));
         }
     }
 }

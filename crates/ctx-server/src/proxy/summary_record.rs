@@ -28,7 +28,7 @@ pub(super) fn record_compaction(
     CompactionRecord { summarised, ..redacted_compaction(0, entry, compacted) }
 }
 
-/// The summary facts in a compaction's receipt. Other engines may have none.
+/// Returns the summary facts in a compaction's receipt. Other engines may write none.
 fn summarised(compacted: &Compacted) -> Option<SummaryRecord> {
     let Receipt { rung, calls, notes, .. } =
         Details::from_json(compacted.details.as_ref()?)?.receipt;
@@ -65,7 +65,8 @@ fn shown(text: &str) -> String {
     Redactor::builtin().redact(text).text.chars().take(MOST).collect()
 }
 
-/// The warning and its cause. The cause omits request numbers and delays, which differ each time.
+/// Returns the cause and the warning. The cause omits request numbers and delays, which differ each
+/// time.
 fn warning(summarised: &SummaryRecord) -> Option<(String, String)> {
     let what = match summarised.outcome {
         SummaryOutcome::Written | SummaryOutcome::Extracted => return None,

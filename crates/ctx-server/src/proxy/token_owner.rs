@@ -1,9 +1,9 @@
 //! Identifies the owner of a token across refreshes.
 //!
-//! A key lasts for months; a login token changes hourly, and its conversations must continue. The
-//! claims used here are not verified: the provider verifies the token itself, which is sent with
-//! the request. A false claim could only lead to a conversation whose messages the client must
-//! already know word for word.
+//! A key lasts for months. A login token changes hourly, but its conversations must continue. The
+//! claims used here are not verified: the request contains the token, and the provider verifies it.
+//! A false claim could only lead to a conversation whose messages the client must already know word
+//! for word.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -32,7 +32,7 @@ struct Claims {
     sub: String,
 }
 
-/// The owner of an `authorization` header value. `session` is the client's session name.
+/// Returns the owner of an `authorization` header value. `session` is the client's session name.
 pub(super) fn owner(header: &[u8], session: Option<&[u8]>) -> Owner {
     let Some(token) = token(header) else { return Owner::Token };
     if let Some(Claims { iss, sub }) = claims(token) {
@@ -51,7 +51,7 @@ fn token(header: &[u8]) -> Option<&str> {
     is_bearer.then(|| token.trim())
 }
 
-/// The claims of a JSON Web Token, if it has both.
+/// Returns the claims of a JSON Web Token, if it has both.
 fn claims(token: &str) -> Option<Claims> {
     let mut parts = token.split('.');
     let (_, claims, _) = (parts.next()?, parts.next()?, parts.next()?);
@@ -108,8 +108,8 @@ mod tests {
         let unique: &[u8] = b"3f2b8c1e-6a55-4b0e-9d41-0a1b2c3d4e5f";
         for login in ["Bearer sk-ant-oat01-abc", "bearer ya29.a0Af"] {
             assert_eq!(owner(login.as_bytes(), Some(unique)), Owner::OfSession);
-            for common_prefix in [None, Some(b"1".as_slice()), Some(b"main")] {
-                assert_eq!(owner(login.as_bytes(), common_prefix), Owner::Token);
+            for session in [None, Some(b"1".as_slice()), Some(b"main")] {
+                assert_eq!(owner(login.as_bytes(), session), Owner::Token);
             }
         }
         // A key does not change.

@@ -16,7 +16,7 @@ pub(super) struct RequestUnit<'a> {
 }
 
 impl<'a> RequestUnit<'a> {
-    /// All units of a request.
+    /// Returns all units of a request.
     pub(super) fn all(request: &'a wire::Request<'a>) -> Vec<Self> {
         parallel_map(
             &request.units.iter().collect::<Vec<_>>(),
@@ -32,12 +32,12 @@ impl<'a> RequestUnit<'a> {
         parallel_map(&new, |unit| unit.unit.raw.len(), |unit| unit.hash());
     }
 
-    /// The message.
+    /// Returns the message.
     pub(super) fn message(&self) -> &Message {
         &self.known().0
     }
 
-    /// The hash of the message.
+    /// Returns the hash of the message.
     pub(super) fn hash(&self) -> ContentHash {
         self.known().1
     }
@@ -137,7 +137,7 @@ pub(super) fn common_prefix(known: &[KnownMessage], units: &[RequestUnit<'_>]) -
     CommonPrefix { messages, removed: rest.len() - messages, ids }
 }
 
-/// The first user message.
+/// Returns the first user message, or the first message if there is none.
 pub(super) fn first_user_unit<'a, 'b>(units: &'b [RequestUnit<'a>]) -> Option<&'b RequestUnit<'a>> {
     units.iter().find(|unit| unit.message().role == Role::User).or_else(|| units.first())
 }

@@ -9,14 +9,14 @@ use serde_json::Value;
 use super::Proxy;
 use super::client_request::ClientRequest;
 
-/// The queried paths: the list for OpenAI clients (vLLM, OpenRouter), LM Studio's own list, the
-/// models loaded in Ollama, the properties of llama.cpp.
+/// The queried paths: the list of models for OpenAI clients (vLLM, OpenRouter), LM Studio's own
+/// list, the models loaded in Ollama, the properties of llama.cpp.
 const PATHS: [&str; 4] = ["/v1/models", "/api/v0/models", "/api/ps", "/props"];
 
-/// The fields with the window of a listed model; the maximum it could be loaded with is not used.
+/// The fields with the window of a listed model. The maximum it could be loaded with is ignored.
 const FIELDS: [&str; 3] = ["max_model_len", "loaded_context_length", "context_length"];
 
-/// Timeout for all queries: a client is waiting.
+/// Timeout for all queries together: a client is waiting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Queries the server of a request. The public APIs do not report windows, and are not queried.

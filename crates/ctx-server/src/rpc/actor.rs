@@ -33,8 +33,8 @@ impl Answers {
     }
 }
 
-/// Opens a session with the first call, and answers further calls until it is closed or no more can
-/// come. Then disposes of its engine.
+/// Opens a session with the first call, and answers further calls until the session is closed or
+/// the queue ends. Then disposes of the engine.
 pub(super) async fn run(
     host: (Arc<Host>, Arc<SharedMemories>),
     id: String,
@@ -56,7 +56,7 @@ pub(super) async fn run(
     while let Some(call) = calls.recv().await {
         if call.method == Method::Close {
             let result = close(&mut served, &call).await;
-            // From here on the id is free: a host that received this answer may open it again.
+            // From here on the id is free: after this answer, the host may open it again.
             calls.close();
             answers.give(call.id.as_deref(), result).await;
             return refuse_the_rest(&id, calls, &answers).await;
@@ -75,7 +75,7 @@ async fn refuse_the_rest(id: &str, mut calls: mpsc::Receiver<RpcCall>, answers: 
     }
 }
 
-/// The error of a call for a session that is not open.
+/// Returns the error of a call for a session that is not open.
 pub(super) fn no_session(id: &str) -> RpcError {
     Error::new(ErrorKind::NotFound, "session not open")
         .with("sessionId", id)

@@ -21,7 +21,7 @@ pub(super) enum Dialect {
     Anthropic,
 }
 
-/// An outgoing message: its source text if unchanged, and the parsed message.
+/// A message to send: its source text if unchanged, and the parsed message.
 pub(super) struct SourcedMessage {
     pub(super) source: Option<Arc<str>>,
     pub(super) message: Arc<Message>,
@@ -46,7 +46,7 @@ impl Dialect {
         if !is_message {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
-                "not a message: expected an object with a role",
+                "invalid message: expected an object with a role",
             )
             .hint("check the dialect that the session was opened with"));
         }
@@ -57,8 +57,8 @@ impl Dialect {
         })
     }
 
-    /// Writes a conversation received in the dialect `received`. Unchanged messages are written byte
-    /// for byte, if the dialect writes each message separately.
+    /// Writes a conversation that was received in the dialect `received`. Unchanged messages are
+    /// written byte for byte, if the dialect is the same and writes each message separately.
     pub(super) fn write(self, received: Self, outgoing: &[SourcedMessage]) -> WrittenMessages {
         if self == received
             && let Some(messages) = self.write_each(outgoing)
@@ -81,8 +81,8 @@ impl Dialect {
         }
     }
 
-    /// Writes each message separately, if each becomes exactly one. Anthropic's do not: adjacent
-    /// messages of one role are merged.
+    /// Writes each message separately, if each becomes exactly one. This is not so for Anthropic:
+    /// adjacent messages of one role are merged.
     fn write_each(self, outgoing: &[SourcedMessage]) -> Option<Vec<RawJson>> {
         let one = |out: &SourcedMessage| match &out.source {
             Some(source) => Some(RawJson::from_text(source.clone())),

@@ -32,7 +32,7 @@ pub(super) struct RpcError {
 }
 
 impl RpcError {
-    /// An error of the protocol itself.
+    /// Creates an error of the protocol itself.
     pub(super) fn of_protocol(code: ErrorCode, message: impl Into<String>, hint: &str) -> Self {
         let kind = match code {
             ErrorCode::Parse => ErrorKind::Corrupt,
@@ -46,7 +46,7 @@ impl RpcError {
         Self { code: code as i32, message: message.into(), data }
     }
 
-    /// An error in the parameters.
+    /// Creates an error for invalid parameters.
     pub(super) fn of_params(message: impl Into<String>) -> Self {
         Self::of_protocol(
             ErrorCode::InvalidParams,

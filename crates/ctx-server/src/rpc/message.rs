@@ -39,7 +39,7 @@ impl RpcCall {
             let why = std::error::Error::source(&error).map(ToString::to_string);
             unknown(RpcError::of_protocol(
                 ErrorCode::Parse,
-                format!("the line is not a JSON object: {}", why.unwrap_or_default()),
+                format!("invalid JSON object: {}", why.unwrap_or_default()),
                 "send one JSON-RPC 2.0 request per line",
             ))
         })?;
@@ -47,7 +47,7 @@ impl RpcCall {
         let fail = |failure| InvalidCall { id: id.clone(), failure };
         let invalid = |message: &str| {
             let hint = r#"send {"jsonrpc":"2.0","id":1,"method":"...","params":{...}}"#;
-            // Without a method it could be a notification, but it is invalid in any case.
+            // Without an id it could be a notification, but it is invalid in any case.
             let id = Some(id.clone().unwrap_or_else(|| "null".to_owned()));
             InvalidCall {
                 id,
@@ -59,7 +59,7 @@ impl RpcCall {
             return Err(unknown(failure));
         }
         if object.text("jsonrpc").as_deref() != Some("2.0") {
-            return Err(invalid("not a JSON-RPC 2.0 request"));
+            return Err(invalid("missing or invalid \"jsonrpc\": expected \"2.0\""));
         }
         let Some(name) = object.text("method") else {
             return Err(invalid("missing method"));
@@ -85,15 +85,15 @@ impl RpcCall {
         })
     }
 
-    /// The session id.
+    /// Returns the session id.
     pub(super) fn session_id(&self) -> Option<String> {
         Object::of(self.params.as_ref()?)?.owned("sessionId")
     }
 }
 
 /// Makes the line parseable: lone surrogates, as written by JavaScript for truncated texts, are
-/// replaced. A carriage return, valid only between JSON tokens, becomes a space, because parts of
-/// the line are sent again in lines.
+/// replaced. A carriage return, valid only between JSON tokens, becomes a space, because answers
+/// repeat parts of the line within a line.
 fn text_of(mut line: Vec<u8>) -> Result<String, RpcError> {
     for byte in &mut line {
         if *byte == b'\r' {
@@ -101,20 +101,20 @@ fn text_of(mut line: Vec<u8>) -> Result<String, RpcError> {
         }
     }
     let text = String::from_utf8(line).map_err(|_| {
-        RpcError::of_protocol(ErrorCode::Parse, "the line is not UTF-8", "send JSON in UTF-8")
+        RpcError::of_protocol(ErrorCode::Parse, "invalid UTF-8 in the line", "send JSON in UTF-8")
     })?;
     Ok(if has_lone_surrogate(&text) { mend_surrogates(&text) } else { text })
 }
 
-/// A result as JSON text.
+/// Returns a result as JSON text.
 pub(super) fn json<T: Serialize>(result: &T) -> Result<String, RpcError> {
     serde_json::to_string(result).map_err(|error| {
-        let message = format!("the answer cannot be written: {error}");
+        let message = format!("cannot write the answer: {error}");
         RpcError::of_protocol(ErrorCode::Internal, message, "please report this")
     })
 }
 
-/// An answer as a line, including the line break.
+/// Returns an answer as a line, including the line break.
 pub(super) fn answer(id: &str, result: Result<String, RpcError>) -> String {
     let (key, value) = match result {
         Ok(result) => ("result", result),

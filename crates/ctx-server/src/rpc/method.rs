@@ -20,17 +20,17 @@ pub enum Method {
     Compact,
     /// Reports the provider's count for the last request.
     Usage,
-    /// The messages of the turn are stored permanently.
+    /// Reports that the messages of the turn are stored permanently.
     CommitTurn,
-    /// The turn has ended.
+    /// Reports that the turn has ended.
     AfterTurn,
-    /// The host is idle: run maintenance.
+    /// Runs maintenance: the host is idle.
     Maintain,
-    /// A subagent is about to start.
+    /// Reports that a subagent is about to start.
     PrepareSubagentSpawn,
-    /// The subagent did not start.
+    /// Reports that the subagent did not start.
     RollbackSubagentSpawn,
-    /// The subagent has ended.
+    /// Reports that the subagent has ended.
     OnSubagentEnded,
     /// Returns how full the session is, and the state of its engine.
     Status,
@@ -58,7 +58,7 @@ impl Method {
         Self::Close,
     ];
 
-    /// The name in the protocol.
+    /// Returns the name in the protocol.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -80,7 +80,7 @@ impl Method {
         }
     }
 
-    /// The method with that name.
+    /// Returns the method with that name.
     #[must_use]
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.name() == name)

@@ -58,7 +58,7 @@ pub(super) async fn open(
         is_persistent: given.session_id.is_some(),
         agent: given.agent.clone(),
         config,
-        wanted: session_spec(&given, &mut recorded)?,
+        spec: session_spec(&given, &mut recorded)?,
         window_hint: given.window.is_some().then_some(by_param),
         summaries: SummarySource::Configured(given.summary_model),
         recorded,
@@ -92,7 +92,7 @@ fn opened(session: &HostedSession, warnings: Vec<String>) -> OpenResult {
 }
 
 fn session_spec(given: &Open<'_>, recorded: &mut RecordedSession) -> Result<SessionSpec> {
-    let known = |error: Error| error.hint("give one of the known counters, or none");
+    let known = |error: Error| error.hint("give one of the known counters, or omit it");
     let counter =
         given.counter.as_deref().map(str::parse::<CounterKind>).transpose().map_err(known)?;
     let (provider, model) = match &given.model {
@@ -130,8 +130,8 @@ fn session_spec(given: &Open<'_>, recorded: &mut RecordedSession) -> Result<Sess
     })
 }
 
-/// The configuration with the overrides of this session. A host may pass untrusted overrides; only
-/// the user's own file may load an engine into the process.
+/// Returns the configuration with the overrides of this session. A host may pass untrusted
+/// overrides; only the user's own file may load an engine into the process.
 fn config(host: &Host, over: Option<Value>) -> Result<Config> {
     let Some(over) = over else { return Ok(host.config.clone()) };
     let engines = over.pointer("/plugins/engines").and_then(Value::as_object);
@@ -139,7 +139,7 @@ fn config(host: &Host, over: Option<Value>) -> Result<Config> {
     if let Some((id, _)) = engines.into_iter().flatten().find(|(_, engine)| trusts(engine)) {
         return Err(Error::new(ErrorKind::Config, "a session cannot mark an engine as trusted")
             .with("key", format!("plugins.engines.{id}.trust"))
-            .hint("set it in ctx.json5, which is the user's own"));
+            .hint("set it in the user's ctx.json5"));
     }
     host.config.clone().overlaid(over)
 }

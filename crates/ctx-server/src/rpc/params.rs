@@ -13,7 +13,7 @@ use super::dialect::Dialect;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Initialize {
-    /// The client, for logs.
+    /// The client; accepted and ignored.
     #[serde(rename = "client")]
     pub(super) _client: Option<Value>,
 }
@@ -62,7 +62,7 @@ pub(super) struct Assemble {
     pub(super) _session_id: String,
     /// The user message that the host will add itself.
     pub(super) prompt: Option<String>,
-    /// Its size, as an alternative.
+    /// The size of that message, as an alternative.
     pub(super) pending_tokens: Option<Tokens>,
     pub(super) now: Option<i64>,
     pub(super) format: Option<Dialect>,

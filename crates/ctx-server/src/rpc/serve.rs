@@ -43,7 +43,7 @@ pub fn serve(
     let writer = Writer::start("ctx-rpc-out", output, answers_out)?;
     let read = runtime.block_on(Dispatch::new(host, Answers(answers)).run(lines));
     writer.end()?;
-    read.map_err(|error| lines::unread("calls cannot be read", error))
+    read.map_err(|error| lines::unread("cannot read calls", error))
 }
 
 /// Passes each call to its session.
@@ -91,7 +91,7 @@ impl Dispatch {
             InputLine::TooLong => {
                 let failure = RpcError::of_protocol(
                     ErrorCode::InvalidRequest,
-                    "the line is too long",
+                    "line too long",
                     "send a long history in several `append` calls",
                 );
                 let failure = failure.with("most", MAX_LINE_BYTES);
@@ -105,7 +105,7 @@ impl Dispatch {
     }
 
     async fn call(&mut self, call: RpcCall) {
-        // Remove finished tasks, as sessions come and go.
+        // Remove the tasks of closed sessions.
         while self.tasks.try_join_next().is_some() {}
         let result = match call.method {
             Method::Initialize => initialize(&call),

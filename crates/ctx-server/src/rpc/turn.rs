@@ -10,7 +10,7 @@ use super::params;
 use super::session::RpcSession;
 use crate::hosted::CompactParams;
 
-/// The messages of a request, and the edits assembled to fit them.
+/// The messages of a request, and the edits made to fit them.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Assembled {
@@ -110,7 +110,7 @@ impl RpcSession {
     }
 }
 
-/// The layers and engines that assembled edits, each once, in order of first appearance.
+/// Returns the layers and engines that made edits, each once, in order of first appearance.
 fn acted(edits: &[Edit]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for edit in edits {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{CompactionRecord, Record, SessionInfo, SessionTrace, TraceLimits};
 
-/// What is kept in memory of a record.
+/// Which part of a record is kept in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retention {
     /// Everything.
@@ -31,7 +31,7 @@ struct CachedRecord {
 struct CachedSession {
     info: Arc<SessionInfo>,
     rows: VecDeque<CachedRecord>,
-    /// A counter of all uses of sessions.
+    /// The time of the last use, on a clock that counts uses.
     used: u64,
 }
 
@@ -50,14 +50,14 @@ impl RecordCache {
         Self { limits, retention, sessions: HashMap::new(), records: 0, clock: 0 }
     }
 
-    /// Adds a conversation; returns the evicted ones.
+    /// Adds a conversation. Returns the evicted ones.
     pub(super) fn begin(&mut self, info: Arc<SessionInfo>) -> Vec<String> {
         let id = info.id.clone();
         self.used(&id).info = info;
         self.bound(&id)
     }
 
-    /// Adds a record; returns its in-memory form, and the evicted conversations.
+    /// Adds a record. Returns its in-memory form, and the evicted conversations.
     pub(super) fn add(&mut self, record: &Record) -> (Arc<Record>, Vec<String>) {
         let sizes = match self.retention {
             Retention::Entries => record.clone(),
@@ -94,7 +94,7 @@ impl RecordCache {
         }
     }
 
-    /// Records that a conversation's file is gone.
+    /// Records that a conversation's file was deleted.
     pub(super) fn clear_positions(&mut self, session: &str) {
         for row in self.sessions.get_mut(session).into_iter().flat_map(|session| &mut session.rows)
         {
@@ -152,8 +152,9 @@ impl RecordCache {
         session
     }
 
-    /// Evicts the least recently used conversations until the limit holds, and the oldest records
-    /// of the one in use. Evicts many at once, so that it happens rarely.
+    /// Evicts the least recently used conversations until the cache is within its limits, and if
+    /// necessary the oldest records of the one in use. Returns the evicted conversations. It evicts
+    /// many at once, so that evictions are rare.
     fn bound(&mut self, in_use: &str) -> Vec<String> {
         let (records, sessions) = (self.limits.records, self.limits.records);
         if self.records <= records && self.sessions.len() <= sessions {
@@ -162,14 +163,14 @@ impl RecordCache {
         let mut oldest: Vec<(u64, String)> =
             self.sessions.iter().map(|(id, session)| (session.used, id.clone())).collect();
         oldest.sort_unstable();
-        let mut gone = Vec::new();
+        let mut evicted = Vec::new();
         for (_, id) in oldest {
             if self.records <= records - records / 10 && self.sessions.len() <= sessions {
                 break;
             }
             if id != in_use {
                 self.remove(&id);
-                gone.push(id);
+                evicted.push(id);
             }
         }
         if let Some(only) = self.sessions.get_mut(in_use) {
@@ -177,11 +178,11 @@ impl RecordCache {
                 self.records -= 1;
             }
         }
-        gone
+        evicted
     }
 }
 
-/// The in-memory form of a record.
+/// Returns the in-memory form of a record.
 pub(super) fn without_entries(record: &Record) -> Record {
     Record {
         session: record.session.clone(),

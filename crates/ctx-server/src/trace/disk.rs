@@ -15,8 +15,8 @@ use super::cache::{RecordCache, RecordPosition, without_entries};
 use super::{Record, SessionInfo};
 use crate::private_files::{self, LruFiles, file_of, id_of};
 
-/// Capacity of the write queue. While it is full, the sizes of records are kept but not their
-/// entries.
+/// Capacity of the write queue. While it is full, the entries of new records are lost; their sizes
+/// stay in memory.
 const WAITING: usize = 256;
 
 /// Maximum line length; longer lines are invalid.
@@ -71,8 +71,7 @@ impl TraceDisk {
                     .source(error)
             }
         };
-        private_files::create_folder(&folder)
-            .map_err(failed("records cannot be stored", &folder))?;
+        private_files::create_folder(&folder).map_err(failed("cannot store records", &folder))?;
         let (work, tasks) = sync_channel(WAITING);
         let status = Arc::<WriterStatus>::default();
         let (folder_, status_) = (folder.clone(), status.clone());
@@ -81,11 +80,12 @@ impl TraceDisk {
         thread::Builder::new()
             .name("ctx-trace".to_owned())
             .spawn(move || writer.run(&tasks))
-            .map_err(failed("no thread can be started", &folder))?;
+            .map_err(failed("cannot start a thread", &folder))?;
         Ok(Self { folder, work, status })
     }
 
-    /// The number of lines that were not written: records, conversation headers, undo marks.
+    /// Returns the number of lines that were not written: records, conversation headers, undo
+    /// marks.
     pub(super) fn lost(&self) -> u64 {
         self.status.lost.load(Ordering::Relaxed)
     }
@@ -131,13 +131,13 @@ impl TraceDisk {
         };
         let line = ctx_disk::open(&path)
             .and_then(|file| ctx_disk::read_at(&file, position.offset, position.length.into()))
-            .map_err(|error| failed(ErrorKind::Io, "a record cannot be read")().source(error))?;
+            .map_err(|error| failed(ErrorKind::Io, "cannot read a record")().source(error))?;
         match serde_json::from_slice(&line) {
             Ok(TraceLine::Record(record)) => Ok(*record),
             Ok(TraceLine::Session(_) | TraceLine::Undone(_)) => {
-                Err(failed(ErrorKind::Corrupt, "not a record")())
+                Err(failed(ErrorKind::Corrupt, "invalid record")())
             }
-            Err(error) => Err(failed(ErrorKind::Corrupt, "a record is damaged")().source(error)),
+            Err(error) => Err(failed(ErrorKind::Corrupt, "damaged record")().source(error)),
         }
     }
 
@@ -186,7 +186,7 @@ impl Writer {
                     self.bound(&id);
                 }
                 WriteTask::Undone(id, entry) => {
-                    // Again: `restore` may have added the record after the first time.
+                    // `restore` may have added the record after the cache was updated.
                     self.cache().undone(&id, &entry);
                     self.append(&id, &TraceLine::Undone(entry));
                 }
@@ -196,7 +196,7 @@ impl Writer {
         }
     }
 
-    /// Appends a line. A line that cannot be written is counted; what is in memory stays.
+    /// Appends a line. A line that cannot be written is counted as lost.
     fn append(&mut self, id: &str, line: &TraceLine) -> Option<RecordPosition> {
         let position = self.write(id, line);
         if position.is_none() {
@@ -216,13 +216,13 @@ impl Writer {
         Some(RecordPosition { offset, length })
     }
 
-    /// Deletes files until the size limit holds.
+    /// Deletes the least recently used files until the rest is within the limit.
     fn bound(&mut self, in_use: &str) {
         for id in self.files.evict(self.most, usize::MAX, in_use) {
             let _ = fs::remove_file(file_of(&self.folder, &id));
             self.cache().remove(&id);
         }
-        // The one in use is deleted as well if nothing else is left; its sizes stay in memory.
+        // If the file in use is too large by itself, it is deleted too; its sizes stay in memory.
         if self.files.bytes() > self.most {
             self.remove(in_use);
             self.cache().clear_positions(in_use);

@@ -51,7 +51,7 @@ impl Default for TraceLimits {
 pub enum TraceEvent {
     /// A request ended. Its entries are omitted.
     Recorded(Arc<Record>),
-    /// A conversation began, or its facts changed.
+    /// A conversation began, or its description changed.
     Session(Arc<SessionInfo>),
     /// Conversations were evicted.
     Gone(Vec<String>),
@@ -60,7 +60,7 @@ pub enum TraceEvent {
 /// A conversation and its requests, without their entries.
 #[derive(Clone, Debug)]
 pub struct SessionTrace {
-    /// Its facts.
+    /// Its description.
     pub info: Arc<SessionInfo>,
     /// Its requests, oldest first. Early ones may have been evicted.
     pub requests: Vec<Arc<Record>>,
@@ -94,7 +94,7 @@ impl Trace {
         Ok(Self { cache, disk: Some(disk), feed: broadcast::channel(FEED).0 })
     }
 
-    /// Adds a conversation, or updates its facts.
+    /// Adds a conversation, or updates its description.
     pub fn session(&self, info: SessionInfo) {
         let info = Arc::new(info);
         let gone = self.lock().begin(info.clone());
@@ -115,8 +115,8 @@ impl Trace {
         self.evict(gone);
     }
 
-    /// The number of records that could not be written because the disk was too slow or full. Their
-    /// sizes are kept, their entries are not.
+    /// Returns the number of lines that could not be written because the disk was too slow or full.
+    /// The sizes of lost records stay in memory, their entries do not.
     #[must_use]
     pub(crate) fn lost(&self) -> u64 {
         self.disk.as_ref().map_or(0, TraceDisk::lost)
@@ -137,19 +137,19 @@ impl Trace {
         }
     }
 
-    /// All conversations, most recently used first.
+    /// Returns all conversations, most recently used first.
     #[must_use]
     pub fn sessions(&self) -> Vec<SessionTrace> {
         self.lock().all()
     }
 
-    /// One conversation.
+    /// Returns one conversation.
     #[must_use]
     pub fn of_session(&self, id: &str) -> Option<SessionTrace> {
         self.lock().one(id)
     }
 
-    /// One request with its entries. It may read a file, so it blocks.
+    /// Returns one request with its entries. It may read a file, so it blocks.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl Trace {
         let Some((sizes, position)) = self.lock().record(session, number) else { return Ok(None) };
         match (&self.disk, position) {
             (Some(disk), Some(position)) => disk.read(session, position).map(|record| {
-                // Later changes are in memory only.
+                // An undo is a later line of the file, so it is taken from memory.
                 let undone = sizes.compaction.as_ref().is_some_and(|known| known.undone);
                 let compaction =
                     record.compaction.map(|known| CompactionRecord { undone, ..known });
@@ -178,9 +178,9 @@ impl Trace {
         self.feed.subscribe()
     }
 
-    fn publish(&self, news: TraceEvent) {
+    fn publish(&self, event: TraceEvent) {
         // Having no subscriber is not an error.
-        let _ = self.feed.send(news);
+        let _ = self.feed.send(event);
     }
 
     fn evict(&self, gone: Vec<String>) {

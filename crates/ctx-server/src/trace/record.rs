@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum characters of a message in a record.
 pub(crate) const PREVIEW_CHARS: usize = 80;
 
-/// The facts of a conversation.
+/// The description of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SessionInfo {
@@ -44,7 +44,7 @@ pub enum RequestOutcome {
 }
 
 impl RequestOutcome {
-    /// The name in JSON.
+    /// Returns the name in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ pub struct Record {
     pub session: String,
     /// The position in the conversation, from 0.
     pub number: u64,
-    /// The arrival time, in milliseconds since 1970.
+    /// The time when it was prepared, in milliseconds since 1970.
     pub at: Timestamp,
     /// The client's protocol: `chat`, `responses`, `messages`, `gemini`.
     pub protocol: Cow<'static, str>,
@@ -91,8 +91,8 @@ pub struct Record {
     pub fits: bool,
     /// Tokens at the beginning that are unchanged since the previous request.
     pub unchanged_prefix: Tokens,
-    /// The cache break: what the provider may have cached and was not sent again; null if the
-    /// request begins with the whole previous one.
+    /// The cache break: the tokens that the provider may have cached and that were not sent again.
+    /// Null if the request begins with the whole previous one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix_break: Option<PrefixBreak>,
     /// The status of the answer; null if there was none.
@@ -136,7 +136,7 @@ pub enum BreakCause {
 }
 
 impl BreakCause {
-    /// The name in JSON and metrics.
+    /// Returns the name in JSON and metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -172,14 +172,14 @@ pub enum SummaryOutcome {
     Extracted,
     /// The model could not be called; the summary is extractive.
     Unasked,
-    /// No answer came; the summary is extractive.
+    /// The model did not answer; the summary is extractive.
     Failed,
     /// No answer was usable (empty, a refusal, longer than the history); the summary is extractive.
     Unusable,
 }
 
 impl SummaryOutcome {
-    /// The name in JSON and metrics.
+    /// Returns the name in JSON and metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -201,7 +201,7 @@ pub struct ComponentRecord {
     pub tokens: Tokens,
 }
 
-/// A compaction, in the terms of a replay.
+/// A compaction, with the same fields as in a replay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionRecord {
@@ -258,7 +258,7 @@ impl CompactionRecord {
         self.entry_id.as_deref() == Some(entry) || *self.first_kept_entry_id == *entry
     }
 
-    /// The form kept in memory, with long parts cut.
+    /// Returns the form kept in memory, with long parts cut.
     #[must_use]
     pub(super) fn in_short(&self) -> Self {
         const LONGEST: usize = 4 << 10;
@@ -274,7 +274,7 @@ impl CompactionRecord {
     }
 }
 
-/// Whether a value contains at most that many values, and no long texts.
+/// Whether a value contains fewer than `left` values, and no long texts.
 fn is_short(value: &serde_json::Value, left: &mut usize) -> bool {
     use serde_json::Value;
     *left = left.saturating_sub(1);
@@ -302,7 +302,7 @@ pub enum EntryState {
 }
 
 impl EntryState {
-    /// The name in JSON.
+    /// Returns the name in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -361,7 +361,7 @@ pub(crate) fn of_manifest(manifest: Manifest) -> (Vec<ComponentRecord>, Vec<Entr
     (components, entries.map(EntryRecord::from).collect())
 }
 
-/// The facts of an entry in a manifest, without the beginning of its text.
+/// Takes the fields of an entry in a manifest; the beginning of its text stays empty.
 impl From<ManifestEntry> for EntryRecord {
     fn from(entry: ManifestEntry) -> Self {
         Self {

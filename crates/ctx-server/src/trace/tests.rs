@@ -72,7 +72,7 @@ fn what_was_recorded_is_there_after_a_restart() {
 #[test]
 fn too_many_records_let_the_conversation_go_that_was_used_longest_ago() {
     let trace = Trace::in_memory(TraceLimits { records: 4, ..TraceLimits::default() });
-    let mut news = trace.subscribe();
+    let mut events = trace.subscribe();
     for (session, number) in [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("c", 0)] {
         trace.add(record(session, number));
     }
@@ -82,8 +82,8 @@ fn too_many_records_let_the_conversation_go_that_was_used_longest_ago() {
     (1..9).for_each(|number| trace.add(record("c", number)));
     assert_eq!((left("b"), left("c")), (None, Some(4)));
     let mut gone = Vec::new();
-    while let Ok(heard) = news.try_recv() {
-        if let TraceEvent::Gone(sessions) = heard {
+    while let Ok(event) = events.try_recv() {
+        if let TraceEvent::Gone(sessions) = event {
             gone.extend(sessions);
         }
     }

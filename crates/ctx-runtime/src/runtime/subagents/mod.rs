@@ -1,10 +1,10 @@
 //! Subagents: a task in a session of its own, whose result is returned to the caller.
 //!
 //! ```text
-//! place -> engine prepares -> session created, resolved -> turn, beside the parent's -> closed
-//!              |                        | on failure
-//!              |                        +-- the engine rolls back
-//!              +-- from here on, the engine is notified once of the end
+//! slot -> engine prepares -> session created, resolved -> turn, beside the parent's -> closed
+//!             |                        | on failure
+//!             |                        +-- the engine rolls back
+//!             +-- from here on, the engine is notified once of the end
 //! ```
 
 mod notifier;
@@ -37,7 +37,8 @@ pub(super) use slots::SubagentSlots;
 
 /// The text before a subagent's task. It also keeps a task from being read as a command.
 const PREFACE: &str = "You are a subagent: do the task below and nothing else. Your last answer is \
-                       your result; whoever started you reads that and nothing before it.\n\nTask: ";
+                       your result; whoever started you reads that and nothing before \
+                       it.\n\nTask: ";
 
 impl Runtime {
     /// Runs a task in a subagent with its own session, and returns its answer. It runs beside the
@@ -53,7 +54,7 @@ impl Runtime {
     /// [`Conflict`](ErrorKind::Conflict) if the maximum number or depth of subagents is reached;
     /// [`NotFound`](ErrorKind::NotFound) if there is nothing to fork from;
     /// [`Cancelled`](ErrorKind::Cancelled) if it was stopped; [`Timeout`](ErrorKind::Timeout);
-    /// those of the engine, and as [`turn`](Self::turn).
+    /// those of the engine and of [`turn`](Self::turn).
     pub async fn spawn(
         &self,
         parent: &SessionKey,
@@ -141,7 +142,8 @@ impl Runtime {
             () = slot.stopped() => {
                 let error = Error::new(ErrorKind::Cancelled, "the subagent was stopped");
                 let error = error.with("session", child);
-                let error = error.hint("its output so far is in its session; start another subagent");
+                let hint = "its output so far is in its session; start another subagent";
+                let error = error.hint(hint);
                 (Err(error), SubagentEnd::Released)
             }
             () = async {
@@ -152,7 +154,10 @@ impl Runtime {
             } => {
                 let error = Error::new(ErrorKind::Timeout, "the subagent timed out")
                     .with("session", child)
-                    .hint("raise agents.defaults.subagents.runTimeoutSeconds, or give it a smaller task");
+                    .hint(
+                        "raise agents.defaults.subagents.runTimeoutSeconds, or give it a smaller \
+                         task",
+                    );
                 (Err(error), SubagentEnd::Swept)
             }
         }
@@ -177,7 +182,7 @@ impl Runtime {
         let mut settings = self.inner.sessions.settings.clone();
         settings.window = request.window.or(settings.window);
         settings.system = request.system.clone().or(settings.system);
-        // No later turn would swap the compaction in.
+        // A subagent has no later turn, which would apply a background compaction.
         settings.background = false;
         let agent = child.agent().map_or("main", |agent| agent.as_str());
         let config = self.inner.sessions.config.for_subagents(agent);

@@ -11,7 +11,7 @@ use crate::runtime::Runtime;
 use crate::session::{OpenReason, Session, SessionPool, missing_file};
 use crate::sync::spawn_blocking;
 
-/// The number of subagents in a key: 0 for a user's session.
+/// Returns the number of subagents in a key: 0 for a user's session.
 pub(super) fn depth(key: &SessionKey) -> u32 {
     match key {
         SessionKey::Agent { scope: AgentScope::Subagent(chain), .. } => {
@@ -51,8 +51,8 @@ pub(super) struct SubagentStart {
 }
 
 impl Runtime {
-    /// Creates the session of a subagent, and resolves what it is run with. On failure the session
-    /// is removed.
+    /// Creates the session of a subagent, and resolves its model, window and engine. On failure the
+    /// session is removed.
     pub(super) async fn begin_subagent(
         &self,
         start: SubagentStart,
@@ -66,7 +66,7 @@ impl Runtime {
             let removed = spawn_blocking(move || remove(&pool, &start.child, &entry)).await;
             if let Err(error) = removed {
                 tracing::warn!(
-                    "the session of a subagent that did not start was not removed: {error}"
+                    "cannot remove the session of a subagent that did not start: {error}"
                 );
             }
         }

@@ -21,7 +21,7 @@ struct RunningSubagent {
     stop: Arc<Notify>,
 }
 
-/// A subagent's place among the running ones, until dropped.
+/// Counts a subagent as running until this is dropped.
 pub(crate) struct SubagentSlot {
     running: Arc<Mutex<HashMap<SessionKey, RunningSubagent>>>,
     child: SessionKey,
@@ -29,12 +29,12 @@ pub(crate) struct SubagentSlot {
 }
 
 impl SubagentSlots {
-    /// Takes a place for one more subagent. Fails instead of waiting, as the holders of the places
-    /// may themselves wait for the caller.
+    /// Takes a slot for one more subagent. Fails instead of waiting, as the running subagents may
+    /// themselves wait for the caller.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] if no place is free.
+    /// [`ErrorKind::Conflict`] if no slot is free.
     pub(crate) fn take(
         &self,
         parent: &SessionKey,
@@ -70,7 +70,7 @@ impl SubagentSlots {
         Ok(SubagentSlot { running: self.running.clone(), child: child.clone(), stop })
     }
 
-    /// Tells a subagent to stop. Returns whether it was running.
+    /// Requests a subagent to stop. Returns whether it was running.
     pub(crate) fn stop(&self, child: &SessionKey) -> bool {
         let running = locked(&self.running);
         let found = running.get(child);

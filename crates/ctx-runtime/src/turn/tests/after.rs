@@ -40,7 +40,10 @@ async fn a_session_past_its_threshold_is_compacted_after_the_turn() {
     assert!(sent.messages.len() < 2 * outcomes.len());
     assert_eq!(outcome.answer.as_deref(), Some(&*format!("answer {}", house.model.asked())));
     let stored = house.stored();
-    assert!(stored.iter().any(|(_, text)| text.starts_with("message 0")), "all of it is there");
+    assert!(
+        stored.iter().any(|(_, text)| text.starts_with("message 0")),
+        "the file has every message"
+    );
 }
 
 #[tokio::test]
@@ -62,13 +65,13 @@ async fn a_compaction_in_the_background_is_swapped_in_at_the_next_turn() {
     while !is_done() {
         tokio::task::yield_now().await;
     }
-    let (outcome, heard) = house.heard("go on", &NoTools).await;
+    let (outcome, events) = house.events("go on", &NoTools).await;
     assert_eq!(outcome.compactions, 1);
-    assert_eq!(heard[..2], ["compaction Threshold", "compaction ended true 1"]);
+    assert_eq!(events[..2], ["compaction Threshold", "compaction ended true 1"]);
     let sent = house.model.requests().last().unwrap().clone();
     assert_eq!(sent.messages[0].role, Role::CompactionSummary);
     let outcome = house.say("and on").await.unwrap();
-    assert_eq!(outcome.compactions, 0, "it is swapped in once");
+    assert_eq!(outcome.compactions, 0, "it is stored once");
 }
 
 #[tokio::test]
@@ -91,13 +94,16 @@ async fn a_new_message_cancels_a_compaction_that_is_not_written_yet() {
         tokio::task::yield_now().await;
     }
     let held = || house.runtime().inner.sessions.held_by_background();
-    assert!(held() > 10_000, "what it works on is in memory");
+    assert!(held() > 10_000, "its messages are in memory");
     house.model.then(Step::text("here I am"));
     let outcome = house.say("are you there?").await.unwrap();
     assert_eq!(outcome.answer.as_deref(), Some("here I am"));
     assert!(crate::sync::locked(&house.runtime().inner.sessions.background).is_empty());
     assert_eq!(held(), 0);
-    assert!(outcome.compactions <= 1 && writer.asked().len() > 1, "made anew, for the request");
+    assert!(
+        outcome.compactions <= 1 && writer.asked().len() > 1,
+        "the request waits for a new summary"
+    );
 }
 
 #[tokio::test]
@@ -154,7 +160,7 @@ async fn memory_is_flushed_once_before_a_compaction_and_nobody_sees_it() {
     let flushes: Vec<_> = requests.iter().filter(|r| !r.tools.is_empty()).collect();
     assert_eq!(flushes.len(), 2, "one call, and one answer to its result");
     assert!(flushes[0].system.as_deref().is_some_and(|system| system.contains("NO_REPLY")));
-    let prompt = flushes[0].messages.last().map(|m| told(m).1).unwrap();
+    let prompt = flushes[0].messages.last().map(|m| role_and_text(m).1).unwrap();
     assert!(prompt.contains("NO_REPLY"), "{prompt}");
     let stored = house.stored();
     assert!(stored.iter().all(|(role, text)| {
@@ -243,14 +249,14 @@ async fn is_not_flushed(house: &House) {
 #[tokio::test]
 async fn without_a_workspace_a_notice_says_once_why_memory_is_not_flushed() {
     let house = House::new(ScriptedChat::new("script/a", 32_000));
-    let mut told = Vec::new();
+    let mut notices = Vec::new();
     for _ in 0..2 {
         let outcomes = until_compacted(&house).await;
-        told.extend(outcomes.into_iter().flat_map(|outcome| outcome.notices));
+        notices.extend(outcomes.into_iter().flat_map(|outcome| outcome.notices));
     }
-    told.retain(|notice| notice.kind == NoticeKind::Flush);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].text.contains("agents.defaults.workspace"), "{told:?}");
+    notices.retain(|notice| notice.kind == NoticeKind::Flush);
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert!(notices[0].text.contains("agents.defaults.workspace"), "{notices:?}");
     assert_eq!(house.entry().memory_flush_at, None);
 }
 
@@ -298,8 +304,8 @@ async fn a_flush_that_fails_costs_a_notice() {
         });
     let house = with_workspace(model, |builder| builder);
     let outcomes = until_compacted(&house).await;
-    let told = outcomes.iter().flat_map(kinds);
-    assert_eq!(told.filter(|kind| *kind == NoticeKind::Flush).count(), 1);
+    let notices = outcomes.iter().flat_map(kinds);
+    assert_eq!(notices.filter(|kind| *kind == NoticeKind::Flush).count(), 1);
     assert!(outcomes.iter().all(|outcome| outcome.answer.as_deref() == Some("yes")));
 }
 
@@ -361,8 +367,8 @@ async fn memory_is_flushed_before_a_compaction_between_two_tools() {
     assert_eq!(flushes(&house), 0);
     house.model.then(reads(0..4));
     house.model.then(Step::text("NO_REPLY"));
-    let (outcome, heard) = house.heard("read them", &reader(6_000)).await;
-    assert!(heard.contains(&"compaction Threshold".to_owned()), "{heard:?}");
+    let (outcome, events) = house.events("read them", &reader(6_000)).await;
+    assert!(events.contains(&"compaction Threshold".to_owned()), "{events:?}");
     assert_eq!(flushes(&house), 1);
     let requests = house.model.requests();
     let flush =
@@ -440,6 +446,6 @@ async fn a_flush_goes_on_for_as_long_as_the_model_says_something() {
     house.open(WORKSPACE, slow, |builder| builder.timer(Arc::new(clock)));
     let outcomes = until_compacted(&house).await;
     assert_eq!(flushes(&house), 1);
-    let told: Vec<_> = outcomes.iter().flat_map(kinds).collect();
-    assert!(!told.contains(&NoticeKind::Flush), "{told:?}");
+    let notices: Vec<_> = outcomes.iter().flat_map(kinds).collect();
+    assert!(!notices.contains(&NoticeKind::Flush), "{notices:?}");
 }

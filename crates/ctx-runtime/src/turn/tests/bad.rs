@@ -56,7 +56,7 @@ async fn calls_that_were_cut_short_are_answered_as_failed_when_the_session_is_ne
             () = tokio::task::yield_now() => {}
         }
     }
-    // Again, so that the calls are stored and the first is running.
+    // Poll further, so that the calls are stored and the first one is running.
     for _ in 0..100 {
         tokio::select! {
             biased;
@@ -125,8 +125,8 @@ async fn a_stream_that_breaks_off_is_asked_for_again_and_its_answer_stored_once(
         .with([Step::Break("here it".into()), Step::text("here it is")]);
     let timer = Arc::new(Impatient::default());
     let house = House::with(model, "{}", |builder| builder.timer(timer.clone()));
-    let (outcome, heard) = house.heard("where is it?", &NoTools).await;
-    assert_eq!(heard, ["text here it", "notice retry", "restarted", "text here it is"]);
+    let (outcome, events) = house.events("where is it?", &NoTools).await;
+    assert_eq!(events, ["text here it", "notice retry", "restarted", "text here it is"]);
     assert_eq!(outcome.answer.as_deref(), Some("here it is"));
     let expected = [(Role::User, "where is it?".into()), (Role::Assistant, "here it is".into())];
     assert_eq!(house.stored(), expected);

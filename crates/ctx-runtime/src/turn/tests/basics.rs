@@ -16,7 +16,7 @@ async fn a_message_is_answered_and_both_are_in_the_file() {
     house.reopened();
     house.say("again").await.unwrap();
     let requests = house.model.requests();
-    let sent: Vec<_> = requests[1].messages.iter().map(|m| told(m).1).collect();
+    let sent: Vec<_> = requests[1].messages.iter().map(|m| role_and_text(m).1).collect();
     assert_eq!(sent, ["hello", "answer 1", "again"]);
 }
 
@@ -36,7 +36,7 @@ async fn what_is_sent_after_a_restart_is_what_would_have_been_sent_without() {
     assert_eq!(with.len(), 4);
     for (with, without) in with.iter().zip(&without) {
         let strip = |messages: &[std::sync::Arc<ctx_core::Message>]| {
-            messages.iter().map(|m| told(m)).collect::<Vec<_>>()
+            messages.iter().map(|m| role_and_text(m)).collect::<Vec<_>>()
         };
         assert_eq!(strip(with), strip(without));
     }
@@ -63,9 +63,9 @@ async fn one_thing_after_another_in_one_session() {
 async fn a_silent_answer_is_stored_and_not_shown() {
     let silent = Step::Pieces(vec!["NO_".into(), "REPLY".into()]);
     let house = House::new(ScriptedChat::new("script/a", 100_000).with([silent]));
-    let (outcome, heard) = house.heard("just so you know", &NoTools).await;
+    let (outcome, events) = house.events("just so you know", &NoTools).await;
     assert_eq!(outcome.answer, None);
-    assert_eq!(heard, Vec::<String>::new());
+    assert_eq!(events, Vec::<String>::new());
     assert_eq!(house.stored()[1].1, "NO_REPLY");
 }
 

@@ -46,13 +46,13 @@ impl Lifecycle for Meddler {
     }
 }
 
-/// What another host on the same home does: runs turns and exits.
+/// Runs turns in another host on the same home, which then exits.
 fn elsewhere(home: Home, says: &'static [&'static str]) -> Vec<ctx_core::Result<TurnOutcome>> {
     // On its own thread, as this one belongs to a runtime.
-    std::thread::spawn(move || said_by_another(home, says)).join().unwrap()
+    std::thread::spawn(move || run_in_another_host(home, says)).join().unwrap()
 }
 
-fn said_by_another(home: Home, says: &[&str]) -> Vec<ctx_core::Result<TurnOutcome>> {
+fn run_in_another_host(home: Home, says: &[&str]) -> Vec<ctx_core::Result<TurnOutcome>> {
     let (_, model) = shared(ScriptedChat::new("script/b", 100_000));
     let builder = Runtime::builder(home, Config::parse("{}").unwrap());
     let builder = builder.model(model).lifecycle(Arc::new(crate::lifecycle::NeverReset));
@@ -64,7 +64,8 @@ fn said_by_another(home: Home, says: &[&str]) -> Vec<ctx_core::Result<TurnOutcom
     turns.collect()
 }
 
-/// Creates a house whose host meets another one at that moment. Returns the results of the other's turns.
+/// Creates a house in whose next turn another host runs turns at that moment. Also returns the
+/// results of these turns.
 #[allow(clippy::type_complexity)]
 fn met(
     at: Moment,
@@ -96,7 +97,7 @@ async fn two_hosts_that_begin_a_session_at_once_hold_one_conversation() {
     assert!(other.lock().unwrap()[0].is_ok());
     let said: Vec<_> = house.stored().into_iter().map(|(_, text)| text).collect();
     assert_eq!(said, ["from the other", "answer 1", "from the first", "answer 1"]);
-    assert_eq!(transcripts(&house), 1, "nothing is left of what was not begun");
+    assert_eq!(transcripts(&house), 1, "the file of the rejected session is removed");
 }
 
 #[tokio::test]

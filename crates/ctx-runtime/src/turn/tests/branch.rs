@@ -13,7 +13,7 @@ async fn a_session_that_moves_to_another_branch_takes_a_summary_of_the_one_it_le
     let asked = house.model.asked();
     let said = house.say(&format!("/branch e:{first}")).await.unwrap().answer.unwrap();
     assert!(said.contains("4 messages remain on the other branch"), "{said}");
-    assert_eq!(house.model.asked(), asked, "a move asks no model to talk");
+    assert_eq!(house.model.asked(), asked, "a move makes no request");
     house.say("and now?").await.unwrap();
     let sent = house.model.requests().last().unwrap().messages.clone();
     let roles: Vec<_> = sent.iter().map(|message| message.role.name().to_owned()).collect();
@@ -21,7 +21,7 @@ async fn a_session_that_moves_to_another_branch_takes_a_summary_of_the_one_it_le
     let summary = sent[2].plain_text();
     assert!(summary.starts_with("The user explored a different conversation branch"), "{summary}");
     assert!(summary.contains("8443") && summary.contains("mail server"), "{summary}");
-    assert!(!summary.contains("Gringolet"), "what is on both branches is none of it: {summary}");
+    assert!(!summary.contains("Gringolet"), "it excludes what is on both branches: {summary}");
     let lines = std::fs::read_to_string(house.file()).unwrap();
     let entry = lines.lines().find(|line| line.contains("\"branch_summary\"")).unwrap();
     assert!(entry.contains(&format!("\"fromId\":\"{second}\"")), "{entry}");

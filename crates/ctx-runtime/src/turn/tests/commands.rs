@@ -49,7 +49,7 @@ async fn status_and_context_say_what_the_session_holds() {
         context.lines().any(|line| line.contains(&format!("  {role} ")) && line.contains("kept"))
     };
     assert!(listed("user") && listed("assistant"), "{context}");
-    // Both say the same fullness, and the parts add up to the total.
+    // Both report the same fullness, and the parts add up to the total.
     let fullness = context.split_once(';').unwrap().0;
     assert!(status.contains(fullness) && fullness.ends_with(" %)"), "{fullness}: {status}");
     let part = |line: &str| {
@@ -65,7 +65,7 @@ async fn status_and_context_say_what_the_session_holds() {
             line => part(line),
         })
         .sum();
-    assert_eq!(parts, limit(&status), "with what is free: {context}");
+    assert_eq!(parts, limit(&status), "with the free part: {context}");
     let search = answer(&house, "/context where is the vault").await;
     assert!(search.contains("No workspace"), "{search}");
     assert_eq!((house.model.asked(), house.stored().len()), (asked, 2));
@@ -90,14 +90,14 @@ async fn context_is_the_next_request_and_says_where_the_providers_cache_ends() {
         house.say_with("/context", &tools).await.unwrap().answer.unwrap()
     };
     let listed = with_tools().await;
-    let fates = listed.lines().skip_while(|line| !line.starts_with("entry ")).skip(1);
-    let fates: Vec<_> = fates.map(|line| line.to_owned()).collect();
-    assert_eq!(fates.len(), 12, "{listed}");
+    let rows = listed.lines().skip_while(|line| !line.starts_with("entry ")).skip(1);
+    let rows: Vec<_> = rows.map(|line| line.to_owned()).collect();
+    assert_eq!(rows.len(), 12, "{listed}");
     // The last answer was not sent yet; everything before it is as sent.
-    assert!(fates[..11].iter().all(|line| line.contains("  cached")), "{listed}");
-    assert!(fates[11].contains("  first change"), "{listed}");
+    assert!(rows[..11].iter().all(|line| line.contains("  cached")), "{listed}");
+    assert!(rows[11].contains("  first change"), "{listed}");
     assert_eq!(house.model.asked(), asked);
-    assert_eq!(std::fs::read(house.file()).unwrap(), file, "nothing is kept of it");
+    assert_eq!(std::fs::read(house.file()).unwrap(), file, "the preview is not stored");
     let share = |listed: &str| -> (u64, u64) {
         let next = listed.split_once("next request: ").unwrap().1;
         let number = |text: &str| text.split(' ').next()?.replace(',', "").parse().ok();
@@ -127,8 +127,8 @@ async fn the_workspace_is_searched_by_hand() {
 #[tokio::test]
 async fn what_is_remembered_by_hand_is_recalled() {
     let house = House::new(ScriptedChat::new("script/a", 100_000));
-    let told = answer(&house, "/remember We use PostgreSQL instead of MySQL").await;
-    assert!(told.starts_with("Remembered. But long-term memory is off"), "{told}");
+    let text = answer(&house, "/remember We use PostgreSQL instead of MySQL").await;
+    assert!(text.starts_with("Remembered. But long-term memory is disabled"), "{text}");
     let found = answer(&house, "/recall PostgreSQL or MySQL?").await;
     assert!(found.contains("PostgreSQL"), "{found}");
     let file = house.home().memory_dir(&FileId::main()).join("knowledge.jsonl");

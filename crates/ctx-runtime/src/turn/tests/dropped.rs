@@ -119,7 +119,8 @@ async fn a_turn_given_up_at_any_of_its_waits_leaves_a_session_that_goes_on_as_if
     assert!(completed.is_some_and(|polls| polls > 12), "{completed:?}");
 }
 
-/// Says once that the session is over, and then blocks the creation of the next one until released.
+/// Reports once that the session is over, and then blocks the creation of the next one until
+/// released.
 struct Slow {
     asked: AtomicI64,
     began: AtomicI64,
@@ -163,11 +164,11 @@ async fn a_turn_waits_for_what_a_dropped_one_still_does_on_the_disk() {
     for _ in 0..20_000 {
         tokio::select! {
             biased;
-            _ = &mut next => panic!("the lock is another's"),
+            _ = &mut next => panic!("the dropped turn still has the session"),
             () = tokio::task::yield_now() => {}
         }
     }
-    assert_eq!(slow.asked.load(Ordering::SeqCst), 1, "it looks at the session once it is free");
+    assert_eq!(slow.asked.load(Ordering::SeqCst), 1, "the session is checked only once it is free");
     go_on.send(()).unwrap();
     next.await.unwrap();
     let said: Vec<_> = house.stored().into_iter().map(|(_, text)| text).collect();

@@ -167,9 +167,9 @@ async fn an_engine_that_owns_compaction_is_asked_first() {
     assert_eq!((outcome.compactions, outcome.answer.as_deref()), (1, Some("here it is")));
     let sent = house.model.requests().last().unwrap().clone();
     assert_eq!(sent.messages[0].role, Role::CompactionSummary);
-    assert!(told(&sent.messages[0]).1.contains("the owner's own summary"));
+    assert!(role_and_text(&sent.messages[0]).1.contains("the owner's own summary"));
     let file = std::fs::read_to_string(house.file()).unwrap();
-    assert!(file.contains(r#""details":{"engine":"owner-compacts"}"#), "it is named");
+    assert!(file.contains(r#""details":{"engine":"owner-compacts"}"#), "the engine is named");
 }
 
 #[tokio::test]
@@ -178,7 +178,7 @@ async fn a_host_has_a_registry_of_its_own() {
         slot: Slot::ContextEngine,
         id: "owner-unlinked",
         source: "host",
-        about: "is linked by nobody",
+        about: "is not linked",
         build: |_| owner("owner-unlinked", Does::Decline),
     };
     let config = "{ plugins: { slots: { contextEngine: 'owner-unlinked' } } }";
@@ -213,7 +213,7 @@ async fn where_the_owner_declines_or_fails_the_default_compactor_takes_over_in_t
         ("owner-declines", "not in the mood"),
         ("owner-fails", "the engine is not up to it"),
         ("owner-misnames", "first kept entry of the compaction is unknown"),
-        ("owner-says-nothing", "without a summary"),
+        ("owner-says-nothing", "missing summary"),
     ] {
         let (house, outcome) = overflown(engine).await;
         assert_eq!((outcome.requests, outcome.compactions), (2, 1), "{engine}");
@@ -240,21 +240,21 @@ async fn an_engine_that_cannot_take_a_message_in_costs_a_notice_and_no_answer() 
 async fn a_compaction_on_the_way_that_cannot_be_stored_is_made_by_the_default_compactor() {
     let model = ScriptedChat::new("script/a", 64_000);
     let house = House::with(model, "{}", |builder| builder.engine("owner-misnames-on-the-way"));
-    let mut told = Vec::new();
+    let mut notices = Vec::new();
     for n in 0..40 {
         let outcome = house.say(&format!("message {n}\n{}", filler(1_500))).await.unwrap();
-        told.extend(outcome.notices);
+        notices.extend(outcome.notices);
     }
-    assert!(told.iter().any(|notice| notice.text.contains("default compactor")), "{told:?}");
+    assert!(notices.iter().any(|notice| notice.text.contains("default compactor")), "{notices:?}");
     for sent in house.model.requests() {
-        assert!(!told_of(&sent).contains("what nobody said"), "what is sent is what the file says");
+        assert!(!text_of(&sent).contains("what nobody said"), "requests match the file");
     }
     let said = house.stored();
     assert_eq!(said.iter().filter(|(role, _)| *role == Role::Assistant).count(), 40);
 }
 
-fn told_of(request: &ctx_core::ChatRequest) -> String {
-    request.messages.iter().map(|message| told(message).1).collect()
+fn text_of(request: &ctx_core::ChatRequest) -> String {
+    request.messages.iter().map(|message| role_and_text(message).1).collect()
 }
 
 #[tokio::test]
@@ -267,7 +267,7 @@ async fn an_engine_stays_for_other_tools_and_is_let_go_of_for_another_model() {
     let engine = house.runtime().inner.sessions.engines.of(&main_key()).unwrap();
     house.say_with("hello", &reader(10)).await.unwrap();
     let with_tools = house.runtime().inner.sessions.engines.of(&main_key()).unwrap();
-    assert!(Arc::ptr_eq(&engine, &with_tools), "what the tools measure is all that differs");
+    assert!(Arc::ptr_eq(&engine, &with_tools), "only the size of the tools differs");
     let sent = house.model.requests().last().unwrap().clone();
     assert_eq!((sent.tools.len(), ended()), (1, 0));
     drop((engine, with_tools));

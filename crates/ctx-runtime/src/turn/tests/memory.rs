@@ -39,7 +39,7 @@ impl Summarizer for Writer {
     }
 }
 
-/// Makes vectors, and counts them.
+/// Computes vectors, and counts them.
 #[derive(Default)]
 struct Counting(Mutex<usize>);
 
@@ -85,7 +85,7 @@ async fn after_a_compaction_a_model_looks_for_facts_and_another_makes_vectors() 
     let answer = house.say("/compact").await.unwrap().answer.unwrap();
     assert!(answer.starts_with("**Compact Complete!**"), "{answer}");
     house.runtime().close(&main_key()).await.unwrap();
-    assert!(*writer.1.lock().unwrap() > 0, "it was asked for facts");
+    assert!(*writer.1.lock().unwrap() > 0, "it received a request for facts");
     let folder = house.home().memory_dir(&FileId::main());
     let facts = std::fs::read_to_string(folder.join("knowledge.jsonl")).unwrap();
     assert!(facts.contains("The lighthouse parrot is Quillon"), "{facts}");

@@ -107,13 +107,13 @@ impl House {
         self.runtime().turn(&main_key(), text, tools, &mut NoListener).await
     }
 
-    /// Runs the turn. Returns its result and what was shown.
-    pub(super) async fn heard(
+    /// Runs a turn. Returns its outcome and its events.
+    pub(super) async fn events(
         &self,
         text: &str,
         tools: &dyn Toolbox,
     ) -> (TurnOutcome, Vec<String>) {
-        let heard = Mutex::new(Vec::new());
+        let events = Mutex::new(Vec::new());
         let mut listener = |event: Event<'_>| {
             let words = match event {
                 Event::Text(text) => format!("text {text}"),
@@ -127,10 +127,10 @@ impl House {
                     format!("compaction ended {compacted} {count}")
                 }
             };
-            heard.lock().unwrap().push(words);
+            events.lock().unwrap().push(words);
         };
         let done = self.runtime().turn(&main_key(), Input::from(text), tools, &mut listener).await;
-        (done.unwrap(), heard.into_inner().unwrap())
+        (done.unwrap(), events.into_inner().unwrap())
     }
 
     pub(super) fn file(&self) -> PathBuf {
@@ -148,11 +148,11 @@ impl House {
         let transcript = Transcript::open(&self.file()).unwrap();
         assert_eq!(transcript.problems(), [], "{}", self.file().display());
         let line = transcript.main_line().unwrap();
-        line.iter().map(|item| told(&item.entry.message().unwrap())).collect()
+        line.iter().map(|item| role_and_text(&item.entry.message().unwrap())).collect()
     }
 }
 
-pub(super) fn told(message: &Message) -> (Role, String) {
+pub(super) fn role_and_text(message: &Message) -> (Role, String) {
     let mut text = message.plain_text();
     for call in message.tool_calls() {
         text.push_str(&format!("<{} {}>", call.name, call.arguments.as_str()));

@@ -38,7 +38,7 @@ async fn the_model_that_a_session_names_answers_first() {
     });
     second.then(Step::Fail(ctx_core::Error::new(ctx_core::ErrorKind::Capability, "not for you")));
     let outcome = house.say("and now?").await.unwrap();
-    assert_eq!(outcome.model.as_deref(), Some("script/a"), "the chain goes on behind it");
+    assert_eq!(outcome.model.as_deref(), Some("script/a"), "the chain follows it");
     set(&mut house, &second, |entry| entry.model_override = None);
     assert_eq!(house.say("hm").await.unwrap().model.as_deref(), Some("other/b"));
     set(&mut house, &second, |entry| {
@@ -47,9 +47,9 @@ async fn the_model_that_a_session_names_answers_first() {
     });
     let outcome = house.say("hm").await.unwrap();
     assert_eq!(outcome.model.as_deref(), Some("script/a"));
-    let told: Vec<_> = outcome.notices.iter().map(|notice| &*notice.text).collect();
-    assert!(told[0].contains("the session's model is unavailable:"), "{told:?}");
-    assert!(told[1].contains("\"work\" is ignored"), "{told:?}");
+    let notices: Vec<_> = outcome.notices.iter().map(|notice| &*notice.text).collect();
+    assert!(notices[0].contains("the session's model is unavailable:"), "{notices:?}");
+    assert!(notices[1].contains("\"work\" is ignored"), "{notices:?}");
 }
 
 #[tokio::test]
@@ -60,8 +60,8 @@ async fn a_session_says_how_much_is_thought_and_whether_answers_are_sent() {
         entry.thinking_level = Some("high".into());
         entry.send_policy = Some("deny".into());
     });
-    let (outcome, heard) = house.heard("quietly", &NoTools).await;
-    assert_eq!((outcome.answer, heard), (None, Vec::<String>::new()));
+    let (outcome, events) = house.events("quietly", &NoTools).await;
+    assert_eq!((outcome.answer, events), (None, Vec::<String>::new()));
     assert_eq!(house.stored().last().unwrap().1, "answer 2");
     assert_eq!(house.model.requests()[1].thinking.as_deref(), Some("high"));
 }

@@ -20,10 +20,10 @@ async fn an_overflow_shortens_tool_results_first_and_what_was_cut_stays_cut() {
     with_history(&house, 10).await;
     let before = ScriptedChat::measure(house.model.requests().last().unwrap());
     house.model.then(Step::overflow());
-    let (outcome, heard) = house.heard("and now?", &reader(10)).await;
+    let (outcome, events) = house.events("and now?", &reader(10)).await;
     assert_eq!(kinds(&outcome), [NoticeKind::Overflow]);
     assert_eq!((outcome.requests, outcome.compactions), (2, 0));
-    assert_eq!(heard[0], "restarted");
+    assert_eq!(events[0], "restarted");
     let sent = house.model.requests().last().unwrap().clone();
     assert!(ScriptedChat::measure(&sent).0 * 2 < before.0, "{before}");
     assert_eq!(house.stored().last().unwrap().1, outcome.answer.unwrap());
@@ -32,7 +32,11 @@ async fn an_overflow_shortens_tool_results_first_and_what_was_cut_stays_cut() {
     house.say_with("go on", &reader(10)).await.unwrap();
     let later = house.model.requests().last().unwrap().clone();
     for (sent, later) in sent.messages.iter().zip(&later.messages) {
-        assert_eq!(told(sent), told(later), "a form once sent is sent again");
+        assert_eq!(
+            role_and_text(sent),
+            role_and_text(later),
+            "a projection is sent again unchanged"
+        );
     }
 }
 
@@ -44,14 +48,14 @@ async fn an_overflow_that_stays_compacts_and_the_retried_answer_is_stored_and_re
         house.model.then(Step::overflow());
     }
     house.model.then(Step::text("here it is"));
-    let (outcome, heard) = house.heard("and now?", &reader(10)).await;
+    let (outcome, events) = house.events("and now?", &reader(10)).await;
     assert_eq!(outcome.answer.as_deref(), Some("here it is"));
     assert_eq!((outcome.requests, outcome.compactions), (3, 1));
-    assert!(heard.contains(&"compaction Overflow".to_owned()), "{heard:?}");
-    assert!(heard.contains(&"compaction ended true 1".to_owned()), "{heard:?}");
+    assert!(events.contains(&"compaction Overflow".to_owned()), "{events:?}");
+    assert!(events.contains(&"compaction ended true 1".to_owned()), "{events:?}");
     let sent = house.model.requests().last().unwrap().clone();
     assert!(sent.messages.iter().any(|m| m.role == Role::CompactionSummary));
-    assert_eq!(sent.messages.last().map(|m| told(m).1).as_deref(), Some("and now?"));
+    assert_eq!(sent.messages.last().map(|m| role_and_text(m).1).as_deref(), Some("and now?"));
     assert_eq!(house.stored().last().unwrap().1, "here it is");
 }
 
@@ -83,9 +87,9 @@ async fn a_message_that_is_too_long_by_itself_is_told_so_in_the_providers_words(
     (0..20).for_each(|_| house.model.then(Step::overflow()));
     let error = house.say("a long story").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CompactionFailure);
-    let told = error.to_string();
-    assert!(told.starts_with("the message alone is too long for the model"), "{told}");
-    assert!(told.contains("prompt is too long"), "what the provider said: {told}");
+    let text = error.to_string();
+    assert!(text.starts_with("the message alone is too long for the model"), "{text}");
+    assert!(text.contains("prompt is too long"), "the provider's message: {text}");
     assert!(error.hint_text().is_some_and(|hint| !hint.contains("/new")));
 }
 
@@ -211,7 +215,8 @@ async fn what_a_turn_cost_and_did_is_counted_where_it_fails_too() {
     assert!(outcome.answer.unwrap().contains("compactions: 1"));
 }
 
-/// A model whose real window is smaller than it claims: `limit` tokens, which its error does not name.
+/// Returns a model whose real window is smaller than it claims: `limit` tokens, which its error
+/// does not contain.
 fn smaller_than_it_says(limit: u32) -> ScriptedChat {
     ScriptedChat::new("script/a", 100_000).always(move |request| {
         match ScriptedChat::measure(request).0 > limit {
@@ -235,7 +240,7 @@ async fn after_an_overflow_what_fits_stays_and_the_limit_holds_for_the_turns_to_
             assert!(ScriptedChat::measure(&sent).0 > 4_000);
         }
     }
-    assert_eq!(refused, 1, "the wall is run into once");
+    assert_eq!(refused, 1, "the first rejection reveals the limit");
 }
 
 #[tokio::test]

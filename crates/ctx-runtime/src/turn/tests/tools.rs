@@ -14,10 +14,10 @@ async fn tools_run_one_after_another_and_their_results_are_stored_as_they_come()
     let model = ScriptedChat::new("script/a", 100_000).with([calls, Step::text("done")]);
     let house = House::new(model);
     let tools = reader(10);
-    let (outcome, heard) = house.heard("read them", &tools).await;
+    let (outcome, events) = house.events("read them", &tools).await;
     assert_eq!((outcome.answer.as_deref(), outcome.requests), (Some("done"), 2));
     let ran = ["tool read", "tool read ended", "tool fly", "tool fly ended"];
-    assert_eq!(heard, [&ran[..], &ran[..2], &["text done"]].concat());
+    assert_eq!(events, [&ran[..], &ran[..2], &["text done"]].concat());
     let stored = house.stored();
     let roles: Vec<_> = stored.iter().map(|(role, _)| role.name()).collect();
     assert_eq!(roles, ["user", "assistant", "toolResult", "toolResult", "toolResult", "assistant"]);
@@ -39,18 +39,19 @@ async fn three_identical_calls_with_identical_results_stop_the_tool_loop() {
     let model = ScriptedChat::new("script/a", 100_000).always(|_| Step::call("look", "{}"));
     let house = House::new(model);
     let tools = ScriptedTools::default().with("look", |_| ToolOutput::text("nothing"));
-    let (outcome, heard) = house.heard("look for it", &tools).await;
+    let (outcome, events) = house.events("look for it", &tools).await;
     assert_eq!((tools.ran().len(), outcome.requests), (3, 4));
     assert_eq!(kinds(&outcome), [NoticeKind::ToolLoop]);
     let answer = outcome.answer.unwrap();
     assert!(answer.contains("same result 3 times"), "{answer}");
-    assert_eq!(heard.iter().filter(|heard| *heard == "notice toolLoop").count(), 1);
+    assert_eq!(events.iter().filter(|events| *events == "notice toolLoop").count(), 1);
     let stored = house.stored();
     let [.., (role, last), said] = stored.as_slice() else { panic!("{stored:?}") };
     assert!(*role == Role::ToolResult && last.contains("not run"), "{last}");
-    assert_eq!(*said, (Role::Assistant, answer), "what is returned is what is on disk");
-    let told = house.model.requests()[3].messages.last().map(|message| told(message).1).unwrap();
-    assert!(told.contains("answer with what is known"), "the model is told: {told}");
+    assert_eq!(*said, (Role::Assistant, answer), "the stored answer is returned");
+    let request = house.model.requests()[3].clone();
+    let text = request.messages.last().map(|message| role_and_text(message).1).unwrap();
+    assert!(text.contains("answer with what is known"), "the model is informed: {text}");
 }
 
 #[tokio::test]
@@ -98,11 +99,11 @@ async fn what_is_held_is_looked_at_between_two_calls() {
     }
     house.model.then(reads(0..4));
     house.model.then(Step::text("done"));
-    let (outcome, heard) = house.heard("read them", &reader(6_000)).await;
+    let (outcome, events) = house.events("read them", &reader(6_000)).await;
     assert_eq!(outcome.answer.as_deref(), Some("done"));
-    let at = |what: &str| heard.iter().position(|heard| heard.starts_with(what)).unwrap();
-    let last_tool = heard.iter().rposition(|heard| heard == "tool read").unwrap();
-    assert!(at("compaction Threshold") < last_tool, "{heard:?}");
+    let at = |what: &str| events.iter().position(|events| events.starts_with(what)).unwrap();
+    let last_tool = events.iter().rposition(|events| events == "tool read").unwrap();
+    assert!(at("compaction Threshold") < last_tool, "{events:?}");
     let limit = outcome.manifest.unwrap().limit;
     for request in house.model.requests() {
         assert!(ScriptedChat::measure(&request) <= limit);

@@ -45,7 +45,7 @@ async fn a_call_too_many_is_refused_and_the_next_is_served_again() {
     loop {
         let mut waits = may_go_on.clone();
         let server = server.clone();
-        let (asked, is_asked) = oneshot::channel();
+        let (refusal, is_refused) = oneshot::channel();
         let call = tokio::spawn(async move {
             let call = server.run_blocking(pending(), move |_| {
                 let handle = tokio::runtime::Handle::current();
@@ -54,19 +54,19 @@ async fn a_call_too_many_is_refused_and_the_next_is_served_again() {
             });
             let mut call = std::pin::pin!(call);
             let first = futures_util::poll!(&mut call);
-            asked.send(first.is_ready()).unwrap();
+            refusal.send(first.is_ready()).unwrap();
             match first {
                 std::task::Poll::Ready(ended) => ended,
                 std::task::Poll::Pending => call.await,
             }
         });
-        if is_asked.await.unwrap() {
+        if is_refused.await.unwrap() {
             let refused = call.await.unwrap().unwrap_err();
             assert_eq!((refused.kind(), refused.is_retryable()), (ErrorKind::Locked, true));
             break;
         }
         calls.push(call);
-        assert!(calls.len() < 1_000, "calls without end wait");
+        assert!(calls.len() < 1_000, "no call was refused");
     }
     go_on.send(true).unwrap();
     for call in calls {

@@ -42,7 +42,7 @@ async fn uses_everything(client: &Client) {
     assert_eq!(full.structured_content.as_ref().unwrap()["context"]["messages"], 120, "{full:?}");
     let nothing = json!({ "query": "parrot", "session": KEY });
     let nothing = called(client, "search_sessions", nothing).await;
-    assert!(text(&nothing).starts_with("Nothing that was archived fits"), "{nothing:?}");
+    assert!(text(&nothing).starts_with("No matches in the archive"), "{nothing:?}");
     let listed = client.list_all_resources().await.unwrap();
     assert_eq!(listed[0].uri, format!("ctx://session/{KEY}"));
     let mut uri = Some(listed[0].uri.clone());

@@ -1,4 +1,4 @@
-//! Any input on standard input.
+//! Valid and invalid lines on standard input.
 
 use std::io::{self, Cursor, Write};
 use std::sync::{Arc, Mutex};
@@ -47,26 +47,26 @@ fn request(id: u64, method: &str, params: &Value) -> String {
 fn all_that_was_asked_before_the_end_is_answered() {
     let status = json!({ "name": "context_status", "arguments": { "session": KEY } });
     let asked: Vec<_> = (1..=40).map(|id| request(id, "tools/call", &status)).collect();
-    let (ended, said) = exchange(&(asked.join("\n") + "\n"));
+    let (ended, answers) = exchange(&(asked.join("\n") + "\n"));
     ended.unwrap();
-    let mut ids: Vec<_> = said.iter().filter_map(|said| said["id"].as_u64()).collect();
+    let mut ids: Vec<_> = answers.iter().filter_map(|answer| answer["id"].as_u64()).collect();
     ids.sort_unstable();
     assert_eq!(ids, (1..=40).collect::<Vec<_>>());
-    assert!(said.iter().all(|said| said["result"]["isError"] == false), "{said:?}");
+    assert!(answers.iter().all(|answer| answer["result"]["isError"] == false), "{answers:?}");
 }
 
 #[test]
 fn calls_beyond_what_may_wait_are_answered_too() {
     let list = json!({ "name": "context_status", "arguments": { "session": KEY } });
     let asked: Vec<_> = (1..=400).map(|id| request(id, "tools/call", &list)).collect();
-    let (ended, said) = exchange(&(asked.join("\n") + "\n"));
+    let (ended, answers) = exchange(&(asked.join("\n") + "\n"));
     ended.unwrap();
-    assert_eq!(said.len(), 400);
-    let is_fine = |said: &Value| {
-        let result = &said["result"];
+    assert_eq!(answers.len(), 400);
+    let is_fine = |answer: &Value| {
+        let result = &answer["result"];
         result["isError"] == false || result["structuredContent"]["error"]["kind"] == "locked"
     };
-    assert!(said.iter().all(is_fine), "{said:?}");
+    assert!(answers.iter().all(is_fine), "{answers:?}");
 }
 
 #[test]
@@ -75,11 +75,11 @@ fn input_that_is_no_mcp_is_refused_line_by_line() {
     let bad =
         ["{", "null", "[]", "\"x\"", "{\"id\":3}", &deep, "\u{feff}{}", "{\"jsonrpc\":\"1.0\"}"];
     let list = request(9, "tools/list", &json!({}));
-    let (ended, said) = exchange(&format!("{}\n\n  \n{list}\n", bad.join("\n")));
+    let (ended, answers) = exchange(&format!("{}\n\n  \n{list}\n", bad.join("\n")));
     ended.unwrap();
-    let refused = said.iter().filter(|said| said["error"]["code"].is_i64());
-    assert_eq!(refused.count(), bad.len(), "{said:?}");
-    let listed = said.iter().find(|said| said["id"] == 9).unwrap();
+    let refused = answers.iter().filter(|answer| answer["error"]["code"].is_i64());
+    assert_eq!(refused.count(), bad.len(), "{answers:?}");
+    let listed = answers.iter().find(|answer| answer["id"] == 9).unwrap();
     assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(5));
 }
 

@@ -17,7 +17,7 @@ use crate::Host;
 
 const KEY: &str = "agent:main:main";
 
-/// A home with one session that is not archived.
+/// Creates a home with one session that is not archived.
 fn home() -> TempDir {
     let home = TempDir::new().unwrap();
     let folder = home.path().join("agents/main/sessions");
@@ -29,10 +29,10 @@ fn home() -> TempDir {
     let mut parent = None;
     for n in 1..=120 {
         let entry = format!("{n:08x}");
-        let said = format!("module {n} reads its input and writes it. ").repeat(20);
+        let text = format!("module {n} reads its input and writes it. ").repeat(20);
         lines.push(json!({ "type": "message", "id": entry, "parentId": parent,
             "timestamp": "2026-09-21T12:00:00.000Z",
-            "message": { "role": "user", "content": said } }));
+            "message": { "role": "user", "content": text } }));
         parent = Some(entry);
     }
     let lines: Vec<_> = lines.iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! `context_status`: the content of a session and how full its context is.
+//! `context_status`: what a session contains, and how full its context is.
 
 use ctx_core::{Result, Tokens};
 use ctx_eval::StatusReport;
@@ -28,9 +28,10 @@ struct Params {
 }
 
 fn describe() -> Tool {
-    let title = "Say how full a context is";
-    let description = "What a session holds and how full its context is: messages by role, tokens of \
-        the next request against the window, compactions, the engine and whether it works.";
+    let title = "Show how full a context is";
+    let description = "What a session contains and how full its context is: messages by role, \
+        tokens of the next request against the window, compactions, the engine and whether it \
+        works.";
     let output = json!({
         "type": "object",
         "properties": {
@@ -43,14 +44,18 @@ fn describe() -> Tool {
             "window": { "type": "integer" },
             "reserve": { "type": "integer" },
             "limit": { "type": "integer", "description": "window minus reserve" },
-            "usedShare": { "type": "number", "description": "the next request over the limit" },
+            "usedShare": {
+                "type": "number", "description": "the next request divided by the limit"
+            },
             "shouldCompact": { "type": "boolean" },
             "compactions": { "type": "integer" },
             "engine": { "type": "string" },
             "engineState": { "type": "string" },
             "session": { "type": "object" }
         },
-        "required": ["context", "window", "limit", "usedShare", "shouldCompact", "compactions", "engine"]
+        "required": [
+            "context", "window", "limit", "usedShare", "shouldCompact", "compactions", "engine"
+        ]
     });
     described::<Params>("context_status", title, description, output).annotate(reading(title))
 }
@@ -58,13 +63,13 @@ fn describe() -> Tool {
 fn call(setup: &Setup, given: JsonObject) -> Result<ToolOutput> {
     let Params { session, window } = arguments(given)?;
     let opened = setup.open(session.as_deref())?;
-    let wanted = SessionSpec {
+    let spec = SessionSpec {
         agent: Some(setup.agent.to_string()),
         window: window.map(Tokens),
         ..SessionSpec::of(&opened.transcript)?
     };
-    let wanted = wanted.in_home(&setup.host.home, &opened.path);
-    let resolved = wanted.resolve(&setup.host.config)?;
+    let spec = spec.in_home(&setup.host.home, &opened.path);
+    let resolved = spec.resolve(&setup.host.config)?;
     resolved.check_engine()?;
     let troubles = EngineHealthFile::of(&setup.host.home).read().unwrap_or_default();
     let trouble = engine_trouble(troubles, &resolved.engine.id)?;
@@ -84,8 +89,13 @@ fn text(session: &str, report: &StatusReport) -> String {
     };
     let roles = report.context.roles.iter().map(|(role, n)| format!("{n} {role}"));
     format!(
-        "session {session}\nrequest: {used} of {} tokens ({share:.1} %, {})\nwindow: {} (from {}), {} kept \
-         free for the answer\nmessages: {} ({})\ncompactions: {}\nengine: {} ({})\nnext request: {next}",
+        "session {session}\n\
+         request: {used} of {} tokens ({share:.1} %, {})\n\
+         window: {} (from {}), {} reserved for the answer\n\
+         messages: {} ({})\n\
+         compactions: {}\n\
+         engine: {} ({})\n\
+         next request: {next}",
         report.limit,
         report.context.source,
         report.window,

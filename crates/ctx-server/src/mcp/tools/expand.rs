@@ -22,8 +22,8 @@ const MOST_CHARS: usize = 200_000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Params {
-    /// An entry id as cited, with or without `[e:`; several of them; or the id of a compaction, for
-    /// all messages that it replaced
+    /// An entry id as cited, with or without `[e:`, or several of them; or the id of a compaction,
+    /// for all messages that it replaced
     entry: String,
     /// The session, as returned by `recall` and `search_sessions`: its key, its id or a prefix of
     /// the id; default: the session that the server was started with, else the newest of its folder
@@ -56,9 +56,9 @@ struct Cited {
 
 fn describe() -> Tool {
     let title = "Read the messages behind a citation";
-    let description = "The original messages behind a citation such as [e:1a2b3c4d] in a summary, or \
-        behind a whole compaction: word for word, tool calls and results included. A long text comes \
-        in parts: call again with `from` set to `next`.";
+    let description = "The original messages behind a citation such as [e:1a2b3c4d] in a summary, \
+        or behind a whole compaction: word for word, including tool calls and results. A long text \
+        comes in parts: call again with `from` set to `next`.";
     let output = json!({
         "type": "object",
         "properties": {
@@ -68,12 +68,14 @@ fn describe() -> Tool {
                 "properties": {
                     "entry": { "type": "string" },
                     "role": { "type": "string" },
-                    "timestamp": { "type": ["integer", "null"], "description": "milliseconds since 1970" }
+                    "timestamp": {
+                        "type": ["integer", "null"], "description": "milliseconds since 1970"
+                    }
                 },
                 "required": ["entry", "role"]
             } },
             "from": { "type": "integer" },
-            "next": { "type": ["integer", "null"], "description": "where the text goes on" },
+            "next": { "type": ["integer", "null"], "description": "where the text continues" },
             "text": { "type": "string" }
         },
         "required": ["session", "messages", "from", "next", "text"]
@@ -123,9 +125,10 @@ fn call(setup: &Setup, given: JsonObject) -> Result<ToolOutput> {
 }
 
 impl ExpandReport {
-    /// Adds at most `most` characters of the messages; returns the number of characters read.
+    /// Adds at most `most` characters of the messages. Returns the number of characters read.
     fn fill(&mut self, entries: &[Arc<Entry>], most: usize) -> Result<usize> {
-        // Only the requested part of the text is built: a compaction may replace very many messages.
+        // Only the requested part of the text is built: a compaction may replace very many
+        // messages.
         let (mut at, mut taken) = (0, 0);
         for entry in entries {
             let message = entry.message()?;
@@ -141,12 +144,12 @@ impl ExpandReport {
                 break;
             }
             let part: String = text.chars().skip(skipped).take(most - taken).collect();
-            let given = part.chars().count();
-            taken += given;
+            let added = part.chars().count();
+            taken += added;
             self.text.push_str(&part);
             let (id, role) = (entry.id().clone(), message.role.name().to_owned());
             self.messages.push(Cited { entry: id, role, timestamp: entry.timestamp() });
-            if skipped + given < chars {
+            if skipped + added < chars {
                 self.next = Some(self.from + taken);
                 break;
             }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::output::ToolOutput;
 use super::{Setup, Writes};
 
-/// Longer arguments are neither a question nor a citation.
+/// Maximum length of an argument in bytes. Questions and citations are shorter.
 const MOST_BYTES: usize = 10_000;
 
 /// A tool.
@@ -35,7 +35,7 @@ pub(super) struct ToolEntry {
 const ALL: [ToolEntry; 5] =
     [recall::TOOL, expand::TOOL, remember::TOOL, context_status::TOOL, search_sessions::TOOL];
 
-/// The available tools, with or without those that write.
+/// Returns the available tools, with or without those that write.
 pub(super) fn all(writes: bool) -> impl Iterator<Item = ToolEntry> {
     ALL.into_iter().filter(move |tool| writes || !tool.writes)
 }
@@ -46,7 +46,7 @@ impl ToolEntry {
     }
 }
 
-/// A read-only tool.
+/// Returns a read-only tool.
 const fn reads(
     name: &'static str,
     describe: fn() -> Tool,
@@ -55,7 +55,7 @@ const fn reads(
     ToolEntry { name, describe, call, writes: false }
 }
 
-/// The description of a tool.
+/// Returns the description of a tool.
 fn described<Params: JsonSchema + 'static>(
     name: &'static str,
     title: &str,
@@ -69,19 +69,20 @@ fn described<Params: JsonSchema + 'static>(
     }
 }
 
-/// The annotations of a read-only tool.
+/// Returns the annotations of a read-only tool.
 fn reading(title: &str) -> ToolAnnotations {
     let open_world = false;
     ToolAnnotations::with_title(title).read_only(true).open_world(open_world)
 }
 
-/// A time for display, in UTC.
+/// Formats a time in UTC, to the minute.
 fn minute(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.0).ok();
     at.map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
 }
 
-/// The archiving progress of other agents' sessions, and a note on sessions that are not archived.
+/// Returns the archiving progress of other agents' sessions, and a note on sessions that are not
+/// archived.
 fn of_archive(setup: &Setup, config: &Config) -> (Option<ArchiveProgress>, Option<String>) {
     let Some(archiver) = setup.archiver() else {
         let file = setup.host.home.config_file();
@@ -108,13 +109,13 @@ fn of_archive(setup: &Setup, config: &Config) -> (Option<ArchiveProgress>, Optio
     (progress, note)
 }
 
-/// The schema of the archiving progress.
+/// Returns the schema of the archiving progress.
 fn archive_schema() -> Value {
     let integer = json!({ "type": "integer" });
     json!({
         "type": ["object", "null"],
         "description": "the sessions of other agents that were found, and how many of them are not \
-            archived yet or cannot be read; null where none are archived",
+            archived yet or cannot be read; null if none are archived",
         "properties": { "sessions": integer, "pending": integer, "unreadable": integer },
         "required": ["sessions", "pending", "unreadable"]
     })

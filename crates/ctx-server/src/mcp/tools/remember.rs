@@ -40,17 +40,17 @@ struct RememberReport {
 
 fn describe() -> Tool {
     let title = "Remember a fact";
-    let description = "Keeps one fact in the long-term memory of this agent, where `recall` finds it in \
-        later conversations: a decision, a preference, how something is set up. One sentence of at most \
-        240 characters; what looks like a secret is masked.";
+    let description = "Stores one fact in the long-term memory of this agent, where `recall` finds \
+        it in later conversations: a decision, a preference, how something is set up. One sentence \
+        of at most 240 characters; secrets are redacted.";
     let output = json!({
         "type": "object",
         "properties": {
             "session": { "type": "string" },
-            "text": { "type": "string", "description": "the fact as it is kept" },
+            "text": { "type": "string", "description": "the fact as stored" },
             "redacted": { "type": "boolean" },
-            "remembered": { "type": "boolean", "description": "false where it was known already" },
-            "superseded": { "type": "integer", "description": "facts that no longer hold because of it" }
+            "remembered": { "type": "boolean", "description": "false if it was already known" },
+            "superseded": { "type": "integer", "description": "number of facts it supersedes" }
         },
         "required": ["session", "text", "redacted", "remembered", "superseded"]
     });
@@ -65,28 +65,26 @@ fn call(setup: &Setup, given: JsonObject) -> Result<ToolOutput> {
     if Chars::of(&text) > CONTENT_MAX {
         return Err(Error::new(ErrorKind::InvalidInput, "the text is too long for one fact")
             .with("most", CONTENT_MAX.0)
-            .hint("keep it as several facts, one sentence each"));
+            .hint("store it as several facts, one sentence each"));
     }
     let lookup = setup.lookup()?;
     let session = setup.memory_name(&lookup, session.as_deref())?.name;
-    let (kept, learned) = lookup.remember(&session, &text, clock::now())?;
+    let (stored, learned) = lookup.remember(&session, &text, clock::now())?;
     if learned.empty > 0 {
         return Err(Error::new(ErrorKind::InvalidInput, "the text contains no fact to store")
             .hint("state the fact in words"));
     }
     let report = RememberReport {
-        redacted: kept != text,
-        text: kept,
+        redacted: stored != text,
+        text: stored,
         session,
         remembered: !learned.is_nothing(),
         superseded: learned.superseded.len(),
     };
-    let said = match (report.remembered, report.redacted) {
-        (false, _) => "That is known already.".to_owned(),
+    let answer = match (report.remembered, report.redacted) {
+        (false, _) => "Already known.".to_owned(),
         (true, false) => "Remembered.".to_owned(),
-        (true, true) => {
-            format!("Remembered, with what looks like a secret masked: {}", report.text)
-        }
+        (true, true) => format!("Remembered, with secrets redacted: {}", report.text),
     };
-    ToolOutput::new(said, &report)
+    ToolOutput::new(answer, &report)
 }

@@ -49,18 +49,19 @@ struct SearchReport {
 }
 
 fn describe() -> Tool {
-    let title = "Search what was said";
-    let description = "Searches the archive of this agent's sessions for words, best hits first, each \
-        with its session, its entry (for `expand`), speaker, time and score.";
+    let title = "Search earlier conversations";
+    let description = "Searches the archive of this agent's sessions for words. The best hits come \
+        first, each with its session, its entry (for `expand`), speaker, time and score.";
     let output = json!({
         "type": "object",
         "properties": {
-            "session": { "type": ["string", "null"], "description": "null where all were searched" },
+            "session": { "type": ["string", "null"], "description": "null if all were searched" },
             "hits": { "type": "array", "items": {
                 "type": "object",
                 "properties": {
                     "session": { "type": "string" }, "entry": { "type": ["string", "null"] },
-                    "role": { "type": "string" }, "score": { "type": "number" }, "text": { "type": "string" },
+                    "role": { "type": "string" }, "score": { "type": "number" },
+                    "text": { "type": "string" },
                     "timestamp": { "type": "integer", "description": "milliseconds since 1970" }
                 },
                 "required": ["session", "role", "score", "text"]
@@ -81,15 +82,15 @@ fn call(setup: &Setup, given: JsonObject) -> Result<ToolOutput> {
     let session = setup.memory_name(&lookup, session.as_deref())?;
     // With `crossSession`, the default session does not limit the search.
     let is_one = session.is_named && (explicit || !lookup.config.cross_session);
-    let searched = is_one.then_some(session.name.as_str());
-    let asked = SearchQuery {
+    let only = is_one.then_some(session.name.as_str());
+    let search = SearchQuery {
         query: &query,
-        session: searched,
+        session: only,
         limit: limit.unwrap_or(LIMIT).clamp(1, MOST),
         explain: false,
         now: clock::now(),
     };
-    let mut searched = Handle::current().block_on(lookup.search(&asked))?;
+    let mut searched = Handle::current().block_on(lookup.search(&search))?;
     for hit in &mut searched.hits {
         if let Some((at, _)) = hit.text.char_indices().nth(TEXT_CHARS) {
             hit.text.truncate(word_end(&hit.text, at));
@@ -106,7 +107,7 @@ fn call(setup: &Setup, given: JsonObject) -> Result<ToolOutput> {
 
 fn text(searched: &lookup::SearchReport) -> String {
     if searched.hits.is_empty() {
-        return "Nothing that was archived fits.".to_owned();
+        return "No matches in the archive.".to_owned();
     }
     let hits = searched.hits.iter().map(|hit| {
         let entry = hit.entry.as_deref().map(|id| format!(" [e:{id}]")).unwrap_or_default();

@@ -21,7 +21,7 @@ impl Attempt<'_> {
         let Some(retry) = retry else {
             state.learned.settle(was_taken);
             return self.budget(state).or_else(|error| {
-                // The provider decides: its window may have changed.
+                // The provider's window may have changed: let it decide.
                 let learned = std::mem::take(&mut state.learned);
                 if learned.window().is_some() { self.budget(state) } else { Err(error) }
             });
@@ -62,7 +62,7 @@ impl Attempt<'_> {
         Ok(limits)
     }
 
-    /// The maximum length of the answer.
+    /// Returns the maximum length of the answer.
     fn answer(&self) -> Tokens {
         Tokens::saturating_from(self.request.max_tokens.unwrap_or_default())
     }

@@ -144,7 +144,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Without a session a request passes unchanged, unless the configured window is too small.
+    /// Lets a request without a session pass unchanged, unless the configured window is too small.
     fn unopened<T>(&self, error: Error) -> Result<Option<T>> {
         if error.kind() == ErrorKind::WindowTooSmall && self.proxy.settings.window.is_some() {
             return Err(error);
@@ -153,8 +153,8 @@ impl Attempt<'_> {
         Ok(None)
     }
 
-    /// The ids known from a file or another conversation. An active session recognises its messages
-    /// itself.
+    /// Returns the ids known from a file or another conversation. An open session recognises its
+    /// messages itself.
     fn ids(&self, session: &HostedSession) -> Option<Vec<Option<String>>> {
         if session.history.len() > 0 {
             return None;
@@ -216,11 +216,11 @@ impl Attempt<'_> {
     }
 
     fn warn_failed(&self, error: &Error) {
-        self.proxy.warn(&format!("the engine failed, requests are assembled without it: {error}"));
+        self.proxy.warn(&format!("the engine failed; requests are assembled without it: {error}"));
     }
 }
 
-/// Runs engine code. A panic is a failure of one request's engine.
+/// Runs engine code. A panic counts as an error of the engine.
 async fn guarded<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     AssertUnwindSafe(work)
         .catch_unwind()

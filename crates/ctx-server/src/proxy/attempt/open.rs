@@ -21,10 +21,10 @@ impl Attempt<'_> {
         let model = self.request.model.as_deref();
         let settings = &self.proxy.settings;
         if state.model.as_deref() != model {
-            (state.learned, state.reported_window, state.asks) =
+            (state.learned, state.reported_window, state.window_queries) =
                 (LearnedWindow::default(), None, 0);
         }
-        let mut wanted = SessionSpec {
+        let mut spec = SessionSpec {
             engine: settings.engine.clone(),
             agent: settings.agent.clone(),
             model: model.map(str::to_owned),
@@ -33,27 +33,27 @@ impl Attempt<'_> {
             window: settings.window,
             ..SessionSpec::default()
         };
-        let is_reported = self.ask_window(state, &wanted).await?;
-        wanted.native = state.reported_window;
+        let is_reported = self.query_unknown_window(state, &spec).await?;
+        spec.native = state.reported_window;
         if state.session.is_some() {
             if state.model.as_deref() == model && !is_reported {
                 return Ok(());
             }
-            // Cuts are kept, whatever happens to this request.
+            // The cuts are kept even if this request fails.
             state.saved = state.inherit();
             state.session = None;
         }
         let saved = state.saved.clone().within(&self.ids);
         let mut history = History::new(Retain::Digest);
         history.reserve_ids(saved.next_id);
-        let window = wanted.clone().resolve(&settings.host.config)?.window.tokens;
+        let window = spec.clone().resolve(&settings.host.config)?.window.tokens;
         let by_flag: fn(Tokens) -> String = |minimum| format!("give --window {minimum} or more");
         let options = SessionOptions {
             id: conversation.id.clone(),
             is_persistent: true,
             agent: settings.agent.clone(),
             config: settings.host.config.clone(),
-            wanted,
+            spec,
             window_hint: Some(by_flag),
             summaries: match settings.config.summaries {
                 SummariesBy::Upstream => SummarySource::By(state.summaries.models(window)),
@@ -83,30 +83,31 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Asks the server for an unknown window, and returns whether it reported it now. Some servers
-    /// report only loaded models, so it is asked at several requests.
-    async fn ask_window(
+    /// Queries the server for an unknown window. Returns whether the server reported it now. Some
+    /// servers report only loaded models, so several requests repeat the query.
+    async fn query_unknown_window(
         &self,
         state: &mut ConversationState,
-        wanted: &SessionSpec,
+        spec: &SessionSpec,
     ) -> Result<bool> {
         const TIMES: u32 = 3;
         let settings = &self.proxy.settings;
-        if state.reported_window.is_some() || state.asks == TIMES || settings.window.is_some() {
+        let is_over = state.window_queries == TIMES;
+        if state.reported_window.is_some() || is_over || settings.window.is_some() {
             return Ok(false);
         }
-        state.asks += 1;
-        let known = wanted.clone().resolve(&settings.host.config)?;
+        state.window_queries += 1;
+        let known = spec.clone().resolve(&settings.host.config)?;
         if known.window.source.name() != "default" {
-            state.asks = TIMES;
+            state.window_queries = TIMES;
             return Ok(false);
         }
         let model = self.request.model.as_deref().unwrap_or("(none)");
         let Some(window) = query_window(self.proxy, self.client_request, model).await else {
             let assumed = known.window.tokens;
             self.proxy.warn(&format!(
-                "the window of model {model:?} is unknown, and its server does not report it: {assumed} \
-                 tokens are assumed; give `ctx serve` the right number: --window N",
+                "the window of model {model:?} is unknown, and its server does not report it: \
+                 {assumed} tokens are assumed; give `ctx serve` the right number: --window N",
             ));
             return Ok(false);
         };

@@ -15,15 +15,15 @@ use crate::proxy::units::first_user_unit;
 use crate::trace::{CompactionRecord, EntryRecord, Record, SessionInfo, of_manifest};
 
 impl Attempt<'_> {
-    /// Counts the tool results dropped for lack of a call, and warns about them.
+    /// Counts the tool results dropped because they match no call, and warns about them.
     pub(super) fn note_orphans(&self, record: &Record) {
         let is_orphan = |entry: &&EntryRecord| entry.reason.as_deref() == Some(ORPHANED_RESULT);
         let orphans = record.entries.iter().filter(is_orphan).count();
         if orphans > 0 {
             self.proxy.metrics.orphaned_results.inc_by(orphans as u64);
             self.proxy.warn(
-                "tool results are dropped from a request: their calls are missing, or have another \
-                 result (ctx_orphaned_results_total counts them)",
+                "tool results are dropped from a request: their calls are missing, or already have \
+                 a result (ctx_orphaned_results_total counts them)",
             );
         }
     }
@@ -93,7 +93,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Sets the beginning of each message; `begins` caches them.
+/// Sets the previews of all messages; `begins` caches them.
 fn add_previews(
     record: &mut Record,
     session: &HostedSession,

@@ -10,7 +10,7 @@ fn provider() -> FakeProvider {
     FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap()
 }
 
-/// One of many conversations with the same first message.
+/// Returns one of many conversations with the same first message.
 fn chat(n: usize) -> Vec<Value> {
     let mut all = vec![user("hi")];
     for turn in 0..4 {

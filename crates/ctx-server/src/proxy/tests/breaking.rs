@@ -25,7 +25,9 @@ async fn a_summary_is_not_lost_with_the_client_that_had_to_wait_for_it() {
     let tools = json!([{ "type": "function", "function": { "name": "read" } }]);
     let body = json!({ "model": "m", "messages": talk(40, 600), "tools": tools });
     tokio::select! {
-        answer = rig.post("/v1/chat/completions", &body) => panic!("nothing was to come: {answer:?}"),
+        answer = rig.post("/v1/chat/completions", &body) => {
+            panic!("unexpected answer: {answer:?}")
+        }
         () = rig.provider.arrived(1) => {}
     }
     rig.provider.release_all();
@@ -72,11 +74,12 @@ async fn what_did_not_change_is_no_redirect() {
     assert_eq!(got.status, 304);
 }
 
-/// A request without its body, once the server waits for the body.
+/// Sends a request without its body, and returns once the server waits for the body.
 async fn stalled(address: &str, head: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n{head}\r\n\r\n"
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n\
+         expect: 100-continue\r\n{head}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = [0; 25];
@@ -117,12 +120,12 @@ async fn what_is_small_waits_for_nothing_that_is_large_and_the_health_tells_of_w
     assert_eq!(rig.send(Method::GET, "/healthz", &[], "").await.status, 200);
 }
 
-/// A server that answers each request with these bytes, once or endlessly, and the number of its
-/// requests.
+/// Starts a server that answers each request with these bytes, once or endlessly. Returns its URL
+/// and the number of its requests.
 async fn raw(answer: &'static str, endless: bool) -> (String, Arc<AtomicU64>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (url, count) = (format!("http://{}", listener.local_addr().unwrap()), Arc::default());
-    let asked: Arc<AtomicU64> = Arc::clone(&count);
+    let counter: Arc<AtomicU64> = Arc::clone(&count);
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = Vec::new();
@@ -131,7 +134,7 @@ async fn raw(answer: &'static str, endless: bool) -> (String, Arc<AtomicU64>) {
                     break;
                 }
             }
-            asked.fetch_add(1, Ordering::SeqCst);
+            counter.fetch_add(1, Ordering::SeqCst);
             while stream.write_all(answer.as_bytes()).await.is_ok() && endless {}
         }
     });
@@ -152,7 +155,8 @@ async fn what_an_answer_broke_off_of_is_not_asked_again() {
 async fn an_answer_that_cannot_be_passed_on_as_it_is_is_refused() {
     for (answer, words) in [
         (
-            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n10\r\n{\"a\": \"01234567\"}\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n\
+             10\r\n{\"a\": \"01234567\"}\r\n0\r\n\r\n",
             "content-length and transfer-encoding",
         ),
         (

@@ -9,7 +9,7 @@ fn provider() -> FakeProvider {
     FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap()
 }
 
-/// The cache breaks recorded for the only conversation.
+/// Returns the cache breaks recorded for the only conversation.
 async fn breaks(rig: &Rig) -> Vec<Option<PrefixBreak>> {
     rig.records().await.iter().map(|record| record.prefix_break).collect()
 }

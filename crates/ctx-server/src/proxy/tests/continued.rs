@@ -42,9 +42,9 @@ async fn a_tool_runner_is_asked_for_its_history() {
         assert_eq!(rig.provider.count(), 0);
     }
     let call = json!({ "type": "tool_use", "id": "toolu_1", "name": "weather", "input": {} });
-    let said = json!({ "role": "assistant", "content": [call] });
+    let answer = json!({ "role": "assistant", "content": [call] });
     let body = json!({ "model": "m", "max_tokens": 64,
-        "messages": [user("hi"), said, result("toolu_1")] });
+        "messages": [user("hi"), answer, result("toolu_1")] });
     let got = rig.send(Method::POST, MESSAGES, &headers, body.to_string()).await;
     assert_eq!((got.status, &*rig.last().body), (StatusCode::OK, body.to_string().as_bytes()));
 }
@@ -66,10 +66,11 @@ async fn codex_is_told_how_to_compact_where_the_provider_does_not() {
     let rig = Rig::new(provider(), Set::default()).await;
     for stream in [true, false] {
         let body = json!({ "model": "m", "stream": stream, "input": [
-            { "type": "message", "role": "user", "content": "hi" }, { "type": "compaction_trigger" }] });
+            { "type": "message", "role": "user", "content": "hi" },
+            { "type": "compaction_trigger" }] });
         let got = rig.post("/v1/responses", &body).await;
-        let told = got.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
-        assert!(got.status == 400 && told.contains("model_providers.ctx"), "{got:?}");
+        let message = got.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
+        assert!(got.status == 400 && message.contains("model_providers.ctx"), "{got:?}");
     }
     let item = json!({ "type": "compaction", "id": "cmp_1", "encrypted_content": "x" });
     let answer = json!({ "id": "r", "status": "completed", "output": [item] }).to_string();
@@ -115,12 +116,12 @@ async fn results_of_calls_that_are_not_in_the_request_pass_untouched() {
 async fn a_result_that_is_left_out_is_counted_and_said() {
     let rig = Rig::new(provider(), Set::default()).await;
     let orphan = json!({ "role": "tool", "tool_call_id": "gone", "content": "x" });
-    let said = json!({ "role": "assistant", "content": "well" });
-    assert_eq!(rig.chat(&[user("hi"), orphan, said, user("and?")]).await.status, 200);
+    let answer = json!({ "role": "assistant", "content": "well" });
+    assert_eq!(rig.chat(&[user("hi"), orphan, answer, user("and?")]).await.status, 200);
     assert_eq!(rig.last().json["messages"].as_array().unwrap().len(), 3);
     let warnings = rig.warnings.lock().unwrap().clone();
-    let told = warnings.iter().filter(|text| text.contains("orphaned_results"));
-    assert_eq!(told.count(), 1, "{warnings:?}");
+    let orphaned = warnings.iter().filter(|text| text.contains("orphaned_results"));
+    assert_eq!(orphaned.count(), 1, "{warnings:?}");
     let metrics = rig.send(Method::GET, "/metrics", &[], "").await.body;
     assert!(metrics.contains("ctx_orphaned_results_total 1"), "{metrics}");
 }

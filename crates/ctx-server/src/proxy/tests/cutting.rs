@@ -9,7 +9,7 @@ fn provider() -> FakeProvider {
     FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap()
 }
 
-/// The messages that the provider received.
+/// Returns the messages that the provider received.
 fn sent(request: &ctx_testkit::provider::Request) -> Vec<Value> {
     request.json["messages"].as_array().cloned().unwrap_or_default()
 }
@@ -32,7 +32,7 @@ async fn a_history_that_does_not_fit_goes_out_inside_the_budget() {
     let out = sent(&asked);
     pairs_are_whole(&out);
     assert_eq!(out[0], all[0], "the system prompt stays");
-    assert_eq!(out.last(), all.last(), "and the newest result");
+    assert_eq!(out.last(), all.last(), "the newest result stays");
     let record = rig.records().await.remove(0);
     assert!(record.fits && record.raw_tokens > record.limit, "{record:?}");
     assert!(record.sent_tokens <= record.limit);
@@ -59,7 +59,7 @@ async fn what_was_cut_stays_cut_while_the_conversation_grows() {
         before = now;
         all.extend(work(n, 300));
     }
-    assert!((1..8).contains(&compacted), "{compacted} of 16 requests were cut anew");
+    assert!((1..8).contains(&compacted), "{compacted} of 16 requests were cut again");
 }
 
 #[tokio::test]
@@ -124,7 +124,10 @@ async fn a_new_instruction_with_each_request_does_not_undo_the_cut() {
 async fn marks_for_the_cache_that_move_change_nothing() {
     let rig = Rig::new(provider(), Set::default()).await;
     let path = "/v1/messages";
-    let marked = |text: &str| json!([{ "type": "text", "text": text, "cache_control": { "type": "ephemeral" } }]);
+    let marked = |text: &str| {
+        let mark = json!({ "type": "ephemeral" });
+        json!([{ "type": "text", "text": text, "cache_control": mark }])
+    };
     let first = json!({ "model": "m", "max_tokens": 100, "messages": [
         { "role": "user", "content": marked("hello") } ] });
     let second = json!({ "model": "m", "max_tokens": 100, "messages": [
@@ -164,7 +167,7 @@ async fn a_conversation_that_leaves_another_early_is_one_of_its_own() {
     pairs_are_whole(&sent(&rig.last()));
     assert_eq!(rig.proxy.trace().sessions().len(), 2);
     rig.chat(&all).await;
-    assert_eq!(sent(&rig.last()), first, "the one that it left goes on as it was");
+    assert_eq!(sent(&rig.last()), first, "the other conversation is unchanged");
     // A regenerated answer does not start a new conversation.
     let mut again = all.clone();
     again.pop();
@@ -215,7 +218,7 @@ async fn records_hold_entries_and_no_secrets() {
             }
             let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
             for hidden in ["aB3dE6", "sk-the-key-itself"] {
-                assert!(!text.contains(hidden), "{} holds {hidden}", path.display());
+                assert!(!text.contains(hidden), "{} contains {hidden}", path.display());
             }
         }
     }
@@ -275,6 +278,6 @@ async fn a_long_answer_has_its_room() {
         assert_eq!(rig.post("/v1/chat/completions", &body).await.status, 200);
         let prompt = rig.last().prompt.tokens();
         let most = (16_000 - answer.max(4_000)).max(6_000) as u64;
-        assert!(prompt <= most + most / 20, "{prompt} tokens beside an answer of {answer}");
+        assert!(prompt <= most + most / 20, "{prompt} tokens with an answer limit of {answer}");
     }
 }

@@ -46,8 +46,8 @@ async fn what_the_provider_can_judge_itself_passes() {
 #[tokio::test]
 async fn a_client_that_asks_for_a_websocket_is_told_to_use_http() {
     let rig = Rig::new(provider(), Set::default()).await;
-    let asks = [("connection", "Upgrade"), ("upgrade", "WebSocket")];
-    let got = rig.send(Method::GET, "/v1/responses", &asks, "").await;
+    let upgrade = [("connection", "Upgrade"), ("upgrade", "WebSocket")];
+    let got = rig.send(Method::GET, "/v1/responses", &upgrade, "").await;
     assert_eq!(got.status, 426, "{got:?}");
     assert_eq!(got.json()["error"]["type"], "invalid_request_error", "{got:?}");
     assert_eq!(rig.provider.count(), 0);
@@ -199,7 +199,7 @@ async fn metrics_say_what_became_of_requests() {
     }
 }
 
-/// An answer with `count` calls and no results.
+/// Returns a conversation with `count` calls in one message, without results.
 fn many_calls(count: usize) -> Vec<Value> {
     let call = |n| {
         json!({ "id": format!("call_{n}"), "type": "function",
@@ -229,6 +229,6 @@ async fn a_history_of_more_than_any_model_reads_passes_as_it_came() {
     let path = "/v1/chat/completions";
     assert_eq!(rig.send(Method::POST, path, &[], body.clone()).await.status, 200);
     assert!(rig.last().body == body.as_bytes());
-    assert!(rig.proxy.trace().sessions().is_empty(), "nothing of it is kept");
+    assert!(rig.proxy.trace().sessions().is_empty(), "the request is not recorded");
     assert_eq!(rig.warnings.lock().unwrap().len(), 1);
 }

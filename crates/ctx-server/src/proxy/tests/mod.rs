@@ -1,4 +1,4 @@
-//! Clients of a fake provider through the proxy.
+//! Tests of the proxy between clients and a fake provider.
 
 mod alike;
 mod breaking;
@@ -52,7 +52,7 @@ struct Got {
 
 impl Got {
     fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.body))
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("invalid JSON: {}", self.body))
     }
 }
 
@@ -80,7 +80,7 @@ impl Rig {
         Self::at(TempDir::new().unwrap(), provider, set).await
     }
 
-    /// A second rig in the home of a running one.
+    /// Starts a second rig in the home of a running one.
     async fn beside(other: &Self, provider: FakeProvider) -> Self {
         let own = TempDir::new().unwrap();
         Self::in_home(other.home.path().to_owned(), own, provider, Set::default()).await
@@ -90,7 +90,7 @@ impl Rig {
         Self::in_home(home.path().to_owned(), home, provider, set).await
     }
 
-    /// A rig with another server.
+    /// Starts a rig in front of another server.
     async fn before(url: String) -> Self {
         let provider = FakeProvider::builder().start().unwrap();
         let set = Set { upstream: Some(url), ..Set::default() };
@@ -105,7 +105,7 @@ impl Rig {
     ) -> Self {
         let config = Config::parse(set.config).unwrap();
         let warnings = Arc::new(Mutex::new(Vec::new()));
-        let told = warnings.clone();
+        let sink = warnings.clone();
         let upstream = set.upstream.unwrap_or_else(|| format!("{}{}", provider.url(), set.base));
         let settings = Settings {
             config: config.section().unwrap(),
@@ -114,7 +114,7 @@ impl Rig {
             window: set.window.map(Tokens),
             engine: set.engine.map(str::to_owned),
             agent: None,
-            warn: Box::new(move |text| told.lock().unwrap().push(text.to_owned())),
+            warn: Box::new(move |text| sink.lock().unwrap().push(text.to_owned())),
         };
         let records = path.join("proxy/traces");
         let trace = Arc::new(Trace::at(records, trace::TraceLimits::default()).unwrap());
@@ -154,12 +154,12 @@ impl Rig {
         self.post("/v1/chat/completions", &json!({ "model": "m", "messages": messages })).await
     }
 
-    /// The last request that the provider received.
+    /// Returns the last request that the provider received.
     fn last(&self) -> ctx_testkit::provider::Request {
-        self.provider.requests().pop().expect("it was asked")
+        self.provider.requests().pop().expect("a request arrived")
     }
 
-    /// The records of the only conversation.
+    /// Returns the records of the only conversation.
     async fn records(&self) -> Vec<Arc<trace::Record>> {
         let mut sessions = self.proxy.trace().sessions();
         assert_eq!(sessions.len(), 1, "{sessions:?}");
@@ -191,7 +191,7 @@ fn user(text: impl Into<String>) -> Value {
     json!({ "role": "user", "content": text.into() })
 }
 
-/// A call and its result, of about `tokens` tokens.
+/// Returns a call and its result of about `tokens` tokens.
 fn work(n: usize, tokens: usize) -> [Value; 2] {
     let id = format!("call_{n}");
     let call = json!({ "id": id, "type": "function",
@@ -204,7 +204,7 @@ fn work(n: usize, tokens: usize) -> [Value; 2] {
     ]
 }
 
-/// A conversation with `rounds` rounds of work.
+/// Returns a conversation with `rounds` calls and results.
 fn session(rounds: usize, tokens: usize) -> Vec<Value> {
     let mut all =
         vec![json!({ "role": "system", "content": "Be brief." }), user("Read the files.")];
@@ -212,7 +212,7 @@ fn session(rounds: usize, tokens: usize) -> Vec<Value> {
     all
 }
 
-/// A conversation with `turns` turns of talk.
+/// Returns a conversation with `turns` questions and answers.
 fn talk(turns: usize, tokens: usize) -> Vec<Value> {
     let mut all = vec![json!({ "role": "system", "content": "Be brief." })];
     for n in 0..turns {

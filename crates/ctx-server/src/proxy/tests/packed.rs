@@ -12,14 +12,14 @@ fn provider() -> FakeProvider {
     FakeProvider::builder().respond(|_| Step::text("hello")).start().unwrap()
 }
 
-/// One stored (uncompressed) block of deflate.
+/// Returns [`PLAIN`] as one stored (uncompressed) block of deflate.
 fn stored() -> Vec<u8> {
     let length = PLAIN.len() as u16;
     [&[1][..], &length.to_le_bytes(), &(!length).to_le_bytes(), PLAIN].concat()
 }
 
-/// [`PLAIN`] in each supported encoding, all uncompressed.
-fn packed() -> Vec<(&'static str, Vec<u8>)> {
+/// Returns [`PLAIN`] in each supported encoding, all uncompressed.
+fn encoded() -> Vec<(&'static str, Vec<u8>)> {
     let length = PLAIN.len() as u32;
     let crc = !PLAIN.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 * (crc & 1)))
@@ -49,7 +49,7 @@ fn packed() -> Vec<(&'static str, Vec<u8>)> {
 #[tokio::test]
 async fn every_packing_that_is_known_is_read_by_every_api() {
     let rig = Rig::new(provider(), Set::default()).await;
-    for (how, body) in packed() {
+    for (how, body) in encoded() {
         let headers = [("content-encoding", how), ("authorization", "Bearer k")];
         let got = rig.send(Method::POST, "/v1/chat/completions", &headers, body.clone()).await;
         assert_eq!(got.status, 200, "{how} {got:?}");
@@ -130,5 +130,5 @@ async fn a_client_that_sends_far_too_much_reads_why_it_was_refused() {
     assert_eq!(rig.provider.count(), 0);
     let space = &rig.proxy.space;
     let left = [&space.first, &space.rest].map(|half| half.available_permits());
-    assert_eq!(left, [body::BodyMemory::KIB; 2], "nothing of it is kept");
+    assert_eq!(left, [body::BodyMemory::KIB; 2], "all memory is released");
 }

@@ -8,7 +8,7 @@ fn provider(script: impl IntoIterator<Item = Step>) -> FakeProvider {
     FakeProvider::builder().script(script).respond(|_| Step::text("hello")).start().unwrap()
 }
 
-/// A response without its time-dependent headers.
+/// Returns a response without its time-dependent headers.
 fn content(got: Got) -> (StatusCode, HeaderMap, String) {
     let mut headers = got.headers;
     for name in ["date", "transfer-encoding", "connection"] {
@@ -147,11 +147,11 @@ async fn a_client_that_hangs_up_ends_the_request_of_the_provider() {
         Request { method: Method::POST, url, headers: HeaderMap::new(), body: body.into() };
     let mut response = rig.client.send(request).await.unwrap();
     response.body.chunk().await.unwrap().expect("the beginning of the answer");
-    let mut news = rig.proxy.trace().subscribe();
+    let mut events = rig.proxy.trace().subscribe();
     drop(response);
     assert_eq!(rig.provider.ended(1).await, Outcome::Abandoned);
     let record = loop {
-        if let trace::TraceEvent::Recorded(record) = news.recv().await.unwrap() {
+        if let trace::TraceEvent::Recorded(record) = events.recv().await.unwrap() {
             break record;
         }
     };
@@ -168,7 +168,7 @@ async fn a_client_that_hangs_up_while_it_waits_ends_it_too() {
     {
         let sent = rig.client.send(request);
         tokio::select! {
-            answer = sent => panic!("nothing was to come: {answer:?}"),
+            answer = sent => panic!("unexpected answer: {answer:?}"),
             () = rig.provider.arrived(1) => {}
         }
     }

@@ -5,7 +5,7 @@ use ctx_testkit::provider::{FakeProvider, Step, Words};
 
 use super::*;
 
-/// A provider with a smaller window than the proxy assumes.
+/// Starts a provider with a smaller window than the proxy assumes.
 fn strict(window: u32) -> FakeProvider {
     FakeProvider::builder().window(Tokens(window)).respond(|_| Step::text("done")).start().unwrap()
 }
@@ -90,7 +90,7 @@ async fn a_provider_that_refuses_everything_has_the_last_word() {
         let url = rig.provider.url();
         let path = "/v1/chat/completions";
         let direct = send(&rig.client, &url, Method::POST, path, &[], body).await;
-        assert_eq!(got.body, direct.body, "in the provider's own words");
+        assert_eq!(got.body, direct.body, "the client gets the provider's own error");
         assert_eq!(rig.records().await[0].outcome, trace::RequestOutcome::Refused);
     }
 }
@@ -159,7 +159,7 @@ async fn summaries_are_made_by_the_same_provider_with_the_same_key() {
     let got = rig.post("/v1/chat/completions", &body).await;
     assert!(got.body.contains("done"), "{got:?}");
     let asked = rig.provider.requests();
-    assert!(asked.len() > 1, "a summary was asked for");
+    assert!(asked.len() > 1, "a summary was requested");
     for request in &asked {
         assert_eq!((request.key(), request.model()), (Some("k"), "m"));
     }
@@ -169,7 +169,7 @@ async fn summaries_are_made_by_the_same_provider_with_the_same_key() {
 
 #[tokio::test]
 async fn a_refusal_without_numbers_of_what_is_no_more_than_the_newest_is_recovered() {
-    // As many characters as would stay verbatim in the window that the proxy assumes.
+    // Messages of this size would stay verbatim in the window that the proxy assumes.
     let provider = FakeProvider::builder()
         .limit_chars(80_000)
         .respond(|_| Step::text("done"))
@@ -325,11 +325,12 @@ async fn an_engine_that_fails_leaves_no_more_than_the_provider_takes() {
 #[tokio::test]
 async fn one_limit_that_cannot_be_neither_poisons_a_conversation_nor_its_recovery() {
     for absurd in [
-        "This model's maximum context length is 1 tokens. However, your messages resulted in 3000 tokens.",
-        "This model's maximum context length is 1000000000 tokens. However, your messages resulted in 3000 \
-         tokens.",
-        "This model's maximum context length is 99999999999999999999999 tokens. However, your messages \
-         resulted in 18446744073709551615 tokens.",
+        "This model's maximum context length is 1 tokens. However, your messages resulted in \
+         3000 tokens.",
+        "This model's maximum context length is 1000000000 tokens. However, your messages \
+         resulted in 3000 tokens.",
+        "This model's maximum context length is 99999999999999999999999 tokens. However, your \
+         messages resulted in 18446744073709551615 tokens.",
     ] {
         let provider = FakeProvider::builder()
             .window(Tokens(9_000))
@@ -341,7 +342,7 @@ async fn one_limit_that_cannot_be_neither_poisons_a_conversation_nor_its_recover
         rig.chat(&all).await;
         let asked = rig.provider.count();
         assert_eq!(rig.chat(&all).await.status, 200, "{absurd}");
-        assert_eq!(rig.provider.count(), asked + 1, "it went as it came: {absurd}");
+        assert_eq!(rig.provider.count(), asked + 1, "it passed unchanged: {absurd}");
         all.extend((0..20).flat_map(|n| work(n, 1_500)));
         assert_eq!(rig.chat(&all).await.status, 200, "{absurd}");
         assert!(rig.last().prompt.tokens() > 2_000, "as much as fits: {absurd}");

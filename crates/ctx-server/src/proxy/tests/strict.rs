@@ -4,12 +4,12 @@ use ctx_testkit::provider::{FakeProvider, Step};
 
 use super::*;
 
-/// A provider that refuses what real ones refuse.
+/// Starts a provider that refuses what real ones refuse.
 fn strict() -> FakeProvider {
     FakeProvider::builder().strict(true).respond(|_| Step::text("done")).start().unwrap()
 }
 
-/// A conversation in one API: its path, and the body after some number of rounds.
+/// A conversation in one API: its path, and its body after a number of rounds.
 struct Dialect {
     path: &'static str,
     body: fn(usize) -> Value,

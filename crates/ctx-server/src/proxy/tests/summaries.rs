@@ -1,4 +1,4 @@
-//! Who writes summaries, and the warnings if no model does.
+//! Which model writes summaries, and the warnings if none does.
 
 use ctx_testkit::provider::{FailureKind, FakeProvider, Reply, Step};
 
@@ -13,7 +13,8 @@ const UPSTREAM: Set = Set {
     upstream: None,
 };
 
-/// Answers requests with tools; a request without tools is for a summary.
+/// Starts a provider that answers `done` to requests with tools, and `summary` to others: a request
+/// without tools is for a summary.
 fn provider(summary: impl Fn() -> Step + Send + Sync + 'static) -> FakeProvider {
     let builder =
         FakeProvider::builder().respond(move |request| match request.json["tools"].is_array() {
@@ -49,9 +50,9 @@ async fn a_summary_that_fails_is_said_once_and_recorded_each_time() {
         assert!(made.calls > 0 && made.error.is_some_and(|error| error.contains("status: 401")));
     }
     let warnings = rig.warnings.lock().unwrap().clone();
-    let said: Vec<_> = warnings.iter().filter(|text| text.contains("summary")).collect();
-    assert_eq!(said.len(), 1, "{warnings:?}");
-    assert!(said[0].contains("401") && said[0].contains("extractive summary"), "{warnings:?}");
+    let about: Vec<_> = warnings.iter().filter(|text| text.contains("summary")).collect();
+    assert_eq!(about.len(), 1, "{warnings:?}");
+    assert!(about[0].contains("401") && about[0].contains("extractive summary"), "{warnings:?}");
     let metrics = rig.send(Method::GET, "/metrics", &[], "").await.body;
     assert!(metrics.contains("ctx_summaries_total{outcome=\"failed\"} 2"), "{metrics}");
 }
@@ -109,7 +110,7 @@ async fn a_token_of_googles_is_shown_where_the_summary_is_asked_for() {
     assert_eq!(got.status, 200, "{got:?}");
     let asked = rig.provider.requests();
     let summary =
-        asked.iter().find(|request| request.path.contains("openai")).expect("one is asked for");
+        asked.iter().find(|request| request.path.contains("openai")).expect("one is requested");
     assert_eq!(summary.header("authorization"), Some("Bearer ya29.token"));
     assert_eq!(summary.header("x-goog-user-project"), Some("mine"));
     assert_eq!(summarised(&rig).await[0].outcome, SummaryOutcome::Written);

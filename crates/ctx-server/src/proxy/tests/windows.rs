@@ -13,13 +13,13 @@ const UNKNOWN: Set = Set {
     upstream: None,
 };
 
-/// The warnings, except those about a small window.
-fn said(rig: &Rig) -> Vec<String> {
-    let said = rig.warnings.lock().unwrap().clone();
-    said.into_iter().filter(|text| !text.contains("low context window")).collect()
+/// Returns the warnings, except those about a small window.
+fn warnings(rig: &Rig) -> Vec<String> {
+    let warnings = rig.warnings.lock().unwrap().clone();
+    warnings.into_iter().filter(|text| !text.contains("low context window")).collect()
 }
 
-/// A conversation of that many rounds with a model that is not in the catalogue.
+/// Returns a conversation of that many rounds with a model that is not in the catalogue.
 fn local(rounds: usize) -> Value {
     json!({ "model": "my-local-model", "messages": session(rounds, 1_000) })
 }
@@ -46,7 +46,7 @@ async fn a_server_that_tells_its_window_is_asked_and_never_refuses() {
         }
         let asked = rig.provider.requests();
         let refused: Vec<_> = asked.iter().filter_map(|asked| asked.refusal.clone()).collect();
-        assert_eq!((refused, said(&rig)), (vec![], vec![]), "{server}");
+        assert_eq!((refused, warnings(&rig)), (vec![], vec![]), "{server}");
         let records = rig.records().await;
         assert_eq!(records[1].window, Tokens(window), "{server}");
         assert!(asked.iter().filter(|asked| asked.method == "GET").count() <= 4, "{server}");
@@ -60,10 +60,14 @@ async fn a_window_that_nobody_tells_is_said_with_the_model() {
     for rounds in 1..6 {
         assert_eq!(rig.post("/v1/chat/completions", &local(rounds)).await.status, 200);
     }
-    let said = said(&rig);
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains("\"my-local-model\"") && said[0].contains("--window"), "{said:?}");
-    // The first request may load the model, so the server may report it later; retries are limited.
+    let warnings = warnings(&rig);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].contains("\"my-local-model\"") && warnings[0].contains("--window"),
+        "{warnings:?}"
+    );
+    // The first request may load the model, so the server may report the window later. The number
+    // of queries is limited.
     let asked = rig.provider.requests();
     assert_eq!(asked.iter().filter(|asked| asked.path == "/api/ps").count(), 3);
 }
@@ -74,7 +78,7 @@ async fn a_model_that_is_known_is_not_asked_for() {
     let rig = Rig::new(provider, UNKNOWN).await;
     let body = json!({ "model": "gpt-4o", "messages": [user("hi")] });
     assert_eq!(rig.post("/v1/chat/completions", &body).await.status, 200);
-    assert_eq!((rig.provider.count(), said(&rig)), (1, vec![]));
+    assert_eq!((rig.provider.count(), warnings(&rig)), (1, vec![]));
 }
 
 #[tokio::test]
@@ -98,6 +102,6 @@ async fn a_deployment_is_the_model_also_for_summaries() {
     }
     let records = rig.records().await;
     let made = records[0].compaction.as_ref().and_then(|made| made.summarised.clone());
-    assert_eq!(made.unwrap().outcome, SummaryOutcome::Written, "{:?}", said(&rig));
+    assert_eq!(made.unwrap().outcome, SummaryOutcome::Written, "{:?}", warnings(&rig));
     assert_eq!(records[0].model.as_deref(), Some("gpt-4o"));
 }

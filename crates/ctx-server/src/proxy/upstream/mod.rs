@@ -28,7 +28,7 @@ pub enum Family {
 impl Family {
     const ALL: [Self; 3] = [Self::OpenAi, Self::Anthropic, Self::Gemini];
 
-    /// The name in upstream settings.
+    /// Returns the name in upstream settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Family {
         }
     }
 
-    /// The family of a conversation. Google has an endpoint for OpenAI clients.
+    /// Returns the family of a conversation. Google has an endpoint for OpenAI clients.
     pub(super) fn of_conversation(protocol: Protocol, path: &str) -> Self {
         match protocol {
             Protocol::Chat | Protocol::Responses if is_google(path) => Self::Gemini,
@@ -63,8 +63,8 @@ impl Family {
         }
     }
 
-    /// The family of any other request: models, counting, files. Anthropic's and Google's clients
-    /// are recognised by their headers.
+    /// Returns the family of any other request: models, counting, files. Anthropic's and Google's
+    /// clients are recognised by their headers.
     pub(super) fn of_request(path_and_query: &str, headers: &HeaderMap) -> Self {
         let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
         let is_gemini = is_google(path)
@@ -89,8 +89,8 @@ pub struct Upstreams {
 }
 
 impl Upstreams {
-    /// The `given` URLs (`URL` for all, or `openai=URL`, `anthropic=URL`, `gemini=URL`), else the
-    /// configured ones, else the public ones.
+    /// Uses the `given` URLs (`URL` for all, or `openai=URL`, `anthropic=URL`, `gemini=URL`), else
+    /// the configured ones, else the public ones.
     ///
     /// # Errors
     ///
@@ -101,15 +101,18 @@ impl Upstreams {
         let mut all = None;
         for text in given {
             let (name, url) = named(text)?;
-            let place = match name {
+            let slot = match name {
                 Some(family) => &mut own[family as usize],
                 None => &mut all,
             };
-            if place.replace(url).is_some() {
+            if slot.replace(url).is_some() {
                 let what = name.map_or("all", Family::name);
                 return Err(Error::new(ErrorKind::InvalidInput, "duplicate upstream")
                     .with("for", what)
-                    .hint("give one URL for all, or one for each: openai=URL, anthropic=URL, gemini=URL"));
+                    .hint(
+                        "give one URL for all, or one for each: \
+                         openai=URL, anthropic=URL, gemini=URL",
+                    ));
             }
         }
         let of = |family: Family| -> Result<Url> {
@@ -128,7 +131,7 @@ impl Upstreams {
         })
     }
 
-    /// The base URL for an API.
+    /// Returns the base URL for an API.
     #[must_use]
     pub fn base(&self, family: Family) -> &Url {
         match family {
@@ -161,7 +164,7 @@ impl Upstreams {
         Ok(())
     }
 
-    /// The URL for a request with that path.
+    /// Returns the URL for a request with that path.
     pub(super) fn url(&self, family: Family, path_and_query: &str) -> Url {
         let (path, query) = match path_and_query.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -194,7 +197,8 @@ fn is_google(path: &str) -> bool {
     path.starts_with("/v1beta") || path.starts_with("/v1alpha")
 }
 
-/// Whether a path is below Anthropic's messages. OpenAI's threads and stored objects have them too.
+/// Whether a path is one of Anthropic's messages API. OpenAI's threads and stored completions have
+/// messages too.
 fn is_messages(path: &str) -> bool {
     let ends = path.ends_with("/messages") || path.contains("/messages/");
     ends && !path.contains("/threads/") && !path.contains("/chat/completions/")
@@ -273,7 +277,7 @@ mod tests {
         assert_eq!(
             of("/v1beta/openai/chat/completions"),
             Family::Gemini,
-            "Google's key stays there"
+            "Google's key must not be sent elsewhere"
         );
     }
 }

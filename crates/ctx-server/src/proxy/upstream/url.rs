@@ -20,7 +20,7 @@ pub(in crate::proxy) fn base(text: &str) -> Result<Url> {
         return Err(wrong(format!("a URL must start with http:// or https://, not {scheme}:")));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("a base URL must not have a query".to_owned()));
+        return Err(wrong("a base URL must not contain a query or a fragment".to_owned()));
     }
     Ok(url)
 }
@@ -39,7 +39,7 @@ pub(super) fn joined(base: &str, path: &str, version: &str) -> String {
         return format!("{before}/{first}/{tail}");
     }
     match of_base {
-        // A server's native API is beside its OpenAI-compatible one, without a version.
+        // A server's native API is beside its OpenAI-compatible one and has no version.
         Some(_) if first == "api" || first == "props" => {
             format!("{}/{rest}", before.strip_suffix("/api").unwrap_or(before))
         }
@@ -68,7 +68,7 @@ pub(in crate::proxy) fn has_parent_segment(path_and_query: &str) -> bool {
     true
 }
 
-/// `v1`, `v1beta`, `v2alpha1`.
+/// Whether a segment is an API version: `v1`, `v1beta`, `v2alpha1`.
 fn is_version(segment: &str) -> bool {
     let rest = segment.strip_prefix('v').unwrap_or_default();
     let stem = rest.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -35,7 +35,7 @@ inventory::submit! {
         slot: Slot::ContextEngine,
         id: "obedient",
         source: "tests",
-        about: "does as it is told",
+        about: "follows the instructions in the newest message",
         build: |_: &BuildContext<'_>| Obedient::build("obedient"),
     }
 }
@@ -73,9 +73,9 @@ impl ContextEngine for Obedient {
                     .with("engine", "obedient")
                     .hint("take another"));
             }
-            Some("panic") => panic!("as it was told"),
+            Some("panic") => panic!("as instructed"),
             Some("drop") => {
-                request.view.drop(0, "obedient", "as it was told");
+                request.view.drop(0, "obedient", "as instructed");
             }
             Some("add") => addition = Some("said by the engine".to_owned()),
             Some("count") => {
@@ -89,7 +89,7 @@ impl ContextEngine for Obedient {
     /// Keeps everything from the entry named in the instructions on.
     async fn compact(&self, request: CompactRequest) -> Result<CompactResult> {
         let Some(kept) = request.custom_instructions else {
-            return Ok(CompactResult::nothing("nobody said where to cut"));
+            return Ok(CompactResult::nothing("no entry was named"));
         };
         Ok(CompactResult {
             ok: true,

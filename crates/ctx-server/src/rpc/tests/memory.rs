@@ -7,8 +7,9 @@ use super::*;
 const FACT: &str = "the parrot of the lighthouse keeper is called Quillon";
 const QUESTION: &str = "what is the parrot of the lighthouse keeper called?";
 
-/// A host with session `s`, memory enabled, and messages about many modules and one parrot.
-fn told(engine: &str) -> Calls {
+/// Returns calls that open session `s` with memory enabled, and append messages about many modules
+/// and one parrot.
+fn with_messages(engine: &str) -> Calls {
     let mut calls = Calls::default();
     let config = json!({ "agents": { "defaults": { "memoryContext": { "enabled": true } } } });
     calls.call(
@@ -33,7 +34,7 @@ fn recalled(answer: &Value) -> Option<String> {
     texts(answer).into_iter().find(|text| text.starts_with("<recalled-context"))
 }
 
-fn ended(home: &TempDir, calls: Calls) -> Vec<Value> {
+fn end_at(home: &TempDir, calls: Calls) -> Vec<Value> {
     let mut answers = exchange_at(home, calls.0);
     assert_eq!(answers.len(), calls.1, "{answers:?}");
     answers.sort_by_key(|answer| answer["id"].as_u64());
@@ -44,14 +45,14 @@ fn ended(home: &TempDir, calls: Calls) -> Vec<Value> {
 fn what_was_compacted_away_is_in_a_later_request_that_asks_for_it() {
     for engine in ["legacy", "memory-context"] {
         let home = TempDir::new().unwrap();
-        let mut calls = told(engine);
+        let mut calls = with_messages(engine);
         let before = calls.s("assemble", json!({}));
         let compacted = calls.s("compact", json!({ "force": true }));
         calls.append(&[QUESTION]);
         let after = calls.s("assemble", json!({}));
         let closed = calls.s("close", json!({}));
-        let answers = ended(&home, calls);
-        assert_eq!(recalled(&answers[before]), None, "{engine}: nothing was asked");
+        let answers = end_at(&home, calls);
+        assert_eq!(recalled(&answers[before]), None, "{engine}: no question was sent");
         assert_eq!(result(&answers[compacted])["compacted"], true, "{engine}");
         let block = recalled(&answers[after]).unwrap_or_else(|| panic!("{}", answers[after]));
         assert!(block.contains(FACT), "{engine}: {block}");
@@ -65,7 +66,7 @@ fn what_was_compacted_away_is_in_a_later_request_that_asks_for_it() {
         calls.call("open", json!({ "sessionId": "s", "window": 32_000, "config": config }));
         calls.append(&[QUESTION]);
         let again = calls.s("assemble", json!({}));
-        let answers = ended(&home, calls);
+        let answers = end_at(&home, calls);
         assert!(recalled(&answers[again]).is_some_and(|block| block.contains(FACT)), "{engine}");
     }
 }
@@ -73,11 +74,11 @@ fn what_was_compacted_away_is_in_a_later_request_that_asks_for_it() {
 #[test]
 fn what_leaves_through_layers_is_archived_and_on_disk_when_the_input_ends() {
     let home = TempDir::new().unwrap();
-    let mut calls = told("legacy");
+    let mut calls = with_messages("legacy");
     let assembled = calls.s("assemble", json!({}));
-    let answers = ended(&home, calls);
+    let answers = end_at(&home, calls);
     let sent = texts(&answers[assembled]).len();
-    assert!(sent < 400, "not all of it fits: {sent}");
+    assert!(sent < 400, "not all messages fit: {sent}");
     let archive = home.path().join("agents/main/memory/context/segments.jsonl");
     let archived = std::fs::read_to_string(archive).unwrap();
     assert!(archived.contains(FACT) && archived.lines().count() >= 50, "{}", archived.len());
@@ -89,7 +90,7 @@ fn a_session_that_nobody_can_ask_for_again_leaves_nothing() {
     let mut calls = Calls::default();
     let config = json!({ "agents": { "defaults": { "memoryContext": { "enabled": true } } } });
     calls.call("open", json!({ "window": 32_000, "config": config }));
-    ended(&home, calls);
+    end_at(&home, calls);
     assert!(!home.path().join("agents/main/memory").exists());
 }
 
@@ -98,12 +99,12 @@ fn a_memory_that_cannot_be_written_costs_no_turn_and_is_told_of() {
     let home = TempDir::new().unwrap();
     std::fs::create_dir_all(home.path().join("agents/main/memory")).unwrap();
     std::fs::write(home.path().join("agents/main/memory/context"), "a file").unwrap();
-    let mut calls = told("legacy");
+    let mut calls = with_messages("legacy");
     calls.s("compact", json!({ "force": true }));
     calls.append(&[QUESTION]);
     let after = calls.s("assemble", json!({}));
     calls.s("close", json!({}));
-    let answers = ended(&home, calls);
+    let answers = end_at(&home, calls);
     assert!(!texts(&answers[after]).is_empty());
     let warned = answers.iter().filter_map(|a| a["result"]["warnings"].as_array()).flatten();
     assert!(

@@ -1,4 +1,4 @@
-//! In-memory hosts of `serve`.
+//! Tests of `serve` with input and output in memory.
 
 mod engines;
 mod history;
@@ -51,7 +51,7 @@ fn exchange_at(home: &TempDir, input: impl Into<Vec<u8>>) -> Vec<Value> {
 struct Calls(String, usize);
 
 impl Calls {
-    /// A host with an open session `s` and a window of 32,000 tokens.
+    /// Opens session `s` with a window of 32,000 tokens.
     fn open(engine: &str) -> Self {
         let mut calls = Self::default();
         calls.call("open", json!({ "sessionId": "s", "engine": engine, "window": 32_000 }));
@@ -66,7 +66,7 @@ impl Calls {
         self.1 - 1
     }
 
-    /// A call to session `s`.
+    /// Adds a call to session `s`, and returns its number.
     fn s(&mut self, method: &str, mut params: Value) -> usize {
         params["sessionId"] = "s".into();
         self.call(method, params)
@@ -89,18 +89,18 @@ fn user(text: &str) -> Value {
     json!({ "role": "user", "content": text })
 }
 
-/// The result of a successful call.
+/// Returns the result of a successful call.
 fn result(answer: &Value) -> &Value {
     assert!(answer.get("error").is_none(), "{answer}");
     &answer["result"]
 }
 
-/// The `kind` of a failed call.
+/// Returns the `kind` of a failed call.
 fn kind(answer: &Value) -> &str {
     answer["error"]["data"]["kind"].as_str().unwrap_or_else(|| panic!("no failure: {answer}"))
 }
 
-/// The texts of assembled messages.
+/// Returns the texts of assembled messages.
 fn texts(answer: &Value) -> Vec<String> {
     let messages = result(answer)["messages"].as_array().expect("messages");
     let text = |m: &Value| {

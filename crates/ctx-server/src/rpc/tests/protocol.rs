@@ -52,7 +52,7 @@ fn a_line_that_is_no_call_is_answered_with_its_code_and_the_next_is_heard() {
             json!(7),
         ),
         (
-            b"{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"status\",\"params\":{\"sessionId\":\"x\"}}",
+            br#"{"jsonrpc":"2.0","id":8,"method":"status","params":{"sessionId":"x"}}"#,
             -32000,
             json!(8),
         ),

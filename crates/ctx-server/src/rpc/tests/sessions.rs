@@ -121,8 +121,10 @@ fn a_session_file_brings_its_history() {
         })
         .to_string()
     };
-    let header = r#"{"type":"session","version":3,"id":"x","timestamp":"2026-01-05T08:00:00.000Z","cwd":"/w"}"#;
-    let lines = [header.to_owned(), line("0a", json!(null), "one"), line("0b", json!("0a"), "two")];
+    let header = json!({ "type": "session", "version": 3, "id": "x",
+        "timestamp": "2026-01-05T08:00:00.000Z", "cwd": "/w" });
+    let (one, two) = (line("0a", json!(null), "one"), line("0b", json!("0a"), "two"));
+    let lines = [header.to_string(), one, two];
     std::fs::write(&path, lines.join("\n")).expect("a file");
     let mut calls = Calls::default();
     calls.call("open", json!({ "sessionId": "s", "window": 32_000, "sessionFile": path }));

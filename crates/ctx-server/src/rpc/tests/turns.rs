@@ -4,8 +4,9 @@ use serde_json::json;
 
 use super::*;
 
-/// Calls that send `turns` turns of a question, a call, its result and an answer.
-fn told(engine: &str, turns: usize) -> (Calls, Vec<Value>) {
+/// Returns calls that append `turns` turns of a question, a call, its result and an answer; and the
+/// messages.
+fn with_turns(engine: &str, turns: usize) -> (Calls, Vec<Value>) {
     let all: Vec<Value> = (0..turns)
         .flat_map(|n| {
             let id = format!("call-{n}");
@@ -74,7 +75,7 @@ fn what_was_cut_stays_cut_when_a_view_is_made_anew() {
     assert_eq!(texts(&answers[first]), ["drop"]);
     assert_eq!(result(&answers[first])["acted"], json!(["obedient"]));
     assert_eq!(texts(&answers[after]), ["drop", "fail", "fine"]);
-    assert_eq!(result(&answers[after])["acted"], json!([]), "what is old is no news");
+    assert_eq!(result(&answers[after])["acted"], json!([]), "old edits are not reported");
     assert!(result(&answers[after])["unchangedPrefix"].as_u64() > Some(0));
 }
 
@@ -97,7 +98,7 @@ fn an_addition_to_the_system_prompt_is_counted() {
 
 #[test]
 fn requests_fit_and_a_new_view_gives_the_same_request() {
-    let (mut calls, mut all) = told("legacy", 200);
+    let (mut calls, mut all) = with_turns("legacy", 200);
     let first = calls.s("assemble", json!({}));
     // The end of the list changes and changes back: the view is rebuilt twice.
     let last = all.pop().expect("messages");
@@ -115,7 +116,7 @@ fn requests_fit_and_a_new_view_gives_the_same_request() {
 
 #[test]
 fn a_compaction_is_in_the_requests_that_follow() {
-    let (mut calls, mut all) = told("legacy", 40);
+    let (mut calls, mut all) = with_turns("legacy", 40);
     let compacted = calls.s("compact", json!({ "force": true, "tokenBudget": 3000 }));
     let assembled = calls.s("assemble", json!({}));
     all.push(user("and now?"));
@@ -199,7 +200,7 @@ fn what_the_provider_counted_corrects_the_counts() {
 
 #[test]
 fn room_is_kept_for_what_the_host_adds_itself() {
-    let (mut calls, _) = told("legacy", 200);
+    let (mut calls, _) = with_turns("legacy", 200);
     let pending = calls.s("assemble", json!({ "pendingTokens": 9_000, "now": 1 }));
     let prompt = calls.s("assemble", json!({ "prompt": "x".repeat(400), "now": 2 }));
     let too_much = calls.s("assemble", json!({ "pendingTokens": 32_000, "now": 3 }));
@@ -216,7 +217,7 @@ fn room_is_kept_for_what_the_host_adds_itself() {
 
 #[test]
 fn a_request_can_be_had_in_another_format() {
-    let (mut calls, _) = told("legacy", 2);
+    let (mut calls, _) = with_turns("legacy", 2);
     let anthropic = calls.s("assemble", json!({ "format": "anthropic" }));
     let openai = calls.s("assemble", json!({ "format": "openai" }));
     let answers = calls.end();

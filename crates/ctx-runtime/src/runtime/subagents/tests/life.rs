@@ -12,7 +12,7 @@ async fn an_isolated_subagent_knows_its_task_and_gives_back_its_answer() {
     let asked = house.asked();
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert!(asked[0].1.ends_with("Task: /compact the answer"), "no command: {asked:?}");
-    assert_eq!(house.told(), ["prepare", "ended Completed"]);
+    assert_eq!(house.notifications(), ["prepare", "ended Completed"]);
 
     let sessions = house.sessions();
     let entry = sessions.get(&done.key).unwrap();
@@ -25,7 +25,7 @@ async fn an_isolated_subagent_knows_its_task_and_gives_back_its_answer() {
     assert_ne!(parent.session_id, entry.session_id);
     house.say("and you?").await;
     let asked: Vec<_> = house.asked().into_iter().map(|(_, text)| text).collect();
-    assert_eq!(asked, ["hello", "hi", "and you?"], "the parent's context is as it was");
+    assert_eq!(asked, ["hello", "hi", "and you?"], "the parent's context is unchanged");
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn a_forked_subagent_knows_what_its_parent_knows_but_for_the_call_it_came_
     assert_eq!(said[..3], ["hello", "hi", "how many?"]);
     assert!(said[3].ends_with(r#"Task: {"count":"files"}"#), "{said:?}");
     assert_eq!(said.len(), 4);
-    assert_eq!(house.told(), ["prepare", "ended Completed"]);
+    assert_eq!(house.notifications(), ["prepare", "ended Completed"]);
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn a_start_that_fails_is_taken_back_and_leaves_nothing() {
     house.say("hello").await;
     let small = SpawnRequest::forked("look").with_window(Tokens(1_000));
     assert_eq!(kind(house.spawn(small).await), ErrorKind::WindowTooSmall);
-    assert_eq!(house.told(), ["prepare", "rollback"]);
+    assert_eq!(house.notifications(), ["prepare", "rollback"]);
     assert_eq!((house.sessions().len(), house.transcripts()), (1, 1));
     assert!(house.runtime.subagents(&house.main()).is_empty());
 }
@@ -107,7 +107,7 @@ async fn there_is_nothing_to_fork_from_before_anything_was_said() {
         }
     }
     assert_eq!(kind(house.spawn(spawn.clone()).await), ErrorKind::NotFound);
-    assert_eq!(house.told(), ["prepare", "rollback"]);
+    assert_eq!(house.notifications(), ["prepare", "rollback"]);
     assert!(house.sessions().get(&main).is_some());
     // A session that does not exist yet is created empty.
     let done = house.runtime.spawn(&key, spawn, &NoTools, &mut NoListener).await.unwrap();
@@ -119,7 +119,7 @@ async fn an_engine_that_refuses_is_heard_and_told_nothing_more() {
     let house = House::new("refused", ScriptedChat::new("script/a", 100_000));
     house.say("hello").await;
     assert_eq!(kind(house.spawn(SpawnRequest::isolated("look")).await), ErrorKind::Conflict);
-    assert_eq!(house.told(), ["prepare"]);
+    assert_eq!(house.notifications(), ["prepare"]);
     assert_eq!(house.sessions().len(), 1);
 }
 
@@ -130,7 +130,7 @@ async fn a_subagent_that_fails_is_over_once() {
     let house = House::new("unlucky", model);
     house.say("hello").await;
     assert_eq!(kind(house.spawn(SpawnRequest::isolated("look")).await), ErrorKind::Upstream);
-    assert_eq!(house.told(), ["prepare", "ended Failed"]);
+    assert_eq!(house.notifications(), ["prepare", "ended Failed"]);
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn an_engine_that_fails_over_the_end_costs_no_result() {
     let done = house.runtime.spawn(&house.main(), request, &NoTools, &mut listener).await;
     assert!(done.unwrap().turn.answer.is_some());
     assert!(notices.iter().any(|words| words.contains("what do I care")), "{notices:?}");
-    assert_eq!(house.told(), ["prepare", "ended Completed"]);
+    assert_eq!(house.notifications(), ["prepare", "ended Completed"]);
 }
 
 #[tokio::test]
@@ -157,8 +157,9 @@ async fn a_subagent_that_is_dropped_was_let_go_and_leaves_its_place() {
     let asked = house.model.asked();
     {
         let main = house.main();
-        let mut deaf = NoListener;
-        let spawn = house.runtime.spawn(&main, SpawnRequest::isolated("look"), &NoTools, &mut deaf);
+        let mut listener = NoListener;
+        let spawn =
+            house.runtime.spawn(&main, SpawnRequest::isolated("look"), &NoTools, &mut listener);
         tokio::pin!(spawn);
         tokio::select! {
             biased;
@@ -168,8 +169,8 @@ async fn a_subagent_that_is_dropped_was_let_go_and_leaves_its_place() {
         assert_eq!(house.runtime.subagents(&house.main()).len(), 1);
     }
     assert!(house.runtime.subagents(&house.main()).is_empty());
-    until(|| house.told().len() == 2).await;
-    assert_eq!(house.told(), ["prepare", "ended Released"]);
+    until(|| house.notifications().len() == 2).await;
+    assert_eq!(house.notifications(), ["prepare", "ended Released"]);
     house.say("go on").await;
 }
 
@@ -188,5 +189,5 @@ async fn a_subagent_is_stopped_from_outside() {
     };
     let (done, stopped) = tokio::join!(house.spawn(SpawnRequest::isolated("look")), stop);
     assert_eq!((kind(done), stopped), (ErrorKind::Cancelled, 1));
-    assert_eq!(house.told(), ["prepare", "ended Released"]);
+    assert_eq!(house.notifications(), ["prepare", "ended Released"]);
 }

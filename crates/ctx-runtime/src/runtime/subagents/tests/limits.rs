@@ -12,7 +12,7 @@ impl ctx_core::Timer for Impatient {
     }
 
     async fn sleep(&self, longest: Duration) {
-        // The subagent times out; the model's silence does not.
+        // Only the timeout of the subagent elapses, not that of the model.
         if longest != Duration::from_secs(7) {
             std::future::pending::<()>().await;
         }
@@ -25,7 +25,7 @@ async fn a_subagent_that_takes_too_long_is_swept() {
     let house = House::with("slow", hangs(), "runTimeoutSeconds: 7", timer);
     house.say("hello").await;
     assert_eq!(kind(house.spawn(SpawnRequest::isolated("look")).await), ErrorKind::Timeout);
-    assert_eq!(house.told(), ["prepare for 7000", "ended Swept"]);
+    assert_eq!(house.notifications(), ["prepare for 7000", "ended Swept"]);
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn a_subagent_may_start_others_only_where_that_is_allowed() {
     let error = below(&house).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(error.hint_text().is_some_and(|hint| hint.contains("maxSpawnDepth")), "{error}");
-    assert_eq!(house.told(), [""; 0]);
+    assert_eq!(house.notifications(), [""; 0]);
     let house = House::with("deep", model(), "maxSpawnDepth: 2", |builder| builder);
     let done = below(&house).await.unwrap();
     assert!(done.key.to_string().starts_with("agent:deep:subagent:1c:subagent:"));

@@ -27,7 +27,7 @@ struct House {
 }
 
 impl House {
-    /// Each test has its own agent, which separates the engine's records.
+    /// Creates a host. Each test uses another agent, so that their engine records do not mix.
     fn new(agent: &str, model: ScriptedChat) -> Self {
         Self::with(agent, model, "", |builder| builder)
     }
@@ -62,8 +62,8 @@ impl House {
         self.runtime.spawn(&self.main(), request, &NoTools, &mut NoListener).await
     }
 
-    fn told(&self) -> Vec<String> {
-        spy::told(self.agent.as_str())
+    fn notifications(&self) -> Vec<String> {
+        spy::notifications(self.agent.as_str())
     }
 
     fn sessions(&self) -> Sessions {
@@ -78,7 +78,7 @@ impl House {
         files.filter(|file| file.extension().is_some_and(|end| end == "jsonl")).count()
     }
 
-    /// The last request to the model: role and text of each message.
+    /// Returns the role and text of each message in the last request to the model.
     fn asked(&self) -> Vec<(Role, String)> {
         let request = self.model.requests().pop().unwrap();
         request.messages.iter().map(|m| (m.role.clone(), m.plain_text())).collect()
@@ -97,7 +97,7 @@ impl Delegate {
     fn of(house: &House, forked: bool) -> Self {
         let spec = ToolSpec {
             name: "delegate".into(),
-            description: "has a subagent do it".into(),
+            description: "Delegates a task to a subagent.".into(),
             parameters: ctx_core::RawJson::from_text(r#"{"type":"object"}"#),
         };
         let runtime = Mutex::new(Some(house.runtime.clone()));
@@ -141,7 +141,7 @@ async fn until(mut done: impl FnMut() -> bool) {
         tokio::task::yield_now().await;
         std::thread::yield_now();
     }
-    panic!("it did not come to that");
+    panic!("the condition was never met");
 }
 
 fn kind(done: Result<SubagentOutcome>) -> ErrorKind {

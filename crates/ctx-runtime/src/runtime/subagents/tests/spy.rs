@@ -10,17 +10,21 @@ use ctx_core::{
 use ctx_engine_registry::{EngineRegistration, Slot};
 
 /// All notifications, each with the key of its subagent.
-static TOLD: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+static NOTIFICATIONS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
 /// Returns the notifications about the subagents of an agent, in order.
-pub(super) fn told(agent: &str) -> Vec<String> {
-    let told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+pub(super) fn notifications(agent: &str) -> Vec<String> {
+    let notifications = NOTIFICATIONS.lock().unwrap_or_else(PoisonError::into_inner);
     let of = format!("agent:{agent}:");
-    told.iter().filter(|(key, _)| key.starts_with(&of)).map(|(_, words)| words.clone()).collect()
+    notifications
+        .iter()
+        .filter(|(key, _)| key.starts_with(&of))
+        .map(|(_, words)| words.clone())
+        .collect()
 }
 
 fn note(key: &str, words: String) {
-    TOLD.lock().unwrap_or_else(PoisonError::into_inner).push((key.to_owned(), words));
+    NOTIFICATIONS.lock().unwrap_or_else(PoisonError::into_inner).push((key.to_owned(), words));
 }
 
 struct Spy(EngineInfo);
@@ -71,7 +75,7 @@ ctx_engine_registry::inventory::submit! {
         slot: Slot::ContextEngine,
         id: "spy",
         source: env!("CARGO_PKG_NAME"),
-        about: "notes what it is told of subagents",
+        about: "records its notifications about subagents",
         build: |_| Ok(Arc::new(Spy(EngineInfo {
             id: "spy".into(),
             name: "Spy".into(),
