@@ -1,6 +1,6 @@
-//! Foreign engines: what they are sent, the limits of their answers, and the fallback.
+//! Foreign engines: the updates sent to them, the limits of their answers, and the fallback.
 
-#![allow(clippy::unwrap_used)] // a test that cannot set its stage fails
+#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod compacting;
 #[cfg(unix)]
