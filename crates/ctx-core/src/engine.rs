@@ -164,7 +164,7 @@ pub trait ContextEngine: Send + Sync {
         Ok(())
     }
 
-    /// Gives the engine time for maintenance.
+    /// Lets the engine run maintenance, after a turn.
     async fn maintain(&self, session_id: &str) -> Result<()> {
         let _ = session_id;
         Ok(())
