@@ -25,7 +25,7 @@ pub(crate) fn message(word: &str) -> Message {
         "A" => Message::new(Role::Assistant, ids.map(|id| call(id, "{}")).collect()),
         "R" => Message::new(Role::ToolResult, results.collect()),
         "U" => Message::new(Role::User, results.chain([Block::text("please")]).collect()),
-        _ => panic!("no such message: {word}"),
+        _ => panic!("unknown message: {word}"),
     }
 }
 
