@@ -54,12 +54,12 @@ pub(crate) fn view(session: &str) -> ContextView {
         let at = || word[1..].parse().unwrap();
         match &word[..1] {
             "|" => drop(view.finish().unwrap()),
-            "-" => drop(view.drop(at(), "test", "told to")),
-            "!" => view.pin(at(), "test", "told to"),
+            "-" => drop(view.drop(at(), "test", "requested")),
+            "!" => view.pin(at(), "test", "requested"),
             "+" => {
                 let entry =
                     Arc::new(Entry::in_memory("added", Message::text(Role::Custom, "note")));
-                view.insert(at(), entry, "test", "told to").unwrap();
+                view.insert(at(), entry, "test", "requested").unwrap();
             }
             _ => view.append(entry(n, message(word))).unwrap(),
         }

@@ -101,7 +101,7 @@ fn a_compaction_that_cannot_be_carried_out_is_rejected_by_name() {
         ("empty-summary", of(" \n", "u2")),
         ("unknown-id", of("short", "nobody")),
         ("group-split", of("x", "r1")),
-        ("not-smaller", of("a summary longer than what it stands for, by far", "a1")),
+        ("not-smaller", of("a summary that is much longer than what it replaces", "a1")),
         ("not-smaller", of("x", "sys")),
     ] {
         let stage = owner(move |_| Does::Answers(answer.clone()));

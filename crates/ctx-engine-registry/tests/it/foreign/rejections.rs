@@ -164,7 +164,7 @@ fn an_answer_in_full_is_taken_as_the_edits_it_amounts_to() {
     ]});
     assert_eq!(applied(&mut view, &all), ["sys", "u1", "new", "a2", "u2"]);
     let edited: Vec<_> = view.edits().iter().map(|edit| &*edit.entry).collect();
-    assert_eq!(edited, ["a1", "r1", "a2", "new"], "what was echoed unchanged is no edit");
+    assert_eq!(edited, ["a1", "r1", "a2", "new"], "an unchanged echo is not an edit");
 }
 
 #[test]
