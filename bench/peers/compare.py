@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Times the same work done by ctx and by pi. run.sh calls this; see there.
+"""Times the same work in ctx and in pi, for run.sh.
 
-Every pair of figures comes from runs that took turns, so that a busy minute hits both alike, and
-each figure is a median. CPU time is user plus system of the whole process, all threads.
+The runs of ctx and pi alternate, so that a busy minute affects both, and each figure is a median. CPU
+time is user plus system time of the whole process, all threads.
 """
 
 import json
@@ -27,7 +27,7 @@ KEPT = {"message", "model_change", "thinking_level_change"}
 
 
 def base_session():
-    """Returns the session that the large ones repeat."""
+    """Returns the session that the large ones repeat, and its description."""
     shared = Path(os.environ.get("CTX_DATA", ROOT.parent / "shared/data"))
     genuine = shared / "pi/before-compaction.jsonl"
     if genuine.exists():
@@ -37,7 +37,7 @@ def base_session():
 
 def repeat(source, target, megabytes):
     """Writes a pi v3 session of about that size: the source repeated, linear, with new ids and without
-    compactions, so that the context is the whole session."""
+    compactions, so that the context is the whole session. Returns the number of entries."""
     header, entries = None, []
     with open(source, encoding="utf-8") as lines:
         for line in lines:
@@ -74,8 +74,7 @@ def answer(command):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-# A process inherits the peak memory of its parent, so the parent must be small: a Python without its
-# library.
+# A process inherits the peak memory of its parent, so the parent must be small: Python without `site`.
 MEASURE = """
 import posix, sys, time
 quiet = [(posix.POSIX_SPAWN_OPEN, 1, "/dev/null", posix.O_WRONLY, 0)]
@@ -110,7 +109,7 @@ def take_turns(ours, theirs, rounds):
 
 
 def in_process(job, file, rounds, inner, warm):
-    """Returns the median CPU ms of warm rounds inside a process."""
+    """Returns the median CPU ms of warm rounds inside a process, of ctx and of pi, and all results."""
     example = RELEASE / "examples/open_context"
     ours = lambda: answer([example, job, file, inner])
     theirs = lambda: answer([NODE, HERE / "pi.mjs", job, file, inner])
@@ -166,7 +165,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="ctx-peers-", dir=RELEASE.parent) as folder:
         files = {size: Path(folder) / f"{size}.jsonl" for size in sizes}
         for size, file in files.items():
-            print(f"making {size} MB", file=sys.stderr)
+            print(f"writing {size} MB", file=sys.stderr)
             repeat(source, file, size)
         pi = answer([NODE, HERE / "pi.mjs", "status", files[2.4]])
         floor = medians([whole_process([shutil.which("true")]) for _ in range(5)])[2]

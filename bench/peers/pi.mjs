@@ -1,11 +1,11 @@
-// One job of pi, timed by pi's own code. Called by compare.py, with the node that npm installed.
+// Runs one job with pi's own code and times it, for compare.py, with the node that npm installed.
 //
 //   node pi.mjs open FILE ROUNDS     open the session and rebuild its context, warm
 //   node pi.mjs count FILE ROUNDS    the same, and estimate every message of the context
 //   node pi.mjs status FILE          the same once, in a cold process
 //   node pi.mjs append FILE ENTRIES  append that many user messages of 200 characters
 //
-// Only the two required modules are imported, not the whole package, to be fair to pi.
+// To be fair to pi, it imports only the two required modules, not the whole package.
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { readFileSync } from "node:fs";

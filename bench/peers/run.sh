@@ -1,7 +1,7 @@
 #!/bin/sh
 # Times ctx against pi on the same sessions, in one run, and writes the table to docs/benchmarks.md.
 #
-#   bench/peers/run.sh            everything: takes some minutes
+#   bench/peers/run.sh            everything: takes several minutes
 #   bench/peers/run.sh --quick    fewer rounds and no 96 MB session: a quick test
 #
 # Needs npm, python3 and cargo. The base session is $CTX_DATA/pi/before-compaction.jsonl if it exists,
@@ -14,7 +14,7 @@ if [ ! -x node_modules/.bin/node ] || [ ! -d node_modules/@earendil-works/pi-cod
     npm install --no-audit --no-fund --no-package-lock --loglevel=error >&2
 fi
 if ! node_modules/.bin/node --version >/dev/null 2>&1; then
-    echo "npm did not fetch the node binary: its install scripts may be switched off." >&2
+    echo "npm did not install the node binary: its install scripts may be disabled." >&2
     echo "hint: run 'npm rebuild node' in bench/peers" >&2
     exit 1
 fi

@@ -1,5 +1,5 @@
-"""Queries from labelled conversations that an archive can answer, and queries that it cannot, for
-`cargo run -p ctx-memory --example auto_recall`. CTX_DATA is as for run.sh."""
+"""Prints queries from labelled conversations for `cargo run -p ctx-memory --example auto_recall`: some
+that an archive can answer, and some that it cannot. CTX_DATA is that of run.sh."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Compares the recall of ctx with tantivy, SQLite FTS5 and MiniLM: see run.sh."""
+"""Compares the recall of ctx with that of tantivy, SQLite FTS5 and MiniLM, for run.sh."""
 
 import argparse
 import glob
@@ -12,7 +12,7 @@ import tempfile
 
 DATA = os.environ["CTX_DATA"]
 CUTS = (5, 10, 20, 50)
-# Constants were chosen on the first conversations of each dataset.
+# The number of conversations of each dataset, from the first, on which constants were chosen.
 CHOSEN_ON = {"locomo": 3, "beam": 5}
 
 
@@ -122,7 +122,7 @@ def by_minilm(model):
 
 
 def judged(ranked, questions):
-    """Returns the recall at the cuts, one list per question."""
+    """Returns the recall at each cut, one list per question."""
     return [
         [len(evidence & set(ranking[:cut])) / len(evidence) for cut in CUTS]
         for ranking, (_, evidence) in zip(ranked, questions, strict=True)
@@ -130,15 +130,15 @@ def judged(ranked, questions):
 
 
 def by_ctx(dataset, conversations, *options):
-    with tempfile.TemporaryDirectory() as room:
+    with tempfile.TemporaryDirectory() as folder:
         if dataset == "locomo":
-            path = os.path.join(room, "some.json")
+            path = os.path.join(folder, "some.json")
             with open(path, "w") as file:
                 json.dump([source for _, source, _, _ in conversations], file)
         else:
-            path = room
+            path = folder
             for name, source, _, _ in conversations:
-                os.symlink(os.path.abspath(source), os.path.join(room, name))
+                os.symlink(os.path.abspath(source), os.path.join(folder, name))
         command = [os.environ["CTX_BIN"], "eval", "recall", "--dataset", dataset, path, "--json"]
         report = json.loads(subprocess.run([*command, *options], check=True, stdout=-1).stdout)
     return report["questions"], [report["recall"][str(cut)] for cut in CUTS]
@@ -150,7 +150,7 @@ def measure(dataset, conversations, model):
         try:
             peers["MiniLM alone"] = by_minilm(model)
         except ImportError:
-            print("note: no sentence-transformers, so no MiniLM alone", file=sys.stderr)
+            print("note: no sentence-transformers: 'MiniLM alone' is skipped", file=sys.stderr)
     rows = {}
     for name, rank in peers.items():
         each = [judged(rank(texts, asked), asked) for _, _, texts, asked in conversations]
@@ -158,7 +158,7 @@ def measure(dataset, conversations, model):
         rows[name] = [sum(column) / len(flat) for column in zip(*flat)]
     count, rows["ctx"] = by_ctx(dataset, conversations)
     if count != sum(len(asked) for _, _, _, asked in conversations):
-        sys.exit(f"ctx has {count} questions of {dataset}, the peers others: no comparison")
+        sys.exit(f"cannot compare: ctx and its peers found different numbers of questions in {dataset}")
     if model:
         cache = os.path.join(tempfile.gettempdir(), "ctx-bench-vectors")
         options = ["--embedder", f"transformer:{model}", "--cache", cache]
@@ -168,7 +168,7 @@ def measure(dataset, conversations, model):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--model", help="a folder with all-MiniLM-L6-v2")
+    parser.add_argument("--model", help="a folder that contains all-MiniLM-L6-v2")
     parser.add_argument("--split", choices=["all", "chosen-on", "held-out"], default="all")
     args = parser.parse_args()
     for dataset, source in (("locomo", locomo), ("beam", beam)):

@@ -8,7 +8,7 @@
 #                                                tokenizer.json, model.safetensors)
 #   bench/retrieval/run.sh --split held-out      only conversations on which no constant was chosen
 #
-# Needs python3 and cargo. The data is not in the repository, and must not be: set CTX_DATA to a
+# Needs python3 and cargo. The data is not in the repository, and must not be added: set CTX_DATA to a
 # folder with locomo/*.json and beam/N/. CTX_BIN names an existing ctx binary; --model requires the
 # feature `transformer`.
 set -eu

@@ -1,5 +1,5 @@
-"""Measures SQLite FTS5 and tantivy in the same way as `cargo bench -p ctx-memory --bench store`: see
-speed.sh. The texts and questions are the same: words with natural frequencies, spelled by rank."""
+"""Measures SQLite FTS5 and tantivy for speed.sh, as `cargo bench -p ctx-memory --bench store` measures
+ctx. The texts and questions are the same: words with natural frequencies, spelled by rank."""
 
 import os
 import sqlite3
@@ -53,7 +53,7 @@ def questions():
 
 
 def timed(find, asked, least):
-    """Returns the median of all searches done in `least` seconds, in milliseconds."""
+    """Returns the median duration of a search in ms. Runs each query once, and at least `least` seconds."""
     times, end = [], time.perf_counter() + least
     while time.perf_counter() < end or len(times) < len(asked):
         words = asked[len(times) % len(asked)]

@@ -3,7 +3,7 @@
 # texts and questions in one run.
 #
 #   bench/retrieval/speed.sh                                20,000 segments of 150 words
-#   CTX_BENCH_SEGMENTS=1000000 bench/retrieval/speed.sh     a million: takes an hour, and 4 GB
+#   CTX_BENCH_SEGMENTS=1000000 bench/retrieval/speed.sh     a million: takes an hour and 4 GB
 #
 # Needs python3 and cargo.
 set -eu

@@ -3,12 +3,12 @@
 /** Characters per token of a prompt, as estimated by OpenClaw. */
 const PER_TOKEN = 4;
 
-/** The host's reserve for the answer. */
+/** Returns the host's reserve for the answer. */
 export function reserve({ runtimeSettings }) {
   return runtimeSettings?.limits?.maxOutputTokens ?? undefined;
 }
 
-/** The model's window: as reported before by the host, as configured, or derived from the budget. */
+/** Returns the model's window: as reported by the host, as configured, or derived from the budget. */
 export function hostWindow(given, host, { config } = {}) {
   const { sessionId, tokenBudget, runtimeSettings } = given;
   const { provider, resolved } = runtimeSettings?.model ?? {};
@@ -19,10 +19,10 @@ export function hostWindow(given, host, { config } = {}) {
 }
 
 /**
- * The tokens of a request besides history and prompt: the system prompt, and messages of the turn.
+ * Returns the tokens of a request besides history and prompt: system prompt and messages of the turn.
  *
- * The budget of a turn's first request is the window minus reserve, system prompt and prompt. That of a
- * later one is the window minus the messages of the turn so far, including the prompt.
+ * The budget of a turn's first request is the window minus reserve, system prompt and prompt. The budget
+ * of a later request is the window minus the messages of the turn so far, including the prompt.
  */
 export function pending(first, given) {
   const { tokenBudget } = first.given;

@@ -4,8 +4,8 @@ import { Ctx } from "../shared/rpc.mjs";
 import { Sessions } from "../shared/session.mjs";
 import { Turn } from "./turn.js";
 
-// OpenClaw registers a plugin several times per process and creates an engine for each turn: lasting
-// state is kept here, with one ctx process per configuration.
+// OpenClaw registers a plugin several times per process and creates an engine for each turn. The state
+// that outlives a turn is kept here, with one ctx process per configuration.
 const hosts = new Map();
 
 export default function register(api) {

@@ -1,6 +1,6 @@
 // node --test integrations/openclaw/test.mjs      ($CTX_BIN names the binary)
 //
-// The calls are those of a gateway, in its order; tests/clients/run.sh openclaw runs one.
+// The calls and their order are those of a gateway; `tests/clients/run.sh openclaw` runs a real one.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -55,7 +55,7 @@ function turn(n, characters = 20_000) {
   ];
 }
 
-/** Runs a whole turn like the host; returns the last messages sent to the model. */
+/** Runs a whole turn like the host. Returns the last messages sent to the model, and the history. */
 async function held(engine, id, history, n) {
   const messages = turn(n);
   await engine.bootstrap(at(id, { runtimeContext: { tokenBudget: WINDOW } }));
@@ -74,27 +74,27 @@ test("both fields without which OpenClaw runs its own engine are declared", () =
   assert.equal(typeof commitTurn, "function");
 });
 
-test("a session longer than the window fits, over engines that live for one turn", async () => {
+test("a session longer than the window fits, with a new engine for each turn", async () => {
   const { engine, log } = host();
   let state = { history: [], seen: [] };
   for (let n = 0; n < 9; n += 1) state = await held(engine(), "long", state.history, n);
   const size = JSON.stringify(state.seen).length / 4;
-  assert.ok(JSON.stringify(state.history).length / 4 > WINDOW, "the history alone is more than the window");
-  assert.ok(size < WINDOW - RESERVE - SYSTEM - 5_100, `${size} tokens are seen`);
+  assert.ok(JSON.stringify(state.history).length / 4 > WINDOW, "the history alone exceeds the window");
+  assert.ok(size < WINDOW - RESERVE - SYSTEM - 5_100, `${size} tokens are sent`);
   const calls = state.seen.flatMap((m) => (m.role === "assistant" ? m.content : [])).filter((b) => b.id);
   const results = state.seen.filter((m) => m.role === "toolResult");
   assert.deepEqual(calls.map((c) => c.id), results.map((r) => r.toolCallId));
   assert.deepEqual(log, []);
 });
 
-test("the prompt, which the host adds, is not answered", async () => {
+test("the prompt, which the host adds, is not returned", async () => {
   const { engine } = host();
   const history = turn(1, 100);
   const made = await engine().assemble(first("prompt", history, "question 2"));
   assert.deepEqual(made.messages, history);
 });
 
-test("what a later request shows is not taken for the history", async () => {
+test("messages of a later request do not replace the history", async () => {
   const { engine } = host();
   const one = engine();
   const history = [...turn(1, 100), ...turn(2, 100)];
@@ -103,7 +103,7 @@ test("what a later request shows is not taken for the history", async () => {
   assert.equal(made.messages.length, history.length);
 });
 
-test("an overflow is answered by a compaction, and the next attempt sees the summary", async () => {
+test("an overflow causes a compaction, and the next attempt contains the summary", async () => {
   const { engine } = host();
   const one = engine();
   const history = [1, 2, 3, 4].flatMap((n) => turn(n));
@@ -118,7 +118,7 @@ test("an overflow is answered by a compaction, and the next attempt sees the sum
   assert.ok(next.messages.some((m) => m.role === "compactionSummary" && m.summary === made.result.summary));
 });
 
-test("a session that ctx has not seen is not compacted, and the host is told why", async () => {
+test("a session that ctx has not seen is not compacted, and the result says why", async () => {
   const made = await host().engine().compact(at("unseen", { force: true }));
   assert.equal(made.compacted, false);
   assert.match(made.reason, /has not seen/);
@@ -136,7 +136,7 @@ test("subagents are announced to the engine of the session that starts them", as
   assert.deepEqual(log, []);
 });
 
-test("where ctx is not there the host's own messages go out, and the log says so each time", async () => {
+test("without ctx the host's own messages are sent, and each time the log says so", async () => {
   const { engine, log } = host({ program: join(folder, "none") });
   const history = turn(1, 100);
   const one = engine();

@@ -1,4 +1,4 @@
-// The engine interface of OpenClaw. One instance is created per turn and discarded after it, so it holds
+// The engine interface of OpenClaw. One instance is created per turn and discarded after it, so it has
 // only the state of the turn: sessions belong to the host and to the `ctx rpc` process.
 
 import { createRequire } from "node:module";
@@ -7,7 +7,7 @@ import { hostWindow, pending, reserve } from "./budget.js";
 
 const { version } = createRequire(import.meta.url)("./package.json");
 
-/** A failure must not look like a request made by ctx: each one is logged. */
+/** Logged for each failure, which would otherwise look like a request made by ctx. */
 const FELL_BACK = "the request goes out with OpenClaw's own messages";
 
 export class Turn {
@@ -47,7 +47,7 @@ export class Turn {
     try {
       const more = { pendingTokens: pending(first, given) };
       const made = await this.#session(given).request(settings, { messages: history }, more);
-      // The host adds the prompt itself. Messages around it, such as recalled ones, stay.
+      // The host adds the prompt itself. Other messages, such as recalled ones, are kept.
       const prompt = first.prompt ? history.length - 1 : undefined;
       const messages = made.messages.filter((_, n) => prompt === undefined || made.from[n] !== prompt);
       const { systemPromptAddition } = made;
@@ -72,7 +72,7 @@ export class Turn {
       await session.tell("commit_turn", { advancementKey });
       await session.tell("after_turn");
     } catch (error) {
-      this.#failed("the turn is in OpenClaw's transcript, and is told again with the next request", error);
+      this.#failed("the turn was not committed; the next request sends it again", error);
     }
     return { status: "committed" };
   }
@@ -82,7 +82,7 @@ export class Turn {
     this.#first = undefined;
     const session = this.#host.sessions.known(given.sessionId);
     if (!session?.isOpen) {
-      const reason = "ctx has not seen this session since it started; it will with the next message";
+      const reason = "ctx has not seen this session since it started; the next message sends it";
       return { ok: true, compacted: false, reason };
     }
     const { customInstructions, force, runtimeContext } = given;
@@ -97,7 +97,7 @@ export class Turn {
       });
       const { ok, compacted, reason, result } = made;
       if (!compacted || !result) return { ok, compacted: false, reason };
-      // Entry ids belong to ctx and the host keeps its whole transcript: return only the sizes.
+      // Entry ids belong to ctx, and the host keeps its whole transcript: return only summary and sizes.
       const { summary, tokensBefore, tokensAfter } = result;
       return { ok, compacted, reason, result: { summary, tokensBefore, tokensAfter } };
     } catch (error) {
@@ -122,8 +122,8 @@ export class Turn {
   async ingestBatch(given) {
     this.#note(given);
     const { messages, isHeartbeat } = given;
-    const told = await this.#tell(given, "append", { messages, isHeartbeat });
-    return { ingestedCount: told ? messages.length : 0 };
+    const answer = await this.#tell(given, "append", { messages, isHeartbeat });
+    return { ingestedCount: answer ? messages.length : 0 };
   }
 
   async afterTurn(given) {
@@ -153,7 +153,7 @@ export class Turn {
 
   #begin(given) {
     const { messages, prompt } = given;
-    // Memory searches for the user's newest message, so it must not count as removed.
+    // Memory searches with the user's newest message, so ctx must get it.
     const asked = prompt ? { role: "user", content: prompt, timestamp: Date.now() } : undefined;
     const window = hostWindow(given, this.#host, this.#context);
     const { window: most = Infinity, engine } = this.#host.config;
@@ -188,7 +188,7 @@ export class Turn {
     try {
       return await this.#host.sessions.known(sessionId)?.tell(method, params);
     } catch (error) {
-      this.#failed(`${method} was not told`, error);
+      this.#failed(`${method} failed`, error);
       return undefined;
     }
   }
@@ -198,7 +198,7 @@ export class Turn {
   }
 }
 
-/** Only the first request of a turn, or of a retry, contains the maximum length of the answer. */
+/** Whether a request is a later one of its turn or retry: only the first has `maxOutputTokens`. */
 function isLater(given) {
   const { limits } = given.runtimeSettings ?? {};
   return limits ? limits.maxOutputTokens == null : !("runtimeContext" in given);

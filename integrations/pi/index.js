@@ -1,4 +1,4 @@
-// An extension of pi: each request's messages go through `ctx rpc`, and compactions are made by ctx.
+// An extension of pi: `ctx rpc` makes the messages of each request, and the compactions.
 
 import { Ctx } from "../shared/rpc.mjs";
 import { Sessions } from "../shared/session.mjs";
@@ -71,7 +71,7 @@ export default function (pi) {
       });
       const { result } = made;
       if (!made.compacted || !result?.summary || made.kept === undefined) {
-        warn(`pi compacts this session itself: ${made.reason ?? "ctx left nothing out"}`);
+        warn(`pi compacts this session itself: ${made.reason ?? "ctx removed no messages"}`);
         return undefined;
       }
       const details = { engine: "ctx", ...result.details };
@@ -85,12 +85,12 @@ export default function (pi) {
   });
 
   pi.registerCommand("ctx", {
-    description: "Say how full the context is, as ctx counts it",
+    description: "Show how full the context is, as counted by ctx",
     handler: async (_args, context) => {
       host = context;
       try {
         const status = await current().tell("status");
-        context.ui.notify(status ? words(status) : "ctx has seen no request of this session", "info");
+        context.ui.notify(status ? words(status) : "ctx has not seen this session yet", "info");
       } catch (error) {
         context.ui.notify(`ctx: ${error.message}`, "error");
       }
@@ -117,16 +117,16 @@ function settings(pi, { model, getSystemPrompt }) {
   };
 }
 
-/** The messages that pi would send, and the entry of each. */
+/** Returns the messages that pi would send, and the entry of each. */
 function projection(manager) {
   const parts = manager.buildSessionProjection().entries.flatMap((entry) =>
     entry.messages.map((message) => ({ message, source: entry.sourceEntry.id })),
   );
-  const told = parts.filter(({ message }) => message.role !== "system");
-  return { sources: told.map(({ source }) => source), messages: told.map(({ message }) => message) };
+  const sent = parts.filter(({ message }) => message.role !== "system");
+  return { sources: sent.map(({ source }) => source), messages: sent.map(({ message }) => message) };
 }
 
-/** The ids of the entries if pi sends its session's messages: summaries then cite entries of its file. */
+/** Returns the entry ids if pi sends its session's messages: summaries then cite entries of its file. */
 function ids(manager, messages) {
   const known = projection(manager);
   const same = (message, n) =>
@@ -134,7 +134,7 @@ function ids(manager, messages) {
   return messages.every(same) ? once(known.sources.slice(0, messages.length)) : undefined;
 }
 
-/** An entry with several messages is identified by the first of them. */
+/** Returns the source of each message; null for all but the first message of an entry. */
 function once(sources) {
   const seen = new Set();
   return sources.map((source) => {

@@ -3,7 +3,7 @@
 
 import { spawn } from "node:child_process";
 
-/** An error answer of ctx, or the reason for a missing answer. */
+/** An error that ctx returned, or the reason why it returned nothing. */
 export class CtxError extends Error {
   /**
    * @param {string} message
@@ -41,7 +41,7 @@ export class Ctx {
     this.#say = say;
   }
 
-  /** The number of processes started so far: a new one does not know what an earlier one was sent. */
+  /** The number of the current or next process. A new process has no sessions of an earlier one. */
   get generation() {
     return this.#running ? this.#starts : this.#starts + 1;
   }
@@ -90,7 +90,7 @@ class Running {
       const last = this.#last && `: ${this.#last}`;
       gone(`${program} rpc ended with ${signal ?? `code ${code}`}${last}`);
     });
-    // Writing to a process that is gone fails here; "close" handles it.
+    // Writing to a process that has ended fails here; "close" handles it.
     this.#child.stdin.on("error", () => {});
     lines(this.#child.stdout, (line) => this.#answered(line));
     lines(this.#child.stderr, (line) => {
@@ -106,7 +106,7 @@ class Running {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#settle(id);
-        reject(new CtxError(`ctx did not answer ${method} in ${this.#timeout} ms`, "timeout"));
+        reject(new CtxError(`ctx did not answer ${method} within ${this.#timeout} ms`, "timeout"));
       }, this.#timeout);
       timer.unref();
       this.#waiting.set(id, { resolve, reject, timer });
@@ -124,7 +124,7 @@ class Running {
     try {
       answer = JSON.parse(line);
     } catch {
-      return; // Nothing but answers is written here; a line that is none is nobody's.
+      return; // Not JSON, so not an answer.
     }
     const call = this.#settle(answer.id);
     if (!call) return;

@@ -1,7 +1,7 @@
 // Sessions of a host in `ctx rpc`: opened on first use, and reopened if ctx was restarted or the host's
 // settings changed.
 
-/** Maximum change in size of system prompt and tools before a session is reopened. */
+/** The maximum change in size of system prompt and tools, in characters, without reopening. */
 const SLACK = 4_000;
 
 /** The sessions of one host process; the least recently used are closed beyond `most`. */
@@ -22,7 +22,7 @@ export class Sessions {
     this.#most = most;
   }
 
-  /** The session of that id. */
+  /** Returns the session of an id. */
   of(id) {
     const session = this.#known.get(id) ?? new Session(this.#ctx, id, this.#warn);
     this.#known.delete(id);
@@ -31,7 +31,7 @@ export class Sessions {
     return session;
   }
 
-  /** The session of that id, if this process has seen it. */
+  /** Returns the session of an id, if this process has seen it. */
   known(id) {
     return this.#known.get(id);
   }
@@ -63,7 +63,7 @@ class Session {
     return this.#opened !== undefined && this.#opened.generation === this.#ctx.generation;
   }
 
-  /** The parameters with which it is open. */
+  /** The parameters with which it was opened. */
   get settings() {
     return this.#opened?.settings;
   }
@@ -91,7 +91,7 @@ class Session {
   }
 
   /**
-   * Compacts the history. `kept` in the result is the index of the first kept message.
+   * Compacts the history. `kept` of the result is the index of the first kept message, if known.
    *
    * @param {object} settings the parameters of `open`
    * @param {{messages: object[], ids?: (string | null)[]} | undefined} history `undefined`: the
@@ -153,8 +153,8 @@ class Session {
   }
 }
 
-// Edits persist while a session is open, and the prompt cache depends on that. A small change of the
-// system prompt, such as the current time, is not a reason to reopen it.
+// Whether a session must be reopened. Edits persist while it is open, and the prompt cache depends on
+// them, so a small change of the system prompt, such as the current time, does not reopen it.
 function differs(one, other) {
   const { systemPrompt: a, tools: b, ...rest } = one;
   const { systemPrompt: c, tools: d, ...others } = other;

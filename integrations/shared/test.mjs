@@ -15,7 +15,7 @@ after(() => rmSync(folder, { recursive: true }));
 const env = { CTX_HOME: join(folder, "home") };
 const settings = { window: 40_000, format: "pi" };
 
-/** Wraps the binary: it records its pid before it starts; `first` is a shell command run before that. */
+/** Wraps the binary in a script that runs the shell command `first`, records its pid, and starts it. */
 function noted(name, first = "") {
   const [program, pids] = [join(folder, name), join(folder, `${name}.pids`)];
   const binary = process.env.CTX_BIN ?? "ctx";
@@ -46,7 +46,7 @@ test("one process serves all sessions of a host", async () => {
   ctx.end();
 });
 
-test("what goes out unchanged are the host's own objects", async () => {
+test("unchanged messages are the host's own objects", async () => {
   const { ctx, sessions } = started("own");
   const messages = [...said(1), ...said(2)];
   const made = await sessions.of("a").request(settings, { messages });
@@ -55,7 +55,7 @@ test("what goes out unchanged are the host's own objects", async () => {
   ctx.end();
 });
 
-test("a process that is killed is replaced, and told everything", async () => {
+test("a killed process is replaced, and gets the whole history", async () => {
   const { ctx, sessions, pids, warned } = started("killed");
   const session = sessions.of("a");
   await session.request(settings, { messages: said(1) });
@@ -63,30 +63,30 @@ test("a process that is killed is replaced, and told everything", async () => {
   const made = await session.request(settings, { messages: [...said(1), ...said(2)] });
   assert.equal(made.messages.length, 4);
   assert.equal(pids().length, 2);
-  assert.ok(warned.length <= 1, "it is said once that it ended, if a call was made too early to see it");
+  assert.ok(warned.length <= 1, "at most one warning, if the call was sent before the exit was noticed");
   assert.equal((await session.tell("status")).messages, 4);
   ctx.end();
 });
 
-test("what is told to nobody is no failure", async () => {
+test("a call without an open session does nothing", async () => {
   const { sessions } = started("nobody");
   assert.equal(await sessions.of("a").tell("maintain"), undefined);
 });
 
-test("a binary that is not there is an error that names it", async () => {
+test("a missing binary is an error that names it", async () => {
   const sessions = new Sessions(new Ctx({ program: join(folder, "none") }), () => {});
   const asked = sessions.of("a").request(settings, { messages: said(1) });
   await assert.rejects(asked, { kind: "gone", message: /none rpc does not run: .*ENOENT/ });
 });
 
-test("a process that ends at once is an error that says why", async () => {
+test("a process that ends at once is an error with its message", async () => {
   const { program } = noted("broken", 'echo "error: no such thing" >&2; exit 3');
   const sessions = new Sessions(new Ctx({ program, env }), () => {});
   const asked = sessions.of("a").request(settings, { messages: said(1) });
   await assert.rejects(asked, { kind: "gone", message: /code 3: error: no such thing/ });
 });
 
-test("an answer that does not come in time is an error", async () => {
+test("an answer that is late is an error", async () => {
   const { program } = noted("deaf", "exec sleep 60");
   const deaf = new Ctx({ program, timeout: 50 });
   await assert.rejects(deaf.call("initialize", {}), { kind: "timeout" });
@@ -124,13 +124,13 @@ test("sessions beyond the limit are closed, the oldest first", async () => {
   ctx.end();
 });
 
-test("a host that has nothing to do ends, and ctx with it", () => {
+test("an idle host ends, and ctx with it", () => {
   const { program, pids } = noted("ends");
   const host = `import { Ctx } from ${JSON.stringify(new URL("./rpc.mjs", import.meta.url))};
     await new Ctx({ program: ${JSON.stringify(program)} }).call("initialize", {});`;
   const given = { env: { ...process.env, ...env }, timeout: 20_000 };
   const ran = spawnSync(process.execPath, ["--input-type=module", "-e", host], given);
   assert.equal(ran.status, 0, String(ran.stderr));
-  // The pipe is closed by then; ctx needs a moment to see it.
+  // The pipe is closed now; ctx needs a moment to notice.
   execFileSync("sh", ["-c", `while kill -0 ${pids()[0]} 2>/dev/null; do :; done`], { timeout: 20_000 });
 });

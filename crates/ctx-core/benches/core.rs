@@ -1,6 +1,6 @@
 //! Speed of the counters, and cost of a request. `cargo bench -p ctx-core --features o200k`
 
-#![allow(missing_docs, clippy::unwrap_used)] // Made by a macro; a bench fails by panicking.
+#![allow(missing_docs, clippy::unwrap_used)] // for the macro; a bench may panic
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn counting(c: &mut Criterion) {
     group.finish();
 }
 
-/// 1,000 messages, 200,000 tokens.
+/// Requests over 1,000 messages of 200,000 tokens.
 fn requests(c: &mut Criterion) {
     let mut group = c.benchmark_group("1,000 messages");
     for (name, window) in [("all fit", 400_000), ("half fit", 100_000)] {
@@ -95,7 +95,7 @@ fn requests(c: &mut Criterion) {
     group.finish();
 }
 
-/// One request after every message; twice the messages must take twice the time.
+/// A session with one request after every message. Twice the messages must take twice the time.
 fn sessions(c: &mut Criterion) {
     let mut group = c.benchmark_group("a request after every message");
     group.sample_size(10);

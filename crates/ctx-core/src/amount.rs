@@ -16,7 +16,7 @@ pub const TIME_UNITS: [(&str, u64); 6] = [
 pub const SHORT_TIME_UNITS: &[(&str, u64)] = TIME_UNITS.split_at(1).1;
 
 /// Parses a text such as `12.5 mb` with these units, in any case. Returns the sum of the parts in
-/// the smallest unit. A bare number is in `plain`.
+/// the smallest unit. `plain` is the unit of a bare number.
 #[must_use]
 pub fn parse(text: &str, units: &[(&str, u64)], plain: u64) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
@@ -40,11 +40,12 @@ pub fn parse(text: &str, units: &[(&str, u64)], plain: u64) -> Option<u64> {
     if text.is_empty() { None } else { whole(sum) }
 }
 
-/// Writes an amount in the first of these units that divides it; else in `least`, the smallest.
+/// Writes an amount in the first of these units that divides it; otherwise in `least`, the smallest
+/// unit.
 ///
 /// # Errors
 ///
-/// Those of the formatter.
+/// The errors of the formatter.
 pub fn write(
     f: &mut fmt::Formatter<'_>,
     amount: u64,

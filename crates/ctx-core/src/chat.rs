@@ -146,7 +146,8 @@ pub trait ChatModel: Send + Sync {
         None
     }
 
-    /// Answers a request. The parts are streamed to `deltas`; if an error follows, they are void.
+    /// Answers a request. The parts are streamed to `deltas`; if an error follows, they are
+    /// invalid.
     async fn answer(&self, request: ChatRequest, deltas: Deltas<'_>) -> Result<Reply>;
 }
 
@@ -156,8 +157,8 @@ pub trait ChatModel: Send + Sync {
 /// use ctx_core::{Message, ModelCard, Reply, Role, Tokens, model_fn};
 ///
 /// let parrot = model_fn(ModelCard::new("my/parrot", Tokens(32_000)), |request| async move {
-///     let heard = request.messages.last().map(|m| m.plain_text()).unwrap_or_default();
-///     Ok(Reply::from(Message::text(Role::Assistant, heard)))
+///     let text = request.messages.last().map(|m| m.plain_text()).unwrap_or_default();
+///     Ok(Reply::from(Message::text(Role::Assistant, text)))
 /// });
 /// # let _: &dyn ctx_core::ChatModel = &parrot;
 /// ```
@@ -253,6 +254,6 @@ impl Toolbox for NoTools {
     }
 
     async fn run(&self, call: &ToolCall) -> ToolOutput {
-        ToolOutput::error(format!("there is no tool {}", call.name))
+        ToolOutput::error(format!("unknown tool {}", call.name))
     }
 }

@@ -59,11 +59,11 @@ pub struct IngestRequest {
 /// The result of ingesting a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IngestResult {
-    /// Whether the engine keeps any of it; `false` is not a failure.
+    /// Whether the engine stored the message, or a part of it; `false` is not a failure.
     pub ingested: bool,
 }
 
-/// Asks the engine to assemble a model request.
+/// A request to assemble the messages for the model.
 #[derive(Debug)]
 pub struct AssembleRequest {
     /// The session.
@@ -74,7 +74,8 @@ pub struct AssembleRequest {
     pub turn: TurnContext,
 }
 
-/// The answer of an engine to [`AssembleRequest`]. The host finishes the view, whatever it holds.
+/// The answer of an engine to [`AssembleRequest`]. The host finishes the view, whatever it
+/// contains.
 #[derive(Debug)]
 pub struct Assembled {
     /// The edited view.
@@ -164,7 +165,7 @@ pub trait ContextEngine: Send + Sync {
         Ok(())
     }
 
-    /// Gives the engine time for maintenance.
+    /// Lets the engine run maintenance, after a turn.
     async fn maintain(&self, session_id: &str) -> Result<()> {
         let _ = session_id;
         Ok(())

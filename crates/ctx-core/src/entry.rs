@@ -1,4 +1,4 @@
-//! One entry of a transcript, as a context view holds it.
+//! One entry of a transcript, as a context view uses it.
 
 use std::any::Any;
 use std::fmt;
@@ -25,7 +25,7 @@ pub struct MessageOutline {
     pub calls: Box<[CallId]>,
     /// The ids of the calls that its results answer.
     pub results: Box<[CallId]>,
-    /// Whether it holds anything besides tool results.
+    /// Whether it contains anything besides tool results.
     pub has_content: bool,
     /// Whether it is visible to the model.
     pub in_model_context: bool,

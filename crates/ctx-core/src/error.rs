@@ -66,7 +66,7 @@ impl ErrorKind {
             Self::Upstream => "upstream",
             Self::Overflow => "overflow",
             Self::Capability => "capability",
-            // The spelling that hosts of the other systems match on.
+            // The spelling that hosts of other systems match on.
             Self::CompactionFailure => "compaction_failure",
             Self::Timeout => "timeout",
             Self::Contract => "contract",
@@ -110,7 +110,7 @@ impl Error {
         self
     }
 
-    /// Adds a hint what to do next.
+    /// Adds a hint about what to do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -159,7 +159,7 @@ impl Error {
         self.kind
     }
 
-    /// Returns the hint what to do next, if there is one.
+    /// Returns the hint about what to do next, if there is one.
     #[must_use]
     pub fn hint_text(&self) -> Option<&str> {
         self.hint.as_deref()

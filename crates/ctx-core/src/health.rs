@@ -10,7 +10,7 @@ use crate::Timestamp;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum EngineState {
-    /// It is in use, or will be when it is first needed.
+    /// It is in use, or starts when it is first needed.
     #[default]
     Ok,
     /// A fallback replaces it until it is restarted.
@@ -106,7 +106,7 @@ pub struct EngineNote {
     pub id: String,
     /// Its state.
     pub state: EngineState,
-    /// Reason a fallback made this request, if one did.
+    /// Why a fallback made this request, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

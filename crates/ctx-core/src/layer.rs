@@ -1,4 +1,4 @@
-//! Layers, the components of an engine, and what they are called with.
+//! Layers, the components of an engine, and their arguments.
 
 use std::any::Any;
 use std::fmt;
@@ -41,7 +41,7 @@ impl fmt::Debug for TurnContext {
     }
 }
 
-/// Asks for a compaction of a session.
+/// A request to compact a session.
 #[derive(Debug)]
 pub struct CompactRequest {
     /// The session.

@@ -8,7 +8,8 @@ pub const RESERVE_MAX_SHARE: f64 = 0.25;
 /// The maximum share of the budget that a compaction keeps verbatim.
 pub const KEEP_RECENT_MAX_SHARE: f64 = 0.40;
 
-/// The minimum left for messages beside system prompt and tool schemas; else a request is refused.
+/// The number of tokens that system prompt and tool schemas must leave for messages; otherwise a
+/// request is rejected.
 pub const MIN_MESSAGE_TOKENS: Tokens = Tokens(256);
 
 /// A correction of the counter, learned from the usage that the provider reported.
@@ -170,7 +171,8 @@ impl TokenLedger {
         self.window - self.reserve
     }
 
-    /// Returns the size of the fixed parts of a request: system prompt, tool schemas, pending input.
+    /// Returns the size of the fixed parts of a request: system prompt, tool schemas and pending
+    /// input.
     #[must_use]
     pub fn fixed(&self) -> Tokens {
         self.system() + self.tools + self.pending

@@ -21,7 +21,11 @@ impl Slice for str {
         match self.get(start..end) {
             Some(part) => part,
             None => {
-                debug_assert!(false, "{start}..{end} is no part of a text of {} bytes", self.len());
+                debug_assert!(
+                    false,
+                    "invalid range {start}..{end} in a text of {} bytes",
+                    self.len()
+                );
                 let head = head_bytes(self, end);
                 head.split_at(head_bytes(head, start).len()).1
             }
@@ -36,7 +40,7 @@ impl<T> Slice for [T] {
         match self.get(start..end) {
             Some(part) => part,
             None => {
-                debug_assert!(false, "{start}..{end} is no part of {} items", self.len());
+                debug_assert!(false, "invalid range {start}..{end} in {} items", self.len());
                 let (head, _) = self.split_at(end.min(self.len()));
                 head.split_at(start.min(head.len())).1
             }
@@ -123,7 +127,7 @@ pub fn tail_bytes(text: &str, max: usize) -> &str {
     &text[start..]
 }
 
-/// A longer run of characters may be cut inside: it is a hash or a blob rather than a word.
+/// A longer run of characters is a hash or a blob rather than a word, and may be cut inside.
 const LONGEST_WORD: usize = 64;
 
 /// Returns the last offset at or before byte `at` that is not inside a word. Words are separated by
@@ -170,7 +174,10 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(debug_assertions, should_panic(expected = "2..9 is no part of a text of 4 bytes"))]
+    #[cfg_attr(
+        debug_assertions,
+        should_panic(expected = "invalid range 2..9 in a text of 4 bytes")
+    )]
     fn a_part_by_wrong_offsets_is_a_bug_that_loses_nothing() {
         assert_eq!("añb".slice(2..9), "ñb");
     }

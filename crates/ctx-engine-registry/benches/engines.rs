@@ -10,13 +10,13 @@
 //! total. `whole` is that call, from the view before `assemble` to the view after it: the engine
 //! gets all messages with their contents, answers with every message in full, and the answer is
 //! checked and applied. `plan` is the first call of a session to an engine that answers with edits;
-//! `next` is one more turn of a session that the engine knows; `open` is loading, `hello`, and the
-//! first answer.
+//! `next` is one more turn of a session that the engine knows; `open` measures loading, `hello`,
+//! and the first answer.
 //!
-//! At first `json` and `whole` are measured alternately, so that noise affects both equally, and
-//! their ratios are printed: of the medians, and of the minimums.
+//! First, `json` and `whole` are measured alternately, so that noise affects both equally. The
+//! ratios of their medians and of their minimums are printed.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)] // Made by a macro; a bench fails by panicking.
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)] // macro; a bench may panic
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -112,8 +112,8 @@ fn assemble(engine: &dyn ContextEngine, session: &str, view: ContextView) -> Con
     view
 }
 
-/// The baseline of the comparison.
-fn there_and_back(messages: &[Arc<Message>]) -> Vec<Message> {
+/// The baseline: encodes and decodes the messages twice.
+fn round_trip(messages: &[Arc<Message>]) -> Vec<Message> {
     let there = serde_json::to_vec(black_box(messages)).unwrap();
     let read: Vec<Message> = serde_json::from_slice(&there).unwrap();
     let back = serde_json::to_vec(&read).unwrap();
@@ -131,7 +131,7 @@ fn print_ratios(messages: &[Arc<Message>], whole: &[Arc<dyn ContextEngine>], lar
     }
     let mut times = vec![Vec::new(); 1 + whole.len()];
     for _ in 0..300 {
-        times[0].push(time(|| there_and_back(messages)));
+        times[0].push(time(|| round_trip(messages)));
         for (engine, times) in whole.iter().zip(&mut times[1..]) {
             let view = view(large);
             times.push(time(|| assemble(&**engine, "s", view)));
@@ -144,7 +144,7 @@ fn print_ratios(messages: &[Arc<Message>], whole: &[Arc<dyn ContextEngine>], lar
         let (median, least) = (of[of.len() / 2], of[0]);
         let ratio = |at: usize| of[at].as_secs_f64() / times[0][at].as_secs_f64();
         eprintln!(
-            "{name:8} median {median:?}, {:.2} of json; least {least:?}, {:.2} of json",
+            "{name:8} median {median:?}, {:.2} of json; minimum {least:?}, {:.2} of json",
             ratio(of.len() / 2),
             ratio(0),
         );
@@ -177,7 +177,7 @@ fn engines(c: &mut Criterion) {
     eprintln!("{} messages, {} KiB", messages.len(), json.len() / 1024);
     let whole = ["chaos", "chaos-process"].map(|id| engine(&plugins, id, "{ whole: true }"));
     print_ratios(&messages, &whole, &large);
-    c.bench_function("json/two encodes, two decodes", |b| b.iter(|| there_and_back(&messages)));
+    c.bench_function("json/two encodes, two decodes", |b| b.iter(|| round_trip(&messages)));
     for (carrier, whole) in ["dylib", "process"].iter().zip(&whole) {
         c.bench_function(&format!("{carrier}/whole"), |b| {
             b.iter_batched(

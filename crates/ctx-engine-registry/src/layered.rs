@@ -9,14 +9,14 @@ use ctx_core::{
     EngineInfo, IngestRequest, IngestResult, Layer, Result, TurnContext,
 };
 
-/// Runs each layer on the view. It has no state between turns: the view has.
+/// Runs each layer on the view. The state between turns is in the view.
 pub struct LayeredEngine {
     info: EngineInfo,
     layers: Vec<Box<dyn Layer>>,
 }
 
 impl LayeredEngine {
-    /// Creates an engine of the given layers, run in the given order.
+    /// Creates an engine of these layers, which it runs in this order.
     #[must_use]
     pub fn new(
         id: impl Into<Cow<'static, str>>,
@@ -80,8 +80,8 @@ impl ContextEngine for LayeredEngine {
         Ok(Assembled { view: request.view, system_prompt_addition })
     }
 
-    /// Uses the first layer that can compact. What other layers drop from a request has no summary,
-    /// and is not stored.
+    /// Uses the first layer that can compact. Drops of other layers have no summary, and are not
+    /// stored.
     async fn compact(&self, request: CompactRequest) -> Result<CompactResult> {
         match self.layers.iter().find_map(|layer| layer.compact(&request)) {
             Some(pending) => pending.await,

@@ -39,7 +39,7 @@ impl fmt::Display for Slot {
 /// The engine used if the config names none.
 pub const DEFAULT_ENGINE: &str = "legacy";
 
-/// Describes a valid name, for people.
+/// Describes a valid name, for messages.
 pub(crate) const NAME_RULE: &str =
     "a name of a to z, 0 to 9, '-' and '_', beginning with a letter, of at most 64 characters";
 
@@ -67,7 +67,7 @@ impl EngineName {
         }
         let shown = head_chars(&name, MAX_CHARS);
         Err(Error::new(ErrorKind::InvalidInput, format!("invalid engine name {shown:?}"))
-            .hint(format!("take {NAME_RULE}")))
+            .hint(format!("use {NAME_RULE}")))
     }
 
     /// Returns the name.

@@ -107,7 +107,7 @@ impl<E: Engine> Driver<E> {
             let theirs = &hello.protocol;
             return Err(Error::new(
                 ErrorKind::Protocol,
-                format!("the host uses protocol {theirs}, this engine {PROTOCOL}"),
+                format!("the host uses protocol {theirs}, the engine uses {PROTOCOL}"),
             )
             .hint("use an engine and a host with the same major version of the protocol"));
         }
@@ -124,7 +124,7 @@ impl<E: Engine> Driver<E> {
     }
 }
 
-/// Answers a call of any verb but `hello`.
+/// Answers a call of any verb except `hello`.
 fn dispatch<E: Engine>(
     engine: &mut E,
     sessions: &mut SessionCache,

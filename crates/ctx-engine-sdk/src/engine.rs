@@ -97,7 +97,7 @@ pub trait Engine: Send + Sized + 'static {
         Ok(())
     }
 
-    /// Optional. Called at a time that suits maintenance.
+    /// Optional. Runs maintenance, after a turn.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ pub trait Engine: Send + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// Are logged.
+    /// They are logged.
     fn dispose(&mut self, host: &mut Host<'_>) -> Result<()> {
         let _ = host;
         Ok(())

@@ -17,13 +17,13 @@
 //!     }
 //!
 //!     fn assemble(&mut self, session: &Session, _: &mut Host<'_>) -> Result<Assembled> {
-//!         let mut room = session.budget().messages / 2;
+//!         let mut left = session.budget().messages / 2;
 //!         let mut kept = 0;
 //!         for row in session.rows().iter().rev() {
-//!             let Some(left) = room.checked_sub(row.tokens) else { break };
-//!             (room, kept) = (left, kept + 1);
+//!             let Some(rest) = left.checked_sub(row.tokens) else { break };
+//!             (left, kept) = (rest, kept + 1);
 //!         }
-//!         Ok(Plan::keep_last(kept).because("older than half of the room").into())
+//!         Ok(Plan::keep_last(kept).because("older than half of the budget").into())
 //!     }
 //! }
 //!
@@ -35,8 +35,8 @@
 //!
 //! An engine gets its messages as [`Row`]s: id, role, tokens, group, and on request the message
 //! itself. It answers with a [`Plan`] of edits. The host counts tokens, keeps tool calls and their
-//! results together, keeps the rows that must stay, and ensures that the request fits: an engine
-//! needs no tokenizer and no message parser, and it cannot break a session.
+//! results together, keeps protected rows, and ensures that the request fits: an engine needs no
+//! tokenizer and no message parser, and it cannot break a session.
 //!
 //! The crate depends only on `serde` and `serde_json`. For other languages, see [`protocol`] for
 //! the JSON that is sent over a pipe, and `include/ctx_engine.h` for a library in C.

@@ -15,8 +15,8 @@ use crate::protocol::{Error, Head, Result};
 /// The default capacity of a pipe.
 const READ_AHEAD: usize = 1 << 16;
 
-/// Serves an engine on stdin and stdout until stdin ends. Call it from `main`. Nothing else may be
-/// printed to stdout; stderr is free, and the host keeps its last lines.
+/// Serves an engine on stdin and stdout until stdin ends. Call it from `main`. Print nothing else
+/// to stdout. Stderr may be used: the host keeps its last lines.
 ///
 /// # Errors
 ///
@@ -37,7 +37,7 @@ pub fn serve_on<E: Engine>(
     let state = Arc::new(CallState::default());
     let (sender, lines) = channel();
     let reader = Reader { input, lines: sender, state: state.clone() };
-    // It ends with its pipe. It is not joined: while stdin is open it may be blocked in a read.
+    // The thread ends with its pipe. It is not joined: while stdin is open, it may block in a read.
     thread::Builder::new().name("ctx-engine-input".into()).spawn(move || reader.run())?;
     let mut driver = Driver::<E>::default();
     let mut pipe = Pipe { lines, waiting: VecDeque::new(), output: &mut output };
@@ -91,7 +91,7 @@ impl<R: BufRead> Reader<R> {
                     self.lines.send(InputLine::Call(head, line))
                 }
                 Ok(_) => self.lines.send(InputLine::Reply(line)),
-                // A call without a verb is answered with an error that says so.
+                // The driver answers this call, which has no verb, with an error.
                 Err(_) => self.lines.send(InputLine::Call(Head::default(), line)),
             };
             if sent.is_err() {

@@ -85,7 +85,7 @@ impl Session {
     /// Applies an update.
     pub(crate) fn update(&mut self, update: Update) -> Result<()> {
         if update.reset {
-            // A host that sends all rows again omits messages that it has already sent.
+            // A host that sends all rows again omits the messages that it has already sent.
             for row in self.rows.drain(..) {
                 self.ingested.entry(row.id).or_insert(row.message);
             }
@@ -110,10 +110,10 @@ impl Session {
             self.rows.push(row);
         }
         if self.rows.len() != update.rows {
-            let (known, told) = (self.rows.len(), update.rows);
+            let (known, expected) = (self.rows.len(), update.rows);
             return Err(Error::new(
                 ErrorKind::OutOfStep,
-                format!("the session has {known} rows, but the update expects {told}"),
+                format!("the session has {known} rows, but the update expects {expected}"),
             ));
         }
         if update.reset {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::Session;
 
-/// Maximum number of sessions kept; beyond it the least recently used is removed. A host that
+/// Maximum number of sessions. Beyond it, the least recently used one is removed. A host that
 /// relies on the engine's memory must assume fewer: ctx assumes half of it.
 const MAX_SESSIONS: usize = 512;
 

@@ -45,8 +45,8 @@ pub struct Config {
     /// stale results at once, so that the provider's cached prefix changes only once per batch.
     /// Default: 3.
     pub batch_turns: u32,
-    /// The last assistant messages that are protected, this many, with everything after the first
-    /// of them. A session with fewer is not pruned. Default: 3 (OpenClaw).
+    /// The number of last assistant messages that are protected, with everything after the first of
+    /// them. A session with fewer is not pruned. Default: 3 (OpenClaw).
     pub keep_last_assistants: u32,
     /// Below this share of the context window nothing is pruned. Default: 0.3 (OpenClaw). At most
     /// `hardClearRatio`.
@@ -56,7 +56,7 @@ pub struct Config {
     /// below it. A single result above it is cleared at once. Default: 0.5 (OpenClaw).
     #[schemars(range(min = 0, max = 1))]
     pub hard_clear_ratio: f64,
-    /// To reduce the total, results are cleared only while the stale ones still hold this many
+    /// To reduce the total, results are cleared only while the stale ones still have this many
     /// characters. Default: 50000 (OpenClaw).
     #[schemars(with = "u32")]
     pub min_prunable_tool_chars: Chars,

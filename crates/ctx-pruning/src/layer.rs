@@ -25,13 +25,13 @@ const CLEARED_ALONE: &str = "stale tool result, too large on its own";
 /// 1. a stale result that alone exceeds `hardClearRatio` of the window is cleared at once;
 /// 2. other results longer than `softTrim.maxChars` are trimmed to both ends, and their images are
 ///    replaced by a notice;
-/// 3. if the request still takes `hardClearRatio` of the window, and the stale results still hold
-///    `minPrunableToolChars`, they are cleared, oldest first, until it is below.
+/// 3. if the request still takes `hardClearRatio` of the window, and the stale results still have
+///    `minPrunableToolChars` characters, they are cleared, oldest first, until it is below.
 ///
 /// # Notes
 ///
-/// Nothing is written to the transcript. The view is sticky: a trimmed result stays trimmed, and a
-/// second run changes nothing.
+/// Nothing is written to the transcript. The view keeps its edits: a trimmed result stays trimmed,
+/// and a second run changes nothing.
 ///
 /// *`cache-ttl` and busy sessions.* A session whose requests are less than the TTL apart is never
 /// pruned: its cache is alive, and every change of the prefix would cost money. Users of OpenClaw
@@ -190,7 +190,7 @@ impl Pruning {
         Ok(())
     }
 
-    /// Whether the token counts alone prove that the messages before `end` hold too few characters.
+    /// Whether the token counts alone prove that the messages before `end` have too few characters.
     fn is_surely_not_worth_clearing(&self, view: &ContextView, end: usize) -> bool {
         let counter = view.ledger().counter();
         let live = view.nodes().iter().take(end).filter(|n| n.is_live() && !n.results().is_empty());
@@ -211,7 +211,7 @@ impl Pruning {
         Ok(chars >= least)
     }
 
-    /// Shows a replacement if there is one and it is smaller. Returns whether it did.
+    /// Applies a replacement if there is one and it is smaller. Returns whether it did so.
     fn show(
         &self,
         view: &mut ContextView,

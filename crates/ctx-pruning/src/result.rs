@@ -10,14 +10,14 @@ use crate::SoftTrim;
 /// Replaces an image of a trimmed result.
 const IMAGE_REMOVED_NOTICE: &str = "[image removed during context pruning]";
 
-/// An upper bound on what a trimmed result holds besides its two ends: the notice, with three
-/// numbers of ten digits, and line breaks.
-const NOTICE_ROOM: u32 = 128;
+/// An upper bound on the characters of a trimmed result besides its two ends: the notice, with
+/// three numbers of ten digits, and line breaks.
+const NOTICE_CHARS: u32 = 128;
 
 /// Trims the content of a result to its two ends and removes images; `None` if it is short.
 pub(crate) fn soft_trimmed(result: &ToolResult, settings: &SoftTrim) -> Option<Vec<Block>> {
     let (first, last) = (settings.head_chars, settings.tail_chars);
-    let ends = first.0.saturating_add(last.0).saturating_add(NOTICE_ROOM);
+    let ends = first.0.saturating_add(last.0).saturating_add(NOTICE_CHARS);
     let text = text_of(result);
     let length = Chars::of(&text);
     let has_images = result.content.iter().any(|b| matches!(b, Block::Image(_)));
@@ -40,7 +40,8 @@ pub(crate) fn soft_trimmed(result: &ToolResult, settings: &SoftTrim) -> Option<V
     Some(content)
 }
 
-/// Whether a message of `tokens` tokens is too small to hold a result that soft trimming changes.
+/// Whether a message of `tokens` tokens is too small to contain a result that soft trimming
+/// changes.
 pub(crate) fn is_surely_short(tokens: Tokens, settings: &SoftTrim, counter: &Counter) -> bool {
     counter.most_chars(tokens) <= settings.max_chars && tokens < Tokens(IMAGE_TOKENS)
 }

@@ -60,23 +60,28 @@ fn nth_last(view: &ContextView, n: u32, is: impl Fn(&ContextView, usize) -> bool
         .nth(usize::try_from(skip).ok()?)
 }
 
-/// Returns all messages before `end` that `matter` and whose results may be pruned, oldest first.
-/// Messages before the first user message are the session's setup and are never pruned.
+/// Returns all messages before `end` that `is_relevant` accepts and whose results may be pruned,
+/// oldest first. Messages before the first user message are the session's setup and are never
+/// pruned.
 ///
-/// `matter` uses only what is known of a message without reading it, so that a turn reads no more
-/// messages than it may change.
+/// `is_relevant` gets a message that is not read yet, so that a turn reads no more messages than it
+/// may change.
 pub(crate) fn prunable_messages(
     view: &ContextView,
     end: usize,
     filter: &ToolFilter,
-    matter: impl Fn(&Node) -> bool,
+    is_relevant: impl Fn(&Node) -> bool,
 ) -> Result<Vec<PrunableMessage>> {
     let start = view.nodes().iter().position(|n| n.is_live() && n.is_user()).unwrap_or(end);
     let mut callers = Callers { view, end, places: None };
     let mut found = Vec::new();
     for at in start..end.min(view.len()) {
         let node = view.node(at);
-        if !node.is_live() || node.results().is_empty() || view.is_protected(at) || !matter(node) {
+        if !node.is_live()
+            || node.results().is_empty()
+            || view.is_protected(at)
+            || !is_relevant(node)
+        {
             continue;
         }
         if filter.admits_all() {

@@ -72,7 +72,7 @@ impl<'de> Deserialize<'de> for Ttl {
             de::Error::custom("expected a duration like `5m`, or a number of minutes")
         })?;
         match written {
-            // A larger number is refused with the other durations over a year.
+            // `Config::check` rejects durations over a year.
             TtlValue::Minutes(minutes) if (0.0..f64::MAX / 60_000.0).contains(&minutes) => {
                 Ok(Self(Duration::from_millis((minutes * 60_000.0) as u64)))
             }

@@ -13,7 +13,7 @@
 //! writes a line for each finished request: API, length, cached tokens, whether it was refused and
 //! why, and the body.
 
-#![allow(clippy::print_stdout)] // The URL is what this program has to say.
+#![allow(clippy::print_stdout)] // the URL is the output of this program
 
 use std::fs::File;
 use std::io::Write as _;

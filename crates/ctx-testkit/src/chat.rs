@@ -39,17 +39,17 @@ pub enum Step {
 }
 
 impl Step {
-    /// A text.
+    /// Answers with a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// One call of a tool.
+    /// Calls one tool.
     pub fn call(name: impl Into<String>, arguments: impl Into<String>) -> Self {
         Self::Calls(vec![(name.into(), arguments.into())])
     }
 
-    /// The prompt is too long.
+    /// Refuses the prompt as too long.
     #[must_use]
     pub fn overflow() -> Self {
         Self::Fail(Error::new(ErrorKind::Overflow, "the prompt is too long"))
@@ -68,7 +68,7 @@ pub struct ScriptedChat {
 }
 
 impl ScriptedChat {
-    /// A model with this name and window.
+    /// Creates a model with this name and window.
     pub fn new(name: impl Into<String>, window: u32) -> Self {
         let name = name.into();
         let (provider, id) = name.split_once('/').unwrap_or(("script", &name));
@@ -104,8 +104,8 @@ impl ScriptedChat {
         self
     }
 
-    /// Makes it yield once before it starts and once before it finishes, so that a caller can be
-    /// interrupted in between.
+    /// Makes the model yield once before it starts and once before it finishes, so that a caller
+    /// can be interrupted in between.
     #[must_use]
     pub fn hesitant(mut self) -> Self {
         self.hesitant = true;
@@ -234,14 +234,14 @@ impl ScriptedTools {
     ) -> Self {
         self.specs.push(ToolSpec {
             name: name.into(),
-            description: "does as it is told".into(),
+            description: "a scripted tool".into(),
             parameters: RawJson::from_text(r#"{"type":"object"}"#),
         });
         self.runs.push(Box::new(run));
         self
     }
 
-    /// Makes it yield once before a tool runs and once before its result is returned.
+    /// Makes each call yield once before the tool runs and once before its result is returned.
     #[must_use]
     pub fn hesitant(mut self) -> Self {
         self.hesitant = true;
@@ -265,7 +265,7 @@ impl Toolbox for ScriptedTools {
         locked(&self.ran).push(call.clone());
         let output = match self.specs.iter().position(|spec| spec.name == call.name) {
             Some(at) => self.runs[at](call),
-            None => ToolOutput::error("there is no such tool"),
+            None => ToolOutput::error("unknown tool"),
         };
         pause(self.hesitant).await;
         output

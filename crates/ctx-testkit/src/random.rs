@@ -23,7 +23,7 @@ impl Random {
     }
 
     /// Returns the next number.
-    #[expect(clippy::should_implement_trait, reason = "they never end: there is no Option")]
+    #[expect(clippy::should_implement_trait, reason = "it never ends, so it needs no Option")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -22,6 +22,6 @@ pub fn recorded(path: &str) -> Option<PathBuf> {
         return Some(path);
     }
     // They are not part of CI either.
-    let _ = writeln!(std::io::stderr(), "skipped: {} is not there (set CTX_DATA)", path.display());
+    let _ = writeln!(std::io::stderr(), "skipped: {} is missing (set CTX_DATA)", path.display());
     None
 }

@@ -48,7 +48,7 @@ pub struct ScriptedSummarizer {
 }
 
 impl ScriptedSummarizer {
-    /// A model with a window of 128,000 tokens, no price, and faithful answers.
+    /// Creates a model with a window of 128,000 tokens, no price, and faithful answers.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -153,7 +153,7 @@ pub struct FaultySummarizer {
 }
 
 impl FaultySummarizer {
-    /// The model of that seed, with a window of 16,000 tokens.
+    /// Creates the model of that seed, with a window of 16,000 tokens.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let name = format!("faulty/{seed}");
@@ -221,7 +221,7 @@ impl Summarizer for FaultySummarizer {
 }
 
 async fn perform(reply: Reply, request: &SummaryRequest) -> Result<Summary> {
-    let error = |kind| Error::new(kind, "the model was told to fail");
+    let error = |kind| Error::new(kind, "the model fails as scripted");
     let (text, cut_off) = match reply {
         Reply::Faithful | Reply::After(..) => (faithful_summary(&request.prompt, FAITHFUL), false),
         Reply::Text(text) => (text, false),
@@ -240,7 +240,7 @@ async fn perform(reply: Reply, request: &SummaryRequest) -> Result<Summary> {
     Ok(Summary { text, cut_off, usage: Some(usage) })
 }
 
-/// Ten times the requested tokens, at most a megabyte.
+/// Returns a text of ten times the requested tokens, at most a megabyte.
 fn too_long(max: Tokens) -> String {
     let line = "- it was said again and again that the work goes on and on as it went on before\n";
     let lines = max.get().saturating_mul(40).min(1_000_000) as usize / line.len() + 1;

@@ -29,11 +29,11 @@ const WORDS: [(usize, &[&str]); 5] = [
 ];
 /// The section for lines with exact values.
 const EXACT: usize = 5;
-/// The section for lines if no line matches a section.
+/// The section for all lines if no line matches a section.
 const DONE: usize = 2;
 
 /// Returns a summary of a prompt in at most `max` characters, in six sections, that contains only
-/// lines of the prompt and cites its sources. If not everything fits, the newest lines win.
+/// lines of the prompt and cites its sources. If not everything fits, the newest lines are kept.
 #[must_use]
 pub fn faithful_summary(prompt: &str, max: Chars) -> String {
     let most = (max.0 as usize).min(MAX_CHARS);

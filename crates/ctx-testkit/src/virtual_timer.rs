@@ -11,8 +11,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ctx_core::Timer;
 
-/// A clock that stands still while there is work and jumps to the next sleeper otherwise. A
-/// deadline of five minutes takes no time, and every run is the same.
+/// A clock that stops while futures make progress, and advances to the next sleeper when they all
+/// wait. A deadline of five minutes takes no time, and every run is the same.
 ///
 /// Its sleepers are woken only by [`run`](Self::run).
 ///
@@ -43,7 +43,7 @@ impl VirtualTimer {
     ///
     /// # Panics
     ///
-    /// If the future waits for anything but this clock: it would wait for ever.
+    /// If the future waits for anything except this clock: it would wait for ever.
     pub fn run<F: Future>(&self, future: F) -> F::Output {
         let woken = Arc::new(Flag::default());
         let waker = Waker::from(woken.clone());
@@ -54,7 +54,7 @@ impl VirtualTimer {
                 return output;
             }
             let progress = woken.0.swap(false, Ordering::SeqCst) || self.jump();
-            assert!(progress, "the future waits for something that never comes");
+            assert!(progress, "the future waits for something other than this clock");
             woken.0.store(false, Ordering::SeqCst);
         }
     }

@@ -55,7 +55,7 @@ pub struct Config {
 /// # Notes
 ///
 /// A result is processed when it leaves the newest `keepN`. One longer than the threshold is
-/// truncated to it and ends in the path of a file that holds the full text. On most turns this
+/// truncated to it and ends in the path of a file that contains the full text. On most turns this
 /// changes the request a few messages before its end; the part before that stays in the provider's
 /// cache.
 ///

@@ -12,7 +12,7 @@ use crate::notice::MIDDLE_CONTENT_OMITTED_NOTICE;
 const TAIL_SHARE_PERCENT: u32 = 30;
 const TAIL_MAX: u32 = 4_000;
 
-/// The length of the end that is searched for signs that it matters.
+/// The length of the end that is searched for errors, closing JSON and summaries.
 const LOOK_AT: Chars = Chars(2_000);
 
 /// Words that make an end worth keeping: failures and results.

@@ -23,14 +23,15 @@ use crate::{Config, ResultLimits, aggregate, offload, replacement};
 ///
 /// # Notes
 ///
-/// A truncated result stays truncated: the view is sticky. A second run changes nothing.
+/// A truncated result stays truncated, because the view keeps its edits. A second run changes
+/// nothing.
 ///
 /// Results of the tool call in progress are truncated, whatever their size, but neither replaced
 /// nor elided to free budget for others: a model that does not see its last result calls the tool
 /// again forever.
 ///
-/// The cost of a turn is proportional to its new messages; all results are walked only when their
-/// sum is over its cap.
+/// The cost of a turn is proportional to its new messages; all results are visited only when their
+/// sum exceeds its cap.
 ///
 /// # Default
 ///

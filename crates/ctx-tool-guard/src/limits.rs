@@ -20,7 +20,7 @@ pub struct ResultLimits {
 }
 
 /// The cap on one result, notice included. Both limits apply: OpenClaw's cap counts characters, and
-/// the token cap keeps a text that is denser than it assumes within its share.
+/// the token cap bounds a text with more tokens per character than that cap assumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResultLimit {
     /// In characters.
@@ -76,7 +76,7 @@ impl ResultLimit {
     }
 }
 
-/// Returns OpenClaw's live cap for a window of the given size.
+/// Returns OpenClaw's cap on a result, in characters, for a window of the given size.
 fn most_chars(window: Tokens) -> Chars {
     Chars(match window.0 {
         200_000.. => 64_000,

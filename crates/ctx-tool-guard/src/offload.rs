@@ -10,15 +10,17 @@ use crate::limits::MIN_CHARS;
 use crate::notice::{CONTEXT_LIMIT_TRUNCATION_NOTICE, preserved_at, preserved_line};
 use crate::replacement::{Replacement, rewrite};
 
-/// A text that ends in a path may exceed the threshold by at most this length of a path.
+/// The maximum length of a path. A result that was moved before ends in one, and may exceed the
+/// threshold by it.
 const LONGEST_PATH: u32 = 4_096;
 
 const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
 
 /// Moves results that are no longer among the newest to files.
 ///
-/// Earlier results were moved on earlier turns. The walk from the end therefore passes the newest
-/// ones and then only as many results as are new, so that a turn costs no more than it added.
+/// Earlier results were moved on earlier turns. The walk from the end therefore visits only the
+/// newest ones and as many others as there are new results, so that the cost of a turn depends on
+/// its new results.
 pub(crate) fn offload(
     view: &mut ContextView,
     settings: &Offload,
@@ -61,13 +63,13 @@ pub(crate) fn offload(
     }
     if let Some(blobs) = blobs.filter(|_| written > 0) {
         let age = i64::from(settings.retention_days).saturating_mul(MILLIS_PER_DAY);
-        // Old files do no harm if removal fails; it is retried next time.
+        // A failed removal is harmless: it is retried next time.
         let _ = blobs.expire(Timestamp(turn.now.0.saturating_sub(age)));
     }
     Ok(())
 }
 
-/// A result in full, and where it can be stored.
+/// A result in full, and the store for it.
 struct FileOf<'a> {
     result: &'a ToolResult,
     blobs: Option<&'a dyn BlobStore>,

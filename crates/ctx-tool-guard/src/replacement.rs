@@ -13,7 +13,7 @@ pub(crate) struct Replacement {
     pub(crate) reason: Cow<'static, str>,
 }
 
-/// Shows new content for the results of a message that `change` replaces.
+/// Sets new content for the results of a message that `change` replaces.
 pub(crate) fn rewrite(
     view: &mut ContextView,
     at: usize,

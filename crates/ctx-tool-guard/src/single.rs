@@ -12,7 +12,7 @@ use crate::replacement::Replacement;
 /// Whether the model is still waiting for a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallStatus {
-    /// The model has not seen it. It must see some of it, or it calls the tool again forever.
+    /// The model has not seen it. It must see a part of it, or it calls the tool again forever.
     InProgress,
     /// The model has continued since.
     Past,
@@ -55,7 +55,7 @@ impl TextSize {
     }
 }
 
-/// Whether a message of `tokens` tokens is too small to hold a result over a cap.
+/// Whether a message of `tokens` tokens is too small to contain a result over a cap.
 pub(crate) fn is_surely_small(tokens: Tokens, limits: &ResultLimits, counter: &Counter) -> bool {
     // An image counts four characters per token, whatever the counter's ratio for text is.
     let most = counter.most_chars(tokens).max(Chars(tokens.0.saturating_mul(4)));
@@ -63,8 +63,8 @@ pub(crate) fn is_surely_small(tokens: Tokens, limits: &ResultLimits, counter: &C
         && limits.preemptive.is_none_or(|cap| tokens <= cap)
 }
 
-/// Returns the content that replaces a result's, if it is too large. `preserve` may first store the
-/// whole text, and returns where.
+/// Returns the new content of a result, if it is too large. `preserve` may first store the whole
+/// text; it returns the path.
 pub(crate) fn bound(
     result: &ToolResult,
     limits: &ResultLimits,

@@ -20,7 +20,7 @@ const PROPORTIONAL_HARD_MIN_SHARE: f64 = 0.1;
 const PROPORTIONAL_WARN_BELOW: Tokens = Tokens(8_000);
 const PROPORTIONAL_WARN_SHARE: f64 = 0.2;
 
-/// Which source of the window size wins, and the minimum size of the window.
+/// The order of the sources of the window size, and the minimum size of the window.
 ///
 /// # Notes
 ///

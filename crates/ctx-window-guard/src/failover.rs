@@ -31,10 +31,10 @@ impl FailoverError {
         };
         match key {
             Some(key) => format!(
-                "take a model with a window of at least {minimum} tokens, or raise `{key}` if the \
+                "use a model with a window of at least {minimum} tokens, or raise `{key}` if the \
                  model has more"
             ),
-            None => format!("take a model with a window of at least {minimum} tokens"),
+            None => format!("use a model with a window of at least {minimum} tokens"),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::{Config, ContextWindowSource, Window};
 /// # Notes
 ///
 /// The layer edits nothing. It is a second check: an outer loop that knows several models calls
-/// [`resolve`](crate::resolve) first and takes a larger one, so that the layer never fails.
+/// [`resolve`](crate::resolve) first and uses a larger one, so that the layer never fails.
 ///
 /// The window is the ledger's. The ledger does not record its source: set it with
 /// [`WindowGuard::with_source`], or the error says `default`.

@@ -13,9 +13,9 @@ pub struct Window {
     pub tokens: Tokens,
     /// Where the size comes from.
     pub source: ContextWindowSource,
-    /// It is small: continue, with a warning.
+    /// Whether it is small: continue, with a warning.
     pub should_warn: bool,
-    /// It is too small: take another model.
+    /// Whether it is too small: use another model.
     pub should_block: bool,
     /// The smallest accepted window.
     #[serde(skip)]
@@ -89,7 +89,7 @@ impl Window {
     ///
     /// # Errors
     ///
-    /// [`FailoverError`]: the outer loop takes another model.
+    /// [`FailoverError`]: the outer loop uses another model.
     pub fn check(&self) -> Result<(), FailoverError> {
         if !self.should_block {
             return Ok(());

@@ -90,7 +90,7 @@ fn what_a_library_prints_is_kept_out_of_its_answers() {
     assert_eq!(hosted.hear(), json!({"id": 1, "ok": "printed"}));
     let (is_well, stderr) = hosted.end();
     assert!(is_well);
-    assert_eq!(stderr, "a line that is none of the protocol\n");
+    assert_eq!(stderr, "a line outside of the protocol\n");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_file_that_is_no_library_is_refused_with_the_reason() {
     let text = room.write("text.so", "a text");
     let ran = room.ctx(&["engine-host", text.to_str().expect("a path")]);
     assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.contains("it cannot be loaded"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot load the library"), "{}", ran.stderr);
     assert_eq!(ran.stdout, "");
 }
 

@@ -49,9 +49,10 @@ impl Counter {
     }
 }
 
-/// Returns the largest `n <= most` for which `fits` holds, if it holds for 0 and, once false, stays
-/// false. A vocabulary is only nearly monotonic; the result always fits and is then nearly the
-/// largest. The search gallops up from below, so its cost depends on the result and not on `most`.
+/// Returns the largest `n <= most` for which `fits` returns true; `None` if it does not for 0.
+/// Requires that `fits`, once false, stays false. With a vocabulary this is nearly true: the result
+/// always fits, and is nearly the largest. The search gallops up from below, so its cost depends on
+/// the result and not on `most`.
 fn longest(most: u32, fits: impl Fn(u32) -> bool) -> Option<u32> {
     if !fits(0) {
         return None;

@@ -16,8 +16,8 @@ use crate::{Block, Chars, Error, ErrorKind, IMAGE_TOKENS, Message, RawJson, Role
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CounterKind {
-    /// UTF-16 units / 4, rounded up per message, as in pi. On real sessions 23-30 % below what
-    /// providers report, and 2-4 times too low on Chinese.
+    /// UTF-16 units / 4, rounded up per message, as in pi. On real sessions, the counts are 23-30 %
+    /// below those of providers; on Chinese, 2-4 times too low.
     #[default]
     Chars4,
     /// UTF-16 units / 3, rounded up per message: a conservative estimate.
@@ -102,8 +102,8 @@ impl Counter {
         size.total(self.kind)
     }
 
-    /// Returns an upper bound of the UTF-16 units in a text of `tokens` tokens. If the count of a
-    /// text is known, this tells that the text is short enough without reading it.
+    /// Returns an upper bound of the UTF-16 units in a text of `tokens` tokens. A caller that knows
+    /// the count of a text need not measure its length.
     #[must_use]
     pub fn most_chars(&self, tokens: Tokens) -> Chars {
         let per_token = match self.kind {

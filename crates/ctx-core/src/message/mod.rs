@@ -149,7 +149,8 @@ pub struct Usage {
     pub cache_read: u64,
     /// Prompt tokens written to the cache.
     pub cache_write: u64,
-    /// The part of `cache_write` cached for an hour: Anthropic charges twice the price of fresh tokens.
+    /// The part of `cache_write` cached for an hour: Anthropic charges twice the price of fresh
+    /// tokens for it.
     pub cache_write_hour: u64,
     /// The total reported by the provider, if any.
     pub total_tokens: Option<u64>,
@@ -160,7 +161,7 @@ impl Usage {
     pub const MAX: u64 = 10_000_000;
 
     /// Whether it can be the usage of a real request: some clients write zeros, and a damaged file
-    /// may hold any number.
+    /// may contain any number.
     #[must_use]
     pub fn is_plausible(&self) -> bool {
         (1..=Self::MAX).contains(&self.prompt())
@@ -273,8 +274,8 @@ impl Message {
         })
     }
 
-    /// Returns the message with new content for the tool results that `change` replaces; `None` if it
-    /// replaces none. `change` gets each result with its index.
+    /// Returns the message with new content for the tool results that `change` replaces; `None` if
+    /// it replaces none. `change` receives each result with its index.
     #[must_use]
     pub fn with_results(
         &self,
@@ -295,7 +296,8 @@ impl Message {
         })
     }
 
-    /// Returns the text blocks of the message itself (not of its tool results), joined by line breaks.
+    /// Returns the text blocks of the message itself, without its tool results, joined by line
+    /// breaks.
     #[must_use]
     pub fn plain_text(&self) -> String {
         let mut out = String::new();

@@ -27,7 +27,7 @@ pub struct RecallRequest {
 /// The result of a recall.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recollection {
-    /// MessageOutline, best first.
+    /// Facts, best first.
     pub facts: Vec<RecalledFact>,
     /// Passages of past conversations, best first.
     pub passages: Vec<Passage>,
@@ -71,7 +71,7 @@ pub struct RecalledFact {
 /// this session may access.
 #[async_trait]
 pub trait MemoryStore: Send + Sync {
-    /// Archives messages verbatim. It returns at once; the messages are durable when
+    /// Archives messages verbatim. Returns at once; the messages are durable when
     /// [`flush`](Self::flush) has returned. Archiving an entry again is not an error.
     fn archive(&self, entries: &[Arc<Entry>]) -> Result<()>;
 

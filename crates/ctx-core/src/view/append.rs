@@ -168,7 +168,7 @@ impl ContextView {
     }
 }
 
-/// Whether a message holds results that answer no call, or two calls with one id.
+/// Whether a message contains results that answer no call, or two calls with one id.
 fn needs_strip(outline: &MessageOutline, claims: &Claims) -> bool {
     let mut seen = HashSet::new();
     claims.ids.len() < outline.results.len() || outline.calls.iter().any(|id| !seen.insert(id))

@@ -29,14 +29,14 @@ impl Tail {
         Self { nodes: nodes.into_iter().map(Some).collect(), index, next: 0 }
     }
 
-    /// Removes a node. Also returns how it gets to its new place.
-    fn take(&mut self, key: u64) -> Option<(Node, Came)> {
+    /// Removes a node. Returns it, and how it gets to its new place.
+    fn take(&mut self, key: u64) -> Option<(Node, Placement)> {
         let at = *self.index.get(&key)?;
         let node = self.nodes[at].take()?;
         while self.nodes.get(self.next).is_some_and(Option::is_none) {
             self.next += 1;
         }
-        Some((node, if at < self.next { Came::InOrder } else { Came::Moved }))
+        Some((node, if at < self.next { Placement::InOrder } else { Placement::Moved }))
     }
 
     fn is_synthetic(&self, key: u64) -> bool {
@@ -47,7 +47,7 @@ impl Tail {
 
 /// How a node gets to its place.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Came {
+enum Placement {
     InOrder,
     Moved,
     New,
@@ -58,17 +58,17 @@ impl ContextView {
     /// their calls: providers refuse a request with anything else in between. Takes a single pass
     /// from the first affected group.
     pub(super) fn settle(&mut self) {
-        let mut stand_ins = self.stand_ins();
+        let mut synthetic_results = self.synthetic_results();
         let Some(from) = self.calls.scattered_from.take() else { return };
         let start = self.nodes.partition_point(|n| n.seq < from);
         let mut tail = Tail::new(self.nodes.split_off(start));
         for at in 0..tail.nodes.len() {
             let Some(key) = tail.nodes[at].as_ref().map(|node| node.key) else { continue };
-            let Some((head, came)) = tail.take(key) else { continue };
+            let Some((head, placement)) = tail.take(key) else { continue };
             let group = head.group;
-            let place = self.put(head, came);
+            let place = self.put(head, placement);
             let members = std::mem::take(&mut self.groups[group as usize].members);
-            let late = stand_ins.remove(&group).unwrap_or_default();
+            let late = synthetic_results.remove(&group).unwrap_or_default();
             self.groups[group as usize].members = if members.len() + late.len() > 1 {
                 self.put_rest(place, members, late, &mut tail)
             } else {
@@ -92,17 +92,19 @@ impl ContextView {
         let (synthetic, real): (Vec<NodeHandle>, Vec<NodeHandle>) =
             members.into_iter().partition(|m| tail.is_synthetic(m.key));
         for member in real {
-            if let Some((node, came)) = tail.take(member.key) {
-                places.push(self.put(node, came));
+            if let Some((node, placement)) = tail.take(member.key) {
+                places.push(self.put(node, placement));
             }
         }
         let known = synthetic.into_iter().filter_map(|member| tail.take(member.key));
-        let mut stand_ins: Vec<(Node, Came)> =
-            known.chain(late.into_iter().map(|node| (node, Came::New))).collect();
+        let mut synthetic_results: Vec<(Node, Placement)> =
+            known.chain(late.into_iter().map(|node| (node, Placement::New))).collect();
         let order = self.call_order(&places);
-        stand_ins
+        synthetic_results
             .sort_by_key(|(node, _)| node.outline.results.first().and_then(|id| order.get(id)));
-        places.extend(stand_ins.into_iter().map(|(node, came)| self.put(node, came)));
+        places.extend(
+            synthetic_results.into_iter().map(|(node, placement)| self.put(node, placement)),
+        );
         places
     }
 
@@ -118,15 +120,15 @@ impl ContextView {
         order
     }
 
-    fn put(&mut self, mut node: Node, came: Came) -> NodeHandle {
+    fn put(&mut self, mut node: Node, placement: Placement) -> NodeHandle {
         let first_free = self.nodes.last().map_or(1, |n| n.seq + 1);
-        if came != Came::InOrder || node.seq < first_free {
+        if placement != Placement::InOrder || node.seq < first_free {
             node.seq = first_free;
         }
-        if came != Came::InOrder {
+        if placement != Placement::InOrder {
             self.touch(self.nodes.len());
         }
-        if came == Came::Moved && node.is_live() {
+        if placement == Placement::Moved && node.is_live() {
             let (entry, tokens) = (node.entry.id().clone(), node.tokens);
             self.record(entry, Action::Move, tokens, tokens, Reason::finish("next to its call"));
         }
@@ -143,7 +145,7 @@ impl ContextView {
     }
 
     /// Creates a synthetic result for every call that has none, by group.
-    fn stand_ins(&mut self) -> HashMap<u32, Vec<Node>> {
+    fn synthetic_results(&mut self) -> HashMap<u32, Vec<Node>> {
         let mut unanswered: HashMap<u32, HashMap<CallId, bool>> = HashMap::new();
         let open = std::mem::take(&mut self.calls.open).into_iter().map(|(id, g)| (id, g, true));
         let given_up = std::mem::take(&mut self.calls.given_up);
@@ -157,13 +159,13 @@ impl ContextView {
         for group in groups {
             let Some(mut ids) = unanswered.remove(&group) else { continue };
             self.scatter(group);
-            made.insert(group, self.stand_ins_of(group, &mut ids));
+            made.insert(group, self.synthetic_results_of(group, &mut ids));
         }
         made
     }
 
     /// Creates the synthetic results of one group, in the order of its calls.
-    fn stand_ins_of(&mut self, group: u32, ids: &mut HashMap<CallId, bool>) -> Vec<Node> {
+    fn synthetic_results_of(&mut self, group: u32, ids: &mut HashMap<CallId, bool>) -> Vec<Node> {
         let mut made = Vec::new();
         for at in self.positions_of(group) {
             let node = &self.nodes[at];
@@ -173,7 +175,7 @@ impl ContextView {
             let (caller, calls) = (node.entry.id().clone(), node.outline.calls.clone());
             for id in calls {
                 let Some(may_come) = ids.remove(&id) else { continue };
-                let node = self.stand_in(&caller, &id, group);
+                let node = self.synthetic_result(&caller, &id, group);
                 if may_come {
                     self.calls.synthetic.insert(id, NodeHandle { seq: node.seq, key: node.key });
                 }
@@ -183,7 +185,7 @@ impl ContextView {
         made
     }
 
-    fn stand_in(&mut self, caller: &str, id: &CallId, group: u32) -> Node {
+    fn synthetic_result(&mut self, caller: &str, id: &CallId, group: u32) -> Node {
         let result = ToolResult {
             call_id: id.clone(),
             name: None,

@@ -1,4 +1,4 @@
-//! Replacing history by a summary.
+//! Replacing history with a summary.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use crate::{
 use super::node::Reason;
 
 impl ContextView {
-    /// Replaces the messages before `firstKeptEntryId` by a summary, stored as an entry with the
+    /// Replaces the messages before `firstKeptEntryId` with a summary, stored as an entry with the
     /// given id, and applies the forms that came with it. Earlier summaries are dropped; system
     /// messages, pinned messages and the newest user message stay. Without a summary the messages
     /// are only dropped. Returns the tokens freed, net of the summary.

@@ -28,7 +28,7 @@ impl ContextView {
         }
     }
 
-    /// Replaces a message by another form. The form must have the same role, calls and results. A
+    /// Replaces a message with another form. The form must have the same role, calls and results. A
     /// dropped message stays dropped.
     pub fn replace(
         &mut self,
@@ -49,7 +49,7 @@ impl ContextView {
         Ok(())
     }
 
-    /// Refuses a form with another role, or with other calls or results.
+    /// Rejects a form with another role, or with other calls or results.
     pub(super) fn check_form(&self, at: usize, form: &Message) -> Result<()> {
         let node = &self.nodes[at];
         let same_calls = form.tool_calls().map(|c| &c.id).eq(node.outline.calls.iter());
@@ -65,8 +65,8 @@ impl ContextView {
     }
 
     /// Inserts a message that is not in the transcript before position `at`, or before the group
-    /// around that position; past the end, it is appended. It must not hold tool calls or results.
-    /// Returns its position.
+    /// around that position; past the end, it is appended. It must not contain tool calls or
+    /// results. Returns its position.
     pub fn insert(
         &mut self,
         at: usize,
@@ -78,7 +78,7 @@ impl ContextView {
         if !outline.calls.is_empty() || !outline.results.is_empty() {
             return Err(Error::new(
                 ErrorKind::Contract,
-                "an inserted message may hold neither tool calls nor results",
+                "an inserted message cannot contain tool calls or results",
             )
             .with("entry", entry.id()));
         }
@@ -186,13 +186,13 @@ impl ContextView {
         node.set_form(form.clone(), self.ledger.counter(), why);
         let (after, has_results) = (node.tokens, !node.outline.results.is_empty());
         let entry = node.entry.clone();
-        let sticks = node.synthetic || node.state != NodeState::Inserted;
+        let persists = node.synthetic || node.state != NodeState::Inserted;
         self.subtract(before, had_results);
         self.add(after, has_results);
         self.touch(at);
         let id = entry.id().clone();
         self.record(id, Action::Replace, before, after, why.clone());
-        if sticks {
+        if persists {
             self.projections.remember(&entry, why, Projected::Replaced(form));
         }
     }
@@ -229,7 +229,7 @@ impl ContextView {
         }
     }
 
-    /// Notes that everything from `at` on differs from the last sent request.
+    /// Records that everything from `at` on differs from the last sent request.
     pub(super) fn touch(&mut self, at: usize) {
         self.sent.dirty = self.sent.dirty.min(at);
     }

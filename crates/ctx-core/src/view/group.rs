@@ -85,7 +85,7 @@ impl ContextView {
     }
 
     /// Merges the groups of all messages of the answer from `start` on. The answer was recorded in
-    /// several messages, and one message holds results for more than one of them.
+    /// several messages, and one message contains results for more than one of them.
     pub(super) fn merge_from(&mut self, start: usize) -> u32 {
         let into = self.nodes[start].group;
         let mut merged = std::mem::take(&mut self.groups[into as usize]);

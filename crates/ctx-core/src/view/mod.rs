@@ -36,7 +36,7 @@ const SEQ_STEP: u64 = 1 << 20;
 ///
 /// All changes of what the model sees are made through this type. Every edit is recorded with its
 /// layer and reason. A view lives as long as its session: the cost of appending a turn depends only
-/// on the size of the turn, and what was cut stays cut.
+/// on the size of the turn, and truncated messages stay truncated.
 ///
 /// The edits themselves enforce two rules: a tool call and its results form one *group* and are
 /// dropped together, and system messages, summaries, pinned messages, the newest user message and
@@ -189,7 +189,7 @@ impl ContextView {
         Tokens::saturating_from(self.total)
     }
 
-    /// Returns the tokens of all messages that hold tool results, uncorrected.
+    /// Returns the tokens of all messages that contain tool results, uncorrected.
     #[must_use]
     pub fn result_total(&self) -> Tokens {
         Tokens::saturating_from(self.result_total)

@@ -129,7 +129,7 @@ impl Node {
         &self.outline.results
     }
 
-    /// Whether it is a user message and does not hold only tool results.
+    /// Whether it is a user message that contains more than tool results.
     #[must_use]
     pub fn is_user(&self) -> bool {
         self.outline.role == Role::User && self.outline.has_content

@@ -89,7 +89,7 @@ impl ContextView {
         home
     }
 
-    /// Notes that the nodes of a group are not adjacent.
+    /// Records that the nodes of a group are not adjacent.
     pub(super) fn scatter(&mut self, group: u32) {
         let Some(first) = self.groups[group as usize].members.first() else { return };
         let from = self.calls.scattered_from.get_or_insert(first.seq);

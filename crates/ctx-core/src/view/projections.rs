@@ -22,7 +22,7 @@ pub(super) struct Projections {
 impl ContextView {
     /// Sets the forms that were sent before, and records new ones for
     /// [`ContextView::take_projections`]. Call it before appending. Of two forms for the same
-    /// content the later one wins.
+    /// content, the later one is used.
     #[must_use]
     pub fn with_projections(mut self, projections: impl IntoIterator<Item = Projection>) -> Self {
         self.projections.keep = true;
@@ -53,7 +53,7 @@ impl Projections {
         true
     }
 
-    /// Returns the known form of an entry, if its source is unchanged. A form may hold fewer calls
+    /// Returns the known form of an entry, if its source is unchanged. A form may have fewer calls
     /// and results than its source, but no others.
     pub(super) fn lookup(
         &self,

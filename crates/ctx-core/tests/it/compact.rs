@@ -1,4 +1,4 @@
-//! Replacing history by a summary.
+//! Replacing history with a summary.
 
 use std::sync::Arc;
 
@@ -106,8 +106,8 @@ fn messages_that_stay_before_the_cut_get_the_forms_that_came_with_the_summary() 
         form(6, Role::Assistant, "kept"),
     ];
     // System messages, pinned messages and the newest user message all precede the kept entries.
-    let told = Compacted { projections, ..compacted("summary", &id(6)) };
-    view.compact(told, "s1", "t", "full").unwrap();
+    let compaction = Compacted { projections, ..compacted("summary", &id(6)) };
+    view.compact(compaction, "s1", "t", "full").unwrap();
     let expected = ["brief", "first", "summary", "second", "kept"];
     assert_eq!(texts(&view), expected);
     view.finish().unwrap();
@@ -127,8 +127,8 @@ fn a_form_goes_to_the_message_that_is_in_the_request() {
     view.append(entry(9, Message::text(Role::User, "newest"))).unwrap();
     view.drop(1, "t", "the first of two");
     let form = shorter(&ask("the same id"), Message::text(Role::User, "same"));
-    let told = Compacted { projections: vec![form], ..compacted("summary", "twice") };
-    view.compact(told, "s1", "t", "full").unwrap();
+    let compaction = Compacted { projections: vec![form], ..compacted("summary", "twice") };
+    view.compact(compaction, "s1", "t", "full").unwrap();
     assert_eq!(texts(&view), ["summary", "same", "newest"]);
 }
 
@@ -138,8 +138,8 @@ fn a_form_that_does_not_fit_its_message_changes_nothing() {
     let before = texts(&view);
     let form = |at: usize, role| shorter(view.node(at).entry(), Message::text(role, "short"));
     let projections = vec![form(6, Role::Assistant), form(5, Role::Assistant)];
-    let told = Compacted { projections, ..compacted("s", &id(4)) };
-    let error = view.compact(told, "s1", "t", "full").unwrap_err();
+    let compaction = Compacted { projections, ..compacted("s", &id(4)) };
+    let error = view.compact(compaction, "s1", "t", "full").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Contract);
     assert_eq!(texts(&view), before);
     assert!(view.edits().is_empty());

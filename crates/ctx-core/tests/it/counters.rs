@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::session::{call, config, message, result, text};
 
-/// 64 KB of each; words for which a naive merge table takes quadratic time.
+/// Returns texts of 64 KB for which a naive merge table takes quadratic time.
 fn pathological() -> Vec<(&'static str, String)> {
     let much = |unit: &str| unit.repeat((1 << 16) / unit.len());
     vec![

@@ -1,4 +1,4 @@
-//! Single edits: what they record, what they refuse, and how another process applies them.
+//! Single edits: what they record, what they reject, and how another process applies them.
 
 use std::sync::Arc;
 
@@ -49,11 +49,11 @@ fn an_edit_says_who_what_and_why() {
     let finished = view.finish().unwrap();
     assert_eq!(finished.edits.len(), 5);
     assert_eq!(sent(&view), "u t + u");
-    let fates: Vec<_> =
+    let states: Vec<_> =
         view.manifest().entries.into_iter().map(|e| (e.state, e.tokens.0)).collect();
     use NodeState::{Dropped, Inserted, Kept as AsIs, Replaced};
     assert_eq!(
-        fates,
+        states,
         [(AsIs, 2), (Dropped, 0), (Dropped, 0), (Replaced, 1), (Inserted, 2), (AsIs, 2)]
     );
 }
@@ -109,7 +109,7 @@ fn what_cannot_fit_is_refused_with_the_numbers() {
     assert!(error.context().contains(&("pending", "12000".into())), "{error}");
 }
 
-/// A view of the first entries of the session, created in another process.
+/// Returns a view of the first entries of the session, as another process creates it.
 fn reopened(entries: usize, session: &str, forms: &[Projection]) -> ContextView {
     let mut view = ContextView::new(ledger()).with_projections(forms.to_vec());
     for (n, word) in session.split_whitespace().take(entries).enumerate() {

@@ -134,7 +134,7 @@ impl Run {
         };
         let common = messages.iter().zip(sent).take_while(|(now, then)| now == then);
         let common: Tokens = common.map(|(m, _)| ledger.count(m)).sum();
-        assert!(finished.unchanged_prefix <= fixed + common, "claims more than there is");
+        assert!(finished.unchanged_prefix <= fixed + common, "the prefix is shorter than reported");
         if finished.edits.is_empty() && !sent.is_empty() {
             assert_eq!(finished.unchanged_prefix, fixed + *total);
         }

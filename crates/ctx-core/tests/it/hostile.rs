@@ -1,4 +1,4 @@
-//! Hostile sessions. A debug build runs each in well under a second if the cost is linear, and in
+//! Hostile sessions. In a debug build, each takes well under a second if the cost is linear, and
 //! minutes if it is not; the limit is far from both.
 
 use std::sync::Arc;

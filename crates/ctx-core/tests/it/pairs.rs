@@ -25,7 +25,7 @@ pub(crate) fn message(word: &str) -> Message {
         "A" => Message::new(Role::Assistant, ids.map(|id| call(id, "{}")).collect()),
         "R" => Message::new(Role::ToolResult, results.collect()),
         "U" => Message::new(Role::User, results.chain([Block::text("please")]).collect()),
-        _ => panic!("no such message: {word}"),
+        _ => panic!("unknown message: {word}"),
     }
 }
 
@@ -54,12 +54,12 @@ pub(crate) fn view(session: &str) -> ContextView {
         let at = || word[1..].parse().unwrap();
         match &word[..1] {
             "|" => drop(view.finish().unwrap()),
-            "-" => drop(view.drop(at(), "test", "told to")),
-            "!" => view.pin(at(), "test", "told to"),
+            "-" => drop(view.drop(at(), "test", "requested")),
+            "!" => view.pin(at(), "test", "requested"),
             "+" => {
                 let entry =
                     Arc::new(Entry::in_memory("added", Message::text(Role::Custom, "note")));
-                view.insert(at(), entry, "test", "told to").unwrap();
+                view.insert(at(), entry, "test", "requested").unwrap();
             }
             _ => view.append(entry(n, message(word))).unwrap(),
         }

@@ -1,4 +1,4 @@
-//! Random sessions, and the simplest possible model of what a request must hold.
+//! Random sessions, and the simplest possible model of the required contents of a request.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -211,7 +211,7 @@ pub(crate) fn ledger() -> impl Strategy<Value = TokenLedger> {
         })
 }
 
-/// What a request must hold, derived from the appended messages alone.
+/// The required contents of a request, derived from the appended messages alone.
 #[derive(Debug, Default)]
 pub(crate) struct Expected {
     pub(crate) newest_user: Option<String>,
@@ -248,8 +248,8 @@ pub(crate) fn entry(n: usize, message: Message) -> Arc<Entry> {
     Arc::new(Entry::in_memory(format!("{n:08x}"), message))
 }
 
-/// Failures found here become named tests of their own. With `$CTX_TEST_CASES` set to `all` all
-/// cases run, otherwise a quarter.
+/// Add a named test for each failure found here. With `$CTX_TEST_CASES` set to `all` all cases run,
+/// otherwise a quarter.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
     let is_all = std::env::var("CTX_TEST_CASES").is_ok_and(|cases| cases == "all");
     let cases = if is_all { cases } else { cases.div_ceil(4) };

@@ -30,36 +30,36 @@ pub(super) fn inside(folder: &Path, name: &str) -> Result<PathBuf> {
     }
     Err(Error::new(ErrorKind::InvalidInput, "a link leads out of the engine's folder")
         .with("path", path.display())
-        .with("leads to", real.display())
+        .with("target", real.display())
         .hint("put the file itself next to the manifest"))
 }
 
-/// Rejects files that belong to a user other than the current one or root, or that the group or
-/// others can write to: they could replace the contents. On systems other than Unix nothing is
-/// rejected.
+/// Rejects files of a user other than the current one and root, and files that the group or others
+/// can write to: these users could replace the contents. Rejects nothing on systems other than
+/// Unix.
 pub(super) fn check_rights(path: &Path, metadata: &Metadata) -> Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt, PermissionsExt};
         if !is_trusted(metadata.uid(), rustix::process::geteuid().as_raw()) {
-            return Err(Error::new(ErrorKind::InvalidInput, "it belongs to another user")
+            return Err(Error::new(ErrorKind::InvalidInput, "owned by another user")
                 .with("path", path.display())
                 .with("owner", metadata.uid())
                 .hint("if you trust its contents, install your own copy: `ctx engines add`"));
         }
         let mode = metadata.permissions().mode();
         if mode & 0o6000 != 0 {
-            return Err(Error::new(ErrorKind::InvalidInput, "it is set-user-ID or set-group-ID")
+            return Err(Error::new(ErrorKind::InvalidInput, "set-user-ID or set-group-ID bit set")
                 .with("path", path.display())
                 .with("mode", format!("{:04o}", mode & 0o7777))
-                .hint(format!("an engine needs no such rights: chmod ug-s {}", path.display())));
+                .hint(format!("an engine needs no such bits: chmod ug-s {}", path.display())));
         }
         let who = match mode & 0o022 {
             0 => return Ok(()),
             0o020 => "its group",
             _ => "everybody",
         };
-        Err(Error::new(ErrorKind::InvalidInput, format!("{who} can write to it"))
+        Err(Error::new(ErrorKind::InvalidInput, format!("writable by {who}"))
             .with("path", path.display())
             .with("mode", format!("{:04o}", mode & 0o7777))
             .hint(format!("if you trust its contents: chmod go-w {}", path.display())))
@@ -71,7 +71,7 @@ pub(super) fn check_rights(path: &Path, metadata: &Metadata) -> Result<()> {
     }
 }
 
-/// Whether files of `owner` are trusted: root can do anything anyway.
+/// Whether files of `owner` are trusted: those of root are, as root can do anything anyway.
 #[cfg(unix)]
 pub(super) fn is_trusted(owner: u32, own: u32) -> bool {
     owner == 0 || owner == own
@@ -125,7 +125,7 @@ fn read(path: &Path, most: u64) -> Result<(Vec<u8>, Metadata)> {
     if bytes.len() as u64 > most {
         return Err(Error::new(ErrorKind::InvalidInput, "the file is too large")
             .with("path", path.display())
-            .with("most", format!("{most} bytes"))
+            .with("limit", format!("{most} bytes"))
             .hint("check that it is the file that the engine's author shipped"));
     }
     Ok((bytes, metadata))
@@ -186,6 +186,6 @@ impl Stamp {
         }
         Err(Error::new(ErrorKind::Conflict, "the engine's file changed since it was checked")
             .with("path", self.path.display())
-            .hint("restart, so that the new file is checked"))
+            .hint("restart ctx, so that it checks the new file"))
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ctx_core::Result;
 
-use super::search::{is_absent, is_looked_into};
+use super::search::{is_absent, is_searchable};
 use super::{FolderKind, FoundEngine, Search, SearchOutcome, SearchTrace, verify};
 use crate::EngineName;
 
@@ -38,7 +38,7 @@ impl Search {
         let mut trace = SearchTrace::default();
         let mut engines: BTreeMap<EngineName, ListedEngine> = BTreeMap::new();
         for (kind, folder) in self.places() {
-            if !is_looked_into(*kind, folder, &mut trace) {
+            if !is_searchable(*kind, folder, &mut trace) {
                 continue;
             }
             for manifest in manifests(*kind, folder, &mut trace) {
@@ -91,7 +91,7 @@ fn manifests(kind: FolderKind, folder: &Path, trace: &mut SearchTrace) -> Vec<Pa
     for path in items.filter_map(|item| Some(item.ok()?.path())) {
         if path.is_dir() {
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-            // An engine that is being installed.
+            // A hidden folder is an engine that is being installed.
             if name.starts_with('.') {
                 continue;
             }

@@ -22,9 +22,9 @@
 //!
 //! The bytes that are hashed are those that are inspected, but the system later loads the file by
 //! its path. [`FoundEngine::check_unchanged`], called directly before and directly after, detects a
-//! file that was replaced or modified meanwhile. Only the owner of the file and root can write there:
-//! code that could do the same to ctx itself. Libraries that a library depends on are found by the
-//! system's own rules and are not checked, nor is an interpreter.
+//! file that was replaced or modified meanwhile. Only the owner of the file and root can write
+//! there, and these could replace ctx itself as well. The system finds the dependencies of a
+//! library by its own rules; they are not checked, and neither is an interpreter.
 
 mod files;
 mod listing;

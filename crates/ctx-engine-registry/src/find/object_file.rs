@@ -45,7 +45,7 @@ pub(super) fn library(bytes: &[u8]) -> Result<()> {
     let file = of_this_platform(bytes)?;
     if file.kind() != ObjectKind::Dynamic {
         return Err(Error::new(ErrorKind::Corrupt, "not a dynamic library")
-            .with("is", format!("{:?}", file.kind()).to_lowercase())
+            .with("kind", format!("{:?}", file.kind()).to_lowercase())
             .hint("build it as a dynamic library: crate-type = [\"cdylib\"], or cc -shared"));
     }
     if !exports_entry(&file) {
@@ -67,7 +67,7 @@ pub(super) fn program(bytes: &[u8]) -> Result<()> {
     match file.kind() {
         ObjectKind::Executable | ObjectKind::Dynamic => Ok(()),
         kind => Err(Error::new(ErrorKind::Corrupt, "not a program")
-            .with("is", format!("{kind:?}").to_lowercase())
+            .with("kind", format!("{kind:?}").to_lowercase())
             .hint("use the linked program, not an object file")),
     }
 }
@@ -151,16 +151,16 @@ fn architecture_of(architecture: Architecture) -> String {
     }
 }
 
-fn other_platform(is_for: &str) -> Error {
+fn other_platform(platform: &str) -> Error {
     Error::new(ErrorKind::Capability, "the file is for another platform")
-        .with("is for", is_for)
-        .with("this is", format!("{OS}-{ARCH}"))
+        .with("file", platform)
+        .with("host", format!("{OS}-{ARCH}"))
         .hint("use a release of the engine for this platform, or build it here")
 }
 
 fn damaged(why: &str) -> Error {
     Error::new(ErrorKind::Corrupt, "the file is damaged")
-        .with("because", why)
+        .with("reason", why)
         .hint("it may be truncated: reinstall the engine")
 }
 

@@ -28,9 +28,10 @@ pub struct Package {
 }
 
 impl Package {
-    /// Reads a folder with a manifest, a library, a program or a script. Nothing of it runs. Files
-    /// that others can write to are accepted as well: by installing it, the user trusts its current
-    /// contents. `name` is for a file; without one, it is derived from the file name.
+    /// Reads a folder with a manifest, or a file: a library, a program or a script. Runs none of
+    /// it. Accepts files that others can write to: by installing an engine, the user trusts its
+    /// current contents. `name` is the name of the engine in a file; `None` derives it from the
+    /// file name.
     ///
     /// # Errors
     ///
@@ -145,7 +146,7 @@ fn manifest_in(folder: &Path) -> Result<PathBuf> {
         (Some(_), false) => {
             Err(Error::new(ErrorKind::InvalidInput, "the folder has more than one .toml file")
                 .with("path", folder.display())
-                .hint("name the folder like the manifest to use"))
+                .hint("name the folder after the manifest to use"))
         }
     }
 }
@@ -186,7 +187,7 @@ fn of_file(path: &Path, name: Option<&str>) -> Result<Package> {
         base: None,
         platform: BTreeMap::from([(platform, entry)]),
     };
-    // What is written must be readable again: a file may have a name that manifests do not allow.
+    // The manifest must be readable again: a file may have a name that manifests do not allow.
     manifest.to_toml().map_err(|e| e.with("path", path.display()))?;
     Ok(Package { manifest, has_manifest: false, kind, path: path.to_owned(), bytes })
 }

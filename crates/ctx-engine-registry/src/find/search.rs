@@ -27,7 +27,7 @@ pub enum FolderKind {
 }
 
 impl FolderKind {
-    /// Returns its name, for people.
+    /// Returns its name in messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -56,7 +56,8 @@ pub struct Search {
 }
 
 impl Search {
-    /// Returns the places of the environment. Nothing is searched yet.
+    /// Returns the places that `$CTX_ENGINE_PATH` and `$CTX_HOME` name, and those of the system.
+    /// Searches nothing yet.
     #[must_use]
     pub fn from_env() -> Self {
         let home = std::env::var_os("CTX_HOME").filter(|home| !home.is_empty());
@@ -109,7 +110,7 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// `NotFound`, if it is in no place; else why the first match was rejected.
+    /// `NotFound`, if it is in none of the places; otherwise why the first match was rejected.
     pub fn find(&self, name: &str) -> Result<FoundEngine> {
         self.find_traced(name).0
     }
@@ -123,7 +124,7 @@ impl Search {
 
     fn look_for(&self, name: &EngineName, trace: &mut SearchTrace) -> Result<FoundEngine> {
         for (kind, folder) in &self.places {
-            if !is_looked_into(*kind, folder, trace) {
+            if !is_searchable(*kind, folder, trace) {
                 continue;
             }
             for manifest in candidates(folder, name) {
@@ -152,7 +153,7 @@ impl Search {
 }
 
 /// Whether a place may be searched; the trace records why not.
-pub(super) fn is_looked_into(kind: FolderKind, folder: &Path, trace: &mut SearchTrace) -> bool {
+pub(super) fn is_searchable(kind: FolderKind, folder: &Path, trace: &mut SearchTrace) -> bool {
     let reason = if !folder.is_absolute() {
         "not an absolute path: the search must not depend on the working directory"
     } else if folder.metadata().is_ok_and(|metadata| !metadata.is_dir()) {
@@ -182,5 +183,5 @@ fn of_slot(found: FoundEngine) -> Result<FoundEngine> {
     let (name, slot) = (&found.manifest.name, found.manifest.slot);
     Err(Error::new(ErrorKind::InvalidInput, format!("'{name}' is for the slot {slot}"))
         .with("path", found.manifest_path.display())
-        .hint(format!("select it by plugins.slots.{slot}")))
+        .hint(format!("select it with plugins.slots.{slot}")))
 }

@@ -1,4 +1,4 @@
-//! Engines that are found, and engines that are rejected before any of their code runs.
+//! Engines that are found, and engines that are rejected before their code runs.
 #![cfg(unix)]
 
 use std::fs::{self, Permissions};
@@ -12,20 +12,20 @@ use super::*;
 use crate::manifest::this_platform;
 
 /// A folder to search, with the valid script engine `demo` in it.
-struct Room {
+struct Fixture {
     folder: TempDir,
 }
 
 const SCRIPT: &[u8] = b"#!/bin/sh\nexit 0\n";
 
-impl Room {
+impl Fixture {
     fn new() -> Self {
         let folder = TempDir::new().unwrap();
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
-        let room = Self { folder };
-        room.put("demo", SCRIPT, 0o755);
-        room.describe("demo.toml", "demo", "command = \"demo\"", SCRIPT);
-        room
+        let fixture = Self { folder };
+        fixture.put("demo", SCRIPT, 0o755);
+        fixture.describe("demo.toml", "demo", "command = \"demo\"", SCRIPT);
+        fixture
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -54,7 +54,7 @@ impl Room {
         self.put(at, text.as_bytes(), 0o644);
     }
 
-    /// Replaces the script by a library of those bytes.
+    /// Replaces the script with a library of these bytes.
     fn library(&self, bytes: &[u8]) {
         self.put("libdemo.so", bytes, 0o644);
         self.describe("demo.toml", "demo", "library = \"libdemo.so\"", bytes);
@@ -97,9 +97,9 @@ fn elf_header(machine: u16, bits: u8) -> Vec<u8> {
 
 #[test]
 fn a_script_with_its_manifest_is_found() {
-    let room = Room::new();
-    let found = room.search().find("demo").unwrap();
-    let program = room.path("demo").canonicalize().unwrap();
+    let fixture = Fixture::new();
+    let found = fixture.search().find("demo").unwrap();
+    let program = fixture.path("demo").canonicalize().unwrap();
     assert_eq!(found.path(), program);
     assert_eq!(found.file, EngineFile::Command { program, args: Vec::new() });
     assert_eq!(found.transport(Trust::InProcess), TransportKind::Process);
@@ -108,9 +108,9 @@ fn a_script_with_its_manifest_is_found() {
 
 #[test]
 fn a_library_is_found_and_runs_apart_unless_it_is_trusted() {
-    let room = Room::new();
-    room.library(&compiled(WITH_ENTRY));
-    let found = room.search().find("demo").unwrap();
+    let fixture = Fixture::new();
+    fixture.library(&compiled(WITH_ENTRY));
+    let found = fixture.search().find("demo").unwrap();
     assert!(matches!(&found.file, EngineFile::Library(path) if path.ends_with("libdemo.so")));
     assert_eq!(found.transport(Trust::default()), TransportKind::Process);
     assert_eq!(found.transport(Trust::InProcess), TransportKind::Dylib);
@@ -118,21 +118,21 @@ fn a_library_is_found_and_runs_apart_unless_it_is_trusted() {
 
 #[test]
 fn an_interpreter_is_looked_for_in_path_and_gets_the_script_first() {
-    let room = Room::new();
+    let fixture = Fixture::new();
     let by = |name: &str| {
         let file = format!("command = \"demo\"\ninterpreter = \"{name}\"\nargs = [\"-q\"]");
-        room.describe("demo.toml", "demo", &file, SCRIPT);
+        fixture.describe("demo.toml", "demo", &file, SCRIPT);
     };
     by("sh");
     // A file run by an interpreter need not be executable.
-    fs::set_permissions(room.path("demo"), Permissions::from_mode(0o644)).unwrap();
-    let EngineFile::Command { program, args } = room.search().find("demo").unwrap().file else {
-        panic!("it is a command")
+    fs::set_permissions(fixture.path("demo"), Permissions::from_mode(0o644)).unwrap();
+    let EngineFile::Command { program, args } = fixture.search().find("demo").unwrap().file else {
+        panic!("not a command")
     };
     assert!(program.is_absolute() && program.ends_with("sh"), "{program:?}");
-    assert_eq!(args, [room.path("demo").canonicalize().unwrap().into_os_string(), "-q".into()]);
+    assert_eq!(args, [fixture.path("demo").canonicalize().unwrap().into_os_string(), "-q".into()]);
     by("no-such-interpreter");
-    assert!(room.refused().to_string().contains("no-such-interpreter"));
+    assert!(fixture.refused().to_string().contains("no-such-interpreter"));
 }
 
 #[test]
@@ -166,9 +166,9 @@ fn a_bad_library_is_refused_with_the_reason() {
             "does not export ctx_engine_v1",
         ),
     ] {
-        let room = Room::new();
-        room.library(&bytes);
-        let error = room.refused();
+        let fixture = Fixture::new();
+        fixture.library(&bytes);
+        let error = fixture.refused();
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains(words), "{words}: {error}");
         assert!(error.to_string().contains("libdemo.so"), "{error}");
@@ -190,9 +190,9 @@ fn no_cut_and_no_flipped_byte_of_a_library_does_any_harm() {
 
 #[test]
 fn a_file_that_is_not_the_one_described_is_refused() {
-    let room = Room::new();
-    room.put("demo", b"#!/bin/sh\nexit 1\n", 0o755);
-    let error = room.refused();
+    let fixture = Fixture::new();
+    fixture.put("demo", b"#!/bin/sh\nexit 1\n", 0o755);
+    let error = fixture.refused();
     assert!(error.to_string().contains(&sha256_of(SCRIPT)), "{error}");
     assert_eq!(error.kind(), ErrorKind::Corrupt);
 }
@@ -202,12 +202,12 @@ fn what_belongs_to_another_user_is_refused() {
     assert!(files::is_trusted(0, 1000) && files::is_trusted(1000, 1000) && files::is_trusted(0, 0));
     assert!(!files::is_trusted(1001, 1000) && !files::is_trusted(1000, 0));
     for name in ["demo", "demo.toml", "."] {
-        let room = Room::new();
+        let fixture = Fixture::new();
         let other = Some(54_321);
         // Only root can give files away.
-        if std::os::unix::fs::chown(room.path(name), other, None).is_ok() {
-            let error = room.refused().to_string();
-            assert!(error.contains("it belongs to another user"), "{name}: {error}");
+        if std::os::unix::fs::chown(fixture.path(name), other, None).is_ok() {
+            let error = fixture.refused().to_string();
+            assert!(error.contains("owned by another user"), "{name}: {error}");
             assert!(error.contains("owner: 54321"), "{name}: {error}");
         }
     }
@@ -215,8 +215,8 @@ fn what_belongs_to_another_user_is_refused() {
 
 #[test]
 fn a_place_that_is_no_folder_is_passed_over_as_such() {
-    let room = Room::new();
-    let search = Search::default().with_list(room.path("demo").as_os_str());
+    let fixture = Fixture::new();
+    let search = Search::default().with_list(fixture.path("demo").as_os_str());
     for trace in [search.list().trace, search.find_traced("demo").1] {
         let [step] = &trace.steps[..] else { panic!("{trace:?}") };
         assert_eq!(step.outcome, SearchOutcome::PassedOver);
@@ -228,80 +228,80 @@ fn a_place_that_is_no_folder_is_passed_over_as_such() {
 fn what_others_can_write_to_is_refused() {
     for name in ["demo", "demo.toml", ""] {
         for (mode, who) in [(0o757, "everybody"), (0o775, "group"), (0o777, "everybody")] {
-            let room = Room::new();
-            fs::set_permissions(room.path(name), Permissions::from_mode(mode)).unwrap();
-            let error = room.refused();
+            let fixture = Fixture::new();
+            fs::set_permissions(fixture.path(name), Permissions::from_mode(mode)).unwrap();
+            let error = fixture.refused();
             assert!(error.to_string().contains(who), "{name:?} {mode:o}: {error}");
             assert!(error.hint_text().unwrap().contains("chmod go-w"));
         }
     }
     // Other users could replace the folder.
-    let room = Room::new();
-    room.put("inner/demo", SCRIPT, 0o755);
-    room.describe("inner/demo.toml", "demo", "command = \"demo\"", SCRIPT);
-    fs::set_permissions(room.folder.path(), Permissions::from_mode(0o777)).unwrap();
-    let search = Search::default().with_list(room.path("inner").as_os_str());
+    let fixture = Fixture::new();
+    fixture.put("inner/demo", SCRIPT, 0o755);
+    fixture.describe("inner/demo.toml", "demo", "command = \"demo\"", SCRIPT);
+    fs::set_permissions(fixture.folder.path(), Permissions::from_mode(0o777)).unwrap();
+    let search = Search::default().with_list(fixture.path("inner").as_os_str());
     assert!(search.find("demo").unwrap_err().to_string().contains("everybody"));
-    fs::set_permissions(room.folder.path(), Permissions::from_mode(0o1777)).unwrap();
+    fs::set_permissions(fixture.folder.path(), Permissions::from_mode(0o1777)).unwrap();
     assert!(search.find("demo").is_ok());
 }
 
 #[test]
 fn links_out_of_the_folder_are_refused_and_those_inside_are_followed() {
-    let room = Room::new();
-    let elsewhere = Room::new();
-    fs::remove_file(room.path("demo")).unwrap();
-    symlink(elsewhere.path("demo"), room.path("demo")).unwrap();
-    assert!(room.refused().to_string().contains("out of the engine's folder"));
-    fs::remove_file(room.path("demo")).unwrap();
-    room.put("demo-1", SCRIPT, 0o755);
-    symlink("demo-1", room.path("demo")).unwrap();
-    assert!(room.search().find("demo").is_ok());
-    fs::remove_file(room.path("demo.toml")).unwrap();
-    symlink(elsewhere.path("demo.toml"), room.path("demo.toml")).unwrap();
-    assert!(room.refused().to_string().contains("out of the engine's folder"));
+    let fixture = Fixture::new();
+    let elsewhere = Fixture::new();
+    fs::remove_file(fixture.path("demo")).unwrap();
+    symlink(elsewhere.path("demo"), fixture.path("demo")).unwrap();
+    assert!(fixture.refused().to_string().contains("out of the engine's folder"));
+    fs::remove_file(fixture.path("demo")).unwrap();
+    fixture.put("demo-1", SCRIPT, 0o755);
+    symlink("demo-1", fixture.path("demo")).unwrap();
+    assert!(fixture.search().find("demo").is_ok());
+    fs::remove_file(fixture.path("demo.toml")).unwrap();
+    symlink(elsewhere.path("demo.toml"), fixture.path("demo.toml")).unwrap();
+    assert!(fixture.refused().to_string().contains("out of the engine's folder"));
 }
 
 #[test]
 fn only_a_regular_file_with_the_right_name_and_rights_is_taken() {
-    let room = Room::new();
-    fs::set_permissions(room.path("demo"), Permissions::from_mode(0o644)).unwrap();
-    assert!(room.refused().to_string().contains("the program is not executable"));
-    fs::set_permissions(room.path("demo"), Permissions::from_mode(0o4755)).unwrap();
-    assert!(room.refused().to_string().contains("set-user-ID"));
-    fs::remove_file(room.path("demo")).unwrap();
-    assert_eq!(room.refused().kind(), ErrorKind::NotFound);
-    fs::create_dir(room.path("demo")).unwrap();
-    assert!(room.refused().to_string().contains("not a regular file"));
+    let fixture = Fixture::new();
+    fs::set_permissions(fixture.path("demo"), Permissions::from_mode(0o644)).unwrap();
+    assert!(fixture.refused().to_string().contains("the program is not executable"));
+    fs::set_permissions(fixture.path("demo"), Permissions::from_mode(0o4755)).unwrap();
+    assert!(fixture.refused().to_string().contains("set-user-ID"));
+    fs::remove_file(fixture.path("demo")).unwrap();
+    assert_eq!(fixture.refused().kind(), ErrorKind::NotFound);
+    fs::create_dir(fixture.path("demo")).unwrap();
+    assert!(fixture.refused().to_string().contains("not a regular file"));
     // Opening a named pipe would block.
-    fs::remove_file(room.path("demo.toml")).unwrap();
-    assert!(Command::new("mkfifo").arg(room.path("demo.toml")).status().unwrap().success());
-    assert!(room.refused().to_string().contains("not a regular file"));
-    fs::remove_file(room.path("demo.toml")).unwrap();
-    room.describe("demo.toml", "other", "command = \"demo\"", SCRIPT);
-    assert!(room.refused().to_string().contains("'other'"));
-    room.put("demo.toml", &[b'#'; 70_000], 0o644);
-    assert!(room.refused().to_string().contains("too large"));
-    room.put("demo.toml", b"\xff\xfe", 0o644);
-    assert!(room.refused().to_string().contains("not UTF-8 text"));
+    fs::remove_file(fixture.path("demo.toml")).unwrap();
+    assert!(Command::new("mkfifo").arg(fixture.path("demo.toml")).status().unwrap().success());
+    assert!(fixture.refused().to_string().contains("not a regular file"));
+    fs::remove_file(fixture.path("demo.toml")).unwrap();
+    fixture.describe("demo.toml", "other", "command = \"demo\"", SCRIPT);
+    assert!(fixture.refused().to_string().contains("'other'"));
+    fixture.put("demo.toml", &[b'#'; 70_000], 0o644);
+    assert!(fixture.refused().to_string().contains("too large"));
+    fixture.put("demo.toml", b"\xff\xfe", 0o644);
+    assert!(fixture.refused().to_string().contains("not UTF-8 text"));
 }
 
 #[test]
 fn a_file_that_changes_after_the_check_is_noticed() {
-    let room = Room::new();
-    let found = room.search().find("demo").unwrap();
+    let fixture = Fixture::new();
+    let found = fixture.search().find("demo").unwrap();
     assert!(found.check_unchanged().is_ok());
-    // As an attacker would: other content of the same size, renamed into place.
-    room.put("new", b"#!/bin/sh\nexit 9\n", 0o755);
-    fs::rename(room.path("new"), room.path("demo")).unwrap();
+    // An attacker renames a file with other content of the same size into place.
+    fixture.put("new", b"#!/bin/sh\nexit 9\n", 0o755);
+    fs::rename(fixture.path("new"), fixture.path("demo")).unwrap();
     assert_eq!(found.check_unchanged().unwrap_err().kind(), ErrorKind::Conflict);
-    fs::remove_file(room.path("demo")).unwrap();
+    fs::remove_file(fixture.path("demo")).unwrap();
     assert_eq!(found.check_unchanged().unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]
 fn the_first_that_is_there_decides_and_the_trace_tells_the_way() {
-    let (first, second) = (Room::new(), Room::new());
+    let (first, second) = (Fixture::new(), Fixture::new());
     fs::remove_file(first.path("demo.toml")).unwrap();
     let list = std::env::join_paths([
         Path::new("relative"),
@@ -335,7 +335,7 @@ fn the_first_that_is_there_decides_and_the_trace_tells_the_way() {
 
 #[test]
 fn everything_installed_is_listed_once_with_what_it_hides() {
-    let (first, second) = (Room::new(), Room::new());
+    let (first, second) = (Fixture::new(), Fixture::new());
     first.put("broken.toml", b"?", 0o644);
     first.put("Not A Name.toml", b"?", 0o644);
     first.put("unrelated/file", b"", 0o644);
@@ -353,7 +353,7 @@ fn everything_installed_is_listed_once_with_what_it_hides() {
         .map(|s| (s.outcome, s.path.file_name().unwrap().to_str().unwrap()))
         .collect();
     use SearchOutcome::*;
-    let folder = |room: &Room| room.folder.path().file_name().unwrap().to_owned();
+    let folder = |fixture: &Fixture| fixture.folder.path().file_name().unwrap().to_owned();
     let (one, two) = (folder(&first), folder(&second));
     assert_eq!(
         steps,
@@ -372,10 +372,10 @@ fn everything_installed_is_listed_once_with_what_it_hides() {
 
 #[test]
 fn an_engine_for_another_slot_does_not_fill_this_one() {
-    let room = Room::new();
-    let path = room.path("demo.toml");
+    let fixture = Fixture::new();
+    let path = fixture.path("demo.toml");
     let text = fs::read_to_string(&path).unwrap().replacen("name", "slot = \"memory\"\nname", 1);
     fs::write(path, text).unwrap();
-    let error = room.refused();
+    let error = fixture.refused();
     assert!(error.to_string().contains("memory"), "{error}");
 }

@@ -44,7 +44,7 @@ pub enum SearchOutcome {
     PassedOver,
     /// It was selected.
     Found,
-    /// It has precedence, but is invalid.
+    /// It comes first in the search order, but is invalid.
     Refused,
 }
 

@@ -1,4 +1,4 @@
-//! Verifies a manifest and its file, until the engine may be loaded.
+//! Verifies a manifest and its file before the engine is loaded.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -93,8 +93,8 @@ fn command(entry: &PlatformFile, path: &Path, bytes: &[u8]) -> Result<EngineFile
         return Ok(EngineFile::Command { program: path.to_owned(), args: args.collect() });
     };
     let program = in_path(interpreter).ok_or_else(|| {
-        Error::new(ErrorKind::NotFound, format!("the engine is run by {interpreter}"))
-            .with("missing", interpreter)
+        Error::new(ErrorKind::NotFound, "the interpreter of the engine is missing")
+            .with("interpreter", interpreter)
             .hint(format!("install {interpreter}, so that it is found in PATH"))
     })?;
     let args = std::iter::once(path.as_os_str().to_owned()).chain(args).collect();

@@ -1,4 +1,4 @@
-//! Applies an answer that was checked.
+//! Applies a checked answer.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,12 @@ use ctx_core::{ContextView, Result};
 
 use super::CheckedPlan;
 
-/// Applies the edits of a checked answer to a view, in the name of its engine. Returns the text to
-/// append to the system prompt.
+/// Applies the edits of a checked answer to a view, with the engine's id as their layer. Returns
+/// the text to append to the system prompt.
 ///
 /// # Errors
 ///
-/// Those of an edit: none, on the view that the answer was checked against.
+/// Errors of an edit. They cannot occur with the view that the answer was checked against.
 pub fn apply(checked: CheckedPlan, view: &mut ContextView, engine: &str) -> Result<Option<String>> {
     let layer = || Cow::<'static, str>::Owned(engine.to_owned());
     let reason = || Cow::<'static, str>::Owned(checked.reason.clone());

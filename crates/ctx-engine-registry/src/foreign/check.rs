@@ -12,17 +12,19 @@ use super::{Rejection, ViewSync};
 /// Used if an engine gives no reason.
 const NO_REASON: &str = "planned by the engine";
 
-/// An estimate is remarked on if it is off by this factor and by this number of tokens.
+/// An estimate causes a remark if it differs from the count by more than this factor and this
+/// number of tokens.
 const OFF: (f64, u64) = (1.5, 2_000);
 
-/// The state before the engine was called.
+/// The state before the call.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckContext<'a> {
     /// The session, without the system prompt addition of an earlier turn.
     pub view: &'a ContextView,
     /// What was sent to the engine.
     pub sync: &'a ViewSync,
-    /// Whether the engine runs after another one, and need not reduce what that one left too large.
+    /// Whether the engine runs after another one, and need not shrink a request that the other one
+    /// left over the budget.
     pub adds_only: bool,
 }
 
@@ -79,7 +81,7 @@ pub struct CheckedPlan {
 ///
 /// # Errors
 ///
-/// Why it cannot be applied.
+/// The reason why it cannot be applied.
 pub fn check(answer: Assembled, context: CheckContext<'_>) -> Result<CheckedPlan, Rejection> {
     let Assembled { plan, messages, system_prompt_addition, estimated_tokens } = answer;
     let reason = plan.reason.as_deref().map_or_else(|| NO_REASON.into(), super::rejection::tidy);
@@ -94,7 +96,7 @@ pub fn check(answer: Assembled, context: CheckContext<'_>) -> Result<CheckedPlan
     let (drops, freed) = edits.groups(context)?;
     let view = context.view;
     if let Some(&at) = edits.forms.keys().find(|&&at| view.is_newest_user(at)) {
-        let why = "it is the newest user message, which must be sent unchanged";
+        let why = "the newest user message must be sent unchanged";
         return Err(Rejection::mismatch(view.node(at).entry().id(), why));
     }
     let grown: u64 = edits.forms.values().map(|form| view.ledger().count(form).get()).sum();
@@ -119,8 +121,8 @@ pub fn check(answer: Assembled, context: CheckContext<'_>) -> Result<CheckedPlan
     Ok(checked)
 }
 
-/// Rows that must stay may exceed the budget under any plan: `finish` then trims them. But nothing
-/// may be inserted into a request that does not fit.
+/// Protected rows may exceed the budget under any plan: `finish` then trims them. But nothing may
+/// be inserted into a request that does not fit.
 fn check_budget(
     checked: &CheckedPlan,
     dropped: &HashSet<usize>,
@@ -141,10 +143,10 @@ fn check_budget(
         return Ok(());
     }
     let grew = addition > Tokens::ZERO || checked.tokens > view.total();
-    let may_go =
+    let can_drop =
         |at: usize| view.node(at).is_live() && !dropped.contains(&at) && !view.is_protected(at);
-    let could_go = !checked.additions.is_empty() || (0..view.len()).any(may_go);
-    if grew || (could_go && !context.adds_only) { Err(refused) } else { Ok(()) }
+    let can_shrink = !checked.additions.is_empty() || (0..view.len()).any(can_drop);
+    if grew || (can_shrink && !context.adds_only) { Err(refused) } else { Ok(()) }
 }
 
 fn remarks(estimated: Option<u64>, counted: u64) -> Vec<Remark> {
@@ -155,7 +157,7 @@ fn remarks(estimated: Option<u64>, counted: u64) -> Vec<Remark> {
     is_off.then_some(Remark::EstimateOff { estimated, counted }).into_iter().collect()
 }
 
-/// An answer, by positions.
+/// The edits of an answer, by position.
 #[derive(Default)]
 struct Edits {
     dropped: HashSet<usize>,
@@ -188,7 +190,7 @@ impl Edits {
                 return Err(Rejection::twice(&replacement.id));
             }
             let form = message::replacement(view.node(at), replacement)?;
-            // Rows older than the last ones are dropped, whatever their form.
+            // A replacement of a row that `keepLast` drops has no effect.
             if !edits.dropped.contains(&at) {
                 edits.forms.insert(at, form);
             }
@@ -248,7 +250,8 @@ impl Edits {
                     next = at + 1;
                     named.insert(at);
                     if let Some(message) = message {
-                        // An engine that returns all messages has changed only those that differ.
+                        // The engine may return unchanged messages: only those that differ are
+                        // edits.
                         if let Some(form) = message::change(view.node(at), id, message.get())? {
                             edits.forms.insert(at, form);
                         }
@@ -280,8 +283,8 @@ impl Edits {
         self.additions.push(Addition { before, entry, pinned: false });
     }
 
-    /// Drops rows older than the last `rows`, except rows that must stay and groups of which a part
-    /// is kept.
+    /// Drops the rows before the last `rows`, except protected rows and groups of which a part is
+    /// kept.
     fn keep_last(&mut self, rows: usize, view: &ContextView) {
         let mut kept = HashSet::new();
         let live = (0..view.len()).rev().filter(|&at| view.node(at).is_live());
@@ -297,7 +300,7 @@ impl Edits {
         self.dropped.extend(older.into_iter().filter(goes));
     }
 
-    /// Returns one position of each dropped group, and the tokens this frees.
+    /// Returns one position of each dropped group, and the number of tokens this frees.
     fn groups(&self, context: CheckContext<'_>) -> Result<(Vec<usize>, u64), Rejection> {
         let view = context.view;
         let mut positions: Vec<usize> = self.dropped.iter().copied().collect();

@@ -1,4 +1,4 @@
-//! A running engine, as the host talks to it.
+//! The host's side of a running engine.
 
 use std::fmt;
 
@@ -52,11 +52,14 @@ impl EngineClient {
         let major = |version: &str| version.split('.').next().map(str::to_owned);
         if major(&info.protocol) != major(PROTOCOL) {
             return Err(EngineError::Unfit {
-                why: format!("it uses protocol version '{}', ctx {PROTOCOL}", tidy(&info.protocol)),
+                why: format!(
+                    "it uses protocol version '{}', ctx uses {PROTOCOL}",
+                    tidy(&info.protocol)
+                ),
                 hint: "use an engine and a ctx with the same major version of the protocol",
             });
         }
-        if !is_meant(id, &info.id) {
+        if !is_id_of(id, &info.id) {
             return Err(EngineError::Unfit {
                 why: format!("it reports the id '{}', but '{id}' was selected", tidy(&info.id)),
                 hint: "name its manifest after the engine's id; a variant's name is that id, \
@@ -102,7 +105,7 @@ impl EngineClient {
         checked
     }
 
-    /// Calls a verb that includes an update of a session. To an engine that is out of step all rows
+    /// Calls a verb that includes an update of a session. If the engine is out of step, all rows
     /// are sent again, once.
     pub(super) async fn call_with_update<P: Serialize>(
         &mut self,
@@ -115,14 +118,14 @@ impl EngineClient {
         let session = self.sessions.of(session_id);
         session.counter = *view.ledger().counter();
         self.channel.count_with(session.counter);
-        // Until it answers, it is unknown what it has applied: forget what was sent.
+        // Until the engine answers, it is unknown what it has applied: forget what was sent.
         let known = session.sync.take().filter(|_| contract.remembers);
         let is_news = known.is_some();
         let (sync, update) = match known {
             Some(sync) => sync.update(view, session.sync_options(&contract)),
             None => ViewSync::all(view, session.sync_options(&contract)),
         };
-        // The update itself is not needed while the engine works.
+        // Drops the update once it is encoded: the engine may take long.
         let encoded = |update: Update| {
             let size = json_size(&update);
             encode(&ask(update), size)
@@ -139,8 +142,8 @@ impl EngineClient {
         }
     }
 
-    /// Records what was sent to an engine that has answered. An engine whose answer is invalid may
-    /// have applied nothing.
+    /// Records what was sent to an engine that has answered, even if the answer is rejected. After
+    /// a fault the engine may have applied nothing.
     pub(super) fn remember<T>(
         &mut self,
         session_id: &str,
@@ -180,7 +183,7 @@ impl EngineClient {
         Ok(ingested)
     }
 
-    /// Has the engine import the history of an existing session.
+    /// Lets the engine import the history of an existing session.
     pub(super) async fn bootstrap(
         &mut self,
         request: protocol::Bootstrap,
@@ -241,9 +244,9 @@ impl EngineClient {
     }
 }
 
-/// Whether `selected` means the engine that calls itself `own`: it is that id, or that id and a
-/// suffix, as one engine may be installed in several variants.
-fn is_meant(selected: &str, own: &str) -> bool {
+/// Whether `selected` is an id of the engine that reports the id `own`: `own` itself, or `own`, `-`
+/// and a suffix, as one engine may be installed in several variants.
+fn is_id_of(selected: &str, own: &str) -> bool {
     let rest = selected.strip_prefix(own).filter(|_| !own.is_empty());
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
@@ -288,7 +291,7 @@ mod tests {
             ("loss", "lossless", false),
             ("lossless", "", false),
         ] {
-            assert_eq!(is_meant(selected, own), meant, "{selected}, {own}");
+            assert_eq!(is_id_of(selected, own), meant, "{selected}, {own}");
         }
     }
 }

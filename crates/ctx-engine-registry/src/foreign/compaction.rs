@@ -13,9 +13,9 @@ use super::{EngineClient, EngineError, Rejection, ViewSync};
 /// The outcome of a compaction by an engine.
 #[derive(Debug)]
 pub(super) enum CompactionOutcome {
-    /// The session should be compacted like this.
+    /// The compaction to apply.
     Compacted(Compacted),
-    /// Nothing had to be done.
+    /// The engine found nothing to compact.
     Nothing(String),
     /// The engine leaves it to the host.
     Declined(String),

@@ -1,4 +1,4 @@
-//! The connection to an engine, as its supervisor sees it.
+//! The connection of a supervisor to its engine.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub trait Channel: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The reason for a missing answer.
+    /// Why there is no answer.
     async fn call(
         &self,
         verb: &str,
@@ -25,13 +25,13 @@ pub trait Channel: Send + Sync {
     /// Whether the engine is permanently lost.
     fn is_lost(&self) -> bool;
 
-    /// Sets the counter that answers `tokens.count` in further calls: that of the calls' session.
+    /// Sets the counter for `tokens.count` in the next calls: the one of their session.
     fn count_with(&self, counter: Counter) {
         let _ = counter;
     }
 }
 
-/// Starts an engine, as often as needed.
+/// Starts an engine, and restarts it.
 pub trait Launcher: Send + Sync {
     /// Starts an engine and returns a connection to it. `hello` is not called yet.
     ///
@@ -43,7 +43,7 @@ pub trait Launcher: Send + Sync {
     /// Returns its transport: `dylib` or `process`.
     fn transport(&self) -> &'static str;
 
-    /// Whether it can be started again. A library cannot: its remains are still in memory.
+    /// Whether it can be started again. A library cannot: it stays in memory.
     fn can_restart(&self) -> bool;
 
     /// Returns the [services](ctx_engine_sdk::protocol::service) offered to it.

@@ -71,11 +71,11 @@ impl ContextEngine for SupervisedEngine {
         if let Err(unavailable) = self.bring_up(&mut live).await {
             self.strict_error(unavailable)?;
         } else if live.leases.is_granted(&request.session_id) {
-            // If compaction is required, doing nothing leaves it to the fallback.
+            // If a compaction is required and the engine makes none, the fallback does.
             let must = request.force || request.trigger == CompactionTrigger::Overflow;
             let outcome = live.compact(&request).await;
             if outcome.is_ok() {
-                self.record().did(verb::COMPACT);
+                self.record().succeeded(verb::COMPACT);
             }
             match outcome {
                 Ok(CompactionOutcome::Compacted(compacted)) => {
@@ -86,7 +86,7 @@ impl ContextEngine for SupervisedEngine {
                     return Ok(CompactResult::nothing(reason));
                 }
                 Ok(CompactionOutcome::Nothing(reason) | CompactionOutcome::Declined(reason)) => {
-                    tracing::debug!(engine = %self.spec.id, reason, "left to the default engine");
+                    tracing::debug!(engine = %self.spec.id, reason, "the default engine compacts");
                 }
                 Err(failure) => {
                     let session_id = Some(request.session_id.as_str());
@@ -107,7 +107,7 @@ impl ContextEngine for SupervisedEngine {
             Err(unavailable) => Err(unavailable),
             Ok(()) => match live.bootstrap(&session_id).await {
                 Ok(done) => {
-                    self.record().did(verb::BOOTSTRAP);
+                    self.record().succeeded(verb::BOOTSTRAP);
                     Ok(done)
                 }
                 Err(failure) => {
@@ -170,7 +170,7 @@ impl ContextEngine for SupervisedEngine {
 
     async fn dispose(&self) -> Result<()> {
         if let Err(failure) = self.live.lock().await.dispose().await {
-            tracing::debug!(engine = %self.spec.id, %failure, "at its end");
+            tracing::debug!(engine = %self.spec.id, %failure, "dispose failed");
         }
         self.fallback.dispose().await
     }

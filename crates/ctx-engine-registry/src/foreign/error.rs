@@ -54,18 +54,19 @@ impl EngineError {
         Some(hint).filter(|hint| !hint.is_empty())
     }
 
-    /// Adds to an engine's refusal to start that its configuration may be the cause.
+    /// Adds a hint to an engine's refusal to start: its configuration may be the cause.
     pub(super) fn blame_config(&mut self, id: &str) {
         if let Self::Fault(Fault::Refused(error)) = self {
-            let given = format!("it was given plugins.engines.{id}.config");
+            let given = format!("the engine gets plugins.engines.{id}.config");
             error.hint = Some(match error.hint.take() {
                 Some(hint) => format!("{hint} ({given})"),
-                None => format!("{given}: check that it expects this"),
+                None => format!("{given}: check that it supports these settings"),
             });
         }
     }
 
-    /// Whether the engine is to blame: not if it was busy with other calls, or was cancelled.
+    /// Whether the failure counts against the engine. It does not if the engine was busy with other
+    /// calls, or if the call was cancelled.
     pub(super) fn counts_as_strike(&self) -> bool {
         match self {
             Self::Fault(Fault::Busy { .. }) => false,
@@ -73,7 +74,7 @@ impl EngineError {
         }
     }
 
-    /// Whether it was cancelled, and stopped.
+    /// Whether the call was cancelled, and the engine stopped.
     pub(super) fn is_cancelled(&self) -> bool {
         matches!(
             self,
@@ -81,7 +82,7 @@ impl EngineError {
         )
     }
 
-    /// Whether the engine did not return by itself, or crashed: no call of it can be relied on.
+    /// Whether the engine crashed, or did not return by itself: none of its calls is reliable.
     pub(super) fn is_grave(&self) -> bool {
         match self {
             Self::Fault(fault) => {

@@ -112,11 +112,11 @@ impl HealthRecord {
         }
     }
 
-    /// Records that it is being started, if that is allowed.
+    /// Records a start of the engine, if it may be started.
     ///
     /// # Errors
     ///
-    /// Why it is not.
+    /// Why it may not be started.
     pub(super) fn start(&mut self, now: Duration) -> Result<(), String> {
         let pauses = self.pause_until.is_some_and(|until| now < until);
         if self.state == EngineState::Failed || pauses {
@@ -127,17 +127,17 @@ impl HealthRecord {
         Ok(())
     }
 
-    /// Records that it has started.
-    pub(super) fn is_up(&mut self, version: &str) {
+    /// Records that the engine has started.
+    pub(super) fn started(&mut self, version: &str) {
         self.version = version.to_owned();
         self.state = EngineState::Ok;
         self.strikes = 0;
         self.pause_until = None;
-        self.did(verb::HELLO);
+        self.succeeded(verb::HELLO);
     }
 
     /// Records a successful call.
-    pub(super) fn did(&mut self, verb: &str) {
+    pub(super) fn succeeded(&mut self, verb: &str) {
         self.failing.remove(verb);
         self.answered += u64::from(matches!(verb, verb::ASSEMBLE | verb::COMPACT));
     }
@@ -183,7 +183,7 @@ impl HealthRecord {
         true
     }
 
-    /// Warns that it no longer serves.
+    /// Warns that the engine no longer serves.
     fn warn_of_end(
         &mut self,
         failure: &EngineError,
@@ -194,12 +194,12 @@ impl HealthRecord {
         let kind = FailureKind { verb: verb.to_owned(), name: failure.name() };
         let has = |warnings: &[Warning]| warnings.iter().any(|w| w.of == WarningSubject::Lease);
         let lost_lease = context.lost_lease || has(&self.warnings);
-        // All of it goes into one warning.
+        // One warning reports the end, the lost lease and this failure.
         let part = WarningSubject::Failure(kind.clone());
         self.warnings.retain(|warning| warning.of != WarningSubject::Lease && warning.of != part);
         self.reported.insert(kind);
         let lease = if lost_lease { "; it no longer compacts this session" } else { "" };
-        // A process that merely gave a wrong answer did not end by itself.
+        // A process that gave wrong answers is still running: the host ends it.
         let (failed, ended) = match (context.is_lost || failure.is_permanent(), context.can_restart)
         {
             (true, _) => ("failed".to_owned(), ""),
@@ -250,7 +250,7 @@ impl HealthRecord {
         self.warn(text, WarningSubject::Failure(kind));
     }
 
-    /// Records a remark on an answer that is applied anyway. It is reported once.
+    /// Records a remark on an applied answer. Only the first one is reported.
     pub(super) fn remark(&mut self, remark: &Remark) {
         if !std::mem::replace(&mut self.has_warned_of_estimate, true) {
             self.warn(format!("the context engine '{}': {remark}", self.id), WarningSubject::Other);

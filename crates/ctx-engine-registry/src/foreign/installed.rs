@@ -29,7 +29,7 @@ impl InstalledEngine {
         let program = match &self.found.file {
             EngineFile::Command { program, args } => Program::new(program).with_args(args),
             EngineFile::Library(path) => {
-                // It is set: otherwise the engine was rejected.
+                // `host` is set: without one, `build_installed` rejects a library.
                 Program::new(self.host.clone().unwrap_or_default())
                     .with_args(["engine-host".as_ref(), path.as_os_str()])
             }

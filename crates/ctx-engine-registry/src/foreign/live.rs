@@ -13,7 +13,7 @@ use super::rejection::tidy;
 use super::{CheckedPlan, CompactionOutcome, EngineClient, EngineError, EngineSpec, Launcher};
 use crate::CompactionBy;
 
-/// Maximum number of ended turns kept for an engine that does not take them.
+/// Maximum number of ended turns that are kept until the engine accepts them.
 const MAX_ENDED: usize = 1_024;
 
 /// A call that no request depends on.
@@ -67,9 +67,9 @@ pub(super) struct LiveEngine {
     pub(super) now: Timestamp,
     /// Opened sessions that have a history.
     histories: HashMap<String, Option<String>>,
-    /// Those of them that the running engine has been told about.
+    /// The sessions of `histories` that were reported to the running engine.
     bootstrapped: HashSet<String>,
-    /// Ended turns not yet reported to it, with their sessions, oldest first.
+    /// Ended turns that were not reported to the engine yet, with their sessions, oldest first.
     ended: VecDeque<(String, String)>,
 }
 
@@ -118,7 +118,7 @@ impl LiveEngine {
         let info = client.info();
         if let Some(expected) = info.contract.base.as_deref().filter(|&expected| expected != base) {
             return Err(EngineError::Unfit {
-                why: format!("it runs after the engine '{}', and '{base}' does", tidy(expected)),
+                why: format!("it requires the base '{}', but its base is '{base}'", tidy(expected)),
                 hint: "set plugins.engines.<id>.base to the engine that is to run first",
             });
         }
@@ -134,7 +134,7 @@ impl LiveEngine {
         Ok(info)
     }
 
-    /// Records that a session has a history: a restarted engine gets it again.
+    /// Records that a session has a history. A restarted engine gets it again.
     pub(super) fn add_history(&mut self, request: BootstrapRequest) {
         self.bootstrapped.remove(&request.session_id);
         self.histories.insert(request.session_id, request.session_file);
@@ -154,7 +154,7 @@ impl LiveEngine {
         self.ended.push_back((session_id.to_owned(), key.to_owned()));
     }
 
-    /// Calls `bootstrap` for a session, if it has a history and the engine was not told yet.
+    /// Calls `bootstrap` for a session, if it has a history that was not reported yet.
     pub(super) async fn bootstrap(
         &mut self,
         session_id: &str,

@@ -1,4 +1,5 @@
-//! Converts messages between the two crates: to JSON for an engine, and back to the form of a row.
+//! Converts messages between ctx-core and the SDK: to JSON for an engine, and back to the form of a
+//! row.
 
 use std::collections::HashMap;
 use std::io;
@@ -77,7 +78,7 @@ pub(super) fn form(node: &Node, id: &str, json: &str) -> Result<Message, Rejecti
         return Err(Rejection::mismatch(id, "it makes other tool calls"));
     }
     if *outline.results != *node.results() {
-        return Err(Rejection::mismatch(id, "it holds other results"));
+        return Err(Rejection::mismatch(id, "it has other tool results"));
     }
     if form.blocks.is_empty() {
         return Err(Rejection::mismatch(id, "it is empty: drop the row instead"));
@@ -129,7 +130,7 @@ fn with_text(node: &Node, id: &str, text: &str) -> Result<Message, Rejection> {
                 }
             }
         }
-        _ => return Err(Rejection::mismatch(id, "it holds several results: give a message")),
+        _ => return Err(Rejection::mismatch(id, "it has several tool results: give a message")),
     }
     Ok(form)
 }
@@ -146,15 +147,15 @@ pub(super) fn addable(id: &str, message: Message) -> Result<Message, Rejection> 
         return Err(Rejection::insertion(id, "its id must be 1 to 256 bytes of plain text"));
     }
     if !matches!(message.role, Role::User | Role::Assistant | Role::System | Role::Custom) {
-        return Err(Rejection::insertion(id, "of this role"));
+        return Err(Rejection::insertion(id, "its role is not allowed"));
     }
-    let is_said = |block: &Block| !matches!(block, Block::Text { text } if text.is_empty());
-    if !message.blocks.iter().any(is_said) {
+    let is_not_empty = |block: &Block| !matches!(block, Block::Text { text } if text.is_empty());
+    if !message.blocks.iter().any(is_not_empty) {
         return Err(Rejection::insertion(id, "it is empty"));
     }
     let outline = MessageOutline::of(&message);
     if !outline.calls.is_empty() || !outline.results.is_empty() {
-        return Err(Rejection::insertion(id, "it holds tool calls or results"));
+        return Err(Rejection::insertion(id, "it has tool calls or results"));
     }
     Ok(message)
 }
@@ -162,7 +163,7 @@ pub(super) fn addable(id: &str, message: Message) -> Result<Message, Rejection> 
 /// Returns the form that a whole message gives a row, if it differs from the current one.
 pub(super) fn change(node: &Node, id: &str, json: &str) -> Result<Option<Message>, Rejection> {
     let own = node.message().ok();
-    // Most engines that return all messages return the bytes they were sent.
+    // Most engines that return all messages return the bytes that they received.
     if own.as_ref().is_some_and(|own| is_json_of(own, json)) {
         return Ok(None);
     }

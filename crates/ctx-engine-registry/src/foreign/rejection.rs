@@ -23,7 +23,7 @@ pub enum Rejection {
         /// The row.
         id: String,
     },
-    /// It drops a row that must stay.
+    /// It drops a protected row.
     ProtectedDropped {
         /// The row.
         id: String,
@@ -52,7 +52,7 @@ pub enum Rejection {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Rows are named in a different order than they are in.
+    /// It names rows out of order.
     OutOfOrder {
         /// The first row that is out of order.
         id: String,
@@ -119,7 +119,7 @@ impl Rejection {
         match self {
             Self::Malformed { .. } => "answer with the JSON that the protocol defines for the verb",
             Self::UnknownId { .. } => {
-                "name current rows of the session: after each update, without the removed ones"
+                "name only current rows of the session: each update removes those in 'gone'"
             }
             Self::NamedTwice { .. } => "name each row once, in one list of the plan",
             Self::ProtectedDropped { .. } => "do not drop rows with 'keep'",
@@ -131,7 +131,7 @@ impl Rejection {
             Self::BadInsertion { .. } => {
                 "add text, as one of the roles user, assistant, system and custom"
             }
-            Self::OutOfOrder { .. } => "name rows in the order they came in",
+            Self::OutOfOrder { .. } => "name rows in their order in the session",
             Self::OverBudget { .. } => {
                 "drop rows until their 'tokens' and those of insertions are within 'budget.messages'"
             }
@@ -157,7 +157,8 @@ impl Rejection {
     }
 }
 
-/// Makes a text of an engine fit for an error message: short, and without control characters.
+/// Prepares a text of an engine for an error message: truncates it, and replaces control
+/// characters.
 pub(super) fn tidy(text: &str) -> String {
     clip(text, 200).replace(char::is_control, "\u{fffd}")
 }
@@ -168,12 +169,12 @@ impl std::fmt::Display for Rejection {
             Self::Malformed { why } => write!(f, "invalid answer: {why}"),
             Self::UnknownId { id } => write!(f, "the answer names the unknown row '{id}'"),
             Self::NamedTwice { id } => write!(f, "the answer names '{id}' twice"),
-            Self::ProtectedDropped { id } => write!(f, "the answer drops '{id}', which must stay"),
+            Self::ProtectedDropped { id } => write!(f, "the answer drops the protected row '{id}'"),
             Self::GroupSplit { id } => {
                 write!(f, "the answer separates a tool call from its results: '{id}' would remain")
             }
             Self::ReplacementMismatch { id, why } => {
-                write!(f, "the answer replaces '{id}' by an invalid message: {why}")
+                write!(f, "the answer replaces '{id}' with an invalid message: {why}")
             }
             Self::TakenId { id } => {
                 write!(f, "the answer adds a message with the existing id '{id}'")

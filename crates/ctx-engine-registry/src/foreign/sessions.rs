@@ -7,7 +7,8 @@ use ctx_engine_sdk::protocol::Contract;
 
 use super::{SyncOptions, ViewSync};
 
-/// Maximum number of sessions; the least recently used beyond it are sent again in full.
+/// Maximum number of sessions. Beyond it, the least recently used one is removed, and sent again in
+/// full if it is used.
 const MAX_SESSIONS: usize = 256;
 
 /// One session.

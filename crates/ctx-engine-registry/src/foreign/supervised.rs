@@ -14,8 +14,8 @@ use super::{EngineError, Launcher, apply};
 use crate::{CompactionBy, Deadlines, EngineSettings, OnFailure};
 
 /// The default hint of a failure.
-const NO_OTHER: &str = "to have the default engine serve where this one does not, set onFailure of \
-                        plugins or of plugins.engines.<id> to 'fallback'; or select another engine";
+const DEFAULT_HINT: &str = "set onFailure of plugins or of plugins.engines.<id> to 'fallback', so \
+                            that the default engine serves instead; or select another engine";
 
 /// The specification of an engine, from the configuration and its manifest.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ pub struct EngineSpec {
     pub on_failure: OnFailure,
     /// Whether the user grants the lease on compaction.
     pub compaction: CompactionBy,
-    /// Passed to it unchanged.
+    /// The configuration that it gets, unchanged.
     pub config: EngineSettings,
     /// The deadlines of its calls.
     pub deadlines: Deadlines,
@@ -47,8 +47,8 @@ type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 /// turn. A process is then restarted after one second, then two, then four; at most five times.
 ///
 /// The engine compacts a session if it requests the lease and the spec allows it, until in that
-/// session it misses a deadline, crashes, or gives a third answer that is rejected. A compaction
-/// that it declines or fails is made by the fallback at once: the host stores compactions, so a
+/// session it misses a deadline, crashes, or gives a third answer that is rejected. If it declines
+/// a compaction, or fails, the fallback compacts at once: the host stores compactions, so a
 /// rejected answer has changed nothing.
 pub struct SupervisedEngine {
     pub(super) spec: EngineSpec,
@@ -73,7 +73,7 @@ impl fmt::Debug for SupervisedEngine {
 }
 
 impl SupervisedEngine {
-    /// The engine that `launcher` starts, with `fallback` to serve if it fails.
+    /// Creates the engine that `launcher` starts. If it fails, `fallback` serves.
     #[must_use]
     pub fn new(
         spec: EngineSpec,
@@ -102,7 +102,8 @@ impl SupervisedEngine {
         }
     }
 
-    /// Has another engine assemble each request first. Its edits stay if this engine fails.
+    /// Lets another engine assemble each request first. The edits of the base stay if this engine
+    /// fails.
     #[must_use]
     pub fn with_base(mut self, base: Arc<dyn ContextEngine>) -> Self {
         self.base = Some(base);
@@ -126,7 +127,7 @@ impl SupervisedEngine {
     ///
     /// # Errors
     ///
-    /// Why it does not start, whatever the spec says.
+    /// Why it does not start, also if the spec says `fallback`.
     pub async fn start(&self) -> Result<()> {
         let mut live = self.live.lock().await;
         match self.bring_up(&mut live).await {
@@ -161,7 +162,7 @@ impl SupervisedEngine {
             Ok(info) => {
                 let lease = live.leases.state();
                 let mut record = self.record();
-                record.is_up(&info.version);
+                record.started(&info.version);
                 record.lease = lease;
                 drop(record);
                 // A restarted engine is the same one, so the first info stays valid.
@@ -213,7 +214,7 @@ impl SupervisedEngine {
 
     fn unavailable(&self, why: &str) -> Error {
         let message = format!("the context engine '{}' does not serve: {why}", self.spec.id);
-        Error::new(ctx_core::ErrorKind::Contract, message).hint(NO_OTHER)
+        Error::new(ctx_core::ErrorKind::Contract, message).hint(DEFAULT_HINT)
     }
 
     /// Returns the error that ends a turn, if failures are errors.
@@ -222,7 +223,7 @@ impl SupervisedEngine {
             Unavailable { error: Some(error), .. } if self.is_strict() => {
                 Err(match error.hint_text() {
                     Some(_) => error,
-                    None => error.hint(NO_OTHER),
+                    None => error.hint(DEFAULT_HINT),
                 })
             }
             Unavailable { why, .. } if self.is_strict() => Err(self.unavailable(&why)),
@@ -248,7 +249,7 @@ impl SupervisedEngine {
             }
         };
         let mut record = self.record();
-        record.did(verb::ASSEMBLE);
+        record.succeeded(verb::ASSEMBLE);
         checked.remarks.iter().for_each(|remark| record.remark(remark));
         drop(record);
         apply(checked, view, &self.spec.id).map_err(|error| {
@@ -272,7 +273,8 @@ impl SupervisedEngine {
         Ok(live.wants_base().then(|| self.fallback.clone()))
     }
 
-    /// Does work that no request depends on. A failure counts, and is an error if `strict`.
+    /// Makes a call that no request depends on. A failure counts, and is an error if the spec says
+    /// `strict`.
     pub(super) async fn pass(
         &self,
         session_id: Option<&str>,
@@ -285,7 +287,7 @@ impl SupervisedEngine {
         let verb = work.verb();
         match live.work(session_id, work).await {
             Ok(done) => {
-                self.record().did(verb);
+                self.record().succeeded(verb);
                 Ok(done)
             }
             Err(failure) => {

@@ -8,7 +8,7 @@ use ctx_engine_sdk::protocol::{Contract, Row, Update};
 
 use super::message;
 
-/// Fewer rows than this are updated one by one, however short the session is.
+/// Up to this number of rows, rows are sent again without a reset, however short the session is.
 const LEAST_RESET: usize = 32;
 
 /// The sent properties of a row that may change without an edit.
@@ -19,15 +19,15 @@ struct SentRow {
     keep: bool,
 }
 
-/// What was sent of one view. The next [`ViewSync::update`] contains the changes since then: its
-/// cost depends on what was added and edited, not on the length of the session.
+/// The part of a view that was sent. The next [`ViewSync::update`] contains the changes since then:
+/// its cost depends on the additions and edits, not on the length of the session.
 #[derive(Debug)]
 pub struct ViewSync {
     view: ViewId,
     edits: usize,
     rows: usize,
     sent: HashMap<EntryId, SentRow>,
-    /// Rows that must stay for now: the user's newest message, the running tool call.
+    /// Rows that are protected for now: the user's newest message, the running tool call.
     kept_for_now: Vec<EntryId>,
 }
 
@@ -41,7 +41,7 @@ pub struct SyncOptions<'a> {
 }
 
 impl ViewSync {
-    /// Sends the whole view.
+    /// Returns an update with the whole view.
     #[must_use]
     pub fn all(view: &ContextView, options: SyncOptions<'_>) -> (Self, Update) {
         let mut sync = Self {
@@ -57,7 +57,8 @@ impl ViewSync {
         (sync, update)
     }
 
-    /// Sends the changes of a view; the whole view if it does not follow from what is known.
+    /// Returns an update with the changes of a view; with the whole view, if it does not continue
+    /// the known one.
     #[must_use]
     pub fn update(self, view: &ContextView, options: SyncOptions<'_>) -> (Self, Update) {
         let follows = self.view == *view.id() && self.edits <= view.edits().len();
@@ -72,7 +73,7 @@ impl ViewSync {
         view.node(at).is_live().then_some(at)
     }
 
-    /// `None` if sending everything is simpler.
+    /// Returns an update with the changes; `None` if sending everything is simpler.
     fn follow(mut self, view: &ContextView, options: SyncOptions<'_>) -> Option<(Self, Update)> {
         let edits = Edits::since(view, self.edits);
         let from = self.tail(view, edits.displaced.clone())?;

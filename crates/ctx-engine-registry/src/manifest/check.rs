@@ -49,7 +49,7 @@ fn platform_file(platform: &str, file: &PlatformFile) -> Result<()> {
         (Some(name), None) => {
             file_name(&key("library"), name)?;
             if file.interpreter.is_some() || !file.args.is_empty() {
-                return Err(wrong(&key("library"), name, "neither interpreter nor args with it"));
+                return Err(wrong(&key("library"), name, "a library without interpreter and args"));
             }
         }
         (None, Some(name)) => file_name(&key("command"), name)?,
@@ -61,8 +61,8 @@ fn platform_file(platform: &str, file: &PlatformFile) -> Result<()> {
     if file.args.len() > MAX_ARGS || file.args.iter().any(|arg| arg.contains('\0')) {
         return Err(wrong(
             &key("args"),
-            &format!("{} of them", file.args.len()),
-            "at most 64 texts",
+            &format!("{} arguments", file.args.len()),
+            "at most 64 texts without NUL",
         ));
     }
     if file.sha256.len() != 64 || !file.sha256.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -71,7 +71,7 @@ fn platform_file(platform: &str, file: &PlatformFile) -> Result<()> {
     Ok(())
 }
 
-/// A plain name can only refer to a file next to the manifest.
+/// Checks for a plain name, which can refer only to a file next to the manifest.
 fn file_name(key: &str, name: &str) -> Result<()> {
     let plain = !name.is_empty()
         && name != "."
@@ -132,7 +132,7 @@ pub(super) fn contract(manifest: &Manifest) -> Result<()> {
     let spoken = manifest.contract.join(", ");
     Err(Error::new(
         ErrorKind::Contract,
-        format!("the engine supports version {spoken} of the engine protocol, this ctx {PROTOCOL}"),
+        format!("the engine supports version {spoken} of the protocol, ctx supports {PROTOCOL}"),
     )
     .hint(hint))
 }
@@ -141,7 +141,7 @@ pub(super) fn file_for<'m>(manifest: &'m Manifest, platform: &str) -> Result<&'m
     manifest.platform.get(platform).or_else(|| manifest.platform.get(ANY)).ok_or_else(|| {
         let there: Vec<_> = manifest.platform.keys().map(String::as_str).collect();
         Error::new(ErrorKind::NotFound, format!("the engine has no file for {platform}"))
-            .with("has", there.join(", "))
+            .with("available", there.join(", "))
             .hint("use a release of the engine for this platform, or build it here")
     })
 }

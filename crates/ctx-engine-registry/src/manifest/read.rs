@@ -47,7 +47,7 @@ fn fault(text: &str, error: &toml::de::Error) -> Error {
         None => fault,
     };
     fault.hint(
-        "it has manifest_version, name, version, license, about, slot, contract, base, and for \
-         each platform [platform.<os>-<arch>] with library or command, and sha256",
+        "the keys are manifest_version, name, version, license, about, slot, contract, base, and \
+         for each platform [platform.<os>-<arch>] with library or command, and sha256",
     )
 }

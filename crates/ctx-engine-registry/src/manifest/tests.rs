@@ -48,7 +48,7 @@ fn a_wrong_manifest_is_refused_with_what_is_wrong_and_where() {
         ("platform.any", "platform.linux-x86-64", "'platform'"),
         ("command = \"demo.py\"\n", "", "either a library or a command"),
         ("command = ", "library = \"a.so\"\ncommand = ", "either a library or a command"),
-        ("command = ", "library = ", "neither interpreter nor args with it"),
+        ("command = ", "library = ", "without interpreter and args"),
         ("\"demo.py\"", "\"../demo.py\"", "plain name"),
         ("\"demo.py\"", "\"/bin/sh\"", "plain name"),
         ("\"demo.py\"", "\"..\"", "plain name"),

@@ -34,7 +34,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`], with the known ids; else why it is rejected.
+    /// [`ErrorKind::NotFound`], with the known ids; otherwise why it is rejected.
     pub fn find_engine(&self, id: &str) -> Result<FoundEngine> {
         self.search.find(id).map_err(|error| match error.kind() {
             // A missing file is an error of the engine that needs it.
@@ -124,12 +124,13 @@ impl Registry {
             && transport == TransportKind::Process
             && let EngineFile::Library(library) = &found.file
         {
-            return Err(Error::new(ErrorKind::Config, "there is no engine host to run the library in a process")
+            let what = "missing engine host: the library cannot run in its own process";
+            return Err(Error::new(ErrorKind::Config, what)
                 .with("engine", id)
                 .with("library", library.display())
                 .hint(
-                    "name one by Registry::with_engine_host, or leave plugins.engines.<id>.trust out to \
-                     have it run inside of this program",
+                    "set one with Registry::with_engine_host, or remove \
+                     plugins.engines.<id>.trust: the library then runs inside this program",
                 ));
         }
         let installed = InstalledEngine {

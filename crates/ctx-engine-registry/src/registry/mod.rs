@@ -312,8 +312,8 @@ impl Registry {
         let more = match cfg!(feature = "plugins") {
             true => "`ctx engines` lists the available engines",
             false => {
-                "this program is built without the feature `plugins` of ctx-runtime: engines that are \
-                 installed are not for it"
+                "this program is built without the feature `plugins` of ctx-runtime: it cannot use \
+                 installed engines"
             }
         };
         let hint = match ctx_config::nearest(id, known.iter().map(String::as_str)) {

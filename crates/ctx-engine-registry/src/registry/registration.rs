@@ -104,7 +104,7 @@ pub type BuildMemory = fn(&MemoryContext<'_>) -> Result<Arc<dyn MemoryStore>>;
 /// # Notes
 ///
 /// With `legacy` the linked layers recall from it and archive into it. With an installed engine,
-/// the `layers` of all linked memories do; such a layer builds to nothing without a memory.
+/// the `layers` of all linked memories do so; without a memory, they build to `None`.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryRegistration {
     /// The id used in the configuration.

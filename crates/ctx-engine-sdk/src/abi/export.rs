@@ -13,7 +13,7 @@ use crate::protocol::{Error, Result};
 
 use super::{ABI, Buffer, Bytes, EngineTable, HostTable, MISUSED, OK, PANICKED};
 
-/// An engine behind the C ABI. The host holds only its address.
+/// An engine behind the C ABI. The host knows only its address.
 #[derive(Debug)]
 pub struct Instance<E> {
     driver: Mutex<Driver<E>>,
@@ -21,7 +21,7 @@ pub struct Instance<E> {
     host: *const HostTable,
 }
 
-/// The table that [`export_engine!`](crate::export_engine) hands out.
+/// The type of the table that [`export_engine!`](crate::export_engine) returns.
 #[derive(Debug)]
 pub struct Exported<E>(PhantomData<E>);
 
@@ -61,11 +61,11 @@ unsafe extern "C" fn call<E: Engine>(engine: *mut c_void, call: Bytes, answer: *
         // The lock cannot be poisoned: the driver catches panics of the engine.
         let Ok(mut driver) = instance.driver.try_lock() else { return MISUSED };
         // SAFETY: the bytes are valid for this call.
-        let bytes = unsafe { lent(call) };
-        let mut transport = AcrossAbi(instance.host);
+        let bytes = unsafe { borrowed(call) };
+        let mut transport = AbiTransport(instance.host);
         let made = driver.answer(bytes, &mut transport, &instance.cancelled);
         // SAFETY: checked not to be null.
-        unsafe { *answer = given(made) };
+        unsafe { *answer = into_buffer(made) };
         OK
     })
 }
@@ -73,7 +73,7 @@ unsafe extern "C" fn call<E: Engine>(engine: *mut c_void, call: Bytes, answer: *
 unsafe extern "C" fn release(answer: Buffer) {
     guarded(|| {
         if !answer.data.is_null() {
-            // SAFETY: `given` created it from a vector.
+            // SAFETY: `into_buffer` created it from a vector.
             drop(unsafe { Vec::from_raw_parts(answer.data, answer.len, answer.capacity) });
         }
         OK
@@ -104,7 +104,7 @@ fn guarded(work: impl FnOnce() -> i32) -> i32 {
 /// # Safety
 ///
 /// The bytes must be valid for the lifetime `'b`.
-unsafe fn lent<'b>(bytes: Bytes) -> &'b [u8] {
+unsafe fn borrowed<'b>(bytes: Bytes) -> &'b [u8] {
     if bytes.len == 0 {
         return &[];
     }
@@ -112,15 +112,15 @@ unsafe fn lent<'b>(bytes: Bytes) -> &'b [u8] {
     unsafe { std::slice::from_raw_parts(bytes.data, bytes.len) }
 }
 
-fn given(bytes: Vec<u8>) -> Buffer {
+fn into_buffer(bytes: Vec<u8>) -> Buffer {
     let mut bytes = std::mem::ManuallyDrop::new(bytes);
     Buffer { data: bytes.as_mut_ptr(), len: bytes.len(), capacity: bytes.capacity() }
 }
 
 /// Sends host calls through the function table of the host.
-struct AcrossAbi(*const HostTable);
+struct AbiTransport(*const HostTable);
 
-impl HostTransport for AcrossAbi {
+impl HostTransport for AbiTransport {
     fn call(&mut self, host_call: &[u8]) -> Result<Vec<u8>> {
         let short = || Error::failed("the host's table has no services");
         // SAFETY: the table lives as long as the engine, and its first field is its size.
@@ -128,7 +128,7 @@ impl HostTransport for AcrossAbi {
         if size < size_of::<HostTable>() {
             return Err(short());
         }
-        // SAFETY: its size is that of the table known here.
+        // SAFETY: the table has at least the size of `HostTable`.
         let host = unsafe { *self.0 };
         let (Some(call), Some(release)) = (host.call, host.release) else { return Err(short()) };
         let request = Bytes { data: host_call.as_ptr(), len: host_call.len() };
@@ -137,7 +137,7 @@ impl HostTransport for AcrossAbi {
         // written.
         let status = unsafe { call(host.context, request, &raw mut reply) };
         // SAFETY: the reply is valid until it is released.
-        let bytes = unsafe { lent(Bytes { data: reply.data, len: reply.len }) }.to_vec();
+        let bytes = unsafe { borrowed(Bytes { data: reply.data, len: reply.len }) }.to_vec();
         // SAFETY: the host allocated it.
         unsafe { release(host.context, reply) };
         match status {

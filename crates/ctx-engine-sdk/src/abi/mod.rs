@@ -16,7 +16,7 @@
 //! - Nothing may unwind across the boundary: a panic is returned as an answer. A library built with
 //!   `panic = "abort"` ends the host as well.
 
-#![allow(unsafe_code)] // tables of pointers are what this module is about
+#![allow(unsafe_code)] // this module defines tables of pointers
 
 mod export;
 
@@ -33,7 +33,7 @@ pub const ABI: u32 = 1;
 /// The function returned an answer, which may be an error.
 pub const OK: i32 = 0;
 
-/// The engine panicked outside of a call that could be answered. It must not be used again.
+/// The engine panicked, and could not return the panic as an answer. It must not be used again.
 pub const PANICKED: i32 = 1;
 
 /// The caller broke a rule: a null pointer, or a call during another call.
@@ -43,7 +43,7 @@ pub const MISUSED: i32 = 2;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes {
-    /// Pointer to the bytes; may be null if there are none.
+    /// Pointer to the bytes; may be null if `len` is 0.
     pub data: *const u8,
     /// Number of bytes.
     pub len: usize,
@@ -107,5 +107,5 @@ pub struct EngineTable {
 /// The entry point of a library.
 pub type EntryFn = unsafe extern "C" fn() -> *const EngineTable;
 
-// SAFETY: a table holds only constants and function pointers.
+// SAFETY: a table contains only constants and function pointers.
 unsafe impl Sync for EngineTable {}

@@ -54,8 +54,8 @@ impl From<Plan> for Assembled {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Plan {
-    /// Keep this number of rows from the end and drop the older ones. The host keeps the rows that
-    /// must stay, and does not cut between a tool call and its results: it keeps more rows instead.
+    /// Keep this number of rows from the end and drop the older ones. The host keeps protected
+    /// rows, and does not cut between a tool call and its results: it keeps more rows instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_last: Option<usize>,
     /// Rows to drop. Give whole groups.
@@ -67,7 +67,7 @@ pub struct Plan {
     /// Messages to insert.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub insert: Vec<Insertion>,
-    /// Rows that must stay from now on.
+    /// Rows to protect from now on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pin: Vec<String>,
     /// The reason, for the manifest of the request.
@@ -125,7 +125,7 @@ pub struct Replacement {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Insertion {
-    /// Its id as a row. An id that is in use is refused.
+    /// Its id as a row. An id in use is rejected.
     pub id: String,
     /// The row to insert it before; at the end if absent.
     #[serde(skip_serializing_if = "Option::is_none")]

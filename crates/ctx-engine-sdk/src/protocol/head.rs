@@ -1,4 +1,4 @@
-//! Finding out what a message is, without reading all of it.
+//! Parses the head of a message, without its content.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::Result;
 /// may be megabytes.
 ///
 /// Reading stops at the message's content, if its id (and the verb of a call) came before. The rest
-/// is not checked: it may be invalid until the content is parsed too.
+/// is not checked: invalid content is found only when it is parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Head {
@@ -36,7 +36,7 @@ impl Head {
         let mut reading = Reading::default();
         let mut json = serde_json::Deserializer::from_slice(message);
         match reading.deserialize(&mut json).and_then(|()| json.end()) {
-            Err(error) if !reading.is_enough => Err(error.into()),
+            Err(error) if !reading.is_complete => Err(error.into()),
             _ => Ok(reading.head),
         }
     }
@@ -46,12 +46,12 @@ impl Head {
 struct Reading {
     head: Head,
     has_id: bool,
-    is_enough: bool,
+    is_complete: bool,
 }
 
 impl Reading {
     /// Whether the head is complete, so that the content that follows need not be parsed.
-    fn is_enough(&self, content: &str) -> bool {
+    fn is_complete(&self, content: &str) -> bool {
         let is_named = self.head.verb.is_some() || self.head.host.is_some();
         self.has_id && (content != "params" || is_named)
     }
@@ -99,8 +99,8 @@ impl<'de> Visitor<'de> for &mut Reading {
                 _ => None,
             };
             self.head.content = self.head.content.or(content);
-            if content.is_some_and(|content| self.is_enough(content)) {
-                self.is_enough = true;
+            if content.is_some_and(|content| self.is_complete(content)) {
+                self.is_complete = true;
                 // An error is the only way to leave an object before its end.
                 return Err(A::Error::custom("the content was not read"));
             }

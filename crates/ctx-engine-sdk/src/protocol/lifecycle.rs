@@ -44,7 +44,7 @@ pub struct Ingest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ingested {
-    /// Whether the engine stored anything of it. A message that is already known is not ingested
+    /// Whether the engine stored the message, or a part of it. A known message is not ingested
     /// again.
     pub ingested: bool,
 }

@@ -54,7 +54,7 @@ pub struct Key {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Value {
-    /// `null` where nothing is stored.
+    /// The value; `null` if nothing is stored.
     pub value: serde_json::Value,
 }
 
@@ -92,7 +92,7 @@ pub enum LogLevel {
     Error,
     /// Something may be wrong.
     Warn,
-    /// Good to know.
+    /// Normal operation.
     #[default]
     Info,
     /// For debugging.

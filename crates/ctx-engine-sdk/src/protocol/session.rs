@@ -17,7 +17,7 @@ pub struct Row {
     pub tokens: u64,
     /// Rows of one group are a tool call and its results: they stay together. Groups have no order.
     pub group: u64,
-    /// Whether the row must stay: the system prompt, pinned messages, a summary that replaces
+    /// Whether the row is protected: the system prompt, pinned messages, a summary that replaces
     /// history, the user's newest message, the running tool call.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub keep: bool,
@@ -30,7 +30,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The message, parsed.
+    /// Parses the message.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ pub struct Update {
     /// had.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<Row>,
-    /// Rows added at the end, oldest first. A row that was ingested comes without its message.
+    /// Rows added at the end, oldest first. An ingested row is sent without its message.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<Row>,
     /// The number of rows after the update.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-struct Driven(Driver<Told>);
+struct Driven(Driver<Scripted>);
 
 impl Driven {
     fn ask(&mut self, call: &Value) -> Value {
@@ -57,7 +57,7 @@ fn whatever_is_asked_there_is_an_answer_that_says_why() {
 #[test]
 fn an_engine_that_panicked_can_go_on() {
     let mut driven = Driven::up();
-    assert_eq!(driven.ask(&assemble(2, "panic", 1))["error"]["message"], "as told");
+    assert_eq!(driven.ask(&assemble(2, "panic", 1))["error"]["message"], "on request");
     assert_eq!(driven.ask(&assemble(3, "hello", 2))["ok"]["keepLast"], 2);
 }
 

@@ -12,13 +12,13 @@ use ctx_engine_sdk::{
 };
 use serde_json::{Value, json};
 
-/// An engine that does what its configuration tells it.
-struct Told {
+/// An engine whose behaviour the configuration and the newest message select.
+struct Scripted {
     keep: usize,
     ingested: usize,
 }
 
-impl Engine for Told {
+impl Engine for Scripted {
     fn hello(hello: &Hello, _: &mut Host<'_>) -> Result<(Self, Info)> {
         let keep = hello.config.get("keep").map_or(Some(2), Value::as_u64);
         let keep = keep.ok_or_else(|| Error::failed("'keep' must be a number of messages"))?;
@@ -28,13 +28,13 @@ impl Engine for Told {
     fn assemble(&mut self, session: &Session, host: &mut Host<'_>) -> Result<Assembled> {
         let newest = session.rows().last().map(Row::text).unwrap_or_default();
         match newest.as_str() {
-            "panic" => panic!("as told"),
+            "panic" => panic!("on request"),
             "wait" => {
                 host.log(LogLevel::Debug, "at work");
                 while !host.is_cancelled() {
                     std::thread::yield_now();
                 }
-                Err(Error::new(ctx_engine_sdk::ErrorKind::Cancelled, "as told"))
+                Err(Error::new(ctx_engine_sdk::ErrorKind::Cancelled, "on request"))
             }
             "count" => {
                 let tokens = host.count(vec!["a text".into()])?;

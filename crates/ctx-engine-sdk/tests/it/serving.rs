@@ -17,17 +17,17 @@ impl Served {
         let (engine_input, input) = pipe().expect("a pipe");
         let (output, engine_output) = pipe().expect("a pipe");
         let server = thread::spawn(move || {
-            ctx_engine_sdk::serve_on::<Told>(BufReader::new(engine_input), engine_output)
+            ctx_engine_sdk::serve_on::<Scripted>(BufReader::new(engine_input), engine_output)
         });
         Self { input: Some(input), output: BufReader::new(output), server }
     }
 
-    fn tell(&mut self, line: &Value) {
+    fn send(&mut self, line: &Value) {
         let input = self.input.as_mut().expect("it is open");
         writeln!(input, "{line}").expect("the engine listens");
     }
 
-    fn hear(&mut self) -> Value {
+    fn receive(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a line");
         serde_json::from_str(&line).expect("JSON")
@@ -42,47 +42,47 @@ impl Served {
 #[test]
 fn calls_are_answered_line_by_line_until_the_pipe_ends() {
     let mut served = Served::start();
-    served.tell(&hello(&json!({"keep": 4})));
-    assert_eq!(served.hear()["ok"]["id"], "told");
+    served.send(&hello(&json!({"keep": 4})));
+    assert_eq!(served.receive()["ok"]["id"], "told");
     // Two at once, a blank line, and a line that is not part of the protocol.
-    served.tell(&assemble(2, "x", 1));
-    served.tell(&assemble(3, "x", 2));
-    served.tell(&json!("\n"));
-    assert_eq!(served.hear()["id"], 2);
-    assert_eq!(served.hear()["id"], 3);
-    assert_eq!(served.hear()["error"]["kind"], "badRequest");
+    served.send(&assemble(2, "x", 1));
+    served.send(&assemble(3, "x", 2));
+    served.send(&json!("\n"));
+    assert_eq!(served.receive()["id"], 2);
+    assert_eq!(served.receive()["id"], 3);
+    assert_eq!(served.receive()["error"]["kind"], "badRequest");
     served.end();
 }
 
 #[test]
 fn a_reply_finds_its_way_past_calls_that_wait() {
     let mut served = Served::start();
-    served.tell(&hello(&json!({})));
-    served.hear();
-    served.tell(&assemble(2, "count", 1));
-    let asked = served.hear();
+    served.send(&hello(&json!({})));
+    served.receive();
+    served.send(&assemble(2, "count", 1));
+    let asked = served.receive();
     assert_eq!(asked["host"], "tokens.count");
-    served.tell(&assemble(3, "x", 2));
-    served.tell(&json!({"id": asked["id"], "reply": {"tokens": [11]}}));
-    assert_eq!(served.hear()["ok"]["estimatedTokens"], 11);
-    assert_eq!(served.hear()["ok"]["keepLast"], 2);
+    served.send(&assemble(3, "x", 2));
+    served.send(&json!({"id": asked["id"], "reply": {"tokens": [11]}}));
+    assert_eq!(served.receive()["ok"]["estimatedTokens"], 11);
+    assert_eq!(served.receive()["ok"]["keepLast"], 2);
     served.end();
 }
 
 #[test]
 fn a_call_at_work_can_be_cancelled_and_the_next_one_is_not() {
     let mut served = Served::start();
-    served.tell(&hello(&json!({})));
-    served.hear();
-    served.tell(&assemble(2, "count", 1));
-    let asked = served.hear();
-    served.tell(&json!({"cancel": 1}));
-    served.tell(&json!({"id": asked["id"], "reply": {"tokens": [1]}}));
-    assert_eq!(served.hear()["ok"]["estimatedTokens"], 1, "another call was cancelled");
-    served.tell(&assemble(3, "wait", 2));
-    assert_eq!(served.hear()["host"], "log", "the call is at work");
-    served.tell(&json!({"cancel": 3}));
-    served.tell(&json!({"id": 1, "reply": {}}));
-    assert_eq!(served.hear()["error"]["kind"], "cancelled");
+    served.send(&hello(&json!({})));
+    served.receive();
+    served.send(&assemble(2, "count", 1));
+    let asked = served.receive();
+    served.send(&json!({"cancel": 1}));
+    served.send(&json!({"id": asked["id"], "reply": {"tokens": [1]}}));
+    assert_eq!(served.receive()["ok"]["estimatedTokens"], 1, "another call was cancelled");
+    served.send(&assemble(3, "wait", 2));
+    assert_eq!(served.receive()["host"], "log", "the call is at work");
+    served.send(&json!({"cancel": 3}));
+    served.send(&json!({"id": 1, "reply": {}}));
+    assert_eq!(served.receive()["error"]["kind"], "cancelled");
     served.end();
 }

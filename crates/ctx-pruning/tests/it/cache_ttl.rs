@@ -101,7 +101,7 @@ fn clearing_for_the_total_needs_enough_to_clear_and_can_be_off() {
     let (mut small, at) = session(10);
     let window_full = Config { soft_trim_ratio: 0.1, hard_clear_ratio: 0.2, ..config() };
     small.prune(&window_full, 60);
-    // Ten trimmed results hold about 30,000 characters: under 50,000.
+    // Ten trimmed results have about 30,000 characters: under 50,000.
     assert!(at.iter().all(|&at| small.text(at) != PLACEHOLDER));
     small.prune(&Config { min_prunable_tool_chars: Chars(30_000), ..window_full.clone() }, 60);
     assert_eq!(small.text(at[0]), PLACEHOLDER);

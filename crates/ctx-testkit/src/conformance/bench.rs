@@ -11,12 +11,12 @@ use crate::{Reply, ScriptedSummarizer};
 use super::Start;
 use super::host::{HastyTimer, HeldStore};
 use super::run::StartEngine;
-use super::sitting::Sitting;
+use super::sitting::TestSession;
 use super::stop::Stop;
 
 /// The progress of a case, for the thread that waits for it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Doing(Arc<Mutex<BenchState>>);
+pub(super) struct Progress(Arc<Mutex<BenchState>>);
 
 #[derive(Debug, Default)]
 struct BenchState {
@@ -25,7 +25,7 @@ struct BenchState {
     has_answered: bool,
 }
 
-impl Doing {
+impl Progress {
     pub(super) fn verb(&self) -> &'static str {
         self.state().verb.unwrap_or("start")
     }
@@ -46,46 +46,46 @@ impl Doing {
 /// The environment in which a case runs an engine.
 pub(super) struct Bench {
     start: Arc<StartEngine>,
-    doing: Doing,
+    progress: Progress,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Bench {
-    pub(super) fn new(start: Arc<StartEngine>, doing: Doing) -> Result<Self, Stop> {
+    pub(super) fn new(start: Arc<StartEngine>, progress: Progress) -> Result<Self, Stop> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .map_err(|error| Stop::skipped(format!("no runtime for this case: {error}")))?;
-        Ok(Self { start, doing, runtime })
+        Ok(Self { start, progress, runtime })
     }
 
     /// Returns a host with an empty store and a model that writes faithful summaries.
-    pub(super) fn house(&self, window: u32) -> House {
-        House::new(window, Reply::Faithful)
+    pub(super) fn host(&self, window: u32) -> TestHost {
+        TestHost::new(window, Reply::Faithful)
     }
 
     /// Returns a host whose model never answers.
-    pub(super) fn house_without_answers(&self, window: u32) -> House {
-        House::new(window, Reply::Hang)
+    pub(super) fn host_without_answers(&self, window: u32) -> TestHost {
+        TestHost::new(window, Reply::Hang)
     }
 
     /// Starts an instance of the engine.
-    pub(super) fn engine(&self, house: &House) -> Result<Running<'_>, Stop> {
-        self.doing.state().verb = Some("start");
-        let engine = (self.start)(&house.start);
+    pub(super) fn engine(&self, host: &TestHost) -> Result<Running<'_>, Stop> {
+        self.progress.state().verb = Some("start");
+        let engine = (self.start)(&host.start);
         let engine = engine.map_err(|error| Stop::error("start", &error).fatal())?;
-        self.doing.state().engine.get_or_insert_with(|| engine.info().clone());
-        Ok(Running { bench: self, engine, ledger: house.ledger() })
+        self.progress.state().engine.get_or_insert_with(|| engine.info().clone());
+        Ok(Running { bench: self, engine, ledger: host.ledger() })
     }
 }
 
 /// The services that an engine is started with.
-pub(super) struct House {
+pub(super) struct TestHost {
     start: Start,
     pub(super) store: HeldStore,
 }
 
-impl House {
+impl TestHost {
     fn new(window: u32, reply: Reply) -> Self {
         let store = HeldStore::default();
         let model = ScriptedSummarizer::new("conformance/scripted").otherwise(reply);
@@ -116,8 +116,8 @@ pub(super) struct Running<'b> {
 
 impl<'b> Running<'b> {
     /// Opens an empty session.
-    pub(super) fn session(&'b self, id: &str) -> Sitting<'b> {
-        Sitting::new(self, id, self.ledger.clone())
+    pub(super) fn session(&'b self, id: &str) -> TestSession<'b> {
+        TestSession::new(self, id, self.ledger.clone())
     }
 
     /// Waits for an answer; an error fails the case.
@@ -135,21 +135,21 @@ impl<'b> Running<'b> {
         verb: &'static str,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        self.bench.doing.state().verb = Some(verb);
+        self.bench.progress.state().verb = Some(verb);
         let answer = self.bench.runtime.block_on(work);
         if answer.is_ok() {
-            let mut doing = self.bench.doing.state();
+            let mut progress = self.bench.progress.state();
             // An engine that is not built in starts at its first call, and has its info only then.
-            doing.engine = Some(self.engine.info().clone());
-            doing.has_answered = true;
+            progress.engine = Some(self.engine.info().clone());
+            progress.has_answered = true;
         }
         answer
     }
 
-    /// Polls this number of times and then drops the future. Returns whether it was done before
+    /// Polls a future this number of times and then drops it. Returns whether it was ready before
     /// that.
     pub(super) fn give_up_after(&self, polls: u32, verb: &'static str, work: impl Future) -> bool {
-        self.bench.doing.state().verb = Some(verb);
+        self.bench.progress.state().verb = Some(verb);
         self.bench.runtime.block_on(async {
             let mut work = std::pin::pin!(work);
             let mut left = polls;

@@ -26,7 +26,7 @@ pub(super) fn fits(view: &ContextView, what: impl Fn() -> String) -> Result<(), 
     ensure(
         total <= budget || is_bare,
         || format!("{}: the answer leaves {total} tokens, but only {budget} fit", what()),
-        "drop until what is left is within the budget",
+        "drop until the remaining messages are within the budget",
     )
 }
 
@@ -69,7 +69,7 @@ pub(super) fn pairs(view: &ContextView) -> Result<(), Stop> {
     })
 }
 
-/// Returns the entries that must stay.
+/// Returns the protected entries, each with its role or `pinned`.
 pub(super) fn must_stay(view: &ContextView) -> Vec<(EntryId, String)> {
     let kept = (0..view.len()).filter(|&at| view.node(at).is_live() && view.is_protected(at));
     let named = kept.map(|at| view.node(at)).map(|node| {
@@ -89,9 +89,9 @@ pub(super) fn are_there(view: &ContextView, ids: &[(EntryId, String)]) -> Result
         || {
             let (id, what) = missing.map(|(id, what)| (id.to_string(), what.as_str())).unzip();
             let (id, what) = (id.unwrap_or_default(), what.unwrap_or_default());
-            format!("the answer drops '{id}', a message that must stay ({what})")
+            format!("the answer drops the protected message '{id}' ({what})")
         },
-        "keep the system prompt, what is pinned, the newest message of the user and the tool call \
+        "keep the system prompt, pinned messages, the newest user message and the tool call \
          in progress",
     )
 }
@@ -104,7 +104,7 @@ pub(super) fn nothing_doubled(view: &ContextView) -> Result<(), Stop> {
         ensure(
             seen.insert(id),
             || format!("'{name}' is sent twice"),
-            "identify messages by their ids: a host may send one more than once",
+            "identify messages by their ids: a host may send a message more than once",
         )?;
     }
     let mut texts = BTreeSet::new();
@@ -115,7 +115,7 @@ pub(super) fn nothing_doubled(view: &ContextView) -> Result<(), Stop> {
         ensure(
             text.is_empty() || texts.insert(text),
             || format!("the insertion '{}' is sent twice", node.entry().id()),
-            "remember in the store what was added, and add it once",
+            "record each insertion in the store, and insert it once",
         )?;
     }
     Ok(())

@@ -43,14 +43,14 @@ pub struct Plugin {
     search: Search,
     settings: EngineConfig,
     engine_host: Option<PathBuf>,
-    /// A copy of it, kept as long as it is needed.
+    /// The folder with a copy of the engine.
     copy: Option<Arc<TempDir>>,
 }
 
 impl Plugin {
     /// Reads the engine from a file, or from a folder with a manifest. It is copied, so that later
-    /// changes of the file have no effect. `name` is for a file; without one, it is derived from
-    /// the file name.
+    /// changes of the file have no effect. `name` is the name of the engine in a file; `None`
+    /// derives it from the file name.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Plugin {
     ///
     /// # Errors
     ///
-    /// `NotFound` if it is in none of them, else why the first match is rejected.
+    /// `NotFound` if it is in none of them; otherwise why the first match is rejected.
     pub fn installed(name: &str, search: Search) -> Result<Self> {
         let found = search.find(name)?;
         Ok(Self {
@@ -147,12 +147,12 @@ impl Plugin {
         settings.compaction = CompactionBy::Engine;
         settings.deadlines_ms.compact = settings.deadlines_ms.compact.min(COMPACT_MS);
         let mut row = json!(settings);
-        // Serialized, it would lack its secrets.
+        // Serialization hides the secrets of the configuration.
         row["config"] = settings.config.expose().clone();
         let config = json!({ "plugins": { "engines": { (&*self.id): row } } });
         let config = Config::from_value(config)?;
         let layers = Registry::collect()?.layers().to_vec();
-        let registry = Registry::from_parts(layers, [STAND_IN])?.with_search(self.search.clone());
+        let registry = Registry::from_parts(layers, [FALLBACK])?.with_search(self.search.clone());
         let registry = match &self.engine_host {
             Some(program) => registry.with_engine_host(program),
             None => registry,
@@ -169,21 +169,21 @@ impl Plugin {
 
 /// The fallback of a supervised engine in the suite. Hosts use `legacy`, which would compact for an
 /// engine that does not.
-const STAND_IN: EngineRegistration = EngineRegistration {
+const FALLBACK: EngineRegistration = EngineRegistration {
     slot: Slot::ContextEngine,
     id: DEFAULT_ENGINE,
     source: env!("CARGO_PKG_NAME"),
     about: "the host's layers, for engines that only add to them",
     build: |context| {
         let layers = context.registry.build_layers(context)?;
-        Ok(Arc::new(StandIn(LayeredEngine::new(DEFAULT_ENGINE, "Layered engine", layers))))
+        Ok(Arc::new(Fallback(LayeredEngine::new(DEFAULT_ENGINE, "Layered engine", layers))))
     },
 };
 
-struct StandIn(LayeredEngine);
+struct Fallback(LayeredEngine);
 
 #[async_trait]
-impl ContextEngine for StandIn {
+impl ContextEngine for Fallback {
     fn info(&self) -> &EngineInfo {
         self.0.info()
     }

@@ -16,7 +16,7 @@ pub enum Outcome {
         /// A figure, if the case measured something.
         note: Option<String>,
     },
-    /// It does not meet it.
+    /// The engine does not meet the requirement.
     Failed {
         /// What it did instead.
         reason: String,
@@ -45,7 +45,7 @@ pub struct CaseReport {
 }
 
 impl CaseReport {
-    /// `passed`, `failed` or `skipped`.
+    /// Returns `passed`, `failed` or `skipped`.
     #[must_use]
     pub fn result(&self) -> &'static str {
         match self.outcome {

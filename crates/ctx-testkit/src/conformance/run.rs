@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ctx_core::{ContextEngine, Counter, EngineInfo, Result, Services, Tokens};
 
-use super::bench::{Bench, Doing};
+use super::bench::{Bench, Progress};
 use super::cases::CASES;
 use super::stop::{Stop, Verdict};
 use super::{Case, CaseReport, Level, Outcome, Report};
@@ -43,7 +43,7 @@ impl Options {
         Self { level, deadline: DEADLINE, only: Vec::new() }
     }
 
-    /// Sets the deadline of a case. A case that exceeds it fails; its thread is left behind.
+    /// Sets the deadline of a case. A case that exceeds it fails; its thread keeps running.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
@@ -86,7 +86,7 @@ where
     let mut dead = false;
     for case in CASES.iter().filter(|case| options.includes(case)) {
         let outcome = if dead {
-            Outcome::Skipped { reason: "the engine does not start, or answer".to_owned() }
+            Outcome::Skipped { reason: "the engine does not start, or does not answer".to_owned() }
         } else {
             let ran = run(case, &start, options.deadline);
             dead = ran.is_fatal;
@@ -110,26 +110,28 @@ struct Ran {
 }
 
 fn run(case: &'static Case, start: &Arc<StartEngine>, deadline: Duration) -> Ran {
-    let doing = Doing::default();
+    let progress = Progress::default();
     let (sender, receiver) = mpsc::channel();
     let work = {
-        let (start, doing) = (Arc::clone(start), doing.clone());
+        let (start, progress) = (Arc::clone(start), progress.clone());
         move || {
             let verdict = catch_unwind(AssertUnwindSafe(|| {
-                let bench = Bench::new(start, doing.clone())?;
+                let bench = Bench::new(start, progress.clone())?;
                 (case.run)(&bench)
             }));
-            let verdict = verdict.unwrap_or_else(|panic| Err(panicked(&doing, &*panic)));
+            let verdict = verdict.unwrap_or_else(|panic| Err(panicked(&progress, &*panic)));
             // After the deadline the receiver is gone.
             let _ = sender.send(verdict);
         }
     };
     let name = format!("case {}", case.name);
     let verdict: Verdict = match thread::Builder::new().name(name).spawn(work) {
-        Ok(_) => receiver.recv_timeout(deadline).unwrap_or_else(|_| Err(hangs(&doing, deadline))),
+        Ok(_) => {
+            receiver.recv_timeout(deadline).unwrap_or_else(|_| Err(hangs(&progress, deadline)))
+        }
         Err(error) => Err(Stop::skipped(format!("no thread for this case: {error}"))),
     };
-    let engine = doing.engine();
+    let engine = progress.engine();
     let (outcome, is_fatal) = match verdict {
         Ok(note) => (Outcome::Passed { note }, false),
         Err(Stop::Failed { reason, hint, is_fatal }) => {
@@ -140,19 +142,22 @@ fn run(case: &'static Case, start: &Arc<StartEngine>, deadline: Duration) -> Ran
     Ran { outcome, engine, is_fatal }
 }
 
-fn hangs(doing: &Doing, deadline: Duration) -> Stop {
+fn hangs(progress: &Progress, deadline: Duration) -> Stop {
     let seconds = deadline.as_secs_f64();
     let stop = Stop::failed(
-        format!("{}: no answer; the case was given {seconds} s", doing.verb()),
+        format!("{}: no answer; the deadline of the case is {seconds} s", progress.verb()),
         "answer each call in bounded time, even if a service of the host does not answer",
     );
     // If it never answered anything, the other cases cannot succeed.
-    if doing.has_answered() { stop } else { stop.fatal() }
+    if progress.has_answered() { stop } else { stop.fatal() }
 }
 
-fn panicked(doing: &Doing, panic: &(dyn Any + Send)) -> Stop {
+fn panicked(progress: &Progress, panic: &(dyn Any + Send)) -> Stop {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let text = text.unwrap_or("something that is no text");
-    Stop::failed(format!("{}: it panicked: {text}", doing.verb()), "answer with an error instead")
+    let text = text.unwrap_or("a value that is not a text");
+    Stop::failed(
+        format!("{}: it panicked: {text}", progress.verb()),
+        "answer with an error instead",
+    )
 }

@@ -17,7 +17,7 @@ const START: i64 = 1_767_600_000_000;
 const TURN: i64 = 60_000;
 
 /// One session with one engine.
-pub(super) struct Sitting<'r> {
+pub(super) struct TestSession<'r> {
     pub(super) running: &'r Running<'r>,
     pub(super) id: String,
     ledger: TokenLedger,
@@ -28,7 +28,7 @@ pub(super) struct Sitting<'r> {
     said: usize,
 }
 
-impl<'r> Sitting<'r> {
+impl<'r> TestSession<'r> {
     pub(super) fn new(running: &'r Running<'r>, id: &str, ledger: TokenLedger) -> Self {
         Self {
             running,
@@ -82,7 +82,7 @@ impl<'r> Sitting<'r> {
         self.view.append(Arc::clone(entry)).map_err(|error| Stop::error("appending", &error))
     }
 
-    /// Pins a message, as a user does.
+    /// Pins a message for the user.
     pub(super) fn pin(&mut self, id: &EntryId) {
         let at = self.view.nodes().iter().position(|node| node.entry().id() == id);
         if let Some(at) = at {
@@ -104,8 +104,9 @@ impl<'r> Sitting<'r> {
         Ok(())
     }
 
-    /// The same call, but the answer is discarded: the host rejects it, or drops the call.
-    pub(super) fn assemble_in_vain(&mut self, polls: Option<u32>) -> Result<(), Stop> {
+    /// Calls `assemble` and discards the answer, as a host that rejects it. With `polls`, drops the
+    /// call.
+    pub(super) fn assemble_and_discard(&mut self, polls: Option<u32>) -> Result<(), Stop> {
         let request = self.assemble_request();
         let answer = self.running.engine.assemble(request);
         match polls {
@@ -141,16 +142,16 @@ impl<'r> Sitting<'r> {
     /// Compacts the session in its current state.
     pub(super) fn compact(
         &mut self,
-        wish: impl FnOnce(CompactRequest) -> CompactRequest,
+        configure: impl FnOnce(CompactRequest) -> CompactRequest,
     ) -> Result<CompactResult> {
         let view = std::mem::replace(&mut self.view, ContextView::new(self.ledger.clone()));
         let (id, turn) = (self.id.clone(), self.turn());
-        let request = wish(CompactRequest::new(id, view, turn, CompactionTrigger::Manual));
+        let request = configure(CompactRequest::new(id, view, turn, CompactionTrigger::Manual));
         self.running.try_call("compact", self.running.engine.compact(request))
     }
 
     /// Starts a compaction and drops it.
-    pub(super) fn compact_in_vain(&mut self, polls: u32) {
+    pub(super) fn compact_and_drop(&mut self, polls: u32) {
         let view = std::mem::replace(&mut self.view, ContextView::new(self.ledger.clone()));
         let (id, turn) = (self.id.clone(), self.turn());
         let mut request = CompactRequest::new(id, view, turn, CompactionTrigger::Manual);

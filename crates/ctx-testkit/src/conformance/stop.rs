@@ -3,7 +3,7 @@
 use ctx_core::Error;
 use ctx_core::text::clip;
 
-/// Maximum length of a reason, in characters: errors of engines have any length.
+/// Maximum length of a reason, in characters: errors of engines may have any length.
 const MAX_CHARS: usize = 400;
 
 /// The result of a case: a figure if it measured something, or why it ended early.
@@ -32,10 +32,10 @@ impl Stop {
         Self::Skipped(tidy(why.as_ref()))
     }
 
-    /// The failure of an engine that answered with an error.
+    /// Returns the failure of an engine that answered with an error.
     pub(super) fn error(verb: &str, error: &Error) -> Self {
         let hint = error.hint_text().map_or_else(
-            || format!("'{verb}' has to succeed here; look at the engine's own log"),
+            || format!("'{verb}' must succeed here; see the engine's own log"),
             str::to_owned,
         );
         Self::failed(format!("{verb}: {error}"), hint)
@@ -59,7 +59,7 @@ pub(super) fn ensure(
     if holds { Ok(()) } else { Err(Stop::failed(reason(), hint)) }
 }
 
-/// Makes a text of an engine fit for a message: short, and without control characters.
+/// Prepares a text of an engine for a message: truncates it, and replaces control characters.
 fn tidy(text: &str) -> String {
     let clipped = clip(text.trim(), MAX_CHARS).replace(['\n', '\t'], " ");
     clipped.replace(char::is_control, "\u{fffd}")

@@ -116,9 +116,9 @@ impl Setup {
         Response { events, usage: usage.unwrap_or_default(), ..json_response(200, headers) }
     }
 
-    /// Returns the answer of the emulated server (`data/windows.json`) at that path: only the
-    /// window.
-    pub(super) fn tells(&self, request: &Request) -> Option<Response> {
+    /// Returns the answer of the emulated server (`data/windows.json`) at that path, which contains
+    /// only the window.
+    pub(super) fn report_window(&self, request: &Request) -> Option<Response> {
         let server = self.server.as_deref().filter(|_| request.method == "GET")?;
         let rows: Value = serde_json::from_str(include_str!("../../data/windows.json")).ok()?;
         let is_it = |row: &&Value| row["server"] == server && row["path"] == *request.path;
@@ -184,7 +184,7 @@ impl Setup {
         let failure = Failure { words, ..failure.clone() };
         let mut sizes = self.sizes(request);
         if sizes.window == 0 {
-            // Scripted without a window: the numbers must say that the prompt is too long.
+            // Without a window, the numbers must still show that the prompt is too long.
             sizes.window = sizes.prompt.saturating_sub(1);
         }
         let worded = worded(&failure, api, request.model(), sizes);

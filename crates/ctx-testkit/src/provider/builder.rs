@@ -79,7 +79,7 @@ impl Scenario {
     /// [`ErrorKind::InvalidInput`], with the line and what was expected there.
     pub fn from_json(json: &str) -> Result<Self> {
         serde_json::from_str(json).map_err(|error| {
-            Error::new(ErrorKind::InvalidInput, "the script cannot be read")
+            Error::new(ErrorKind::InvalidInput, "invalid script")
                 .with("line", error.line())
                 .with("column", error.column())
                 .with("reason", &error)
@@ -135,9 +135,9 @@ impl Builder {
         self
     }
 
-    /// Refuses what the real providers refuse, each with its own wording: results without a call,
-    /// calls without results, wrong order of roles, invalid ids and signatures, empty messages. See
-    /// [`strict`](super::strict).
+    /// Refuses the requests that the real providers refuse, each with its own wording: results
+    /// without a call, calls without results, wrong order of roles, invalid ids and signatures,
+    /// empty messages. See [`strict`](super::strict).
     pub fn strict(mut self, strict: bool) -> Self {
         self.scenario.strict = strict;
         self

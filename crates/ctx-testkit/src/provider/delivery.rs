@@ -99,7 +99,7 @@ fn split(actions: Vec<Action>, bytes: Option<usize>) -> Vec<Action> {
     parted.collect()
 }
 
-/// Waits as a step requires. `releases` holds a permit for each unused release.
+/// Waits as a step requires. `releases` has a permit for each unused release.
 pub(super) async fn wait(wait: Wait, releases: &Semaphore) {
     match wait {
         Wait::No => {}
@@ -124,7 +124,7 @@ struct Player {
 impl Player {
     /// Returns the next bytes of the body, or `None` at its end.
     async fn next(mut self) -> (Self, Option<Bytes>) {
-        // The connection is flushed while a body waits: each piece is sent separately.
+        // The connection is flushed while the body waits, so each piece is sent separately.
         tokio::task::yield_now().await;
         if let Some(bytes) = &self.again {
             let bytes = bytes.clone();

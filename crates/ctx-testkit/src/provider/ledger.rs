@@ -11,7 +11,7 @@ use super::request::{Outcome, Request};
 /// All requests so far, and the tasks that wait for more.
 #[derive(Default)]
 pub(super) struct Ledger {
-    book: Mutex<Book>,
+    state: Mutex<LedgerState>,
     changed: Condvar,
     notify: Notify,
     observer: Option<Observer>,
@@ -21,26 +21,26 @@ pub(super) struct Ledger {
 pub(super) type Observer = Arc<dyn Fn(&Request) + Send + Sync>;
 
 #[derive(Debug, Default)]
-struct Book {
+struct LedgerState {
     requests: Vec<Request>,
     last: Option<Instant>,
 }
 
 impl Ledger {
-    /// A ledger that calls `observer` with each finished request.
+    /// Creates a ledger that calls `observer` with each finished request.
     pub(super) fn new(observer: Option<Observer>) -> Self {
         Self { observer, ..Self::default() }
     }
 
     /// Records a request and sets its number.
     pub(super) fn enter(self: &Arc<Self>, mut request: Request) -> (Request, Ticket) {
-        let mut book = self.lock();
-        let at = book.requests.len();
+        let mut state = self.lock();
+        let at = state.requests.len();
         request.number = at + 1;
-        book.requests.push(request.clone());
-        book.last = Some(Instant::now());
-        drop(book);
-        self.tell();
+        state.requests.push(request.clone());
+        state.last = Some(Instant::now());
+        drop(state);
+        self.wake();
         (request, Ticket { ledger: Arc::clone(self), at })
     }
 
@@ -54,15 +54,15 @@ impl Ledger {
         self.lock().requests.len()
     }
 
-    /// Waits until `done` is true of the requests, at most `limit`; returns whether it is.
+    /// Waits until `done` returns true for the requests, at most `limit`. Returns whether it did.
     pub(super) fn wait_until(&self, limit: Duration, done: impl Fn(&[Request]) -> bool) -> bool {
-        let book = self.lock();
-        let waiting = self.changed.wait_timeout_while(book, limit, |book| !done(&book.requests));
-        let (book, _) = waiting.unwrap_or_else(PoisonError::into_inner);
-        done(&book.requests)
+        let state = self.lock();
+        let waiting = self.changed.wait_timeout_while(state, limit, |state| !done(&state.requests));
+        let (state, _) = waiting.unwrap_or_else(PoisonError::into_inner);
+        done(&state.requests)
     }
 
-    /// Waits until `done` is true of the requests.
+    /// Waits until `done` returns true for the requests.
     pub(super) async fn until(&self, done: impl Fn(&[Request]) -> bool) {
         loop {
             let mut changed = std::pin::pin!(self.notify.notified());
@@ -77,20 +77,20 @@ impl Ledger {
     /// Waits until no request has arrived for this time, starting now.
     pub(super) fn wait_idle(&self, idle: Duration) {
         let start = Instant::now();
-        let mut book = self.lock();
+        let mut state = self.lock();
         loop {
-            let quiet = book.last.unwrap_or(start).max(start).elapsed();
+            let quiet = state.last.unwrap_or(start).max(start).elapsed();
             let Some(left) = idle.checked_sub(quiet).filter(|left| !left.is_zero()) else { return };
-            let woken = self.changed.wait_timeout(book, left);
-            book = woken.unwrap_or_else(PoisonError::into_inner).0;
+            let woken = self.changed.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, LedgerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self) {
+    fn wake(&self) {
         self.changed.notify_all();
         self.notify.notify_waiters();
     }
@@ -125,17 +125,17 @@ impl Ticket {
     }
 
     fn set(&self, outcome: Outcome) {
-        let mut book = self.ledger.lock();
-        let open = book.requests.get_mut(self.at).filter(|r| r.outcome == Outcome::Open);
+        let mut state = self.ledger.lock();
+        let open = state.requests.get_mut(self.at).filter(|r| r.outcome == Outcome::Open);
         let ended = open.map(|request| {
             request.outcome = outcome;
             self.ledger.observer.is_some().then(|| request.clone())
         });
-        drop(book);
+        drop(state);
         if let (Some(Some(request)), Some(observer)) = (ended, &self.ledger.observer) {
             observer(&request);
         }
-        self.ledger.tell();
+        self.ledger.wake();
     }
 }
 

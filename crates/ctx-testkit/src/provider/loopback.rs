@@ -40,7 +40,7 @@ impl Loopback {
                             // A connection that closes before it is accepted must not stop the
                             // server.
                             let Ok((stream, _)) = accepted else { continue };
-                            // Otherwise small writes are delayed and merged.
+                            // Without this, small writes are delayed and merged.
                             let _ = stream.set_nodelay(true);
                             tokio::spawn(serve(stream));
                         }

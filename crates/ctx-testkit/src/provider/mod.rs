@@ -171,15 +171,15 @@ impl FakeProvider {
         self.shared.releases.close();
     }
 
-    /// Waits until `count` requests have arrived. `false` means that this did not happen within 30
-    /// s. Blocks the thread: in async code use [`arrived`](Self::arrived).
+    /// Waits until `count` requests have arrived. Returns `false` if they have not after 30 s.
+    /// Blocks the thread: in async code use [`arrived`](Self::arrived).
     #[must_use]
     pub fn wait_arrived(&self, count: usize) -> bool {
         self.shared.ledger.wait_until(PATIENCE, |requests| requests.len() >= count)
     }
 
-    /// Waits until request `number`, counted from 1, has finished, and returns its outcome. `None`
-    /// means that this did not happen within 30 s. Blocks the thread: in async code use
+    /// Waits until request `number`, counted from 1, has finished, and returns its outcome. Returns
+    /// `None` if it has not finished after 30 s. Blocks the thread: in async code use
     /// [`ended`](Self::ended).
     #[must_use]
     pub fn wait_ended(&self, number: usize) -> Option<Outcome> {

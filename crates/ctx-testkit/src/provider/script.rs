@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::api::Api;
 use super::failure::Failure;
 
-/// Which requests take a step; all given conditions must hold.
+/// Which requests take a step: those that meet all given conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct When {
@@ -136,7 +136,7 @@ pub enum Wait {
     Release,
     /// This number of milliseconds.
     Millis(u64),
-    /// Waits for ever.
+    /// Nothing: the answer is never sent.
     Forever,
 }
 

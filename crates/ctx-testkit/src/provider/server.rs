@@ -78,9 +78,9 @@ impl Shared {
             _ => Usage::default(),
         };
         let (request, ticket) = self.ledger.enter(Request { usage, ..request });
-        let told = self.setup.tells(&request);
-        let (Some(api), None) = (known, &told) else {
-            let answer = told.unwrap_or_else(|| answer::not_found(&request));
+        let reported = self.setup.report_window(&request);
+        let (Some(api), None) = (known, &reported) else {
+            let answer = reported.unwrap_or_else(|| answer::not_found(&request));
             return self.deliver(answer, &Step::default(), fault, ticket);
         };
         let asked = self.take(&request, api);

@@ -44,7 +44,7 @@ impl Default for Step {
 }
 
 impl Step {
-    /// A step that answers one completion, at once and in full.
+    /// Creates a step that answers one completion, at once and in full.
     #[must_use]
     pub fn new(reply: Reply) -> Self {
         Self {
@@ -130,19 +130,19 @@ impl Step {
         Self { wait: Wait::Forever, ..Self::default() }
     }
 
-    /// Only for matching requests.
+    /// Takes the step only for matching requests.
     #[must_use]
     pub fn when(self, when: When) -> Self {
         Self { when, ..self }
     }
 
-    /// For this number of requests.
+    /// Takes the step for this number of requests.
     #[must_use]
     pub fn times(self, times: u32) -> Self {
         Self { times: Some(times), ..self }
     }
 
-    /// For all further requests.
+    /// Takes the step for all further requests.
     #[must_use]
     pub fn always(self) -> Self {
         Self { times: None, ..self }

@@ -10,7 +10,7 @@ use super::failure::Sizes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-#[allow(missing_docs)] // Names of providers and servers say what they are.
+#[allow(missing_docs)] // the variants are names of providers and servers
 pub enum Words {
     OpenaiChat,
     OpenaiResponses,

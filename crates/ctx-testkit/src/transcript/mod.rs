@@ -71,7 +71,7 @@ struct Habits {
 }
 
 impl RandomTranscript {
-    /// The transcript of that seed.
+    /// Creates a generator with that seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self { seed, tokens: None, well_formed: false }
@@ -91,7 +91,7 @@ impl RandomTranscript {
         Self { well_formed: true, ..self }
     }
 
-    /// Generates it.
+    /// Generates the transcript.
     #[must_use]
     pub fn generate(&self) -> Transcript {
         let mut random = Random::seeded(self.seed);
@@ -150,7 +150,7 @@ impl Transcript {
     ///
     /// # Errors
     ///
-    /// Errors of appending to a view; none for messages in memory.
+    /// Errors of appending to a view. Messages in memory cause none.
     pub fn view(&self, ledger: TokenLedger) -> Result<ContextView> {
         let mut view = ContextView::new(ledger);
         let entries = self.entries();

@@ -8,7 +8,7 @@ use super::words;
 use crate::Random;
 
 /// Maximum number of system messages and summaries between the turns.
-const MOST_PINS: usize = 3;
+const MAX_PINS: usize = 3;
 
 /// The transcript being written.
 pub(super) struct Draft {
@@ -48,7 +48,7 @@ impl Draft {
             7 => self.branch(),
             8 => self.odd(),
             // Views pin these: with many of them, nothing else would fit.
-            _ if self.pins < MOST_PINS => {
+            _ if self.pins < MAX_PINS => {
                 self.pins += 1;
                 if self.random.once_in(2) { self.summary() } else { self.system() }
             }
@@ -162,20 +162,21 @@ impl Draft {
         made
     }
 
-    /// Appends the results of calls: mostly all, mostly in order, sometimes late, never or twice.
+    /// Appends the results of calls: mostly all of them, mostly in order; in damaged transcripts
+    /// some are late, missing or duplicated.
     fn results(&mut self, mut calls: Vec<(String, &'static str)>) {
         if self.random.once_in(4) {
             self.random.shuffle(&mut calls);
         }
         let mut together = Vec::new();
         for (id, tool) in calls {
-            let fate = if self.habits.damaged { self.random.within(0..=39) } else { 39 };
-            if fate == 0 {
+            let outcome = if self.habits.damaged { self.random.within(0..=39) } else { 39 };
+            if outcome == 0 {
                 continue;
             }
             let result = self.result(&id, tool);
             let message = |result| Message::new(Role::ToolResult, vec![Block::ToolResult(result)]);
-            match fate {
+            match outcome {
                 1 => self.late.push(message(result)),
                 2 => {
                     self.push(message(result.clone()));

@@ -15,7 +15,7 @@ const ASKS: &[&str] = &[
     "接着做吧",
 ];
 
-/// Instructions that hold for the rest of the session.
+/// Instructions for the rest of the session.
 const CONSTRAINTS: &[&str] = &[
     "Always use pnpm, never npm.",
     "Do not touch {}.",
@@ -116,7 +116,7 @@ pub(super) fn ask(random: &mut Random) -> String {
     text
 }
 
-/// Returns a text of a model, in at most this many characters and a few sentences.
+/// Returns a text of a model, of one to four sentences.
 pub(super) fn report(random: &mut Random) -> String {
     let sentences: Vec<_> = (0..random.within(1..=4)).map(|_| filled(random, REPORTS)).collect();
     sentences.join(" ")

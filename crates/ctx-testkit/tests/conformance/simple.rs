@@ -371,7 +371,7 @@ impl ContextEngine for Simple {
     async fn on_subagent_ended(&self, child: &str, _: SubagentEnd) -> Result<()> {
         let was_known = lock(&self.children).remove(child);
         if !was_known && self.is(Fault::KnowsItsChildren) {
-            return Err(Error::new(ErrorKind::NotFound, "there is no such child"));
+            return Err(Error::new(ErrorKind::NotFound, "unknown child"));
         }
         Ok(())
     }

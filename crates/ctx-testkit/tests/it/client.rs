@@ -62,7 +62,7 @@ impl Answer {
 pub(crate) fn exchange(provider: &FakeProvider, bytes: &[u8]) -> Answer {
     let mut stream = send(provider, bytes);
     let mut raw = Vec::new();
-    // A reset connection is at its end.
+    // A reset ends the connection as well.
     let _ = stream.read_to_end(&mut raw);
     parse(&raw)
 }
@@ -75,7 +75,7 @@ pub(crate) fn send(provider: &FakeProvider, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-/// A request whose connection closes after the answer.
+/// Returns the bytes of a request whose connection closes after the answer.
 pub(crate) fn request(method: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(

@@ -20,7 +20,7 @@ fn failing(path: &str, stream: bool, failure: impl Into<Failure>) -> client::Ans
     post(&scripted([Step::error(failure)]), path, &body(stream))
 }
 
-/// Checks the failure in an API: its status, and words of the body.
+/// Checks the failure in an API: its status, and a part of the body.
 fn check_failure(kind: FailureKind, path: &str, status: u16, says: &str) {
     for stream in [false, true] {
         let answer = failing(path, stream, kind);
@@ -36,7 +36,7 @@ fn check_failure(kind: FailureKind, path: &str, status: u16, says: &str) {
     }
 }
 
-/// A provider that answers from a script.
+/// Starts a provider that answers from a script.
 fn scripted(script: impl IntoIterator<Item = Step>) -> FakeProvider {
     FakeProvider::builder().script(script).start().unwrap()
 }
@@ -100,7 +100,7 @@ fn an_error_can_come_in_the_stream_after_some_of_the_answer() {
         let events = answer.values();
         assert_eq!(events.len(), 3, "{path}: {events:?}");
         assert_eq!(events[2].pointer(place), Some(&json!(word)), "{path}: {events:?}");
-        assert!(failing(path, false, failure).status >= 500, "no stream is asked for");
+        assert!(failing(path, false, failure).status >= 500, "no stream is requested");
     }
 }
 
@@ -111,7 +111,7 @@ fn an_overflow_is_said_in_the_words_of_every_provider() {
         let answer = failing(CHAT, false, failure);
         assert!([400, 422].contains(&answer.status), "{words:?}");
         let text = answer.json().to_string();
-        assert!(!text.contains('$'), "{words:?} has a number that was not filled in: {text}");
+        assert!(!text.contains('$'), "{words:?} has an unfilled number: {text}");
         let (status, said) = words.overflow(9_876, 1_000, 8_765);
         assert_eq!(status, answer.status);
         let numbers = said.contains("9876") || said.contains("8765") || said.contains("2111");

@@ -22,8 +22,8 @@ fn asked(stream: bool) -> Vec<u8> {
 #[test]
 fn a_connection_is_cut_where_the_script_says() {
     let text = "one two three ".repeat(20);
-    // Cut, whether a stream is requested, whether there is a status, number of whole events, any
-    // partial event.
+    // Cut, whether a stream is requested, whether there is a status, number of whole events,
+    // whether there is a partial event.
     let rows = [
         (Cut::BeforeHeaders, true, false, 0, false),
         (Cut::InHeaders, true, false, 0, false),

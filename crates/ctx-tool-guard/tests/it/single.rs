@@ -134,7 +134,7 @@ fn images_count_and_the_last_that_do_not_fit_go() {
         let images = message.tool_results().flat_map(|r| &r.content);
         images.filter(|b| matches!(b, Block::Image(_))).count()
     };
-    // 32,000 characters hold six images of 4,800, and the notices.
+    // Six images of 4,800 characters and the notices fit into 32,000 characters.
     assert_eq!(count(at), 6);
     assert!(session.text(at).starts_with("[2 of 8 attachments removed]"));
     assert_eq!(count(mixed), 2);

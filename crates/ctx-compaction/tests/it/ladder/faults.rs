@@ -177,7 +177,7 @@ fn when_every_model_fails_there_is_no_draft_and_the_log_says_why() {
         assert!(log.calls.iter().all(|call| !call.ok && call.error.is_some()));
         assert_eq!(
             log.notes,
-            ["a: the model was told to fail", "b: the answer is empty"],
+            ["a: the model fails as scripted", "b: the answer is empty"],
             "{strategy:?}"
         );
     }

@@ -29,7 +29,7 @@ struct Whole<T> {
 }
 
 impl RawAnswer {
-    /// Takes a message that should be the answer to the call `id`.
+    /// Accepts a message that must be the answer to the call `id`.
     pub(super) fn to(id: u64, json: Vec<u8>) -> Result<Self, Fault> {
         let head = envelope::head(&json)?;
         let answered = Self { json, envelope: Some(id) };
@@ -53,7 +53,7 @@ impl RawAnswer {
         {
             return Ok(Ok(ok));
         }
-        // Finds out what is wrong: the envelope, or the value in it.
+        // Finds out whether the envelope is invalid, or the value in it.
         let value = self.value()?;
         Ok(serde_json::from_slice(self.json.get(value).unwrap_or_default()))
     }

@@ -9,13 +9,13 @@ use std::thread::{self, Thread};
 /// Whether the running call was cancelled. Wakes the thread that waits for a future.
 #[derive(Debug, Default)]
 pub(super) struct CancelFlag {
-    is: AtomicBool,
+    is_set: AtomicBool,
     waiting: Mutex<Option<Thread>>,
 }
 
 impl CancelFlag {
     pub(super) fn set(&self) {
-        self.is.store(true, Ordering::SeqCst);
+        self.is_set.store(true, Ordering::SeqCst);
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(thread) = &*waiting {
             thread.unpark();
@@ -33,7 +33,7 @@ impl CancelFlag {
         let mut context = Context::from_waker(&waker);
         let mut future = pin!(future);
         let output = loop {
-            if self.is.load(Ordering::SeqCst) {
+            if self.is_set.load(Ordering::SeqCst) {
                 break None;
             }
             match future.as_mut().poll(&mut context) {

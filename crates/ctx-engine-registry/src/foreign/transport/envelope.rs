@@ -15,7 +15,7 @@ use super::Fault;
 pub(super) fn call(id: u64, verb: &str, params: &[u8]) -> Vec<u8> {
     let verb = serde_json::Value::from(verb);
     let mut call = format!(r#"{{"id":{id},"verb":{verb},"params":"#).into_bytes();
-    // With capacity for the line end.
+    // Leaves room for the line end.
     call.reserve_exact(params.len() + 2);
     call.extend_from_slice(params);
     call.push(b'}');
@@ -79,7 +79,7 @@ pub(super) fn reply<T: Serialize>(id: u64, result: Result<T, protocol::Error>) -
     })
 }
 
-/// Makes it one line: replaces line ends, which occur in JSON only between tokens, by blanks.
+/// Returns JSON as one line: replaces line ends, which occur only between tokens, with spaces.
 pub(super) fn line(mut json: Vec<u8>) -> Vec<u8> {
     if json.contains(&b'\n') || json.contains(&b'\r') {
         for byte in &mut json {
@@ -114,7 +114,7 @@ mod tests {
     fn what_is_no_answer_is_told_by_what_is_wrong_with_it() {
         for (bytes, why) in [
             ("", "invalid JSON:"),
-            ("hello, world", "it said: hello, world"),
+            ("hello, world", "output: hello, world"),
             (r#"{"id":8,"ok":{}}"#, "expected the answer to call 7, got the answer to call 8"),
             (r#"{"id":7}"#, "neither 'ok' nor 'error'"),
             (r#"{"id":7,"host":"log","params":{}}"#, "a host call is not an answer"),

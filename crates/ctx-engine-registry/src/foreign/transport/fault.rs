@@ -8,9 +8,9 @@ use ctx_core::{Error, ErrorKind};
 use ctx_engine_sdk::protocol;
 
 /// Maximum length of texts kept from an engine, in characters.
-const MAX_WORDS: usize = 2_000;
+const MAX_TEXT_CHARS: usize = 2_000;
 
-/// Describes the last line of a process.
+/// Describes the end of a process whose last line is unfinished.
 const UNFINISHED: &str = "after a line without a line end";
 
 /// Why a call to a foreign engine has no answer. Texts of the engine are untrusted: they are
@@ -22,7 +22,7 @@ pub enum Fault {
     Unopened(Box<Error>),
     /// The process ended.
     Crashed {
-        /// Its exit status, for people, and the beginning of its last line if that has no line end.
+        /// Its exit status as a text, and the beginning of its last line if that has no line end.
         status: String,
         /// The last lines of its stderr.
         stderr: Vec<String>,
@@ -70,7 +70,7 @@ pub enum Fault {
     },
     /// The engine answered with an error.
     Refused(protocol::Error),
-    /// The engine is gone since an earlier fault.
+    /// The engine was lost in an earlier fault.
     Lost {
         /// The earlier fault.
         why: String,
@@ -100,7 +100,7 @@ impl Fault {
         Self::Garbage { why: why.into(), excerpt: tidy(&String::from_utf8_lossy(beginning), 100) }
     }
 
-    /// The fault of a process that ended, perhaps in the middle of a line.
+    /// Returns the fault of a process that ended, perhaps in the middle of a line.
     pub(super) fn crashed(status: String, unfinished: &[u8], stderr: Vec<String>) -> Self {
         if unfinished.is_empty() {
             return Self::Crashed { status, stderr };
@@ -111,13 +111,13 @@ impl Fault {
         Self::Crashed { status, stderr }
     }
 
-    /// The fault of an engine that answered with an error.
+    /// Returns the fault of an engine that answered with an error.
     pub(super) fn refused(error: protocol::Error) -> Self {
-        let message = tidy(&error.message, MAX_WORDS);
+        let message = tidy(&error.message, MAX_TEXT_CHARS);
         match error.kind {
             protocol::ErrorKind::Panic => Self::Panicked { message },
             kind => {
-                let hint = error.hint.map(|hint| tidy(&hint, MAX_WORDS));
+                let hint = error.hint.map(|hint| tidy(&hint, MAX_TEXT_CHARS));
                 Self::Refused(protocol::Error { kind, message, hint })
             }
         }
@@ -151,8 +151,8 @@ impl Fault {
                 "an engine should answer with a plan: the ids of rows, not their contents".into()
             }
             Self::Garbage { .. } => {
-                "the engine must print one JSON object a line to stdout and nothing else; what is \
-                 for people goes to stderr"
+                "the engine must print one JSON object per line to stdout and nothing else; \
+                 messages for people go to stderr"
                     .into()
             }
             Self::Panicked { .. } => "this is a bug of the engine: report it to its author".into(),
@@ -186,7 +186,7 @@ impl fmt::Display for Fault {
                 write!(f, "the engine broke the protocol: {why}")
             }
             Self::Garbage { why, excerpt } => {
-                write!(f, "the engine broke the protocol: {why}; it said: {excerpt}")
+                write!(f, "the engine broke the protocol: {why}; output: {excerpt}")
             }
             Self::Panicked { message } => write!(f, "the engine panicked: {message}"),
             Self::Refused(error) => write!(f, "the engine refused: {}", error.message),

@@ -167,7 +167,7 @@ fn pipe_closed() -> Vec<u8> {
     envelope::reply(0, Err::<Done, _>(Error::failed("the host closed the pipe")))
 }
 
-/// The error answer that replaces one that the library failed to return.
+/// Returns the error answer to a call that the library did not answer.
 fn refusal(id: u64, fault: Fault) -> Vec<u8> {
     let error = match fault {
         Fault::Panicked { message } => Error::new(ErrorKind::Panic, message),

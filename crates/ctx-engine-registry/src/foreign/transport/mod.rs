@@ -8,7 +8,7 @@
 //!
 //! A host survives every failure of a process. It survives every failure of a library except the
 //! end of the program (an abort, a segfault, `exit`) and corrupted memory: a library is trusted as
-//! much as the host itself. A library that is not trusted runs in its own process, by
+//! much as the host itself. A library that is not trusted runs in its own process, with
 //! [`host_library`].
 
 mod answer;
@@ -55,7 +55,8 @@ pub trait Transport: Send {
     ///
     /// # Errors
     ///
-    /// Every other outcome. [`Transport::is_usable`] then tells whether the engine is still usable.
+    /// Every other outcome. [`Transport::is_usable`] then returns whether the engine is still
+    /// usable.
     fn call(
         &mut self,
         request: Request,

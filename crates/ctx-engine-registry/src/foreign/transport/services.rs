@@ -129,7 +129,7 @@ impl HostServices {
         for (at, model) in models.chain.iter().enumerate() {
             let spent = models.timer.elapsed().saturating_sub(begin);
             let left = MODEL_DEADLINE.saturating_sub(spent);
-            // Leaves time for the models after it.
+            // Leaves time for the next models.
             let limit = if at + 1 < models.chain.len() { left / 2 } else { left };
             let summary = || {
                 self.fits(&request, model.window(), model.answer_overhead())?;
@@ -163,7 +163,7 @@ impl HostServices {
         }
         let window = window.0;
         let message =
-            format!("{needed} tokens with the answer, and the model's window is {window}");
+            format!("prompt and answer need {needed} tokens, the model's window is {window}");
         Err(Error::new(ErrorKind::BadRequest, message)
             .hint("use a shorter prompt or a lower maxTokens"))
     }
@@ -206,7 +206,7 @@ impl HostServices {
     /// Returns the key in the host's store.
     fn key(&self, key: &str) -> Result<String> {
         if key.len() > MAX_KEY || key.chars().any(char::is_control) {
-            let message = format!("a key is at most {MAX_KEY} bytes, without control characters");
+            let message = format!("invalid key: at most {MAX_KEY} bytes, no control characters");
             return Err(Error::new(ErrorKind::BadRequest, message));
         }
         Ok(format!("engines/{}/{key}", self.engine))

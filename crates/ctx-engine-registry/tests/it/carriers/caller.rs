@@ -6,7 +6,7 @@ use ctx_engine_registry::foreign::transport::{Canceller, HostCallHandler, RawAns
 
 use super::*;
 
-/// A carrier whose calls each wait for a command of the test.
+/// A transport whose calls each wait for a command of the test.
 struct Scripted {
     started: Sender<u64>,
     words: Arc<Mutex<Receiver<Word>>>,
@@ -37,7 +37,7 @@ impl Transport for Scripted {
         let _ = self.started.send(request.id);
         let word = self.words.lock().unwrap().recv();
         self.at_work.fetch_sub(1, Ordering::SeqCst);
-        assert!(!matches!(word, Ok(Word::Panic)), "as told");
+        assert!(!matches!(word, Ok(Word::Panic)), "the test asks for a panic");
         Ok(request.json.into())
     }
 

@@ -20,7 +20,7 @@ fn an_answer_that_is_too_large_is_refused_and_given_back() {
 fn what_is_no_answer_is_garbage_and_the_engine_goes_on() {
     let engine = Engine::library(library(&[]));
     let fault = engine.call("garbage").unwrap_err().to_string();
-    assert!(fault.contains("it said: what the engine says is no JSON"), "{fault}");
+    assert!(fault.contains("output: not JSON"), "{fault}");
     assert_eq!(engine.fault("nothing", LONG), "garbage");
     assert!(engine.call("hello").is_ok());
 }
@@ -51,7 +51,7 @@ fn host_services_are_answered_inside_a_call_and_refused_outside_of_it() {
 fn a_library_that_gives_up_when_told_to_lives_and_one_that_does_not_is_abandoned() {
     let engine = Engine::library(library(&[]));
     assert_eq!(engine.fault("until_cancelled", SHORT), "deadline");
-    assert_eq!(engine.fault("late", SHORT), "deadline", "a late answer is none");
+    assert_eq!(engine.fault("late", SHORT), "deadline", "a late answer does not count");
     assert!(engine.call("hello").is_ok());
     assert_eq!(engine.fault("stuck", SHORT), "deadline");
     assert_eq!(engine.fault("hello", LONG), "lost");
@@ -69,7 +69,7 @@ fn an_older_table_without_cancel_and_destroy_is_enough() {
     let old = library(&["TOLD_SIZE=offsetof(ctx_engine_table_v1,cancel)"]);
     let engine = Engine::library(old);
     assert!(engine.call("hello").is_ok());
-    assert_eq!(engine.fault("until_cancelled", SHORT), "deadline", "it cannot be told");
+    assert_eq!(engine.fault("until_cancelled", SHORT), "deadline", "it cannot be cancelled");
 }
 
 #[test]
@@ -79,13 +79,13 @@ fn what_is_no_engine_library_is_refused_with_what_is_wrong() {
     let nothing = tempfile::NamedTempFile::with_suffix(".so").unwrap().into_temp_path();
     std::fs::remove_file(&nothing).unwrap();
     for (library, why) in [
-        (library(&["TOLD_NO_ENTRY"]), "it has no entry ctx_engine_v1"),
+        (library(&["TOLD_NO_ENTRY"]), "missing entry point ctx_engine_v1"),
         (library(&["TOLD_NO_TABLE"]), "returned no table"),
         (library(&["TOLD_NO_ENGINE"]), "could not create its engine: status 1"),
-        (library(&["TOLD_SIZE=16"]), "its table has 16 bytes, at least 40 are required"),
-        (library(&["TOLD_ABI=2"]), "its ABI version is 2, the host's is 1"),
-        (text, "it cannot be loaded"),
-        (nothing, "it cannot be loaded"),
+        (library(&["TOLD_SIZE=16"]), "invalid table: 16 bytes, at least 40 are required"),
+        (library(&["TOLD_ABI=2"]), "unsupported ABI version 2, the host's is 1"),
+        (text, "cannot load the library"),
+        (nothing, "cannot load the library"),
     ] {
         let error = Dylib::open(&library).unwrap_err();
         assert!(error.to_string().contains(why), "{error}");

@@ -1,8 +1,9 @@
-//! The carriers, as a host uses them: engines in C and Python that do what their verb says.
+//! The transports, as a host uses them. The verb of a call selects the behaviour of the engines,
+//! which are written in C and Python.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
-#![allow(clippy::print_stderr)] // it says why it is skipped
-#![allow(clippy::needless_pass_by_value)] // of JSON that is written where it is passed
+#![allow(clippy::print_stderr)] // reports why a test is skipped
+#![allow(clippy::needless_pass_by_value)] // `json!` values are passed where they are written
 
 mod caller;
 mod dylib;
@@ -28,7 +29,7 @@ use tempfile::TempPath;
 /// Longer than any answer takes.
 const LONG: Duration = Duration::from_secs(120);
 
-/// Shorter than the engines that do not answer.
+/// The deadline of calls that are not answered.
 const SHORT: Duration = Duration::from_millis(300);
 
 /// An engine behind its caller.
@@ -69,8 +70,8 @@ impl Engine {
     }
 }
 
-/// Compiles the engine in C, with some of its macros defined. Each is a separate file, and so has
-/// its own counters when it is loaded.
+/// Compiles the engine in C, with some of its macros defined. Each library is a separate file, and
+/// so has its own counters when it is loaded.
 fn library(defines: &[&str]) -> TempPath {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let library = tempfile::Builder::new().suffix(".so").tempfile().unwrap().into_temp_path();
@@ -95,7 +96,7 @@ fn python() -> Option<Program> {
         return Some(Program::new("python3").with_args([fixtures.join("told.py")]));
     }
     assert!(std::env::var_os("CI").is_none(), "a test in CI needs python3");
-    eprintln!("skipped: there is no python3");
+    eprintln!("skipped: python3 is missing");
     None
 }
 

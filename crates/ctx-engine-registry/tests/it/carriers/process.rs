@@ -168,7 +168,7 @@ fn a_print_to_stdout_is_garbage_and_the_next_call_finds_its_own_answer() {
     let Some(program) = python() else { return };
     let engine = Engine::program(program);
     let fault = engine.call("garbage").unwrap_err();
-    assert!(fault.to_string().contains("it said: Loading model..."), "{fault}");
+    assert!(fault.to_string().contains("output: Loading model..."), "{fault}");
     assert_eq!(engine.fault("other_id", LONG), "garbage");
     assert_eq!(engine.call("hello").unwrap()["bytes"], 2);
 }
@@ -199,7 +199,7 @@ fn a_program_that_asks_and_reads_no_reply_is_ended() {
 fn a_program_that_gives_up_when_told_to_lives() {
     let Some(program) = python() else { return };
     let engine = Engine::program(program);
-    // Otherwise the start of the interpreter counts.
+    // Without this call, the deadline includes the start of the interpreter.
     engine.call("hello").unwrap();
     assert_eq!(engine.fault("until_cancelled", SHORT), "deadline");
     assert_eq!(engine.fault("late", SHORT), "deadline", "a late answer is none");
@@ -208,7 +208,7 @@ fn a_program_that_gives_up_when_told_to_lives() {
 
 #[test]
 fn a_program_sees_none_of_its_hosts_environment_but_a_few_names() {
-    assert!(std::env::vars().any(|(name, _)| name.starts_with("CARGO")), "cargo tells its tests");
+    assert!(std::env::vars().any(|(name, _)| name.starts_with("CARGO")), "cargo sets these");
     let script =
         r#"read -r call; printf '{"id":1,"ok":"%s"}\n' "$(env | cut -d= -f1 | tr '\n' ' ')""#;
     let names = Engine::program(shell(script)).call("hello").unwrap();

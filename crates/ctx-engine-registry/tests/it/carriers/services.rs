@@ -8,7 +8,7 @@ use ctx_engine_registry::foreign::transport::{Canceller, HostCallHandler, RawAns
 
 use super::*;
 
-/// An engine that makes the host calls given in the call's parameters.
+/// An engine that makes the host call in the parameters of a call.
 struct Asks;
 
 impl Transport for Asks {
@@ -75,7 +75,7 @@ impl Summarizer for Model {
         match self {
             Self::NeedsTokio => tokio::time::sleep(Duration::from_millis(1)).await,
             Self::Hangs => std::future::pending().await,
-            Self::Panics => panic!("as told"),
+            Self::Panics => panic!("on purpose"),
             Self::Refuses => return Err(Error::new(ErrorKind::Upstream, "no").hint("later")),
         }
         let text = format!("{}|{}|{}", request.system, request.prompt, request.max_tokens.0);

@@ -64,7 +64,7 @@ fn an_engine_with_the_lease_compacts_and_the_host_counts() {
     let mut view = talk();
     view.pin(2, "user", "important");
     let after = compacted.tokens_after.expect("the host counts");
-    view.compact(compacted, "new", "host", "stored").expect("it can be carried out");
+    view.compact(compacted, "new", "host", "stored").expect("a valid compaction");
     assert_eq!(view.used(), after);
     let asked = stage.last("compact");
     assert_eq!((&asked["tokenBudget"], &asked["attempt"]), (&json!(500), &json!(2)));
@@ -101,7 +101,7 @@ fn a_compaction_that_cannot_be_carried_out_is_rejected_by_name() {
         ("empty-summary", of(" \n", "u2")),
         ("unknown-id", of("short", "nobody")),
         ("group-split", of("x", "r1")),
-        ("not-smaller", of("a summary longer than what it stands for, by far", "a1")),
+        ("not-smaller", of("a summary that is much longer than what it replaces", "a1")),
         ("not-smaller", of("x", "sys")),
     ] {
         let stage = owner(move |_| Does::Answers(answer.clone()));
@@ -114,7 +114,7 @@ fn a_compaction_that_cannot_be_carried_out_is_rejected_by_name() {
         assert_eq!(
             (health.lease, health.strikes),
             (LeaseState::Granted, 1),
-            "one does not cost it"
+            "one rejection does not revoke it"
         );
     }
 }
@@ -168,7 +168,7 @@ fn what_an_engine_declines_the_default_engine_does() {
     let stage = owner(move |_| Does::Answers(declined()));
     let engine = stage.supervised(EngineSpec::default());
     assert_eq!(summary(&compact(&engine, "s", talk())), "by the fallback");
-    assert_eq!(engine.health().unwrap().strikes, 0, "that is no failure");
+    assert_eq!(engine.health().unwrap().strikes, 0, "not a failure");
 
     let stage = owner(move |_| Does::Answers(nothing()));
     let engine = stage.supervised(EngineSpec::default());

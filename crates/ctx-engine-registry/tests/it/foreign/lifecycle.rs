@@ -52,7 +52,7 @@ fn only_verbs_that_an_engine_names_are_called() {
         now(engine.rollback_subagent_spawn(&spawn)).unwrap();
         now(engine.on_subagent_ended("c", SubagentEnd::Failed)).unwrap();
         if !names.is_empty() {
-            // Engines older than this reason get another one.
+            // Engines that do not know the field `failed` read the reason `completed`.
             let told = stage.last("on_subagent_ended");
             assert_eq!((&told["reason"], &told["failed"]), (&"completed".into(), &true.into()));
         }
@@ -87,7 +87,7 @@ fn a_turn_that_an_engine_did_not_take_in_is_committed_again() {
         _ => Does::Answers(json!({"status": "committed"})),
     });
     let engine = stage.supervised(EngineSpec::default());
-    now(engine.commit_turn("s", "k1")).expect("the turn is not lost for that");
+    now(engine.commit_turn("s", "k1")).expect("the turn completes");
     stage.tick(1);
     now(engine.commit_turn("t", "k2")).unwrap();
     let calls = stage.calls.lock().unwrap();

@@ -1,6 +1,6 @@
-//! Foreign engines: what they are sent, the limits of their answers, and the fallback.
+//! Foreign engines: the updates sent to them, the limits of their answers, and the fallback.
 
-#![allow(clippy::unwrap_used)] // a test that cannot set its stage fails
+#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod compacting;
 #[cfg(unix)]
@@ -42,7 +42,7 @@ fn entry(id: &str, message: Message) -> Arc<Entry> {
 }
 
 fn say(view: &mut ContextView, id: &str, role: Role, text: &str) {
-    view.append(entry(id, Message::text(role, text))).expect("it is held");
+    view.append(entry(id, Message::text(role, text))).expect("it is accepted");
 }
 
 /// An assistant message that calls tools with these ids.
@@ -56,8 +56,8 @@ fn short_session(window: u32) -> ContextView {
     let mut view = view(window);
     say(&mut view, "sys", Role::System, "be brief");
     say(&mut view, "u1", Role::User, "read the file");
-    view.append(entry("a1", calls(&["c1"]))).expect("it is held");
-    view.append(entry("r1", Message::tool_result("c1", "the text of it"))).expect("it is held");
+    view.append(entry("a1", calls(&["c1"]))).expect("it is accepted");
+    view.append(entry("r1", Message::tool_result("c1", "the text of it"))).expect("it is accepted");
     say(&mut view, "a2", Role::Assistant, "it says something");
     say(&mut view, "u2", Role::User, "thanks; go on");
     view

@@ -1,4 +1,4 @@
-//! Pairs, protection and budget hold for any plan.
+//! No plan breaks pairs, protection or the budget.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{calls, entry, live, say, view};
 
-/// Returns a row by number, `nobody` beyond the last, and new ids.
+/// Returns the id of a row by its number; beyond the last row, an unknown id.
 fn id(n: usize, rows: &[String]) -> String {
     rows.get(n).cloned().unwrap_or_else(|| format!("n{n}"))
 }

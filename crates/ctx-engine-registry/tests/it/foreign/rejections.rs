@@ -1,4 +1,4 @@
-//! Every answer that is rejected, and that accepted answers take effect.
+//! Every rejection of an answer, and the effects of accepted answers.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -19,10 +19,10 @@ fn checked(view: &ContextView, answer: &Value) -> Result<CheckedPlan, Rejection>
 }
 
 fn applied(view: &mut ContextView, answer: &Value) -> Vec<String> {
-    let checked = checked(view, answer).expect("it can be carried out");
+    let checked = checked(view, answer).expect("a valid plan");
     let tokens = checked.tokens;
     apply(checked, view, "scripted").expect("it was checked");
-    assert_eq!(view.total(), tokens, "what is counted before is what comes out: {answer}");
+    assert_eq!(view.total(), tokens, "the tokens are those counted before: {answer}");
     live(view)
 }
 
@@ -164,7 +164,7 @@ fn an_answer_in_full_is_taken_as_the_edits_it_amounts_to() {
     ]});
     assert_eq!(applied(&mut view, &all), ["sys", "u1", "new", "a2", "u2"]);
     let edited: Vec<_> = view.edits().iter().map(|edit| &*edit.entry).collect();
-    assert_eq!(edited, ["a1", "r1", "a2", "new"], "what was echoed unchanged is no edit");
+    assert_eq!(edited, ["a1", "r1", "a2", "new"], "an unchanged echo is not an edit");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn an_estimate_that_is_far_off_is_remarked_upon_and_no_more() {
     let mut view = view(64_000);
     say(&mut view, "u", Role::User, &"words ".repeat(6_000));
     let remarks = |estimated: u64| {
-        checked(&view, &json!({"estimatedTokens": estimated})).expect("it is carried out").remarks
+        checked(&view, &json!({"estimatedTokens": estimated})).expect("a valid plan").remarks
     };
     let counted = view.total();
     assert_eq!(remarks(counted.get()), []);

@@ -27,7 +27,7 @@ pub(crate) enum Does {
 
 type Behaviour = dyn FnMut(&str, &Value) -> Does + Send;
 
-/// The test's view of the started engines.
+/// The state that a test shares with the engines that it starts.
 pub(crate) struct Stage {
     behaviour: Mutex<Box<Behaviour>>,
     pub(crate) calls: Mutex<Vec<(String, Value)>>,
@@ -209,7 +209,7 @@ struct NoServices;
 
 impl HostTransport for NoServices {
     fn call(&mut self, _: &[u8]) -> protocol::Result<Vec<u8>> {
-        Err(protocol::Error::failed("nothing is offered"))
+        Err(protocol::Error::failed("no service is offered"))
     }
 }
 
@@ -233,7 +233,7 @@ impl<E: Engine> Channel for Driven<E> {
                 *self.seen.last_answer.lock().unwrap() = ok.clone();
                 Ok(ok.to_string().into_bytes().into())
             }
-            (None, error) => Err(Fault::Refused(error.expect("one of both"))),
+            (None, error) => Err(Fault::Refused(error.expect("a value or an error"))),
         }
     }
     fn is_lost(&self) -> bool {

@@ -130,7 +130,7 @@ fn after_three_strikes_a_library_is_asked_no_more_and_one_warning_says_so() {
     assert_eq!((layers.as_str(), reason.is_some()), ("fallback", true));
     assert_eq!(engine.health().unwrap().state, EngineState::Failed);
     assert_eq!(stage.verbs().iter().filter(|verb| *verb == "assemble").count(), 3);
-    assert!(engine.take_warnings().is_empty(), "it was said");
+    assert!(engine.take_warnings().is_empty(), "already reported");
 }
 
 #[test]
@@ -152,8 +152,8 @@ fn each_kind_of_failure_is_told_when_it_first_occurs_and_once() {
     let first = warnings();
     assert!(first.len() == 1 && first[0].contains("(in 'assemble'); 'legacy' served"), "{first:?}");
     assert_eq!(warnings(), [""; 0], "it worked");
-    assert_eq!(warnings(), [""; 0], "that was told");
-    // The last failure warns about itself only; earlier warnings are not part of it.
+    assert_eq!(warnings(), [""; 0], "already reported");
+    // The last warning is about the last failure only; it does not repeat earlier ones.
     let last = warnings();
     let said = ["'nobody'", "it is ended, and the default engine serves for 1s"];
     assert!(last.len() == 1 && said.iter().all(|said| last[0].contains(said)), "{last:?}");
@@ -210,10 +210,10 @@ fn a_process_that_crashed_is_started_again_after_a_pause_that_doubles_five_times
     for (restarts, pause) in [1, 2, 4, 8, 16].into_iter().enumerate() {
         let health = engine.health().unwrap();
         assert_eq!((health.state, health.restarts), (EngineState::Degraded, restarts as u32));
-        assert_eq!(engine.take_warnings().len(), 1, "one for each time it went away");
+        assert_eq!(engine.take_warnings().len(), 1, "one for each crash");
         stage.tick(pause - 1);
         assert_eq!(served(&engine).0, "fallback");
-        assert_eq!(stage.verbs().len(), 2 * (restarts + 1), "it is left alone in between");
+        assert_eq!(stage.verbs().len(), 2 * (restarts + 1), "it is not called in between");
         stage.tick(1);
         served(&engine);
         assert_eq!(stage.verbs().len(), 2 * (restarts + 2));
@@ -297,7 +297,7 @@ fn a_turn_that_the_host_gives_up_is_no_failure_of_the_engine() {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(given_up.as_mut().poll(&mut context).is_pending());
     drop(given_up);
-    assert_eq!(served(&engine).1, None, "it serves on");
+    assert_eq!(served(&engine).1, None, "it still serves");
     assert_eq!(engine.health().unwrap().strikes, 0);
 }
 
@@ -374,7 +374,7 @@ fn an_engine_that_only_adds_runs_after_its_base() {
         );
         assert_eq!(view.system_addition(), None);
         let served = view.edits().iter().filter(|edit| edit.layer == "fallback").count();
-        assert_eq!(served, 1, "what the base did stays, and is not done twice");
+        assert_eq!(served, 1, "the edits of the base stay, and are not repeated");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an engine is sent: the current view, at the cost of its changes.
+//! The updates sent to an engine: they keep its view current, at the cost of the changes.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn mirror(plan: Value) -> (EngineClient, Arc<Seen>) {
     let seen = driven.seen.clone();
     let hello = Hello { protocol: "1.0".into(), config: plan, ..Hello::default() };
     let started = EngineClient::start("mirror", Box::new(driven), &hello, Deadlines::default());
-    (now(started).expect("it says hello"), seen)
+    (now(started).expect("an answer to hello"), seen)
 }
 
 /// Runs a turn: sends the update, applies the plan, finishes the request.
@@ -53,7 +53,7 @@ fn known(seen: &Seen) -> Value {
 fn as_it_is(view: &ContextView) -> Value {
     let rows = (0..view.len()).filter(|&at| view.node(at).is_live()).map(|at| {
         let node = view.node(at);
-        let message = node.message().expect("it is held");
+        let message = node.message().expect("a readable message");
         let results = message.tool_results().map(|r| r.plain_text().into_owned());
         let texts = results.chain([message.plain_text()]).filter(|text| !text.is_empty());
         json!([
@@ -230,7 +230,7 @@ proptest! {
             take(&mut view, n, step, &mut open);
             longest = longest.max(view.len());
             if matches!(step, Step::Request) {
-                let checked = now(engine.assemble("s", &view, &turn(0), false)).expect("no trouble");
+                let checked = now(engine.assemble("s", &view, &turn(0), false)).expect("a plan");
                 prop_assert!(checked.tokens == view.total());
                 prop_assert_eq!(known(&seen), as_it_is(&view));
                 requests += 1;
@@ -242,6 +242,6 @@ proptest! {
         }
         // It was never out of step: that would have been a second call for the same request.
         prop_assert_eq!(seen.bytes.lock().unwrap().len(), requests + 1);
-        prop_assert!(resets <= 1 || longest > 32, "short sessions are told what changed");
+        prop_assert!(resets <= 1 || longest > 32, "short sessions get their changes");
     }
 }

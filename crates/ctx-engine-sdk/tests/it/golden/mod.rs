@@ -26,12 +26,12 @@ struct Exchange {
 
 fn reread<T: Serialize + DeserializeOwned>(value: &Value) -> Value {
     let read: T =
-        serde_json::from_value(with_strangers(value)).expect("unknown fields are ignored");
+        serde_json::from_value(with_unknown_fields(value)).expect("unknown fields are ignored");
     serde_json::to_value(read).expect("JSON")
 }
 
 /// Adds an unknown field to every object of the protocol.
-fn with_strangers(value: &Value) -> Value {
+fn with_unknown_fields(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             // Opaque contents: their fields do not belong to the protocol.
@@ -41,13 +41,13 @@ fn with_strangers(value: &Value) -> Value {
                 .iter()
                 .map(|(name, value)| match is_opaque(name) {
                     true => (name.clone(), value.clone()),
-                    false => (name.clone(), with_strangers(value)),
+                    false => (name.clone(), with_unknown_fields(value)),
                 })
                 .collect();
             fields.insert("fromTheFuture".into(), json!({"x": [1, null]}));
             Value::Object(fields)
         }
-        Value::Array(items) => items.iter().map(with_strangers).collect(),
+        Value::Array(items) => items.iter().map(with_unknown_fields).collect(),
         other => other.clone(),
     }
 }
@@ -108,7 +108,7 @@ fn every_message_stands_on_the_wire_as_its_golden_file_has_it() {
             std::fs::write(&path, &text).unwrap();
         }
         let golden = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(golden == text, "{name} has it otherwise (CTX_BLESS=1 writes it anew):\n{text}");
+        assert!(golden == text, "{name} differs (CTX_BLESS=1 rewrites it):\n{text}");
     }
 }
 

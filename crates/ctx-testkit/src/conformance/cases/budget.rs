@@ -17,47 +17,47 @@ const SIZES: [u32; 4] = [2_000, 15_000, 40_000, 120_000];
 pub(super) fn answers_fit(bench: &Bench) -> Verdict {
     let mut requests = 0;
     for (seed, window) in WINDOWS.into_iter().enumerate() {
-        let house = bench.house(window);
-        let running = bench.engine(&house)?;
+        let host = bench.host(window);
+        let running = bench.engine(&host)?;
         for (place, size) in SIZES.into_iter().enumerate() {
             let seed = (seed * SIZES.len() + place) as u64;
             let name = format!("seed {seed}, {size} tokens, window {window}");
-            let mut sitting = running.session(&format!("random-{seed}"));
+            let mut session = running.session(&format!("random-{seed}"));
             let drawn = RandomTranscript::seeded(seed).tokens(Tokens(size)).generate();
             let entries = drawn.entries();
             // Assembled in the middle and at the end.
             let (first, rest) = entries.split_at(entries.len() / 2);
             for part in [first, rest] {
-                sitting.open(part)?;
-                sitting.assemble()?;
-                laws::fits(&sitting.view, || name.clone())?;
-                sitting.finish()?;
-                sitting.next_turn();
+                session.open(part)?;
+                session.assemble()?;
+                laws::fits(&session.view, || name.clone())?;
+                session.finish()?;
+                session.next_turn();
                 requests += 1;
             }
         }
         // Texts of which no two fit: an engine that counts messages instead of tokens keeps too
         // many.
-        let mut sitting = running.session("pasted");
+        let mut session = running.session("pasted");
         let text = "a line of what was pasted\n".repeat(window as usize / 26 * 9 / 5);
         for n in 0..6 {
-            sitting.say(script::ask(format!("what is wrong with this?\n{text}")))?;
-            sitting.assemble()?;
-            laws::fits(&sitting.view, || format!("pasted text {n}, window {window}"))?;
-            sitting.finish()?;
-            sitting.say(script::answer("nothing"))?;
-            sitting.end_turn()?;
+            session.say(script::ask(format!("what is wrong with this?\n{text}")))?;
+            session.assemble()?;
+            laws::fits(&session.view, || format!("pasted text {n}, window {window}"))?;
+            session.finish()?;
+            session.say(script::answer("nothing"))?;
+            session.end_turn()?;
             requests += 1;
         }
-        let mut sitting = running.session("growing");
+        let mut session = running.session("growing");
         for n in 0..30 {
             for message in script::turn(n, 6_000) {
-                sitting.say(message)?;
+                session.say(message)?;
             }
-            sitting.assemble()?;
-            laws::fits(&sitting.view, || format!("turn {n}, window {window}"))?;
-            sitting.finish()?;
-            sitting.end_turn()?;
+            session.assemble()?;
+            laws::fits(&session.view, || format!("turn {n}, window {window}"))?;
+            session.finish()?;
+            session.end_turn()?;
             requests += 1;
         }
     }

@@ -8,7 +8,7 @@ use super::WINDOW;
 use super::script;
 use crate::conformance::bench::Bench;
 use crate::conformance::laws::{self, Groups};
-use crate::conformance::sitting::Sitting;
+use crate::conformance::sitting::TestSession;
 use crate::conformance::stop::{Stop, Verdict, ensure};
 
 /// A compaction that was applied.
@@ -21,24 +21,24 @@ pub(super) struct Done {
 /// The outcome of a call to compact.
 pub(super) enum Tried {
     Compacted(Box<Done>),
-    /// The engine leaves it to the host.
+    /// The engine leaves the compaction to the host.
     Declined(String),
 }
 
 /// Compacts a session of these entries, and applies the engine's answer.
 pub(super) fn try_compact(
-    sitting: &mut Sitting<'_>,
+    session: &mut TestSession<'_>,
     entries: &[Arc<Entry>],
     attempt: u32,
 ) -> Result<Tried, Stop> {
     // An engine that is not built in declares its verbs only once it is started.
-    sitting.bootstrap()?;
-    if let Some(why) = leaves_it(sitting) {
+    session.bootstrap()?;
+    if let Some(why) = no_lease(session) {
         return Ok(Tried::Declined(why));
     }
-    sitting.reopen(entries)?;
-    let is_owner = sitting.running.engine.info().owns_compaction;
-    let asked = sitting.compact(|mut request| {
+    session.reopen(entries)?;
+    let is_owner = session.running.engine.info().owns_compaction;
+    let asked = session.compact(|mut request| {
         request.force = true;
         request.attempt = attempt;
         request.trigger = CompactionTrigger::Overflow;
@@ -58,12 +58,12 @@ pub(super) fn try_compact(
         )?;
         return Ok(Tried::Declined(why));
     };
-    sitting.reopen(entries)?;
-    let view = &mut sitting.view;
+    session.reopen(entries)?;
+    let view = &mut session.view;
     let (before, groups) = (view.total(), Groups::of(view));
     view.compact(said.clone(), "conformance-summary", "conformance", "compacted").map_err(
         |error| {
-            let why = "keep from a message that begins a group of the session";
+            let why = "let the first kept message begin a group of the session";
             Stop::failed(format!("the compaction cannot be applied: {error}"), why)
         },
     )?;
@@ -78,10 +78,10 @@ pub(super) fn try_compact(
 }
 
 /// Returns why a supervised engine is not called to compact: its host would compact instead.
-fn leaves_it(sitting: &Sitting<'_>) -> Option<String> {
-    let health = sitting.running.engine.health()?;
+fn no_lease(session: &TestSession<'_>) -> Option<String> {
+    let health = session.running.engine.health()?;
     let is_asked = matches!(health.lease, LeaseState::Granted | LeaseState::Withdrawn);
-    (!is_asked).then(|| "it does not ask for the lease".to_owned())
+    (!is_asked).then(|| "it does not request the lease".to_owned())
 }
 
 fn declined(why: &str) -> Stop {
@@ -89,11 +89,11 @@ fn declined(why: &str) -> Stop {
 }
 
 pub(super) fn compaction(bench: &Bench) -> Verdict {
-    let house = bench.house(WINDOW);
-    let running = bench.engine(&house)?;
-    let mut sitting = running.session("s");
+    let host = bench.host(WINDOW);
+    let running = bench.engine(&host)?;
+    let mut session = running.session("s");
     let entries = script::session(160, 60_000);
-    let done = match try_compact(&mut sitting, &entries, 1)? {
+    let done = match try_compact(&mut session, &entries, 1)? {
         Tried::Declined(why) => return Err(declined(&why)),
         Tried::Compacted(done) => done,
     };
@@ -105,21 +105,21 @@ pub(super) fn compaction(bench: &Bench) -> Verdict {
     // The session continues with the summary instead of its history.
     for n in 0..10 {
         for message in script::turn(n, 2_000) {
-            sitting.say(message)?;
+            session.say(message)?;
         }
-        let must_stay = laws::must_stay(&sitting.view);
-        sitting.assemble()?;
-        laws::fits(&sitting.view, || format!("turn {n} after the compaction"))?;
-        laws::are_there(&sitting.view, &must_stay)?;
-        sitting.finish()?;
-        laws::pairs(&sitting.view)?;
-        laws::nothing_doubled(&sitting.view)?;
-        sitting.end_turn()?;
+        let must_stay = laws::must_stay(&session.view);
+        session.assemble()?;
+        laws::fits(&session.view, || format!("turn {n} after the compaction"))?;
+        laws::are_there(&session.view, &must_stay)?;
+        session.finish()?;
+        laws::pairs(&session.view)?;
+        laws::nothing_doubled(&session.view)?;
+        session.end_turn()?;
     }
-    // A target set by the host is respected, if the rows that must stay permit it.
+    // A target set by the host is respected, if the protected rows permit it.
     let target = Tokens(12_000);
-    sitting.reopen(&entries)?;
-    let answer = sitting
+    session.reopen(&entries)?;
+    let answer = session
         .compact(|mut request| {
             request.force = true;
             request.token_budget = Some(target);
@@ -127,16 +127,16 @@ pub(super) fn compaction(bench: &Bench) -> Verdict {
         })
         .map_err(|error| Stop::error("compact", &error))?;
     if let Some(said) = answer.result {
-        sitting.reopen(&entries)?;
-        sitting
+        session.reopen(&entries)?;
+        session
             .view
             .compact(said, "conformance-target", "conformance", "compacted")
             .map_err(|error| Stop::error("carrying out", &error))?;
-        let after = sitting.view.total();
+        let after = session.view.total();
         ensure(
             after <= target,
-            || format!("asked for {target} tokens, it leaves {after}"),
-            "keep less until what is kept and the summary are within `tokenBudget`",
+            || format!("the target is {target} tokens, the compaction leaves {after}"),
+            "keep less, until the kept rows and the summary are within `tokenBudget`",
         )?;
     }
     Ok(Some(format!("{} tokens become {}", done.before, done.after)))
@@ -146,9 +146,9 @@ pub(super) fn deeper(bench: &Bench) -> Verdict {
     let entries = script::session(160, 60_000);
     let mut sizes = Vec::new();
     for attempt in 1..=3 {
-        let running = bench.engine(&bench.house(WINDOW))?;
-        let mut sitting = running.session("s");
-        match try_compact(&mut sitting, &entries, attempt)? {
+        let running = bench.engine(&bench.host(WINDOW))?;
+        let mut session = running.session("s");
+        match try_compact(&mut session, &entries, attempt)? {
             Tried::Declined(why) => return Err(declined(&why)),
             Tried::Compacted(done) => sizes.push(done.after),
         }
@@ -160,23 +160,23 @@ pub(super) fn deeper(bench: &Bench) -> Verdict {
     ensure(
         sizes.is_sorted_by(|one, next| one >= next) && sizes.first() > sizes.last(),
         said,
-        "keep less with each `attempt`: the one before was not enough",
+        "keep less with each `attempt`: the previous one was not enough",
     )?;
     Ok(Some(said()))
 }
 
 pub(super) fn nothing(bench: &Bench) -> Verdict {
-    let running = bench.engine(&bench.house(WINDOW))?;
-    let mut sitting = running.session("small");
-    sitting.bootstrap()?;
-    if let Some(why) = leaves_it(&sitting) {
+    let running = bench.engine(&bench.host(WINDOW))?;
+    let mut session = running.session("small");
+    session.bootstrap()?;
+    if let Some(why) = no_lease(&session) {
         return Err(declined(&why));
     }
     for (entries, what) in
         [(Vec::new(), "an empty session"), (script::session(4, 200), "a session of six messages")]
     {
-        sitting.reopen(&entries)?;
-        let answer = match sitting.compact(|request| request) {
+        session.reopen(&entries)?;
+        let answer = match session.compact(|request| request) {
             Ok(answer) => answer,
             Err(error) if running.engine.info().owns_compaction => {
                 return Err(Stop::error("compact", &error));
@@ -190,7 +190,7 @@ pub(super) fn nothing(bench: &Bench) -> Verdict {
             answer.ok,
             || {
                 let why = answer.reason.clone().unwrap_or_default();
-                format!("{what}: it declines, as if something went wrong: {why}")
+                format!("{what}: it declines, as after a failure: {why}")
             },
             "answer `ok: true, compacted: false` with the reason",
         )?;
@@ -200,15 +200,15 @@ pub(super) fn nothing(bench: &Bench) -> Verdict {
             "give a `result` if, and only if, something was compacted",
         )?;
         let Some(said) = answer.result else { continue };
-        sitting.reopen(&entries)?;
-        let before = sitting.view.total();
-        let done = sitting.view.compact(said, "conformance-small", "conformance", "compacted");
+        session.reopen(&entries)?;
+        let before = session.view.total();
+        let done = session.view.compact(said, "conformance-small", "conformance", "compacted");
         done.map_err(|error| Stop::error("carrying out", &error))?;
-        let after = sitting.view.total();
+        let after = session.view.total();
         ensure(
             after < before,
             || format!("{what}: the compaction makes {after} tokens of {before}"),
-            "answer that there is nothing to do",
+            "answer that there is nothing to compact",
         )?;
     }
     Ok(None)

@@ -14,33 +14,33 @@ const WINDOW: u32 = 16_000;
 const TURNS: usize = 30;
 
 pub(super) fn restart(bench: &Bench) -> Verdict {
-    let house = bench.house(WINDOW);
+    let host = bench.host(WINDOW);
     let mut said: Vec<Arc<Entry>> = Vec::new();
     let mut before = None;
-    // Each instance replaces one that was disposed of, or that just ended.
+    // Each instance replaces one that was disposed of, or that ended without that.
     for life in 0..3 {
-        let running = bench.engine(&house)?;
-        let mut sitting = running.session("s");
+        let running = bench.engine(&host)?;
+        let mut session = running.session("s");
         let mut first = None;
         if life > 0 {
-            sitting.reopen(&said)?;
-            sitting.bootstrap()?;
+            session.reopen(&said)?;
+            session.bootstrap()?;
         }
         for n in life * TURNS..(life + 1) * TURNS {
             for (at, message) in script::turn(n, 1_500).into_iter().enumerate() {
                 let entry = Arc::new(Entry::in_memory(format!("{n:04}-{at}"), message));
-                sitting.ingest(&entry)?;
-                sitting.open(std::slice::from_ref(&entry))?;
+                session.ingest(&entry)?;
+                session.open(std::slice::from_ref(&entry))?;
                 said.push(entry);
             }
-            sitting.assemble()?;
-            laws::fits(&sitting.view, || format!("turn {n}, instance {}", life + 1))?;
-            first.get_or_insert(over(&sitting));
-            sitting.finish()?;
-            laws::nothing_doubled(&sitting.view)?;
-            laws::pairs(&sitting.view)?;
-            sitting.commit(&format!("turn-{n}"))?;
-            sitting.end_turn()?;
+            session.assemble()?;
+            laws::fits(&session.view, || format!("turn {n}, instance {}", life + 1))?;
+            first.get_or_insert(over(&session));
+            session.finish()?;
+            laws::nothing_doubled(&session.view)?;
+            laws::pairs(&session.view)?;
+            session.commit(&format!("turn-{n}"))?;
+            session.end_turn()?;
         }
         let worst = first.max(before);
         ensure(
@@ -48,17 +48,17 @@ pub(super) fn restart(bench: &Bench) -> Verdict {
             || "the second instance leaves more for the host to cut than the first".to_owned(),
             "load the stored state at `bootstrap`, or plan again from the rows",
         )?;
-        before = Some(over(&sitting));
-        drop(sitting);
+        before = Some(over(&session));
+        drop(session);
         if life == 0 {
             running.dispose()?;
         }
     }
-    Ok(Some(format!("{} bytes in the store", stored(&house.store.snapshot()))))
+    Ok(Some(format!("{} bytes in the store", stored(&host.store.snapshot()))))
 }
 
-fn over(sitting: &crate::conformance::sitting::Sitting<'_>) -> Tokens {
-    sitting.view.overflow()
+fn over(session: &crate::conformance::sitting::TestSession<'_>) -> Tokens {
+    session.view.overflow()
 }
 
 fn stored(values: &std::collections::BTreeMap<String, Vec<u8>>) -> usize {
@@ -66,39 +66,39 @@ fn stored(values: &std::collections::BTreeMap<String, Vec<u8>>) -> usize {
 }
 
 pub(super) fn commit_turn(bench: &Bench) -> Verdict {
-    let (house, other) = (bench.house(WINDOW), bench.house(WINDOW));
-    let (twice, once) = (bench.engine(&house)?, bench.engine(&other)?);
-    let (mut sitting, mut control) = (twice.session("s"), once.session("s"));
+    let (host, other) = (bench.host(WINDOW), bench.host(WINDOW));
+    let (twice, once) = (bench.engine(&host)?, bench.engine(&other)?);
+    let (mut session, mut control) = (twice.session("s"), once.session("s"));
     for n in 0..12 {
         for message in script::turn(n, 6_000) {
-            sitting.say(message.clone())?;
+            session.say(message.clone())?;
             control.say(message)?;
         }
-        sitting.request()?;
+        session.request()?;
         control.request()?;
         let key = format!("turn-{n}");
-        sitting.commit(&key)?;
+        session.commit(&key)?;
         control.commit(&key)?;
-        unchanged(&house.store, &key, || sitting.commit(&key))?;
+        unchanged(&host.store, &key, || session.commit(&key))?;
         if n > 0 {
             let earlier = format!("turn-{}", n - 1);
-            unchanged(&house.store, &earlier, || sitting.commit(&earlier))?;
+            unchanged(&host.store, &earlier, || session.commit(&earlier))?;
         }
-        sitting.end_turn()?;
+        session.end_turn()?;
         control.end_turn()?;
     }
     ensure(
-        laws::live(&sitting.view) == laws::live(&control.view),
+        laws::live(&session.view) == laws::live(&control.view),
         || "turns that were committed twice change the request".to_owned(),
         "ignore a known key",
     )?;
     // An earlier key, after a restart.
-    drop(sitting);
+    drop(session);
     twice.dispose()?;
-    let running = bench.engine(&house)?;
-    let sitting = running.session("s");
-    sitting.bootstrap()?;
-    unchanged(&house.store, "turn-11", || sitting.commit("turn-11"))?;
+    let running = bench.engine(&host)?;
+    let session = running.session("s");
+    session.bootstrap()?;
+    unchanged(&host.store, "turn-11", || session.commit("turn-11"))?;
     Ok(None)
 }
 
@@ -112,6 +112,6 @@ fn unchanged(
     ensure(
         store.snapshot() == before,
         || format!("'{key}' was committed twice, and the store changed the second time"),
-        "remember the key with what was stored, and do nothing when it comes again",
+        "store the key with the data, and ignore a repeated key",
     )
 }

@@ -11,7 +11,7 @@ use crate::conformance::bench::Bench;
 use crate::conformance::laws;
 use crate::conformance::lazy::Reads;
 use crate::conformance::reading::resident;
-use crate::conformance::sitting::Sitting;
+use crate::conformance::sitting::TestSession;
 use crate::conformance::stop::{Stop, Verdict, ensure};
 
 /// Messages of the long session.
@@ -34,21 +34,21 @@ pub(super) fn long_session(bench: &Bench) -> Verdict {
                  twice as long"
             )
         },
-        "look at each message a bounded number of times: the work must grow with the session, not \
+        "read each message a bounded number of times: the work must grow with the session, not \
          with its square",
     )?;
     let all = at_once(bench, MESSAGES)?;
 
-    let running = bench.engine(&bench.house(WINDOW))?;
-    let mut sitting = running.session("growing");
+    let running = bench.engine(&bench.host(WINDOW))?;
+    let mut session = running.session("growing");
     let reads = Reads::default();
     let entries = entries(&reads, MESSAGES);
     for part in entries.chunks(STRIDE) {
-        sitting.open(part)?;
-        sitting.assemble()?;
-        laws::fits(&sitting.view, || format!("a session of {MESSAGES} messages"))?;
-        sitting.finish()?;
-        sitting.next_turn();
+        session.open(part)?;
+        session.assemble()?;
+        laws::fits(&session.view, || format!("a session of {MESSAGES} messages"))?;
+        session.finish()?;
+        session.next_turn();
     }
     let each = |reads: u64| reads as f64 / MESSAGES as f64;
     let (all, growing) = (each(all), each(reads.get()));
@@ -62,14 +62,14 @@ fn entries(reads: &Reads, messages: usize) -> Vec<Arc<Entry>> {
 
 /// Returns how often messages are read when a session of that length is opened and assembled once.
 fn at_once(bench: &Bench, messages: usize) -> Result<u64, Stop> {
-    let running = bench.engine(&bench.house(WINDOW))?;
-    let mut sitting = running.session("at-once");
+    let running = bench.engine(&bench.host(WINDOW))?;
+    let mut session = running.session("at-once");
     let reads = Reads::default();
-    sitting.open(&entries(&reads, messages))?;
-    sitting.bootstrap()?;
-    sitting.assemble()?;
-    laws::fits(&sitting.view, || format!("a session of {messages} messages"))?;
-    sitting.finish()?;
+    session.open(&entries(&reads, messages))?;
+    session.bootstrap()?;
+    session.assemble()?;
+    laws::fits(&session.view, || format!("a session of {messages} messages"))?;
+    session.finish()?;
     Ok(reads.get())
 }
 
@@ -79,30 +79,30 @@ const WARM_UP: usize = 200;
 const QUARTER: usize = 200;
 const QUARTERS: usize = 4;
 /// Maximum growth over these turns: the session itself takes a few megabytes.
-const MOST: i64 = 64 << 20;
-/// Other activity of the process may use memory too: only growth that repeats fails the case.
+const MAX_GROWTH: i64 = 64 << 20;
+/// Other activity of the process may use memory too: the case fails only if the growth repeats.
 const TRIES: usize = 2;
 
 pub(super) fn memory(bench: &Bench) -> Verdict {
-    let running = bench.engine(&bench.house(16_000))?;
-    let mut sitting = running.session("long");
+    let running = bench.engine(&bench.host(16_000))?;
+    let mut session = running.session("long");
     let mut turns = 0..;
-    take_turns(&mut sitting, &mut turns, WARM_UP)?;
+    take_turns(&mut session, &mut turns, WARM_UP)?;
     let mut total = 0;
     for _ in 0..TRIES {
         let mut quarters = Vec::new();
         for _ in 0..QUARTERS {
             let before = resident();
-            take_turns(&mut sitting, &mut turns, QUARTER)?;
+            take_turns(&mut session, &mut turns, QUARTER)?;
             let (Some(before), Some(after)) = (before, resident()) else {
                 return Err(Stop::skipped("the operating system does not report memory usage"));
             };
             quarters.push(after.saturating_sub(before));
         }
         total = quarters.iter().sum();
-        // Freed memory is reused first: growth may begin late, but a leak does not end.
+        // Freed memory is reused first, so growth may begin late; but a leak does not end.
         let goes_on = quarters.iter().skip(QUARTERS / 2).all(|&quarter| quarter > 0);
-        if !goes_on || total <= MOST {
+        if !goes_on || total <= MAX_GROWTH {
             return Ok(Some(format!("grew by {} over 800 turns", megabytes(total))));
         }
     }
@@ -113,17 +113,17 @@ pub(super) fn memory(bench: &Bench) -> Verdict {
 }
 
 fn take_turns(
-    sitting: &mut Sitting<'_>,
+    session: &mut TestSession<'_>,
     turns: &mut impl Iterator<Item = usize>,
     how_many: usize,
 ) -> Result<(), Stop> {
     for n in turns.take(how_many) {
         for message in script::turn(n, 400) {
-            sitting.say(message)?;
+            session.say(message)?;
         }
-        sitting.request()?;
-        sitting.commit(&format!("turn-{n}"))?;
-        sitting.end_turn()?;
+        session.request()?;
+        session.commit(&format!("turn-{n}"))?;
+        session.end_turn()?;
     }
     Ok(())
 }

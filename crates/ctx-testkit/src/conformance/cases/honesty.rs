@@ -13,15 +13,15 @@ const FACTOR: u64 = 2;
 const TOKENS: u64 = 2_000;
 
 pub(super) fn honesty(bench: &Bench) -> Verdict {
-    let running = bench.engine(&bench.house(WINDOW))?;
-    let mut sitting = running.session("s");
+    let running = bench.engine(&bench.host(WINDOW))?;
+    let mut session = running.session("s");
     // Everything fits: the engine only has to report the size.
     for n in 0..6 {
         for message in script::turn(n, 8_000) {
-            sitting.say(message)?;
+            session.say(message)?;
         }
-        sitting.request()?;
-        sitting.end_turn()?;
+        session.request()?;
+        session.end_turn()?;
     }
     // The supervising host warns about wrong estimates.
     let warnings = running.engine.take_warnings();
@@ -32,9 +32,9 @@ pub(super) fn honesty(bench: &Bench) -> Verdict {
         "sum up the rows' `tokens`, or omit `estimatedTokens`",
     )?;
     let entries = script::session(200, 60_000);
-    let mut sitting = running.session("t");
+    let mut session = running.session("t");
     // Whether it compacts, and how well, is checked by another case.
-    let Ok(Tried::Compacted(done)) = try_compact(&mut sitting, &entries, 1) else {
+    let Ok(Tried::Compacted(done)) = try_compact(&mut session, &entries, 1) else {
         return Ok(None);
     };
     let tokens_after = done.said.tokens_after.unwrap_or(done.after);

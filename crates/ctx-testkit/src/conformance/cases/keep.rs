@@ -1,4 +1,4 @@
-//! Messages that must stay, and messages that must stay together.
+//! Protected messages, and messages that must stay together.
 
 use ctx_core::{Block, Message, Tokens};
 
@@ -13,100 +13,99 @@ use crate::conformance::stop::{Verdict, ensure};
 const SEEDS: u64 = 12;
 
 pub(super) fn pairs(bench: &Bench) -> Verdict {
-    let running = bench.engine(&bench.house(16_000))?;
+    let running = bench.engine(&bench.host(16_000))?;
     for seed in 0..SEEDS {
         // One in three is malformed: results that are late, missing or duplicated.
         let drawn = RandomTranscript::seeded(1_000 + seed).tokens(Tokens(30_000));
         let drawn = if seed % 3 == 0 { drawn } else { drawn.well_formed() };
-        let mut sitting = running.session(&format!("pairs-{seed}"));
-        sitting.open(&drawn.generate().entries())?;
-        let groups = Groups::of(&sitting.view);
-        sitting.assemble()?;
-        groups.are_whole_in(&sitting.view)?;
-        sitting.finish()?;
-        laws::pairs(&sitting.view)?;
+        let mut session = running.session(&format!("pairs-{seed}"));
+        session.open(&drawn.generate().entries())?;
+        let groups = Groups::of(&session.view);
+        session.assemble()?;
+        groups.are_whole_in(&session.view)?;
+        session.finish()?;
+        laws::pairs(&session.view)?;
     }
     // Parallel calls, with the session ending in the middle of them.
-    let mut sitting = running.session("parallel");
+    let mut session = running.session("parallel");
     for n in 0..40 {
-        sitting.say(ask(format!("part {n}")))?;
+        session.say(ask(format!("part {n}")))?;
         let calls = (0..3).flat_map(|m| call(format!("c{n}-{m}")).blocks);
-        sitting.say(Message::new(ctx_core::Role::Assistant, calls.collect()))?;
+        session.say(Message::new(ctx_core::Role::Assistant, calls.collect()))?;
         for m in 0..3 {
-            sitting.say(Message::tool_result(format!("c{n}-{m}"), "found it\n".repeat(400)))?;
+            session.say(Message::tool_result(format!("c{n}-{m}"), "found it\n".repeat(400)))?;
         }
-        let groups = Groups::of(&sitting.view);
-        sitting.assemble()?;
-        groups.are_whole_in(&sitting.view)?;
-        sitting.finish()?;
-        laws::pairs(&sitting.view)?;
-        sitting.end_turn()?;
+        let groups = Groups::of(&session.view);
+        session.assemble()?;
+        groups.are_whole_in(&session.view)?;
+        session.finish()?;
+        laws::pairs(&session.view)?;
+        session.end_turn()?;
     }
     Ok(None)
 }
 
 pub(super) fn must_stay(bench: &Bench) -> Verdict {
-    let running = bench.engine(&bench.house(WINDOW))?;
-    let mut sitting = running.session("kept");
-    sitting.say(script::system())?;
+    let running = bench.engine(&bench.host(WINDOW))?;
+    let mut session = running.session("kept");
+    session.say(script::system())?;
     for n in 0..40 {
-        let pinned = sitting.say(ask(format!("standing order {n}: never touch file_{n}.rs")))?;
+        let pinned = session.say(ask(format!("standing order {n}: never touch file_{n}.rs")))?;
         if n % 8 == 0 {
-            sitting.pin(&pinned);
+            session.pin(&pinned);
         }
         for message in script::turn(n, 5_000) {
-            sitting.say(message)?;
+            session.say(message)?;
             // Assembled after every message: directly after the user's newest message, and in the
             // middle of a tool call.
-            let must_stay = laws::must_stay(&sitting.view);
-            sitting.assemble()?;
-            laws::are_there(&sitting.view, &must_stay)?;
-            sitting.finish()?;
-            laws::are_there(&sitting.view, &must_stay)?;
+            let must_stay = laws::must_stay(&session.view);
+            session.assemble()?;
+            laws::are_there(&session.view, &must_stay)?;
+            session.finish()?;
+            laws::are_there(&session.view, &must_stay)?;
         }
-        sitting.end_turn()?;
+        session.end_turn()?;
     }
     Ok(None)
 }
 
 pub(super) fn stable(bench: &Bench) -> Verdict {
-    let running = bench.engine(&bench.house(16_000))?;
-    let mut sitting = running.session("stable");
-    sitting.say(script::system())?;
+    let running = bench.engine(&bench.host(16_000))?;
+    let mut session = running.session("stable");
+    session.say(script::system())?;
     for n in 0..30 {
         for message in script::turn(n, 3_000) {
-            sitting.say(message)?;
+            session.say(message)?;
         }
-        sitting.request()?;
-        let (sent, added) = (laws::messages(&sitting.view)?, addition(&sitting.view));
-        sitting.request()?;
-        let again = laws::messages(&sitting.view)?;
+        session.request()?;
+        let (sent, added) = (laws::messages(&session.view)?, addition(&session.view));
+        session.request()?;
+        let again = laws::messages(&session.view)?;
         let differs = sent.iter().zip(&again).position(|(one, other)| one.blocks != other.blocks);
         let differs = differs.or((sent.len() != again.len()).then(|| sent.len().min(again.len())));
         let differs = match differs {
             Some(place) => Some(format!("message {place}")),
-            None if added == addition(&sitting.view) => None,
+            None if added == addition(&session.view) => None,
             None => Some("what it adds to the system prompt".to_owned()),
         };
         ensure(
             differs.is_none(),
             || {
                 let what = differs.unwrap_or_default();
-                format!("turn {n}: asked again with nothing new, it changes {what}")
+                format!("turn {n}: a second call without a new message changes {what}")
             },
-            "decide by what the session holds: no time, no random number; and leave alone what was \
-             cut already",
+            "decide from the session alone, without time or random numbers, and keep earlier cuts",
         )?;
-        sitting.end_turn()?;
+        session.end_turn()?;
     }
     // Another message at the end of a session that easily fits changes nothing before it.
-    let mut sitting = running.session("roomy");
-    let id = sitting.say(ask("hello"))?;
-    sitting.request()?;
-    sitting.say(Message::new(ctx_core::Role::Assistant, vec![Block::text("hello to you")]))?;
-    sitting.request()?;
+    let mut session = running.session("roomy");
+    let id = session.say(ask("hello"))?;
+    session.request()?;
+    session.say(Message::new(ctx_core::Role::Assistant, vec![Block::text("hello to you")]))?;
+    session.request()?;
     ensure(
-        laws::live(&sitting.view).contains(&id),
+        laws::live(&session.view).contains(&id),
         || "a message is dropped from a session that easily fits".to_owned(),
         "do not edit a session that fits",
     )?;

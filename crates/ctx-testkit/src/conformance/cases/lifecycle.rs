@@ -14,8 +14,8 @@ use crate::conformance::stop::{Stop, Verdict, ensure};
 const MAX_NAME: usize = 100;
 
 pub(super) fn hello(bench: &Bench) -> Verdict {
-    let house = bench.house(WINDOW);
-    let running = bench.engine(&house)?;
+    let host = bench.host(WINDOW);
+    let running = bench.engine(&host)?;
     // An engine that is not built in starts on first use.
     running.session("hello").bootstrap().map_err(Stop::fatal)?;
     let info = running.engine.info().clone();
@@ -23,7 +23,7 @@ pub(super) fn hello(bench: &Bench) -> Verdict {
     ensure(
         !info.id.is_empty() && info.id.len() <= MAX_NAME && info.id.chars().all(is_id),
         || format!("its id is '{}'", info.id),
-        "an id is what people write in a configuration: letters, digits, '-', '_' and '.'",
+        "use an id that people can write in a configuration: letters, digits, '-', '_' and '.'",
     )?;
     ensure(
         !info.name.trim().is_empty() && !info.name.chars().any(char::is_control),
@@ -45,51 +45,51 @@ pub(super) fn hello(bench: &Bench) -> Verdict {
             "look at the engine's own log",
         )?;
     }
-    let second = bench.engine(&bench.house(WINDOW))?;
+    let second = bench.engine(&bench.host(WINDOW))?;
     second.session("hello").bootstrap()?;
     ensure(
         *second.engine.info() == info,
-        || "a second instance says something else".to_owned(),
-        "return the same in every process: hosts cache it",
+        || "a second instance has another info".to_owned(),
+        "return the same info in every process: hosts cache it",
     )?;
     Ok(Some(format!("{} {}", info.id, info.version)))
 }
 
 pub(super) fn lifecycle(bench: &Bench) -> Verdict {
-    let house = bench.house(WINDOW);
-    let running = bench.engine(&house)?;
-    let mut sitting = running.session("life");
-    sitting.open(&script::session(20, 2_000))?;
-    sitting.bootstrap()?;
+    let host = bench.host(WINDOW);
+    let running = bench.engine(&host)?;
+    let mut session = running.session("life");
+    session.open(&script::session(20, 2_000))?;
+    session.bootstrap()?;
     for n in 0..4 {
-        let view = sitting.view.id().clone();
+        let view = session.view.id().clone();
         for message in script::turn(n, 400) {
-            sitting.say(message)?;
-            sitting.assemble()?;
+            session.say(message)?;
+            session.assemble()?;
             ensure(
-                *sitting.view.id() == view,
-                || "assemble returns a different view than it was given".to_owned(),
+                *session.view.id() == view,
+                || "assemble returns another view than it received".to_owned(),
                 "edit the view of the request: it remembers what was sent",
             )?;
-            sitting.finish()?;
+            session.finish()?;
         }
-        sitting.commit(&format!("turn-{n}"))?;
-        sitting.end_turn()?;
+        session.commit(&format!("turn-{n}"))?;
+        session.end_turn()?;
     }
-    drop(sitting);
+    drop(session);
     running.dispose()?;
 
     // A host that calls none of the optional verbs, and opens a session with a history.
-    let running = bench.engine(&bench.house(WINDOW))?;
-    let mut sitting = running.session("bare");
-    sitting.open(&script::session(40, 4_000))?;
-    sitting.request()?;
+    let running = bench.engine(&bench.host(WINDOW))?;
+    let mut session = running.session("bare");
+    session.open(&script::session(40, 4_000))?;
+    session.request()?;
     Ok(None)
 }
 
 pub(super) fn ingest_twice(bench: &Bench) -> Verdict {
-    let house = bench.house(WINDOW);
-    let (once, twice) = (bench.engine(&house)?, bench.engine(&bench.house(WINDOW))?);
+    let host = bench.host(WINDOW);
+    let (once, twice) = (bench.engine(&host)?, bench.engine(&bench.host(WINDOW))?);
     let (mut one, mut two) = (once.session("s"), twice.session("s"));
     for n in 0..6 {
         for (at, message) in script::turn(n, 300).into_iter().enumerate() {
@@ -119,10 +119,10 @@ pub(super) fn ingest_twice(bench: &Bench) -> Verdict {
 
 pub(super) fn two_sessions(bench: &Bench) -> Verdict {
     const NAMES: [&str; 2] = ["alpha", "omega"];
-    let running = bench.engine(&bench.house(16_000))?;
-    let mut sittings = NAMES.map(|name| running.session(name));
+    let running = bench.engine(&bench.host(16_000))?;
+    let mut sessions = NAMES.map(|name| running.session(name));
     for n in 0..24 {
-        for (sitting, name) in sittings.iter_mut().zip(NAMES) {
+        for (session, name) in sessions.iter_mut().zip(NAMES) {
             // The marker is in every message, so that a summary of the other session is detected.
             let marked = |mut message: ctx_core::Message| {
                 if message.tool_calls().next().is_none() && message.tool_results().next().is_none()
@@ -132,17 +132,17 @@ pub(super) fn two_sessions(bench: &Bench) -> Verdict {
                 message
             };
             for message in script::turn(n, 3_000) {
-                sitting.say(marked(message))?;
+                session.say(marked(message))?;
             }
-            sitting.request()?;
-            sitting.end_turn()?;
+            session.request()?;
+            session.end_turn()?;
         }
     }
-    for ((sitting, name), other) in sittings.iter().zip(NAMES).zip(NAMES.iter().rev()) {
+    for ((session, name), other) in sessions.iter().zip(NAMES).zip(NAMES.iter().rev()) {
         let word = format!("{other}word");
-        let addition = sitting.view.system_addition().unwrap_or_default();
+        let addition = session.view.system_addition().unwrap_or_default();
         let mut strays = addition.contains(&word).then(|| EntryId::from("system prompt"));
-        for node in sitting.view.nodes() {
+        for node in session.view.nodes() {
             let changed = node.is_live() && node.state() != NodeState::Kept;
             let message = node.message().map_err(|error| Stop::error("reading", &error))?;
             if changed && message.plain_text().contains(&word) {

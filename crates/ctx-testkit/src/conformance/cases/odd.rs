@@ -9,17 +9,17 @@ use crate::conformance::laws;
 use crate::conformance::stop::{Stop, Verdict, ensure};
 
 pub(super) fn empty(bench: &Bench) -> Verdict {
-    let running = bench.engine(&bench.house(WINDOW))?;
-    let mut sitting = running.session("empty");
-    sitting.bootstrap()?;
-    sitting.request()?;
-    sitting.end_turn()?;
-    let mut sitting = running.session("system-only");
-    sitting.say(system())?;
-    sitting.request()?;
+    let running = bench.engine(&bench.host(WINDOW))?;
+    let mut session = running.session("empty");
+    session.bootstrap()?;
+    session.request()?;
+    session.end_turn()?;
+    let mut session = running.session("system-only");
+    session.say(system())?;
+    session.request()?;
     for blocks in [vec![], vec![Block::text("")]] {
-        sitting.say(Message::new(Role::User, blocks))?;
-        sitting.request()?;
+        session.say(Message::new(Role::User, blocks))?;
+        session.request()?;
     }
     Ok(None)
 }
@@ -42,17 +42,17 @@ const TEXTS: [&str; 11] = [
 pub(super) fn unicode(bench: &Bench) -> Verdict {
     // With a window for all of it, and with one for half of it.
     for (window, times) in [(200_000, 1), (16_000, 40)] {
-        let running = bench.engine(&bench.house(window))?;
-        let mut sitting = running.session("ünï/çødé 🦀");
+        let running = bench.engine(&bench.host(window))?;
+        let mut session = running.session("ünï/çødé 🦀");
         for (n, text) in TEXTS.iter().cycle().take(TEXTS.len() * 4).enumerate() {
             let text = format!("{text} {n}\n").repeat(times);
-            sitting.say(ask(text.clone()))?;
-            sitting.say(call(format!("call-🦀-{n}")))?;
-            sitting.say(Message::tool_result(format!("call-🦀-{n}"), text.clone()))?;
-            sitting.say(answer(text))?;
-            sitting.request()?;
-            unharmed(&sitting.view)?;
-            sitting.next_turn();
+            session.say(ask(text.clone()))?;
+            session.say(call(format!("call-🦀-{n}")))?;
+            session.say(Message::tool_result(format!("call-🦀-{n}"), text.clone()))?;
+            session.say(answer(text))?;
+            session.request()?;
+            unharmed(&session.view)?;
+            session.next_turn();
         }
     }
     Ok(None)
@@ -89,7 +89,7 @@ const HUGE: usize = 600_000;
 
 pub(super) fn huge(bench: &Bench) -> Verdict {
     let text = "all work and no play makes a long message\n".repeat(HUGE / 42);
-    let running = bench.engine(&bench.house(WINDOW))?;
+    let running = bench.engine(&bench.host(WINDOW))?;
     let sessions = [
         ("newest", vec![ask(text.clone())]),
         ("past", vec![ask(text.clone()), answer("I see"), ask("and now?")]),
@@ -107,20 +107,20 @@ pub(super) fn huge(bench: &Bench) -> Verdict {
         ("said", vec![ask("write a lot"), answer(text), ask("more")]),
     ];
     for (name, messages) in sessions {
-        let mut sitting = running.session(name);
+        let mut session = running.session(name);
         for message in messages {
-            sitting.say(message)?;
+            session.say(message)?;
         }
-        let must_stay = laws::must_stay(&sitting.view);
-        sitting.assemble()?;
-        laws::fits(&sitting.view, || name.to_owned())?;
-        sitting.finish()?;
-        laws::are_there(&sitting.view, &must_stay)?;
+        let must_stay = laws::must_stay(&session.view);
+        session.assemble()?;
+        laws::fits(&session.view, || name.to_owned())?;
+        session.finish()?;
+        laws::are_there(&session.view, &must_stay)?;
         // The session continues.
-        sitting.say(answer("yes"))?;
-        sitting.say(ask("what was the last thing I asked?"))?;
-        sitting.request()?;
-        laws::pairs(&sitting.view)?;
+        session.say(answer("yes"))?;
+        session.say(ask("what was the last thing I asked?"))?;
+        session.request()?;
+        laws::pairs(&session.view)?;
     }
     Ok(None)
 }

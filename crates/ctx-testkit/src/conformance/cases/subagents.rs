@@ -17,8 +17,8 @@ const ENDS: [SubagentEnd; 5] = [
 ];
 
 pub(super) fn subagents(bench: &Bench) -> Verdict {
-    let house = bench.house(WINDOW);
-    let (running, control) = (bench.engine(&house)?, bench.engine(&bench.house(WINDOW))?);
+    let host = bench.host(WINDOW);
+    let (running, control) = (bench.engine(&host)?, bench.engine(&bench.host(WINDOW))?);
     let (mut parent, mut other) = (running.session("parent"), control.session("parent"));
     for n in 0..40 {
         for message in script::turn(n, 6_000) {
@@ -33,11 +33,11 @@ pub(super) fn subagents(bench: &Bench) -> Verdict {
             continue;
         }
         let spawn = spawn(&format!("child-{n}"), (n % 20 == 9).then_some(60_000));
-        let before = house.store.snapshot();
+        let before = host.store.snapshot();
         prepare(&running, &spawn)?;
         rollback(&running, &spawn)?;
         ensure(
-            house.store.snapshot() == before,
+            host.store.snapshot() == before,
             || "a start that was rolled back leaves something in the store".to_owned(),
             "remove what was stored for the child",
         )?;

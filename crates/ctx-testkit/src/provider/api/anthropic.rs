@@ -59,7 +59,7 @@ fn blocks(speech: &Speech) -> Vec<Value> {
     blocks
 }
 
-/// The answer as one object. An empty answer has no blocks.
+/// Returns the answer as one object. An empty answer has no blocks.
 pub(in super::super) fn whole(speech: &Speech) -> Value {
     let mut whole = json!({
         "id": format!("msg_fake_{}", speech.number),
@@ -76,7 +76,7 @@ pub(in super::super) fn whole(speech: &Speech) -> Value {
     whole
 }
 
-/// The answer as a stream.
+/// Returns the answer as a stream.
 pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
     let mut start = whole(speech);
     start["content"] = json!([]);

@@ -31,7 +31,7 @@ fn call_id(speech: &Speech, n: usize) -> String {
     format!("call_{}_{n}", speech.number)
 }
 
-/// The answer as one object.
+/// Returns the answer as one object.
 pub(in super::super) fn whole(speech: &Speech) -> Value {
     let content = Some(&speech.text).filter(|text| !text.is_empty() || speech.calls.is_empty());
     let mut message = json!({ "role": "assistant", "content": content, "refusal": null });
@@ -64,7 +64,7 @@ pub(in super::super) fn whole(speech: &Speech) -> Value {
     whole
 }
 
-/// The answer as a stream.
+/// Returns the answer as a stream.
 pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
     let chunk = |choices: Value| {
         json!({

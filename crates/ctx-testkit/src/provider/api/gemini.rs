@@ -64,7 +64,7 @@ fn answer(speech: &Speech, parts: &[Value], is_last: bool) -> Value {
     answer
 }
 
-/// The answer as one object.
+/// Returns the answer as one object.
 pub(in super::super) fn whole(speech: &Speech) -> Value {
     let mut parts = Vec::new();
     if !speech.thinking.is_empty() {
@@ -77,7 +77,7 @@ pub(in super::super) fn whole(speech: &Speech) -> Value {
     answer(speech, &parts, true)
 }
 
-/// The answer as a stream.
+/// Returns the answer as a stream.
 pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
     let chunk = |part: Value| Event::data(&answer(speech, &[part], false));
     let mut events = Vec::new();

@@ -42,7 +42,7 @@ fn done(speech: &Speech, message: &Value) -> Value {
     last
 }
 
-/// The answer as one object.
+/// Returns the answer as one object.
 pub(in super::super) fn whole(speech: &Speech) -> Value {
     let mut whole = message(speech, &speech.text);
     if !speech.thinking.is_empty() {
@@ -51,7 +51,7 @@ pub(in super::super) fn whole(speech: &Speech) -> Value {
     done(speech, &whole)
 }
 
-/// The answer as a stream.
+/// Returns the answer as a stream.
 pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
     let mut events = Vec::new();
     for piece in speech.deltas(&speech.thinking) {

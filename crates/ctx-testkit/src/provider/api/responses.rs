@@ -74,7 +74,7 @@ fn response(speech: &Speech, status: &str, output: &[Value]) -> Value {
     })
 }
 
-/// The answer as one object.
+/// Returns the answer as one object.
 pub(in super::super) fn whole(speech: &Speech) -> Value {
     let (status, details) = status(speech.finish);
     let mut whole = response(speech, status, &output(speech));
@@ -115,7 +115,7 @@ fn numbered(name: &'static str, number: usize, fields: Value) -> Event {
     Event::named(name, &data)
 }
 
-/// The answer as a stream.
+/// Returns the answer as a stream.
 pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
     let mut sequence = Sequence::default();
     let started = response(speech, "in_progress", &[]);
@@ -200,7 +200,7 @@ fn text(speech: &Speech, sequence: &mut Sequence, index: usize, id: &Value) {
     sequence.push("response.content_part.done", place(json!({ "part": part(&speech.text) })));
 }
 
-/// The event of a stream that fails.
+/// Returns the last event of a stream that fails.
 pub(in super::super) fn failed(speech: &Speech, error: &Value, number: usize) -> Event {
     let mut failed = response(speech, "failed", &[]);
     let of = |key: &str| error.pointer("/error").unwrap_or(error).get(key).cloned();

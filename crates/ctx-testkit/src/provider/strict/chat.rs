@@ -122,7 +122,7 @@ impl<'a> Conversation<'a> {
                 return Err(Fault::new(message).at(format!("{at}.id")));
             }
             if self.open.contains(&id) || (!self.ever.insert(id) && house.ids_once) {
-                let message = format!("Invalid '{at}.id': '{id}' names two calls.");
+                let message = format!("Invalid '{at}.id': duplicate id '{id}'.");
                 return Err(Fault::new(message).at(format!("{at}.id")));
             }
             self.open.push(id);
@@ -183,5 +183,5 @@ fn check_content(n: usize, message: &Value, role: &str, house: &House) -> Verdic
 }
 
 fn empty(at: &str) -> Fault {
-    Fault::new(format!("Invalid '{at}': nothing is said.")).at(at)
+    Fault::new(format!("Invalid '{at}': empty text.")).at(at)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::seals::{Seals, Worth};
+use super::seals::{Seals, Validity};
 use super::{Fault, StrictRequest, Verdict, list, text};
 
 /// Signatures documented by the API for calls that it did not generate.
@@ -18,8 +18,8 @@ enum Kind {
     Responses(usize),
 }
 
-pub(super) fn check(asked: StrictRequest<'_>, seals: &Seals) -> Verdict {
-    let contents = list(&asked.body["contents"]);
+pub(super) fn check(request: StrictRequest<'_>, seals: &Seals) -> Verdict {
+    let contents = list(&request.body["contents"]);
     if contents.is_empty() {
         return Err(wrong("contents", "contents is not specified"));
     }
@@ -34,7 +34,7 @@ pub(super) fn check(asked: StrictRequest<'_>, seals: &Seals) -> Verdict {
             "Please ensure that multiturn requests ends with a user role or a function response.",
         ));
     }
-    signatures(asked, contents, seals)
+    signatures(request, contents, seals)
 }
 
 fn wrong(field: &str, what: &str) -> Fault {
@@ -129,13 +129,13 @@ fn follows(before: Option<Kind>, kind: Kind) -> Verdict {
 
 /// A signature belongs to the part that it came with. The newest models require it on the first
 /// call of each step of the current turn.
-fn signatures(asked: StrictRequest<'_>, contents: &[Value], seals: &Seals) -> Verdict {
+fn signatures(request: StrictRequest<'_>, contents: &[Value], seals: &Seals) -> Verdict {
     let is_words = |content: &Value| {
         content["role"] != "model"
             && list(&content["parts"]).iter().all(|part| response_of(part).is_none())
     };
     let turn = contents.iter().rposition(is_words).unwrap_or(0);
-    let wants = asked.model.contains("gemini-3");
+    let wants = request.model.contains("gemini-3");
     for (n, content) in contents.iter().enumerate() {
         let mut first = true;
         for part in list(&content["parts"]) {
@@ -143,7 +143,10 @@ fn signatures(asked: StrictRequest<'_>, contents: &[Value], seals: &Seals) -> Ve
             let call = call_of(part);
             let words = call.map_or("", |call| text(call, "name"));
             let is_own = SKIPPED.contains(&signature)
-                || matches!(seals.worth(signature, words), Worth::Proves(_) | Worth::Trusted);
+                || matches!(
+                    seals.validity(signature, words),
+                    Validity::Proves(_) | Validity::Trusted
+                );
             if !signature.is_empty() && !is_own {
                 return Err(Fault::new("Corrupted thought signature."));
             }

@@ -55,7 +55,7 @@ pub struct House {
     pub images: bool,
     /// Whether reasoning is accepted in a separate field.
     pub reasoning: bool,
-    /// Whether every text must be more than white space.
+    /// Whether every text must contain more than white space.
     pub filled: bool,
     /// Whether the arguments of a call must be an object.
     pub objects: bool,

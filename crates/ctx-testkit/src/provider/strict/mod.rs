@@ -85,12 +85,12 @@ impl Strict {
 
     /// Returns why a request is refused, if it is.
     pub(super) fn fault(&self, request: &Request, api: Api) -> Option<Fault> {
-        let asked = StrictRequest {
+        let request = StrictRequest {
             body: &request.json,
             model: request.model(),
             is_beta: request.header("anthropic-beta").is_some(),
         };
-        check(api, asked, &House::of_words(api, self.words), &self.seals()).err()
+        check(api, request, &House::of_words(api, self.words), &self.seals()).err()
     }
 
     /// Signs an answer, and records its contents.
@@ -114,12 +114,12 @@ pub(super) struct StrictRequest<'a> {
     pub(super) is_beta: bool,
 }
 
-pub(super) fn check(api: Api, asked: StrictRequest<'_>, house: &House, seals: &Seals) -> Verdict {
+pub(super) fn check(api: Api, request: StrictRequest<'_>, house: &House, seals: &Seals) -> Verdict {
     match api {
-        Api::Chat => chat::check(asked.body, house),
-        Api::Responses => responses::check(asked.body, house, seals),
-        Api::Messages => messages::check(asked, house, seals),
-        Api::Gemini => gemini::check(asked, seals),
+        Api::Chat => chat::check(request.body, house),
+        Api::Responses => responses::check(request.body, house, seals),
+        Api::Messages => messages::check(request, house, seals),
+        Api::Gemini => gemini::check(request, seals),
         _ => Ok(()),
     }
 }
@@ -141,8 +141,8 @@ pub(super) fn check(api: Api, asked: StrictRequest<'_>, house: &House, seals: &S
 #[must_use]
 pub fn refusal(api: Api, body: &Value, house: &House, seals: &Seals) -> Option<String> {
     let model = body["model"].as_str().unwrap_or_default();
-    let asked = StrictRequest { body, model, is_beta: false };
-    check(api, asked, house, seals).err().map(|fault| fault.message)
+    let request = StrictRequest { body, model, is_beta: false };
+    check(api, request, house, seals).err().map(|fault| fault.message)
 }
 
 /// Returns the elements of a list; empty if it is not a list.
@@ -202,7 +202,7 @@ fn invalid_value(found: &str, known: &str, at: &str) -> Fault {
 }
 
 /// Arguments given as text must be JSON. OpenAI itself accepts any text; servers that render calls
-/// into a template refuse it with various wordings, of which this is none.
+/// into a template refuse it with various wordings. This wording is our own.
 fn json_text(arguments: &Value, house: &House, at: &str) -> Verdict {
     let text = arguments.as_str();
     let is_empty = text.is_some_and(str::is_empty) && !house.objects;
@@ -210,5 +210,5 @@ fn json_text(arguments: &Value, house: &House, at: &str) -> Verdict {
     if is_empty || value.is_some_and(|value| value.is_object() || !house.objects) {
         return Ok(());
     }
-    Err(Fault::new(format!("Invalid '{at}': expected a string that holds JSON.")).at(at))
+    Err(Fault::new(format!("Invalid '{at}': expected a string that contains JSON.")).at(at))
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::house::House;
-use super::seals::{SEALED, Seals, Worth};
+use super::seals::{SEALED, Seals, Validity};
 use super::{
     Fault, Verdict, invalid_value, is_blank, json_text, list, not_empty, not_longer, openai_name,
     text,
@@ -127,7 +127,7 @@ impl<'a> Items<'a> {
         let id = text(item, "call_id");
         not_longer(id, 64, &format!("{at}.call_id"))?;
         if id.is_empty() || (self.calls.contains_key(id) && self.house.ids_once) {
-            let message = format!("Invalid '{at}.call_id': '{id}' names no call, or two.");
+            let message = format!("Invalid '{at}.call_id': missing or duplicate id '{id}'.");
             return Err(Fault::new(message).at(format!("{at}.call_id")));
         }
         if output == "function_call_output" {
@@ -200,9 +200,9 @@ impl<'a> Items<'a> {
             self.reasoned.insert(answer);
             return Ok(());
         }
-        match self.seals.worth(sealed, SEALED) {
-            Worth::Trusted => {}
-            Worth::Proves(answer) => {
+        match self.seals.validity(sealed, SEALED) {
+            Validity::Trusted => {}
+            Validity::Proves(answer) => {
                 let own = self.seals.answer_of(next.map_or("", |next| text(next, "id")));
                 if own.is_some_and(|own| own != answer) {
                     let message = format!(
@@ -213,7 +213,7 @@ impl<'a> Items<'a> {
                 }
                 self.reasoned.insert(answer);
             }
-            Worth::Stale | Worth::Unknown => {
+            Validity::Stale | Validity::Unknown => {
                 let message = format!(
                     "The encrypted content {}... could not be verified. Reason: Encrypted content \
                      could not be decrypted or parsed.",

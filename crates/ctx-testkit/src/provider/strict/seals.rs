@@ -1,4 +1,4 @@
-//! Signatures given by the provider.
+//! The signatures of the provider.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,7 +29,7 @@ struct Issued {
 
 /// The validity of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Worth {
+pub(super) enum Validity {
     /// It is valid for this text, of that answer.
     Proves(usize),
     /// It is accepted without a check.
@@ -89,12 +89,12 @@ impl Seals {
         }
     }
 
-    pub(super) fn worth(&self, proof: &str, words: &str) -> Worth {
+    pub(super) fn validity(&self, proof: &str, words: &str) -> Validity {
         match self.issued.get(proof) {
-            _ if self.trusted.contains(proof) => Worth::Trusted,
-            None => Worth::Unknown,
-            Some(issued) if issued.words == words => Worth::Proves(issued.answer),
-            Some(_) => Worth::Stale,
+            _ if self.trusted.contains(proof) => Validity::Trusted,
+            None => Validity::Unknown,
+            Some(issued) if issued.words == words => Validity::Proves(issued.answer),
+            Some(_) => Validity::Stale,
         }
     }
 

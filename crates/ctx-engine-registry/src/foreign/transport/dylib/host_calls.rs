@@ -1,6 +1,6 @@
 //! The host calls of an engine in a library: the host's function table, and the services behind it.
 
-#![allow(unsafe_code)] // the library calls a pointer to a function here
+#![allow(unsafe_code)] // the library calls these functions by pointer
 
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -71,7 +71,7 @@ impl HostCalls {
     }
 }
 
-/// Ends the answering when dropped, also on a panic.
+/// Deactivates the host calls when dropped, also on a panic.
 struct Deactivate<'a>(&'a HostCalls);
 
 impl Drop for Deactivate<'_> {

@@ -1,6 +1,6 @@
 //! The library itself: the only place where foreign code is loaded and called.
 
-#![allow(unsafe_code)] // calling a library is what this module is about
+#![allow(unsafe_code)] // this module loads and calls libraries
 
 use std::ffi::c_void;
 use std::mem::{MaybeUninit, offset_of};
@@ -35,7 +35,7 @@ unsafe impl Send for Instance {}
 // SAFETY: as above.
 unsafe impl Sync for Instance {}
 
-/// What `cancel` may be called for.
+/// The call that `cancel` may end.
 #[derive(Default)]
 struct CancelState {
     active: Option<u64>,
@@ -62,7 +62,9 @@ impl Instance {
         // A bare name would be searched for in the system's library folders.
         let whole = std::path::absolute(path).map_err(|error| refused(error.to_string()))?;
         let table = load(&whole).map_err(refused)?;
-        let Some(create) = table.create else { return Err(refused("no function 'create'".into())) };
+        let Some(create) = table.create else {
+            return Err(refused("missing function 'create'".into()));
+        };
         let host_calls: &'static HostCalls = Box::leak(Box::default());
         let host: &'static HostTable = Box::leak(Box::new(host_calls.table()));
         let mut engine = ptr::null_mut();
@@ -156,12 +158,12 @@ unsafe impl Send for Address {}
 
 /// Loads a library permanently, and reads its table.
 fn load(path: &Path) -> Result<EngineTable, String> {
-    let library = open(path).map_err(|error| format!("it cannot be loaded: {error}"))?;
+    let library = open(path).map_err(|error| format!("cannot load the library: {error}"))?;
     // Threads and thread-local values of a library outlive its unloading and would then crash.
     let library: &'static Library = Box::leak(Box::new(library));
     // SAFETY: the ABI defines the type of this symbol, which is valid as long as the library.
     let entry = unsafe { library.get::<EntryFn>(ENTRY.as_bytes()) }
-        .map_err(|error| format!("it has no entry {ENTRY}: {error}"))?;
+        .map_err(|error| format!("missing entry point {ENTRY}: {error}"))?;
     // SAFETY: the symbol was just found, and takes no arguments.
     let table = unsafe { entry() };
     if table.is_null() || !table.is_aligned() {
@@ -172,7 +174,7 @@ fn load(path: &Path) -> Result<EngineTable, String> {
     // The fields that every version 1 has. Later functions may be missing.
     let least = offset_of!(EngineTable, cancel);
     if size < least {
-        return Err(format!("its table has {size} bytes, at least {least} are required"));
+        return Err(format!("invalid table: {size} bytes, at least {least} are required"));
     }
     let mut known = MaybeUninit::<EngineTable>::zeroed();
     // SAFETY: the library's table has `size` bytes, ours has the size of its type, and they do not
@@ -183,10 +185,10 @@ fn load(path: &Path) -> Result<EngineTable, String> {
         known.assume_init()
     };
     if known.abi != ABI {
-        return Err(format!("its ABI version is {}, the host's is {ABI}", known.abi));
+        return Err(format!("unsupported ABI version {}, the host's is {ABI}", known.abi));
     }
     if known.create.is_none() || known.call.is_none() || known.release.is_none() {
-        return Err("its table lacks one of 'create', 'call' and 'release'".into());
+        return Err("invalid table: 'create', 'call' or 'release' is missing".into());
     }
     Ok(known)
 }

@@ -42,7 +42,7 @@ impl Dylib {
         self
     }
 
-    /// Calls the engine. The bytes of the answer are returned unchanged.
+    /// Calls the engine. Returns the bytes of the answer unchanged.
     pub(super) fn answer(
         &mut self,
         request: &Request,
@@ -56,7 +56,7 @@ impl Dylib {
             }
             CallOutcome::Panicked => {
                 self.is_usable = false;
-                let message = "and could not answer: it cannot be used again".into();
+                let message = "it gave no answer, and cannot be used again".into();
                 Err(Fault::Panicked { message })
             }
             CallOutcome::Unknown(status) => {

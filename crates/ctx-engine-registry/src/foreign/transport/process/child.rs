@@ -42,7 +42,7 @@ impl ProcessGroup {
         let pid = Some(rustix::process::Pid::from_child(&child));
         let guard = Guard::over(&child);
         let child = Arc::new(Mutex::new(ChildState { child, status: None, waiter: None, guard }));
-        if !guard::note(Arc::downgrade(&child)) {
+        if !guard::register(Arc::downgrade(&child)) {
             lock(&child).kill();
         }
         Self {
@@ -121,7 +121,7 @@ impl ProcessGroup {
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Kills the group and reaps the child. Returns how it ended, for people.
+    /// Kills the group and reaps the child. Returns a text with its exit status.
     pub(super) fn end(&self) -> String {
         let mut state = lock(&self.child);
         if state.status.is_none() {

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
 use super::child::ChildState;
 
-/// Reads from a pipe whose other end the host holds, and so waits until the host has ended.
+/// Reads from a pipe whose other end the host keeps open, and so waits until the host has ended.
 const WATCH: &str = r#"trap '' HUP INT QUIT TERM; read -r _; kill -9 "-$0""#;
 
 /// A shell that kills a process group when the host has ended.
@@ -57,7 +57,7 @@ fn running() -> MutexGuard<'static, Running> {
 }
 
 /// Registers a running engine. Returns whether it may run.
-pub(super) fn note(group: Weak<Mutex<ChildState>>) -> bool {
+pub(super) fn register(group: Weak<Mutex<ChildState>>) -> bool {
     let mut running = running();
     running.groups.retain(|group| group.strong_count() > 0);
     running.groups.push(group);

@@ -28,7 +28,8 @@ const MAX_UNREAD: usize = 2;
 /// How long an answer may take to arrive once the process has ended or closed its stdin.
 const LAST_ANSWER: Duration = Duration::from_millis(250);
 
-/// How long a process that has closed a pipe may take to end: a large one needs a moment.
+/// How long a process that has closed a pipe may take to end: the end of a large process takes
+/// time.
 const CLOSING: Duration = Duration::from_millis(500);
 
 /// An engine that runs as a program. It is killed at the latest when this is dropped, with all
@@ -66,19 +67,19 @@ impl Process {
         };
         let limit = program.max_answer_bytes;
         let (output, events) = Output::listen(stdout, limit)?;
-        let (deaf, exited) = (events.clone(), events.clone());
+        let (closed, exited) = (events.clone(), events.clone());
         group.watch(move || exited.send(OutputEvent::Exited))?;
-        let input = Input::write(stdin, move || deaf.send(OutputEvent::StdinClosed))?;
+        let input = Input::write(stdin, move || closed.send(OutputEvent::StdinClosed))?;
         let child = Child { group, input, stderr: Stderr::keep(stderr)?, events };
         Ok(Self { child: Arc::new(child), output, max_answer_bytes: limit, is_usable: true })
     }
 
     /// Reads until the call is answered.
     fn listen(&mut self, id: u64, services: &mut HostCallHandler<'_>) -> Result<RawAnswer, Fault> {
-        // After the first sign of its end, everything that can still come is in the pipe.
+        // After the first sign of its end, all remaining output is in the pipe.
         let mut until = None;
         loop {
-            let line = match self.output.hear(until) {
+            let line = match self.output.next_event(until) {
                 OutputEvent::Line(line) if line.trim_ascii().is_empty() => continue,
                 OutputEvent::Line(line) => line,
                 OutputEvent::TooLarge => {

@@ -32,7 +32,7 @@ pub(super) struct Output {
     wanted: Sender<()>,
     /// Whether a line was requested that has not arrived yet.
     is_wanted: bool,
-    heard: Receiver<OutputEvent>,
+    received: Receiver<OutputEvent>,
 }
 
 /// Sends events other than output to the reader of the process.
@@ -40,9 +40,9 @@ pub(super) struct Output {
 pub(super) struct EventSender(Sender<OutputEvent>);
 
 impl EventSender {
-    pub(super) fn send(&self, heard: OutputEvent) {
+    pub(super) fn send(&self, event: OutputEvent) {
         // The reader may be gone.
-        let _ = self.0.send(heard);
+        let _ = self.0.send(event);
     }
 }
 
@@ -50,7 +50,7 @@ impl Output {
     pub(super) fn listen(stdout: ChildStdout, limit: usize) -> Result<(Self, EventSender)> {
         enlarge(&stdout);
         let (wanted, wanting) = channel();
-        let (sender, heard) = channel();
+        let (sender, received) = channel();
         let events = EventSender(sender.clone());
         start("stdout", move || {
             let mut stdout = BufReader::with_capacity(1 << 16, stdout);
@@ -60,32 +60,34 @@ impl Output {
                 }
             }
         })?;
-        Ok((Self { wanted, is_wanted: false, heard }, events))
+        Ok((Self { wanted, is_wanted: false, received }, events))
     }
 
     /// Waits for a line or another event, until `until` at the latest.
-    pub(super) fn hear(&mut self, until: Option<Instant>) -> OutputEvent {
+    pub(super) fn next_event(&mut self, until: Option<Instant>) -> OutputEvent {
         if !self.is_wanted && self.wanted.send(()).is_err() {
             return OutputEvent::End(Vec::new());
         }
         self.is_wanted = true;
-        let heard = match until {
-            None => self.heard.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(until) => self.heard.recv_timeout(until.saturating_duration_since(Instant::now())),
+        let event = match until {
+            None => self.received.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(until) => {
+                self.received.recv_timeout(until.saturating_duration_since(Instant::now()))
+            }
         };
-        let heard = heard.unwrap_or_else(|error| match error {
+        let event = event.unwrap_or_else(|error| match error {
             RecvTimeoutError::Timeout => OutputEvent::Nothing,
             RecvTimeoutError::Disconnected => OutputEvent::End(Vec::new()),
         });
         self.is_wanted =
-            matches!(heard, OutputEvent::StdinClosed | OutputEvent::Exited | OutputEvent::Nothing);
-        heard
+            matches!(event, OutputEvent::StdinClosed | OutputEvent::Exited | OutputEvent::Nothing);
+        event
     }
 
     /// Waits for the end of the process, for a limited time.
     pub(super) fn wait_for_end(&mut self) {
         let until = Some(Instant::now() + ENDING);
-        while matches!(self.hear(until), OutputEvent::Line(_) | OutputEvent::StdinClosed) {}
+        while matches!(self.next_event(until), OutputEvent::Line(_) | OutputEvent::StdinClosed) {}
     }
 }
 

@@ -21,7 +21,7 @@ const STDERR_LINES: usize = 20;
 const STDERR_LINE: usize = 1_000;
 
 /// How long to wait for the stderr of a dead process if another process holds the pipe open.
-const LAST_WORDS: Duration = Duration::from_millis(250);
+const STDERR_TIMEOUT: Duration = Duration::from_millis(250);
 
 pub(super) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     let started = thread::Builder::new().name(format!("ctx-engine-{name}")).spawn(work);
@@ -35,7 +35,7 @@ pub(super) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
 #[cfg(target_os = "linux")]
 const PIPE: usize = 1 << 20;
 
-/// Enlarges a pipe, if the system permits; it also works without.
+/// Enlarges a pipe, if the system permits; engines also work without it.
 #[cfg(target_os = "linux")]
 pub(super) fn enlarge(pipe: &impl std::os::fd::AsFd) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
@@ -51,10 +51,10 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Calls `deaf` if the process closes its stdin before everything is written.
+    /// Calls `closed` if the process closes its stdin before everything is written.
     pub(super) fn write(
         mut stdin: ChildStdin,
-        deaf: impl FnOnce() + Send + 'static,
+        closed: impl FnOnce() + Send + 'static,
     ) -> Result<Self> {
         enlarge(&stdin);
         let (sender, lines) = channel::<Vec<u8>>();
@@ -64,7 +64,7 @@ impl Input {
         start("stdin", move || {
             for line in lines {
                 if stdin.write_all(&line).and_then(|()| stdin.flush()).is_err() {
-                    return deaf();
+                    return closed();
                 }
                 written.fetch_sub(line.len(), Ordering::Relaxed);
             }
@@ -126,12 +126,12 @@ impl Stderr {
     pub(super) fn all(&self) -> Vec<String> {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         // Nothing is ever sent: it returns when the reader is done, or at the timeout.
-        let _ = ended.recv_timeout(LAST_WORDS);
+        let _ = ended.recv_timeout(STDERR_TIMEOUT);
         self.so_far()
     }
 }
 
-/// Reads the next line, truncated: output without line ends takes no memory.
+/// Reads the next line, truncated, so that output without line ends takes little memory.
 fn next_line(stderr: &mut impl BufRead) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     let mut read = 0;

@@ -24,7 +24,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// A program, by its path.
+    /// Creates a program from its path.
     #[must_use]
     pub fn new(command: impl Into<PathBuf>) -> Self {
         Self {
@@ -52,17 +52,17 @@ impl Program {
 
     /// Sets its memory limit, in bytes; `None` for no limit. Default: 1 GiB.
     ///
-    /// Enforced on Linux: the memory a process writes to (`RLIMIT_DATA`), from just after its
+    /// On Linux, limits the memory that a process writes to (`RLIMIT_DATA`), from just after its
     /// start. The address space is not limited, as Node.js and other runtimes reserve far more than
-    /// they use. Each process that it starts has the same limit of its own. On other systems there
-    /// is no limit.
+    /// they use. Each process that the program starts has the same limit for itself. On other
+    /// systems there is no limit.
     #[must_use]
     pub fn with_memory_limit(mut self, bytes: Option<u64>) -> Self {
         self.memory_limit = bytes;
         self
     }
 
-    /// Sets the size of an answer above which it is killed. Default: 32 MiB.
+    /// Sets the maximum size of an answer, beyond which the program is killed. Default: 32 MiB.
     #[must_use]
     pub fn with_max_answer_bytes(mut self, bytes: usize) -> Self {
         self.max_answer_bytes = bytes;

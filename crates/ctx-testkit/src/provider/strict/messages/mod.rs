@@ -7,10 +7,10 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::house::House;
-use super::seals::{Seals, Worth};
+use super::seals::{Seals, Validity};
 use super::{Fault, StrictRequest, Verdict, list, text};
 
-const MOST_MARKS: usize = 4;
+const MAX_MARKS: usize = 4;
 
 /// A turn: consecutive messages of one role.
 struct Turn<'a> {
@@ -40,12 +40,12 @@ impl BlockRef<'_> {
     }
 }
 
-pub(super) fn check(asked: StrictRequest<'_>, house: &House, seals: &Seals) -> Verdict {
-    let body = asked.body;
+pub(super) fn check(request: StrictRequest<'_>, house: &House, seals: &Seals) -> Verdict {
+    let body = request.body;
     if body["max_tokens"].as_u64().is_none() {
         return Err(Fault::new("max_tokens: Field required"));
     }
-    // The answer to an organisation whose settings disable threads; the real wording is unknown.
+    // The error for an organisation whose settings disable threads; the real wording is unknown.
     if !body["thread"].is_null() {
         let fault = Fault::new("thread: message threads are not available for this request");
         return Err(fault.code("thread_unsupported_request"));
@@ -55,7 +55,7 @@ pub(super) fn check(asked: StrictRequest<'_>, house: &House, seals: &Seals) -> V
         return Err(Fault::new("messages: at least one message is required"));
     }
     marks(body)?;
-    let turns = turns(asked, messages, house)?;
+    let turns = turns(request, messages, house)?;
     if house.user_first && turns.first().is_some_and(|turn| turn.role != "user") {
         let message = "messages: first message must use the \"user\" role";
         return Err(Fault::new(message));
@@ -88,7 +88,7 @@ fn marks(body: &Value) -> Verdict {
         }
     }
     let found: usize = ["system", "tools", "messages"].iter().map(|key| count(&body[*key])).sum();
-    if found > MOST_MARKS {
+    if found > MAX_MARKS {
         let message =
             format!("A maximum of 4 blocks with cache_control may be provided. Found {found}.");
         return Err(Fault::new(message));
@@ -97,7 +97,7 @@ fn marks(body: &Value) -> Verdict {
 }
 
 fn turns<'a>(
-    asked: StrictRequest<'_>,
+    request: StrictRequest<'_>,
     messages: &'a [Value],
     house: &House,
 ) -> Result<Vec<Turn<'a>>, Fault> {
@@ -105,7 +105,7 @@ fn turns<'a>(
     for (n, message) in messages.iter().enumerate() {
         let role = text(message, "role");
         if role == "system" {
-            if asked.is_beta {
+            if request.is_beta {
                 continue;
             }
             return Err(Fault::new(
@@ -220,10 +220,10 @@ fn thoughts(turn: &Turn<'_>, seals: &Seals) -> Verdict {
     let mut answer = None;
     for part in &turn.blocks {
         match part.kind() {
-            "thinking" => match seals.worth(part.get("signature"), part.get("thinking")) {
-                Worth::Proves(of) => answer = Some(of),
-                Worth::Trusted => answer = None,
-                Worth::Stale | Worth::Unknown => return Err(invalid(part)),
+            "thinking" => match seals.validity(part.get("signature"), part.get("thinking")) {
+                Validity::Proves(of) => answer = Some(of),
+                Validity::Trusted => answer = None,
+                Validity::Stale | Validity::Unknown => return Err(invalid(part)),
             },
             "tool_use" => {
                 let own = seals.answer_of(part.get("id"));
