@@ -129,7 +129,8 @@ mod signals {
         ignored.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
     }
 
-    /// Other systems do not tell, so SIGHUP, which `nohup` ignores, is never handled.
+    /// Other systems do not report ignored signals. `nohup` ignores SIGHUP, so it always counts as
+    /// ignored.
     #[cfg(not(target_os = "linux"))]
     fn is_ignored(signal: i32) -> bool {
         signal == SIGHUP

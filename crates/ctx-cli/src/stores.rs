@@ -39,8 +39,8 @@ impl Keeping {
     }
 
     /// Opens the engine values and the memory of the session's agent; both are written only if
-    /// `lasts`. Engines tell sessions apart by their id, so the values of a session without an id
-    /// are not kept. Memory identifies such a session by its file.
+    /// `lasts`. Engines identify a session by its id, so the values of a session without an id are
+    /// not kept. Memory identifies such a session by its file.
     pub(crate) fn values(fit: &Fit, session: &Path, transcript: &Transcript, lasts: bool) -> Self {
         let Ok(home) = Home::from_env() else { return Self::nothing() };
         let agent = agent_of(fit, session);

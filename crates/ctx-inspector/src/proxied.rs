@@ -22,7 +22,7 @@ pub(crate) trait LiveConversations: Send + Sync {
     ///
     /// # Errors
     ///
-    /// An error if no such compaction is in force, and errors of writing.
+    /// An error if the compaction is not in force, and errors of writing.
     fn undo(&self, session: &str, entry: &str) -> Result<()>;
 }
 
