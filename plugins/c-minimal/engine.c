@@ -1,9 +1,9 @@
-/* A context engine in plain C: keeps all messages while they fit, else the newest that fit half
+/* A context engine in plain C: keeps all messages while they fit, else the newest ones that fit half
  * of the budget.
  *
  * It needs no JSON library. In a call it looks for two members of the outermost object, "id" and
- * "verb", and for the sizes of the rows and of the budget. The host knows sizes and groups, keeps protected
- * messages and does not separate tool calls from their results, so an engine can be this small.
+ * "verb", and for the sizes of the rows and of the budget. The host keeps protected messages, and never
+ * separates tool calls from their results, so an engine can be this small.
  */
 #include "ctx_engine.h"
 
@@ -31,7 +31,7 @@ static int read_string(cursor *c, const char **text, size_t *len) {
     return 1;
 }
 
-/* Skips any value: up to the comma or bracket after it. Not recursive, so deep nesting uses no
+/* Skips a value, up to the comma or brace after it. It is not recursive, so deep nesting needs no
  * stack. */
 static int skip_value(cursor *c) {
     const char *text;
@@ -84,8 +84,8 @@ static int is(const char *verb, size_t len, const char *name) {
     return len == strlen(name) && memcmp(verb, name, len) == 0;
 }
 
-/* Returns the number after the next `"name":`, or 0 if there is none. Inside a string the quotes of a
- * name would be escaped, so text of a user cannot be mistaken for one. */
+/* Finds the next `name`, which includes its quotes and colon, and reads the number after it. Returns 0 if
+ * there is no further one. Quotes inside a string are escaped, so text of a user does not match. */
 static int next_number(cursor *c, const char *name, unsigned long long *number) {
     size_t len = strlen(name);
     for (; (size_t)(c->end - c->at) > len; c->at++) {
@@ -99,7 +99,7 @@ static int next_number(cursor *c, const char *name, unsigned long long *number) 
     return 0;
 }
 
-/* Returns the number of newest rows to keep. This engine gets all rows each time, without contents. */
+/* Returns the number of newest rows to keep. */
 static unsigned long long keep_last(ctx_bytes call) {
     const cursor whole = {(const char *)call.data, (const char *)call.data + call.len};
     unsigned long long tokens, room = 0, total = 0, rows = 0;
@@ -121,10 +121,10 @@ static const char *answer_to(const char *verb, size_t len) {
         return "\"ok\":{\"ok\":false,\"compacted\":false,"
                "\"reason\":\"c-minimal leaves compaction to its host\"}";
     if (is(verb, len, "dispose")) return "\"ok\":{}";
-    return "\"error\":{\"kind\":\"unsupported\",\"message\":\"c-minimal does not know this verb\"}";
+    return "\"error\":{\"kind\":\"unsupported\",\"message\":\"unknown verb\"}";
 }
 
-/* The engine has no state, but a host needs an address. */
+/* The engine has no state, but the host expects an address. */
 static char nothing;
 
 static int32_t create(const ctx_host_v1 *host, void **engine) {
@@ -135,20 +135,20 @@ static int32_t create(const ctx_host_v1 *host, void **engine) {
 
 static int32_t call(void *engine, ctx_bytes bytes, ctx_buffer *answer) {
     unsigned long long id = 0;
-    const char *verb = NULL, *said = NULL;
+    const char *verb = NULL, *result = NULL;
     size_t verb_len = 0;
     if (!engine || !answer || (!bytes.data && bytes.len)) return CTX_MISUSED;
     if (bytes.len && read_call(bytes, &id, &verb, &verb_len))
-        said = is(verb, verb_len, "assemble") ? NULL : answer_to(verb, verb_len);
+        result = is(verb, verb_len, "assemble") ? NULL : answer_to(verb, verb_len);
     else
-        said = "\"error\":{\"kind\":\"badRequest\",\"message\":\"a call has an id and a verb\"}";
-    /* Two numbers of at most twenty digits, names, braces and the terminator. */
-    size_t capacity = (said ? strlen(said) : 0) + 80;
+        result = "\"error\":{\"kind\":\"badRequest\",\"message\":\"missing id or verb\"}";
+    /* Enough for two numbers of at most twenty digits, the names, the braces and the terminator. */
+    size_t capacity = (result ? strlen(result) : 0) + 80;
     char *text = malloc(capacity);
     if (!text) return CTX_PANICKED;
-    int len = said ? snprintf(text, capacity, "{\"id\":%llu,%s}", id, said)
-                   : snprintf(text, capacity, "{\"id\":%llu,\"ok\":{\"keepLast\":%llu}}", id,
-                              keep_last(bytes));
+    int len = result ? snprintf(text, capacity, "{\"id\":%llu,%s}", id, result)
+                     : snprintf(text, capacity, "{\"id\":%llu,\"ok\":{\"keepLast\":%llu}}", id,
+                                keep_last(bytes));
     answer->data = (uint8_t *)text;
     answer->len = (size_t)len;
     answer->capacity = capacity;
@@ -157,7 +157,7 @@ static int32_t call(void *engine, ctx_bytes bytes, ctx_buffer *answer) {
 
 static void release(ctx_buffer answer) { free(answer.data); }
 
-/* Calls return at once: there is nothing to cancel. */
+/* Calls return at once, so there is nothing to cancel. */
 static void cancel(void *engine) { (void)engine; }
 
 static void destroy(void *engine) { (void)engine; }

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """A context engine as a process that needs only the standard library of Python.
 
-Each line on stdin is one JSON object: {"id", "verb", "params"}. Each is answered by a line on stdout:
-{"id", "ok"} or {"id", "error"}. This engine answers `assemble` with the full list of `messages`, by id:
-all rows, or the newest whole groups that fit the budget. Nothing else may be printed to stdout; stderr
-is free.
+Each line on stdin is a call: {"id", "verb", "params"}. Each is answered by a line on stdout: {"id", "ok"} or
+{"id", "error"}. Nothing else may be printed to stdout; stderr is free. This engine answers `assemble` with
+the full list of `messages`, by id: all rows, or the newest whole groups that fit the budget.
 """
 import json
 import sys
@@ -40,7 +39,7 @@ def assemble(params):
         if room < 0:
             break
         kept.add(group)
-    # Keep groups with a protected row.
+    # The host keeps protected rows, and so their groups.
     kept.update(row.get("group") for row in rows if row.get("keep"))
     return {"messages": [{"id": row["id"]} for row in rows if row.get("group") in kept]}
 
@@ -59,18 +58,18 @@ def answer(line):
     try:
         call = json.loads(line)
         if "cancel" in call:
-            return None  # too late: calls are answered before the next line is read
+            return None  # a cancel is always too late: each call is answered before the next line is read
         if call.get("verb") not in VERBS:
-            raise Failure("unsupported", f"no verb '{call.get('verb')}'")
+            raise Failure("unsupported", f"unknown verb '{call.get('verb')}'")
         return {"id": call.get("id", 0), "ok": VERBS[call["verb"]](call.get("params") or {})}
-    except Exception as error:  # every failure is an answer
+    except Exception as error:  # an error is an answer, too
         of = call.get("id", 0) if isinstance(call, dict) else 0
         kind = getattr(error, "kind", "badRequest")
         return {"id": of, "error": {"kind": kind, "message": str(error)}}
 
 
 for line in sys.stdin.buffer:
-    said = answer(line) if line.strip() else None
-    if said is not None:
-        sys.stdout.write(json.dumps(said) + "\n")
+    reply = answer(line) if line.strip() else None
+    if reply is not None:
+        sys.stdout.write(json.dumps(reply) + "\n")
         sys.stdout.flush()

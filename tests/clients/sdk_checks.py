@@ -2,8 +2,8 @@
 
     sdk_checks.py URL
 
-Each check is a name and what came of it, in words that do not depend on numbers that a provider
-counts up. `growth` is how many turns of a conversation that grows went well, for each protocol.
+Each check is a name and its result, without numbers that differ between runs. `growth` is the number of
+successful turns of a growing conversation, for each protocol.
 """
 
 import json

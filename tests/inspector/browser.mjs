@@ -47,11 +47,11 @@ export async function serve(run, ...args) {
   return { base: `${url.origin}/`, port: url.port, session: address.session, stop };
 }
 
-// Starts a server of ctx, and reads its address. It is ended by the signal of Ctrl-C.
+// Starts a server of ctx, and reads its address. `stop` sends the signal of Ctrl-C.
 export async function start(run, command, ...args) {
   const child = spawn(run.bin, [command, ...args, "--json"], { env: run.env, stdio: ["ignore", "pipe", "pipe"] });
-  let said = "", complained = "";
-  child.stderr.on("data", (text) => (complained += text));
+  let output = "", errors = "";
+  child.stderr.on("data", (text) => (errors += text));
   const ended = new Promise((done) => child.on("exit", (code, signal) => done({ code, signal })));
   const stop = async () => {
     child.kill("SIGINT");
@@ -60,14 +60,14 @@ export async function start(run, command, ...args) {
   run.servers.push({ stop });
   const address = await new Promise((found, failed) => {
     child.stdout.on("data", (text) => {
-      said += text;
+      output += text;
       try {
-        found(JSON.parse(said));
+        found(JSON.parse(output));
       } catch {
         // The output is incomplete.
       }
     });
-    ended.then(() => failed(new Error(`ctx ${command} ended: ${complained}`)));
+    ended.then(() => failed(new Error(`ctx ${command} ended: ${errors}`)));
   });
   return { address, stop };
 }
@@ -82,14 +82,14 @@ export async function openPage(run, { theme, width }) {
   const trouble = (text) => {
     if (!page.expects || !page.expects.test(text)) page.troubles.push(text);
   };
-  page.on("console", (said) => said.type() === "error" && trouble(`console: ${said.text()}`));
+  page.on("console", (line) => line.type() === "error" && trouble(`console: ${line.text()}`));
   page.on("pageerror", (error) => trouble(`error: ${error.stack}`));
   page.on("dialog", (dialog) => {
     trouble(`dialog: ${dialog.message()}`);
     dialog.dismiss();
   });
   page.shot = `${theme}-${width}`;
-  // For development of the page: uses its files without rebuilding the program.
+  // For development of the page: loads its files from a folder instead of from the program.
   const assets = process.env.CTX_INSPECTOR_ASSETS;
   if (assets) {
     await page.route(/\/assets\/|\/$/, async (route) => {
@@ -104,7 +104,7 @@ export async function openPage(run, { theme, width }) {
   return page;
 }
 
-// Navigates within the page, and waits until the given content is there.
+// Navigates within the page, and waits for an element.
 export async function go(page, server, hash, selector) {
   const url = `${server.base}${hash}`;
   if (page.url().startsWith(server.base)) await page.evaluate((to) => (location.hash = to), hash.replace(/^#?/, "#"));
@@ -112,13 +112,13 @@ export async function go(page, server, hash, selector) {
   await page.waitForSelector(selector);
 }
 
-// The checks of every view: no injected script ran, no errors were logged, axe finds nothing serious, and
-// the page is not wider than its window.
+// Checks a view: no injected script ran, no errors were logged, axe finds nothing serious, and the page is
+// not wider than its window.
 export async function check(run, page, name) {
   // An overlay covers the window, not the whole page.
   const fullPage = !(await page.$("dialog[open]"));
   await page.screenshot({ path: join(run.out, `${name}-${page.shot}.png`), fullPage });
-  assert.equal(await page.evaluate(() => window.hit), undefined, `${name}: something was executed`);
+  assert.equal(await page.evaluate(() => window.hit), undefined, `${name}: a script of the transcript ran`);
   assert.deepEqual(page.troubles, [], `${name} (${page.shot})`);
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   assert.ok(wide <= 0, `${name} (${page.shot}): the page is ${wide} pixels too wide`);

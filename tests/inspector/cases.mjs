@@ -14,7 +14,7 @@ export async function live(run, about) {
   const server = await serve(run, about.growing, "--window", "64k");
   const page = await openPage(run, { theme: "light", width: 1280 });
   await go(page, server, `#/s/${server.session}`, "#chart .sent[d]");
-  await until(page, "somebody listens", () => document.querySelector("#link").textContent === "Live");
+  await until(page, "the page listens", () => document.querySelector("#link").textContent === "Live");
   const count = Number(await page.getAttribute(".requests", "aria-rowcount")) - 1;
   let leaf = JSON.parse(readFileSync(about.growing, "utf8").trim().split("\n").at(-1)).id;
   let made = 0;
@@ -50,7 +50,7 @@ export async function live(run, about) {
   assert.equal(await cursor(), count + 5);
   assert.equal(await page.isVisible("#newer"), false);
 
-  // So does a user who reads about a compaction.
+  // A user who reads about a compaction stays there too.
   await page.locator("#compaction-list a").first().click();
   await page.waitForSelector(".facts-list tr[data-at]");
   await page.locator(".scroll").evaluate((box) => (box.scrollTop = 70));
@@ -69,8 +69,8 @@ export async function live(run, about) {
   await page.waitForSelector("#chart .sent[d]");
 
   page.expects = /ERR_CONNECTION|ERR_INCOMPLETE|Failed to load/;
-  assert.deepEqual(await server.stop(), { code: 0, signal: null }, "Ctrl-C ends it well");
-  await until(page, "the loss is told", () => document.querySelector("#link").textContent === "Reconnecting");
+  assert.deepEqual(await server.stop(), { code: 0, signal: null }, "Ctrl-C ends the server cleanly");
+  await until(page, "the page reports the loss", () => document.querySelector("#link").textContent === "Reconnecting");
   assert.match(await text(page, "#lost"), /has not answered since \d\d:\d\d:\d\d/);
   await check(run, page, "lost");
   // Content that is not loaded cannot be shown until the server is back.
@@ -80,7 +80,7 @@ export async function live(run, about) {
   await check(run, page, "lost-request");
   const again = await serve(run, about.growing, "--window", "64k", "--listen", `127.0.0.1:${server.port}`);
   assert.equal(again.session, server.session);
-  await until(page, "it is heard again", () => document.querySelector("#link").textContent === "Live");
+  await until(page, "the page listens again", () => document.querySelector("#link").textContent === "Live");
   await page.waitForSelector(".entries tr[data-at]");
   assert.equal(await page.isVisible("#lost"), false);
   page.expects = null;
@@ -100,8 +100,8 @@ export async function undo(run, server) {
     await page.waitForSelector(".facts-list");
   };
   await open();
-  assert.equal(await page.locator(".bar .act").count(), 0, "without a token nothing is offered");
-  assert.match(await text(page, ".readonly"), /only reads.*--token TOKEN/);
+  assert.equal(await page.locator(".bar .act").count(), 0, "without a token there is no undo");
+  assert.match(await text(page, ".readonly"), /read-only.*--token TOKEN/);
   const refused = await page.evaluate(async (hash) => {
     const [, id, , compaction] = hash.replace(/^#\//, "").split("/");
     const answer = await fetch(`api/sessions/${id}/compactions/${compaction}/undo`, { method: "POST" });
@@ -120,7 +120,7 @@ export async function undo(run, server) {
   await check(run, page, "undo-asks");
   await page.keyboard.press("Enter");
   await page.waitForSelector("#undone .failed");
-  assert.match(await text(page, "#undone"), /not the server's token.*--token TOKEN/);
+  assert.match(await text(page, "#undone"), /Wrong token.*--token TOKEN/);
   await check(run, page, "undo-refused");
   page.expects = null;
   await page.evaluate(() => document.activeElement.blur());
@@ -157,7 +157,7 @@ export async function hostile(run) {
   await page.waitForSelector("dialog[open] .part pre");
   await check(run, page, "hostile-entry");
   await page.keyboard.press("Escape");
-  // That profile trims instead of compacting.
+  // The profile of the first server trims instead of compacting.
   const compacted = await serve(run, file, "--window", "16k");
   await go(page, compacted, `#/s/${compacted.session}`, "#compaction-list a");
   await page.locator("#compaction-list a").first().click();
@@ -170,8 +170,7 @@ export async function hostile(run) {
   await page.close();
 }
 
-// However long the session, the page contains only its visible part. `opened` is its server: it replays
-// the session while other cases run.
+// Starts the server of a large session, which replays it while other cases run.
 export function openLarge(run) {
   const file = writeLarge(run.dir, ENTRIES);
   return serve(run, file, "--window", "200k").then(async (server) => {
@@ -180,6 +179,7 @@ export function openLarge(run) {
   });
 }
 
+// However long the session, the page contains only its visible part.
 export async function large(run, opened) {
   const server = await opened;
   const page = await openPage(run, { theme: "light", width: 1280 });
@@ -193,7 +193,7 @@ export async function large(run, opened) {
   assert.ok((await nodes()) < 3_000, `${await nodes()} elements`);
   await check(run, page, "large");
   await go(page, server, `#/s/${server.session}/r/${requests}`, ".entries tr[data-at]");
-  // The heading, each message before the last answer, and the summary that replaces the first of them.
+  // The heading, the messages before the last answer, and the summary that replaces the oldest of them.
   assert.equal(Number(await page.getAttribute(".entries", "aria-rowcount")), 1 + (ENTRIES - 1) + 1);
   await page.locator(".entries .opener").first().focus();
   await page.keyboard.press("End");
@@ -203,15 +203,15 @@ export async function large(run, opened) {
     const box = document.querySelector(".scroll").getBoundingClientRect();
     return Boolean(row) && row.top >= box.top && row.bottom <= box.bottom + 1;
   });
-  assert.ok(await isSeen(), "it is in view, and has the focus");
+  assert.ok(await isSeen(), "the last entry is visible, and has the focus");
   await page.keyboard.press("k");
   await page.keyboard.press("j");
   assert.ok(await isSeen());
   await page.evaluate(() => (document.querySelector(".scroll").scrollTop /= 2));
-  await until(page, "the middle comes", () => [...document.querySelectorAll(".entries td.c-begins")].some((cell) => /Entry number [45]\d{4} /.test(cell.textContent)));
+  await until(page, "the middle is loaded", () => [...document.querySelectorAll(".entries td.c-begins")].some((cell) => /Entry number [45]\d{4} /.test(cell.textContent)));
   assert.ok((await nodes()) < 3_000, `${await nodes()} elements`);
   assert.ok(await page.locator(".entries tr[data-at]").count() < 60);
-  // The request itself, the page of its end and that of its middle, or two where these meet.
+  // The request itself, the last page of its entries, and one or two pages in the middle.
   assert.ok(asked.length <= 4, asked.join());
   await check(run, page, "large-request");
   await highest(page);

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { appendFileSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-// A script that ran would leave a mark in the page.
+// Any script in it that runs sets `window.hit`.
 export const HOSTILE = "<script>window.hit=1</script><img src=x onerror=\"window.hit=1\">'\"><svg onload=window.hit=1> \u202e</textarea></script>${window.hit=1}";
 
 const START = Date.parse("2026-03-11T18:04:00Z");
@@ -13,7 +13,7 @@ export function ctx(run, ...args) {
   return execFileSync(run.bin, args, { env: run.env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 }
 
-// A home whose main agent has a session that was compacted, and a memory.
+// Writes a home whose main agent has two sessions, one of them compacted, and a memory.
 export function makeHome(run) {
   const sessions = join(run.home, "agents", "main", "sessions");
   mkdirSync(sessions, { recursive: true, mode: 0o700 });
@@ -51,7 +51,7 @@ function message(n, parentId, role, content, more = {}) {
   return { type: "message", id: `${n.toString(16).padStart(8, "0")}`, parentId, timestamp: new Date(at).toISOString(), message: { role, content, timestamp: at, ...more } };
 }
 
-// An exchange for the end of a transcript in pi's format.
+// Returns an exchange for the end of a transcript in pi's format.
 export function exchange(parentId, n) {
   const question = message(0xf0000000 + 2 * n, parentId, "user", [{ type: "text", text: `One more question, number ${n}` }]);
   const answer = message(0xf0000001 + 2 * n, question.id, "assistant", [{ type: "text", text: `And its answer, number ${n}` }], usage());
@@ -62,7 +62,8 @@ function usage() {
   return { api: "anthropic-messages", provider: "anthropic", model: "claude-sonnet-4-5", stopReason: "stop", usage: { input: 10, output: 10, cacheRead: 0, cacheWrite: 0, totalTokens: 20, cost: { total: 0 } } };
 }
 
-// Markup wherever a transcript may contain text: ids, names of tools, arguments, models, the file's name.
+// Writes a transcript with markup wherever it may contain text: ids, names of tools, arguments, models, the
+// file's name.
 export function writeHostile(dir) {
   const folder = join(dir, "hostile");
   mkdirSync(folder, { recursive: true });
@@ -93,13 +94,13 @@ export const ARABIC = "مرحبا بالعالم، هذا نص يكتب من ا�
 export const WORD = "Donaudampfschifffahrtsgesellschaftskapitaensmuetze".repeat(30);
 export const LONG_WORD = 5_000_000;
 
-// Right-to-left text, a word of 1,500 letters, and five megabytes without a space.
+// Writes a transcript of right-to-left text, a word of 1,500 letters, and five megabytes without a space.
 export function writeStrange(dir) {
   const file = join(dir, `${"a-very-long-name-without-spaces-".repeat(6)}.jsonl`);
   let text = line({ type: "session", version: 3, id: "strange", timestamp: new Date(START).toISOString(), cwd: "/" });
   let parent = null;
-  [ARABIC, `${WORD} ${WORD}`, "x".repeat(LONG_WORD), "I see."].forEach((said, n) => {
-    const entry = message(n, parent, n % 2 ? "assistant" : "user", [{ type: "text", text: said }], n % 2 ? { ...usage(), model: WORD } : {});
+  [ARABIC, `${WORD} ${WORD}`, "x".repeat(LONG_WORD), "I see."].forEach((content, n) => {
+    const entry = message(n, parent, n % 2 ? "assistant" : "user", [{ type: "text", text: content }], n % 2 ? { ...usage(), model: WORD } : {});
     text += line(entry);
     parent = entry.id;
   });
@@ -109,7 +110,7 @@ export function writeStrange(dir) {
 
 export const SESSIONS = 1_000;
 
-// A home of many small sessions.
+// Writes a home of many small sessions.
 export function writeMany(dir) {
   const home = join(dir, "many");
   const sessions = join(home, "agents", "main", "sessions");
@@ -125,7 +126,7 @@ export function writeMany(dir) {
   return home;
 }
 
-// Many short messages: only their number matters.
+// Writes a transcript of many short messages.
 export function writeLarge(dir, entries) {
   const file = join(dir, "large.jsonl");
   const parts = [line({ type: "session", version: 3, id: "large", timestamp: new Date(START).toISOString(), cwd: "/" })];

@@ -2,8 +2,8 @@
 //
 //     node inspector.mjs CTX EXAMPLES MODULES OUT [only]
 //
-// CTX is the program, EXAMPLES the folder of sample sessions, MODULES a folder where
-// `npm ci` ran with this folder's package files, OUT where screenshots go.
+// CTX is the program, EXAMPLES the folder of sample sessions, MODULES a folder in which `npm ci` ran with
+// this folder's package files, and OUT the folder of the screenshots. `only` runs the step with that name.
 
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -40,8 +40,8 @@ async function main() {
   const about = makeHome(run);
   await openBrowser(run);
   const server = await serve(run, about.growing, "--window", "64k");
-  const isAsked = (name) => !only || only === name;
-  const opened = isAsked("large") ? openLarge(run) : null;
+  const isSelected = (name) => !only || only === name;
+  const opened = isSelected("large") ? openLarge(run) : null;
   const steps = {
     views: async () => {
       for (const theme of ["dark", "light"]) {
@@ -65,7 +65,7 @@ async function main() {
     large: () => large(run, opened),
   };
   for (const [name, step] of Object.entries(steps)) {
-    if (!isAsked(name)) continue;
+    if (!isSelected(name)) continue;
     await step();
     assert.deepEqual(run.faults, [], `${name}: axe`);
     console.log(`${name}: ok`);
@@ -75,7 +75,7 @@ async function main() {
 let code = 0;
 try {
   await main();
-  console.log(`${run.seen} views were looked at`);
+  console.log(`${run.seen} views checked`);
 } catch (error) {
   console.error(error);
   code = 1;

@@ -22,8 +22,8 @@ export async function picture(run) {
   // Hides the folder of this run.
   await page.route(/api\/sessions\/[^/]+$/, async (route) => {
     const response = await route.fetch();
-    const told = await response.json();
-    return route.fulfill({ response, json: { ...told, path: "~/tidemark/fix-flaky-test.jsonl" } });
+    const session = await response.json();
+    return route.fulfill({ response, json: { ...session, path: "~/tidemark/fix-flaky-test.jsonl" } });
   });
   await go(page, server, `#/s/${server.session}`, "#chart .sent[d]");
   for (const layer of ["compaction", "memory", "pruning"]) assert.match(await text(page, "#layers"), new RegExp(layer));

@@ -15,8 +15,8 @@ async function provider() {
     let body = "";
     request.on("data", (text) => (body += text));
     request.on("end", () => {
-      const said = JSON.stringify(JSON.parse(body).messages.at(-1).content);
-      const isQuestion = /^"Question \d+:/.test(said);
+      const prompt = JSON.stringify(JSON.parse(body).messages.at(-1).content);
+      const isQuestion = /^"Question \d+:/.test(prompt);
       answer.writeHead(isQuestion ? 200 : 500, { "content-type": "application/json" });
       answer.end(JSON.stringify(isQuestion
         ? { id: "a", object: "chat.completion", model: "gpt-4o", choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: SAID } }], usage: { prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 } }
@@ -55,15 +55,15 @@ export async function proxied(run) {
   await go(page, server, "#/", ".sessions tr[data-at]");
   await page.locator(".sessions .opener").first().click();
   await page.waitForSelector("#compaction-list a");
-  assert.match(await text(page, "#compaction-list"), /no summary of a model/);
+  assert.match(await text(page, "#compaction-list"), /no summary by a model/);
   await check(run, page, "proxied-session");
   await page.locator("#compaction-list a").first().click();
   await page.waitForSelector("#diff-list table, #diff-list .empty");
-  assert.match(await text(page, "main > .warning"), /asked \d+ times?, and no answer came: .*no ink.*extracted from the messages instead/s);
+  assert.match(await text(page, "main > .warning"), /failed in \d+ calls?: .*no ink.*extractive instead/s);
   await check(run, page, "proxied-compaction");
   await page.locator(".bar .button").click();
   await page.waitForSelector(".entries tr[data-at]");
-  assert.match(await text(page, ".prefix"), /not sent again: history became a summary/);
+  assert.match(await text(page, ".prefix"), /not sent again, because a summary replaced history/);
   await check(run, page, "proxied-request");
   await page.locator(".entries .opener").first().click();
   await until(page, "an entry is opened", () => document.querySelector("dialog[open] .part pre"));

@@ -35,7 +35,7 @@ export async function links(run, server) {
   await page.selectOption("#state", "replaced");
   await page.selectOption("#layer", "tool-guard");
   await until(page, "both are in the address", () => /state=replaced&layer=tool-guard/.test(location.hash));
-  await until(page, "they are heeded", () => [...document.querySelectorAll(".entries td.c-state")].every((cell) => /trimmed/.test(cell.textContent)));
+  await until(page, "the list is filtered", () => [...document.querySelectorAll(".entries td.c-state")].every((cell) => /trimmed/.test(cell.textContent)));
   const filtered = hashOf(page);
   await page.locator(".entries .opener").first().click();
   await page.waitForSelector("dialog[open] .part pre");
@@ -57,7 +57,7 @@ export async function links(run, server) {
   await page.waitForSelector("dialog[open] .part pre");
   await page.keyboard.press("Escape");
   await noDialog(page);
-  await until(page, "the address has no entry any more", (at) => location.hash === at, filtered);
+  await until(page, "the address no longer has an entry", (at) => location.hash === at, filtered);
 
   // The text of the search.
   await page.goto(`${server.base}#/s/${id}/r/${number}?q=redelivery_happens_once`);
@@ -75,7 +75,7 @@ export async function links(run, server) {
   await page.close();
 }
 
-// Copying copies the whole text of an entry; a key does it too.
+// The button and the key copy the whole text of an entry.
 export async function copying(run) {
   const strange = writeStrange(run.dir);
   const server = await serve(run, strange, "--window", "200k");
@@ -96,7 +96,7 @@ export async function copying(run) {
     await page.keyboard.press("Escape");
     await noDialog(page);
   };
-  // Messages that do not fit were replaced by a summary, which is before the newest message.
+  // A summary replaced the messages that do not fit. It is before the newest message.
   await open(0);
   assert.equal(await page.locator("dialog .part pre").first().textContent(), ARABIC);
   await check(run, page, "strange-rtl");
@@ -105,11 +105,11 @@ export async function copying(run) {
   assert.equal(await clipboard(), ARABIC);
   await close();
 
-  // Five megabytes without a space: a part is shown, all of it is copied, and one key shows the rest.
+  // Five megabytes without a space: a part is shown, all of it is copied, and a button shows the rest.
   await open(3);
   const recorded = page.locator("dialog .shown").last();
   const shown = () => recorded.locator("pre").evaluate((pre) => pre.textContent.length);
-  assert.match(await recorded.locator("h3").textContent(), /As it was recorded/);
+  assert.match(await recorded.locator("h3").textContent(), /As recorded/);
   assert.ok(await shown() < LONG_WORD / 10, `${await shown()} characters are shown at first`);
   assert.match(await recorded.locator(".rest").textContent(), /4,900,000 more characters are not shown/);
   await check(run, page, "strange-long");
@@ -153,7 +153,7 @@ export async function many(run) {
   const before = asked.filter((path) => path === "/api/sessions").length;
   await page.fill("input[type=search]", "number 777");
   await until(page, "one is found", () => document.querySelectorAll(".sessions tr[data-at]").length === 1);
-  assert.equal(asked.filter((path) => path === "/api/sessions").length, before, "a search asks nothing");
+  assert.equal(asked.filter((path) => path === "/api/sessions").length, before, "a search sends no request");
   await page.keyboard.press("Enter");
   await page.keyboard.press("Enter");
   await page.waitForSelector("#readout .k-request");

@@ -52,7 +52,7 @@ async function session(run, page) {
   assert.notEqual(await number(), before);
   assert.ok(await page.locator("#chart .compacted[d^=M]").count(), "the compaction is marked");
   assert.ok(Number(await page.getAttribute(".requests", "aria-rowcount")) > 20);
-  await until(page, "somebody listens", () => document.querySelector("#link").textContent === "Live");
+  await until(page, "the page listens", () => document.querySelector("#link").textContent === "Live");
   await check(run, page, "session");
   return id;
 }

@@ -12,13 +12,13 @@ const MAP: &str = include_str!("../../ARCHITECTURE.md");
 const GLOSSARY: &str = include_str!("../../docs/glossary.md");
 const MODULES_PER_CRATE: usize = 22;
 
-/// Returns the rows of the table below a heading, without its first.
+/// Returns the rows of the table below a heading of ARCHITECTURE.md, without the header row.
 fn rows(heading: &str) -> Vec<Vec<&'static str>> {
     let section = MAP.split_once(&format!("\n{heading}\n")).expect("the heading is there").1;
     cells(section.split("\n## ").next().unwrap_or_default())
 }
 
-/// Returns the rows of the table in a text, without its first.
+/// Returns the rows of the table in a text, without the header row.
 fn cells(text: &str) -> Vec<Vec<&str>> {
     let rows = text.lines().filter_map(|line| line.strip_prefix("| ")).skip(1);
     rows.map(|row| row.trim_end_matches('|').split('|').map(str::trim).collect()).collect()
@@ -29,7 +29,7 @@ fn table(heading: &str) -> BTreeMap<String, String> {
     rows(heading).iter().map(|row| (row[0].to_owned(), row[1].to_owned())).collect()
 }
 
-/// Returns what stands between backticks.
+/// Returns the texts in backticks.
 fn quoted(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
@@ -126,7 +126,7 @@ fn what_lives_in_one_crate_only() {
     }
 }
 
-/// A circle of two is a pair of halves; one of three and more has no order to read it in.
+/// Two modules may use each other. A cycle of three or more has no reading order.
 #[test]
 fn no_circle_of_modules_and_not_too_many_of_them() {
     let mut faults = Vec::new();
@@ -136,18 +136,18 @@ fn no_circle_of_modules_and_not_too_many_of_them() {
         if count > MODULES_PER_CRATE {
             let names: Vec<_> = modules.names.iter().map(String::as_str).collect();
             faults.push(format!(
-                "{name} has {count} top-level modules, at most {MODULES_PER_CRATE} are allowed: {}. \
+                "{name} has {count} top-level modules, more than {MODULES_PER_CRATE}: {}. \
                  Move modules that belong together below one of them.",
                 names.join(", ")
             ));
         }
-        for circle in modules.circles() {
+        for cycle in modules.cycles() {
             faults.push(format!(
-                "{name} has a circle of {} modules: {}. {} \
-                 Move what closes the circle into the module that uses it, or below both.",
-                circle.len(),
-                circle.join(", "),
-                modules.edges_within(&circle)
+                "{name} has a cycle of {} modules: {}. {} \
+                 Move the item that closes the cycle into the module that uses it, or below both.",
+                cycle.len(),
+                cycle.join(", "),
+                modules.edges_within(&cycle)
             ));
         }
     }
@@ -197,7 +197,7 @@ fn the_glossary_is_sorted_and_names_types_that_exist() {
             let missing = named.drain(..).filter(|named| !own.contains(*named));
             faults.extend(missing.map(|named| format!("{word}: `{named}` is not in {name}")));
         }
-        faults.extend(named.iter().map(|named| format!("{word}: `{named}` in which crate?")));
+        faults.extend(named.iter().map(|named| format!("{word}: `{named}` has no crate")));
     }
     assert!(faults.is_empty(), "Change these rows of docs/glossary.md:\n{}", faults.join("\n"));
 }
@@ -230,7 +230,7 @@ fn pages_that_are_read_first_stay_short() {
         let lines = page.lines().count();
         assert!(
             lines <= limit,
-            "{name} has {lines} lines, at most {limit} are allowed: move details to a page in docs/"
+            "{name} has {lines} lines, more than {limit}: move details to a page in docs/"
         );
     }
 }
@@ -246,7 +246,7 @@ fn the_licences_of_what_is_linked_are_allowed() {
     let deny = include_str!("../../deny.toml");
     let list = deny.split_once("allow = [").expect("a list").1.split_once(']').expect("its end").0;
     let allowed: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
-    // Dependencies of other platforms were not downloaded for this build.
+    // Dependencies of other platforms are not downloaded.
     let rustc = std::process::Command::new("rustc").arg("-vV").output().expect("rustc runs");
     let rustc = String::from_utf8(rustc.stdout).expect("text");
     let host = rustc.lines().find_map(|line| line.strip_prefix("host: ")).expect("a host");
@@ -256,10 +256,10 @@ fn the_licences_of_what_is_linked_are_allowed() {
         .other_options(options.to_vec())
         .exec()
         .expect("cargo metadata runs");
-    let theirs: Vec<_> =
+    let dependencies: Vec<_> =
         metadata.packages.iter().filter(|package| package.source.is_some()).collect();
-    assert!(theirs.len() > 200);
-    for package in theirs {
+    assert!(dependencies.len() > 200);
+    for package in dependencies {
         let license = package.license.as_deref().unwrap_or_default();
         assert!(is_allowed(license, &allowed), "{}: {license}", package.name);
     }

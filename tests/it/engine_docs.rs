@@ -1,4 +1,4 @@
-//! Compares docs/engines.md with the suite, and tests the engines it contains.
+//! Compares docs/engines.md with the conformance suite, and tests the engines in it.
 
 use std::io::Write;
 use std::path::Path;
@@ -42,7 +42,7 @@ fn the_docs_list_every_case() {
 
 #[test]
 fn the_docs_choose_engines_as_they_say() {
-    let config = Config::parse(blocks("json5")[0]).expect("it is a configuration");
+    let config = Config::parse(blocks("json5")[0]).expect("a configuration");
     let tiny = SelectFor { agent: Some("ops"), model: Some("tiny"), ..SelectFor::default() };
     for (wanted, engine) in [
         (SelectFor::default(), "lossless"),
@@ -91,13 +91,13 @@ fn the_exchange_of_the_docs_is_what_python_echo_answers() {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .expect("it runs");
+        .expect("python3 runs");
     let mut input = engine.stdin.take().expect("a pipe");
-    input.write_all(format!("{}\n", calls.join("\n")).as_bytes()).expect("it listens");
+    input.write_all(format!("{}\n", calls.join("\n")).as_bytes()).expect("the engine reads");
     drop(input);
-    let said = engine.wait_with_output().expect("it ends").stdout;
-    let said: Vec<String> = String::from_utf8_lossy(&said).lines().map(str::to_owned).collect();
-    assert_eq!(said, answers);
+    let output = engine.wait_with_output().expect("the engine ends").stdout;
+    let lines: Vec<String> = String::from_utf8_lossy(&output).lines().map(str::to_owned).collect();
+    assert_eq!(lines, answers);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn the_engine_of_the_docs_is_built_as_it_stands_there_and_passes() {
     let sdk = root().join("crates/ctx-engine-sdk");
     let manifest =
         blocks("toml")[0].replace("../ctx/crates/ctx-engine-sdk", &sdk.display().to_string());
-    let [library, program] = blocks("rust")[..2] else { unreachable!("it has two files") };
+    let [library, program] = blocks("rust")[..2] else { unreachable!("the slice has two items") };
     let files = [("Cargo.toml", &*manifest), ("src/lib.rs", library), ("src/main.rs", program)];
     let built = build("newest", &files.map(|(path, text)| (path.into(), text.to_owned())));
     let plugin = Plugin::read(&built.program, None).expect("an engine");
@@ -119,7 +119,7 @@ fn passes(plugin: Plugin) {
     assert!(report.is_passed(), "{report}");
 }
 
-/// Runs the library in a host whose configuration only selects it: it runs inside the host.
+/// Runs a turn with the library in a host whose configuration only selects it.
 fn serves_a_host(library: &Path, name: &str) {
     let dir = TempDir::new().expect("a folder");
     let home = Home::at(dir.path());
@@ -133,10 +133,10 @@ fn serves_a_host(library: &Path, name: &str) {
     let runtime = Runtime::builder(home, config).model(shared).build().expect("a runtime");
     let key: SessionKey = "agent:main:main".parse().expect("a key");
     let turns = async {
-        let said = runtime.turn(&key, "hello", &NoTools, &mut NoListener).await.expect("an answer");
-        let engine = said.manifest.and_then(|manifest| manifest.engine).expect("an engine made it");
-        assert_eq!((&*engine.id, engine.reason), (name, None), "{:?}", said.notices);
-        assert_eq!(said.notices, []);
+        let turn = runtime.turn(&key, "hello", &NoTools, &mut NoListener).await.expect("an answer");
+        let engine = turn.manifest.and_then(|manifest| manifest.engine).expect("an engine");
+        assert_eq!((&*engine.id, engine.reason), (name, None), "{:?}", turn.notices);
+        assert_eq!(turn.notices, []);
         runtime.close(&key).await.expect("it is closed");
     };
     tokio::runtime::Builder::new_current_thread()

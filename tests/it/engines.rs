@@ -1,6 +1,6 @@
 //! Tests the plugins of this workspace with the conformance suite.
 //!
-//! Correct libraries run inside the test; those that misbehave run in their own process.
+//! Correct libraries run inside the test; `chaos` runs in a process of its own.
 
 use std::ffi::OsStr;
 use std::sync::OnceLock;
@@ -24,10 +24,10 @@ fn installed() -> Search {
 }
 
 fn plugin(name: &str) -> Plugin {
-    Plugin::installed(name, installed()).expect("it is there and in order")
+    Plugin::installed(name, installed()).expect("an installed plugin")
 }
 
-/// Tests a plugin with the whole suite; it may leave compaction to its host.
+/// Tests a plugin with the whole suite. `skipped` is the expected number of skipped cases.
 #[track_caller]
 fn passes(name: &str, trust: Trust, skipped: usize) {
     let plugin = plugin(name).with_trust(trust);
@@ -67,9 +67,9 @@ fn python_echo_passes() {
     }
 }
 
-/// Runs one case on chaos with a fault.
+/// Runs one case on `chaos` with a fault.
 fn chaos(fault: &str, case: &str) -> Report {
-    // Endless faults get a short deadline; slow ones enough time.
+    // Faults that never end get a short deadline, others enough time for a slow machine.
     let is_endless = matches!(fault, "hang" | "slow" | "never-hello");
     let (hello, assemble) = if is_endless { (1_000, 1_000) } else { (10_000, 60_000) };
     let settings = EngineConfig {
@@ -81,7 +81,7 @@ fn chaos(fault: &str, case: &str) -> Report {
     check(move |start| plugin.start(start), &Options::new(Level::Full).only([case]))
 }
 
-/// Checks that the case fails, with this name in the reason.
+/// Checks for each fault that the case fails, with this name in the reason.
 #[track_caller]
 fn fails(faults: &[(&str, &str, &str)]) {
     for (fault, case, name) in faults {
@@ -132,7 +132,7 @@ fn chaos_that_breaks_the_session_is_told_by_name() {
     ]);
 }
 
-/// It uses all the memory a process may have: the system enforces the limit.
+/// The engine uses all the memory that the system allows to a process.
 #[test]
 #[cfg(target_os = "linux")]
 fn chaos_that_leaks_is_told_by_name() {
@@ -143,8 +143,8 @@ fn chaos_that_leaks_is_told_by_name() {
 
 #[test]
 fn the_name_that_chaos_says_is_its_own() {
-    // A plugin that reports another name is refused, not mistaken for another one.
-    let chaos = installed().find("chaos-process").expect("it is there");
+    // A plugin that reports another name is refused.
+    let chaos = installed().find("chaos-process").expect("an installed plugin");
     let refused = Plugin::read(chaos.path(), Some("order")).expect("a program");
     let report = check(move |start| refused.start(start), &Options::new(Level::Core));
     assert_eq!(report.failed().collect::<Vec<_>>(), ["hello"]);

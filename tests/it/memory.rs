@@ -5,12 +5,12 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 static MEMORY: RwLock<()> = RwLock::new(());
 
-/// For tests that measure, or that need little memory.
+/// Returns a guard for tests that measure memory. No work that needs much memory runs meanwhile.
 pub(crate) fn measured() -> RwLockReadGuard<'static, ()> {
     MEMORY.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// For work that needs much memory: compilers, and engines that leak on purpose.
+/// Returns a guard for work that needs much memory, such as compilers and engines that leak.
 pub(crate) fn filled() -> RwLockWriteGuard<'static, ()> {
     MEMORY.write().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Returns their folder, with a subfolder for each: a value for `CTX_ENGINE_PATH`.
+/// Returns their folder, a value for `CTX_ENGINE_PATH`. Each plugin has a subfolder.
 pub(crate) fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -15,8 +15,8 @@ pub(crate) fn folder() -> &'static Path {
         }
         let output = command.stderr(Stdio::inherit()).output().expect("cargo runs");
         assert!(output.status.success(), "the plugins are not built");
-        let said = String::from_utf8(output.stdout).expect("the folder is text");
-        PathBuf::from(said.trim_end())
+        let path = String::from_utf8(output.stdout).expect("a path in UTF-8");
+        PathBuf::from(path.trim_end())
     })
 }
 
@@ -35,11 +35,11 @@ pub(crate) fn root() -> &'static Path {
         .expect("the workspace has a lock file")
 }
 
-/// Whether a program that a test needs is installed. In CI it must be.
+/// Whether a program that a test needs is installed. In CI, panics if it is missing.
 pub(crate) fn has(program: &str) -> bool {
     let is_there = Command::new(program).arg("--version").output().is_ok();
     if !is_there {
-        ctx_testkit::skipped(&format!("there is no {program}"));
+        ctx_testkit::skipped(&format!("{program} is missing"));
     }
     is_there
 }

@@ -1,6 +1,6 @@
-//! The values in force under each profile, against the files in `profiles/`: `openclaw.txt` holds
-//! all of them, and the other files the lines in which a profile differs.
-//! `UPDATE_EXPECT=1 cargo test -p ctx-tests profiles` writes them.
+//! Compares the effective values of each profile with the files in `profiles/`. `openclaw.txt`
+//! contains all values, each other file the lines in which its profile differs.
+//! `UPDATE_EXPECT=1 cargo test -p ctx-tests profiles` writes the files.
 
 use ctx_config::{Config, Profile, SystemRules};
 use ctx_core::{Block, Image, Message, RawJson, Result, Role, Tokens, ToolCall};
@@ -9,13 +9,13 @@ use ctx_runtime::{Resolved, SessionSpec};
 use expect_test::expect_file;
 use serde_json::Value;
 
-/// Keys that have no effect on their own, but where their system or the user sets them.
+/// Keys that apply only if the profile's system or the user sets them.
 const RUNNING: &str = "{ agents: { running: {
     max_input_length: 64000, memory_compact_ratio: 0.6, memory_reserve_ratio: 0.2,
     enable_tool_result_compact: true, tool_result_compact_keep_n: 2,
 } } }";
 
-/// Writes one line for each value: its path and its JSON.
+/// Adds one line for each value: its path and its JSON.
 fn flatten(path: &str, value: &Value, lines: &mut Vec<String>) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
@@ -33,7 +33,7 @@ fn resolve(config: &Config, model: Option<&str>) -> Result<Resolved> {
     SessionSpec { model, ..SessionSpec::default() }.resolve(config)
 }
 
-/// Lists what layers and sessions derive from the sections.
+/// Adds the values that layers and sessions derive from the sections.
 fn derived(name: &str, config: &Config, lines: &mut Vec<String>) -> Result<()> {
     let session = resolve(config, None)?;
     let (compaction, offload) = (&session.compaction, tool_guard::Config::resolve(config)?.offload);
@@ -55,7 +55,7 @@ fn derived(name: &str, config: &Config, lines: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Lists all values in force under a profile.
+/// Returns the effective values of a profile, one per line.
 fn values(profile: Profile) -> Result<Vec<String>> {
     let config = Config::for_profile(profile);
     let mut lines = Vec::new();

@@ -11,13 +11,14 @@ use ctx_testkit::conformance::{Level, Options, Plugin, check};
 use crate::memory;
 use crate::plugins::{cargo, root};
 
-/// Shared by all builds and kept between runs, so that dependencies are compiled once.
+/// Returns the target folder. All builds share it, and runs keep it, so that dependencies are
+/// compiled once.
 fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("strangers")
 }
 
-/// An empty folder for a package. Its path is the same in every run: the files that cargo builds from
-/// another path would add up.
+/// Returns an empty folder for a package. Its path is the same in every run, because cargo keeps
+/// the files built from each path.
 fn folder_for(name: &str) -> PathBuf {
     let folder = target().join("packages").join(name);
     if folder.exists() {
@@ -30,7 +31,7 @@ fn folder_for(name: &str) -> PathBuf {
 fn run(command: &mut Command, what: &str) {
     let _guard = memory::filled();
     let status = command.env("CARGO_TARGET_DIR", target()).status();
-    assert!(status.expect("it runs").success(), "{what}");
+    assert!(status.expect("the command runs").success(), "{what}");
 }
 
 /// A package built outside the workspace.
@@ -39,15 +40,15 @@ pub(crate) struct Built {
     pub(crate) program: PathBuf,
 }
 
-/// Builds the package `name` from these files, by path.
+/// Builds the package `name` from files: paths with texts.
 pub(crate) fn build(name: &str, files: &[(PathBuf, String)]) -> Built {
     let folder = folder_for(name);
     for (path, text) in files {
         let path = folder.join(path);
         fs::create_dir_all(path.parent().expect("a file has a folder")).expect("a folder");
-        fs::write(path, text).expect("it is written");
+        fs::write(path, text).expect("a file");
     }
-    // What it depends on was fetched for this workspace, in the versions of its lock file.
+    // Its dependencies were fetched for this workspace, in the versions of the lock file.
     fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).expect("a lock file");
     let mut cargo = cargo();
     cargo.args(["build", "--quiet", "--offline"]).current_dir(&folder);
@@ -60,7 +61,7 @@ pub(crate) fn build(name: &str, files: &[(PathBuf, String)]) -> Built {
     }
 }
 
-/// The crate for authors of engines as the registry would have it, unpacked.
+/// Packages ctx-engine-sdk as for the registry, and returns the unpacked folder.
 fn packaged_sdk() -> PathBuf {
     let mut package = cargo();
     package.args(["package", "--package", "ctx-engine-sdk", "--quiet"]);
@@ -69,19 +70,19 @@ fn packaged_sdk() -> PathBuf {
     let name = concat!("ctx-engine-sdk-", env!("CARGO_PKG_VERSION"));
     let packed = target().join("package").join(format!("{name}.crate"));
     let folder = folder_for("sdk");
-    // Files of the same age as last time would be taken for unchanged.
-    run(Command::new("tar").arg("-xzmf").arg(packed).arg("-C").arg(&folder), "it is not unpacked");
+    // `-m` sets new times: cargo takes files with the times of the last run for unchanged.
+    run(Command::new("tar").arg("-xzmf").arg(packed).arg("-C").arg(&folder), "tar fails");
     folder.join(name)
 }
 
-/// Returns the manifest of a plugin without workspace inheritance and without its tests.
-fn of_its_own(manifest: &str, sdk: &Path) -> String {
+/// Returns the manifest of a plugin without workspace inheritance and dev-dependencies.
+fn standalone(manifest: &str, sdk: &Path) -> String {
     let values = HashMap::from([
         ("version", r#""0.1.0""#.to_owned()),
         ("edition", r#""2024""#.to_owned()),
         ("ctx-engine-sdk", format!("{{ path = {:?} }}", sdk.display().to_string())),
     ]);
-    let (manifest, _) = manifest.split_once("[dev-dependencies]").expect("tests come last");
+    let (manifest, _) = manifest.split_once("[dev-dependencies]").expect("dev-dependencies");
     let lines = manifest.lines().filter_map(|line| match line.strip_suffix(".workspace = true") {
         Some(key) => Some(format!("{key} = {}", values.get(key)?)),
         None => Some(line.to_owned()),
@@ -93,8 +94,8 @@ fn of_its_own(manifest: &str, sdk: &Path) -> String {
 fn a_stranger_builds_the_sliding_window_against_the_packaged_crate() {
     let sdk = packaged_sdk();
     let plugin = root().join("plugins/sliding-window");
-    let read = |path: &str| fs::read_to_string(plugin.join(path)).expect("it is there");
-    let manifest = of_its_own(&read("Cargo.toml"), &sdk);
+    let read = |path: &str| fs::read_to_string(plugin.join(path)).expect("a file of the plugin");
+    let manifest = standalone(&read("Cargo.toml"), &sdk);
     assert!(!manifest.contains("workspace"), "{manifest}");
     let files = ["src/lib.rs", "src/main.rs"].map(|path| (path.into(), read(path)));
     let built = build("sliding-window", &[&[("Cargo.toml".into(), manifest)], &files[..]].concat());

@@ -2,8 +2,8 @@
 
 Usage: client.py CTX MODE TRANSPORT   with MODE legacy, auto or 2026-07-28, and TRANSPORT stdio or http
 
-$CTX_HOME holds what crates/ctx-cli/tests/it/mcp.rs lays there. Every tool is listed and called, and what
-it answers is compared with what is known of that home. Prints one JSON object; any failure ends with 1.
+$CTX_HOME is the home that crates/ctx-cli/tests/it/mcp.rs writes. Every tool is listed and called, and its
+answers are compared with that home. Prints one JSON object; exits with 1 on any failure.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ async def tools(client):
         check(tool.input_schema["type"] == "object" and tool.output_schema["type"] == "object", name)
         check(tool.annotations.read_only_hint == (name != "remember"), f"{name}: {tool.annotations}")
         check(tool.annotations.open_world_hint is False, f"{name}: {tool.annotations}")
-    check(listed["remember"].annotations.idempotent_hint, "remember twice is remember once")
+    check(listed["remember"].annotations.idempotent_hint, "remember is not idempotent")
 
 
 async def memory(client, mode, transport):
@@ -79,7 +79,7 @@ async def memory(client, mode, transport):
     check(report["redacted"] and secret not in said and secret not in report["text"], report)
     with open(os.path.join(os.environ["CTX_HOME"], "agents/main/memory/context/knowledge.jsonl")) as known:
         lines = known.read()
-    check(fact in lines and secret not in lines, "what is on disk")
+    check(fact in lines and secret not in lines, "wrong facts on disk")
     await fails(client, "remember", "invalidInput", "several facts", text="long " * 100)
     await fails(client, "remember", "invalidInput", "in words", text="...")
     # A fact stored without a session is recalled as well.

@@ -1,7 +1,7 @@
 //! Updates the program outputs in the documentation.
 //!
-//! A block is between `<!-- output: NAME -->` and `<!-- end of output -->`. Results on transcripts
-//! that are not shipped need their folder; without it, those blocks are not changed.
+//! A block is between `<!-- output: NAME -->` and `<!-- end of output -->`. Some blocks need the
+//! folder of transcripts that are not part of the repository; without it, they are not changed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,27 +16,28 @@ const SAMPLE: &str = "examples/fix-flaky-test.jsonl";
 /// Maximum length of an output line.
 const LINE_CHARS: usize = 96;
 
-/// Maximum number of lines shown of each section of a summary.
+/// Maximum number of shown lines of each section of a summary.
 const SECTION_LINES: usize = 4;
 
-/// Maximum number of lines shown of a diff.
+/// Maximum number of shown lines of a diff.
 const DIFF_LINES: usize = 15;
 
-/// The program, and its working folder.
+/// The program, its working folder and its home.
 struct Program<'a> {
     root: &'a Path,
     binary: PathBuf,
     home: PathBuf,
 }
 
-/// Updates the blocks of README and docs, with a release build.
+/// Updates the blocks of README and docs with the output of a release build. `data` is the folder
+/// of recorded sessions.
 pub(crate) fn write(root: &Path, data: Option<&Path>) -> Result<()> {
     let built = Command::new(env!("CARGO"))
         .args(["build", "--release", "--locked", "-p", "ctx-cli"])
         .current_dir(root)
         .status()?;
     if !built.success() {
-        bail!("the program does not build");
+        bail!("cannot build the program");
     }
     let home = root.join("target/docs-home");
     if home.exists() {
@@ -55,7 +56,7 @@ pub(crate) fn write(root: &Path, data: Option<&Path>) -> Result<()> {
     let asks = "can the u32 generation overflow?";
     let recalled = program.run(&["recall", asks, "--session", SAMPLE, "--budget", "120"])?;
     blocks.insert("recall", text(&recalled));
-    // Not from this folder, which contains the question.
+    // `crates`, because this file contains the question.
     let asks = "when is a session locked?";
     let found = program.run(&["context", asks, "--workspace", "crates", "--budget", "200"])?;
     blocks.insert("context", text(&found));
@@ -66,10 +67,10 @@ pub(crate) fn write(root: &Path, data: Option<&Path>) -> Result<()> {
     }
     for path in ["README.md", "docs/compaction.md", "docs/memory.md"] {
         let path = root.join(path);
-        let said = format!("{}", path.display());
-        let old = std::fs::read_to_string(&path).with_context(|| format!("cannot read {said}"))?;
-        let new = with_blocks(&old, &blocks).with_context(|| said.clone())?;
-        std::fs::write(&path, new).with_context(|| format!("cannot write {said}"))?;
+        let name = format!("{}", path.display());
+        let old = std::fs::read_to_string(&path).with_context(|| format!("cannot read {name}"))?;
+        let new = with_blocks(&old, &blocks).with_context(|| name.clone())?;
+        std::fs::write(&path, new).with_context(|| format!("cannot write {name}"))?;
     }
     Ok(())
 }
@@ -89,7 +90,7 @@ impl Program<'_> {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// Runs the comparison over recorded sessions.
+    /// Runs `ctx eval` over recorded sessions.
     fn eval(&self, data: &Path) -> Result<Value> {
         let mut files = vec![data.join("pi/before-compaction.jsonl")];
         let mut others = Vec::new();
@@ -110,8 +111,9 @@ fn with_blocks(page: &str, blocks: &BTreeMap<&str, String>) -> Result<String> {
     let mut out = String::with_capacity(page.len());
     let mut rest = page;
     while let Some((before, after)) = rest.split_once("<!-- output: ") {
-        let (name, after) = after.split_once(" -->").context("a block without a name")?;
-        let (old, after) = after.split_once(END).with_context(|| format!("{name} has no end"))?;
+        let (name, after) = after.split_once(" -->").context("missing name of a block")?;
+        let (old, after) =
+            after.split_once(END).with_context(|| format!("missing end of the block {name}"))?;
         let new = match blocks.get(name) {
             Some(new) => format!("\n{}\n", new.trim_end()),
             None => old.to_owned(),
@@ -129,7 +131,7 @@ fn text(output: &str) -> String {
 /// Returns the first lines of each section of the summary.
 fn beginnings(compacted: &str) -> Result<String> {
     let (_, summary) =
-        compacted.split_once("**Compressed Summary:**").context("no summary was printed")?;
+        compacted.split_once("**Compressed Summary:**").context("missing summary")?;
     let (mut out, mut shown) = (String::new(), 0);
     for line in summary.trim_start().lines() {
         if line.starts_with("<read-files>") || line.starts_with("---") {
@@ -156,14 +158,14 @@ fn cut(line: &str) -> String {
     }
 }
 
-/// Returns the output after the summary.
+/// Returns the output after the summary, which ends with its files.
 fn receipt(compacted: &str) -> Result<&str> {
     let end = "</modified-files>";
-    let at = compacted.rfind(end).context("the summary names no files")?;
+    let at = compacted.rfind(end).context("missing files in the summary")?;
     Ok(compacted[at + end.len()..].trim())
 }
 
-/// Returns one row per candidate: replayed, and compacted once.
+/// Returns a table with one row per candidate: its replay, and its single compaction.
 fn candidates(report: &Value) -> String {
     let mut out = String::from(
         "| candidate | kind | tokens sent | from the cache | cost | calls | coverage | ungrounded | wedges | once: left | facts | kept |\n\
@@ -193,7 +195,7 @@ fn candidates(report: &Value) -> String {
     out
 }
 
-/// Returns one row per recorded summary, with ctx's own beside it.
+/// Returns a table with one row per recorded summary, beside ctx's own.
 fn recorded(report: &Value) -> String {
     let mut out = String::from(
         "| recorded summary | messages | facts | tokens | kept | ungrounded | ctx: tokens | kept | ungrounded |\n\

@@ -1,4 +1,5 @@
-//! The sample sessions in `examples/`: invented, but as long and varied as real ones.
+//! Checks the sample sessions in `examples/`, which are invented, but as long and varied as real
+//! ones.
 
 use std::collections::{HashMap, HashSet};
 
@@ -71,7 +72,7 @@ fn time_only_goes_forward_and_has_its_pauses() {
     assert!(pause(7) && pause(64));
 }
 
-/// The only edit that does not match is the intended one.
+/// The story needs one edit that fails because its text is not in the file.
 #[test]
 fn only_the_errors_that_the_story_tells_of_happen() {
     let lines = lines("fix-flaky-test.jsonl");
@@ -92,7 +93,7 @@ fn the_claude_code_session_has_what_makes_them_hard_to_read() {
     for id in lines.iter().filter_map(|line| line["message"]["id"].as_str()) {
         *of_message.entry(id).or_default() += 1;
     }
-    assert!(of_message.values().any(|count| *count >= 3), "a message over several lines");
+    assert!(of_message.values().any(|count| *count >= 3), "a message of several lines");
     assert!(lines.iter().any(|line| line["subtype"] == "compact_boundary"));
     assert!(lines.iter().any(|line| line["isCompactSummary"] == true));
     assert!(lines.iter().filter(|line| line["isSidechain"] == true).count() > 3);

@@ -1,10 +1,12 @@
 //! Tasks of the workspace.
 //!
 //! - `cargo xtask plugins [--release] [--only NAME] [--skip NAME]` builds the engines in
-//!   `plugins/`, puts each with its manifest into `target/plugins/NAME/`, and prints that folder.
+//!   `plugins/`, puts each with its manifest into `target/plugins/NAME/`, and prints
+//!   `target/plugins`.
 //! - `cargo xtask home [--sessions N] [--bytes N] [DIR]` writes a home folder with sessions of
 //!   agents; the default is 500 sessions, 1 GB, in `target/home`.
-//! - `cargo xtask docs [DATA]` updates the outputs in README and docs.
+//! - `cargo xtask docs [DATA]` updates the program outputs in README and docs. `DATA` is a folder
+//!   of recorded sessions.
 
 mod docs;
 #[cfg(test)]

@@ -5,8 +5,8 @@
 //! cargo bench -p ctx-cli --bench mcp -- /tmp/home
 //! ```
 //!
-//! The home is read as that of a user new to ctx: files of ctx are written to a folder that is
-//! removed afterwards.
+//! The home is read as that of a new user of ctx: ctx writes its own files to another folder, which
+//! is removed afterwards.
 
 #![allow(
     clippy::print_stdout,
@@ -63,7 +63,7 @@ fn main() {
         println!("name a home: cargo bench -p ctx-cli --bench mcp -- HOME");
         return;
     };
-    let home = home.canonicalize().expect("the home is there");
+    let home = home.canonicalize().expect("the home exists");
     let Discovery { sessions, .. } = discover::in_folder(&home).expect("a folder");
     let newest = sessions.first().expect("the home has sessions");
     let bytes: u64 = sessions.iter().map(|session| session.bytes).sum();

@@ -84,13 +84,13 @@ pub(crate) enum When {
 pub(crate) enum Command {
     /// Talk with a model in a session that stays inside its window
     Chat(Chat),
-    /// Replay a transcript request by request: what each would have carried, with and without ctx
+    /// Replay a transcript request by request, and compare each request with and without ctx
     Replay(Replay),
     /// Compare profiles, engines and other agents' policies over transcripts; or measure recall
     Eval(Eval),
     /// Serve a page that shows sessions request by request, and follows active ones
     Inspect(Inspect),
-    /// Show what a session holds and how full its context is
+    /// Show what a session contains, and how full its context is
     Status(Status),
     /// Print the messages of the next request, and the manifest of what was dropped
     Assemble(Assemble),
@@ -114,7 +114,7 @@ pub(crate) enum Command {
     Recall(RecallArgs),
     /// Index the files of a folder, so that messages can refer to them
     Index(Index),
-    /// Print the workspace files that match a question, as a request would carry them
+    /// Print the parts of workspace files that match a question, as a request would contain them
     Context(Context),
     /// List the engines, built in and installed, and the layers; install and remove engines
     Engines(Engines),
@@ -192,7 +192,7 @@ pub(crate) struct Eval {
     /// How all tokens are counted
     #[arg(long, short, value_name = "C", default_value = "chars4", value_parser = names::counters())]
     pub(crate) counter: CounterKind,
-    /// The share of its tokens that each session is compacted to once, between 0.05 and 0.9
+    /// Compact each session once, to this share of its tokens, between 0.05 and 0.9
     #[arg(long, value_name = "SHARE", default_value_t = ctx_eval::eval::COMPACT_TO)]
     pub(crate) compact_to: f64,
     /// Print JSON
@@ -288,7 +288,8 @@ pub(crate) struct Expand {
 pub(crate) struct Sessions {
     #[command(subcommand)]
     pub(crate) command: Option<SessionsCommand>,
-    /// Only those of claude-code, codex, pi, openclaw, gemini-cli, opencode or ctx; or of an agent of ctx
+    /// Only sessions of claude-code, codex, pi, openclaw, gemini-cli, opencode or ctx; or of this
+    /// agent of ctx
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// Only sessions of this folder and its subfolders [without DIR: of the current folder]
@@ -307,15 +308,15 @@ pub(crate) struct Sessions {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// Archive sessions that are old or too many, and remove archived transcripts as
-    /// session.maintenance says
+    /// Archive sessions that are old or too many, and remove archived transcripts, as configured in
+    /// session.maintenance
     Maintain(Maintain),
     /// Continue a session of ctx after another entry, or list where its branches end
     Branch(BranchArgs),
 }
 
-/// Messages that only the abandoned branch holds are summarised after the entry; nothing is removed
-/// from the file.
+/// Messages that are only on the abandoned branch are summarised after the entry; nothing is
+/// removed from the file.
 #[derive(Debug, Args)]
 pub(crate) struct BranchArgs {
     /// The session: its key, its id or a prefix of that, or its file

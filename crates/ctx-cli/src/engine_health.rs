@@ -16,7 +16,7 @@ const REASON_CHARS: usize = 300;
 /// The health of an engine in one command, for its JSON.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Fared {
+pub(crate) struct EngineHealthReport {
     /// The selected engine.
     engine: String,
     /// Number of requests and compactions that it made: 1, or 0 if another engine did.
@@ -27,10 +27,10 @@ pub(crate) struct Fared {
     warnings: Vec<String>,
 }
 
-impl Fared {
+impl EngineHealthReport {
     /// Reports and records the health of an engine after one call.
     pub(crate) fn of(engine: &dyn ContextEngine, out: &Out) -> Self {
-        let warnings = tell(engine, out);
+        let warnings = report(engine, out);
         let health = engine.health();
         Self {
             engine: engine.info().id.to_string(),
@@ -41,15 +41,15 @@ impl Fared {
     }
 }
 
-/// Warns of an engine's failures and records its health. A failure to record it does not fail the
-/// command.
-pub(crate) fn tell(engine: &dyn ContextEngine, out: &Out) -> Vec<String> {
+/// Warns of an engine's failures, and records its health. If the record cannot be written, a note
+/// says so, and the command continues.
+pub(crate) fn report(engine: &dyn ContextEngine, out: &Out) -> Vec<String> {
     let warnings = engine.take_warnings();
     warnings.iter().for_each(|warning| out.warn(warning));
     let now = clock::now();
-    let noted =
+    let recorded =
         Home::from_env().and_then(|home| EngineHealthRecorder::new(&home).record(engine, now));
-    if let Err(error) = noted {
+    if let Err(error) = recorded {
         out.note(format!("the engine's health was not recorded: {error}"));
     }
     warnings
@@ -64,7 +64,7 @@ pub(crate) fn troubles(out: &Out) -> FailedEngines {
     })
 }
 
-/// Returns the trouble of the engine with that id, if it is the one installed now.
+/// Returns the recorded failures of the engine with that id, if they are of the installed version.
 pub(crate) fn trouble_with(id: &str, out: &Out) -> ctx_core::Result<Option<FailedEngine>> {
     ctx_runtime::engine_trouble(troubles(out), id)
 }
@@ -74,8 +74,8 @@ pub(crate) fn forget(id: &str) {
     drop(Home::from_env().and_then(|home| EngineHealthFile::of(&home).forget(id)));
 }
 
-/// Describes an engine in trouble, in one line.
-pub(crate) fn said(trouble: &FailedEngine) -> String {
+/// Describes the failures of an engine in one line.
+pub(crate) fn describe(trouble: &FailedEngine) -> String {
     let error = &trouble.last_error;
     let at = jiff::Timestamp::from_millisecond(trouble.at.0).ok();
     let at = at.map_or_else(|| "?".to_owned(), |t| t.strftime("%Y-%m-%d %H:%M UTC").to_string());

@@ -9,7 +9,7 @@ use ctx_session::Transcript;
 
 use crate::format::{escaped, shortened};
 
-/// Lengths of a shortened id: ever more parts of a UUID.
+/// Lengths of a shortened id: the first one to four parts of a UUID.
 const SHORT_ID_CHARS: [usize; 4] = [8, 13, 18, 23];
 
 /// Finds an entry by its id or by an unambiguous prefix of its id.
@@ -17,7 +17,7 @@ pub(crate) fn find_entry(transcript: &Transcript, id: &str) -> anyhow::Result<En
     Ok(find(transcript, id).map_err(lists_entries)?)
 }
 
-/// Adds a hint where to find ids to an error for an unknown id.
+/// Adds a hint to the error for an unknown id: the command that lists ids.
 pub(crate) fn lists_entries(error: Error) -> Error {
     match error.kind() {
         ErrorKind::NotFound if error.hint_text().is_none() => {
@@ -39,12 +39,12 @@ pub(crate) fn find_compaction(
     })?)
 }
 
-/// Returns the hint where to find the ids of compactions.
+/// Returns a hint with the command that lists compactions.
 pub(crate) fn lists_compactions(session: &Path) -> String {
     format!("`ctx compactions {}` lists them", session.display())
 }
 
-/// Ids as short as [`find_entry`] accepts them.
+/// Shortens ids to prefixes that [`find_entry`] accepts.
 pub(crate) struct ShortIds<'t> {
     sorted: Vec<&'t str>,
 }

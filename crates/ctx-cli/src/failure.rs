@@ -28,7 +28,7 @@ impl std::error::Error for Misuse {
     }
 }
 
-/// Marks an error of the arguments themselves, whatever files they name.
+/// Marks an error as an argument error, which has its own exit code.
 pub(crate) fn misuse(error: Error) -> anyhow::Error {
     Misuse(error).into()
 }
@@ -38,9 +38,9 @@ pub(crate) fn code(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if error.is::<Misuse>() { MISUSED } else { FAILED })
 }
 
-/// Adds the name of the failed output: a write error without a file is one of standard output.
-/// `None` if its reader closed the pipe, which is not an error.
-pub(crate) fn told(error: anyhow::Error) -> Option<anyhow::Error> {
+/// Names standard output in a write error that names no file. Returns `None` if the reader closed
+/// the pipe, which is not an error.
+pub(crate) fn reportable(error: anyhow::Error) -> Option<anyhow::Error> {
     let kind = error.chain().find_map(|cause| {
         let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
         io.or_else(|| cause.downcast_ref::<serde_json::Error>()?.io_error_kind())
@@ -55,8 +55,8 @@ pub(crate) fn told(error: anyhow::Error) -> Option<anyhow::Error> {
 }
 
 /// Ignores output errors of a closed pipe, for commands that still return an exit code.
-pub(crate) fn unless_unread(told: anyhow::Result<()>) -> anyhow::Result<()> {
-    told.or_else(|error| self::told(error).map_or(Ok(()), Err))
+pub(crate) fn ignore_closed_pipe(printed: anyhow::Result<()>) -> anyhow::Result<()> {
+    printed.or_else(|error| reportable(error).map_or(Ok(()), Err))
 }
 
 fn unwritten(kind: io::ErrorKind) -> Error {
@@ -71,17 +71,17 @@ fn unwritten(kind: io::ErrorKind) -> Error {
 }
 
 /// Prints clap's message: help, the version, or an argument error.
-pub(crate) fn said_by_clap(said: &clap::Error) -> anyhow::Result<ExitCode> {
-    said.print()?;
+pub(crate) fn print_clap(message: &clap::Error) -> anyhow::Result<ExitCode> {
+    message.print()?;
     io::stdout().flush()?;
-    Ok(ExitCode::from(u8::try_from(said.exit_code()).unwrap_or(FAILED)))
+    Ok(ExitCode::from(u8::try_from(message.exit_code()).unwrap_or(FAILED)))
 }
 
 /// Turns a file size limit (`ulimit -f`) into a write error, which is reported and leaves stored
 /// data intact. Without a handler the signal ends the process.
 #[cfg(unix)]
 pub(crate) fn survive_size_limits() {
-    // Without a handler, the system's default applies.
+    // If this fails, the signal ends the process.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
 }
 

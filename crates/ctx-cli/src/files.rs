@@ -23,7 +23,7 @@ impl Existing {
         if force { Self::Replace } else { Self::Keep }
     }
 
-    /// A page replaces an earlier page, and other files only with `force`.
+    /// Returns `Replace` for an earlier page, and for other files only with `force`.
     pub(crate) fn page(path: &Path, force: bool) -> Self {
         Self::replaced_if(force || is_page(path))
     }
@@ -143,7 +143,7 @@ mod tests {
             };
             files.map(mode).collect::<Vec<_>>()
         };
-        // The replaced file may have been readable by everybody.
+        // The replaced file may have been readable by all users.
         for existing in [Existing::Keep, Existing::Replace] {
             let source = dir.path().join("nothing");
             let replaced = usize::from(existing == Existing::Replace);

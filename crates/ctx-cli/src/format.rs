@@ -1,4 +1,4 @@
-//! Formats numbers and foreign text for people.
+//! Formats numbers and untrusted text for the terminal.
 
 use std::borrow::Cow;
 

@@ -22,7 +22,7 @@ pub(crate) type Layers = Vec<Box<dyn Layer<Registry> + Send + Sync>>;
 ///
 /// # Errors
 ///
-/// A file that cannot be written.
+/// If the log file cannot be written.
 pub(crate) fn layers(global: &Global, out: &Out) -> anyhow::Result<Layers> {
     let asked = env::var("RUST_LOG").ok().filter(|asked| !asked.is_empty());
     let usual = global.log_file.as_ref().map(|_| USUAL.to_owned());

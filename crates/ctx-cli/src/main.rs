@@ -45,9 +45,9 @@ fn main() -> ExitCode {
             let ended = run(cli, &out);
             (out, ended)
         }
-        Err(said) => (Out::default(), failure::said_by_clap(&said)),
+        Err(message) => (Out::default(), failure::print_clap(&message)),
     };
-    match ended.map_err(failure::told) {
+    match ended.map_err(failure::reportable) {
         Ok(code) => code,
         Err(None) => ExitCode::SUCCESS,
         Err(Some(error)) => {
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
     let global = cli.global;
-    // The host of an engine or a tool's command reports for them.
+    // The parent process logs for the hosts of engines and commands.
     #[cfg_attr(not(feature = "otlp"), expect(unused_mut))]
     let mut layers = match cli.command {
         Command::EngineHost(_) | Command::CommandHost(_) => log::Layers::new(),

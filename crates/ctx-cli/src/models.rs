@@ -13,8 +13,8 @@ use crate::out::Out;
 /// Maximum length of a name.
 const NAME_CHARS: usize = 80;
 
-/// Returns the models that write summaries, from [`ctx_runtime::summary_models`]. Missing models
-/// and assumptions are reported.
+/// Returns the models that write summaries, from [`ctx_runtime::summary_models`]. Notes models that
+/// are missing or whose window is assumed.
 pub(crate) fn summary_models(
     config: &Config,
     fit: &Fit,
@@ -28,7 +28,7 @@ pub(crate) fn summary_models(
     };
     let chain = ctx_runtime::summary_models(config, asked, model).map_err(refused)?;
     let Some(chain) = chain else { return Ok(None) };
-    chain.warnings().for_each(|told| out.note(told));
+    chain.warnings().for_each(|warning| out.note(warning));
     for facts in &chain.assumed {
         out.note(window_is_assumed(facts));
     }
@@ -44,14 +44,13 @@ pub(crate) fn problems(config: &Config) -> anyhow::Result<Vec<String>> {
         Ok(facts) if facts.window_is_assumed => vec![window_is_assumed(&facts)],
         Ok(_) => Vec::new(),
         Err(error) => {
-            let told = error.told();
-            vec![format!("agents.defaults.compaction.model '{name}' cannot be used: {told}")]
+            let reason = error.told();
+            vec![format!("agents.defaults.compaction.model '{name}' cannot be used: {reason}")]
         }
     })
 }
 
-/// Returns the problems of providers, whatever they are used for: unknown API families, and
-/// addresses that are not those of web servers.
+/// Returns the errors in `models.providers`: unknown APIs and invalid base URLs.
 pub(crate) fn faults(config: &Config) -> ctx_core::Result<Vec<Error>> {
     let models: Models = config.section()?;
     let wrong = |key: String| move |error: Error| error.with("key", key);

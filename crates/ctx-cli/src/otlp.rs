@@ -28,16 +28,16 @@ const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORT
 /// The timeout of a request.
 const REQUEST: Duration = Duration::from_millis(1_500);
 
-/// How long the program waits at its end for unsent spans.
+/// How long the program waits at exit for unsent spans.
 const ENDING: Duration = Duration::from_secs(2);
 
 /// Maximum number of bytes read of a collector's answer.
 const ANSWER: usize = 64 * 1024;
 
-/// Why spans were rejected the first time.
+/// The first reason why spans were rejected.
 type Refused = Arc<OnceLock<String>>;
 
-/// Pending spans. Dropping it sends the rest of them.
+/// Sends spans. Dropping it sends those that are pending.
 pub(crate) struct Traces<'a> {
     provider: SdkTracerProvider,
     refused: Refused,
@@ -105,7 +105,7 @@ fn service() -> String {
     env::var("OTEL_SERVICE_NAME").ok().filter(|name| !name.is_empty()).unwrap_or("ctx".to_owned())
 }
 
-/// The collector, reached like models: a server on this machine never through a proxy.
+/// A client of the collector. As for models, it uses no proxy for a server on this machine.
 #[derive(Debug)]
 struct Collector {
     runtime: Runtime,

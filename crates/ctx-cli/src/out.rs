@@ -85,7 +85,7 @@ impl Out {
     /// Prints additional information on stderr.
     pub(crate) fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            eprintln!("{DIM}note:{DIM:#} {}", told(text.as_ref(), NOTE));
+            eprintln!("{DIM}note:{DIM:#} {}", wrapped_note(text.as_ref(), NOTE));
         }
     }
 
@@ -100,7 +100,7 @@ impl Out {
     /// Prints a warning. `--quiet` does not suppress it.
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
         if !self.silent {
-            eprintln!("{YELLOW}warning:{YELLOW:#} {}", told(text.as_ref(), WARNING));
+            eprintln!("{YELLOW}warning:{YELLOW:#} {}", wrapped_note(text.as_ref(), WARNING));
         }
     }
 
@@ -134,17 +134,17 @@ impl Out {
 
     /// Prints an error with its cause and hint.
     pub(crate) fn error(&self, error: &anyhow::Error) {
-        let mut said = error.to_string();
-        eprintln!("{RED}error:{RED:#} {}", told(&said, NOTE + 1));
+        let mut printed = error.to_string();
+        eprintln!("{RED}error:{RED:#} {}", wrapped_note(&printed, NOTE + 1));
         for cause in error.chain().skip(1).map(ToString::to_string) {
-            if !said.contains(&cause) {
-                eprintln!("  {DIM}because:{DIM:#} {}", told(&cause, WARNING + 2));
-                said = cause;
+            if !printed.contains(&cause) {
+                eprintln!("  {DIM}because:{DIM:#} {}", wrapped_note(&cause, WARNING + 2));
+                printed = cause;
             }
         }
         let hint = error.chain().find_map(|e| e.downcast_ref::<ctx_core::Error>()?.hint_text());
         if let Some(hint) = hint {
-            eprintln!("{GREEN}hint:{GREEN:#} {}", told(hint, NOTE));
+            eprintln!("{GREEN}hint:{GREEN:#} {}", wrapped_note(hint, NOTE));
         }
     }
 
@@ -153,7 +153,7 @@ impl Out {
         self.bar(what, length as u64, "{msg} {wide_bar} {human_pos}/{human_len}, {eta} left")
     }
 
-    /// The same for a number of bytes.
+    /// As [`Self::progress`], for a number of bytes.
     pub(crate) fn progress_of_bytes(&self, what: &'static str, length: u64) -> ProgressBar {
         self.bar(what, length, "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes}, {eta} left")
     }
@@ -190,8 +190,8 @@ impl Out {
     }
 }
 
-/// Wraps a note to the terminal, after a word that takes `used` columns.
-fn told(text: &str, used: usize) -> String {
+/// Wraps a message to the terminal's width, after a label of `used` columns.
+fn wrapped_note(text: &str, used: usize) -> String {
     let text = shortened(text, LINE_CHARS);
     wrapped(&text, [used, 2], stderr_columns()).join("\n  ")
 }

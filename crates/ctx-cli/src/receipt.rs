@@ -12,7 +12,7 @@ const NAMED: usize = 8;
 /// Maximum length of an item.
 const NAME_CHARS: usize = 60;
 
-/// Returns a row's cells: messages, tokens of the summary, writer, facts kept, ungrounded.
+/// Returns a row's cells: messages, tokens of the summary, facts kept, ungrounded, writer.
 pub(crate) fn cells(receipt: &Receipt) -> Vec<Cell> {
     let audit = &receipt.audit;
     let ungrounded = match audit.ungrounded.len() {
@@ -40,7 +40,7 @@ pub(crate) fn writer(receipt: &Receipt) -> String {
         Rung::Model => receipt.model.as_deref().unwrap_or("a model").to_owned(),
         Rung::WithoutOversized => {
             let model = receipt.model.as_deref().unwrap_or("a model");
-            format!("{model}, large messages left out")
+            format!("{model}, without large messages")
         }
         Rung::Extractive => "extractive".to_owned(),
         Rung::HardPrune => "no summary: hard prune".to_owned(),
@@ -67,11 +67,11 @@ pub(crate) fn fell_back(receipt: &Receipt, asked: Option<&str>) -> Option<String
     })
 }
 
-/// Prints the whole receipt, without the notes in `told`.
+/// Prints the whole receipt, except notes that `printed` already contains.
 pub(crate) fn print(
     receipt: &Receipt,
     ids: &ShortIds<'_>,
-    told: &str,
+    printed: &str,
     out: &Out,
 ) -> anyhow::Result<()> {
     let (before, after) = (receipt.tokens_before.get(), receipt.tokens_after.get());
@@ -92,19 +92,19 @@ pub(crate) fn print(
     ))?;
     out.line(format!("written by {}", escaped(&writer(receipt))))?;
     if !receipt.calls.is_empty() {
-        out.line(calls(receipt, told))?;
+        out.line(calls(receipt, printed))?;
     }
-    for note in receipt.notes.iter().filter(|note| !told.contains(note.as_str())) {
+    for note in receipt.notes.iter().filter(|note| !printed.contains(note.as_str())) {
         out.line(format!("{DIM}{}{DIM:#}", shortened(note, 160)))?;
     }
     out.line("")?;
     out.line(audit(receipt))?;
     named("ungrounded (not in the source), and removed", &receipt.audit.ungrounded, out)?;
     let shortened: Vec<String> = receipt.shortened.iter().map(|id| ids.show(id)).collect();
-    named("kept in a shorter form", &shortened, out)
+    named("kept, but truncated", &shortened, out)
 }
 
-fn calls(receipt: &Receipt, told: &str) -> String {
+fn calls(receipt: &Receipt, printed: &str) -> String {
     let failed = receipt.calls.iter().filter(|call| !call.ok).count();
     let millis: u64 = receipt.calls.iter().map(|call| call.millis).sum();
     let cost = receipt.cost_usd.map_or_else(|| "cost unknown".to_owned(), usd);
@@ -114,13 +114,13 @@ fn calls(receipt: &Receipt, told: &str) -> String {
         thousands(failed as u64),
         millis as f64 / 1_000.0,
     );
-    // Notes include the important errors: do not print an error twice.
-    let is_said = |error: &&String| {
-        told.contains(error.as_str()) || receipt.notes.iter().any(|note| note.contains(*error))
+    // The notes contain the important errors, which are not printed twice.
+    let is_printed = |error: &&String| {
+        printed.contains(error.as_str()) || receipt.notes.iter().any(|note| note.contains(*error))
     };
     let last_error = receipt.calls.iter().rev().find_map(|SummaryCall { model, error, .. }| {
         let error = error.as_ref()?;
-        let is_new = !is_said(&error);
+        let is_new = !is_printed(&error);
         Some(if is_new { format!("; last: {model}: {error}") } else { String::new() })
     });
     text.push_str(&shortened(&last_error.unwrap_or_default(), 200));

@@ -1,4 +1,4 @@
-//! Resolves what a command runs with, from flags, configuration and transcript.
+//! Resolves the setup of a command from flags, configuration and transcript.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(crate) fn config(global: &Global) -> anyhow::Result<Config> {
         (Some(path), None) => Config::read(&path).map_err(with_home_hint)?,
         (None, _) => Config::default(),
     };
-    // Errors in the rest of the section are reported by those that need it.
+    // Errors in the section are reported by the commands that need it.
     if let Ok(session) = config.section::<SessionConfig>() {
         ctx_disk::set_default_timeout(Duration::from_millis(session.lock_wait_ms.into()));
     }
@@ -59,7 +59,7 @@ pub(crate) fn config_file(global: &Global) -> anyhow::Result<Option<PathBuf>> {
         return Ok(Some(path.clone()));
     }
     let path = Home::from_env()?.config_file();
-    // If even this fails, reading reports why.
+    // If this check fails, reading the file reports why.
     Ok(path.try_exists().unwrap_or(true).then_some(path))
 }
 
@@ -98,23 +98,23 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
 /// Reads a transcript without side files, from a file, or from standard input for `-`.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Transcript> {
     if is_stdin(path) {
-        return Ok(Transcript::from_reader(std::io::stdin().lock()).map_err(|e| of_stdin(&e))?);
+        return Ok(Transcript::from_reader(std::io::stdin().lock()).map_err(|e| stdin_error(&e))?);
     }
     Ok(Transcript::open(path)?)
 }
 
-/// Names standard input in an error of a transcript without a name.
-fn of_stdin(error: &Error) -> Error {
-    let said = error.to_string().replace("path: (memory)", "path: standard input");
+/// Names standard input in an error of a transcript without a path.
+fn stdin_error(error: &Error) -> Error {
+    let text = error.to_string().replace("path: (memory)", "path: standard input");
     let hint = error.hint_text().map(str::to_owned);
-    let named = Error::new(error.kind(), said);
+    let named = Error::new(error.kind(), text);
     match hint {
         Some(hint) => named.hint(hint),
         None => named,
     }
 }
 
-/// Returns the messages that a request after `at` would carry, before any layer.
+/// Returns the messages of a request after `at`, before any layer edits them.
 pub(crate) fn entries(
     transcript: &Transcript,
     at: Option<&str>,
@@ -159,8 +159,8 @@ pub(crate) fn resolve(
     Ok(resolved)
 }
 
-/// Resolves everything and builds the engine, which stores its data as `keeping` says. Fails if the
-/// window is too small.
+/// Resolves the setup and builds the engine, which stores its data as `keeping` specifies. Fails if
+/// the window is too small.
 pub(crate) fn fit(
     global: &Global,
     (fit, summaries): (&Fit, &Summaries),
@@ -244,11 +244,11 @@ pub(crate) fn parse_tokens(text: &str) -> Result<Tokens, Error> {
 /// Runs a future to completion on this thread.
 pub(crate) fn block_on<T>(future: impl Future<Output = ctx_core::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    Ok(runtime.map_err(no_waiting)?.block_on(future)?)
+    Ok(runtime.map_err(runtime_error)?.block_on(future)?)
 }
 
-/// Returns the error if the async runtime cannot be created.
-pub(crate) fn no_waiting(error: std::io::Error) -> Error {
+/// Returns the error for an async runtime that cannot be created.
+pub(crate) fn runtime_error(error: std::io::Error) -> Error {
     Error::new(ErrorKind::Io, "cannot start the async runtime")
         .hint("check the limit of open files: `ulimit -n`")
         .source(error)
@@ -260,7 +260,7 @@ pub(crate) fn block_on_threads<T>(
 ) -> anyhow::Result<T> {
     let threads =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    threads.map_err(no_waiting)?.block_on(future)
+    threads.map_err(runtime_error)?.block_on(future)
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ pub(crate) fn removes(folder: &Path) {
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).push(folder.to_owned());
 }
 
-/// From now on Ctrl-C calls `act` instead of ending the program. This also holds if the program was
-/// started with the signal ignored, or if other code (such as the line editor) handled it before.
+/// From now on Ctrl-C calls `act` instead of ending the program, even if the program was started
+/// with the signal ignored, or if other code (such as the line editor) handled it before.
 pub(crate) fn on_interrupt(act: impl Fn() + Send + 'static) {
     // On failure, Ctrl-C behaves as before.
     let _ = ctrlc::set_handler(act);
@@ -62,7 +62,7 @@ impl Drop for ProcessGroup {
 fn kill(group: u32) {
     use rustix::process::{Pid, Signal, kill_process_group};
     let id = i32::try_from(group).ok().and_then(Pid::from_raw);
-    // It has ended already, or is inaccessible.
+    // This fails if the group has ended or is inaccessible.
     let _ = id.map(|id| kill_process_group(id, Signal::KILL));
 }
 
@@ -105,7 +105,7 @@ mod signals {
                 }
                 let folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
                 for folder in folders.iter() {
-                    // It may be gone already.
+                    // The folder may have been removed already.
                     let _ = std::fs::remove_dir_all(folder);
                 }
                 // The parent process sees which signal it was.
@@ -129,7 +129,8 @@ mod signals {
         ignored.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
     }
 
-    /// Unknown on other systems: a hangup, which `nohup` ignores, is not handled.
+    /// Other systems do not report ignored signals. `nohup` ignores SIGHUP, so it always counts as
+    /// ignored.
     #[cfg(not(target_os = "linux"))]
     fn is_ignored(signal: i32) -> bool {
         signal == SIGHUP

@@ -28,7 +28,7 @@ pub(crate) struct Keeping {
 }
 
 impl Keeping {
-    /// Starts empty and keeps nothing: for trials over recorded sessions.
+    /// Starts empty and keeps nothing: for replays of recorded sessions.
     pub(crate) fn nothing() -> Self {
         Self {
             blobs: Arc::<NoBlobs>::default(),
@@ -39,8 +39,8 @@ impl Keeping {
     }
 
     /// Opens the engine values and the memory of the session's agent; both are written only if
-    /// `lasts`. Engines tell sessions apart by their id, so the values of a session without an id
-    /// are not kept. Memory identifies such a session by its file.
+    /// `lasts`. Engines identify a session by its id, so the values of a session without an id are
+    /// not kept. Memory identifies such a session by its file.
     pub(crate) fn values(fit: &Fit, session: &Path, transcript: &Transcript, lasts: bool) -> Self {
         let Ok(home) = Home::from_env() else { return Self::nothing() };
         let agent = agent_of(fit, session);
@@ -93,9 +93,9 @@ pub(crate) enum Left {
     Compaction,
 }
 
-/// Archives what left the context, if the session has a memory, waits until it is on disk, and does
-/// the background work, within time limits, because the command ends afterwards. A failure causes
-/// only a warning: the messages are still in the transcript.
+/// Archives messages that left the context, if the session has a memory, and waits until they are
+/// on disk. Then runs memory maintenance within time limits, because the command ends afterwards. A
+/// failure causes only a warning: the messages are still in the transcript.
 pub(crate) fn archive(
     memory: Option<&dyn MemoryStore>,
     leaving: &[Arc<Entry>],
@@ -107,18 +107,18 @@ pub(crate) fn archive(
     if let Err(error) = archived.and_then(|()| setup::block_on(memory.flush())) {
         out.warn(format!("messages that left the context were not archived: {error}"));
     }
-    let tended = async {
-        let mut told = timeout(VECTORS, memory.maintain()).await.unwrap_or_default();
+    let maintained = async {
+        let mut warnings = timeout(VECTORS, memory.maintain()).await.unwrap_or_default();
         if left == Left::Compaction {
-            told.extend(timeout(FACTS, memory.extract_facts()).await.unwrap_or_default());
+            warnings.extend(timeout(FACTS, memory.extract_facts()).await.unwrap_or_default());
         }
-        Ok(told)
+        Ok(warnings)
     };
-    let waiting = out.waiting("keeping it in memory");
-    let told = setup::block_on(tended);
+    let waiting = out.waiting("updating memory");
+    let warnings = setup::block_on(maintained);
     waiting.finish_and_clear();
-    match told {
-        Ok(told) => told.iter().for_each(|told| out.warn(told)),
+    match warnings {
+        Ok(warnings) => warnings.iter().for_each(|warning| out.warn(warning)),
         Err(error) => out.warn(format!("memory maintenance failed: {error}")),
     }
 }

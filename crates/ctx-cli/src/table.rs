@@ -66,7 +66,7 @@ pub(crate) fn terminal_columns() -> Option<usize> {
     terminal_size_of(std::io::stdout()).map(|(Width(columns), _)| usize::from(columns))
 }
 
-/// A heading, and the function that makes a row's cell under it.
+/// A heading, and the function that returns a row's cell under it.
 pub(crate) type Column<T> = (&'static str, fn(&T) -> Cell);
 
 /// A table without lines. Text of cells may come from a transcript, so control characters are escaped.
@@ -93,7 +93,7 @@ impl Table {
         Self { spared, ..self }
     }
 
-    /// Creates a table by columns. They hold numbers, except the first and the text columns at the end.
+    /// Creates a table from columns. All contain numbers, except the first and a `kind` at the end.
     pub(crate) fn of<T>(
         rows: &[T],
         spared: &'static [&'static str],

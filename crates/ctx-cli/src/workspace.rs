@@ -65,14 +65,14 @@ pub(crate) fn update(workspace: &Workspace, out: &Out) -> anyhow::Result<IndexRe
     Ok(updated.map_err(ctx_session::paths::with_home_hint)?)
 }
 
-/// Makes missing vectors, and shows the progress. Returns their number. If the model fails, there
-/// is a warning: finished vectors are kept, and a word search covers the rest.
+/// Computes missing vectors, and shows the progress. Returns their number. If the model fails,
+/// warns; finished vectors are kept, and the rest can be found by words.
 pub(crate) fn embed(
     workspace: &Workspace,
     model: &VectorModel,
     out: &Out,
 ) -> anyhow::Result<usize> {
-    let bar = out.progress("making vectors", 0);
+    let bar = out.progress("computing vectors", 0);
     let embedded = setup::block_on(async {
         Ok(workspace.embed(model, |progress| show(&bar, progress)).await)
     });

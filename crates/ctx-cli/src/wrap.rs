@@ -5,7 +5,7 @@ use std::mem::take;
 
 use anstream::adapter::strip_str;
 
-/// A line of code is not wrapped: it could not be copied.
+/// Begins and ends a block of code, whose lines are not wrapped so that they can be copied.
 const FENCE: &str = "```";
 
 /// From here on, characters are two columns wide, and a line may end after each.
@@ -20,7 +20,7 @@ pub(crate) struct Wrap {
     at: usize,
     /// Number of columns used at the beginning of each continuation line.
     indent: usize,
-    /// Whether the line has a word.
+    /// Whether the line contains a word.
     has_word: bool,
     /// The blanks before the word, the word, and those after it.
     blanks: String,
@@ -74,14 +74,14 @@ impl Wrap {
         out
     }
 
-    /// Returns the rest. Later text continues in the same line.
+    /// Returns the remaining text. Later text continues in the same line.
     pub(crate) fn end(&mut self) -> String {
         let mut out = String::new();
         self.put(&mut out);
         out + &take(&mut self.after)
     }
 
-    /// Prints the word, in this line or at the beginning of the next.
+    /// Appends the word to `out`, in this line or at the beginning of the next.
     fn put(&mut self, out: &mut String) {
         if self.word.is_empty() {
             return;

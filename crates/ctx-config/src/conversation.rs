@@ -10,8 +10,8 @@ use crate::config::{ConfigSection, Section, invalid_value};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ConversationModels {
-    /// The model, as `provider/name`. Default: none; `ctx chat` then uses a model for which there
-    /// is a key.
+    /// The model, as `provider/name`. Default: none; `ctx chat` then uses a model whose API key is
+    /// set.
     pub primary: Option<String>,
     /// The models to use if it fails, in this order. Default: none.
     pub fallbacks: Vec<String>,

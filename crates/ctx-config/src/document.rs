@@ -1,4 +1,4 @@
-//! Parsing JSON5 text, with checks that the parser does not make.
+//! Parses JSON5 text, with checks that the parser does not make.
 
 use std::fmt;
 
@@ -15,10 +15,10 @@ const MAX_NESTING: usize = 200;
 /// Parses a text. A text of only blanks and comments is an empty object.
 pub(crate) fn parse(text: &str) -> Result<Value> {
     let mut fault = None;
-    let place = Place { path: "", depth: 0, fault: &mut fault };
-    read(text, place).or_else(|e| match fault {
+    let reader = ValueReader { path: "", depth: 0, fault: &mut fault };
+    read(text, reader).or_else(|e| match fault {
         Some(fault) => Err(at(fault, &e)),
-        None if says_nothing(text) => Ok(Value::Object(Map::new())),
+        None if is_blank(text) => Ok(Value::Object(Map::new())),
         None if is_cut_off(&e) => {
             let line = text.lines().count().max(1);
             let column = text.lines().last().map_or(0, |line| line.chars().count()) + 1;
@@ -28,19 +28,19 @@ pub(crate) fn parse(text: &str) -> Result<Value> {
     })
 }
 
-fn read(text: &str, place: Place<'_>) -> Result<Value, json5::Error> {
-    let value = place.deserialize(&mut json5::Deserializer::from_str(text))?;
+fn read(text: &str, reader: ValueReader<'_>) -> Result<Value, json5::Error> {
+    let value = reader.deserialize(&mut json5::Deserializer::from_str(text))?;
     // The deserializer stops after the value; only this detects trailing text. The nesting of the
     // value is already known to be bounded.
     json5::from_str::<IgnoredAny>(text).map(|_| value)
 }
 
-/// Whether a text contains only blanks and comments: then it is not an element of a list.
-fn says_nothing(text: &str) -> bool {
+/// Whether a text contains only blanks and comments, so that a list around it is empty.
+fn is_blank(text: &str) -> bool {
     json5::from_str::<Vec<NoElement>>(&format!("[{text}\n]")).is_ok()
 }
 
-/// An element that is refused before it is read, whatever its nesting.
+/// A list element that is rejected before it is read, however deeply it is nested.
 struct NoElement;
 
 impl<'de> Deserialize<'de> for NoElement {
@@ -76,7 +76,7 @@ fn malformed(error: &json5::Error) -> Error {
         None => error.to_string(),
     };
     Error::new(ErrorKind::Config, format!("the configuration is not valid JSON5: {what}"))
-        .hint("it is one object: { profile: \"openclaw\" }")
+        .hint("write one object, such as { profile: \"openclaw\" }")
 }
 
 /// Adds the position. Positions of the parser count from zero.
@@ -87,22 +87,22 @@ fn at(fault: Error, error: &json5::Error) -> Error {
     }
 }
 
-/// The position of a value, and the errors found beyond its syntax.
-struct Place<'a> {
+/// Reads a value at a path, and stores the first error that is not a syntax error.
+struct ValueReader<'a> {
     path: &'a str,
     depth: usize,
     fault: &'a mut Option<Error>,
 }
 
-impl Place<'_> {
-    /// Returns the nesting depth inside this place, unless it is too deep.
+impl ValueReader<'_> {
+    /// Returns the nesting depth inside the value, unless it is too deep.
     fn inner_depth<E: serde::de::Error>(&mut self) -> Result<usize, E> {
         if self.depth < MAX_NESTING {
             return Ok(self.depth + 1);
         }
         let fault = Error::new(ErrorKind::Config, "the configuration is nested too deeply")
             .with("most", MAX_NESTING)
-            .hint("ctx needs no such nesting; see `ctx config schema`");
+            .hint("no key of ctx is nested that deeply; see `ctx config schema`");
         Err(self.fail(fault))
     }
 
@@ -112,7 +112,7 @@ impl Place<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Place<'_> {
+impl<'de> DeserializeSeed<'de> for ValueReader<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -120,7 +120,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Place<'_> {
+impl<'de> Visitor<'de> for ValueReader<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -148,7 +148,7 @@ impl<'de> Visitor<'de> for Place<'_> {
             return Ok(value.into());
         }
         let fault =
-            Error::new(ErrorKind::Config, format!("wrong value for '{}': {value}", self.path))
+            Error::new(ErrorKind::Config, format!("invalid value for '{}': {value}", self.path))
                 .hint("infinity and NaN are not allowed");
         Err(self.fail(fault))
     }
@@ -166,8 +166,8 @@ impl<'de> Visitor<'de> for Place<'_> {
         let mut list = Vec::new();
         loop {
             let path = format!("{}[{}]", self.path, list.len());
-            let place = Place { path: &path, depth, fault: &mut *self.fault };
-            match items.next_element_seed(place)? {
+            let reader = ValueReader { path: &path, depth, fault: &mut *self.fault };
+            match items.next_element_seed(reader)? {
                 Some(item) => list.push(item),
                 None => return Ok(Value::Array(list)),
             }
@@ -178,13 +178,13 @@ impl<'de> Visitor<'de> for Place<'_> {
         let depth = self.inner_depth()?;
         let mut map = Map::new();
         loop {
-            let place = Place { path: self.path, depth, fault: &mut *self.fault };
-            let Some(key) = keys.next_key_seed(FreshKey { place, map: &map })? else {
+            let reader = ValueReader { path: self.path, depth, fault: &mut *self.fault };
+            let Some(key) = keys.next_key_seed(FreshKey { reader, map: &map })? else {
                 return Ok(Value::Object(map));
             };
             let path = crate::strict::below(self.path, &key);
-            let place = Place { path: &path, depth, fault: &mut *self.fault };
-            let value = keys.next_value_seed(place)?;
+            let reader = ValueReader { path: &path, depth, fault: &mut *self.fault };
+            let value = keys.next_value_seed(reader)?;
             map.insert(key, value);
         }
     }
@@ -193,7 +193,7 @@ impl<'de> Visitor<'de> for Place<'_> {
 /// A key that its object does not have yet. It is checked while it is read, so that the parser can
 /// report its position.
 struct FreshKey<'a> {
-    place: Place<'a>,
+    reader: ValueReader<'a>,
     map: &'a Map<String, Value>,
 }
 
@@ -216,10 +216,10 @@ impl Visitor<'_> for FreshKey<'_> {
         if !self.map.contains_key(key) {
             return Ok(key.to_owned());
         }
-        let path = crate::strict::below(self.place.path, key);
+        let path = crate::strict::below(self.reader.path, key);
         let fault = Error::new(ErrorKind::Config, format!("duplicate key '{path}'"))
             .hint("remove one of the two");
-        Err(self.place.fail(fault))
+        Err(self.reader.fail(fault))
     }
 }
 
@@ -272,7 +272,7 @@ mod tests {
             let error = refused(&text);
             assert!(error.contains("nested too deeply"), "{text:.20}: {error}");
         }
-        // Never read: the value before it ends the text.
+        // The list is never read: the text has to end after the first value.
         assert!(refused(&format!("0,{}", deep("["))).contains("unexpected text after its end"));
         assert!(parse(&format!("{}{}", "[".repeat(200), "]".repeat(200))).is_ok());
         let wide = format!("[{}]", "[0],".repeat(1_000));

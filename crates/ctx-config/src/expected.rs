@@ -1,4 +1,4 @@
-//! Checks values against a schema, and describes what the schema accepts, for people.
+//! Checks values against a schema, and describes in words what the schema accepts.
 
 use serde_json::Value;
 
@@ -112,7 +112,7 @@ fn range_in_words(schema: &Value) -> String {
     }
 }
 
-/// `a`, `a or b`, `a, b or c`.
+/// Joins words: `a`, `a or b`, `a, b or c`.
 pub(crate) fn any_of(words: &[String]) -> String {
     match words {
         [] => String::new(),

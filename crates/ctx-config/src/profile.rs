@@ -70,7 +70,7 @@ impl Profile {
     }
 }
 
-/// OpenClaw.
+/// The first profile, `openclaw`.
 impl Default for Profile {
     fn default() -> Self {
         Self(0)

@@ -151,14 +151,16 @@ impl SecretText {
         &self.0
     }
 
-    /// Returns the printable part of a secret: the text itself if it is only a reference.
+    /// Returns the text to print for a secret: the text itself if it is a reference, else
+    /// `(hidden)`.
     #[must_use]
     pub fn printed(secret: &str) -> &str {
         if is_reference(secret.trim()) { secret } else { "(hidden)" }
     }
 }
 
-/// Text that looks like a variable but is not a valid name may be a key that begins with a dollar.
+/// Whether a text refers to a variable or a file. A dollar that no valid name follows may be the
+/// beginning of a key.
 fn is_reference(text: &str) -> bool {
     let braced = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     let name = text.strip_prefix("env:").or(braced).or_else(|| text.strip_prefix('$'));
@@ -190,7 +192,7 @@ impl Serialize for SecretText {
 pub struct ModelConfig {
     /// The name used by the provider.
     pub id: String,
-    /// A name for people.
+    /// The name to display.
     pub name: Option<String>,
     /// The model's context window, in tokens.
     #[schemars(range(min = 1))]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::expected::{expected, fits, names};
 
-/// Included in every error about a key.
+/// The hint of errors about values, unless a similar name can be suggested.
 pub(crate) const SEE_SCHEMA: &str = "`ctx config schema` prints the valid values of each key";
 
 /// Replaces a value that may be a secret.
@@ -52,7 +52,7 @@ pub(crate) fn faults(value: &Value, schema: &Value) -> Vec<(String, Error)> {
         walk(value, schema, "", &mut faults);
     } else {
         let error = Error::new(ErrorKind::Config, "the configuration is not an object");
-        let hint = "it is one object: { profile: \"openclaw\" }";
+        let hint = "write one object, such as { profile: \"openclaw\" }";
         faults.push((String::new(), error.with("value", shown(value)).hint(hint)));
     }
     faults
@@ -77,12 +77,12 @@ pub(crate) fn shown(value: &Value) -> String {
 }
 
 /// Whether a value of that schema may contain a secret, including a misplaced one.
-fn holds_secret(schema: &Value) -> bool {
+fn may_contain_secret(schema: &Value) -> bool {
     match schema {
-        Value::Object(map) => map
-            .iter()
-            .any(|(key, value)| (key == "writeOnly" && *value == true) || holds_secret(value)),
-        Value::Array(items) => items.iter().any(holds_secret),
+        Value::Object(map) => map.iter().any(|(key, value)| {
+            (key == "writeOnly" && *value == true) || may_contain_secret(value)
+        }),
+        Value::Array(items) => items.iter().any(may_contain_secret),
         _ => false,
     }
 }
@@ -107,9 +107,9 @@ fn invalid_value(value: &Value, schema: &Value, path: &str) -> Error {
     let names = names(schema);
     let error = Error::new(
         ErrorKind::Config,
-        format!("wrong value for '{path}': expected {}", expected(schema)),
+        format!("invalid value for '{path}': expected {}", expected(schema)),
     )
-    .with("value", if holds_secret(schema) { HIDDEN.to_owned() } else { shown(value) });
+    .with("value", if may_contain_secret(schema) { HIDDEN.to_owned() } else { shown(value) });
     match value.as_str().and_then(|text| nearest(text, names.iter().map(String::as_str))) {
         Some(name) => error.hint(format!("did you mean '{name}'?")),
         None => error.hint(SEE_SCHEMA),
@@ -158,7 +158,7 @@ fn unknown_key(path: &str, key: &str, known: &Map<String, Value>) -> Error {
         Some(name) => error.hint(format!("did you mean '{name}'?")),
         None => {
             let names: Vec<_> = known.keys().map(String::as_str).collect();
-            error.hint(format!("known here: {}", names.join(", ")))
+            error.hint(format!("known keys: {}", names.join(", ")))
         }
     }
 }

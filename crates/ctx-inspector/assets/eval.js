@@ -1,4 +1,4 @@
-// The page of an evaluation: the choice of sessions, a chart, tables, text.
+// The page of an evaluation: a selection of sessions, a chart, tables and notes.
 
 const CANDIDATES = {
   none: "full history",
@@ -8,14 +8,14 @@ const CANDIDATES = {
   recorded: "recorded",
 };
 
-// What a compaction has to keep.
+// The share of required facts that a compaction should keep.
 const GOAL = 0.95;
 
 // --- the chart: coverage against tokens, one mark per candidate, with its name beside it ---
 
 const PLOT = { left: 46, right: 14, top: 14, bottom: 28, label: 16 };
 
-// `marks` are {name, kind, x, y, stuck, told}; `x` in tokens, `y` a share. `goal` is a target share.
+// `marks` are {name, kind, x, y, stuck, title}: `x` in tokens, `y` a share. `goal` is the target share.
 function drawMarks(svg, marks, goal) {
   const width = Math.max(280, Math.floor(svg.parentNode.clientWidth));
   const height = Math.round(Math.min(460, Math.max(300, width * 0.42)));
@@ -36,11 +36,11 @@ function drawMarks(svg, marks, goal) {
     if (Math.abs(textY - y) > 6) {
       svgNode(svg, "path", { class: "lead", d: `M${x} ${y}L${anchor === "end" ? textX + 3 : textX - 3} ${textY}` });
     }
-    const told = svgNode(svg, "g", {});
-    svgNode(told, "title", {}, `${mark.name}: ${mark.told}`);
-    drawShape(told, mark.kind, x, y);
+    const group = svgNode(svg, "g", {});
+    svgNode(group, "title", {}, `${mark.name}: ${mark.title}`);
+    drawShape(group, mark.kind, x, y);
     const kind = mark.stuck ? "name stuck" : "name";
-    svgNode(told, "text", { class: kind, x: textX, y: textY + 4, "text-anchor": anchor }, mark.name);
+    svgNode(group, "text", { class: kind, x: textX, y: textY + 4, "text-anchor": anchor }, mark.name);
   }
 }
 
@@ -64,9 +64,8 @@ function drawShape(parent, kind, x, y) {
   }
 }
 
-// Names are placed right of their marks, or left if they do not fit, and moved down until they overlap
-// no mark, no other name and neither the goal line nor its label. At the foot of the chart they are
-// moved up instead.
+// Places each name right or left of its mark, inside the chart if possible, and moves it down or up
+// until it overlaps no mark, no other name and neither the goal line nor its label.
 function placeNames(marks, box, scale, goal) {
   const spots = marks.map((mark) => ({ mark, x: scale.x(mark.x), y: scale.y(mark.y) }));
   spots.sort((one, two) => one.y - two.y || one.x - two.x);
@@ -98,6 +97,7 @@ function freeY(taken, spot, from, to, box) {
   }
   return spot.y;
 }
+
 // --- the tables ---
 
 function candidate(of) {
@@ -115,7 +115,7 @@ function nameOf({ kind, name }) {
   return kind === "none" ? CANDIDATES.none : name;
 }
 
-// A column of numbers; `share` is that of its bar.
+// A column of numbers. `share(row)` is the length of the bar in its cell, 0 to 1.
 function figure(name, value, tell, { fault, share } = {}) {
   const cell = (row) => {
     const n = value(row);
@@ -132,7 +132,7 @@ function tables(page) {
   const once = (of) => ({ once: found }) => of(found);
   page.replay = shortTable({
     kind: "figures",
-    caption: el("span", { class: "hidden" }, "One row a candidate. A heading sorts by its column."),
+    caption: el("span", { class: "hidden" }, "One row per candidate. A heading sorts by its column."),
     rows: [],
     columns: [
       candidate((row) => row),
@@ -151,7 +151,7 @@ function tables(page) {
   });
   page.once = shortTable({
     kind: "figures",
-    caption: el("span", { class: "hidden" }, "One row a candidate. A heading sorts by its column."),
+    caption: el("span", { class: "hidden" }, "One row per candidate. A heading sorts by its column."),
     rows: [],
     columns: [
       candidate(once((found) => found)),
@@ -183,7 +183,7 @@ function tables(page) {
   });
   for (const [id, table] of [["equal", page.equal], ["replay", page.replay], ["once", page.once]]) {
     byId(`${id}-table`).append(table.element);
-    tellOfMore(byId(`${id}-table`));
+    hintAtScrolling(byId(`${id}-table`));
   }
 }
 
@@ -200,7 +200,7 @@ function ungroundedOf(list) {
 }
 
 // Shows a hint if a table is wider than the page.
-function tellOfMore(scrolled) {
+function hintAtScrolling(scrolled) {
   const more = scrolled.parentNode.querySelector(".more");
   const observer = new ResizeObserver(() => (more.hidden = scrolled.scrollWidth <= scrolled.clientWidth + 1));
   observer.observe(scrolled);
@@ -212,7 +212,7 @@ function tellOfMore(scrolled) {
 function start() {
   const report = readReport();
   const page = { report, which: -1, axis: "replay" };
-  startFrame([["t", "dark, light, as the system has it"], ["?", "these keys"]], () => ({}));
+  startFrame([["t", "dark, light, or as the system"], ["?", "list the keys"]], () => ({}));
   writeHead(report);
   writeWhich(page);
   tables(page);
@@ -231,10 +231,10 @@ function start() {
 
 const AXES = [
   ["replay", "Replay", "Coverage at each cut of the replay, against all tokens sent"],
-  ["once", "Compacted once", "Coverage of the session compacted once, against what it then measures"],
+  ["once", "Compacted once", "Coverage of the session compacted once, against its remaining tokens"],
 ];
 
-// Returns the rows of all sessions, or of one, each with its session compacted once.
+// Returns the rows of all sessions, or of one, each with the candidate's single compaction as `once`.
 function rowsOf(page) {
   const part = page.which < 0 ? page.report : page.report.sessions[page.which];
   const once = (row) => (part.once || []).find((other) => other.kind === row.kind && other.name === row.name);
@@ -267,22 +267,22 @@ function writeHead(report) {
   byId("settings").append(...pairs([["Window", windows], ["Counter", report.counter], ["Model", models]]).children);
 }
 
-// The comparison at equal size comes first. Other comparisons are of different sizes, so they are only
-// named here; their figures are in the table, beside the sizes.
+// The comparison at equal size comes first. In the others sizes differ, so their figures are only in
+// the table, beside the sizes.
 function evalLedeOf(report) {
   const equal = report.equalSize;
   const words = [];
   if (equal && equal.facts) {
     const kept = (part) => `${exactPercent(part.kept / equal.facts)} (${whole(part.tokens)}\u00a0tokens)`;
     words.push(`Of ${plural(equal.facts, "required fact")}, ${plural(equal.summaries, "summary", "summaries")} `
-      + `that the agent's own model wrote keep ${kept(equal.recorded)}, and ctx's of the same messages in no more tokens `
-      + `${kept(equal.ctx)}, by ctx's own audit.`);
+      + `by the agent's own model ${equal.summaries === 1 ? "keeps" : "keep"} ${kept(equal.recorded)}; ctx's of the same messages, in no more tokens, `
+      + `${equal.summaries === 1 ? "keeps" : "keep"} ${kept(equal.ctx)}. ctx's own audit measures both.`);
   }
   const nothing = (report.rows || []).find((row) => row.kind === "none");
   if (nothing && nothing.requests) words.push(`With the full history, ${overOf(nothing)}.`);
   if ((report.presets || []).length) {
-    words.push("Other agents' policies are modelled from documented constants, with ctx's summariser in the "
-      + "place of their models, and judged by ctx's own audit.");
+    words.push("Other agents' policies are modelled from documented constants, with ctx's summariser in "
+      + "place of their models, and measured by ctx's own audit.");
   }
   return words.join(" ");
 }
@@ -304,9 +304,9 @@ function writeWhich(page) {
 
 function writeNotes(report) {
   const most = `${Math.round(report.compactTo * 100)}\u00a0%`;
-  byId("once-note").textContent = `Each session to ${most} of its tokens at most, by each candidate's own rule. The remaining sizes differ, `
-    + "and so do the dropped facts: compare shares only at similar sizes. In brackets if not every "
-    + "session reached it. Judged by ctx's own audit.";
+  byId("once-note").textContent = `Each candidate compacts each session once, by its own rule, to at most ${most} of the tokens. The remaining sizes differ, `
+    + "and so do the dropped facts: compare shares only at similar sizes. A share is in brackets if not every "
+    + "session reached that size. ctx's own audit measures the facts.";
   byId("once-section").hidden = !(report.once || []).length;
   for (const note of report.notes || []) byId("notes").append(el("li", {}, note));
   for (const preset of report.presets || []) {
@@ -327,7 +327,7 @@ function draw(page) {
   byId("y-name").textContent = "Required facts of dropped messages that are still in the request";
   byId("x-name").textContent = once ? "Tokens left" : "Tokens sent";
   const left = rows.filter((row) => !marks.some((mark) => mark.row === row)).map(nameOf);
-  byId("left-out").textContent = left.length ? `Not in the chart, because nothing was dropped or it contained no fact: ${left.join(", ")}.` : "";
+  byId("left-out").textContent = left.length ? `Not in the chart, because they dropped nothing or no required fact: ${left.join(", ")}.` : "";
   const kinds = [...new Set(marks.map((mark) => mark.kind))];
   byId("legend").replaceChildren(...kinds.map(legendOf));
 }
@@ -335,14 +335,14 @@ function draw(page) {
 function markOf(row) {
   if (typeof row.coverage !== "number") return null;
   return { row, name: nameOf(row), kind: row.kind, x: row.sentTokens, y: row.coverage, stuck: row.wedges > 0,
-    told: `${exactPercent(row.coverage)} kept, ${whole(row.sentTokens)} tokens sent` };
+    title: `${exactPercent(row.coverage)} kept, ${whole(row.sentTokens)} tokens sent` };
 }
 
 function markOnce(row) {
   if (!row.once || typeof row.once.coverage !== "number") return null;
   const stuck = row.once.reached < row.once.sessions;
-  const told = `${exactPercent(row.once.coverage)} of ${plural(row.once.facts, "fact")} kept, ${whole(row.once.tokensAfter)} tokens left`;
-  return { row, name: nameOf(row), kind: row.kind, x: row.once.tokensAfter, y: row.once.coverage, stuck, told };
+  const title = `${exactPercent(row.once.coverage)} of ${plural(row.once.facts, "fact")} kept, ${whole(row.once.tokensAfter)} tokens left`;
+  return { row, name: nameOf(row), kind: row.kind, x: row.once.tokensAfter, y: row.once.coverage, stuck, title };
 }
 
 function legendOf(kind) {

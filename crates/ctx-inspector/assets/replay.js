@@ -1,4 +1,4 @@
-// The page of a replay: the session, a filter of its requests, and a dialog for each request.
+// The page of a replay: the session, a filter of its requests, and a dialog for a request.
 
 const REPLAY_KEYS = [
   ["j k ↓ ↑", "next, previous row"],
@@ -8,8 +8,8 @@ const REPLAY_KEYS = [
   ["Enter", "open the request"],
   ["Esc", "close, or show all requests"],
   ["/", "search"],
-  ["t", "dark, light, as the system has it"],
-  ["?", "these keys"],
+  ["t", "dark, light, or as the system"],
+  ["?", "list the keys"],
 ];
 
 const FILTERS = {
@@ -39,7 +39,7 @@ function start() {
   openFromAddress(page);
 }
 
-// The report in the form of a session of the inspector.
+// Returns the report as a session of the inspector's API.
 function sessionOf(report) {
   const recorded = new Map(report.recordedCompactions.map((one) => [one.id, {
     ...one, number: one.request === null ? null : one.request + 1, recorded: true, applied: false,
@@ -71,12 +71,12 @@ function writeHead({ report }) {
 
 // --- one request ---
 
-// The opened request is in the URL, so that a link can point to it.
+// Writes the opened request into the address, so that a link can open it.
 function writeAddress(at) {
   try {
     history.replaceState(null, "", at >= 0 ? `#${at + 1}` : "#");
   } catch {
-    // Some browsers refuse this for local files; then only the link is missing.
+    // Some browsers refuse this for local files. Then there is no link to a request.
   }
 }
 
@@ -102,7 +102,7 @@ function show(page, at) {
     pairs([["Entry", request.entry, "id"], ...requestFigures(request, model.limit)]),
     components.length ? componentBars(components) : null,
     editSums(sumsOf(edits), request),
-    model.edits[to] && !edits.length ? el("p", { class: "quiet" }, "The edits themselves are not in this report.") : null,
+    model.edits[to] && !edits.length ? el("p", { class: "quiet" }, "This report does not contain the edits.") : null,
     edits.length ? editTable(edits) : null,
   ].filter(Boolean));
 }

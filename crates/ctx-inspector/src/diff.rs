@@ -1,4 +1,4 @@
-//! A paged diff.
+//! The diff of a compaction, in pages.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ use super::rows::page;
 pub(crate) struct DiffQuery {
     /// `facts` (default) or `removed`.
     pub(crate) part: Option<String>,
-    /// Only facts that are now `summary`, `kept` or `lost`.
+    /// Only facts with this fate: `summary`, `kept` or `lost`.
     pub(crate) fate: Option<String>,
-    /// The first, among those that match.
+    /// The position of the first one to return, among those that match.
     pub(crate) from: usize,
-    /// The maximum number.
+    /// The maximum number to return.
     pub(crate) count: Option<usize>,
 }
 
-/// What a compaction removed, and where it is now.
+/// What a compaction removed, and where its facts are now.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DiffPage {
@@ -46,7 +46,7 @@ pub(crate) struct DiffPage {
     /// Messages, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) removed: Vec<ctx_eval::RemovedMessage>,
-    /// Why something is missing.
+    /// Why facts are missing.
     pub(crate) note: Option<String>,
 }
 

@@ -16,16 +16,16 @@ use super::routes::blocking;
 /// The polling interval for files written by other programs.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Reports changes of the session list (`sessions`) or of the viewed session (`session`, with its
-/// id). The stream ends at shutdown.
+/// Reports changes of the session list (`sessions`) and of the viewed session (`session`, with its
+/// id). The stream ends at shutdown, and frees its permit when it is dropped.
 pub(super) fn events(
     inspector: Arc<Inspector>,
     session: Option<String>,
-    place: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let listener = Listener { inspector, session, ticks, seen: None, _place: place };
+    let listener = Listener { inspector, session, ticks, seen: None, _permit: permit };
     Sse::new(unfold(listener, Listener::next)).keep_alive(KeepAlive::default())
 }
 
@@ -37,7 +37,7 @@ struct Listener {
     session: Option<String>,
     ticks: Interval,
     seen: Option<SessionStamps>,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Listener {

@@ -1,13 +1,13 @@
-//! The pages of ctx: the inspector, which shows each request of a session as JSON under `/api` and
-//! as a page, and the reports of `ctx replay` and `ctx eval` as [files](pages).
+//! The pages of ctx: the inspector, a page with a JSON API under `/api` that shows sessions request
+//! by request, and the reports of `ctx replay` and `ctx eval` as [files](pages).
 //!
-//! A source lists sessions, and opens each for its requests, entries and compactions:
-//! [`replay::Replays`] for transcripts (files, and the sessions of a home), the records of a
-//! [`Proxy`] for its conversations. Content from transcripts is untrusted: it is sent as JSON, and
-//! a page inserts it as text.
+//! A source lists sessions, and opens each for its requests, entries and compactions.
+//! [`replay::Replays`] is the source of transcripts (files, and the sessions of a home); the
+//! records of a [`Proxy`] are the source of its conversations. Content from transcripts is
+//! untrusted: it is sent as JSON, and a page inserts it as text.
 //!
-//! Reading needs no rights. Writing (undoing a compaction) requires the token that the server was
-//! started with; without a token nothing can be written.
+//! Anyone who reaches the server may read. Writing (undoing a compaction) requires the token that
+//! the server was started with; a server without a token is read-only.
 
 #![forbid(unsafe_code)]
 
@@ -103,15 +103,15 @@ impl Inspector {
         self
     }
 
-    /// The page at `/`, its files below `/assets`, and its API below `/api`: only these routes, so
-    /// that a server may use the other paths. Serve it with
-    /// [`Bound::serve`](ctx_server::http::Bound::serve): writes require the
-    /// `Access` that its guard grants.
+    /// Returns the routes of the page at `/`, of its files below `/assets`, and of its API below
+    /// `/api`; a server may use all other paths. Serve it with
+    /// [`Bound::serve`](ctx_server::http::Bound::serve): writes require the `Access` that its
+    /// guard grants.
     pub fn router(self) -> Router {
         pages::served::routes().merge(routes::routes(Arc::new(self)))
     }
 
-    /// The same for a server without other routes; unknown paths get an error.
+    /// As [`Self::router`], for a server without other routes: unknown paths get a JSON error.
     pub fn router_alone(self) -> Router {
         self.router().fallback(routes::nothing)
     }

@@ -58,7 +58,7 @@ impl MemorySearch {
         Self { config, home, opened: Arc::default() }
     }
 
-    /// The agents with an archive.
+    /// Returns the agents with an archive.
     pub(crate) fn agents(&self) -> Vec<String> {
         let agents = self.home.agents().unwrap_or_default().into_iter();
         let archived =
@@ -86,7 +86,7 @@ impl MemorySearch {
         Ok(MemoryHits { searched, warnings })
     }
 
-    /// The memory of an agent, reopened if other processes wrote to it.
+    /// Returns the memory of an agent. It is reopened if another process wrote to it.
     fn memory(&self, agent: &FileId) -> Result<AgentMemory> {
         let folder = self.home.memory_dir(agent);
         let Some(stamp) = stamp_of(&folder.join("segments.jsonl")) else {
@@ -95,8 +95,8 @@ impl MemorySearch {
                 .hint("memory requires the engine memory-context; `ctx memory ingest` archives a transcript"));
         };
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, memory)) = opened.get(agent)
-            && *at == stamp
+        if let Some((known, memory)) = opened.get(agent)
+            && *known == stamp
         {
             return Ok(memory.clone());
         }

@@ -13,16 +13,16 @@ use super::source::{Source, SourceState};
 use ctx_server::proxy::Proxy;
 use ctx_server::trace::{SessionTrace, Trace};
 
-/// Access to the conversations behind the records of a trace. Called on threads that may block.
+/// Access to the proxy's conversations. Called on threads that may block.
 pub(crate) trait LiveConversations: Send + Sync {
-    /// A message, if the conversation still has it.
+    /// Returns a message, if the conversation still has it.
     fn message(&self, session: &str, entry: &str) -> Option<Arc<Message>>;
 
     /// Undoes the compaction with that summary entry.
     ///
     /// # Errors
     ///
-    /// If no such compaction is in force, and errors of writing.
+    /// An error if the compaction is not in force, and errors of writing.
     fn undo(&self, session: &str, entry: &str) -> Result<()>;
 }
 
@@ -39,20 +39,20 @@ impl LiveConversations for Proxy {
 /// The prefix of a conversation's id in the API.
 const KIND: &str = "proxy-";
 
-/// The recorded conversations.
+/// The conversations that a proxy recorded.
 pub(crate) struct Proxied {
     trace: Arc<Trace>,
     live: Arc<dyn LiveConversations>,
 }
 
 impl Proxied {
-    /// The conversations of a proxy.
+    /// Creates a source of the conversations of a proxy.
     #[must_use]
     pub(crate) fn of(proxy: Arc<Proxy>) -> Self {
         Self::new(proxy.trace().clone(), proxy)
     }
 
-    /// The conversations of a trace.
+    /// Creates a source of the conversations of a trace.
     #[must_use]
     pub(crate) fn new(trace: Arc<Trace>, live: Arc<dyn LiveConversations>) -> Self {
         Self { trace, live }
@@ -87,7 +87,7 @@ impl Source for Proxied {
     }
 }
 
-/// A number that grows with each request and each undo.
+/// Returns a number that grows with each request and each undo.
 fn stamp(session: &SessionTrace) -> u64 {
     let undone = |record: &&Arc<ctx_server::trace::Record>| {
         record.compaction.as_ref().is_some_and(|compaction| compaction.undone)

@@ -16,7 +16,7 @@ pub(crate) struct ApiError {
 }
 
 impl ApiError {
-    /// Not allowed here.
+    /// A request without the right to write.
     pub(crate) fn forbidden(error: Error) -> Self {
         Self { status: StatusCode::FORBIDDEN, kind: "forbidden", error: Box::new(error) }
     }
@@ -67,12 +67,12 @@ pub(crate) fn json_of(value: &impl Serialize) -> ApiResult {
     Ok(no_store((kind, text)))
 }
 
-/// Not ready yet: retry.
+/// Returns 202 with the progress: the client repeats the request.
 pub(crate) fn accepted(value: &Value) -> ApiResult {
     Ok((StatusCode::ACCEPTED, json_of(value)?).into_response())
 }
 
-/// Session content is for this page alone; the browser must not cache it.
+/// Forbids the browser to cache the response, because it contains content of sessions.
 fn no_store(answer: impl IntoResponse) -> Response {
     let mut answer = answer.into_response();
     let headers = answer.headers_mut();

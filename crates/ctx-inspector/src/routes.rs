@@ -22,7 +22,7 @@ use super::shape::{EntriesQuery, EntryQuery};
 use super::source::{SessionView, SourceState};
 use ctx_server::http::Access;
 
-/// How long a request waits for a session that is being read, before it returns the progress.
+/// The time that a request waits for a session that is being read, before it returns the progress.
 const PATIENCE: Duration = Duration::from_millis(400);
 
 pub(super) fn routes(inspector: Arc<Inspector>) -> Router {
@@ -162,11 +162,11 @@ struct SessionQuery {
 
 async fn listen(Shared(inspector): InspectorState, query: QueryParams<SessionQuery>) -> ApiResult {
     let session = parse_query(query)?.session;
-    let Ok(place) = inspector.listeners.clone().try_acquire_owned() else {
+    let Ok(permit) = inspector.listeners.clone().try_acquire_owned() else {
         let error = Error::new(ErrorKind::Locked, "too many open pages");
         return Err(ApiError::busy(error.hint("close some of them")));
     };
-    Ok(events(inspector, session, place).into_response())
+    Ok(events(inspector, session, permit).into_response())
 }
 
 /// Runs `work` with a session, or returns its progress.

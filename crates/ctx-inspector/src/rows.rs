@@ -1,4 +1,4 @@
-//! Selects and counts rows, shared by all sources.
+//! Selects and sums rows; shared by all sources.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use ctx_server::trace::EntryRecord;
 const ROWS: usize = 200;
 const MOST_ROWS: usize = 1_000;
 
-/// Maximum number of reasons per layer.
+/// Maximum number of reasons per layer and action.
 const REASONS: usize = 5;
 
-/// The start and the number of the requested rows.
+/// Returns the start and the number of the requested rows.
 pub(super) fn page(from: usize, count: Option<usize>, all: usize) -> (usize, usize) {
     let from = from.min(all);
     (from, count.unwrap_or(ROWS).min(MOST_ROWS).min(all - from))
 }
 
-/// The position of the specified entry.
+/// Returns the position of the entry that the query names.
 pub(super) fn entry_position(query: &EntriesQuery, found: &[&EntryRecord]) -> Option<usize> {
     let named = query.entry.as_deref()?;
     found.iter().position(|entry| &*entry.entry == named)
@@ -45,7 +45,7 @@ impl<'a> EntryFilter<'a> {
         }
     }
 
-    /// Whether an entry matches; `says` searches its text.
+    /// Whether an entry matches. `message_contains` searches its text.
     pub(super) fn entry(
         &self,
         entry: &EntryRecord,
@@ -67,13 +67,14 @@ impl<'a> EntryFilter<'a> {
     }
 }
 
-/// The receipt, if this version can read the details: the page relies on its shape.
+/// Returns the receipt. `None` if this version cannot read the details: the page relies on their
+/// fields.
 pub(super) fn receipt_of(details: &Value) -> Option<Value> {
     let read = ctx_layers::compaction::Details::from_json(details)?;
     serde_json::to_value(read.receipt).ok()
 }
 
-/// Summarises edits by layer and action.
+/// Sums edits by layer and action.
 pub(super) fn by_layer(edits: &[Edit]) -> Vec<LayerEdits> {
     let mut sums: BTreeMap<(&str, Action), LayerEdits> = BTreeMap::new();
     for edit in edits {

@@ -1,4 +1,5 @@
-//! The data of the API. The field names are its contract; `ReplayReport` of ctx-eval shares them.
+//! The data of the API. Clients rely on the field names; they are those of ctx-eval's
+//! `ReplayReport`, where both have a value.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ pub(crate) enum SourceKind {
     Proxy,
     /// A session of the home.
     Store,
-    /// A specified transcript.
+    /// A transcript outside of the home.
     #[default]
     File,
 }
@@ -34,9 +35,9 @@ pub(crate) struct SessionHead {
     pub(crate) title: String,
     /// The file.
     pub(crate) path: Option<String>,
-    /// The agent it belongs to.
+    /// The agent that owns it.
     pub(crate) agent: Option<String>,
-    /// The session id in transcript and memory.
+    /// The session id in the transcript and in memory.
     pub(crate) session_id: Option<String>,
     /// The folder in which its agent was started.
     pub(crate) project: Option<String>,
@@ -74,11 +75,11 @@ pub(crate) struct Progress {
     pub(crate) finished: bool,
 }
 
-/// A session.
+/// An opened session.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Overview {
-    /// As in the list.
+    /// Its row in the list.
     #[serde(flatten)]
     pub(crate) head: SessionHead,
     /// The transcript's format.
@@ -91,9 +92,9 @@ pub(crate) struct Overview {
     pub(crate) profile: Option<String>,
     /// The token counter.
     pub(crate) counter: Option<String>,
-    /// The number before the first of `requests`.
+    /// The number of requests before the first of `requests`.
     pub(crate) from: usize,
-    /// Requests from there on, in order.
+    /// The requests from there on, in order.
     #[serde(rename = "requests")]
     pub(crate) rows: Vec<RequestRow>,
     /// The total number of requests.
@@ -102,7 +103,7 @@ pub(crate) struct Overview {
     pub(crate) totals: Option<ReplayTotals>,
     /// What the provider reported of the recorded session; null if it reported nothing.
     pub(crate) recorded: Option<RecordedTotals>,
-    /// How estimated sizes were corrected by that.
+    /// How the reported usage corrects estimated sizes.
     pub(crate) calibration: Option<SessionCalibration>,
     /// Compactions in order.
     #[serde(rename = "compactions")]
@@ -178,7 +179,7 @@ fn is_zero(n: &u64) -> bool {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CompactionRow {
-    /// The id in this API; for a stored compaction, its entry.
+    /// The id in this API; for a compaction stored in a transcript, its entry.
     pub(crate) id: String,
     /// The next request after it; null if there was none.
     pub(crate) number: Option<usize>,
@@ -196,26 +197,26 @@ pub(crate) struct CompactionRow {
     pub(crate) undone: bool,
     /// Whether it can be undone or redone with the token.
     pub(crate) can_undo: bool,
-    /// Tokens of the request before.
+    /// Tokens of the request before the compaction.
     pub(crate) tokens_before: Option<Tokens>,
-    /// Tokens of the request after.
+    /// Tokens of the request after the compaction.
     pub(crate) tokens_after: Option<Tokens>,
     /// The number of replaced messages.
     pub(crate) messages: Option<usize>,
     /// The receipt, if ctx made it.
     pub(crate) receipt: Option<Value>,
-    /// How the summary was created, if the proxy recorded it.
+    /// How the summary was made, if the proxy recorded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) summarised: Option<SummaryRecord>,
 }
 
-/// The requested entries of a request.
+/// Selects entries of a request.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct EntriesQuery {
-    /// The first, among those that match.
+    /// The position of the first one to return, among those that match.
     pub(crate) from: usize,
-    /// The maximum number.
+    /// The maximum number to return.
     pub(crate) count: Option<usize>,
     /// `kept`, `replaced`, `dropped`, `inserted`, or `changed` for those edited in this request.
     pub(crate) state: Option<String>,
@@ -231,9 +232,9 @@ pub(crate) struct EntriesQuery {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct EntryQuery {
-    /// The request whose form of the entry is requested.
+    /// The request in which the entry was sent.
     pub(crate) request: Option<usize>,
-    /// Whether to return the whole text, however long.
+    /// Whether to return the whole text, even of a very long message.
     pub(crate) whole: bool,
 }
 
@@ -264,16 +265,16 @@ pub(crate) struct RequestPage {
     pub(crate) layers: BTreeMap<String, usize>,
     /// The number of matching entries.
     pub(crate) matching: usize,
-    /// The position of the specified entry among them, if it matches.
+    /// The position of the queried `entry` among the matching ones, if it matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) place: Option<usize>,
-    /// The position of the first of `entries` among them.
+    /// The position of the first of `entries` among the matching ones.
     pub(crate) from: usize,
     /// The entries.
     pub(crate) entries: Vec<EntryRow>,
 }
 
-/// The edits of a layer for a request.
+/// The edits of a layer for a request, with one action.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LayerEdits {
@@ -287,7 +288,7 @@ pub(crate) struct LayerEdits {
     pub(crate) before: u64,
     /// Tokens after.
     pub(crate) after: u64,
-    /// The first distinct reasons.
+    /// The first few distinct reasons.
     pub(crate) reasons: Vec<String>,
 }
 
@@ -312,13 +313,13 @@ pub(crate) struct EntryPage {
     pub(crate) role: String,
     /// The time.
     pub(crate) at: Option<Timestamp>,
-    /// Its record in the request, if one was specified.
+    /// Its record in the request, if the query names a request.
     pub(crate) fate: Option<EntryRecord>,
-    /// The recorded content; null if it is in no transcript.
+    /// The recorded content; null for an inserted entry.
     pub(crate) recorded: Option<MessageView>,
-    /// The sent form, if different.
+    /// The content as sent, if it differs.
     pub(crate) sent: Option<MessageView>,
-    /// Why one of them is missing.
+    /// Why the recorded or the sent content is missing or incomplete.
     pub(crate) note: Option<String>,
 }
 
@@ -362,6 +363,6 @@ pub(crate) struct UndoResult {
     pub(crate) reason: Option<String>,
     /// The compaction.
     pub(crate) compaction_id: Option<String>,
-    /// The entry that records it.
+    /// The entry of the undo; for the proxy, the entry of the compaction.
     pub(crate) entry_id: Option<String>,
 }

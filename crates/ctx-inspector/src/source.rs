@@ -12,25 +12,25 @@ use super::shape::{
 
 /// A source of sessions with its own ids. Called on threads that may block.
 pub(crate) trait Source: Send + Sync + 'static {
-    /// The sessions, in any order.
+    /// Returns the sessions, in any order.
     ///
     /// # Errors
     ///
-    /// If they cannot be listed.
+    /// An error if they cannot be listed.
     fn sessions(&self) -> Result<Vec<SessionHead>>;
 
     /// Opens a session; `None` if the id is not of this source.
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
+    /// An error if it cannot be read.
     fn open(&self, id: &str) -> Result<Option<SourceState>>;
 
-    /// A number that changes with the session, for live views; without an id, that of the list.
-    /// `None` if the id is not of this source.
+    /// Returns a number that changes when the session changes; without an id, when the list
+    /// changes. `None` if the id is not of this source.
     fn stamp(&self, id: Option<&str>) -> Option<u64>;
 
-    /// Makes the next call read the session again, if it is of this source.
+    /// Makes the next call read the session again. Ignores ids of other sources.
     fn forget(&self, _id: &str) {}
 }
 
@@ -44,28 +44,28 @@ pub(crate) enum SourceState {
 
 /// An opened session.
 pub(crate) trait SessionView: Send + Sync {
-    /// The session's facts, its requests from number `from` on, and its compactions.
+    /// Returns the session's data, its requests without the first `from`, and its compactions.
     ///
     /// # Errors
     ///
-    /// If they cannot be read.
+    /// An error if they cannot be read.
     fn overview(&self, from: usize) -> Result<Overview>;
 
-    /// A request, counted from 1, with some of its entries.
+    /// Returns a request, counted from 1, with the selected entries.
     ///
     /// # Errors
     ///
     /// [`NotFound`](ctx_core::ErrorKind::NotFound) for an unknown request.
     fn request(&self, number: usize, query: &EntriesQuery) -> Result<RequestPage>;
 
-    /// An entry, and its form in a request.
+    /// Returns an entry as recorded, and as sent in a request.
     ///
     /// # Errors
     ///
     /// [`NotFound`](ctx_core::ErrorKind::NotFound) for an unknown entry.
     fn entry(&self, entry: &str, query: &EntryQuery) -> Result<EntryPage>;
 
-    /// What a compaction removed, and where it is now.
+    /// Returns what a compaction removed, and where its facts are now.
     ///
     /// # Errors
     ///

@@ -4,10 +4,10 @@ use ctx_core::{Block, Counter, Message};
 
 use super::shape::{EntryQuery, MessagePart, MessageView};
 
-/// Maximum characters shown of a message unless all are requested; the rest is counted.
+/// Maximum number of characters shown of a message, unless all are requested. The rest is counted.
 const SHOWN_CHARS: usize = 100_000;
 
-/// The parts of a message. Long ones are cut, unless the whole is requested.
+/// Returns the parts of a message. A long message is truncated, unless the query requests all.
 #[must_use]
 pub(crate) fn message_view(
     message: &Message,

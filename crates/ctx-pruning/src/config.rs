@@ -157,7 +157,7 @@ impl Config {
     pub(crate) fn check(&self) -> Result<()> {
         let wrong = |key: &str, value: &dyn fmt::Display, expected: &str, hint: &str| {
             let key = format!("agents.defaults.contextPruning.{key}");
-            let text = format!("wrong value for '{key}': expected {expected}");
+            let text = format!("invalid value for '{key}': expected {expected}");
             Err(Error::new(ErrorKind::Config, text).with("value", value).hint(hint))
         };
         let (soft, hard) = (self.soft_trim_ratio, self.hard_clear_ratio);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::fault::{Fault, Mischief, Orders};
 
-/// Inspects calls, and corrupts answers.
+/// Reads calls, and corrupts answers.
 #[derive(Debug, Default)]
 pub(crate) struct Spoiler(Mischief);
 

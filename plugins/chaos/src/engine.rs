@@ -21,8 +21,7 @@ const NO_SUCH_ROW: &str = "no-such-row";
 pub struct Chaos(Mischief);
 
 impl Chaos {
-    /// Commits a fault that is possible at any verb, or returns the fault for the verb it belongs
-    /// to.
+    /// If the fault is due at this call, commits it, or returns it if it belongs to one verb.
     fn at(&mut self, verb: &str, host: &Host<'_>) -> Result<Option<Fault>> {
         match self.0.strikes(verb) {
             Some(fault) => commit(fault, &self.0.orders, host),
@@ -107,15 +106,16 @@ impl Engine for Chaos {
     }
 }
 
-/// Keeps everything, as a full list of messages.
+/// Keeps all rows, with a full list of messages.
 fn whole(session: &Session) -> Assembled {
-    let as_it_is = |row: &Row| OutgoingMessage { id: row.id.clone(), message: row.message.clone() };
-    let messages = Some(session.rows().iter().map(as_it_is).collect());
+    let unchanged =
+        |row: &Row| OutgoingMessage { id: row.id.clone(), message: row.message.clone() };
+    let messages = Some(session.rows().iter().map(unchanged).collect());
     Assembled { messages, ..Assembled::default() }
 }
 
-/// Commits a fault that is possible at any verb. Returns any other fault.
-#[allow(clippy::exit, clippy::panic)] // they are what was ordered
+/// Commits a fault that is possible at any verb. Returns a fault that belongs to one verb.
+#[allow(clippy::exit, clippy::panic)] // the configuration orders them
 fn commit(fault: Fault, orders: &Orders, host: &Host<'_>) -> Result<Option<Fault>> {
     match fault {
         Fault::Panic => panic!("chaos: a panic was ordered"),
@@ -144,7 +144,7 @@ fn commit(fault: Fault, orders: &Orders, host: &Host<'_>) -> Result<Option<Fault
             let _ = stdout.write_all(b"chaos: noise\n").and_then(|()| stdout.flush());
         }
         Fault::Forget => {
-            return Err(Error::new(ErrorKind::OutOfStep, "chaos: what session?"));
+            return Err(Error::new(ErrorKind::OutOfStep, "chaos: unknown session"));
         }
         other => return Ok(Some(other)),
     }
@@ -156,7 +156,7 @@ fn wrong(fault: Fault, session: &Session, orders: &Orders) -> Assembled {
     let rows = session.rows();
     let ids = |those: &dyn Fn(&Row) -> bool| -> Vec<String> {
         let ids: Vec<_> = rows.iter().filter(|row| those(row)).map(|row| row.id.clone()).collect();
-        // Without such a row, the answer must still be wrong.
+        // Without a matching row, the answer must still be wrong.
         if ids.is_empty() { vec![NO_SUCH_ROW.into()] } else { ids }
     };
     let dropping = |drop: Vec<String>| Assembled::from(Plan { drop, ..Plan::default() });

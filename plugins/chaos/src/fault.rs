@@ -22,7 +22,7 @@ pub enum Fault {
     Hang,
     /// Answers after [`Orders::ms`], or soon after a cancel.
     Slow,
-    /// Leaks [`Orders::bytes`] with each call.
+    /// Leaks [`Orders::bytes`] at each call.
     Leak,
     /// Reports an estimate of one token.
     LieAboutTokens,
@@ -44,20 +44,20 @@ pub enum Fault {
     UnknownRow,
     /// Answers with an invalid message.
     BadMessage,
-    /// Inserts twice as much as fits.
+    /// Inserts twice as many words as the window has tokens.
     TooBig,
     /// Reports a compaction, but keeps everything.
     CompactNothing,
     /// Compacts up to an entry that does not exist.
     CompactUnknownEntry,
-    /// Has forgotten the session, whatever it was sent.
+    /// Claims not to know the session.
     Forget,
     /// Prints to stdout, which is reserved for answers.
     StdoutNoise,
 }
 
 impl Fault {
-    /// The default verb of the fault.
+    /// Returns the default verb of the fault.
     fn verb(self) -> &'static str {
         match self {
             Self::NeverHello => verb::HELLO,
@@ -73,15 +73,15 @@ impl Fault {
 pub struct Orders {
     /// The fault; none if absent.
     pub fault: Option<Fault>,
-    /// The verb at which it occurs. Default: `assemble`, or the verb the fault belongs to.
+    /// The verb at which it occurs. Default: the verb to which the fault belongs, or `assemble`.
     pub at: Option<String>,
     /// Number of successful calls of that verb before it. Default 0.
     pub after: u64,
-    /// For [`Fault::HugeAnswer`] and [`Fault::Leak`]. Default 100 MB.
+    /// The size of [`Fault::HugeAnswer`] and [`Fault::Leak`]. Default 100 MB.
     pub bytes: usize,
-    /// For [`Fault::Slow`]. Default 2000.
+    /// The duration of [`Fault::Slow`]. Default 2000.
     pub ms: u64,
-    /// Whether to answer with all messages in full if no fault occurs, to measure the cost.
+    /// Whether `assemble` returns all messages in full if no fault occurs, to measure the cost.
     /// Default: no.
     pub whole: bool,
 }
@@ -97,17 +97,17 @@ impl Orders {
     ///
     /// # Errors
     ///
-    /// If it is invalid.
+    /// An error if it is invalid.
     pub fn read(json: &serde_json::Value) -> Result<Self> {
         if json.is_null() {
             return Ok(Self::default());
         }
         let orders = Self::deserialize(json)
-            .map_err(|error| Error::failed(format!("the configuration of chaos: {error}")))?;
+            .map_err(|error| Error::failed(format!("invalid configuration of chaos: {error}")))?;
         match &orders.at {
             Some(at) if !verb::ALL.contains(&at.as_str()) => {
-                Err(Error::failed(format!("'at': unknown verb '{at}'"))
-                    .hint(format!("one of {}", verb::ALL.join(", "))))
+                Err(Error::failed(format!("unknown verb '{at}' in 'at'"))
+                    .hint(format!("known verbs: {}", verb::ALL.join(", "))))
             }
             _ => Ok(orders),
         }

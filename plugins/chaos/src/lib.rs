@@ -1,11 +1,11 @@
-//! An engine that misbehaves on request, for testing hosts.
+//! An engine that misbehaves on command, for testing hosts.
 //!
 //! Without a fault it keeps all messages and leaves compaction to its host. [`Fault`] lists the
 //! faults.
 //!
 //! | file | contents |
 //! |---|---|
-//! | fault | the faults, and when one occurs |
+//! | fault | the faults, and the call at which one occurs |
 //! | engine | faults of the engine itself |
 //! | bytes | faults in the bytes of answers |
 //! | library | both behind the C ABI |

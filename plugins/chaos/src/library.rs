@@ -1,7 +1,7 @@
-//! The engine behind the C ABI. It wraps the SDK's table and corrupts bytes, which an engine of the
+//! The engine behind the C ABI. It wraps the SDK's table to corrupt bytes, which an engine of the
 //! SDK cannot do.
 
-#![allow(unsafe_code)] // a table of the C ABI, and a fault that Rust would not commit by itself
+#![allow(unsafe_code)] // a table of the C ABI, and a fault that safe Rust cannot commit
 
 use std::ffi::c_void;
 use std::sync::Mutex;
@@ -66,8 +66,8 @@ unsafe extern "C" fn call(engine: *mut c_void, call: Bytes, answer: *mut Buffer)
     if let Some(spoiled) = spoiler.spoil(asked, answered) {
         let mut spoiled = std::mem::ManuallyDrop::new(spoiled);
         let (data, len, capacity) = (spoiled.as_mut_ptr(), spoiled.len(), spoiled.capacity());
-        // SAFETY: the answer belongs to the inner table, whose `release` frees vectors: this one
-        // too.
+        // SAFETY: the answer belongs to the inner table, whose `release` frees vectors, and so also
+        // the corrupted one.
         unsafe {
             release(*answer);
             *answer = Buffer { data, len, capacity };
@@ -90,6 +90,8 @@ unsafe extern "C" fn destroy(engine: *mut c_void) {
     }
 }
 
+/// Returns bytes lent by the host.
+///
 /// # Safety
 ///
 /// The bytes must be valid for the lifetime `'b`.
@@ -103,7 +105,7 @@ unsafe fn lent<'b>(data: *const u8, len: usize) -> &'b [u8] {
 
 /// Writes to unmapped memory.
 pub(crate) fn segfault() {
-    // SAFETY: not safe; the first page is never mapped, so the program ends here. Hosts must
-    // survive this.
+    // SAFETY: none, on purpose. The first page is never mapped, so the program ends here, and its
+    // host must survive that.
     unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) };
 }

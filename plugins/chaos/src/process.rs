@@ -1,4 +1,4 @@
-//! The engine behind a pipe: with its own loop, because the SDK's would not send invalid answers.
+//! The engine behind a pipe, with a loop of its own, because the SDK's sends no invalid answers.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ use crate::engine::Chaos;
 ///
 /// # Errors
 ///
-/// If a pipe breaks.
+/// An error if a pipe breaks.
 pub fn serve() -> io::Result<()> {
     serve_on(BufReader::with_capacity(1 << 16, io::stdin()), io::stdout())
 }
@@ -22,12 +22,12 @@ pub fn serve() -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// If a pipe breaks.
+/// An error if a pipe breaks.
 pub fn serve_on(input: impl BufRead, output: impl Write) -> io::Result<()> {
     let mut pipe = Pipe { input, output };
     let (mut driver, mut spoiler) = (Driver::<Chaos>::default(), Spoiler::default());
     while let Some(line) = pipe.read()? {
-        // A cancel comes too late here: its call is already answered.
+        // A cancel comes too late: its call is already answered.
         if Head::read(&line).is_ok_and(|head| head.verb.is_none()) {
             continue;
         }
@@ -58,6 +58,6 @@ impl<R: BufRead, W: Write> Pipe<R, W> {
 
 impl<R: BufRead, W: Write> HostTransport for Pipe<R, W> {
     fn call(&mut self, _: &[u8]) -> Result<Vec<u8>> {
-        Err(Error::failed("chaos asks its host for nothing"))
+        Err(Error::failed("chaos calls no service of its host"))
     }
 }

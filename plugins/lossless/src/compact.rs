@@ -20,14 +20,14 @@ pub(crate) fn compact(
     writer: &mut Writer<'_, '_>,
 ) -> Result<CompactResult> {
     if request.identifier_policy == Some(IdentifierPolicy::Anonymize) {
-        return Ok(CompactResult::declined("summaries that cite their sources are not anonymous"));
+        return Ok(CompactResult::declined("summaries with citations are not anonymous"));
     }
     let (rows, before) = (session.rows(), session.tokens());
     let is_urgent = request.force || request.trigger == Trigger::Overflow;
     let sizes = config.sizes(session.budget().messages);
     let most = request.token_budget.unwrap_or(sizes.threshold);
     if !is_urgent && before <= most {
-        return Ok(CompactResult::nothing(format!("{before} tokens are within {most}")));
+        return Ok(CompactResult::nothing(format!("{before} tokens fit into {most}")));
     }
     // Each further attempt keeps half of the previous one.
     let deeper = request.attempt.saturating_sub(1).min(16);
@@ -46,13 +46,13 @@ pub(crate) fn compact(
     let root = fold.merge_all(tree, cut, &sizes, config.fanout, writer)?;
     let root = root.and_then(|id| tree.nodes.get(&id));
     let Some(root) = root.filter(|root| !root.text.is_empty()) else {
-        return Ok(declined(is_urgent, "there is nothing new before the fresh tail"));
+        return Ok(declined(is_urgent, "nothing new is before the fresh tail"));
     };
     let kept: u64 = rows[cut..].iter().map(|row| row.tokens).sum();
     let older: u64 = rows[..cut].iter().filter(|row| stays(row)).map(|row| row.tokens).sum();
     let after = kept.saturating_add(older).saturating_add(root.tokens);
     if after >= before {
-        return Ok(declined(is_urgent, "a summary would not make the session smaller"));
+        return Ok(declined(is_urgent, "a summary would not reduce the session"));
     }
     let compacted = Compacted {
         summary: root.text.clone(),
@@ -68,8 +68,7 @@ pub(crate) fn compact(
     Ok(compacted.into())
 }
 
-/// Declines an urgent compaction, so that the host makes it; otherwise reports that nothing had to
-/// be done.
+/// Declines an urgent compaction, so that the host compacts; else reports that nothing was to do.
 fn declined(is_urgent: bool, reason: &str) -> CompactResult {
     match is_urgent {
         true => CompactResult::declined(reason),
@@ -77,13 +76,13 @@ fn declined(is_urgent: bool, reason: &str) -> CompactResult {
     }
 }
 
-/// Whether the host keeps a row wherever the cut is.
+/// Whether the host keeps a row even if it is before the cut.
 fn stays(row: &Row) -> bool {
     row.keep && !is_summary(row)
 }
 
-/// Returns the first row to keep: between groups, with a tail that fits `tail` if there is such a
-/// position, else with the shortest tail.
+/// Returns the first row to keep. The cut splits no group. It is the first one after which the rows
+/// fit into `tail` tokens, else the last one.
 fn cut(rows: &[Row], tail: u64) -> Option<usize> {
     let mut last = HashMap::new();
     for (at, row) in rows.iter().enumerate() {
@@ -92,7 +91,7 @@ fn cut(rows: &[Row], tail: u64) -> Option<usize> {
     let mut left: u64 = rows.iter().map(|row| row.tokens).sum();
     let (mut reaches, mut found) = (0, None);
     for (at, row) in rows.iter().enumerate() {
-        // No group before this row extends beyond it.
+        // Whether all groups that began before this row have ended.
         let is_between = at > 0 && reaches < at;
         if is_between && !row.inserted && row.role != "system" && !is_summary(row) {
             found = Some(at);

@@ -3,25 +3,26 @@
 use ctx_engine_sdk::{Error, Result};
 use serde::Deserialize;
 
-/// Minimum size of a summary: its first line and some content.
+/// Minimum size of a summary, enough for its first line and some content.
 const LEAST_SUMMARY: u64 = 160;
 
 /// `plugins.engines.lossless.config`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Config {
-    /// The share of the budget kept for the newest messages, which are never folded. Default 0.3.
+    /// The share of the budget for the newest messages, which are folded only if they alone exceed
+    /// the budget. Default 0.3.
     pub(crate) fresh_tail: f64,
     /// The share of the budget at which folding starts. Default 0.75.
     pub(crate) threshold: f64,
     /// The maximum share of the budget for all summaries. Default 0.25.
     pub(crate) summaries: f64,
-    /// Number of tokens of messages that a leaf covers; fewer if the budget is small. Default 8000.
+    /// The tokens of the messages that a leaf covers; fewer if the budget is small. Default 8000.
     pub(crate) leaf_tokens: u64,
     /// Maximum number of adjacent summaries of a level, and the number folded into one. Default 4.
     pub(crate) fanout: usize,
-    /// Maximum number of calls of the host's model during one call. Beyond it, and without a model,
-    /// summaries are excerpts. Default 4.
+    /// Maximum number of calls of the host's model during one call of the engine. Beyond it, and
+    /// without a model, summaries are excerpts. Default 4.
     pub(crate) model_calls: usize,
 }
 
@@ -44,8 +45,9 @@ impl Config {
         if json.is_null() {
             return Ok(Self::default());
         }
-        let config = Self::deserialize(json)
-            .map_err(|error| Error::failed(format!("the configuration of lossless: {error}")))?;
+        let config = Self::deserialize(json).map_err(|error| {
+            Error::failed(format!("invalid configuration of lossless: {error}"))
+        })?;
         config.check()?;
         Ok(config)
     }
@@ -55,14 +57,14 @@ impl Config {
         let shares = [self.fresh_tail, self.threshold, self.summaries];
         if shares.iter().any(|share| !(*share > 0.0 && *share <= 1.0)) {
             return refuse(
-                "'freshTail', 'threshold' and 'summaries' are shares",
-                "give numbers above 0 and up to 1, such as 0.3, 0.75 and 0.25",
+                "'freshTail', 'threshold' and 'summaries' must be above 0 and at most 1",
+                "omit them for the defaults 0.3, 0.75 and 0.25",
             );
         }
         if self.fresh_tail + self.summaries >= self.threshold {
             return refuse(
-                "'freshTail' and 'summaries' together must stay below 'threshold'",
-                "otherwise every request would be folded; try 0.3, 0.25 and 0.75",
+                "the sum of 'freshTail' and 'summaries' must be below 'threshold'",
+                "otherwise every request is folded; try 0.3, 0.25 and 0.75",
             );
         }
         if self.fanout < 2 {
@@ -93,7 +95,7 @@ pub(crate) struct Sizes {
     pub(crate) room: u64,
     /// Folding starts here.
     pub(crate) threshold: u64,
-    /// The part that is never folded.
+    /// The newest messages, which are folded last.
     pub(crate) tail: u64,
     /// All summaries together.
     pub(crate) summaries: u64,

@@ -16,7 +16,7 @@ use crate::store;
 use crate::tree::{Parked, Tree};
 use crate::write::Writer;
 
-/// Maximum size of the parent's summary that a subagent gets, in bytes.
+/// Maximum number of bytes of the parent's summaries that a subagent gets.
 const INHERITED: usize = 6_000;
 
 const VERBS: [&str; 5] = [
@@ -52,7 +52,7 @@ impl Engine for Lossless {
     }
 
     fn bootstrap(&mut self, request: &Bootstrap, host: &mut Host<'_>) -> Result<Bootstrapped> {
-        // Load what was folded before; the rest comes as rows.
+        // The summaries of earlier folds; the other messages come as rows.
         self.trees.remove(&request.session_id);
         let tree = self.tree(&request.session_id, host)?;
         Ok(Bootstrapped { bootstrapped: true, imported_messages: tree.messages(), reason: None })
@@ -65,8 +65,8 @@ impl Engine for Lossless {
         let known = (tree.top.clone(), tree.parked.clone());
         let mut fold = Fold::of(tree, session.rows());
         let mut writer = Writer::new(session.id(), host, config.model_calls, None);
-        let result = fold_what_is_over(tree, &mut fold, &config, &sizes, &mut writer);
-        // Also keep the work done before a cancel.
+        let result = fold_excess(tree, &mut fold, &config, &sizes, &mut writer);
+        // Keeps what was folded before a cancel, too.
         tree.top = fold.top();
         if let Ok(Capacity::None) = result {
             let first = session.rows().iter().find(|row| row.keep && row.role != "system");
@@ -77,7 +77,7 @@ impl Engine for Lossless {
             store::save_head(session.id(), tree, host)?;
         }
         if result? == Capacity::None {
-            return Ok(what_must_stay(session));
+            return Ok(protected_only(session));
         }
         let inherited = usize::try_from(sizes.room / 8 * 3).unwrap_or(usize::MAX);
         Ok(Assembled {
@@ -117,7 +117,7 @@ impl Engine for Lossless {
         }
         let saved = store::save_head(session.id(), tree, host);
         if saved.is_err() {
-            // The host will commit the turn again, and it must be stored then.
+            // The host commits the turn again, and then it must not count as known.
             tree.committed.pop_back();
         }
         saved.map(|()| TurnStatus::Committed)
@@ -170,26 +170,26 @@ impl Engine for Lossless {
     }
 }
 
-/// Whether the messages fit.
+/// Whether the budget has room for the summaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Capacity {
     Enough,
     None,
 }
 
-/// Keeps only the rows that must stay, which the host trims if they do not fit. The summaries of
-/// the other rows remain in the tree, and are used again once they fit.
-fn what_must_stay(session: &Session) -> Assembled {
+/// Keeps only protected rows, which the host trims if they do not fit. The summaries of the other
+/// rows remain in the tree, and are used again when they fit.
+fn protected_only(session: &Session) -> Assembled {
     let (stay, go): (Vec<_>, Vec<_>) = session.rows().iter().partition(|row| row.keep);
     let plan = Plan::drop(go.iter().map(|row| row.id.as_str()));
     Assembled {
         estimated_tokens: Some(stay.iter().map(|row| row.tokens).sum()),
-        ..plan.because("what must stay leaves no room for summaries").into()
+        ..plan.because("protected messages leave no room for summaries").into()
     }
 }
 
-/// Folds if the messages exceed the threshold.
-fn fold_what_is_over(
+/// Folds messages until they are below the threshold, or at least fit the budget.
+fn fold_excess(
     tree: &mut Tree,
     fold: &mut Fold<'_>,
     config: &Config,
@@ -207,7 +207,7 @@ fn fold_what_is_over(
     if fold.tokens(tree) <= sizes.room {
         return Ok(Capacity::Enough);
     }
-    // The tail alone is too large: fold it as well, except the rows that must stay.
+    // The tail alone is too large: fold it as well, except protected rows.
     fold.fold(tree, usize::MAX, Rest::Leaf, sizes, fanout, writer)?;
     let over = fold.tokens(tree).saturating_sub(sizes.room);
     let left = fold.summaries(tree).saturating_sub(over);

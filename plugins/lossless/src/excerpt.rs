@@ -1,14 +1,15 @@
-//! A summary without a model: the most important lines, each with its source.
+//! Summaries without a model: the most important lines, each with its source.
 
 use std::collections::HashSet;
 
-use crate::said::{Said, clean_line, clip, floor};
+use crate::said::{Content, clean_line, clip, floor};
 
-/// The kinds of lines, the most important first, with the share of the space that each kind gets
-/// before the remaining space is distributed.
+/// The kinds of lines, the most important first, each with its share of the space in percent. What
+/// a kind does not need is distributed afterwards.
 const KINDS: [(&str, usize); 6] =
     [("user", 35), ("summary", 25), ("error", 15), ("decided", 15), ("file", 5), ("said", 5)];
 
+/// Maximum number of bytes of a line's text.
 const LINE: usize = 220;
 
 /// Words that mark an assistant's decision.
@@ -30,13 +31,13 @@ const FAILING: [&str; 7] =
     ["error", "failed", "panicked", "exception", "fatal", "not found", "denied"];
 
 /// Summarises messages, in at most `bytes`.
-pub(crate) fn of_messages(said: &[Said], bytes: usize) -> String {
+pub(crate) fn of_messages(messages: &[Content], bytes: usize) -> String {
     let mut seen = HashSet::new();
     let mut lines = Vec::new();
-    for message in said {
+    for message in messages {
         let mut add = |kind: &str, text: &str| {
             let text = clip(&clean_line(text), LINE);
-            // Agents read a file repeatedly; list it once.
+            // Equal lines are listed once: agents read a file repeatedly.
             if !text.is_empty() && seen.insert(text.clone()) {
                 lines.push(format!("- {kind}: {text} [e:{}]", message.cited));
             }
@@ -58,7 +59,7 @@ pub(crate) fn of_messages(said: &[Said], bytes: usize) -> String {
                     None => {}
                 }
             }
-            // A summary of another origin: all of its lines.
+            // All lines of a summary that another program wrote.
             _ => message.text.lines().for_each(|line| add("summary", line)),
         }
         for (tool, file) in &message.calls {
@@ -82,8 +83,8 @@ pub(crate) fn of_summaries(bodies: &[&str], bytes: usize) -> String {
     pick(&lines, bytes)
 }
 
-/// Returns the lines that fit, in their order. First every kind gets its share, then the most
-/// important kinds get the rest. Within a kind, the newest lines are taken first.
+/// Returns the lines that fit, in their order. First every kind gets its share, then the rest goes
+/// to the most important kinds. Within a kind, the newest lines are taken first.
 fn pick(lines: &[String], bytes: usize) -> String {
     let mut taken = vec![false; lines.len()];
     let mut left = bytes;
@@ -105,7 +106,7 @@ fn pick(lines: &[String], bytes: usize) -> String {
     kept.map(|(line, _)| line.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// A model's own lines count as decisions.
+/// Returns the position of a line's kind in [`KINDS`]. Lines of a model count as decisions.
 fn rank(line: &str) -> usize {
     let kind = line.strip_prefix("- ").and_then(|line| line.split_once(": ")).map(|(kind, _)| kind);
     KINDS.iter().position(|(known, _)| kind == Some(known)).unwrap_or(3)
@@ -127,13 +128,13 @@ fn mentions(text: &str, words: &[&str]) -> bool {
 mod tests {
     use super::*;
 
-    fn said(id: &str, role: &str, text: &str) -> Said {
-        Said { cited: id.into(), role: role.into(), text: text.into(), ..Said::default() }
+    fn said(id: &str, role: &str, text: &str) -> Content {
+        Content { cited: id.into(), role: role.into(), text: text.into(), ..Content::default() }
     }
 
     #[test]
     fn asks_errors_decisions_and_files_are_told_with_their_source() {
-        let reading = Said {
+        let reading = Content {
             calls: vec![("read".into(), Some("src/a.rs".into()))],
             ..said("3", "assistant", "I looked around. I chose a table because it is fast. Done.")
         };
@@ -142,7 +143,7 @@ mod tests {
                 said("1", "user", "please   fix\nthe parser"),
                 said("2", "toolResult", "Compiling\nerror[E0382]: moved\nmore"),
                 reading.clone(),
-                Said { cited: "4".into(), ..reading },
+                Content { cited: "4".into(), ..reading },
                 said("5", "toolResult", "all well"),
             ],
             2_000,
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_left_out_and_asks_go_last() {
-        let many: Vec<Said> = (0..200)
+        let many: Vec<Content> = (0..200)
             .map(|n| match n % 2 {
                 0 => said(&n.to_string(), "user", &format!("ask for ü number {n}")),
                 _ => said(&n.to_string(), "assistant", &format!("talk number {n} and so on")),

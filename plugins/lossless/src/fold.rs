@@ -1,4 +1,4 @@
-//! Folding rows into leaves and summaries into one, and the resulting plan.
+//! Folds rows into leaves, and summaries into one, and makes the plan for the host.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,14 +8,14 @@ use crate::config::Sizes;
 use crate::tree::{Node, Placed, Standing, Tree, is_summary};
 use crate::write::{Writer, parent_id};
 
-/// What to do with rows that are too few for a leaf.
+/// What to do with rows whose tokens are too few for a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     /// Keep them until there are more.
     Stays,
     /// Make them a leaf, if that is smaller.
     Leaf,
-    /// Make them a leaf, and the session's own summaries too: nothing before the cut stays.
+    /// Make them a leaf, together with the session's own summaries: nothing before the cut stays.
     Folded,
 }
 
@@ -68,7 +68,7 @@ impl<'r> Fold<'r> {
         free.map(|placed| tokens_of(tree, &placed.id)).sum()
     }
 
-    /// Returns the start of the newest rows that have `tokens` together; at least one row.
+    /// Returns the start of the newest rows that have at most `tokens` together; at least one row.
     pub(crate) fn tail(&self, tokens: u64) -> usize {
         let mut left = tokens;
         let mut at = self.rows.len();
@@ -91,7 +91,7 @@ impl<'r> Fold<'r> {
         fanout: usize,
         writer: &mut Writer<'_, '_>,
     ) -> Result<()> {
-        // Number of rows of each group still to come; `None` for a group that cannot be folded.
+        // The number of rows of each group that follow; `None` for a group that cannot be folded.
         let mut open: HashMap<u64, Option<usize>> = HashMap::new();
         for (at, row) in self.rows.iter().enumerate() {
             let may = at < until && !self.covered[at] && self.may_fold(at, rest);
@@ -99,7 +99,7 @@ impl<'r> Fold<'r> {
             *count = count.filter(|_| may).map(|count| count + 1);
         }
         let (mut leaf, mut tokens) = (Vec::new(), 0u64);
-        // Groups of which only a part is in the leaf so far.
+        // The groups of which only a part is in the leaf so far.
         let mut begun = HashSet::new();
         for at in 0..until.min(self.rows.len()) {
             let row = &self.rows[at];
@@ -125,7 +125,7 @@ impl<'r> Fold<'r> {
         Ok(())
     }
 
-    /// Folds the oldest summaries until all together have at most `tokens`.
+    /// Folds the oldest summaries until all of them have at most `tokens` together.
     pub(crate) fn merge_until(
         &mut self,
         tree: &mut Tree,
@@ -159,7 +159,7 @@ impl<'r> Fold<'r> {
             if count < 2 {
                 break;
             }
-            // Level by level, so that each summary is read once per level.
+            // Whole rounds, so that each summary is read once per round.
             let tokens = if count <= fanout { sizes.root } else { sizes.summary };
             for run in 0..count.div_ceil(fanout) {
                 let size = fanout.min(count - run * fanout);
@@ -221,7 +221,7 @@ impl<'r> Fold<'r> {
         sizes: &Sizes,
         writer: &mut Writer<'_, '_>,
     ) -> Result<()> {
-        writer.go_on()?;
+        writer.check_cancelled()?;
         let rows: Vec<&Row> = leaf.iter().map(|at| &self.rows[*at]).collect();
         let node = writer.leaf(&rows, sizes.summary, usize::from(rest == Rest::Folded))?;
         if node.tokens >= tokens && rest != Rest::Folded {
@@ -238,7 +238,7 @@ impl<'r> Fold<'r> {
         Ok(())
     }
 
-    /// Folds the oldest summaries of a level if more than `fanout` of it are adjacent.
+    /// If more than `fanout` summaries of a level are adjacent, folds the oldest of them into one.
     pub(crate) fn merge_levels(
         &mut self,
         tree: &mut Tree,
@@ -256,7 +256,7 @@ impl<'r> Fold<'r> {
             let run = self.placed[start..].iter().take_while(|p| level(p) == first).count();
             if first.is_some() && run > fanout {
                 self.merge(tree, start, fanout, sizes.summary, writer)?;
-                // The new one may exceed the limit of its own level.
+                // With the new one, the next level may have too many.
                 start = 0;
             } else {
                 start += run;
@@ -273,11 +273,11 @@ impl<'r> Fold<'r> {
         tokens: u64,
         writer: &mut Writer<'_, '_>,
     ) -> Result<()> {
-        writer.go_on()?;
+        writer.check_cancelled()?;
         let merged = first..first + count;
         let children: Vec<&Node> =
             self.placed[merged.clone()].iter().filter_map(|p| tree.nodes.get(&p.id)).collect();
-        // It exists already if the host rejected the answer that contained it.
+        // The summary exists already if the host rejected the answer that contained it.
         let known = tree.nodes.get(&parent_id(&children));
         let node = match known {
             Some(known) => known.clone(),

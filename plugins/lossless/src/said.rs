@@ -3,51 +3,51 @@
 use ctx_engine_sdk::Row;
 use ctx_engine_sdk::protocol::Block;
 
-/// The part of a message that is read, in bytes: of longer ones, beginning and end.
-const LOOKED_AT: usize = 16 * 1024;
+/// Maximum number of bytes read of a message. Of a longer one, the beginning and the end are read.
+const MOST_READ: usize = 16 * 1024;
 
 /// Tool arguments that name a file.
 const FILE_ARGUMENTS: [&str; 5] = ["path", "file_path", "filePath", "file", "filename"];
 
 /// The content of one message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct Content {
     /// The entry, in citation form.
     pub(crate) cited: String,
     /// The role.
     pub(crate) role: String,
     /// The text.
     pub(crate) text: String,
-    /// Called tools, with the file if there is one.
+    /// The called tools, each with the file it is called on, if any.
     pub(crate) calls: Vec<(String, Option<String>)>,
     /// Whether a tool failed.
     pub(crate) failed: bool,
 }
 
-impl Said {
-    /// Reads a row. A row that cannot be read is empty.
+impl Content {
+    /// Reads a row. The content of an unreadable row is empty.
     pub(crate) fn of(row: &Row) -> Self {
-        let mut said =
+        let mut content =
             Self { cited: cite(&row.id), role: clean_line(&row.role), ..Self::default() };
-        let Ok(Some(message)) = row.parsed() else { return said };
-        said.text = ends(&message.plain_text(), LOOKED_AT);
+        let Ok(Some(message)) = row.parsed() else { return content };
+        content.text = ends(&message.plain_text(), MOST_READ);
         for block in message.blocks {
             match block {
                 Block::ToolCall { name, arguments, .. } => {
                     let file = FILE_ARGUMENTS.iter().find_map(|key| arguments.get(key)?.as_str());
                     let file = file.map(|file| clip(&clean_line(file), 200));
-                    said.calls.push((clip(&clean_line(&name), 60), file));
+                    content.calls.push((clip(&clean_line(&name), 60), file));
                 }
-                Block::ToolResult { is_error, .. } => said.failed |= is_error,
+                Block::ToolResult { is_error, .. } => content.failed |= is_error,
                 _ => {}
             }
         }
-        said
+        content
     }
 }
 
-/// Returns an id in citation form. Random UUIDs are cut to their first eight digits, which are
-/// still unique; other ids may share their beginning.
+/// Returns an id in citation form. Of a random UUID, the first eight digits are enough; other ids
+/// may share their beginning.
 pub(crate) fn cite(id: &str) -> String {
     let is_random = id.len() == 36 && id.as_bytes().get(14) == Some(&b'4');
     let id = if is_random { id.get(..8).unwrap_or(id) } else { id };
@@ -70,7 +70,7 @@ pub(crate) fn citations(text: &str) -> Vec<(usize, usize, &str)> {
     found
 }
 
-/// Returns one line, without control characters and double spaces.
+/// Returns a text as one line, without control characters and repeated spaces.
 pub(crate) fn clean_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len().min(512));
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
@@ -94,7 +94,7 @@ pub(crate) fn clip(text: &str, bytes: usize) -> String {
     format!("{}…", &text[..end])
 }
 
-/// Returns the beginning and end of a text that is longer than `bytes`.
+/// Returns a text; of one that is longer than `bytes`, the beginning and the end.
 pub(crate) fn ends(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();

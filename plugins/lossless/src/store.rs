@@ -1,7 +1,7 @@
-//! The tree in the host's store: a key for each summary, written once, and one for the session.
+//! The tree in the host's store: a key for each summary, and one for the head of the session.
 //!
-//! Summaries are written before the head that names them. A process that is killed in between finds
-//! the old head, folds again, and writes the same ids.
+//! Summaries are written before the head that names them. If a process is killed in between, the
+//! next one finds the old head, folds again, and writes the same ids.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::tree::{Node, Parked, Tree};
 
-/// The stored state of a session, apart from its summaries.
+/// The head of a session: its state without the summaries.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct StoreHeader {
@@ -23,7 +23,7 @@ struct StoreHeader {
     origin: Option<String>,
 }
 
-/// Loads a session's tree. Empty without a store or stored values.
+/// Loads a session's tree. It is empty without a store, or if nothing is stored.
 pub(crate) fn load(session: &str, host: &mut Host<'_>) -> Result<Tree> {
     let mut tree = Tree::default();
     if !host.offers(service::GET) {
@@ -35,7 +35,7 @@ pub(crate) fn load(session: &str, host: &mut Host<'_>) -> Result<Tree> {
         if tree.nodes.contains_key(&id) {
             continue;
         }
-        // A missing summary is ignored; the rows below it are folded again.
+        // A missing summary is ignored: its messages are folded again.
         if let Some(node) = read::<Node>(&node_key(session, &id), host)? {
             open.extend(node.children.iter().cloned());
             tree.nodes.insert(id, node);
@@ -54,7 +54,7 @@ pub(crate) fn save_node(session: &str, node: &Node, host: &mut Host<'_>) -> Resu
     Ok(())
 }
 
-/// Writes the head, which names the summaries.
+/// Writes the head.
 pub(crate) fn save_head(session: &str, tree: &Tree, host: &mut Host<'_>) -> Result<()> {
     if host.offers(service::PUT) {
         let head = StoreHeader {
@@ -68,7 +68,7 @@ pub(crate) fn save_head(session: &str, tree: &Tree, host: &mut Host<'_>) -> Resu
     Ok(())
 }
 
-/// Removes a session's head. Its summaries stay, unreferenced.
+/// Removes a session's head. The summaries stay in the store, but nothing names them.
 pub(crate) fn forget(session: &str, host: &mut Host<'_>) -> Result<()> {
     if host.offers(service::PUT) {
         host.put(&head_key(session), serde_json::Value::Null)?;
@@ -76,7 +76,7 @@ pub(crate) fn forget(session: &str, host: &mut Host<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Reads a value. One that cannot be read is treated as missing, and logged.
+/// Reads a value. A damaged one is logged, and treated as missing.
 fn read<T: for<'de> Deserialize<'de>>(key: &str, host: &mut Host<'_>) -> Result<Option<T>> {
     let value = host.get(key)?;
     if value.is_null() {
@@ -85,7 +85,7 @@ fn read<T: for<'de> Deserialize<'de>>(key: &str, host: &mut Host<'_>) -> Result<
     match serde_json::from_value(value) {
         Ok(read) => Ok(Some(read)),
         Err(error) => {
-            host.log(LogLevel::Warn, format!("'{key}' in the store is damaged: {error}"));
+            host.log(LogLevel::Warn, format!("invalid value of '{key}' in the store: {error}"));
             Ok(None)
         }
     }

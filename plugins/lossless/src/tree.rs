@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::said::citations;
 
-/// Prefix of the ids of summaries, also as rows.
+/// Prefix of the ids of summaries, in the store and as rows.
 pub(crate) const PREFIX: &str = "lossless:";
 
 /// Prefix of the text of a summary.
@@ -20,19 +20,19 @@ const COMMITTED: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Node {
-    /// Derived from what it covers, so that the same fold has the same id.
+    /// Derived from what it covers, so that the same messages are folded under the same id.
     pub(crate) id: String,
     /// 0 for a leaf.
     pub(crate) level: u32,
     /// The entries a leaf covers, oldest first.
     pub(crate) entries: Vec<String>,
-    /// The summaries that a higher summary is made of, oldest first.
+    /// The summaries from which a higher summary is made, oldest first.
     pub(crate) children: Vec<String>,
     /// Number of messages it covers.
     pub(crate) messages: usize,
     /// The first entry it covers, in citation form.
     pub(crate) first: String,
-    /// The last one.
+    /// The last entry it covers, in citation form.
     pub(crate) last: String,
     /// The tokens of its text.
     pub(crate) tokens: u64,
@@ -65,11 +65,11 @@ pub(crate) struct Placed {
     pub(crate) id: String,
     /// Its row, or the first of the rows it covers.
     pub(crate) at: usize,
-    /// How it is present.
+    /// How it is present among the rows.
     pub(crate) standing: Standing,
 }
 
-/// How a summary is present.
+/// How a summary is present among the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// As its own row.
@@ -80,8 +80,8 @@ pub(crate) enum Standing {
     Compacted,
 }
 
-/// Summaries that did not fit next to the rows that must stay. Neither they nor what they cover is
-/// among the rows, but they still belong to the branch as long as the row after them exists.
+/// Summaries that did not fit beside the protected rows. Neither they nor the rows they cover are
+/// present, but they belong to the branch as long as the row after them is present.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Parked {
@@ -96,13 +96,13 @@ pub(crate) struct Parked {
 pub(crate) struct Tree {
     /// By id.
     pub(crate) nodes: HashMap<String, Node>,
-    /// Those not covered by another summary, oldest first.
+    /// The summaries that no other summary covers, oldest first.
     pub(crate) top: Vec<String>,
-    /// Those that did not fit.
+    /// The summaries that did not fit.
     pub(crate) parked: Option<Parked>,
     /// The newest keys of committed turns.
     pub(crate) committed: VecDeque<String>,
-    /// The content of the parent session, if this is a subagent's session.
+    /// The summaries of the parent session, if this is a subagent's session.
     pub(crate) origin: Option<String>,
 }
 
@@ -121,9 +121,9 @@ impl Tree {
 
     /// Finds the top-level summaries among the rows, oldest first.
     ///
-    /// A host may send all rows again, rows of a branch of the session, or rows of a session that
-    /// was compacted meanwhile. A summary that is only partly present is replaced by the summaries
-    /// it is made of; one that is not present at all does not belong to this branch.
+    /// A host may send all rows again, the rows of another branch, or the rows of a session that
+    /// was compacted meanwhile. A summary that is only partly present is replaced by its children;
+    /// one that is not present at all does not belong to this branch.
     pub(crate) fn settle(&mut self, rows: &[Row]) -> Vec<Placed> {
         let index: HashMap<&str, usize> =
             rows.iter().enumerate().map(|(at, row)| (row.id.as_str(), at)).collect();
@@ -154,7 +154,7 @@ impl Tree {
                 (_, None) => {}
             }
         }
-        // A summary missing in the store may still be present as a row.
+        // A summary that is missing in the store may still be present as a row.
         for (at, row) in rows.iter().enumerate() {
             if row.inserted && row.id.starts_with(PREFIX) && seen.insert(row.id.clone()) {
                 self.nodes.entry(row.id.clone()).or_insert_with(|| Node::adopted(row));
@@ -184,7 +184,8 @@ impl Tree {
         })?
     }
 
-    /// Returns the leaves below a summary, or itself; `None` if one is unknown or has no entries.
+    /// Returns the leaves below a summary; of a leaf, itself. `None` if one is unknown or has no
+    /// entries.
     pub(crate) fn leaves(&self, id: &str) -> Option<Vec<&Node>> {
         let mut leaves = Vec::new();
         let mut open = vec![id];
@@ -202,13 +203,14 @@ impl Tree {
         Some(leaves)
     }
 
-    /// Returns the number of messages that the top covers.
+    /// Returns the number of messages that the summaries cover.
     pub(crate) fn messages(&self) -> usize {
         self.top.iter().filter_map(|id| self.nodes.get(id)).map(|node| node.messages).sum()
     }
 }
 
-/// Returns the summaries contained in summaries of the session, by id, with their row.
+/// Returns the ids of this engine's summaries that the session's own summaries contain, with their
+/// rows.
 fn compacted(rows: &[Row]) -> HashMap<String, usize> {
     let mut found = HashMap::new();
     for (at, row) in rows.iter().enumerate() {
@@ -225,7 +227,7 @@ fn compacted(rows: &[Row]) -> HashMap<String, usize> {
     found
 }
 
-/// Whether a row is a summary of history.
+/// Whether a row is one of the session's own summaries.
 pub(crate) fn is_summary(row: &Row) -> bool {
     !matches!(row.role.as_str(), "system" | "user" | "assistant" | "toolResult")
 }

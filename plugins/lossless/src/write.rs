@@ -1,12 +1,12 @@
-//! The text of a summary: what it covers, and its content.
+//! The text of a summary: a first line that says what it covers, and its content.
 
 use ctx_engine_sdk::{Error, ErrorKind, Host, Result, Row};
 
-use crate::said::{Said, cite};
+use crate::said::{Content, cite};
 use crate::tree::{Node, OPENING, PREFIX};
 use crate::{excerpt, prose, store};
 
-/// Writes and stores summaries, some by the host's model.
+/// Writes summaries, by the host's model or as excerpts, and stores them.
 pub(crate) struct Writer<'w, 'h> {
     session: &'w str,
     host: &'w mut Host<'h>,
@@ -15,8 +15,8 @@ pub(crate) struct Writer<'w, 'h> {
 }
 
 impl<'w, 'h> Writer<'w, 'h> {
-    /// Creates a writer that calls the model at most `calls` times, and passes on the user's
-    /// instructions.
+    /// Creates a writer that calls the model at most `calls` times. `wish` are the user's
+    /// instructions for it.
     pub(crate) fn new(
         session: &'w str,
         host: &'w mut Host<'h>,
@@ -26,18 +26,18 @@ impl<'w, 'h> Writer<'w, 'h> {
         Self { session, host, calls, wish }
     }
 
-    /// Fails if the host no longer needs the answer.
-    pub(crate) fn go_on(&self) -> Result<()> {
+    /// Returns an error if the host cancelled the call.
+    pub(crate) fn check_cancelled(&self) -> Result<()> {
         if self.host.is_cancelled() {
             return Err(Error::new(ErrorKind::Cancelled, "cancelled while folding"));
         }
         Ok(())
     }
 
-    /// Writes a leaf of rows, of about `tokens`. The last `spare` calls of the model are reserved
-    /// for others.
+    /// Writes a leaf of about `tokens` that covers these rows. It leaves the last `spare` calls of
+    /// the model to later summaries.
     pub(crate) fn leaf(&mut self, rows: &[&Row], tokens: u64, spare: usize) -> Result<Node> {
-        let said: Vec<Said> = rows.iter().map(|row| Said::of(row)).collect();
+        let contents: Vec<Content> = rows.iter().map(|row| Content::of(row)).collect();
         let mut node = Node {
             entries: rows.iter().map(|row| row.id.clone()).collect(),
             messages: rows.len(),
@@ -48,15 +48,15 @@ impl<'w, 'h> Writer<'w, 'h> {
         node.id = id_of(0, &node.entries);
         let head = head(&node);
         let bytes = room(tokens, &head);
-        let body = match self.ask(spare) {
-            true => prose::of_messages(&said, bytes, self.wish, self.host),
+        let body = match self.take_call(spare) {
+            true => prose::of_messages(&contents, bytes, self.wish, self.host),
             false => None,
         };
-        let body = body.unwrap_or_else(|| excerpt::of_messages(&said, bytes));
+        let body = body.unwrap_or_else(|| excerpt::of_messages(&contents, bytes));
         self.finish(node, head, &body)
     }
 
-    /// Writes one summary of several.
+    /// Writes a summary of about `tokens` that covers several summaries.
     pub(crate) fn parent(&mut self, children: &[&Node], tokens: u64) -> Result<Node> {
         let node = Node {
             id: parent_id(children),
@@ -70,7 +70,7 @@ impl<'w, 'h> Writer<'w, 'h> {
         let head = head(&node);
         let bytes = room(tokens, &head);
         let bodies: Vec<&str> = children.iter().map(|child| child.body()).collect();
-        let body = match self.ask(0) {
+        let body = match self.take_call(0) {
             true => prose::of_summaries(&bodies, bytes, self.wish, self.host),
             false => None,
         };
@@ -78,7 +78,8 @@ impl<'w, 'h> Writer<'w, 'h> {
         self.finish(node, head, &body)
     }
 
-    fn ask(&mut self, spare: usize) -> bool {
+    /// Whether the model may be called. If so, counts the call.
+    fn take_call(&mut self, spare: usize) -> bool {
         let may =
             self.calls > spare && self.host.offers(ctx_engine_sdk::protocol::service::COMPLETE);
         self.calls -= usize::from(may);
@@ -93,15 +94,14 @@ impl<'w, 'h> Writer<'w, 'h> {
         }
         let counted = self.host.count(vec![node.text.clone()]).ok();
         let counted = counted.and_then(|counts| counts.first().copied());
-        // Three bytes per token is a safe estimate, and a message takes a little more than its
-        // text.
+        // Three bytes per token is a safe estimate. A message has a few tokens more than its text.
         node.tokens = counted.unwrap_or(node.text.len() as u64 / 3) + 8;
         store::save_node(self.session, &node, self.host)?;
         Ok(node)
     }
 }
 
-/// Returns the id of a summary of several.
+/// Returns the id of a summary that covers several summaries.
 pub(crate) fn parent_id(children: &[&Node]) -> String {
     let ids: Vec<String> = children.iter().map(|child| child.id.clone()).collect();
     id_of(parent_level(children), &ids)
@@ -117,12 +117,12 @@ fn head(node: &Node) -> String {
         0 => String::new(),
         _ => {
             let bare = |id: &String| format!(" s:{}", id.strip_prefix(PREFIX).unwrap_or(id));
-            format!(", by way of{}", children.iter().map(bare).collect::<String>())
+            format!(", via{}", children.iter().map(bare).collect::<String>())
         }
     };
     format!(
-        "{OPENING}{id} stands for {messages} messages, [e:{first}]..[e:{last}]{made_of}; \
-         `ctx expand` shows them whole]"
+        "{OPENING}{id} replaces {messages} messages, [e:{first}]..[e:{last}]{made_of}; \
+         `ctx expand` shows them in full]"
     )
 }
 
@@ -131,8 +131,8 @@ fn room(tokens: u64, head: &str) -> usize {
     bytes.saturating_sub(head.len() + 1)
 }
 
-/// Returns an FNV-1a hash of what a summary covers: enough to distinguish the summaries of one
-/// session, and the same on every machine.
+/// Returns an id with the FNV-1a hash of what a summary covers. It distinguishes the summaries of
+/// one session, and is the same on every machine.
 fn id_of(level: u32, parts: &[String]) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for part in parts {

@@ -1,8 +1,8 @@
 //! Keeps the newest messages: the smallest useful engine.
 //!
-//! When the session exceeds its budget (`above`, default 1.0 of it), it is cut down to the newest
-//! whole groups that fit `share` (default 0.5). Until then the cut does not move, so that requests
-//! begin with the same messages and the provider's prompt cache holds.
+//! When a session exceeds the share `above` (default 1.0) of its budget, it is cut to the newest
+//! whole groups that fit the share `share` (default 0.5). Between two cuts all requests begin with
+//! the same messages, so the provider's prompt cache stays valid.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use ctx_engine_sdk::{Assembled, Engine, Error, Hello, Host, Info, Plan, Result, 
 pub struct SlidingWindow {
     share: f64,
     above: f64,
-    /// The first row kept, by session: a host may send the rows before it again.
+    /// The first kept row of each session, because a host may send the rows before it again.
     cuts: HashMap<String, String>,
 }
 
@@ -30,13 +30,13 @@ impl Engine for SlidingWindow {
         let room = session.budget().messages as f64;
         let known = self.cuts.get(session.id());
         let mut cut = known.and_then(|id| rows.iter().position(|r| r.id == *id)).unwrap_or(0);
-        // Rows that must stay are kept wherever the cut is.
+        // The host keeps protected rows even before the cut.
         let pinned: u64 = rows.iter().take(cut).filter(|row| row.keep).map(|row| row.tokens).sum();
         let kept: u64 = rows.iter().skip(cut).map(|row| row.tokens).sum();
         if (pinned + kept) as f64 > room * self.above {
             cut = newest(rows, (room * self.share) as u64);
             if cut == rows.len() {
-                // The newest group alone exceeds the share: keep at least that one, if it fits.
+                // The newest group alone exceeds the share: keep it if it fits the whole budget.
                 cut = newest(rows, room as u64);
             }
             if let Some(row) = rows.get(cut) {
@@ -47,7 +47,7 @@ impl Engine for SlidingWindow {
     }
 }
 
-/// Returns where to cut so that the rest fits, without splitting a group.
+/// Returns the first row to keep, so that the kept rows fit into `room` and no group is split.
 fn newest(rows: &[Row], room: u64) -> usize {
     let mut firsts = HashMap::new();
     for (at, row) in rows.iter().enumerate() {

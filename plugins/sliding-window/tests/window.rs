@@ -1,4 +1,4 @@
-//! The engine behind its driver, used as by a host.
+//! Tests the engine behind its driver, as a host uses it.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,7 +10,7 @@ struct NoServices;
 
 impl HostTransport for NoServices {
     fn call(&mut self, _: &[u8]) -> Result<Vec<u8>> {
-        Err(Error::failed("this engine asks for nothing"))
+        Err(Error::failed("this engine calls no service"))
     }
 }
 
@@ -56,8 +56,7 @@ fn a_session_that_does_not_fit_is_cut_to_the_share_and_then_left_alone() {
     let mut driven = Driven::up(&json!({}));
     let groups: Vec<u64> = (0..40).collect();
     let kept: Vec<usize> = (10..20).map(|n| driven.kept(&rows(&groups[..n], 10), 100)).collect();
-    // Ten fit; the eleventh cuts to five, and the next cut comes only after ten rows are reached
-    // again.
+    // Ten rows fit. The eleventh causes a cut to five, and the next cut is at eleven rows again.
     assert_eq!(kept, [10, 5, 6, 7, 8, 9, 10, 5, 6, 7]);
 }
 
@@ -76,7 +75,7 @@ fn no_group_is_cut_in_two_however_its_rows_stand() {
 fn what_must_stay_takes_its_part_of_the_room() {
     let mut all = rows(&(0..12).collect::<Vec<_>>(), 10);
     all[0]["keep"] = json!(true);
-    // Fifty, of which the pinned row takes ten.
+    // The share is 50 tokens, of which the protected row takes ten.
     assert_eq!(Driven::up(&json!({})).kept(&all, 100), 4);
 }
 

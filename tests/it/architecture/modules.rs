@@ -1,4 +1,4 @@
-//! The top-level modules of a crate and which of them use which, read from its source.
+//! The top-level modules of a crate and the uses between them, read from its source.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, ItemMod, ItemUse, Macro, UseTree};
 
-/// What a crate's modules take from each other, without code under `#[cfg(test)]`.
+/// The modules of a crate and the uses between them, without code under `#[cfg(test)]`.
 #[derive(Default)]
 pub(crate) struct Modules {
     pub(crate) names: BTreeSet<String>,
-    /// Modules that use a name of another, with the first file that does.
+    /// Each pair of a module and a module that it uses, with the first file that does.
     edges: BTreeMap<(String, String), PathBuf>,
 }
 
 impl Modules {
-    /// Reads the crate with this `src` folder, from its root along each `mod`.
+    /// Reads the crate with this `src` folder, from its root through each `mod`.
     pub(crate) fn read(source: &Path) -> Self {
         let root = ["lib.rs", "main.rs"].map(|name| source.join(name));
         let root = root.into_iter().find(|path| path.is_file()).expect("a crate has a root");
@@ -33,8 +33,8 @@ impl Modules {
         modules
     }
 
-    /// Returns each group of three and more modules that reach each other.
-    pub(crate) fn circles(&self) -> Vec<Vec<String>> {
+    /// Returns each group of three or more modules that reach each other.
+    pub(crate) fn cycles(&self) -> Vec<Vec<String>> {
         let mut reached: BTreeSet<(&str, &str)> =
             self.edges.keys().map(|(from, to)| (from.as_str(), to.as_str())).collect();
         for via in &self.names {
@@ -103,12 +103,12 @@ struct Reader {
     names: BTreeSet<String>,
     /// The module of each name that the root imports or re-exports.
     home: BTreeMap<String, String>,
-    /// The top-level module, what it takes from the root of the crate, and where.
+    /// A top-level module, a name that it uses from the root of the crate, and the file.
     uses: Vec<(String, String, PathBuf)>,
-    /// The module that is being read, from the root.
+    /// The path of the module that is being read.
     at: Vec<String>,
     path: PathBuf,
-    /// Where the files of its modules are.
+    /// The folder of the files of its modules.
     folder: PathBuf,
 }
 
@@ -119,7 +119,7 @@ impl Reader {
         self.path = before;
     }
 
-    /// Adds the name that a path takes from the root of the crate, if it does.
+    /// Adds the name that a path uses from the root of the crate, if any.
     fn add(&mut self, path: &[String]) {
         let Some(top) = self.at.first() else { return };
         let ups = match path.first().map(String::as_str) {
@@ -127,8 +127,8 @@ impl Reader {
             Some("super") => path.iter().take_while(|part| *part == "super").count(),
             _ => return,
         };
-        let taken = if path[0] == "crate" { path.get(1) } else { path.get(ups) };
-        if let Some(name) = taken.filter(|_| ups >= self.at.len()) {
+        let name = if path[0] == "crate" { path.get(1) } else { path.get(ups) };
+        if let Some(name) = name.filter(|_| ups >= self.at.len()) {
             self.uses.push((top.clone(), name.clone(), self.path.clone()));
         }
     }
@@ -179,7 +179,7 @@ impl<'ast> Visit<'ast> for Reader {
         visit::visit_path(self, path);
     }
 
-    /// The input of a macro is only tokens: what follows each `crate::` counts.
+    /// The input of a macro is unparsed tokens, so this reads the name after each `crate::`.
     fn visit_macro(&mut self, called: &'ast Macro) {
         let text: String = called.tokens.to_string().split_whitespace().collect();
         for rest in text.split("crate::").skip(1) {
@@ -190,7 +190,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 }
 
-/// Whether an item is only compiled for tests.
+/// Whether an item is compiled only for tests.
 fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
@@ -198,7 +198,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Adds each path of a `use`, with the name by which it is known then.
+/// Adds each path of a `use`, with the name that it introduces.
 fn leaves(tree: &UseTree, before: &mut Vec<String>, paths: &mut Vec<(Vec<String>, String)>) {
     let mut add = |before: &[String], last: String, name: String| {
         paths.push((before.iter().cloned().chain([last]).collect(), name));

@@ -1,8 +1,8 @@
-//! A manual clock.
+//! A clock that the caller advances.
 
 use jiff::Timestamp;
 
-/// Milliseconds since the epoch, set by the caller.
+/// Milliseconds since the epoch.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock(pub(crate) i64);
 

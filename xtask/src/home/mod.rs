@@ -1,4 +1,4 @@
-//! A home folder with invented sessions of Claude Code, Codex and pi, always the same.
+//! Writes a home folder with invented sessions of Claude Code, Codex and pi, the same in every run.
 
 mod clock;
 mod random;
@@ -13,23 +13,26 @@ use anyhow::{Context, Result, bail};
 use clock::Clock;
 use random::Random;
 
-/// When the newest session ended, and the interval between sessions.
+/// The end of the newest session, and the interval between sessions, in milliseconds.
 const NEWEST: u64 = 1_790_000_000_000;
 const APART: u64 = 7_200_000;
 
-/// The lines of a session: its beginning, and a turn.
+/// The lines of a session with placeholders: its header, and one turn.
 const CLAUDE_CODE: &str = include_str!("claude-code.jsonl");
 const CODEX: &str = include_str!("codex.jsonl");
 const PI: &str = include_str!("pi.jsonl");
 
-/// The size of a session, in eighths of the average.
+/// The sizes of sessions, in eighths of the average.
 const SIZES: [u64; 8] = [1, 1, 2, 4, 6, 8, 14, 28];
 
 pub(crate) fn run(mut args: impl Iterator<Item = String>) -> Result<()> {
     let mut folder = PathBuf::from("target/home");
     let (mut sessions, mut bytes) = (500_u64, 1_000_000_000_u64);
     while let Some(arg) = args.next() {
-        let mut number = || args.next().unwrap_or_default().parse().context("not a number");
+        let mut number = || {
+            let text = args.next().unwrap_or_default();
+            text.parse().with_context(|| format!("invalid number \"{text}\" for {arg}"))
+        };
         match arg.as_str() {
             "--sessions" => sessions = number()?,
             "--bytes" => bytes = number()?,
@@ -43,7 +46,7 @@ pub(crate) fn run(mut args: impl Iterator<Item = String>) -> Result<()> {
     let mut random = Random::new(0x0007_e570_f403);
     for n in 0..sessions {
         let size = bytes / sessions * SIZES[n as usize % SIZES.len()] / 8;
-        session(&folder, n, size, &mut random).context("a session cannot be written")?;
+        session(&folder, n, size, &mut random).context("cannot write a session")?;
     }
     Ok(())
 }

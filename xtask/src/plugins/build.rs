@@ -9,10 +9,10 @@ use cargo_metadata::{Message, TargetKind};
 
 use super::{Language, Plugin};
 
-/// A built file, and its engine.
+/// A built engine: its file, and the data of its manifest.
 #[derive(Debug)]
 pub(super) struct Built {
-    /// The id of the engine: that of the plugin, with `-process` for the process of a Rust one.
+    /// The id of the engine: the plugin's name, with `-process` for the process of a Rust plugin.
     pub(super) name: String,
     pub(super) about: String,
     pub(super) carrier: Carrier,
@@ -32,7 +32,7 @@ pub(super) enum Carrier {
 /// Builds all plugins; a Rust plugin becomes two files.
 pub(super) fn build(plugins: &[Plugin], release: bool) -> Result<Vec<Built>> {
     let of = |language| plugins.iter().filter(move |plugin| plugin.language == language);
-    // C first: a missing compiler shows within a second.
+    // C first: a missing C compiler is reported within a second.
     let mut built = of(Language::C).map(c).collect::<Result<Vec<_>>>()?;
     built.extend(rust(&of(Language::Rust).copied().collect::<Vec<_>>(), release)?);
     for plugin in of(Language::Python) {
@@ -72,7 +72,7 @@ fn rust(plugins: &[Plugin], release: bool) -> Result<Vec<Built>> {
         cargo.args(["--package", plugin.name]);
     }
     let output = cargo.stderr(Stdio::inherit()).output().context("cannot run cargo")?;
-    ensure!(output.status.success(), "cargo could not build the plugins");
+    ensure!(output.status.success(), "cargo cannot build the plugins");
     let mut built = Vec::new();
     for message in Message::parse_stream(output.stdout.as_slice()) {
         let Message::CompilerArtifact(artifact) = message? else { continue };
@@ -82,13 +82,13 @@ fn rust(plugins: &[Plugin], release: bool) -> Result<Vec<Built>> {
             let is_library = |path: &&cargo_metadata::camino::Utf8PathBuf| {
                 DLL_SUFFIX.ends_with(path.extension().unwrap_or("?"))
             };
-            let path = artifact.filenames.iter().find(is_library).context("no library")?;
+            let path = artifact.filenames.iter().find(is_library).context("missing library")?;
             built.push(Built::read(plugin, Carrier::Library, &path.clone().into())?);
         } else if let Some(path) = artifact.executable {
             built.push(Built::read(plugin, Carrier::Process, &path.into())?);
         }
     }
-    ensure!(built.len() == 2 * plugins.len(), "cargo did not report the files of all plugins");
+    ensure!(built.len() == 2 * plugins.len(), "missing files of plugins in cargo's output");
     Ok(built)
 }
 
@@ -107,10 +107,10 @@ fn c(plugin: &Plugin) -> Result<Built> {
         .status();
     match status {
         Ok(status) if status.success() => Built::read(plugin, Carrier::Library, &library),
-        Ok(_) => bail!("the C compiler could not build {}", plugin.name),
+        Ok(_) => bail!("the C compiler cannot build {}", plugin.name),
         Err(e) => Err(e).context(format!(
-            "cannot run the C compiler '{}', which builds {name}: install one, set CC to yours, or \
-             leave it out with --skip {name}",
+            "cannot run the C compiler '{}', which builds {name}: install it, set CC to another \
+             one, or use --skip {name}",
             compiler.display(),
             name = plugin.name,
         )),

@@ -1,4 +1,4 @@
-/* Loads the library of an engine as a host does, hands it each line of stdin as a call, and prints
+/* Loads the library of an engine as a host does, passes each line of stdin to it as a call, and prints
  * the answers. */
 #include "ctx_engine.h"
 
@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
     if (!library) return fprintf(stderr, "%s\n", dlerror()), 2;
     const ctx_engine_table_v1 *(*entry)(void);
     *(void **)&entry = dlsym(library, "ctx_engine_v1");
-    if (!entry) return fprintf(stderr, "no entry\n"), 2;
+    if (!entry) return fprintf(stderr, "missing symbol ctx_engine_v1\n"), 2;
     const ctx_engine_table_v1 *table = entry();
     if (table->size < sizeof *table || table->abi != CTX_ENGINE_ABI) return 3;
     const ctx_host_v1 host = {sizeof host, NULL, no_services, nothing};

@@ -11,14 +11,15 @@ use ctx_engine_registry::{EngineName, Slot};
 
 use super::build::{Built, Carrier};
 
-/// Replaces `folder/NAME/`: the file, and `NAME.toml`.
+/// Replaces `folder/NAME/` with a folder of the file and `NAME.toml`. Both are new files, because a
+/// host may have the old ones loaded.
 pub(super) fn lay(folder: &Path, built: &Built) -> Result<()> {
     let folder = folder.join(&built.name);
     if folder.exists() {
         fs::remove_dir_all(&folder)
             .with_context(|| format!("cannot remove {}", folder.display()))?;
     }
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     set_mode(&folder, 0o755)?;
     let rights = if built.carrier == Carrier::Library { 0o644 } else { 0o755 };
     write(&folder.join(&built.file_name), &built.bytes, rights)?;
@@ -51,14 +52,13 @@ fn manifest(built: &Built) -> Result<Manifest> {
     })
 }
 
-/// Always creates a new file: a host may have the old one loaded.
 fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     set_mode(path, mode)
 }
 
-/// Only the owner may write to an engine, whatever the umask: hosts reject an engine that others
-/// could change.
+/// Sets the mode of a file or folder, whatever the umask: hosts reject an engine to which others
+/// than the owner may write.
 fn set_mode(path: &Path, mode: u32) -> Result<()> {
     #[cfg(unix)]
     {

@@ -1,5 +1,5 @@
-//! Builds the engines in `plugins/`, and puts each with its manifest into its own folder, ready for
-//! `CTX_ENGINE_PATH`.
+//! Builds the engines in `plugins/`, and puts each with its manifest into a folder of its own, as
+//! `CTX_ENGINE_PATH` requires.
 
 mod build;
 mod lay;
@@ -47,7 +47,7 @@ const PLUGINS: [Plugin; 5] = [
     Plugin { name: "sliding-window", about: "keeps the newest messages", language: Language::Rust },
 ];
 
-/// What to build.
+/// The arguments: which plugins to build, and how.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Wanted {
     release: bool,
@@ -61,8 +61,8 @@ impl Wanted {
         while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--release" => wanted.release = true,
-                "--only" => wanted.only = Some(args.next().context("--only: which one?")?),
-                "--skip" => wanted.skip = Some(args.next().context("--skip: which one?")?),
+                "--only" => wanted.only = Some(args.next().context("missing NAME of --only")?),
+                "--skip" => wanted.skip = Some(args.next().context("missing NAME of --skip")?),
                 other => {
                     bail!("unknown argument '{other}' (known: --release, --only NAME, --skip NAME)")
                 }
@@ -75,7 +75,7 @@ impl Wanted {
         let names = PLUGINS.map(|plugin| plugin.name);
         for name in self.only.iter().chain(&self.skip) {
             if !names.contains(&name.as_str()) {
-                bail!("no plugin '{name}' (there are: {})", names.join(", "));
+                bail!("unknown plugin '{name}' (known: {})", names.join(", "));
             }
         }
         let is_wanted = |plugin: &Plugin| {
@@ -86,7 +86,7 @@ impl Wanted {
     }
 }
 
-/// `cargo xtask plugins`.
+/// Runs `cargo xtask plugins`.
 pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
     let wanted = Wanted::read(args)?;
     let plugins = wanted.plugins()?;
@@ -95,7 +95,7 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
         lay::lay(&folder, &file)?;
     }
     let names: Vec<&str> = plugins.iter().map(|plugin| plugin.name).collect();
-    tell(&folder, &names.join(", "));
+    print_folder(&folder, &names.join(", "));
     Ok(())
 }
 
@@ -106,10 +106,10 @@ fn target() -> Result<PathBuf> {
     Ok(metadata.target_directory.into_std_path_buf())
 }
 
-/// Prints only the folder to stdout: `export CTX_ENGINE_PATH=$(cargo xtask plugins)`.
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore says what it did")]
-fn tell(folder: &Path, names: &str) {
-    eprintln!("built {names}; for ctx to find them, set CTX_ENGINE_PATH to:");
+/// Prints the folder. Stdout gets nothing else: `export CTX_ENGINE_PATH=$(cargo xtask plugins)`.
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "the output of the task")]
+fn print_folder(folder: &Path, names: &str) {
+    eprintln!("built {names}; set CTX_ENGINE_PATH to this folder for ctx to find them:");
     println!("{}", folder.display());
 }
 

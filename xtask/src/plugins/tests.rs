@@ -7,22 +7,23 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Builds one plugin that does not need cargo, and finds it with the registry.
-fn laid(name: &str, folder: &Path) -> FoundEngine {
+/// Builds a plugin that does not need cargo, and finds it with the registry.
+fn built(name: &str, folder: &Path) -> FoundEngine {
     let wanted = Wanted { only: Some(name.into()), ..Wanted::default() };
-    for file in build::build(&wanted.plugins().expect("it is there"), false).expect("it builds") {
-        lay::lay(folder, &file).expect("it is laid");
+    let plugins = wanted.plugins().expect("a known plugin");
+    for file in build::build(&plugins, false).expect("a built plugin") {
+        lay::lay(folder, &file).expect("a folder of the plugin");
     }
-    Search::default().with_list(folder.as_os_str()).find(name).expect("it passes every check")
+    Search::default().with_list(folder.as_os_str()).find(name).expect("a valid plugin")
 }
 
-/// Whether a program is installed. In CI, panics if it is not.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+/// Whether a program is installed. In CI, panics if it is missing.
+#[expect(clippy::print_stderr, reason = "reports that the test is skipped")]
 fn has(program: &str) -> bool {
     let is_there = Command::new(program).arg("--version").output().is_ok();
     assert!(is_there || std::env::var_os("CI").is_none(), "a test in CI needs {program}");
     if !is_there {
-        eprintln!("skipped: there is no {program}");
+        eprintln!("skipped: {program} is missing");
     }
     is_there
 }
@@ -33,12 +34,12 @@ fn answers(mut command: Command, calls: &[String]) -> Vec<Value> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("it runs");
+        .expect("the plugin runs");
     let mut input = child.stdin.take().expect("a pipe");
     let text = calls.join("\n") + "\n";
-    input.write_all(text.as_bytes()).expect("it listens");
+    input.write_all(text.as_bytes()).expect("the plugin reads");
     drop(input);
-    let Output { status, stdout, stderr } = child.wait_with_output().expect("it ends");
+    let Output { status, stdout, stderr } = child.wait_with_output().expect("the plugin ends");
     assert!(status.success(), "{status}: {}", String::from_utf8_lossy(&stderr));
     let lines = stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).expect("JSON")).collect()
@@ -52,7 +53,7 @@ fn hello() -> String {
     call(1, "hello", &json!({"protocol": "1.0", "isNew": {"verb": "dance", "id": [7]}}))
 }
 
-/// Calls the plugin in C from a host in C.
+/// Calls a plugin in C from a host in C.
 fn call_library(found: &FoundEngine, folder: &Path, calls: &[String]) -> Vec<Value> {
     let EngineFile::Library(library) = &found.file else { panic!("a library") };
     let host = folder.join("call");
@@ -73,7 +74,7 @@ fn call_library(found: &FoundEngine, folder: &Path, calls: &[String]) -> Vec<Val
 #[test]
 fn the_engine_in_c_answers_every_call_through_its_table() {
     let room = tempfile::tempdir().unwrap();
-    let found = laid("c-minimal", room.path());
+    let found = built("c-minimal", room.path());
     let swapped = r#" {"params":{"a":"}\"]","b":[{"id":3,"verb":"x"}],"update":{"added":[{"id":"\\"tokens\\":9","tokens":30},{"tokens":20},{"tokens": 25}]},"budget":{"window":90,"messages":74}}, "verb" : "assemble", "id":18446744073709551615 }"#;
     let said = call_library(
         &found,
@@ -93,7 +94,7 @@ fn the_engine_in_c_answers_every_call_through_its_table() {
     );
     let info = &said[0]["ok"];
     assert_eq!((&info["id"], &info["contents"]), (&json!("c-minimal"), &json!(false)));
-    assert!(info["remembers"].is_null(), "it is sent all rows each time");
+    assert!(info["remembers"].is_null(), "the host sends all rows each time");
     assert_eq!((&said[1]["id"], &said[1]["ok"]["keepLast"]), (&json!(u64::MAX), &json!(1)));
     assert_eq!((&said[2]["ok"]["ok"], &said[2]["ok"]["compacted"]), (&json!(false), &json!(false)));
     assert_eq!(said[3]["error"]["kind"], "unsupported");
@@ -107,7 +108,7 @@ fn the_engine_in_python_keeps_whole_groups_that_fit() {
         return;
     }
     let room = tempfile::tempdir().unwrap();
-    let found = laid("python-echo", room.path());
+    let found = built("python-echo", room.path());
     let EngineFile::Command { program, args } = &found.file else { panic!("a command") };
     let mut command = Command::new(program);
     command.args(args);

@@ -8,14 +8,14 @@ use super::names;
 /// Talks with a model in a persistent session: each message and answer is on disk, old history is
 /// summarised when the window fills, and relevant messages are recalled. At a terminal it is a
 /// conversation: /help lists its commands, Ctrl-C stops an answer, Ctrl-D ends it. The tools work
-/// in the folder it is started in.
+/// in the current folder.
 #[derive(Debug, Args)]
 pub(crate) struct Chat {
     /// The session: its key, or a name of your choice; created if it does not exist
     #[arg(long, short, value_name = "KEY", default_value = "main")]
     pub(crate) session: String,
     /// The model, as provider/model; repeat it to add fallbacks [default: agents.defaults.model,
-    /// else one that there is a key for]
+    /// else a model whose API key is set]
     #[arg(long = "model", short, value_name = "PROVIDER/NAME", conflicts_with = "demo")]
     pub(crate) models: Vec<String>,
     /// The model's window in tokens; 32k and 1M are understood [default: the model's]
@@ -37,8 +37,8 @@ pub(crate) struct Chat {
     /// Show tool calls and compactions
     #[arg(long)]
     pub(crate) verbose: bool,
-    /// Talk to a built-in model that follows rules: no key, no server; its own configuration is
-    /// used, with --config on top
+    /// Talk to a built-in model that follows rules and needs no key and no server; it has its own
+    /// configuration, which --config overrides
     #[arg(long)]
     pub(crate) demo: bool,
     /// With --prompt: print JSON

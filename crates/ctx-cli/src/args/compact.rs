@@ -30,8 +30,8 @@ pub(crate) struct Compact {
     /// Show what would be done, and store nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Then rewrite the session as the summary and the kept messages, with the old file archived
-    /// beside it; for sessions of ctx, and cannot be undone
+    /// Afterwards, rewrite the session as the summary and the kept messages, and archive the old
+    /// file beside it; only for sessions of ctx; cannot be undone
     #[arg(long, conflicts_with_all = ["dry_run", "undo"])]
     pub(crate) rewrite: bool,
     /// Undo the newest compaction: restores the previous context

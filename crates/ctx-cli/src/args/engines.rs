@@ -36,7 +36,7 @@ pub(crate) struct AddEngine {
     /// Its id, as in its `hello` [default: its file name]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Where a library runs; only printed as configuration for you to add
+    /// Where a library runs; ctx prints the configuration for it, and you add it to ctx.json5
     #[arg(long, value_name = "WHERE", default_value = "process")]
     pub(crate) trust: TrustIn,
     /// Do not ask for confirmation

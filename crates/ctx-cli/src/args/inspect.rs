@@ -7,10 +7,10 @@ use clap::Args;
 
 use super::Fit;
 
-/// Serves a page that shows what each request of a session would carry, what was dropped, by which
-/// layer and why, the compactions with what they kept, and what memory finds. A session is replayed
-/// when it is opened, as `ctx replay` does; no model is called. The page is available on this
-/// machine only, and follows an active session. Ctrl-C ends it.
+/// Serves a page that shows what each request of a session would contain, what was dropped, by
+/// which layer and why, the compactions with what they kept, and what memory finds. A session is
+/// replayed when it is opened, as `ctx replay` does; no model is called. The page is available on
+/// this machine only, and follows an active session. Ctrl-C ends it.
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
     /// A transcript, a session's key, id or a prefix of that, or folders and several transcripts,

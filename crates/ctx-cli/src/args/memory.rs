@@ -15,7 +15,7 @@ pub(crate) struct Memory {
 pub(crate) enum MemoryCommand {
     /// Archive the messages of transcripts and their facts; archived messages are not stored twice
     Ingest(Ingest),
-    /// Show how much a memory holds
+    /// Show the size of a memory
     Stats(InMemory),
     /// Search archived messages
     Search(SearchMemory),
@@ -70,7 +70,7 @@ pub(crate) struct SearchMemory {
 pub(crate) struct Facts {
     /// The question [default: list them all, newest first]
     pub(crate) query: Option<String>,
-    /// Include facts that no longer hold
+    /// Include facts that are no longer valid
     #[arg(long)]
     pub(crate) all: bool,
     /// Only facts of this session: its key, its id, or the path of its transcript
@@ -83,8 +83,9 @@ pub(crate) struct Facts {
     pub(crate) of: InMemory,
 }
 
-/// Shows first what would be erased, and asks. Sessions of ctx are rewritten without it; files of
-/// other programs are not written: ctx ignores the erased messages there, and lists the files.
+/// Shows first what would be erased, and asks. Sessions of ctx are rewritten without the erased
+/// messages. Files of other programs are not changed: ctx ignores the erased messages in them, and
+/// lists these files.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).multiple(true).args([
     "entries", "session", "matching", "project",
@@ -102,8 +103,8 @@ pub(crate) struct ForgetArgs {
     /// Every message that contains this text, ignoring case
     #[arg(long, value_name = "TEXT")]
     pub(crate) matching: Option<String>,
-    /// What was archived of other agents' sessions in this folder and its subfolders; they are not
-    /// archived again
+    /// Everything archived from other agents' sessions in this folder and its subfolders; these
+    /// sessions are not archived again
     #[arg(long, value_name = "DIR", conflicts_with_all = ["files", "entries", "session", "matching"])]
     pub(crate) project: Option<PathBuf>,
     /// Show what would be erased, and erase nothing
@@ -139,7 +140,7 @@ pub(crate) struct RecallArgs {
     pub(crate) of: InMemory,
 }
 
-/// A number of answers, at least one.
+/// Parses a number of results, at least 1.
 fn at_least_one() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..)
 }

@@ -32,10 +32,10 @@ pub(crate) struct Serve {
     /// The maximum size of a request body, with a unit: 64M [default: server.maxBodyBytes, else 64 MiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_body: Option<String>,
-    /// Seconds to wait for running answers at the end [default: server.graceSeconds, else 30]
+    /// Seconds to wait for running answers at shutdown [default: server.graceSeconds, else 30]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) grace: Option<u32>,
-    /// Print JSON: an object once it is listening
+    /// Print JSON: one object, as soon as the server listens
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -4,10 +4,10 @@ use ctx_runtime::WindowFill;
 
 use crate::format::thousands;
 
-/// Its width.
+/// The width of the bar, in characters.
 const CELLS: u64 = 20;
 
-/// `▕███░░░▏ 34 % of 16,000`
+/// Formats a fill, such as `▕███░░░▏ 34 % of 16,000`.
 pub(super) fn bar(fill: &WindowFill) -> String {
     let (used, limit) = (fill.used.get(), fill.limit.get().max(1));
     // Any use is visible, and only a full window looks full.

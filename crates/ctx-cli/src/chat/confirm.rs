@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 
 use super::edit::{Entered, ask, drop_typed};
-use super::tools::{Deed, Leave, Permits};
-use super::{Interrupt, Sign};
+use super::tools::{Approver, Permission, ToolAction};
+use super::{Interrupt, Spinner};
 use crate::args::Tool;
 use crate::format::{escaped_lines, shortened};
 use crate::out::{BOLD, DIM, GREEN, RED};
@@ -16,16 +16,16 @@ use crate::out::{BOLD, DIM, GREEN, RED};
 const LINE_CHARS: usize = 160;
 
 /// Asks the user at the terminal.
-pub(crate) struct Person {
+pub(crate) struct TerminalUser {
     /// Permissions given for the whole conversation: this command, this file.
     always: Mutex<HashSet<(Tool, String)>>,
     interrupt: Interrupt,
-    sign: Sign,
+    spinner: Spinner,
 }
 
-impl Person {
-    pub(crate) fn new(interrupt: Interrupt, sign: Sign) -> Self {
-        Self { always: Mutex::default(), interrupt, sign }
+impl TerminalUser {
+    pub(crate) fn new(interrupt: Interrupt, spinner: Spinner) -> Self {
+        Self { always: Mutex::default(), interrupt, spinner }
     }
 
     fn always(&self) -> std::sync::MutexGuard<'_, HashSet<(Tool, String)>> {
@@ -53,20 +53,21 @@ impl Confirmation {
 }
 
 #[async_trait]
-impl Permits for Person {
-    async fn ask(&self, deed: Deed) -> Leave {
-        let key = (deed.tool, deed.subject.clone());
+impl Approver for TerminalUser {
+    async fn ask(&self, action: ToolAction) -> Permission {
+        let key = (action.tool, action.subject.clone());
         if self.always().contains(&key) {
-            return Leave::Granted;
+            return Permission::Granted;
         }
-        let refused = |reason: &str| Leave::Refused(reason.to_owned());
-        let sign = self.sign.clone();
-        let answered = tokio::task::spawn_blocking(move || sign.beside(|| question(&deed))).await;
+        let refused = |reason: &str| Permission::Refused(reason.to_owned());
+        let spinner = self.spinner.clone();
+        let answered =
+            tokio::task::spawn_blocking(move || spinner.beside(|| question(&action))).await;
         match answered {
-            Ok(Ok(Ok(Confirmation::Yes))) => Leave::Granted,
+            Ok(Ok(Ok(Confirmation::Yes))) => Permission::Granted,
             Ok(Ok(Ok(Confirmation::Always))) => {
                 self.always().insert(key);
-                Leave::Granted
+                Permission::Granted
             }
             Ok(Ok(Ok(Confirmation::No))) => refused("denied by the user"),
             Ok(Ok(Err(Entered::Interrupted))) => {
@@ -80,11 +81,11 @@ impl Permits for Person {
 }
 
 /// Asks until there is an answer or the input ends.
-fn question(deed: &Deed) -> anyhow::Result<Result<Confirmation, Entered>> {
-    let outside = if deed.is_outside { ", outside of this folder" } else { "" };
-    let words = escaped_lines(&deed.words);
+fn question(action: &ToolAction) -> anyhow::Result<Result<Confirmation, Entered>> {
+    let outside = if action.is_outside { ", outside of this folder" } else { "" };
+    let words = escaped_lines(&action.words);
     anstream::eprintln!("{BOLD}{words}{BOLD:#}{outside}");
-    for line in &deed.preview {
+    for line in &action.preview {
         let style = match line.as_bytes().first() {
             Some(b'+') => GREEN,
             Some(b'-') => RED,

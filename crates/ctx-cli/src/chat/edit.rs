@@ -22,34 +22,36 @@ pub(super) enum Entered {
 
 /// Reads lines, and stores them in a history file.
 ///
-/// One editor reads them all: when several lines arrive at once it reads ahead, and returns the
-/// rest next.
+/// One editor reads all lines: if several arrive at once, it reads ahead, and returns the others in
+/// the next calls.
 pub(super) struct LineEditor {
     editor: Editor<(), FileHistory>,
     file: PathBuf,
-    /// Why the history is not stored, once that fails.
-    trouble: Option<String>,
+    /// The last error of the history file, until it is reported.
+    warning: Option<String>,
 }
 
 impl LineEditor {
-    /// Opens the editor. Pasted text is one message, whatever its lines. Alt-Enter adds a line.
+    /// Opens the editor. Pasted text is one message, even if it has several lines. Alt-Enter adds a
+    /// line.
     pub(super) fn open(file: &Path) -> anyhow::Result<Self> {
-        let config = Config::builder().max_history_size(REMEMBERED).map_err(of_terminal)?.build();
+        let config =
+            Config::builder().max_history_size(REMEMBERED).map_err(terminal_error)?.build();
         let mut history = FileHistory::with_config(&config);
-        let mut trouble = None;
+        let mut warning = None;
         if let Err(error) = history.load(file)
             && file.exists()
         {
-            trouble = Some(format!("cannot read the input history: {error}"));
+            warning = Some(format!("cannot read the input history: {error}"));
         }
-        let mut editor = Editor::with_history(config, history).map_err(of_terminal)?;
+        let mut editor = Editor::with_history(config, history).map_err(terminal_error)?;
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
-        Ok(Self { editor, file: file.to_owned(), trouble })
+        Ok(Self { editor, file: file.to_owned(), warning })
     }
 
     /// Returns the next line. Text typed or pasted since the last one comes first, in order.
     pub(super) fn next(&mut self, prompt: &str) -> anyhow::Result<Entered> {
-        taken(self.editor.readline(prompt))
+        entered(self.editor.readline(prompt))
     }
 
     /// Adds a line to the history, also for later runs.
@@ -67,23 +69,23 @@ impl LineEditor {
             Err(error) => Err(error),
         };
         if let Err(error) = stored {
-            self.trouble = Some(format!("cannot save the input history: {error}"));
+            self.warning = Some(format!("cannot save the input history: {error}"));
         }
     }
 
     /// Returns a warning for the user, once.
-    pub(super) fn take_trouble(&mut self) -> Option<String> {
-        self.trouble.take()
+    pub(super) fn take_warning(&mut self) -> Option<String> {
+        self.warning.take()
     }
 }
 
-/// Discards typed input that was not read yet. Returns whether it held at least one line.
+/// Discards typed input that was not read yet. Returns whether it contained at least one line.
 #[cfg(unix)]
 pub(super) fn drop_typed() -> bool {
     use rustix::termios::{QueueSelector, tcflush};
     let stdin = std::io::stdin();
     let had_lines = rustix::io::ioctl_fionread(&stdin).is_ok_and(|bytes| bytes > 0);
-    // On failure there cannot be a user at a terminal to ask.
+    // This fails only without a terminal, where no user can be asked.
     let _ = tcflush(&stdin, QueueSelector::IFlush);
     had_lines
 }
@@ -97,20 +99,20 @@ pub(super) fn drop_typed() -> bool {
 /// is not used as the answer.
 pub(super) fn ask(prompt: &str) -> anyhow::Result<Entered> {
     let mut editor: Editor<(), MemHistory> =
-        Editor::with_history(Config::default(), MemHistory::new()).map_err(of_terminal)?;
-    taken(editor.readline(prompt))
+        Editor::with_history(Config::default(), MemHistory::new()).map_err(terminal_error)?;
+    entered(editor.readline(prompt))
 }
 
-fn taken(line: rustyline::Result<String>) -> anyhow::Result<Entered> {
+fn entered(line: rustyline::Result<String>) -> anyhow::Result<Entered> {
     match line {
         Ok(line) => Ok(Entered::Text(line)),
         Err(ReadlineError::Interrupted) => Ok(Entered::Interrupted),
         Err(ReadlineError::Eof) => Ok(Entered::End),
-        Err(error) => Err(of_terminal(error)),
+        Err(error) => Err(terminal_error(error)),
     }
 }
 
-fn of_terminal(error: ReadlineError) -> anyhow::Error {
-    let said = Error::new(ErrorKind::Io, "cannot read from the terminal");
-    said.source(error).hint("--prompt TEXT needs no terminal").into()
+fn terminal_error(source: ReadlineError) -> anyhow::Error {
+    let error = Error::new(ErrorKind::Io, "cannot read from the terminal");
+    error.source(source).hint("--prompt TEXT needs no terminal").into()
 }

@@ -6,9 +6,9 @@ use ctx_runtime::{COMMANDS, Input};
 use crate::format::shortened;
 
 /// Commands of the terminal, not of the runtime.
-pub(super) const HERE: [(&str, &str); 2] = [
-    ("/help", "list the commands (only here, not with --prompt)"),
-    ("/quit", "end the conversation (only here); so does Ctrl-D"),
+pub(super) const TERMINAL_COMMANDS: [(&str, &str); 2] = [
+    ("/help", "list the commands (only at a terminal, not with --prompt)"),
+    ("/quit", "end the conversation (only at a terminal); Ctrl-D does the same"),
 ];
 
 /// An alias of `/quit`.
@@ -39,8 +39,8 @@ pub(super) enum ParsedLine {
 
 impl ParsedLine {
     /// Parses a text. A text that looks like a command is a command or an error: a typo must not
-    /// reach the model. `//x` sends the text `/x`, whatever that command does.
-    pub(super) fn of(text: &str, place: Mode) -> Result<Self> {
+    /// reach the model. `//x` sends the text `/x` to the model.
+    pub(super) fn of(text: &str, mode: Mode) -> Result<Self> {
         let line = text.trim();
         if line.is_empty() {
             return Ok(Self::Nothing);
@@ -54,17 +54,17 @@ impl ParsedLine {
                 _ => message(true),
             });
         };
-        let usage = COMMANDS.iter().chain(&HERE).map(|(usage, _)| *usage);
+        let usage = COMMANDS.iter().chain(&TERMINAL_COMMANDS).map(|(usage, _)| *usage);
         let usage = usage.chain([EXIT]).find(|usage| usage.split(' ').next() == Some(word));
         match usage {
-            // A text of several lines was hardly typed as a command.
+            // A text of several lines is hardly a mistyped command.
             None if line.contains('\n') => Ok(message(true)),
-            None => Err(unknown(word, place)),
+            None => Err(unknown(word, mode)),
             Some(usage) if !usage.contains(' ') && !rest.is_empty() => {
                 Err(Error::new(ErrorKind::InvalidInput, format!("{word} takes no argument"))
                     .hint(format!("use {word} alone, or /{word} ... to send it to the model")))
             }
-            Some(usage) => match (usage, place) {
+            Some(usage) => match (usage, mode) {
                 ("/help", Mode::Terminal) => Ok(Self::Help),
                 ("/quit" | EXIT, Mode::Terminal) => Ok(Self::Quit),
                 ("/help" | "/quit" | EXIT, Mode::Script) => Err(Error::new(
@@ -87,9 +87,9 @@ fn command(line: &str) -> Option<(&str, &str)> {
     is_name.then_some((word, rest.trim()))
 }
 
-fn unknown(word: &str, place: Mode) -> Error {
+fn unknown(word: &str, mode: Mode) -> Error {
     let shown = shortened(word, WORD_CHARS);
-    let list = match place {
+    let list = match mode {
         Mode::Terminal => "/help lists the commands".to_owned(),
         Mode::Script => {
             let words = COMMANDS.iter().filter_map(|(usage, _)| usage.split(' ').next());
@@ -104,8 +104,8 @@ fn unknown(word: &str, place: Mode) -> Error {
 mod tests {
     use super::*;
 
-    fn told(text: &str, place: Mode) -> String {
-        match ParsedLine::of(text, place) {
+    fn parsed(text: &str, mode: Mode) -> String {
+        match ParsedLine::of(text, mode) {
             Ok(ParsedLine::Nothing) => "nothing".to_owned(),
             Ok(ParsedLine::Help) => "help".to_owned(),
             Ok(ParsedLine::Quit) => "quit".to_owned(),
@@ -135,7 +135,7 @@ mod tests {
             ("/new", "/new false"),
             ("/new hello", "/new hello true"),
         ] {
-            assert_eq!(told(text, Mode::Terminal), meant, "{text:?}");
+            assert_eq!(parsed(text, Mode::Terminal), meant, "{text:?}");
         }
         for text in ["/foo", "/Help", "/st", "/foo bar"] {
             let word = text.split(' ').next().unwrap();
@@ -143,15 +143,15 @@ mod tests {
                 "unknown command {word}; /help lists the commands; /{word} ... sends it to the \
                  model"
             );
-            assert_eq!(told(text, Mode::Terminal), meant);
-            let at_once = told(text, Mode::Script);
+            assert_eq!(parsed(text, Mode::Terminal), meant);
+            let at_once = parsed(text, Mode::Script);
             assert!(at_once.contains("the commands are /compact, /context,"), "{at_once}");
         }
         for text in ["/undo now", "/quit now", "/status x"] {
-            assert!(told(text, Mode::Terminal).contains("takes no argument"), "{text}");
+            assert!(parsed(text, Mode::Terminal).contains("takes no argument"), "{text}");
         }
         for text in ["/help", "/quit", "/exit"] {
-            assert!(told(text, Mode::Script).contains("works only at a terminal"), "{text}");
+            assert!(parsed(text, Mode::Script).contains("works only at a terminal"), "{text}");
         }
     }
 }

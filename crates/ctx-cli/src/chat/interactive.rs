@@ -9,7 +9,7 @@ use ctx_session::paths::Home;
 
 use super::bar::bar;
 use super::edit::{Entered, LineEditor};
-use super::input::{HERE, Mode, ParsedLine};
+use super::input::{Mode, ParsedLine, TERMINAL_COMMANDS};
 use super::show::{Detail, Show};
 use super::{Interrupt, Talk};
 use crate::failure;
@@ -44,8 +44,8 @@ pub(crate) fn run(
     let waiting = super::waiting_runtime()?;
     let mut failed = None;
     loop {
-        if let Some(trouble) = lines.take_trouble() {
-            out.warn(trouble);
+        if let Some(warning) = lines.take_warning() {
+            out.warn(warning);
         }
         let said = match lines.next("> ")? {
             Entered::Text(said) => said,
@@ -69,7 +69,7 @@ pub(crate) fn run(
                 continue;
             }
             Ok(ParsedLine::Message { input, asks_model }) => {
-                let show = Show::new(out, Detail::Everything, talk.verbose, talk.sign);
+                let show = Show::new(out, Detail::Everything, talk.verbose, talk.spinner);
                 let show = show.waiting_if(asks_model);
                 waiting.block_on(turn(talk, *input, show, stopped, out))
             }
@@ -111,7 +111,7 @@ async fn turn(
     };
     let was_shown = show.end()?;
     let Some(outcome) = outcome else { return Ok(Turned::Stopped) };
-    let outcome = outcome.map_err(|error| talk.told(error))?;
+    let outcome = outcome.map_err(|error| talk.turn_error(error))?;
     if let Some(answer) = outcome.answer.as_deref().filter(|_| !was_shown) {
         out.line(escaped_piece(answer.trim_end()))?;
     }
@@ -127,7 +127,7 @@ fn end_of_turn(outcome: &TurnOutcome, out: &Out) {
 fn help(out: &Out) -> std::io::Result<()> {
     let rows = COMMANDS
         .iter()
-        .chain(&HERE)
+        .chain(&TERMINAL_COMMANDS)
         .map(|(usage, about)| vec![Cell::styled(*usage, BOLD), Cell::styled(*about, DIM)]);
     out.line(table(&[], rows.collect(), 0))?;
     let more = "//x sends /x to the model; Ctrl-C stops an answer or a tool; Alt-Enter begins \

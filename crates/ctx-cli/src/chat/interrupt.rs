@@ -11,7 +11,7 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Creates it without a signal.
+    /// Creates an interrupt that was not triggered yet.
     pub(crate) fn new() -> Self {
         Self { count: Arc::new(watch::Sender::new(0)) }
     }
@@ -21,11 +21,11 @@ impl Interrupt {
         self.count.send_modify(|count| *count += 1);
     }
 
-    /// Waits for the next signal. Earlier ones applied to other work.
+    /// Waits for the next signal; earlier signals are ignored.
     pub(crate) fn wait(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut count = self.count.subscribe();
         async move {
-            // The object waited for holds the sender.
+            // All senders are dropped, so no signal can come.
             if count.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }

@@ -20,16 +20,16 @@ use ctx_session::key::SessionKey;
 use crate::failure::misuse;
 use crate::setup;
 
-pub(crate) use confirm::Person;
+pub(crate) use confirm::TerminalUser;
 pub(crate) use demo::Demo;
 pub(crate) use interactive::run as interactive;
 pub(crate) use interrupt::Interrupt;
 pub(crate) use models::{Models, connect};
 pub(crate) use once::run as once;
-pub(crate) use spinner::Sign;
-pub(crate) use tools::{Nobody, Permits, Tools};
+pub(crate) use spinner::Spinner;
+pub(crate) use tools::{Approver, NoUser, Tools};
 
-/// What a conversation is run with.
+/// The parts of a running conversation.
 pub(crate) struct Talk<'a> {
     pub(crate) runtime: &'a Runtime,
     pub(crate) key: &'a SessionKey,
@@ -37,21 +37,22 @@ pub(crate) struct Talk<'a> {
     /// The primary model.
     pub(crate) model: &'a str,
     /// The progress indicator.
-    pub(crate) sign: &'a Sign,
+    pub(crate) spinner: &'a Spinner,
     pub(crate) verbose: bool,
     /// Whether the window was given on the command line.
     pub(crate) has_window: bool,
 }
 
 impl Talk<'_> {
-    /// Returns an error of a turn, as an argument error if it is one.
-    fn told(&self, error: Error) -> anyhow::Error {
+    /// Converts the error of a turn: a window that is too small is an argument error if the command
+    /// line set it, and the error of a transcript gets a hint.
+    fn turn_error(&self, error: Error) -> anyhow::Error {
         match error.kind() {
             ErrorKind::WindowTooSmall if self.has_window => misuse(error),
-            // A newer ctx can continue the session.
+            // Only a newer ctx can continue the session.
             ErrorKind::UnknownFormat if ctx_session::is_newer(&error) => error.into(),
             ErrorKind::UnknownFormat | ErrorKind::Corrupt | ErrorKind::InvalidInput => {
-                with_way_out(error).into()
+                with_transcript_hint(error).into()
             }
             _ => error.into(),
         }
@@ -59,7 +60,7 @@ impl Talk<'_> {
 }
 
 /// Adds a hint to the error of a transcript that cannot be continued.
-fn with_way_out(error: Error) -> Error {
+fn with_transcript_hint(error: Error) -> Error {
     let is_transcript = |path: &&str| path.ends_with(".jsonl");
     let path = error.context().iter().find(|(key, _)| *key == "path");
     let Some(path) = path.map(|(_, path)| path.as_str()).filter(is_transcript) else {
@@ -67,18 +68,18 @@ fn with_way_out(error: Error) -> Error {
     };
     let path = path.to_owned();
     error.hint(format!(
-        "/new begins another session under this key, and the file stays; `ctx check {path} --repair` \
-         writes what can be read of it to a copy"
+        "/new begins another session under this key, and keeps the file; \
+         `ctx check {path} --repair` writes a repaired copy"
     ))
 }
 
-/// Threads that keep working while another one waits for the user. Exiting does not wait for them:
-/// only maintenance is left then, and a later run continues it.
+/// A runtime whose threads keep working while the main thread waits for the user. Dropping it does
+/// not wait for them: only maintenance can be left, and a later run continues it.
 struct Threads(Option<tokio::runtime::Runtime>);
 
 impl Threads {
     fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        let runtime = self.0.as_ref().expect("it is taken when this is dropped, and not before");
+        let runtime = self.0.as_ref().expect("only `drop` takes the runtime");
         runtime.block_on(future)
     }
 }
@@ -93,7 +94,7 @@ impl Drop for Threads {
 
 fn waiting_runtime() -> anyhow::Result<Threads> {
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    Ok(Threads(Some(built.map_err(setup::no_waiting)?)))
+    Ok(Threads(Some(built.map_err(setup::runtime_error)?)))
 }
 
 #[cfg(test)]

@@ -12,36 +12,37 @@ use crate::models::window_is_assumed;
 use crate::out::Out;
 
 /// Default models, and the variables with their keys.
-const USUAL: [(&str, &str); 2] =
+const DEFAULT_MODELS: [(&str, &str); 2] =
     [("ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5"), ("OPENAI_API_KEY", "openai/gpt-5.4")];
 
 /// A one-line hint on how to set up a model.
-const HOW: &str = "export ANTHROPIC_API_KEY or OPENAI_API_KEY; or OPENAI_BASE_URL for a server of \
-                   your own, with --model openai/NAME; or try `ctx chat --demo`, which needs neither";
+const SETUP_HINT: &str = "export ANTHROPIC_API_KEY or OPENAI_API_KEY; or OPENAI_BASE_URL for your \
+                          own server, with --model openai/NAME; or try `ctx chat --demo`, which \
+                          needs neither";
 
-/// The same, if a custom server is configured.
-const NAME_IT: &str = "name a model of the server at OPENAI_BASE_URL: --model openai/NAME";
+/// The hint if a custom server is configured.
+const SERVER_HINT: &str = "name a model of the server at OPENAI_BASE_URL: --model openai/NAME";
 
 /// The models, the primary one first.
 pub(crate) type Models = Vec<Arc<dyn ChatModel>>;
 
-/// Connects the models that are requested, or configured, or that there is a key for. Missing
-/// models and assumptions are reported.
+/// Connects the models of the command line, else the configured ones, else the default model whose
+/// key is set. Warns of models that are missing or whose window is assumed.
 pub(crate) fn connect(args: &Chat, config: &Config, out: &Out) -> anyhow::Result<Models> {
     let chain = match ModelChain::connect(config, &args.models) {
         Ok(None) => {
-            let usual = usual(|name| std::env::var(name).ok());
-            let Some(name) = usual else {
+            let default = default_model(|name| std::env::var(name).ok());
+            let Some(name) = default else {
                 let error = Error::new(ErrorKind::NotFound, "no model available");
                 let has_server = std::env::var("OPENAI_BASE_URL").is_ok_and(|url| !url.is_empty());
-                return Err(error.hint(if has_server { NAME_IT } else { HOW }).into());
+                return Err(error.hint(if has_server { SERVER_HINT } else { SETUP_HINT }).into());
             };
             ModelChain::connect(config, &[name.to_owned()])
         }
         chain => chain,
     };
     let chain = chain.map_err(|error| match error.kind() {
-        // Its own hint names the missing variable.
+        // The hint of the error names the missing variable.
         ErrorKind::Capability => {
             let own = error.hint_text().map(|own| format!("{own}; ")).unwrap_or_default();
             error.hint(format!("{own}or try `ctx chat --demo`, which needs no key")).into()
@@ -61,13 +62,14 @@ pub(crate) fn connect(args: &Chat, config: &Config, out: &Out) -> anyhow::Result
     Ok(chain.models)
 }
 
-/// Returns the model that there is a key for. A custom server in place of OpenAI has its own models.
-fn usual(variable: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
+/// Returns the first default model whose key is set; not OpenAI's if `OPENAI_BASE_URL` names a
+/// custom server, which has its own models.
+fn default_model(variable: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
     let is_set = |name: &str| variable(name).is_some_and(|value| !value.trim().is_empty());
     let usable = |(key, _): &&(&str, &'static str)| {
         is_set(key) && !(*key == "OPENAI_API_KEY" && is_set("OPENAI_BASE_URL"))
     };
-    USUAL.iter().find(usable).map(|(_, model)| *model)
+    DEFAULT_MODELS.iter().find(usable).map(|(_, model)| *model)
 }
 
 #[cfg(test)]
@@ -79,7 +81,7 @@ mod tests {
     #[test]
     fn who_has_a_key_needs_no_model_name() {
         let with = |set: &'static [&str]| {
-            usual(move |name| set.contains(&name).then(|| "value".to_owned()))
+            default_model(move |name| set.contains(&name).then(|| "value".to_owned()))
         };
         assert_eq!(with(&[]), None);
         assert_eq!(with(&["OPENAI_API_KEY"]), Some("openai/gpt-5.4"));
@@ -88,8 +90,8 @@ mod tests {
             with(&["OPENAI_API_KEY", "ANTHROPIC_API_KEY"]),
             Some("anthropic/claude-sonnet-5")
         );
-        assert_eq!(usual(|_| Some(" ".to_owned())), None);
-        for (_, model) in USUAL {
+        assert_eq!(default_model(|_| Some(" ".to_owned())), None);
+        for (_, model) in DEFAULT_MODELS {
             assert!(Catalogue::embedded().find(model).is_some(), "{model}");
         }
     }

@@ -31,7 +31,7 @@ struct Answered<'a> {
     tokens: Option<u64>,
     window: Option<u64>,
     usage: Used,
-    notices: Vec<TurnReport<'a>>,
+    notices: Vec<NoticeReport<'a>>,
 }
 
 #[derive(Serialize)]
@@ -44,7 +44,7 @@ struct Used {
 }
 
 #[derive(Serialize)]
-struct TurnReport<'a> {
+struct NoticeReport<'a> {
     kind: &'static str,
     words: &'a str,
 }
@@ -56,7 +56,7 @@ impl From<Usage> for Used {
     }
 }
 
-/// How long the program waits at its end for the maintenance after a turn.
+/// How long the program waits at exit for the maintenance after a turn.
 const MAINTENANCE: Duration = Duration::from_secs(2);
 
 /// Sends `prompt` and prints the answer as soon as it is complete.
@@ -64,13 +64,13 @@ pub(crate) fn run(talk: &Talk<'_>, args: &Chat, out: &Out) -> anyhow::Result<Exi
     let message = message(args.prompt.as_deref().unwrap_or_default())?;
     let input = match ParsedLine::of(&message, Mode::Script).map_err(misuse)? {
         ParsedLine::Message { input, .. } => input,
-        // Not possible in a script: rejected earlier.
+        // Unreachable in a script: the parser rejects them.
         ParsedLine::Nothing | ParsedLine::Help | ParsedLine::Quit => {
             return Err(misuse(no_message()));
         }
     };
     super::waiting_runtime()?.block_on(async {
-        let mut show = Show::new(out, Detail::Notices, talk.verbose, talk.sign);
+        let mut show = Show::new(out, Detail::Notices, talk.verbose, talk.spinner);
         let outcome = talk.runtime.turn(talk.key, *input, talk.tools, &mut show).await;
         show.end()?;
         // The answer is paid for and stored: later errors must not hide it.
@@ -83,7 +83,7 @@ pub(crate) fn run(talk: &Talk<'_>, args: &Chat, out: &Out) -> anyhow::Result<Exi
             out.warn(format!("the session was not closed: {error}"));
         }
         talk.runtime.end_maintenance(MAINTENANCE).await;
-        outcome.map_err(|error| talk.told(error))?;
+        outcome.map_err(|error| talk.turn_error(error))?;
         printed
     })?;
     Ok(ExitCode::SUCCESS)
@@ -130,7 +130,7 @@ fn print(answer: Option<&str>) -> io::Result<()> {
 }
 
 fn answered<'a>(talk: &Talk<'_>, outcome: &'a TurnOutcome) -> Answered<'a> {
-    let told = |notice: &'a ctx_runtime::Notice| TurnReport {
+    let report = |notice: &'a ctx_runtime::Notice| NoticeReport {
         kind: notice.kind.name(),
         words: &notice.text,
     };
@@ -143,6 +143,6 @@ fn answered<'a>(talk: &Talk<'_>, outcome: &'a TurnOutcome) -> Answered<'a> {
         tokens: outcome.fill.map(|fill| fill.used.get()),
         window: outcome.fill.map(|fill| fill.window.get()),
         usage: outcome.usage.into(),
-        notices: outcome.notices.iter().map(told).collect(),
+        notices: outcome.notices.iter().map(report).collect(),
     }
 }

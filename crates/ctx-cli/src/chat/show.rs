@@ -8,7 +8,7 @@ use ctx_core::{CompactionTrigger, ToolCall, ToolOutput};
 use ctx_runtime::{Event, Listener, Notice, NoticeKind};
 use serde_json::Value;
 
-use super::Sign;
+use super::Spinner;
 use crate::format::{counted, escaped, escaped_piece, shortened, thousands};
 use crate::out::{Out, terminal_columns};
 use crate::wrap::Wrap;
@@ -38,13 +38,13 @@ pub(super) struct Show<'a> {
     /// Whether any of an answer was shown.
     has_said: bool,
     trigger: Option<CompactionTrigger>,
-    sign: Sign,
+    spinner: Spinner,
     failed: Option<io::Error>,
     wrap: Wrap,
 }
 
 impl<'a> Show<'a> {
-    pub(super) fn new(out: &'a Out, shown: Detail, verbose: bool, sign: &Sign) -> Self {
+    pub(super) fn new(out: &'a Out, shown: Detail, verbose: bool, spinner: &Spinner) -> Self {
         Self {
             out,
             shown,
@@ -52,13 +52,13 @@ impl<'a> Show<'a> {
             is_open: false,
             has_said: false,
             trigger: None,
-            sign: sign.clone(),
+            spinner: spinner.clone(),
             failed: None,
             wrap: Wrap::new(terminal_columns()),
         }
     }
 
-    /// Shows that the model is waited for, if it is called: a command may not need it.
+    /// Shows the progress indicator if the model is called; some commands do not call it.
     pub(super) fn waiting_if(mut self, asks_model: bool) -> Self {
         if asks_model {
             self.wait(WAITING);
@@ -82,13 +82,13 @@ impl<'a> Show<'a> {
     fn wait(&mut self, what: impl Into<Cow<'static, str>>) {
         self.close();
         if self.shown == Detail::Everything {
-            self.sign.show(self.out.waiting(what));
+            self.spinner.show(self.out.waiting(what));
         }
     }
 
     /// Ends the current line before other output.
     fn close(&mut self) {
-        self.sign.clear();
+        self.spinner.clear();
         if std::mem::take(&mut self.is_open) {
             let rest = self.wrap.push("\n");
             self.print(&rest);
@@ -107,7 +107,7 @@ impl<'a> Show<'a> {
         if self.shown == Detail::Notices {
             return;
         }
-        self.sign.clear();
+        self.spinner.clear();
         let text = escaped_piece(text);
         let printed = self.wrap.push(&text);
         self.print(&printed);
@@ -132,7 +132,7 @@ impl<'a> Show<'a> {
             let first = shortened(text.lines().next().unwrap_or_default(), CALL_CHARS);
             self.out.aside(match output.is_error {
                 true => format!("  failed: {first}"),
-                false => format!("  gave {}", counted(text.chars().count(), "character")),
+                false => format!("  returned {}", counted(text.chars().count(), "character")),
             });
         }
         self.wait(WAITING);
@@ -216,20 +216,20 @@ mod tests {
 
     #[test]
     fn what_is_waited_for_is_named_and_a_command_waits_for_no_model() {
-        let (out, sign) = (Out::silent(), Sign::default());
-        let show = || Show::new(&out, Detail::Everything, false, &sign);
+        let (out, spinner) = (Out::silent(), Spinner::default());
+        let show = || Show::new(&out, Detail::Everything, false, &spinner);
         let command = show().waiting_if(false);
-        assert_eq!(sign.words(), None);
+        assert_eq!(spinner.words(), None);
         drop(command);
         let mut turn = show().waiting_if(true);
-        assert_eq!(sign.words().as_deref(), Some("waiting for the model"));
+        assert_eq!(spinner.words().as_deref(), Some("waiting for the model"));
         let call = call(r#"{"command":"sleep 9"}"#);
         turn.on(Event::ToolBegan(&call));
-        assert_eq!(sign.words().as_deref(), Some("running bash (Ctrl-C stops it)"));
+        assert_eq!(spinner.words().as_deref(), Some("running bash (Ctrl-C stops it)"));
         turn.on(Event::ToolEnded(&call, &ToolOutput::text("")));
-        assert_eq!(sign.words().as_deref(), Some("waiting for the model"));
+        assert_eq!(spinner.words().as_deref(), Some("waiting for the model"));
         turn.end().unwrap();
-        assert_eq!(sign.words(), None);
+        assert_eq!(spinner.words(), None);
     }
 
     fn call(arguments: &str) -> ToolCall {

@@ -1,4 +1,4 @@
-//! The progress indicator, which is hidden while the user is asked something.
+//! The progress indicator, which is hidden during a question to the user.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,11 +6,11 @@ use indicatif::ProgressBar;
 
 /// Shared between the display and questions.
 #[derive(Clone, Default)]
-pub(crate) struct Sign {
+pub(crate) struct Spinner {
     bar: Arc<Mutex<Option<ProgressBar>>>,
 }
 
-impl Sign {
+impl Spinner {
     /// Replaces the indicator.
     pub(super) fn show(&self, bar: ProgressBar) {
         self.set(Some(bar));
@@ -32,7 +32,7 @@ impl Sign {
         self.bar.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs something at the terminal while the indicator is hidden. Its elapsed time is paused.
+    /// Runs `act` while the indicator is hidden, then restarts its elapsed time at zero.
     pub(super) fn beside<T>(&self, act: impl FnOnce() -> T) -> T {
         let Some(bar) = self.bar().clone() else { return act() };
         let done = bar.suspend(act);

@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::args::{Assemble, Global, Shape};
-use crate::engine_health::Fared;
+use crate::engine_health::EngineHealthReport;
 use crate::entry_ids::{ID_CHARS, ShortIds, find_entry};
 use crate::failure::misuse;
 use crate::format::{counted, shortened, thousands};
@@ -30,7 +30,7 @@ use crate::stores::{Keeping, Left, archive};
 #[serde(rename_all = "camelCase")]
 struct Assembled {
     #[serde(flatten)]
-    fared: Fared,
+    health: EngineHealthReport,
     /// To append to the system prompt; counted in the manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     system_prompt_addition: Option<String>,
@@ -66,11 +66,11 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     let session_id = transcript.header().id.clone().unwrap_or_default();
     let request = AssembleRequest { session_id, view, turn };
     let assembled = setup::block_on(fitted.engine.assemble(request));
-    let fared = Fared::of(&*fitted.engine, out);
+    let health = EngineHealthReport::of(&*fitted.engine, out);
     let mut view = assembled?.into_view();
     view.finish()?;
     let compactions = view.take_compactions();
-    let forms = view.take_projections();
+    let projections = view.take_projections();
     for details in compactions.iter().filter_map(|c| Details::from_json(c.details.as_ref()?)) {
         if let Some(warning) = receipt::fell_back(&details.receipt, fitted.writer.as_deref()) {
             out.warn(warning);
@@ -86,26 +86,27 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
             out.note(format!("compaction stored as {}", shortened(&id, ID_CHARS)));
         }
     }
-    if args.record && !forms.is_empty() {
-        let kept = ctx_session::save_projections(&home, &args.session, &forms)?;
-        out.note(format!("{} kept in {}", counted(forms.len(), "form"), kept.display()));
+    if args.record && !projections.is_empty() {
+        let file = ctx_session::save_projections(&home, &args.session, &projections)?;
+        let stored = counted(projections.len(), "projection");
+        out.note(format!("{stored} stored in {}", file.display()));
     }
     let manifest = view.manifest();
     if args.json {
         let system_prompt_addition = view.system_addition().map(str::to_owned);
         let messages = messages(&view, args.to)?;
-        out.json(&Assembled { fared, system_prompt_addition, messages, manifest })?;
+        out.json(&Assembled { health, system_prompt_addition, messages, manifest })?;
     } else {
         print(&manifest, &ShortIds::of(&transcript), out)?;
         if view.system_addition().is_some() {
-            out.note("the system prompt has an addition, which is counted; --json prints it");
+            out.note("text is appended to the system prompt, and counted; --json prints it");
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns where dropped texts are stored, and the source of their names. Only a request with
-/// `--record` writes files (except a workspace index), as its messages refer to the full texts.
+/// Returns where dropped texts are stored, and the source of their names. Only `--record` stores
+/// these texts in files, to which the messages refer; a workspace index is always written.
 fn keeping(args: &Assemble, transcript: &Transcript, home: &Home) -> (Keeping, Arc<dyn IdSource>) {
     let keeping = Keeping::values(&args.fit, &args.session, transcript, args.record)
         .with_workspace(home, &args.fit, &args.session);
@@ -118,8 +119,8 @@ fn keeping(args: &Assemble, transcript: &Transcript, home: &Home) -> (Keeping, A
 
 /// Returns the messages in the requested format, as one JSON array.
 fn messages(view: &ctx_core::ContextView, shape: Shape) -> anyhow::Result<Box<RawValue>> {
-    let held = view.messages()?;
-    let messages = held.iter().map(|m| &**m);
+    let messages = view.messages()?;
+    let messages = messages.iter().map(|m| &**m);
     let written: Vec<String> = match shape {
         Shape::Pi => messages.flat_map(ctx_dialect::pi::write).collect(),
         Shape::Openai => texts(&ctx_dialect::openai_chat::write(messages)),

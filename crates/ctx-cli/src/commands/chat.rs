@@ -12,7 +12,9 @@ use ctx_session::key::{AgentScope, FileId, Name, PeerId, SessionKey};
 use ctx_session::paths::Home;
 
 use crate::args::{Chat, Global, Tool};
-use crate::chat::{self, Demo, Interrupt, Models, Nobody, Permits, Person, Sign, Talk, Tools};
+use crate::chat::{
+    self, Approver, Demo, Interrupt, Models, NoUser, Spinner, Talk, TerminalUser, Tools,
+};
 use crate::failure::misuse;
 use crate::out::Out;
 use crate::selection;
@@ -26,7 +28,7 @@ const SYSTEM_PROMPT: &str = "You talk with a person at a terminal. Answer briefl
 const ON_TOOLS: &str = " Your tools work in the folder that the person is in; paths are relative to it. \
     Look before you guess, and say what you did.";
 
-/// The agent of demonstrations: its sessions are separate from every real memory.
+/// The agent of demonstrations, so that their sessions are separate from all real memory.
 const DEMO_AGENT: &str = "demo";
 
 /// Time per word of the built-in model at a terminal.
@@ -69,30 +71,30 @@ pub(crate) fn run(global: &Global, args: &Chat, out: &Out) -> anyhow::Result<Exi
             .source(error)
             .hint("change to a folder that exists and that you may read")
     })?;
-    let (interrupt, sign) = (Interrupt::new(), Sign::default());
+    let (interrupt, spinner) = (Interrupt::new(), Spinner::default());
     let asks = args.prompt.is_none() && io::stdin().is_terminal();
-    let permits: Box<dyn Permits> = match asks {
-        true => Box::new(Person::new(interrupt.clone(), sign.clone())),
-        false => Box::new(Nobody),
+    let approver: Box<dyn Approver> = match asks {
+        true => Box::new(TerminalUser::new(interrupt.clone(), spinner.clone())),
+        false => Box::new(NoUser),
     };
     let named = tools(args.tools.as_deref(), asks).map_err(misuse)?;
     let main = FileId::main();
     let results = home.tool_results_dir(key.agent().unwrap_or(&main));
-    let tools = Tools::new(&named, &folder, permits)?.with_results(&results);
+    let tools = Tools::new(&named, &folder, approver)?.with_results(&results);
     let prompt = match tools.is_empty() {
         true => SYSTEM_PROMPT.to_owned(),
         false => format!("{SYSTEM_PROMPT}{ON_TOOLS}"),
     };
     let model = models.first().map(|model| model.card().name.clone()).unwrap_or_default();
     let builder = Runtime::builder(home.clone(), config).system_prompt(prompt);
-    // A script waits for the work after its turn; a user reads the answer meanwhile.
-    let runtime = wanted(builder.background(asks), models, args, window).build()?;
+    // With a user, maintenance runs in the background; a script waits for it.
+    let runtime = with_args(builder.background(asks), models, args, window).build()?;
     let talk = Talk {
         runtime: &runtime,
         key: &key,
         tools: &tools,
         model: &model,
-        sign: &sign,
+        spinner: &spinner,
         verbose: args.verbose,
         has_window: window.is_some(),
     };
@@ -146,7 +148,7 @@ fn tools(named: Option<&[Tool]>, asks: bool) -> ctx_core::Result<Vec<Tool>> {
 }
 
 /// Applies the arguments of the command line.
-fn wanted(mut builder: Builder, models: Models, args: &Chat, window: Option<Tokens>) -> Builder {
+fn with_args(mut builder: Builder, models: Models, args: &Chat, window: Option<Tokens>) -> Builder {
     for model in models {
         builder = builder.fallback(model);
     }

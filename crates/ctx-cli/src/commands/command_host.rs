@@ -40,8 +40,8 @@ pub(crate) fn run(_: &CommandHost) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(CANNOT_RUN))
 }
 
-/// Waits for the end of standard input, whose other end only the parent process holds, and ends the
-/// command with all its processes.
+/// Waits for the end of standard input, whose other end only the parent process has open, then
+/// kills the command with all its processes.
 #[cfg(unix)]
 fn end_with_standard_input() {
     use rustix::process::{Signal, getpid, kill_process_group};
@@ -50,7 +50,7 @@ fn end_with_standard_input() {
     let _ = kill_process_group(getpid(), Signal::KILL);
 }
 
-/// Writes the error to the command's output: no other place exists.
+/// Writes the error to the command's output: the caller reads nothing else.
 #[cfg(unix)]
 fn cannot(error: &std::io::Error) -> anyhow::Result<ExitCode> {
     use std::io::Write;

@@ -20,7 +20,7 @@ use ctx_session::paths::Home;
 use serde::Serialize;
 
 use crate::args::{Compact, Global};
-use crate::engine_health::Fared;
+use crate::engine_health::EngineHealthReport;
 use crate::entry_ids::{ID_CHARS, ShortIds};
 use crate::failure::misuse;
 use crate::format::{escaped, escaped_lines, shortened, thousands};
@@ -36,7 +36,7 @@ struct CompactReport {
     #[serde(flatten)]
     result: CompactResult,
     #[serde(flatten)]
-    fared: Fared,
+    health: EngineHealthReport,
     /// The entry it was stored as; null for a dry run, or if nothing was compacted.
     entry_id: Option<EntryId>,
     dry_run: bool,
@@ -47,7 +47,7 @@ struct CompactReport {
 }
 
 /// Maximum number of attempts if another compaction was stored meanwhile.
-const LOOKS: usize = 3;
+const ATTEMPTS: usize = 3;
 
 pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<ExitCode> {
     if setup::is_stdin(&args.session) && !args.dry_run {
@@ -61,18 +61,18 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
     let home = Home::from_env()?;
     // Report warnings about the session only once.
     let quiet = Out::silent();
-    let mut looks = 1;
+    let mut attempt = 1;
     let (planned, entry_id) = loop {
-        let out = if looks == 1 { out } else { &quiet };
+        let out = if attempt == 1 { out } else { &quiet };
         let planned = Planned::of(global, args, target, out)?;
         match planned.store(&home, args) {
-            Err(error) if error.kind() == ErrorKind::Conflict && looks < LOOKS => looks += 1,
+            Err(error) if error.kind() == ErrorKind::Conflict && attempt < ATTEMPTS => attempt += 1,
             stored => break (planned, stored?),
         }
     };
-    let Planned { transcript, result, fared, before, writer, memory, taken, .. } = planned;
+    let Planned { transcript, result, health, before, writer, memory, removed, .. } = planned;
     if entry_id.is_some() {
-        archive(memory.as_deref(), &taken, Left::Compaction, out);
+        archive(memory.as_deref(), &removed, Left::Compaction, out);
     }
     let details = details(&result);
     let receipt = details.as_ref().map(|details| &details.receipt);
@@ -90,15 +90,15 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
             thousands(after.get()),
         ));
     }
-    let archived = if args.rewrite { written_anew(&args.session)? } else { None };
+    let archived = if args.rewrite { rewrite(&args.session)? } else { None };
     let dry_run = args.dry_run;
-    let report = CompactReport { result, fared, entry_id, dry_run, target_reached, archived };
+    let report = CompactReport { result, health, entry_id, dry_run, target_reached, archived };
     if args.json {
         out.json(&report)?;
     } else {
-        // Do not repeat what the warning said.
-        let told = fell_back.unwrap_or_default();
-        print(&report, &transcript, args, &told, out)?;
+        // The receipt does not repeat the warning.
+        let warning = fell_back.unwrap_or_default();
+        print(&report, &transcript, args, &warning, out)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -113,8 +113,8 @@ struct Planned {
     writer: Option<String>,
     /// Where the removed messages are archived.
     memory: Option<Arc<dyn MemoryStore>>,
-    taken: Vec<Arc<Entry>>,
-    fared: Fared,
+    removed: Vec<Arc<Entry>>,
+    health: EngineHealthReport,
     result: CompactResult,
 }
 
@@ -162,14 +162,14 @@ impl Planned {
         let waiting = out.waiting("compacting");
         let result = setup::block_on(fitted.engine.compact(request));
         waiting.finish_and_clear();
-        let fared = Fared::of(&*fitted.engine, out);
+        let health = EngineHealthReport::of(&*fitted.engine, out);
         let result = result?;
-        let taken = taken_out(&context.entries, &result);
+        let removed = removed_entries(&context.entries, &result);
         let Fitted { writer, memory, .. } = fitted;
-        Ok(Self { transcript, leaf, now, before, writer, memory, taken, fared, result })
+        Ok(Self { transcript, leaf, now, before, writer, memory, removed, health, result })
     }
 
-    /// Stores it, unless it is empty or this is a dry run.
+    /// Stores the compaction, unless nothing was compacted or this is a dry run.
     fn store(&self, home: &Home, args: &Compact) -> ctx_core::Result<Option<EntryId>> {
         let Some(compacted) = self.result.result.as_ref().filter(|_| !args.dry_run) else {
             return Ok(None);
@@ -179,14 +179,15 @@ impl Planned {
 }
 
 /// Returns the entries that a compaction removes from the context.
-fn taken_out(entries: &[Arc<Entry>], result: &CompactResult) -> Vec<Arc<Entry>> {
+fn removed_entries(entries: &[Arc<Entry>], result: &CompactResult) -> Vec<Arc<Entry>> {
     let Some(compacted) = &result.result else { return Vec::new() };
     let before = |entry: &&Arc<Entry>| *entry.id() != compacted.first_kept_entry_id;
     entries.iter().take_while(before).cloned().collect()
 }
 
-/// Rewrites the session from its newest compaction, if that was not done before.
-fn written_anew(session: &Path) -> anyhow::Result<Option<PathBuf>> {
+/// Rewrites the session from its newest compaction, and returns the path of the old file; `None` if
+/// there is nothing to rewrite.
+fn rewrite(session: &Path) -> anyhow::Result<Option<PathBuf>> {
     match rewrite_compacted(session) {
         Ok(rewritten) => Ok(Some(rewritten.archived)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -194,7 +195,7 @@ fn written_anew(session: &Path) -> anyhow::Result<Option<PathBuf>> {
     }
 }
 
-/// Returns the compactor's details.
+/// Returns the details of a compaction by ctx's own summarisers.
 fn details(result: &CompactResult) -> Option<Details> {
     Details::from_json(result.result.as_ref()?.details.as_ref()?)
 }
@@ -203,7 +204,7 @@ fn print(
     report: &CompactReport,
     transcript: &Transcript,
     args: &Compact,
-    told: &str,
+    warning: &str,
     out: &Out,
 ) -> anyhow::Result<()> {
     let Some(compacted) = &report.result.result else {
@@ -218,7 +219,7 @@ fn print(
     block(compacted, details.as_ref(), args.dry_run, out)?;
     if let Some(details) = &details {
         out.line("")?;
-        receipt::print(&details.receipt, &ShortIds::of(transcript), told, out)?;
+        receipt::print(&details.receipt, &ShortIds::of(transcript), warning, out)?;
     }
     let session = escaped(&args.session.to_string_lossy());
     if let Some(archived) = &report.archived {
@@ -228,8 +229,8 @@ fn print(
     }
     match &report.entry_id {
         Some(id) => out.note(format!(
-            "stored as {}; `ctx diff {session}` shows what left the context, `ctx compact \
-             {session} --undo` undoes it",
+            "stored as {}; `ctx diff {session}` shows what was removed from the context, \
+             `ctx compact {session} --undo` undoes it",
             shortened(id, ID_CHARS),
         )),
         None => out.note("a dry run: nothing was stored"),

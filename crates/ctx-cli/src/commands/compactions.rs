@@ -24,14 +24,14 @@ pub(crate) fn run(args: &Compactions, out: &Out) -> anyhow::Result<ExitCode> {
     if args.json {
         out.json(&list)?;
     } else if list.is_empty() {
-        out.note("the session was never compacted; `ctx compact` does");
+        out.note("the session was never compacted; `ctx compact` compacts it");
     } else {
         out.line(rows(&list, &ShortIds::of(&transcript)))?;
         if let Some(undo) = list.iter().rev().find_map(|compaction| compaction.undone_by.as_ref()) {
             let session = escaped(&args.session.to_string_lossy());
             let undo = ShortIds::of(&transcript).show(undo);
             out.note(format!(
-                "`ctx compact {session} --undo --compaction {undo}` brings back what {undo} undid"
+                "`ctx compact {session} --undo --compaction {undo}` reverts the undo {undo}"
             ));
         }
     }

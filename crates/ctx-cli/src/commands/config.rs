@@ -26,7 +26,7 @@ pub(crate) fn run(global: &Global, command: args::Config, out: &Out) -> anyhow::
         }
         args::Config::Schema { .. } => out.json(&Config::schema())?,
         args::Config::Check { file, json } => {
-            let config = sound(global, file.as_ref(), out)?;
+            let config = valid_config(global, file.as_ref(), out)?;
             let warnings = models::problems(&config)?;
             for warning in &warnings {
                 out.warn(warning);
@@ -47,7 +47,7 @@ pub(crate) fn run(global: &Global, command: args::Config, out: &Out) -> anyhow::
 }
 
 /// Returns the configuration if it is valid. All errors but the last are printed here.
-fn sound(global: &Global, file: Option<&PathBuf>, out: &Out) -> anyhow::Result<Config> {
+fn valid_config(global: &Global, file: Option<&PathBuf>, out: &Out) -> anyhow::Result<Config> {
     let path = file.map_or_else(|| setup::config_file(global), |file| Ok(Some(file.clone())))?;
     let text = path.as_ref().and_then(|path| ctx_disk::read_to_string(path).ok());
     let mut faults = text.map(|text| Config::faults(&text)).unwrap_or_default();

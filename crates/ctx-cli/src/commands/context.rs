@@ -73,7 +73,7 @@ pub(crate) fn run(global: &Global, args: &Context, out: &Out) -> anyhow::Result<
         out.json(&ContextReport {
             workspace: workspace.folder(),
             question,
-            trigger: should_search(&asked).map(said),
+            trigger: should_search(&asked).map(trigger_report),
             budget,
             tokens: block.as_ref().map_or(Tokens::ZERO, |block| block.tokens),
             block: block.as_ref().map(|block| block.text.as_str()),
@@ -131,7 +131,7 @@ fn note(block: &ContextBlock, found: usize, budget: Tokens, out: &Out) {
     out.note(note);
 }
 
-fn said(trigger: Trigger<'_>) -> TriggerReport<'_> {
+fn trigger_report(trigger: Trigger<'_>) -> TriggerReport<'_> {
     match trigger {
         Trigger::Command(text) => TriggerReport { kind: "command", text },
         Trigger::File(text) => TriggerReport { kind: "file", text },

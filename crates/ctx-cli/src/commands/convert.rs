@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
         }
     };
     for sentence in &converted.left_out {
-        out.note(format!("left out: {sentence}"));
+        out.note(format!("omitted: {sentence}"));
     }
     Ok(ExitCode::SUCCESS)
 }

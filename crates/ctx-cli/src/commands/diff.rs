@@ -71,12 +71,12 @@ fn print(report: &Report, ids: &ShortIds<'_>, args: &Diff, out: &Out) -> anyhow:
         thousands(tokens),
         ids.show(&report.compaction),
     ))?;
-    let of = |wanted: fn(&FactStatus) -> bool| {
-        report.facts.iter().filter(move |fact| wanted(&fact.status)).collect::<Vec<_>>()
+    let with = |matches: fn(&FactStatus) -> bool| {
+        report.facts.iter().filter(move |fact| matches(&fact.status)).collect::<Vec<_>>()
     };
-    let lost = of(|fate| *fate == FactStatus::Lost);
-    let summarised = of(|fate| matches!(fate, FactStatus::Summary { .. }));
-    let kept = of(|fate| matches!(fate, FactStatus::Kept { .. }));
+    let lost = with(|status| *status == FactStatus::Lost);
+    let summarised = with(|status| matches!(status, FactStatus::Summary { .. }));
+    let kept = with(|status| matches!(status, FactStatus::Kept { .. }));
     section("lost", RED, &lost, ids, out)?;
     if !args.lost {
         section("in the summary", GREEN, &summarised, ids, out)?;
@@ -98,15 +98,15 @@ fn section(
     out: &Out,
 ) -> anyhow::Result<()> {
     out.line(format!("{style}{title}{style:#}: {}", counted(facts.len(), "fact")))?;
-    let rows = facts.iter().take(LISTED).map(|survival| {
-        let place = match &survival.status {
+    let rows = facts.iter().take(LISTED).map(|traced| {
+        let place = match &traced.status {
             FactStatus::Kept { entry } => format!("now in {}", ids.show(entry)),
-            _ => ids.show(&survival.fact.entry),
+            _ => ids.show(&traced.fact.entry),
         };
         let cells: [Cell; 3] = [
-            format!("  {}", receipt::kind_name(survival.fact.kind)).into(),
+            format!("  {}", receipt::kind_name(traced.fact.kind)).into(),
             Cell::styled(place, DIM),
-            shortened(&survival.fact.text, FACT_CHARS).into(),
+            shortened(&traced.fact.text, FACT_CHARS).into(),
         ];
         Vec::from(cells)
     });

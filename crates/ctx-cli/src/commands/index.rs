@@ -45,7 +45,7 @@ pub(crate) fn run(global: &Global, args: &Index, out: &Out) -> anyhow::Result<Ex
     } else {
         print(&update, out)?;
         if let Some(vectors) = vectors {
-            out.line(format!("{} made", counted(vectors, "vector")))?;
+            out.line(format!("{} computed", counted(vectors, "vector")))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -56,7 +56,7 @@ fn print(report: &IndexReport, out: &Out) -> anyhow::Result<()> {
     out.line(format!("{}, {}", counted(report.files, "file"), counted(report.chunks, "chunk")))?;
     let number = |n: usize| thousands(n as u64);
     out.line(format!(
-        "{} new, {} changed, {} gone, {} as before; {} read",
+        "{} new, {} changed, {} removed, {} unchanged; {} read",
         number(report.added),
         number(report.changed),
         number(report.removed),
@@ -64,7 +64,7 @@ fn print(report: &IndexReport, out: &Out) -> anyhow::Result<()> {
         bytes(report.bytes),
     ))?;
     let Skipped { hidden, binary, large, links, unreadable } = report.skipped;
-    let left_out: Vec<String> = [
+    let skipped: Vec<String> = [
         (hidden, "hidden"),
         (binary, "binary"),
         (large, "too large"),
@@ -75,8 +75,8 @@ fn print(report: &IndexReport, out: &Out) -> anyhow::Result<()> {
     .filter(|(n, _)| *n > 0)
     .map(|(n, what)| format!("{} {what}", number(n)))
     .collect();
-    if !left_out.is_empty() {
-        out.line(format!("{DIM}left out: {}{DIM:#}", left_out.join(", ")))?;
+    if !skipped.is_empty() {
+        out.line(format!("{DIM}skipped: {}{DIM:#}", skipped.join(", ")))?;
     }
     Ok(())
 }

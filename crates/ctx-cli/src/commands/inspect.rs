@@ -19,14 +19,14 @@ use crate::session_args;
 use crate::setup;
 use crate::shutdown;
 
-/// How long the program waits at its end for answers in progress.
+/// How long the program waits at exit for answers in progress.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The address of the page.
 #[derive(Serialize)]
 struct Address {
     url: String,
-    /// The named session, in the API.
+    /// The id of the named session in the API.
     session: Option<String>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<
             false => out.line(&address.url)?,
         }
         if args.open
-            && let Err(error) = opened(&address.url)
+            && let Err(error) = open_browser(&address.url)
         {
             out.warn(format!("cannot open the browser: {error}"));
         }
@@ -77,7 +77,7 @@ pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<
 }
 
 /// Opens a page in `$BROWSER`, else in the system's browser.
-fn opened(url: &str) -> std::io::Result<()> {
+fn open_browser(url: &str) -> std::io::Result<()> {
     let browser = std::env::var_os("BROWSER").filter(|browser| !browser.is_empty());
     let (program, first): (_, &[&str]) = match (browser, std::env::consts::OS) {
         (Some(browser), _) => (browser, &[]),
@@ -88,12 +88,12 @@ fn opened(url: &str) -> std::io::Result<()> {
     let mut command = Command::new(program);
     let command = command.args(first).arg(url).stdin(Stdio::null());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    // Not waited for here, but the process must be reaped.
+    // The process must be reaped, but not waited for here.
     std::thread::spawn(move || child.wait());
     Ok(())
 }
 
-/// Returns what every session is fitted to.
+/// Returns the flags that override the setup of every session.
 fn fit_of(fit: &Fit) -> anyhow::Result<replay::ReplayOverrides> {
     Ok(replay::ReplayOverrides {
         window: fit.window.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?,

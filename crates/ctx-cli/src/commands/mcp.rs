@@ -25,11 +25,11 @@ use crate::shutdown;
 pub(crate) fn run(global: &Global, args: &Mcp, out: &Out) -> anyhow::Result<ExitCode> {
     let agent: FileId = args.agent.parse().map_err(misuse)?;
     let host = Host { config: setup::config(global)?, home: Home::from_env()? };
-    let session = args.session.as_deref().map(meant);
+    let session = args.session.as_deref().map(session_ref);
     if let Some(SessionRef::Named(named)) = &session
         && find_session(&host.home, &agent, named)?.is_none()
     {
-        // It may be created later.
+        // The session may be created later.
         out.warn(format!("agent {agent} has no session '{}' yet", escaped(named)));
     }
     // Only clients over HTTP send a token.
@@ -56,7 +56,7 @@ pub(crate) fn run(global: &Global, args: &Mcp, out: &Out) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens the sessions of other agents, which are archived from now on if configured.
+/// Finds the sessions of other agents, and starts to archive them if configured.
 fn others(host: &Host, agent: &FileId, reads_only: bool, out: &Out) -> anyhow::Result<OtherAgents> {
     let (homes, folder) = (AgentHomes::from_env(), std::env::current_dir().unwrap_or_default());
     let lookup = Lookup::open(&host.config, host.home.clone(), agent.clone())?;
@@ -66,8 +66,8 @@ fn others(host: &Host, agent: &FileId, reads_only: bool, out: &Out) -> anyhow::R
     if !ArchivedSessions::of(&lookup.folder).exists() {
         out.note(format!(
             "the sessions of Claude Code, Codex, pi and other agents on this machine are archived in {}, \
-             without what looks like a secret, and go nowhere else; \
-             agents.defaults.memoryContext.archiveSessions: false in {} switches that off",
+             with secrets redacted, and are not sent anywhere; \
+             agents.defaults.memoryContext.archiveSessions: false in {} disables this",
             lookup.folder.display(),
             host.home.config_file().display(),
         ));
@@ -94,7 +94,7 @@ fn over_http(
     })
 }
 
-fn meant(named: &str) -> SessionRef {
+fn session_ref(named: &str) -> SessionRef {
     let path = Path::new(named);
     match path.is_file() {
         true => SessionRef::File(path.to_owned()),

@@ -48,7 +48,7 @@ impl Deref for OfAgent {
 }
 
 impl OfAgent {
-    /// Opens the memory of an agent. Does not create one.
+    /// Opens the memory of an agent, without creating one.
     pub(crate) fn open(global: &Global, agent: &str, out: &Out) -> anyhow::Result<Self> {
         let agent: FileId = agent.parse().map_err(misuse)?;
         let home = Home::from_env()?;
@@ -74,7 +74,7 @@ impl OfAgent {
         }
         self.lookup.session(named).map_err(|unknown| match opened {
             _ if unknown.kind() != ErrorKind::NotFound => unknown.into(),
-            // If there is a file of that name, its error is more useful.
+            // If a file has that name, its error is more useful.
             Some(Err(error)) => error.into(),
             _ => {
                 let hint = unknown.hint_text().unwrap_or_default();
@@ -84,7 +84,7 @@ impl OfAgent {
         })
     }
 
-    /// Rebuilds the index if it is missing: a search finds only what the index holds.
+    /// Rebuilds the index if it is missing: a search finds only what the index contains.
     pub(crate) fn index(&self, out: &Out) -> anyhow::Result<()> {
         let waiting = out.waiting("rebuilding the index");
         self.lookup.index()?;
@@ -92,24 +92,24 @@ impl OfAgent {
         Ok(())
     }
 
-    /// Makes missing vectors. If the model fails, there is a warning, and a later command retries.
+    /// Computes missing vectors. If the model fails, warns; a later command retries.
     fn embed(&self, out: &Out) -> anyhow::Result<()> {
-        let waiting = out.waiting("making vectors");
-        let made = setup::block_on(async { Ok(self.memory.embed().await) });
+        let waiting = out.waiting("computing vectors");
+        let embedded = setup::block_on(async { Ok(self.memory.embed().await) });
         waiting.finish_and_clear();
-        if let Err(error) = made? {
+        if let Err(error) = embedded? {
             out.warn(format!("recalling by words only, without vectors: {error}"));
         }
         Ok(())
     }
 
-    /// Warns of what is missing in the memory.
+    /// Prints the warnings of the memory store.
     pub(crate) fn warn(&self, out: &Out) {
         self.memory.take_warnings().iter().for_each(|warning| out.warn(warning));
     }
 }
 
-/// Returns the name in memory of a transcript's session.
+/// Returns the name under which memory stores a transcript's session.
 pub(crate) fn name_of(transcript: &Transcript, path: &Path) -> String {
     memory_session(transcript.header().id.as_deref(), path)
 }

@@ -49,7 +49,7 @@ fn report(global: &Global, args: &Replay, path: &Path, out: &Out) -> anyhow::Res
         bar.set_position(done as u64);
     }));
     bar.finish_and_clear();
-    let warnings = engine_health::tell(&*replay.engine, out);
+    let warnings = engine_health::report(&*replay.engine, out);
     let report = ReplayReport { warnings, ..report? };
     if report.requests.is_empty() {
         out.warn("no requests to replay: the transcript has no answers of a model");
@@ -115,7 +115,7 @@ fn print(report: &ReplayReport, out: &Out) -> anyhow::Result<()> {
 /// Maximum length of a reason.
 const REASON_CHARS: usize = 300;
 
-/// Returns who made the requests, if the selected engine did not make them all.
+/// Describes which engines assembled the requests, if the selected engine did not assemble all.
 fn served(report: &ReplayReport) -> Option<String> {
     let (all, own) = (report.totals.requests, report.engine_answered);
     if own >= all {
@@ -132,13 +132,13 @@ fn served(report: &ReplayReport) -> Option<String> {
     ))
 }
 
-/// Returns where the figures come from.
+/// Describes where the figures come from.
 fn figures(report: &ReplayReport) -> String {
     let Some(calibration) = &report.calibration else {
         return match report.totals.recorded_tokens {
             Some(_) => {
-                "recorded: reported by the provider; the rest is estimated: what was \
-                        reported does not fit the messages"
+                "recorded: reported by the provider; the rest is estimated: the reported usage \
+                 does not match the messages"
             }
             None => {
                 "every figure is estimated: the transcript has no usage reported by the provider"
@@ -146,20 +146,20 @@ fn figures(report: &ReplayReport) -> String {
         }
         .to_owned();
     };
-    let left_out = match calibration.constant_applied {
+    let omitted = match calibration.constant_applied {
         true => "",
         false => {
-            "; this window has no room for that prompt: full history and with ctx leave it out, so \
-             compare these two with each other only"
+            "; that prompt does not fit into this window: the columns full history and with ctx \
+             omit it, so compare only these two with each other"
         }
     };
     format!(
-        "recorded: reported by the provider; the rest is estimated: {}{left_out}",
+        "recorded: reported by the provider; the rest is estimated: {}{omitted}",
         calibrated(calibration, &report.counter)
     )
 }
 
-/// Smaller differences than half of this are ignored.
+/// Differences smaller than half a cent are ignored.
 const CENT: f64 = 0.01;
 
 /// Returns a note if ctx would have cost more than the agent's own handling.

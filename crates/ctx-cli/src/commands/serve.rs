@@ -73,7 +73,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         writes: mcp::Writes::WithToken,
         others: None,
     });
-    let said = Out::new(global);
+    let warnings = Out::new(global);
     let settings = Settings {
         host,
         config,
@@ -81,12 +81,12 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         window,
         engine: args.engine.clone(),
         agent: Some(agent.to_string()),
-        warn: Box::new(move |warning| said.warn(warning)),
+        warn: Box::new(move |warning| warnings.warn(warning)),
     };
     let (config, home) = (settings.host.config.clone(), settings.host.home.clone());
     let proxy = Proxy::new(settings, trace, Metrics::default())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(setup::no_waiting)?;
+    let runtime = runtime.map_err(setup::runtime_error)?;
     let shutdown = Shutdown::default();
     let memory = MemorySearch::new(config.clone(), home.clone());
     let stored = Replays::new(
@@ -138,7 +138,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns an upstream without its secret parts.
+/// Returns the URL of an upstream, without credentials and query.
 fn shown(upstreams: &Upstreams, family: Family) -> String {
     let url = upstreams.base(family);
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();

@@ -42,7 +42,7 @@ const PROJECT_CHARS: usize = 32;
 #[serde(rename_all = "camelCase")]
 struct SessionRow {
     agent: Agent,
-    /// The path; absent if it would lead out of the folder.
+    /// The path; null if it would be outside of the agent's folder.
     path: Option<String>,
     project: Option<String>,
     bytes: Option<u64>,
@@ -58,7 +58,7 @@ struct SessionRow {
     entry: SessionEntry,
     #[serde(flatten)]
     stored: Option<Stored>,
-    /// The file.
+    /// The file that was found.
     #[serde(skip)]
     found: Option<DiscoveredSession>,
 }
@@ -159,7 +159,7 @@ fn stored(
                 agent: Agent::CTX,
                 project: file.and_then(|file| shown(file.project.as_ref())),
                 bytes: file.map(|file| file.bytes),
-                // The store's name of the window is `contextTokens`.
+                // In the store, `contextTokens` is the window.
                 window: entry.context_tokens.and_then(|window| u32::try_from(window).ok()),
                 used: None,
                 limit: None,
@@ -227,8 +227,9 @@ impl SessionRow {
     }
 }
 
-/// Returns the model's window. An agent may use a larger one than usual only if a prompt needs it, and
-/// not record that.
+/// Returns the model's window. `None` if it is larger than the agent's usual window and the prompt
+/// fits into the usual one: agents use the larger window only for prompts that need it, and do not
+/// record which they used.
 fn window(agent: Agent, usage: &LastUsage) -> Option<u32> {
     let model = || Catalogue::embedded().find(usage.model.as_deref()?);
     let window =
@@ -263,7 +264,8 @@ fn check_agent(name: &str) -> anyhow::Result<()> {
     Err(error.hint(format!("known agents: {}", known.collect::<Vec<_>>().join(", "))).into())
 }
 
-/// Returns the shortest unambiguous prefixes of ids, if the terminal is narrow.
+/// Returns a function that shortens ids to the shortest common length at which they differ. Keys of
+/// ctx are not shortened.
 fn short_ids(rows: &[SessionRow]) -> impl Fn(&SessionRow) -> String {
     let mut ids: Vec<String> = rows.iter().map(SessionRow::id).collect();
     ids.sort_unstable();

@@ -63,7 +63,7 @@ fn print(report: &StatusReport, out: &Out) -> anyhow::Result<()> {
     if let Some(trouble) = &report.engine_trouble {
         rows.push((
             "",
-            Cell::styled(format!("degraded: {}", engine_health::said(trouble)), YELLOW),
+            Cell::styled(format!("degraded: {}", engine_health::describe(trouble)), YELLOW),
         ));
     }
     rows.push(("compactions", thousands(report.compactions as u64).into()));

@@ -299,7 +299,7 @@ fn a_config_that_no_engine_can_be_built_from_is_refused_by_check() {
     let room = Room::new();
     for (config, words) in [
         ("{ plugins: { slots: { contextEngine: 'nope' } } }", "nope"),
-        // Slots that nothing fills are unknown keys.
+        // Slots that no plugin can fill are unknown keys.
         ("{ plugins: { slots: { summarizer: 'x' } } }", "unknown key 'plugins.slots.summarizer'"),
         ("{ plugins: { slots: { embedder: 'x' } } }", "unknown key 'plugins.slots.embedder'"),
         (

@@ -68,7 +68,7 @@ impl Talk {
         files[0].clone()
     }
 
-    /// Returns its lines.
+    /// Returns the lines of the transcript.
     fn lines(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.transcript()).expect("a transcript");
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()

@@ -9,7 +9,7 @@ use crate::support::{Room, join, pi_lines, text};
 
 const TURNS: usize = 40;
 
-/// Creates a compacted session in which a user stated something to remember.
+/// Creates a compacted session in which the user stated a constraint.
 fn compacted(room: &Room) -> (String, Value) {
     let mut lines = pi_lines(TURNS);
     lines[5] = lines[5].replace("question 1", "Never edit src/generated.rs. question 1");
@@ -118,7 +118,7 @@ fn a_diff_says_what_left_and_where_it_survived() {
     assert_eq!(removed[0]["entry"], "00000000");
     let facts = diff["facts"].as_array().expect("a list");
     let ours = facts.iter().find(|f| f["text"].as_str().is_some_and(|t| t.contains("Never edit")));
-    let ours = ours.unwrap_or_else(|| panic!("the constraint is no fact: {facts:?}"));
+    let ours = ours.unwrap_or_else(|| panic!("the constraint is not a fact: {facts:?}"));
     assert_eq!((&ours["entry"], &ours["kind"]), (&json!("00000004"), &json!("constraint")));
     assert_eq!(ours["survives"]["in"], "summary", "{ours}");
     // Most important first: facts are sorted by kind.
@@ -138,11 +138,11 @@ fn a_compaction_is_named_by_a_part_of_its_id() {
     let id = done["entryId"].as_str().expect("an id");
     let whole = room.json(&["diff", &file, id]);
     // A summary cites an earlier summary by a prefix of its id.
-    let stands_for = room.json(&["expand", &file, id]);
-    assert!(stands_for.as_array().is_some_and(|messages| messages.len() > 1), "{stands_for}");
+    let replaced = room.json(&["expand", &file, id]);
+    assert!(replaced.as_array().is_some_and(|messages| messages.len() > 1), "{replaced}");
     let short = id.get(..8).expect("a UUID");
     for cited in [short.to_owned(), format!("e:{short}"), format!("[e:{short}]")] {
-        assert_eq!(room.json(&["expand", &file, &cited]), stands_for, "{cited}");
+        assert_eq!(room.json(&["expand", &file, &cited]), replaced, "{cited}");
     }
     assert_eq!(room.json(&["diff", &file]), whole);
     let ran = room.ctx(&["compactions", &file]);
@@ -152,7 +152,7 @@ fn a_compaction_is_named_by_a_part_of_its_id() {
     room.refused(&["diff", &file, "ffffffff"], "entry 'ffffffff' not found");
     room.json(&["compact", &file, "--undo"]);
     room.refused(&["diff", &file], "no compaction in force");
-    assert_eq!(room.json(&["diff", &file, id]), whole, "an undone one can still be looked at");
+    assert_eq!(room.json(&["diff", &file, id]), whole, "an undone compaction can still be shown");
 }
 
 #[test]

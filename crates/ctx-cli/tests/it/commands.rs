@@ -83,7 +83,7 @@ fn what_was_cut_stays_cut() {
     let (mut before, after) = (messages(&before), messages(&after));
     // The model does not see when a summary was stored.
     before[0]["timestamp"] = after[0]["timestamp"].clone();
-    // One more turn fits, so everything is sent again, and no dropped message is back.
+    // One more turn fits, so everything is sent again, and no dropped message returns.
     assert_eq!(after[..before.len()], before[..]);
     assert_eq!(after.len(), before.len() + 4);
     let fresh = Room::new();
@@ -160,7 +160,7 @@ fn engines_config_and_completions() {
         let printed = printed.to_string();
         let mut words = printed.split(|c: char| !c.is_ascii_digit() && c != '.');
         let noise = words.find(|word| word.split_once('.').is_some_and(|(_, part)| part.len() > 6));
-        assert_eq!(noise, None, "a number as the configuration writes it");
+        assert_eq!(noise, None, "numbers are printed as the configuration writes them");
     }
     for shell in ["bash", "zsh", "fish"] {
         let script = room.ctx(&["completions", shell]).stdout;
@@ -294,7 +294,7 @@ fn a_transcript_can_come_from_standard_input() {
     assert_eq!(json(&["status", "-", "--json"])["session"]["messages"], 12);
     let assembled = json(&["assemble", "-", "--window", "32000", "--json"]);
     assert_eq!(assembled["messages"].as_array().map(Vec::len), Some(12));
-    // Standard input has no place for side files.
+    // Standard input has no folder for side files.
     for args in [["assemble", "-", "--record"], ["check", "-", "--repair"]] {
         let output = run(&args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
@@ -337,7 +337,7 @@ fn how_long_a_session_is_waited_for_is_a_setting() {
     let mut options = std::fs::File::options();
     let options = options.read(true).write(true).create(true).truncate(false);
     let lock = options.open(format!("{own}.lock")).expect("a lock file");
-    lock.lock().expect("nobody has it");
+    lock.lock().expect("the lock is free");
     let ran = room.ctx(&["compact", &own, "--window", "16k", "--force"]);
     assert!(ran.stderr.contains("another writer has the file open"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("waited"), "it did not wait: {}", ran.stderr);

@@ -54,7 +54,7 @@ fn where_compaction_is_switched_off_a_person_gets_a_summary_all_the_same() {
     room.write("ctx.json5", off.to_string());
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     let replayed = room.json(&["replay", text(&path), "--window", "16000"]);
-    assert_eq!(replayed["totals"]["compactions"], 0, "nothing is compacted by itself");
+    assert_eq!(replayed["totals"]["compactions"], 0, "nothing is compacted automatically");
     let done = room.json(&compact(text(&path), &[]));
     assert_eq!(done["compacted"], true, "{done}");
     let summary = done["result"]["summary"].as_str().expect("a summary");
@@ -260,7 +260,7 @@ fn standard_input_can_be_tried_and_not_compacted() {
 fn a_recorded_request_stores_the_compaction_it_made() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
-    // In the provider's format: pi's format has the time at which a summary was stored.
+    // In Anthropic's format, because pi's contains the time at which a summary was stored.
     let assemble = ["assemble", text(&path), "--window", "16000", "--to", "anthropic"];
     let sent = room.json(&[&assemble[..], &["--record"]].concat());
     let listed = room.json(&["compactions", text(&path)]);

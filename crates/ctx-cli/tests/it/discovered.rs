@@ -145,7 +145,7 @@ fn sessions_of_all_agents_are_listed_newest_first() {
     let rows: Vec<&str> = ran.stdout.lines().collect();
     assert!(rows[2].contains("5,000 (33 %)") && rows[2].contains("~/work/mail"), "{}", ran.stdout);
     assert!(rows[2].contains("30 h ago") && rows[2].ends_with("bbbb-1"), "{}", ran.stdout);
-    assert!(rows[1].contains(" - "), "what is not known is not guessed: {}", ran.stdout);
+    assert!(rows[1].contains(" - "), "an unknown size is not guessed: {}", ran.stdout);
     assert!(rows[5].ends_with("agent:main:main"), "{}", ran.stdout);
     let paths = agents.room.ctx(&["sessions", "--paths"]).stdout;
     assert!(paths.contains("rollout-x-bbbb-1.jsonl"), "{paths}");
@@ -301,7 +301,7 @@ fn sessions_of_opencodes_database_are_sessions_like_all_others() {
     let after = agents.room.files();
     let of_opencode = |(path, _): &(&PathBuf, _)| path.starts_with(database.parent().expect("one"));
     assert!(before.iter().filter(of_opencode).eq(after.iter().filter(of_opencode)));
-    db.close().expect("nobody else uses it");
+    db.close().expect("the database is idle");
     std::fs::write(&database, "noise ".repeat(100)).expect("a file");
     let ran = agents.room.ctx(&["sessions"]);
     assert!(ran.stdout.contains("aaaa-1") && ran.stderr.contains("opencode.db"), "{}", ran.stderr);

@@ -109,7 +109,7 @@ fn a_server_makes_vectors_once_and_a_restart_none_again() {
         assert!(!asked.is_empty() && asked.iter().all(|r| r.path == path), "{asked:?}");
         let texts: usize =
             asked.iter().filter_map(|r| Some(r.json["input"].as_array()?.len())).sum();
-        assert_eq!(texts, MESSAGES, "each once");
+        assert_eq!(texts, MESSAGES, "each text once");
         site.ingest();
         assert_eq!(provider.count(), before + asked.len(), "{id}: nothing is embedded again");
         assert_eq!(site.recalls(id), [] as [&str; 0]);
@@ -152,7 +152,7 @@ fn a_server_that_fails_costs_a_question_one_warning_and_words_find_it() {
 #[test]
 fn a_server_that_fails_loses_no_message_and_its_vectors_are_made_when_it_is_back() {
     for (name, fault) in faults() {
-        // The wait would be as long as the timeout of a batch.
+        // The command would wait for the timeout of a batch.
         if name == "no answer" {
             continue;
         }
@@ -176,7 +176,7 @@ fn a_turn_is_assembled_compacted_and_recorded_whatever_the_server_does() {
         let provider = FakeProvider::builder().script([fault.always()]).start().expect("it starts");
         let site = Site::new(&provider);
         if name == "no answer" {
-            // A query waits for two seconds; missing vectors are not made then.
+            // A query waits two seconds at most, and missing vectors are not computed then.
             site.configure(&json!({"enabled": true}));
         }
         let args = ["assemble", &site.file, "--window", "16000", "--json"];
@@ -189,7 +189,7 @@ fn a_turn_is_assembled_compacted_and_recorded_whatever_the_server_does() {
         }
         let ran = site.room.ctx(&["compact", &site.file, "--window", "16000", "--force", "--json"]);
         assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
-        // One for the archived texts, and one for the query.
+        // One warning for the archived texts, and one for the query.
         assert!((1..=2).contains(&warnings(&ran.stderr).len()), "{name}: {}", ran.stderr);
         let stats = site.room.json(&["memory", "stats"]);
         assert!(stats["segments"].as_u64() > Some(10), "{name}: {stats}");

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Ran, Room, join, pi_lines, text};
 
-/// An engine in shell that does as its configuration says: `bad`: it drops unknown messages;
-/// `once`: that, in its first answer only; `store`: it adds its stored value to the system prompt,
-/// and stores the request's number.
+/// An engine in shell, with a mode from its configuration. `bad`: every answer drops an unknown
+/// message; `once`: only the first answer does; `gone`: it exits at `hello`; `store`: it stores a
+/// value, and adds a line to the system prompt if the value was stored before.
 const DEMO: &str = r#"#!/bin/sh
 mode=good
 while read -r line; do
@@ -101,7 +101,7 @@ fn an_engine_that_failed_is_degraded_in_later_commands_until_it_works() {
     let stage = Stage::new();
     stage.mode("good");
     assert_eq!(stage.run("assemble").code, Some(0));
-    assert!(!stage.health_file().exists(), "nothing is to be remembered of an engine that works");
+    assert!(!stage.health_file().exists(), "an engine that works has no record");
     stage.mode("bad");
     for strikes in 1..=2 {
         let ran = stage.run("assemble");
@@ -187,7 +187,7 @@ fn json_of_one_request_or_compaction_says_how_its_engine_fared() {
         );
         assert_eq!(of("warnings").as_array().map(Vec::len), Some(failures), "{}", of("warnings"));
     }
-    // It does not compact, so another engine does: no failure, unless it does not start.
+    // The engine does not compact, so another one does. Only an engine that does not start fails.
     for (mode, failures) in [("good", 0), ("gone", 1)] {
         stage.mode(mode);
         let report = stage.room.json(&["compact", session, "--dry-run"]);
@@ -288,13 +288,13 @@ fn an_engine_finds_what_it_kept_for_a_session_and_a_dry_run_keeps_nothing() {
     let store = stage.room.path("agents/main/store/engines/demo");
     assert_eq!(addition(&[]), Value::Null);
     assert_eq!(stage.run("replay").code, Some(0));
-    assert!(!store.exists(), "neither asks for anything to be kept");
+    assert!(!store.exists(), "neither command stores values");
     assert_eq!(addition(&["--record"]), Value::Null);
     assert_eq!(std::fs::read_dir(&store).expect("a folder").count(), 1);
     for args in [&[][..], &["--record"]] {
         assert_eq!(addition(args), "I remember.", "{args:?}");
     }
-    assert_eq!(addition(&["--agent", "other"]), Value::Null, "agents do not see each other's");
+    assert_eq!(addition(&["--agent", "other"]), Value::Null, "each agent has its own values");
     let rpc = |id: &str| {
         let open = json!({"sessionId": id, "window": 40_000});
         let turns = [

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::Room;
 
-/// The binary, serving the C engine of the registry's tests, which acts by its verb.
+/// The binary, serving the C engine of the registry's tests, whose verbs select what it does.
 struct Hosted {
     _room: Room,
     process: Child,
@@ -55,14 +55,14 @@ impl Hosted {
     fn hear(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a line");
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: '{line}'"))
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: '{line}'"))
     }
 
     fn call(&mut self, id: u64, verb: &str) {
         self.tell(&json!({"id": id, "verb": verb, "params": {}}));
     }
 
-    /// Ends its stdin. Returns whether it exited successfully, and its stderr.
+    /// Closes its stdin. Returns whether it exited successfully, and its stderr.
     fn end(mut self) -> (bool, String) {
         self.input = None;
         let output = self.process.wait_with_output().expect("it ends");
@@ -104,7 +104,7 @@ fn a_call_in_a_library_can_be_cancelled() {
     hosted.tell(&json!({"id": asked["id"], "reply": {}}));
     assert_eq!(hosted.hear()["ok"]["status"], 0, "another call was cancelled");
     hosted.call(3, "announce_and_wait");
-    assert_eq!(hosted.hear()["host"], "tokens.count", "the call is at work");
+    assert_eq!(hosted.hear()["host"], "tokens.count", "the call is running");
     hosted.tell(&json!({"id": 5, "reply": {}}));
     hosted.tell(&json!({"cancel": 3}));
     assert_eq!(hosted.hear()["error"]["kind"], "cancelled");
@@ -115,7 +115,7 @@ fn a_call_in_a_library_can_be_cancelled() {
 fn a_library_that_hangs_ends_with_the_stdin_of_its_process() {
     let mut hosted = Hosted::start();
     hosted.call(1, "announce_and_stick");
-    assert_eq!(hosted.hear()["host"], "tokens.count", "the call is at work");
+    assert_eq!(hosted.hear()["host"], "tokens.count", "the call is running");
     hosted.tell(&json!({"id": 5, "reply": {}}));
     assert!(hosted.end().0);
 }

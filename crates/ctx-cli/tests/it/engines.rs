@@ -45,7 +45,7 @@ fn an_engine_is_added_listed_selected_and_removed() {
     assert!(ran.stderr.contains("plugins.slots.contextEngine still names"), "{}", ran.stderr);
     assert_eq!(listed(&room, "my-engine"), None);
     let left = std::fs::read_dir(room.path("engines")).expect("the folder").count();
-    assert_eq!(left, 0, "nothing stays behind");
+    assert_eq!(left, 0, "nothing is left");
     room.refused(&["engines", "remove", "my-engine", "--yes"], "no engine 'my-engine'");
 }
 
@@ -78,7 +78,7 @@ fn an_installed_engine_is_replaced_only_when_told_to() {
     assert_ne!(first["sha256"], second["sha256"]);
     assert_eq!(listed(&room, "demo").expect("it is there")["state"], "ok");
     let left = std::fs::read_dir(room.path("engines")).expect("the folder").count();
-    assert_eq!(left, 1, "the old one is gone");
+    assert_eq!(left, 1, "the old folder was removed");
     // An installed folder can be installed again, elsewhere.
     let other = Room::new();
     let again = add(&other, &[text(&room.path("engines/demo")), "--yes"]);

@@ -44,7 +44,7 @@ fn a_script_is_checked_where_it_stands_and_its_failures_are_told() {
     let rows = report["rows"].as_array().expect("rows");
     let result = |name: &str| rows.iter().find(|row| row["name"] == name).expect(name).clone();
     assert_eq!(result("hello")["note"], "four 0.1.0");
-    // Four messages may exceed any window: this is its failure.
+    // Four messages may exceed any window, so this case fails.
     assert_eq!(ran.code, Some(1), "{report}");
     let fit = result("answers-fit");
     assert_eq!(fit["result"], "failed", "{report}");

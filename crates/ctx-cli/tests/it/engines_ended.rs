@@ -10,8 +10,8 @@ use serde_json::json;
 use crate::interrupted::is_ignored;
 use crate::support::{Room, join, pi_lines, text};
 
-/// An engine that, on a request, opens a pipe and hangs, as does its child process. A process that
-/// outlives ctx reports that at its end.
+/// An engine that opens a pipe on a request and then hangs, as its child process does. A process
+/// that outlives ctx writes to the pipe at its end.
 const HANGS: &str = r#"#!/bin/sh
 while read -r line; do
   rest=${line#*\"id\":}
@@ -54,8 +54,8 @@ impl Hanging {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     }
 
-    /// Runs ctx until its engine hangs, sends a signal, and waits for ctx to end. Returns what
-    /// engines wrote afterwards: nothing, once all have ended.
+    /// Runs ctx until its engine hangs, sends a signal, and waits for ctx to end. Returns what the
+    /// engine's processes wrote afterwards: nothing if all of them were ended.
     fn ended(&self, signal: &str, mut child: Child) -> String {
         let mut pipe = File::open(&self.pipe).expect("the engine opens its end");
         let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
@@ -82,7 +82,7 @@ fn no_engine_outlives_a_replay_that_a_signal_ends() {
         assert_eq!(hanging.ended(signal, child), "", "{signal}");
         let mut said = String::new();
         stderr.read_to_string(&mut said).expect("it is read");
-        assert_eq!(said, "", "{signal}: the end of the engine is not taken for its failure");
+        assert_eq!(said, "", "{signal}: the end of the engine is not reported as a failure");
     }
 }
 

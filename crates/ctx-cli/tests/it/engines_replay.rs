@@ -26,7 +26,7 @@ fn replayed(session: &Path, engine: &str, settings: &Value) -> (Value, String) {
     (report, ran.stderr)
 }
 
-/// Whether `who` is among those that changed a request.
+/// Whether the engine or layer `who` changed a request.
 fn acted(report: &Value, who: &str) -> bool {
     report["acted"].as_array().expect("a list").iter().any(|name| name == who)
 }
@@ -48,7 +48,7 @@ fn serves(carriers: &[(&str, Value)]) {
             let (report, stderr) = replayed(session, engine, settings);
             assert!(acted(&report, engine), "{engine} {settings}: {}", report["acted"]);
             // C-minimal does not count what the host adds: one request of the recorded session is
-            // too large because of that, and the default engine makes it.
+            // too large because of that, and the default engine assembles it.
             let mut warnings = stderr.lines().filter(|line| line.contains("warning"));
             let is_borne = |line: &str| *engine == "c-minimal" && line.contains("leaves 17242");
             assert!(warnings.all(is_borne), "{engine} {settings}: {stderr}");

@@ -51,7 +51,7 @@ impl House {
         self.holding_any(MARKER)
     }
 
-    /// The same for any text, also JSON-escaped.
+    /// As [`Self::holding`], for any text, plain or JSON-escaped.
     fn holding_any(&self, text: &str) -> Vec<String> {
         let text = text.to_lowercase();
         let quoted = Value::from(text.as_str()).to_string();
@@ -97,7 +97,7 @@ fn nothing_below_the_home_holds_what_was_forgotten() {
     let house = House::new();
     let before = house.holding();
     for name in ["sessions/s1.jsonl", "segments.jsonl", "knowledge.jsonl", "tool-results"] {
-        assert!(has(&before, name), "{name} holds it: {before:?}");
+        assert!(has(&before, name), "{name} contains it: {before:?}");
     }
     let files = house.room.files();
     let dry = house.forget(&["--dry-run"]);
@@ -112,12 +112,12 @@ fn nothing_below_the_home_holds_what_was_forgotten() {
         "{}",
         unasked.stderr
     );
-    assert_eq!(house.room.files(), files, "what nobody confirmed is not done");
+    assert_eq!(house.room.files(), files, "nothing is done without confirmation");
 
     let gone = house.forget(&["--yes"]);
     assert_eq!(house.holding(), [""; 0], "{gone}");
     assert_eq!((&gone["complete"], &gone["stillHeld"]), (&json!(true), &json!([])), "{gone}");
-    assert!(!gone.to_string().contains(MARKER), "the report does not say it again: {gone}");
+    assert!(!gone.to_string().contains(MARKER), "the report does not contain it: {gone}");
     let agent = &gone["agents"][0];
     assert_eq!(agent["segments"], dry["agents"][0]["segments"]);
     for what in ["segments", "vectors", "facts", "toolResults"] {
@@ -151,7 +151,7 @@ fn a_message_goes_by_its_id_with_what_was_drawn_from_it_and_the_others_stay() {
     assert_eq!(gone["messages"].as_array().map(Vec::len), Some(1), "{gone}");
     assert_eq!(gone["agents"][0]["segments"], 1, "{gone}");
     let left = house.holding();
-    assert!(has(&left, "s1.jsonl") && has(&left, "segments.jsonl"), "others say it too: {left:?}");
+    assert!(has(&left, "s1.jsonl") && has(&left, "segments.jsonl"), "others contain it: {left:?}");
     let facts =
         std::fs::read_to_string(house.room.path("agents/main/memory/context/knowledge.jsonl"));
     assert!(!facts.expect("it is there").contains("instead of MySQL"));
@@ -223,7 +223,7 @@ fn a_run_that_is_killed_leaves_whole_files_and_the_next_one_ends_it() {
             .stderr(Stdio::null())
             .spawn()
             .expect("it runs");
-        // Killed as soon as this number of files has lost it.
+        // Killed as soon as more than `least` files have lost the marker.
         while child.try_wait().expect("it is ours").is_none() {
             if house.holding().len() + least < before {
                 child.kill().expect("it is ours");
@@ -287,7 +287,7 @@ fn texts_that_were_redacted_broken_quoted_or_are_chinese_leave_nothing_behind() 
             assert_eq!(house.holding_any(gone), [""; 0], "{gone}: {done}");
         }
         assert_eq!(done["complete"], true, "{done}");
-        assert!(!house.holding().is_empty(), "the rest is there");
+        assert!(!house.holding().is_empty(), "other text remains");
         assert_eq!(house.json(&["check"], &[])["ok"], true);
     }
 }

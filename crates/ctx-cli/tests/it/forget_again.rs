@@ -47,7 +47,7 @@ fn what_was_forgotten_stays_out_when_its_transcript_is_archived_again() {
     assert_eq!(figures, [1, 1, 1, 0].map(|n| json!(n)), "{again}");
     assert!(!found(&room, "purple elephant") && found(&room, "a new giraffe"));
     let facts = room.json(&["memory", "facts", "--all"]).to_string();
-    assert!(!facts.contains("elephant"), "a fact comes back no more than its message: {facts}");
+    assert!(!facts.contains("elephant"), "the fact does not come back either: {facts}");
     let shown = room.ctx(&["memory", "ingest", text(&file)]).stdout;
     assert!(shown.contains("2 messages: 0 archived, 1 known, 1 forgotten"), "{shown}");
     for (path, (bytes, _)) in room.files() {
@@ -136,7 +136,7 @@ fn of_two_messages_that_say_the_same_the_segment_stays_for_the_one_that_does() {
             && why.contains("00000002"),
         "{gone}"
     );
-    assert!(found(&room, "a purple elephant"), "the second says it");
+    assert!(found(&room, "a purple elephant"), "the second message contains it");
     let gone = forget(&room, &["--entry", "00000002"]);
     assert_eq!(gone["agents"][0]["segments"], 1, "{gone}");
     assert!(!found(&room, "a purple elephant"));

@@ -66,7 +66,7 @@ fn a_file_is_of_the_message_of_the_archive_that_names_it_first() {
     archived(&room, &["the full text is in tool-results/one.txt", "I read tool-results/one.txt"]);
     let one = result(&room, "one", "all of it");
     assert_eq!(forget(&room, &["--entry", "00000001"])["agents"][0]["toolResults"], 0);
-    assert!(one.exists(), "the message that stays needs it");
+    assert!(one.exists(), "the remaining message refers to it");
     assert_eq!(forget(&room, &["--entry", "00000000"])["agents"][0]["toolResults"], 1);
     assert!(!one.exists());
 }
@@ -109,8 +109,8 @@ fn values_of_engines_go_with_a_session_that_only_the_archive_has() {
     assert!(!of_it.exists() && of_another.exists());
 }
 
-/// Creates a home with the overlay of another program's file that is missing, and files of results
-/// that its projections refer to. Returns also the file, and its former folder.
+/// Creates a home with the overlay of a deleted file of another program, and with files of tool
+/// results that its projections refer to. Also returns the former folder and path of the file.
 fn lost() -> (Room, Room, PathBuf) {
     let room = Room::new();
     let mut config = keeps_old(json!({}));
@@ -121,7 +121,7 @@ fn lost() -> (Room, Room, PathBuf) {
     let file = outside.write("talks/theirs.jsonl", talk);
     let file = file.canonicalize().expect("it is there");
     room.json(&["assemble", text(&file), "--window", "32k", "--record"]);
-    assert!(results(&room) > 0, "results were moved out");
+    assert!(results(&room) > 0, "results were moved to files");
     std::fs::remove_file(&file).expect("it is there");
     (room, outside, file)
 }

@@ -137,7 +137,7 @@ fn what_cannot_be_read_is_told_and_the_run_is_not_complete() {
     let report = incomplete(&room, &forget);
     let held = ["b.jsonl", "a.jsonl.archived-1"].map(|path| holds(&report, path));
     assert_eq!((held, holds(&report, "c.jsonl")), ([true; 2], false), "{report}");
-    assert!(!read(&room.path(talk)).contains("heron"), "the others were done");
+    assert!(!read(&room.path(talk)).contains("heron"), "the other files were rewritten");
 
     let room = self::room();
     session(&room, talk, "s1", &["a red heron", "b"]);
@@ -174,7 +174,7 @@ fn a_file_of_the_home_that_still_holds_it_is_told_however_it_is_written_there() 
 fn a_folder_that_cannot_be_read_is_passed_over_and_told() {
     let room = room();
     let file = session(&room, "agents/main/sessions/a.jsonl", "s1", &["a red heron", "b"]);
-    // Deeper than the path length limit, which affects even root.
+    // Deeper than the limit of path lengths, which applies even to root.
     let name = "d".repeat(200);
     let chain = |root: &str| {
         let path = (0..12).fold(room.path(root), |path, _| path.join(&name));
@@ -189,7 +189,7 @@ fn a_folder_that_cannot_be_read_is_passed_over_and_told() {
     assert!(!lower.exists());
     let report = incomplete(&room, &["--matching", "red heron"]);
     assert!(holds(&report, "/over/"), "{report}");
-    assert!(!read(&file).contains("heron"), "it was erased all the same");
+    assert!(!read(&file).contains("heron"), "the session was rewritten");
 }
 
 #[test]
@@ -208,9 +208,9 @@ fn files_of_tool_results_go_with_their_own_message_and_not_with_one_that_names_t
     }
     let forget = |entry: &str| room.json(&["memory", "forget", "--yes", "--entry", entry]);
     assert_eq!(forget("00000001")["agents"][0]["toolResults"], 0);
-    assert!(results("one").exists(), "a message that stays needs it");
+    assert!(results("one").exists(), "a remaining message refers to it");
     assert_eq!(forget("00000002")["agents"][0]["toolResults"], 1);
-    assert!(!results("two").exists(), "one that only names it does not keep it");
+    assert!(!results("two").exists(), "a message that only mentions it does not keep it");
     // A message found only in the archive is erased with its files, by a prefix of its id.
     std::fs::remove_file(&file).expect("it is there");
     room.refused(

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Room, join, pi_lines, text};
 
-/// Returns name and text of a file with this number of turns, in each format. Files of lines with
-/// more turns begin like those with fewer.
+/// Returns name and text of a file with this number of turns, in each format. In line-based
+/// formats, a file with more turns begins with the text of one with fewer.
 pub(crate) fn all(turns: usize) -> Vec<(&'static str, String)> {
     vec![
         ("pi.jsonl", join(&pi_lines(turns))),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::{Ran, Room, text};
 
 const HOME: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/home-0.1");
-/// The home's path when it was written, in its lock files and overlays.
+/// The path of the home when it was written, which its lock files and overlays contain.
 const WRITTEN_AT: &str = "/home/ida/.ctx";
 const FIRST: &str = "agents/demo/sessions/16aee73f-3159-4e3e-ba6b-8c86a6d4797c.jsonl";
 /// A session whose two messages are only in the journal.
@@ -34,8 +34,8 @@ fn home() -> Room {
     room
 }
 
-/// Sets the times of all sessions to now: a session of another day is over, and maintenance
-/// archives what is old.
+/// Sets the times of all sessions to now, because a session of an earlier day has ended, and
+/// maintenance archives old sessions.
 fn used_now(sessions: &Path) {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let mut all: Value = serde_json::from_slice(&std::fs::read(sessions).unwrap()).unwrap();
@@ -258,7 +258,7 @@ fn failures_of_engines_that_a_newer_ctx_recorded_are_not_overwritten() {
     edit(&health, r#""version": 1"#, r#""version": 2"#);
     let before = std::fs::read(&health).unwrap();
     let ran = room.ctx(&["engines"]);
-    assert_eq!(ran.code, Some(0), "the file is informative: {}", ran.stderr);
+    assert_eq!(ran.code, Some(0), "the file is not essential: {}", ran.stderr);
     named(&ran.stderr, &health, "2", "1");
     assert_eq!(std::fs::read(&health).unwrap(), before);
 }
@@ -275,7 +275,7 @@ fn an_engine_with_a_newer_manifest_is_not_started() {
     }
 }
 
-/// Derived files are not refused: they are built again from the archive.
+/// Derived files are not refused: they are rebuilt from the archive.
 #[test]
 fn an_index_of_a_newer_ctx_is_rebuilt() {
     let room = home();
@@ -288,7 +288,7 @@ fn an_index_of_a_newer_ctx_is_rebuilt() {
     assert!(found["hits"][0]["text"].as_str().unwrap().contains("port 8471"), "{found}");
 }
 
-/// A key that this version does not know may restrict something: it is not ignored.
+/// An unknown key is not ignored, because it may restrict something.
 #[test]
 fn a_configuration_of_a_newer_ctx_is_refused_with_the_key() {
     let room = home();

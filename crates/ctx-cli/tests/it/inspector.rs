@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Debian's, unless another one is set.
+/// The path of Debian's Chromium, used unless `$CTX_CHROMIUM` is set.
 const CHROMIUM: &str = "/usr/bin/chromium";
 
 /// Returns the folder of the packages, or what is missing.

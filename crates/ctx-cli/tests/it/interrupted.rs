@@ -30,7 +30,7 @@ fn a_session_that_another_process_writes_to_is_left_alone() {
     let undo = ["compact", text(&path), "--undo"];
     let writer = SessionLog::open(&path, LogOptions::default()).expect("it is free");
     refused_untouched(&room, &compact, "another writer has the file open");
-    assert_eq!(room.json(&undo)["undone"], false, "nothing is to be written");
+    assert_eq!(room.json(&undo)["undone"], false, "nothing needs to be written");
     drop(writer);
     assert_eq!(room.json(&compact)["compacted"], true);
     let writer = SessionLog::open(&path, LogOptions::default()).expect("it is free");
@@ -145,7 +145,7 @@ fn a_home_that_cannot_be_made_is_named_with_the_way_to_another() {
         for args in [&["compact", text(&path), "--window", "32000"][..], &["status", text(&path)]] {
             let ran = Ran::of(room.command(args).env("CTX_HOME", home));
             if ran.code == Some(0) {
-                // It needs neither to write nor to read there.
+                // `status` neither reads nor writes there.
                 assert_eq!((args[0], home), ("status", "/proc/no-folder"));
                 continue;
             }
@@ -208,7 +208,7 @@ fn an_interrupt_during_a_models_answer_leaves_everything_as_it_was() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary runs");
-        assert!(provider.wait_arrived(1), "the model is asked");
+        assert!(provider.wait_arrived(1), "the model is called");
         let pid = child.id().to_string();
         let sent = Command::new("kill").args([interrupt(), &pid]).status();
         let sent = sent.expect("a signal is sent");

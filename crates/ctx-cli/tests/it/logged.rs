@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use crate::support::{Ran, Room, text};
 
-/// Runs a conversation with the built-in model that is compacted.
+/// Runs a conversation with the built-in model that is long enough to be compacted.
 fn chat(room: &Room, args: &[&str], filter: Option<&str>) -> Ran {
     let lines: String = (0..8).map(|n| format!("a long text about tea number {n}\n")).collect();
     let input = room.write("input.txt", lines);

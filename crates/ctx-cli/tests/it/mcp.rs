@@ -87,7 +87,7 @@ impl Serving {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
         let stdout = child.stdout.take().expect("stdout is a pipe");
         let mut url = String::new();
-        BufReader::new(stdout).read_line(&mut url).expect("it says where it is");
+        BufReader::new(stdout).read_line(&mut url).expect("it prints its address");
         Self { child, url: url.trim().to_owned() }
     }
 }

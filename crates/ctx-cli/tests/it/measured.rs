@@ -1,4 +1,4 @@
-//! Figures: the provider's if reported, and never a wrong headline if not.
+//! Token figures: those of the provider if it reported any, else estimates that are labelled so.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -259,7 +259,7 @@ fn what_the_cache_keeps_for_an_hour_costs_twice_the_price_of_fresh_tokens() {
     };
     let ([usual, with], [dear, dear_with]) = (cost(0), cost(60_000));
     assert!((dear - usual - 60_000.0 * (2.0 * 5.0 - 6.25) / 1e6).abs() < 1e-9, "{usual}, {dear}");
-    assert!(dear_with > with * 1.3, "a simulated request writes as the recorded ones: {dear_with}");
+    assert!(dear_with > with * 1.3, "simulated requests pay for an hour too: {dear_with}");
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn what_costs_more_than_was_recorded_says_so() {
         session.user(&"a question about the parser. ".repeat(200));
         session.answer(&format!("m{n}"), 43_000 + 1_500 * n, 10, &json!({}));
     }
-    // An hour between requests, and the cache was still valid: a simulated one would have expired.
+    // The requests are an hour apart, but were served from the cache; a simulated cache expires.
     for (hour, line) in session.lines.iter_mut().enumerate() {
         *line = line.replace("2026-02-01T08:00", &format!("2026-02-01T{hour:02}:00"));
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Room, join, pi_lines, text};
 
-/// Stated once, a long time ago.
+/// A fact that a session states once, long before it asks for it.
 pub(crate) const FACT: &str = "by the way, the parrot of the lighthouse keeper is called Quillon";
 
 /// Returns a message of a pi session, as a line.
@@ -50,7 +50,7 @@ pub(crate) fn room(config: &Value) -> Room {
     room
 }
 
-/// Keeps old sessions, as these are of last year.
+/// Disables eviction by age, because the sessions of the tests are of last year.
 pub(crate) fn keeps_old(memory: Value) -> Value {
     let mut memory = memory;
     memory["evictionDays"] = json!(0);
@@ -111,7 +111,7 @@ fn transcripts_are_archived_once_searched_and_recalled() {
     let short = room.json(&["recall", "ok", "--session", "s1"]);
     assert_eq!((&short["block"], &short["passages"]), (&Value::Null, &json!([])));
     let elsewhere = room.json(&["recall", query, "--session", "another"]);
-    assert_eq!(elsewhere["block"], Value::Null, "a session recalls its own");
+    assert_eq!(elsewhere["block"], Value::Null, "a session recalls only its own messages");
     let across = room.json(&["recall", query, "--all-sessions"]);
     assert!(across["block"].as_str().is_some_and(|block| block.contains(FACT)));
     room.misused(&["recall", query], "--session");
@@ -123,7 +123,7 @@ fn transcripts_are_archived_once_searched_and_recalled() {
     let bad = room.write("bad.jsonl", "no transcript");
     let ran = room.ctx(&["memory", "search", query, "--session", text(&bad)]);
     assert!(ran.stderr.contains("bad.jsonl"), "{}", ran.stderr);
-    assert!(!ran.stderr.contains("unknown session"), "it is told why: {}", ran.stderr);
+    assert!(!ran.stderr.contains("unknown session"), "the reason is reported: {}", ran.stderr);
     room.write("agents/main/sessions/sessions.json", "{");
     room.refused(&["memory", "search", query, "--session", "agent:main:new"], "is damaged");
 
@@ -155,7 +155,7 @@ fn facts_are_learned_listed_and_asked_for_and_agents_know_nothing_of_each_other(
     assert!(asked["facts"][0]["score"].as_f64() > Some(0.0), "{asked}");
     assert_eq!(room.json(&["memory", "facts"])["facts"], json!([]));
     assert_eq!(room.json(&["memory", "stats"])["segments"], 0);
-    assert!(!room.path("agents/main").exists(), "to ask makes nothing");
+    assert!(!room.path("agents/main").exists(), "queries create no files");
     room.misused(&["memory", "stats", "--agent", "../x"], "../x");
     let again = room.json(&["memory", "ingest", text(&file), "--agent", "ops"]);
     assert_eq!(again["facts"]["added"], 0);
@@ -185,7 +185,7 @@ fn what_cannot_be_archived_is_refused_and_what_is_let_go_is_told() {
     let newer = small.write("talk/newer.jsonl", long_talk(12).replace("\"s1\"", "\"s2\""));
     let ran = small.ctx(&["memory", "ingest", text(&newer)]);
     assert!(ran.stderr.contains("4 segments evicted"), "{}", ran.stderr);
-    assert!(!ran.stderr.contains("evictionDays"), "age lets nothing go: {}", ran.stderr);
+    assert!(!ran.stderr.contains("evictionDays"), "nothing is evicted by age: {}", ran.stderr);
     assert_eq!(small.json(&["memory", "stats"])["segments"], 4);
 }
 
@@ -210,7 +210,7 @@ fn a_large_archive_whose_index_is_gone_is_searched_all_the_same() {
     finds("something was forgotten");
     lost().expect("it was there");
     finds("the index was deleted");
-    lost().expect("it was made anew");
+    lost().expect("it was rebuilt");
     let recalled = room.json(&["recall", query, "--session", "s1"]);
     assert!(recalled["block"].to_string().contains(FACT), "{recalled}");
 }

@@ -40,7 +40,7 @@ const DAMAGES: [Damage; 15] = [
         told: "",
     },
     Damage {
-        what: "lines of an archive that are none",
+        what: "invalid lines in the archive",
         does: |at| {
             change(&at.join("segments.jsonl"), |bytes| {
                 let mut wrong = b"{\"id\":7}\n\xff\xfe\n[1,2\n".to_vec();
@@ -52,19 +52,19 @@ const DAMAGES: [Damage; 15] = [
         told: "",
     },
     Damage {
-        what: "a folder in the place of the archive",
+        what: "a folder in place of the archive",
         does: |at| a_folder_in_the_place_of(&at.join("segments.jsonl")),
         recalled: false,
         told: "segments.jsonl",
     },
     Damage {
-        what: "vectors that are cut",
+        what: "truncated vectors",
         does: |at| change(&at.join("vectors.bin"), |bytes| bytes.truncate(bytes.len() / 2)),
         recalled: true,
         told: "vectors",
     },
     Damage {
-        what: "vectors of somebody else",
+        what: "a foreign file in place of the vectors",
         does: |at| fs::write(at.join("vectors.bin"), "PK\u{3}\u{4} a zip").expect("it is written"),
         recalled: true,
         told: "vectors",
@@ -84,7 +84,7 @@ const DAMAGES: [Damage; 15] = [
         told: "",
     },
     Damage {
-        what: "a folder in the place of the vectors",
+        what: "a folder in place of the vectors",
         does: |at| a_folder_in_the_place_of(&at.join("vectors.bin")),
         recalled: true,
         told: "vectors",
@@ -100,7 +100,7 @@ const DAMAGES: [Damage; 15] = [
         told: "index",
     },
     Damage {
-        what: "an index with files that are empty",
+        what: "an index with empty files",
         does: |at| {
             for file in fs::read_dir(at.join("lexical")).expect("a folder") {
                 fs::write(file.expect("a file").path(), "").expect("it is written");
@@ -116,7 +116,7 @@ const DAMAGES: [Damage; 15] = [
         told: "",
     },
     Damage {
-        what: "a file in the place of the index",
+        what: "a file in place of the index",
         does: |at| {
             fs::remove_dir_all(at.join("lexical")).expect("it was there");
             fs::write(at.join("lexical"), "no folder").expect("it is written");
@@ -125,7 +125,7 @@ const DAMAGES: [Damage; 15] = [
         told: "index",
     },
     Damage {
-        what: "a folder of somebody else in the place of the index",
+        what: "a foreign folder in place of the index",
         does: |at| {
             fs::remove_dir_all(at.join("lexical")).expect("it was there");
             fs::create_dir(at.join("lexical")).expect("it can be made");
@@ -141,7 +141,7 @@ const DAMAGES: [Damage; 15] = [
         told: "2 lines of the facts",
     },
     Damage {
-        what: "a file in the place of the memory",
+        what: "a file in place of the memory",
         does: |at| {
             fs::remove_dir_all(at).expect("it was there");
             fs::write(at, "no folder").expect("it is written");
@@ -151,8 +151,8 @@ const DAMAGES: [Damage; 15] = [
     },
 ];
 
-/// Creates a home with an archived session, and the session as it asks for an old message. Its
-/// window holds only the last messages.
+/// Creates a home with an archived session, and the end of that session, which asks for a message
+/// that only the archive has.
 fn asked() -> (Room, std::path::PathBuf) {
     let room = room(&keeps_old(json!({"enabled": true, "search": {"hashWeight": 0.3}})));
     let file = room.write("talk.jsonl", long_talk(320));

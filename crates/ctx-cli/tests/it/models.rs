@@ -7,7 +7,7 @@ use crate::support::{Ran, Room, join, pi_lines, text};
 
 const KEY: &str = "sk-fake-9c41d0e7";
 
-/// The API, and the base URL for its clients.
+/// The APIs that the provider serves.
 const APIS: [&str; 3] = ["openai-completions", "openai-responses", "anthropic-messages"];
 
 /// A room with a session to compact, and a configured provider.
@@ -247,7 +247,7 @@ fn no_model_is_asked_where_none_is_wanted() {
     assert_eq!(provider.count(), 0);
     let ran = site.compact(&["--dry-run"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(provider.count() > 0, "the configured one is asked");
+    assert!(provider.count() > 0, "the configured model is called");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn take(stream: TcpStream, answer: &str, sent: &Sender<String>) -> io::Result<()
     // The receiver may be gone.
     let _ = sent.send(request + &String::from_utf8_lossy(&body));
     if answer.is_empty() {
-        // Until the client closes the connection.
+        // Waits until the client closes the connection.
         stream.read_to_end(&mut Vec::new())?;
     }
     stream.get_mut().write_all(answer.as_bytes())
@@ -61,7 +61,7 @@ fn told(ran: &Ran) -> String {
     let told: Vec<_> = ran.stderr.lines().filter(|line| line.contains("OTLP collector")).collect();
     assert_eq!(told.len(), 1, "{}", ran.stderr);
     assert!(told[0].starts_with("warning: spans were not sent"), "{}", told[0]);
-    // It may be wrapped over several lines.
+    // The message may be wrapped over several lines.
     ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

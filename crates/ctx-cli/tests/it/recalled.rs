@@ -64,7 +64,8 @@ impl Talk {
     }
 }
 
-/// Stated in the fifth message, compacted after 320, asked for in message 400.
+/// Returns the request that asks for the fact, and its manifest. The fact is stated in the fifth
+/// message, compacted away after 320 messages, and asked for in message 400.
 fn recalls(memory: Value, flags: &'static [&'static str]) -> (String, Value) {
     let talk = Talk::new(memory, flags);
     let mut told = 120;
@@ -81,7 +82,7 @@ fn recalls(memory: Value, flags: &'static [&'static str]) -> (String, Value) {
     let summary = done["result"]["summary"].as_str().expect("a summary");
     assert!(!summary.contains("Quillon"), "the fact is compacted away: {summary}");
     let (prompt, _) = talk.prompt(&[]);
-    assert!(!prompt.contains("Quillon"), "nobody asked: {prompt}");
+    assert!(!prompt.contains("Quillon"), "the fact was not asked for: {prompt}");
 
     talk.append(&said(400, "user", QUESTION));
     let shown =
@@ -98,7 +99,7 @@ fn recalls(memory: Value, flags: &'static [&'static str]) -> (String, Value) {
     assert!(added[0]["reason"].as_str().is_some_and(|why| why.starts_with("recalled: ")));
     // Without its archive the same session has nothing to recall.
     std::fs::remove_dir_all(talk.room.path("agents/main/memory")).expect("it is there");
-    assert!(!talk.prompt(&[]).0.contains("Quillon"), "the archive alone knew it");
+    assert!(!talk.prompt(&[]).0.contains("Quillon"), "only the archive contained it");
     (prompt, manifest)
 }
 
@@ -111,7 +112,7 @@ fn a_fact_that_was_compacted_away_stands_right_before_the_question_that_asks_for
     let (prompt, _) = recalls(json!({"enabled": true}), &[]);
     let block = at(&prompt, "<recalled-context");
     assert!(block < at(&prompt, FACT) && at(&prompt, FACT) < at(&prompt, QUESTION), "{prompt}");
-    assert!(at(&prompt, "module 319") < block, "what was sent before stays as it was: {prompt}");
+    assert!(at(&prompt, "module 319") < block, "earlier messages are sent unchanged: {prompt}");
 }
 
 #[test]
@@ -151,7 +152,7 @@ fn a_replay_tells_what_was_recalled_and_trimmed_in_json_and_on_its_page() {
 
     let page = std::fs::read_to_string(&page).expect("it was written");
     for told in ["recalled: ", "has little to do with what is being asked", "recalledTokens"] {
-        assert!(page.contains(told), "the page tells {told}");
+        assert!(page.contains(told), "{told} is missing on the page");
     }
     let Ran { stdout, .. } = room.ctx(&args);
     assert!(stdout.contains("tokens recalled") && stdout.contains("messages trimmed"), "{stdout}");
@@ -178,11 +179,11 @@ fn a_full_disk_costs_a_warning_and_no_request_and_what_was_acknowledged_stays() 
     let written = std::fs::read(&archive).expect("it is there");
 
     let ran = on_a_full_disk(&room, 24, &["memory", "ingest", text(&file)]);
-    assert_eq!(ran.code, Some(1), "it does not say that it was stored: {}", ran.stdout);
+    assert_eq!(ran.code, Some(1), "it does not report success: {}", ran.stdout);
     assert!(ran.stderr.contains("cannot write to the archive"), "{}", ran.stderr);
     assert!(ran.stderr.contains("hint: "), "{}", ran.stderr);
     let now = std::fs::read(&archive).expect("it is there");
-    assert!(now.starts_with(&written), "what was acknowledged is there");
+    assert!(now.starts_with(&written), "acknowledged segments remain");
     for line in String::from_utf8_lossy(&now).lines() {
         assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
     }

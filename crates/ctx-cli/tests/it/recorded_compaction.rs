@@ -34,7 +34,7 @@ impl Kept {
         let audit = &receipt["audit"];
         for made_up in audit["ungrounded"].as_array().expect("a list") {
             let made_up = made_up.as_str().expect("text");
-            assert!(!summary.contains(made_up), "{place}: {made_up} stands in the summary");
+            assert!(!summary.contains(made_up), "{place}: the summary contains {made_up}");
         }
         let count = |key: &str| audit[key].as_u64().expect("a number");
         assert_eq!(count("facts"), count("kept") + count("repaired") + count("missing"), "{place}");
@@ -105,7 +105,8 @@ fn what_is_stored_can_be_taken_back_in_every_recorded_transcript() {
         let done = room.json(&["compact", file, "--window", "32000"]);
         assert_eq!(done["compacted"], true, "{name}: {done}");
         let status = room.json(&["status", file, "--window", "32000"]);
-        // If the window is too small for the recorded agent's prompt, the session is not compacted for that.
+        // If the window is too small for the recorded agent's system prompt, that prompt is not
+        // counted.
         let constant = status["calibration"]["constant"].as_u64().unwrap_or_default();
         let measured = status["context"]["tokens"].as_u64().expect("a number");
         let after = done["result"]["tokensAfter"].as_u64().expect("a number");
@@ -114,6 +115,6 @@ fn what_is_stored_can_be_taken_back_in_every_recorded_transcript() {
         let diff = room.json(&["diff", file]);
         assert!(diff["removed"].as_array().is_some_and(|removed| !removed.is_empty()), "{name}");
         assert_eq!(room.json(&["compact", file, "--undo"])["undone"], true, "{name}");
-        assert!(context() == before, "{name}: the context is not what it was");
+        assert!(context() == before, "{name}: the context changed");
     }
 }

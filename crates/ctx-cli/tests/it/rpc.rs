@@ -65,7 +65,7 @@ fn a_host_in_python_drives_lossless_inside_of_ctx_and_apart() {
         ("lossless", "process", "process"),
         ("lossless-process", "process", "process"),
     ] {
-        // Every failure of it is an error, which ends the host.
+        // Every failure of the engine is an error, which ends the host.
         let engines = json!({ (engine): { "trust": trust, "onFailure": "strict" } });
         let Some(told) = python_drives(engine, &json!({ "plugins": { "engines": engines } }))
         else {

@@ -3,8 +3,8 @@
 
     rpc_host.py CTX ENGINE [WINDOW]
 
-It holds a conversation until its messages would fill the window three times over, asks before each
-answer for the messages that fit, and checks what it gets. Then it has the session compacted.
+It runs a conversation until its messages would fill the window three times. Before each answer, it
+requests the messages that fit, and checks them. At the end, it compacts the session.
 """
 
 import json
@@ -66,7 +66,7 @@ def characters(messages):
 
 
 def check(request, newest):
-    """What must hold for the messages of any request."""
+    """Checks the messages of a request."""
     assert request["tokens"] <= request["limit"], f"{request['tokens']} > {request['limit']}"
     open_calls = []
     for message in request["messages"]:
@@ -80,7 +80,7 @@ def check(request, newest):
             open_calls = [b["id"] for b in content if b["type"] == "toolCall"]
     assert not open_calls, f"calls without a result: {open_calls}"
     assert newest in request["messages"], "the newest message of the user is not in the request"
-    assert len(request["ids"]) == len(request["messages"]), "there is an id for each message"
+    assert len(request["ids"]) == len(request["messages"]), "not every message has an id"
 
 
 def main(program, engine, window):
@@ -115,17 +115,17 @@ def main(program, engine, window):
         ctx("commit_turn", **session, advancementKey=f"turn-{len(history)}")
         ctx("maintain", **session)
 
-    assert acted, "three times the window fits only if something is left out"
+    assert acted, "three times the window fits only if messages are dropped"
     before = ctx("assemble", **session)["tokens"]
     compacted = ctx("compact", **session, force=True, tokenBudget=window // 4)
     assert compacted["ok"], compacted
-    # The next question comes with what the host keeps: its whole list.
+    # With the next question, the host sends its whole history.
     question, *_ = turn(len(history))
     history.append(question)
     ctx("sync", **session, messages=history)
     request = ctx("assemble", **session)
     check(request, question)
-    assert not compacted["compacted"] or request["tokens"] < before, "it became no smaller"
+    assert not compacted["compacted"] or request["tokens"] < before, "it did not become smaller"
     status = ctx("status", **session)
     assert status["messages"] == len(history), status
     ctx("close", **session)

@@ -37,15 +37,15 @@ impl Served {
         Self { child, stdout, address }
     }
 
-    /// Sends a request, and returns the connection for the answer.
-    /// Sends a request and waits for the first byte of its answer: before that, a server that ends
-    /// may close the connection.
+    /// As [`Self::send`], and waits for the first byte of the answer: before that, a server that
+    /// ends may close the connection.
     fn begin(&self, head: &str, body: &str) -> TcpStream {
         let stream = self.send(head, body);
         assert_eq!(stream.peek(&mut [0]).expect("the beginning of an answer"), 1);
         stream
     }
 
+    /// Sends a request, and returns the connection for the answer.
     fn send(&self, head: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         let length = body.len();
@@ -214,7 +214,7 @@ fn what_makes_no_sense_is_said_before_it_listens() {
     }
     room.write("ctx.json5", "{ server: { upstream: 'http://x' } }");
     let ran = room.ctx(&["serve", "--listen", "127.0.0.1:0"]);
-    assert!(ran.stderr.contains("upstreams"), "the nearest key is named: {}", ran.stderr);
+    assert!(ran.stderr.contains("upstreams"), "the closest key is suggested: {}", ran.stderr);
     room.write("ctx.json5", "{ server: { summaries: 'model' } }");
     let ran = room.ctx(&["serve", "--listen", "127.0.0.1:0"]);
     assert!(ran.stderr.contains("agents.defaults.compaction.model"), "{}", ran.stderr);

@@ -82,7 +82,7 @@ fn undo_reaches_turns_that_came_later() {
         compact(&room, &path, "8k");
         room.write(name, after);
         let compacted = context(&room, &path);
-        assert_ne!(compacted, whole, "{name}: the compaction holds after the file grew");
+        assert_ne!(compacted, whole, "{name}: the compaction applies after the file grew");
         assert!(compacted.contains(&format!("question {}", TURNS + 2)), "{name}");
         undo(&room, &path);
         assert_eq!(context(&room, &path), whole, "{name}");
@@ -159,7 +159,7 @@ fn a_session_that_goes_on_behind_another_entry_takes_a_summary_of_the_rest_along
     let moved = room.json(&["sessions", "branch", session, &first]);
     assert_eq!(moved["target"], json!(first));
     assert!(moved["messagesLeft"].as_u64() > Some(10), "{moved}");
-    assert!(std::fs::read(&path).unwrap().starts_with(&before), "nothing is taken out");
+    assert!(std::fs::read(&path).unwrap().starts_with(&before), "nothing is removed");
     assert!(context(&room, &path).contains("explored a different conversation branch"));
 
     let back = room.json(&["sessions", "branch", session, &leaf]);

@@ -32,7 +32,7 @@ fn a_folder_is_indexed_once_and_then_only_what_changed() {
     let second = room.json(&["index", text(&folder)]);
     assert_eq!((&second["changed"], &second["unchanged"]), (&json!(1), &json!(1)));
     let said = room.ctx(&["index", text(&folder)]).stdout;
-    assert!(said.contains("2 files, 2 chunks\n0 new, 0 changed, 0 gone, 2 as before"), "{said}");
+    assert!(said.contains("2 files, 2 chunks\n0 new, 0 changed, 0 removed, 2 unchanged"), "{said}");
     let removed = room.json(&["index", text(&folder), "--remove"]);
     assert_eq!(removed["removed"], true);
     let left = fs::read_dir(index).expect("a folder").map(|entry| entry.expect("an entry").path());

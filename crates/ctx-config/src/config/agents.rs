@@ -16,8 +16,9 @@ const OF_DEFAULTS: [&str; 3] = ["contextTokens", "model", "contextPruning"];
 #[serde(transparent)]
 pub struct AgentList(pub Vec<AgentConfig>);
 
-/// One agent: `profile`, and `contextTokens`, `model` and `contextPruning` as in `agents.defaults`,
-/// to override these for its sessions; in `subagents` the same, for the subagents that it starts.
+/// One agent. `profile`, `contextTokens`, `model` and `contextPruning` override the top-level
+/// `profile` and `agents.defaults` for its sessions. The same keys in `subagents` apply to the
+/// subagents that it starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AgentConfig {
@@ -49,7 +50,7 @@ pub(super) fn extend(schema: &mut Value) {
     if let Some(known) = row.get_mut("properties").and_then(Value::as_object_mut) {
         let mut subagents = strict::object();
         subagents["description"] =
-            "The overrides for the subagents that it starts. Default: its own.".into();
+            "The overrides for the subagents that it starts. Default: the agent's own.".into();
         subagents["properties"] = Value::Object(keys.clone());
         known.extend(keys);
         known.insert("subagents".to_owned(), subagents);
@@ -67,7 +68,8 @@ impl Config {
         config
     }
 
-    /// The same for subagents that run under the agent's name: its row applies to them.
+    /// Returns a configuration in which the agent's row has the overrides of its `subagents`. Call
+    /// [`for_agent`](Self::for_agent) on it for the configuration of a subagent.
     #[must_use]
     pub fn for_subagents(&self, agent: &str) -> Self {
         let mut config = self.clone();

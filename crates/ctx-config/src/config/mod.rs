@@ -1,4 +1,4 @@
-//! The configuration, and what a section of it is.
+//! The configuration and its sections.
 
 mod agents;
 
@@ -15,8 +15,8 @@ use crate::{Profile, document, strict};
 
 pub use agents::{AgentConfig, AgentList};
 
-/// A typed part of the configuration. Its default is what holds where neither the profile nor the
-/// user sets a key.
+/// A typed part of the configuration. Its `Default` applies where neither the profile nor the user
+/// sets a key.
 pub trait Section: Default + Serialize + DeserializeOwned + JsonSchema {
     /// Its path, for example `agents.defaults.contextPruning`.
     const PATH: &'static str;
@@ -37,7 +37,7 @@ pub struct ConfigSection {
     path: &'static str,
     source: &'static str,
     schema: fn() -> Value,
-    in_force: fn(&Config) -> Result<Value>,
+    effective: fn(&Config) -> Result<Value>,
     check: fn(&Config) -> Result<()>,
 }
 
@@ -49,7 +49,7 @@ impl ConfigSection {
             path: T::PATH,
             source,
             schema: schema_of::<T>,
-            in_force: in_force::<T>,
+            effective: effective::<T>,
             check: |config| config.section::<T>().map(drop),
         }
     }
@@ -68,14 +68,14 @@ inventory::collect!(ConfigSection);
 /// let error = invalid_value::<RunningConfig>("max_input_length", 0, "a whole number of 1 or more");
 /// assert_eq!(
 ///     error.to_string(),
-///     "wrong value for 'agents.running.max_input_length': expected a whole number of 1 or more \
+///     "invalid value for 'agents.running.max_input_length': expected a whole number of 1 or more \
 ///      (value: 0)"
 /// );
 /// ```
 #[must_use]
 pub fn invalid_value<T: Section>(key: &str, value: impl Display, expected: &str) -> Error {
     let key = strict::below(T::PATH, key);
-    Error::new(ErrorKind::Config, format!("wrong value for '{key}': expected {expected}"))
+    Error::new(ErrorKind::Config, format!("invalid value for '{key}': expected {expected}"))
         .with("value", value)
         .hint(strict::SEE_SCHEMA)
 }
@@ -87,7 +87,7 @@ fn schema_of<T: Section>() -> Value {
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     if let Some(schema) = schema.as_object_mut() {
-        // The name of a Rust type means nothing to the author of a configuration.
+        // The name of a Rust type means nothing to the author of a configuration file.
         schema.remove("title");
         if let Some(Value::String(description)) = schema.get_mut("description") {
             *description = without_rust(description);
@@ -96,7 +96,7 @@ fn schema_of<T: Section>() -> Value {
     schema
 }
 
-/// Removes the Rust example from a section's doc comment, for the author of a configuration.
+/// Removes the Rust example from a section's doc comment, for readers of the schema.
 fn without_rust(doc: &str) -> String {
     doc.split("\n\n# Example").next().unwrap_or_default().replace("# Notes\n\n", "")
 }
@@ -110,7 +110,7 @@ fn as_json<T: Section>(section: &T) -> Result<Value> {
 }
 
 /// Serializes a section through its type, which hides secrets.
-fn in_force<T: Section>(config: &Config) -> Result<Value> {
+fn effective<T: Section>(config: &Config) -> Result<Value> {
     as_json::<T>(&config.section()?)
 }
 
@@ -119,7 +119,7 @@ fn in_force<T: Section>(config: &Config) -> Result<Value> {
 pub struct Config {
     explicit: Value,
     profile: Profile,
-    /// Whether the profile was set by the user of this run: agents then cannot override it.
+    /// Whether the profile was set for this run: agents then cannot override it.
     is_profile_given: bool,
     path: Option<PathBuf>,
 }
@@ -131,7 +131,7 @@ impl Config {
         Self { explicit: Value::Object(Map::new()), profile, ..Self::default() }
     }
 
-    /// Reads a file. A missing file is an error: check first if it is optional.
+    /// Reads a file. A missing file is an error; if the file is optional, check that it exists.
     ///
     /// # Errors
     ///
@@ -149,7 +149,7 @@ impl Config {
     }
 
     /// Parses JSON5 text. Unknown keys, duplicate keys, values of the wrong type and invalid values
-    /// are errors that name their position. A text of only comments is the defaults.
+    /// are errors that name their position. A text that contains only comments gives the defaults.
     ///
     /// # Errors
     ///
@@ -224,13 +224,13 @@ impl Config {
         Self { profile, is_profile_given: true, ..self }
     }
 
-    /// Returns the same with the values of another configuration over it.
+    /// Returns this configuration, overridden by the values of another one.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Config`], as for a file with all of these keys.
     pub fn overlaid(self, over: Value) -> Result<Self> {
-        // It must be valid on its own: otherwise a wrong value in it may hide a right one.
+        // `over` must be valid by itself: after the merge, its values could hide errors in it.
         let over = Self::from_value(over)?;
         let profile = match over.explicit.get("profile") {
             Some(_) => over.profile,
@@ -291,7 +291,7 @@ impl Config {
             let inner = e.path().to_string();
             let key =
                 if inner == "." { T::PATH.to_owned() } else { format!("{}.{inner}", T::PATH) };
-            Error::new(ErrorKind::Config, format!("wrong value for '{key}': {}", e.inner()))
+            Error::new(ErrorKind::Config, format!("invalid value for '{key}': {}", e.inner()))
                 .hint(strict::SEE_SCHEMA)
         })?;
         section.check()?;
@@ -307,7 +307,7 @@ impl Config {
     pub fn effective(&self) -> Result<Value> {
         let mut all = Value::Object(Map::new());
         for section in sections_sorted() {
-            let value = (section.in_force)(self)?;
+            let value = (section.effective)(self)?;
             place(&mut all, section.path, value);
         }
         place(&mut all, "profile", Value::String(self.profile.name().to_owned()));

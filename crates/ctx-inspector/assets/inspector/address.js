@@ -1,6 +1,6 @@
 // The address identifies the view, for reloading, the back button and links: `#/?q=&order=`,
-// `#/memory?q=`, `#/s/ID?r=N`, `#/s/ID/r/N?state=&layer=&q=`, `#/s/ID/c/C?part=&fate=`. A trailing
-// `/e/ENTRY` in a session's address opens that entry.
+// `#/memory?q=`, `#/s/ID?r=N`, `#/s/ID/r/N?state=&layer=&q=`, `#/s/ID/c/C?part=&fate=`. In a
+// session's address, `/e/ENTRY` before the query opens that entry.
 
 import { withQuery } from "./api.js";
 
@@ -64,7 +64,7 @@ export function takeAway(hash) {
   history.back();
 }
 
-// Going back is asynchronous; later changes must wait for it.
+// Going back is asynchronous. Later changes wait until it is done.
 let going = null;
 
 export function whenThere(act) {
@@ -72,7 +72,7 @@ export function whenThere(act) {
   else act();
 }
 
-// The way back: to the sessions, and from a part of a session to it.
+// The links back: to the sessions, and from a part of a session to the session.
 export function crumbs(session, title) {
   const to = session ? [" / ", el("a", { href: session }, title || "Session")] : [];
   return el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: "#/" }, "Sessions"), ...to);

@@ -1,13 +1,13 @@
-// Requests to the server. The responses are untrusted data of transcripts: they reach the page as
-// text nodes only.
+// Requests to the server. The responses contain untrusted data of transcripts: they are added to the
+// page as text nodes only.
 
 // An error response of the server.
 export class Refused extends Error {
-  constructor(status, told) {
-    super(told.message || "the server gave no reason");
+  constructor(status, error) {
+    super(error.message || "the server gave no reason");
     this.status = status;
-    this.kind = told.kind || "";
-    this.hint = told.hint || "";
+    this.kind = error.kind || "";
+    this.hint = error.hint || "";
   }
 }
 
@@ -27,7 +27,7 @@ export function withQuery(base, asked) {
   return text ? `${base}?${text}` : base;
 }
 
-// Repeats a request until the response is complete; `working` receives the progress.
+// Repeats a request until the session is read. `working` receives the progress.
 export async function ask(url, { signal, working } = {}) {
   for (;;) {
     const answer = await send(url, { signal });
@@ -37,7 +37,7 @@ export async function ask(url, { signal, working } = {}) {
   }
 }
 
-export async function tell(url, token) {
+export async function post(url, token) {
   const headers = token ? { authorization: `Bearer ${token}` } : {};
   return (await send(url, { method: "POST", headers })).body;
 }
@@ -50,7 +50,7 @@ async function send(url, options) {
     if (error.name === "AbortError") throw error;
     throw new Refused(0, {
       message: "The server does not answer.",
-      hint: "It may have been stopped. Start it again: this page goes on by itself.",
+      hint: "Start it again if it was stopped: this page then reconnects.",
     });
   }
   const body = await answer.json().catch(() => ({}));

@@ -1,20 +1,20 @@
-// One compaction: its receipt, its summary, what left the context and where it is now, and undo.
+// One compaction: its receipt, its summary, what it removed and where that is now, and undo.
 
 import { compactionAt, crumbs, requestAt, sessionAt, stay } from "./address.js";
-import { Refused, ask, path, tell, withQuery } from "./api.js";
+import { Refused, ask, path, post, withQuery } from "./api.js";
 import { makeOver } from "./entry.js";
 import { progressOf } from "./session.js";
 
 const FATES = {
   "": "All facts",
-  lost: "Not seen any more",
+  lost: "Lost",
   summary: "In the summary",
-  kept: "In messages that were kept",
+  kept: "In kept messages",
 };
 
 const MARKS = { lost: "✕ lost", summary: "✓ summary", kept: "✓ kept" };
 
-// The token is kept only while the page is open.
+// The token is kept in memory, until the page is closed.
 let token = null;
 
 export function showCompaction(root, { id, compaction, query, entry, server, signal }) {
@@ -77,11 +77,12 @@ async function read(view, working) {
   const far = Number.MAX_SAFE_INTEGER;
   view.session = await ask(withQuery(path`sessions/${view.id}`, { from: far }), { signal: view.signal, working });
   const row = view.session.compactions.find((one) => one.id === view.compaction);
-  if (!row) throw new Refused(404, { message: "the session has no such compaction", hint: "it may have been rewritten since; the session lists those it has" });
+  if (!row) throw new Refused(404, { message: "unknown compaction", hint: "the session may have been rewritten; it lists its compactions" });
   return row;
 }
 
-// Another client may have undone it. Unchanged parts stay, as the user may be reading them.
+// Reads the compaction again, which another client may have undone. If nothing changed, the page stays
+// as it is, because the user may be reading it.
 async function look(view) {
   if (!view.diff || document.querySelector("dialog[open]")) return;
   try {
@@ -134,9 +135,9 @@ function diffOf(view) {
     return el("label", {}, radio, el("span", {}, `${name} (${whole(n)})`));
   };
   const section = el("section", { "aria-labelledby": "diff-title" },
-    el("div", { class: "bar" }, el("h2", { id: "diff-title" }, "What left the context"),
-      el("p", { class: "matches" }, `${plural(diff.removedMessages, "message")} of ${tokens}`)),
-    el("fieldset", { class: "segments wrap" }, el("legend", { class: "hidden" }, "What is listed"),
+    el("div", { class: "bar" }, el("h2", { id: "diff-title" }, "What was removed"),
+      el("p", { class: "matches" }, `${plural(diff.removedMessages, "message")}, ${tokens}`)),
+    el("fieldset", { class: "segments wrap" }, el("legend", { class: "hidden" }, "Listed"),
       choice("facts/", FATES[""], all),
       ...["lost", "summary", "kept"].map((fate) => choice(`facts/${fate}`, FATES[fate], count(fate))),
       choice("removed/", "Messages", diff.removedMessages)),
@@ -161,8 +162,8 @@ function list(view, diff) {
   const rowsOf = (page) => (isFacts ? page.facts : page.removed) || [];
   if (!diff.matching) {
     view.table = null;
-    const told = isFacts && diff.note ? sentence(diff.note) : isFacts ? "There are no such facts." : "No message left the context.";
-    byId("diff-list").replaceChildren(nothing(told));
+    const note = isFacts && diff.note ? sentence(diff.note) : isFacts ? "No facts." : "No message was removed.";
+    byId("diff-list").replaceChildren(nothing(note));
     return;
   }
   const load = async (from, count) => {
@@ -179,7 +180,7 @@ function list(view, diff) {
 
 function factTable(view, paged) {
   return makeTable({
-    caption: "Facts of the messages that left the context, most important first, and where each is now.",
+    caption: "Facts of the removed messages, most important first, and where each is now.",
     kind: "facts-list",
     columns: [{ name: "Fact", kind: "c-fact" }, { name: "Kind", kind: "c-kind" }, { name: "Now", kind: "c-now" }, { name: "Where", kind: "c-where" }],
     need: paged.need,
@@ -200,7 +201,7 @@ function factTable(view, paged) {
 
 function removedTable(view, paged) {
   return makeTable({
-    caption: "Messages that left the context, oldest first. The button of a row opens the text.",
+    caption: "Removed messages, oldest first. The button of a row opens the text.",
     kind: "removed-list",
     columns: [{ name: "Entry", kind: "c-entry" }, { name: "Begins", kind: "c-begins" }, { name: "Tokens", kind: "c-tokens", number: true }],
     need: paged.need,
@@ -225,30 +226,30 @@ function undoOf(view, row) {
 }
 
 function undoNote(view, row) {
-  const told = row.by === "agent" || row.by === "extension"
-    ? ["The agent compacted here by itself. The requests shown go on with all messages, as if it had not."]
+  const note = row.by === "agent" || row.by === "extension"
+    ? ["The agent made this compaction. The replayed requests ignore it: they contain all messages."]
     : !row.stored
     ? ["The replay made this compaction. Nothing is stored, so there is nothing to undo."]
     : !row.canUndo
-      ? ["The session was written anew from this compaction, so it stays."]
+      ? ["This compaction cannot be undone."]
       : view.server.writes
         ? null
-        : ["This page only reads. To undo compactions here, start the server with a token of your choice: ",
+        : ["This server is read-only. To undo compactions here, start it with a token of your choice: ",
           el("code", {}, "--token TOKEN"), ", or ", el("code", {}, "$CTX_SERVER_TOKEN"), "."];
-  return told ? el("p", { class: "note readonly" }, ...told) : el("p", { id: "undone", role: "status" }, view.said);
+  return note ? el("p", { class: "note readonly" }, ...note) : el("p", { id: "undone", role: "status" }, view.said);
 }
 
 async function undo(view, row) {
   const title = row.undone ? "Put this compaction in force again?" : "Undo this compaction?";
-  const told = row.undone
-    ? "From the next request on, the summary stands for its messages again."
-    : "From the next request on, the messages stand in the context again, and the summary does not. Nothing is deleted: it can be put in force again.";
-  const given = await confirmation(title, told, row.undone ? "Put in force" : "Undo", { token: token === null });
+  const effect = row.undone
+    ? "From the next request on, the summary replaces its messages again."
+    : "From the next request on, the messages are sent instead of the summary. Nothing is deleted: the compaction can be put in force again.";
+  const given = await confirmation(title, effect, row.undone ? "Put in force" : "Undo", { token: token === null });
   if (given === null) return;
   if (token === null) token = given;
   const box = byId("undone");
   try {
-    const done = await tell(path`sessions/${view.id}/compactions/${row.id}/undo`, token);
+    const done = await post(path`sessions/${view.id}/compactions/${row.id}/undo`, token);
     view.said = !done.undone ? sentence(done.reason || "nothing was done") : done.redone ? "The compaction is in force again." : "The compaction is undone.";
     say(view.said);
     await open(view);
@@ -259,22 +260,22 @@ async function undo(view, row) {
     }
     token = null;
     box.replaceChildren(failed(new Refused(403, {
-      message: "That is not the server's token",
-      hint: "It is what the server was started with: --token TOKEN, or $CTX_SERVER_TOKEN. Nothing was changed; try again with the right one.",
+      message: "Wrong token: nothing was changed",
+      hint: "Enter the token that the server was started with: --token TOKEN, or $CTX_SERVER_TOKEN",
     })));
   }
 }
 
-// Asks for a confirmation and returns whether it was given. With `token` it also asks for the
-// server's token, and returns the input.
-function confirmation(title, told, yes, { token } = {}) {
+// Asks for a confirmation. Returns true, or with `token` the server's token that the user entered;
+// null if the user closed the dialog.
+function confirmation(title, text, yes, { token } = {}) {
   return new Promise((answer) => {
     const field = el("input", { type: "password", autocomplete: "off", required: "", id: "token-field" });
     const act = el("button", { type: "submit", class: "act" }, yes);
     const form = el("form", { method: "dialog" },
-      el("p", {}, told),
+      el("p", {}, text),
       token ? el("label", { class: "token" }, "Token of the server", field,
-        el("span", { class: "note" }, "It was started with it: --token TOKEN, or $CTX_SERVER_TOKEN. The page forgets it when it is closed.")) : null,
+        el("span", { class: "note" }, "As given to the server: --token TOKEN, or $CTX_SERVER_TOKEN. The page does not store it.")) : null,
       el("div", { class: "tools" }, act));
     const box = openDialog(title, "question", form);
     let given = null;

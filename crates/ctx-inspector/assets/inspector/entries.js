@@ -1,4 +1,4 @@
-// The entries of a request with their states; the address holds the filter.
+// The entries of a request with their states. The filter is in the address.
 
 import { requestAt, stay } from "./address.js";
 import { ask, path, withQuery } from "./api.js";
@@ -29,7 +29,7 @@ export function entriesOf(view) {
   });
   view.paged.reset(request.entries, request.matching);
   view.table = makeTable({
-    caption: "Entries of the request, oldest first, with what became of each. The button of a row opens its text.",
+    caption: "Entries of the request, oldest first, with their states. The button of a row opens its text.",
     kind: "entries",
     columns: COLUMNS,
     need: (from, to) => view.paged.need(from, to),
@@ -47,16 +47,16 @@ export function entriesOf(view) {
       el("div", { class: "titled" }, el("h2", { id: "entries-title" }, "Entries"), el("p", { id: "matching", class: "matches", role: "status" })),
       filtersOf(view)),
     el("div", { id: "entry-list" }, view.table.box));
-  // It can be measured only once it is in the page.
+  // The table can be measured only when it is in the page.
   queueMicrotask(() => showEntries(view, request));
   return section;
 }
 
 function filtersOf(view) {
   const { request } = view;
-  const option = (value, told) => el("option", { value }, told);
+  const option = (value, text) => el("option", { value }, text);
   const state = el("select", { id: "state" }, option("", "Every state"),
-    ...Object.entries(STATES).filter(([name]) => request.states[name]).map(([name, { word: told }]) => option(name, `${told} (${whole(request.states[name])})`)),
+    ...Object.entries(STATES).filter(([name]) => request.states[name]).map(([name, { word: text }]) => option(name, `${text} (${whole(request.states[name])})`)),
     request.states.changed ? option("changed", `edited for this request (${whole(request.states.changed)})`) : null);
   const layer = el("select", { id: "layer" }, option("", "Every layer"),
     ...Object.entries(request.layers).map(([name, n]) => option(name, `${name} (${whole(n)})`)));

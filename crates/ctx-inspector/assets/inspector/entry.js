@@ -6,18 +6,18 @@ import { ask, path, withQuery } from "./api.js";
 const PARTS = {
   text: "text",
   thinking: "thinking",
-  toolCall: "calls",
-  toolResult: "gave",
+  toolCall: "call",
+  toolResult: "result",
   image: "image",
-  bash: "ran",
+  bash: "command",
   opaque: "as recorded",
 };
 
 // Longer text is split into pieces, so that the browser lays out only the visible ones.
 const PIECE = 20_000;
 
-// The entry open over a view, in sync with the address. `address(entry)` is the view's address with
-// it; `step(by)` moves to a neighbour in the view's list, and returns its id or null.
+// The dialog of an entry over a view, in sync with the address. `address(entry)` returns the view's
+// address with the entry; `step(by)` moves in the view's list, and returns the entry there or null.
 export function makeOver({ session, number, address, step }) {
   const over = { session, number, address, entry: null, box: null, body: null, loading: null };
   over.show = (entry) => show(over, entry);
@@ -49,7 +49,7 @@ function show(over, entry) {
   mine.addEventListener("close", () => {
     if (over.box !== mine) return;
     over.loading.abort();
-    // If the view changed, the address already differs.
+    // If the view changed, its address did too.
     if (location.hash !== address(over.entry)) return;
     const { entry: left } = over;
     Object.assign(over, { entry: null, box: null });
@@ -94,13 +94,13 @@ function contentOf(over, entry) {
     ] : []),
   ]);
   const shown = [
-    entry.sent ? shownOf(over, "As it went out", "sent", entry.sent) : null,
-    entry.recorded ? shownOf(over, entry.sent ? "As it was recorded" : "Text", "recorded", entry.recorded) : null,
+    entry.sent ? shownOf(over, "As sent", "sent", entry.sent) : null,
+    entry.recorded ? shownOf(over, entry.sent ? "As recorded" : "Text", "recorded", entry.recorded) : null,
   ].filter(Boolean);
   return [
     list,
     entry.note ? el("p", { class: "warning" }, sentence(entry.note)) : null,
-    shown.length ? el("div", { class: shown.length > 1 ? "both" : "" }, ...shown) : nothing("No text of this entry is kept."),
+    shown.length ? el("div", { class: shown.length > 1 ? "both" : "" }, ...shown) : nothing("The text of this entry is not stored."),
   ].filter(Boolean);
 }
 
@@ -115,9 +115,9 @@ function shownOf(over, title, form, shown) {
       el("p", { class: "part-kind" }, word(PARTS, part.kind), part.name ? ` ${part.name}` : "", failed),
       part.text ? el("pre", { tabindex: "0", role: "region", "aria-label": `${title}: ${word(PARTS, part.kind)}` }, ...pieces(part.text)) : null));
   }
-  if (!shown.parts.length) box.append(el("p", { class: "quiet" }, "It is empty."));
+  if (!shown.parts.length) box.append(el("p", { class: "quiet" }, "Empty message."));
   if (shown.cut) {
-    const all = buttonOf("Show all of it", () => load(over, true), { class: "whole" });
+    const all = buttonOf("Show all", () => load(over, true), { class: "whole" });
     box.append(el("p", { class: "rest" }, el("span", { class: "quiet" }, `${plural(shown.cut, "more character")} are not shown.`), " ", all));
   }
   return box;
@@ -149,7 +149,7 @@ function copyButton(over, title, form, shown) {
       say("Copied");
     } catch {
       button.textContent = "Not copied";
-      say("The browser did not allow to copy.");
+      say("Not copied: the browser refused.");
     }
   }, { class: "copy", "aria-label": `Copy: ${title}` });
   return button;
@@ -162,7 +162,7 @@ function textOf(shown) {
   }).filter(Boolean).join("\n\n");
 }
 
-// Pages from other machines without HTTPS have no clipboard API; copy a selection instead.
+// A page of another machine without HTTPS has no clipboard API. Then a selection is copied instead.
 async function copy(text, within) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const field = el("textarea", { class: "hidden", readonly: "" });

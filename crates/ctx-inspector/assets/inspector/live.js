@@ -2,21 +2,21 @@
 
 const AGAIN_MS = 2000;
 
-// Listens for changes of a session, or of the list alone. `heard` receives the kind of event:
-// `hello` at first, and `again` after a reconnect. The header shows the connection state, and a
-// banner explains a lost connection.
+// Listens for changes of a session and of the list, or of the list alone. `heard` receives the kind
+// of event: first `hello`, then `session` or `sessions`, and `again` after a reconnect. The header
+// shows the connection state, and a banner explains a lost connection. Returns a function that ends it.
 export function listen(session, heard) {
-  const link = { source: null, timer: 0, closed: false, said: 0 };
+  const link = { source: null, timer: 0, closed: false, hellos: 0 };
   const url = session ? `api/events?session=${encodeURIComponent(session)}` : "api/events";
   const open = () => {
     clearTimeout(link.timer);
     link.source = new EventSource(url);
     link.source.addEventListener("hello", () => {
       show("live", "Live");
-      // Changes missed in the meantime are loaded.
-      heard(link.said > 0 || lost.since ? "again" : "hello");
+      // After a reconnect, the view loads the changes that it missed.
+      heard(link.hellos > 0 || lost.since ? "again" : "hello");
       found();
-      link.said += 1;
+      link.hellos += 1;
     });
     for (const kind of ["session", "sessions"]) {
       link.source.addEventListener(kind, () => heard(kind));
@@ -38,13 +38,13 @@ export function listen(session, heard) {
   };
 }
 
-// When the connection was lost; kept across views.
+// The time at which the connection was lost; kept across views.
 const lost = { since: null };
 
 function lose() {
   if (lost.since) return;
   lost.since = new Date();
-  byId("lost").textContent = `The server has not answered since ${clock(lost.since.getTime()).slice(11)}. What is shown may be old. This page goes on by itself when the server is back.`;
+  byId("lost").textContent = `The server has not answered since ${clock(lost.since.getTime()).slice(11)}. The page may be outdated. It reconnects when the server is back.`;
   byId("lost").hidden = false;
 }
 
@@ -53,9 +53,9 @@ function found() {
   byId("lost").hidden = true;
 }
 
-function show(kind, told) {
+function show(kind, text) {
   const box = byId("link");
-  if (box.textContent === told) return;
+  if (box.textContent === text) return;
   box.className = `link ${kind}`;
-  box.textContent = told;
+  box.textContent = text;
 }

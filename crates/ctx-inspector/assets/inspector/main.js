@@ -1,4 +1,4 @@
-// Shows the view of each address, and passes it the keys.
+// Shows the view of the address, and passes keys and events to it.
 
 import { place, whenThere } from "./address.js";
 import { ask } from "./api.js";
@@ -11,19 +11,19 @@ import { showSessions } from "./sessions.js";
 
 const KEYS = [
   ["j k ↓ ↑", "next, previous row"],
-  ["PgUp PgDn Home End", "far in a table"],
-  ["Enter", "open what is current"],
+  ["PgUp PgDn Home End", "move by pages, or to the first or last row"],
+  ["Enter", "open the current row"],
   ["Esc", "back, or close"],
   ["← →", "previous, next request"],
   ["n p", "next, previous request with edits (in a session)"],
   ["+ −", "zoom the chart"],
-  ["j k c", "next, previous entry; copy its text (where one is open)"],
+  ["j k c", "next, previous entry; copy its text (in an opened entry)"],
   ["/", "search"],
-  ["f", "what is listed (in a request or a compaction)"],
-  ["u", "undo a compaction, where its page is open"],
+  ["f", "filter the list (in a request or a compaction)"],
+  ["u", "undo (in a compaction)"],
   ["s m", "sessions, memory"],
-  ["t", "dark, light, as the system has it"],
-  ["?", "these keys"],
+  ["t", "dark, light, or as the system"],
+  ["?", "list the keys"],
 ];
 
 const page = { server: null, shown: null, view: null, hush: null, leaving: null };
@@ -46,8 +46,8 @@ async function begin() {
 
 // --- addresses ---
 
-// The view of an address: its tab, its function, its parameters, and a name that is equal for
-// addresses of the same view.
+// Returns the view of an address: its tab, its function, its parameters, and a name, which is equal
+// for all addresses of one view.
 function viewOf({ kind, id, what, which, query, entry }) {
   const asked = { id, query, entry };
   if (kind === "memory") return { tab: "memory", show: showMemory, asked: { query }, name: "memory" };
@@ -96,15 +96,15 @@ function heard(kind) {
   if (page.view.heard) page.view.heard(kind);
 }
 
-// The server was restarted. A new version has a new page; other options may change the right to
-// write.
+// The server is back, perhaps restarted: another version has another page, and other options may
+// allow or forbid writes.
 async function comeBack() {
   try {
     const server = await ask("server");
     if (server.version !== page.server.version) location.reload();
     Object.assign(page.server, server);
   } catch {
-    // The connection was lost again; wait for it.
+    // The connection was lost again: wait for the next reconnect.
     return;
   }
   const again = byId("view").querySelector(".failed .again");

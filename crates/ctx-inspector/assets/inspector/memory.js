@@ -1,14 +1,14 @@
-// Search in memory, with the reasons for each hit.
+// Searches memory, and shows the parts of each hit's score.
 
 import { sessionAt } from "./address.js";
 import { ask, withQuery } from "./api.js";
 
-// The parts of a score, each relative to its maximum.
+// The parts of a score: key in the API, name, tooltip.
 const PARTS = [
-  ["lexical", "words", "how well the words fit, against the best of all"],
-  ["vector", "meaning", "how near the vectors are, against those of all"],
-  ["speaker", "speaker", "what it counts by who said it"],
-  ["decay", "age", "what age left of it"],
+  ["lexical", "words", "how well the words match, relative to the best hit"],
+  ["vector", "meaning", "how similar the vectors are, relative to all hits"],
+  ["speaker", "speaker", "weight of the role of its author"],
+  ["decay", "age", "share that its age leaves"],
 ];
 
 export function showMemory(root, { query, server, signal }) {
@@ -17,8 +17,8 @@ export function showMemory(root, { query, server, signal }) {
   const results = el("div", { id: "results" });
   root.append(el("h1", {}, "Memory"));
   if (!agents.length) {
-    root.append(nothing("No agent has archived anything yet.",
-      el("p", {}, "Memory is on with the engine ", el("code", {}, "memory-context"), "; ", el("code", {}, "ctx memory ingest FILE"), " archives a transcript.")));
+    root.append(nothing("No agent has an archive yet.",
+      el("p", {}, "Memory requires the engine ", el("code", {}, "memory-context"), "; ", el("code", {}, "ctx memory ingest FILE"), " archives a transcript.")));
     return { back: "#/" };
   }
   const search = el("input", { type: "search", placeholder: "What was said", autocomplete: "off", spellcheck: "false", id: "memory-search" });
@@ -37,7 +37,7 @@ export function showMemory(root, { query, server, signal }) {
     const asked = { q: search.value.trim(), agent: agent.value, session: session.value.trim() };
     history.replaceState(null, "", withQuery("#/memory", asked));
     if (!asked.q) {
-      results.replaceChildren(nothing("Type what you look for. Each hit shows what its score is made of."));
+      results.replaceChildren(nothing("Enter words to search for. Each hit shows the parts of its score."));
       return;
     }
     run += 1;
@@ -85,15 +85,15 @@ function keysOf(results) {
   return { Enter: open, j: move(1), k: move(-1), ArrowDown: move(1), ArrowUp: move(-1) };
 }
 
-// `known`: the sessions that can be opened, by their memory ids.
+// `known` are the API ids of sessions that can be opened, by their session ids.
 function show(results, found, known) {
-  const warnings = found.warnings.map((told) => el("p", { class: "warning" }, told));
+  const warnings = found.warnings.map((text) => el("p", { class: "warning" }, text));
   if (!found.hits.length) {
-    results.replaceChildren(...warnings, nothing("Nothing fits. Other words may."));
+    results.replaceChildren(...warnings, nothing("No hits. Try other words."));
     return;
   }
-  const told = el("p", { class: "matches", role: "status" }, `${plural(found.hits.length, "hit")}, best first`);
-  results.replaceChildren(told, ...warnings, el("ol", { class: "hits" }, ...found.hits.map((hit) => hitOf(hit, known.get(hit.session)))));
+  const count = el("p", { class: "matches", role: "status" }, `${plural(found.hits.length, "hit")}, best first`);
+  results.replaceChildren(count, ...warnings, el("ol", { class: "hits" }, ...found.hits.map((hit) => hitOf(hit, known.get(hit.session)))));
 }
 
 function hitOf(hit, session) {
@@ -101,11 +101,11 @@ function hitOf(hit, session) {
   const row = (name, value, share, title) => parts.append(el("div", { title },
     el("dt", {}, name),
     el("dd", {}, el("span", { class: "meter", "aria-hidden": "true" }, el("span", { class: "same", style: widthOf(share) })), value)));
-  row("score", score(hit.score), hit.score, "how well it fits, 0 to 1");
+  row("score", score(hit.score), hit.score, "how well it matches, 0 to 1");
   for (const [part, name, title] of PARTS) row(name, score(hit.parts[part]), hit.parts[part], title);
   const about = [clock(hit.timestamp), hit.session, hit.entry ? `e:${hit.entry}` : null, plural(hit.tokens, "token"),
     `BM25 ${score(hit.parts.bm25)}`, `cosine ${score(hit.parts.cosine)}`];
-  const there = session ? el("a", { href: sessionAt(session, {}, hit.entry) }, hit.entry ? "Open it in its session" : "Open its session") : null;
+  const there = session ? el("a", { href: sessionAt(session, {}, hit.entry) }, hit.entry ? "Open in its session" : "Open its session") : null;
   return el("li", { class: "hit", tabindex: "0" },
     el("div", { class: "hit-text" },
       el("p", { class: "part-kind" }, word(ROLES, hit.role)),

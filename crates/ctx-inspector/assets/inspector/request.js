@@ -1,4 +1,4 @@
-// One request: its components, its effect on the cached prefix, and the state of each entry.
+// One request: its components, its cached prefix, and the state of each entry.
 
 import { crumbs, requestAt, sessionAt } from "./address.js";
 import { ask } from "./api.js";
@@ -81,14 +81,14 @@ function draw(view) {
     factsOf(request),
     el("div", { class: "beside even" },
       el("section", { "aria-label": "What was sent" }, partsOf(request)),
-      el("section", { "aria-label": "What it does to the provider's cache" }, prefixOf(request))),
+      el("section", { "aria-label": "Cached prefix" }, prefixOf(request))),
     editSums(request.edits, request),
     entriesOf(view));
   writeSteps(view, request.requests);
 }
 
 function stepsOf(view) {
-  const to = (by, told) => buttonOf(told, () => step(view, by));
+  const to = (by, name) => buttonOf(name, () => step(view, by));
   view.steps = { previous: to(-1, "← Previous"), count: el("span", { class: "quiet" }), next: to(1, "Next →") };
   return Object.values(view.steps);
 }
@@ -111,27 +111,27 @@ function factsOf(request) {
 }
 
 function partsOf(request) {
-  if (!request.components.length) return nothing("What this request was made of was not kept.");
+  if (!request.components.length) return nothing("The components of this request are not stored.");
   return componentBars(request.components);
 }
 
-// The part that is still in the provider's cache, and the part that had to be sent again.
+// The unchanged beginning of the request, which the provider's cache may contain, and the rest.
 function prefixOf(request) {
   const { unchangedPrefix: same, sentTokens: sent, number } = request;
   const fresh = Math.max(0, sent - same);
-  const told = number === 1
+  const note = number === 1
     ? "This is the first request: all of it is new to the provider."
     : same === 0
-      ? `Nothing at its beginning is as it was in request ${whole(number - 1)}: the provider reads all of it anew.`
-      : `The first ${plural(same, "token")} are those of request ${whole(number - 1)}, which the provider's cache may hold. ${plural(fresh, "token")} behind them ${fresh === 1 ? "is" : "are"} new, or stand elsewhere than before.`;
+      ? `It differs from request ${whole(number - 1)} from the first token on: the provider's cache cannot be used.`
+      : `The first ${plural(same, "token")} ${same === 1 ? "is" : "are"} as in request ${whole(number - 1)}, so the provider's cache may contain them. The other ${plural(fresh, "token")} ${fresh === 1 ? "is" : "are"} new or moved.`;
   const lost = request.prefixBreak;
-  const why = lost ? `${plural(lost.tokens, "token")} of what was sent before ${lost.tokens === 1 ? "is" : "are"} not sent again: ${word(BREAKS, lost.cause)}.` : null;
+  const why = lost ? `Cache break: ${plural(lost.tokens, "token")} of the previous request ${lost.tokens === 1 ? "is" : "are"} not sent again, because ${word(BREAKS, lost.cause)}.` : null;
   return el("div", { class: "prefix" },
     el("h2", {}, "Cached prefix"),
     el("div", { class: "meter", role: "img", "aria-label": `${percent(same, sent)} of the request is as before` },
       el("span", { class: "same", style: widthOf(sent > 0 ? same / sent : 0) })),
     el("p", { class: "meter-ends", "aria-hidden": "true" },
       el("span", {}, `as before ${whole(same)}`), el("span", {}, `new ${whole(fresh)}`)),
-    el("p", { class: "note" }, told),
+    el("p", { class: "note" }, note),
     why ? el("p", { class: "note" }, why) : null);
 }

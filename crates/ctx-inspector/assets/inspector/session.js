@@ -33,7 +33,7 @@ function cursorIn(query) {
 async function load(view, isUpdate) {
   const url = path`sessions/${view.id}`;
   try {
-    // As long as a session only grows, its content stays.
+    // While a session only grows, the loaded requests stay valid.
     const known = isUpdate ? view.session.requests.length : 0;
     let session = await ask(withQuery(url, { from: known || null }), {
       signal: view.signal,
@@ -65,7 +65,7 @@ export function progressOf(progress) {
   return box;
 }
 
-// The sums over requests of the proxy, which no replay made.
+// Returns the totals of a conversation of the proxy, which has no replay.
 function totalsOf({ requests, limit }) {
   const sum = (of) => requests.reduce((all, request) => all + (of(request) || 0), 0);
   const some = (of) => requests.some((request) => typeof of(request) === "number");
@@ -88,7 +88,7 @@ function totalsOf({ requests, limit }) {
 function draw(view, session, isUpdate) {
   const before = view.shown;
   const following = !isUpdate || before.cursor >= view.session.requests.length - 1;
-  // The user may be reading where the table was scrolled to.
+  // Do not scroll the table if the user scrolled away from the cursor.
   const inSight = !isUpdate || !before.table || before.table.seesCursor();
   const added = isUpdate ? session.requests.length - view.session.requests.length : 0;
   view.session = session;
@@ -104,7 +104,7 @@ function draw(view, session, isUpdate) {
 }
 
 function makeFrame(view) {
-  view.newer = buttonOf("", () => moveCursor(view.shown, view.shown.model.count - 1, true), { id: "newer", hidden: "", title: "The key End goes there too" });
+  view.newer = buttonOf("", () => moveCursor(view.shown, view.shown.model.count - 1, true), { id: "newer", hidden: "", title: "Also the key End" });
   view.shown = makeSession(view.session, {
     opened: (at) => openRequest(view, at),
     rested: () => writeAddress(view),
@@ -132,7 +132,7 @@ function writeHead(view) {
     session.bytes ? bytes(session.bytes) : null,
   ];
   byId("facts").replaceChildren(facts.filter(Boolean).map((one) => `${one} · `).join(""), "last active ", agoOf(session.lastAt));
-  byId("warnings").replaceChildren(...session.warnings.map((told) => el("p", { class: "warning" }, told)));
+  byId("warnings").replaceChildren(...session.warnings.map((text) => el("p", { class: "warning" }, text)));
 }
 
 // --- the cursor ---

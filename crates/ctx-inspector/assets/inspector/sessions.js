@@ -34,9 +34,9 @@ export function showSessions(root, { query, signal }) {
   if ([...query].length) Object.assign(kept, orderIn(query));
   const search = el("input", { type: "search", placeholder: "Name, project, agent, path or model", autocomplete: "off", spellcheck: "false" });
   search.value = kept.q;
-  const order = el("select", {}, ...Object.entries(ORDERS).map(([name, [told]]) => el("option", { value: name }, told)));
+  const order = el("select", {}, ...Object.entries(ORDERS).map(([name, [text]]) => el("option", { value: name }, text)));
   order.value = kept.order;
-  const told = el("p", { class: "matches", role: "status" });
+  const count = el("p", { class: "matches", role: "status" });
   const table = makeTable({
     caption: "Sessions. The button of a row opens it.",
     kind: "sessions",
@@ -48,7 +48,7 @@ export function showSessions(root, { query, signal }) {
   const content = el("div", {}, working("Looking for sessions …"));
   root.append(
     el("div", { class: "bar" },
-      el("div", { class: "titled" }, el("h1", {}, "Sessions"), told),
+      el("div", { class: "titled" }, el("h1", {}, "Sessions"), count),
       el("div", { class: "tools" },
         field("Search sessions", search), field("Order", order))),
     content);
@@ -61,9 +61,9 @@ export function showSessions(root, { query, signal }) {
     view.shown = view.all.filter((s) => words.every((part) => text(s).includes(part)));
     view.shown.sort(ORDERS[order.value][1]);
     const all = plural(view.all.length, "session");
-    told.textContent = view.shown.length === view.all.length ? all : `${whole(view.shown.length)} of ${all}`;
+    count.textContent = view.shown.length === view.all.length ? all : `${whole(view.shown.length)} of ${all}`;
     if (!view.all.length) content.replaceChildren(withoutSessions());
-    else if (!view.shown.length) content.replaceChildren(nothing("No session matches. Clear the search to see them all."));
+    else if (!view.shown.length) content.replaceChildren(nothing("No session matches. Clear the search to list all."));
     else if (table.box.parentNode !== content) content.replaceChildren(table.box);
     table.current = view.shown.findIndex((s) => s.id === kept.open);
     setCount(table, view.shown.length);
@@ -73,7 +73,7 @@ export function showSessions(root, { query, signal }) {
     try {
       view.all = (await ask("sessions", { signal })).sessions;
       apply();
-      // After going back, the previous session is visible.
+      // After going back, scroll to the session that was open.
       if (isFirst && table.current >= 0) reveal(table, table.current);
       isFirst = false;
     } catch (error) {
@@ -100,7 +100,7 @@ function cellsOf(session) {
   const full = session.window > 0 ? (session.sentTokens || 0) / session.window : 0;
   const tokens = typeof session.sentTokens === "number"
     ? [whole(session.sentTokens), session.window ? el("span", { class: "quiet wide" }, ` of ${short(session.window)}`) : null]
-    : [el("span", { class: "quiet", title: "It is replayed when it is opened; its figures are known then." }, "not opened yet")];
+    : [el("span", { class: "quiet", title: "A session is replayed when it is opened" }, "not opened yet")];
   return [
     el("span", { class: "two" },
       el("b", {}, el("bdi", {}, session.title)), " ",

@@ -1,5 +1,5 @@
-// The chart of requests: the tokens of each arm, with at most one bucket per pixel column, whatever the number of
-// requests. Its x axis is the request, not the time, because pauses of a session are irrelevant.
+// The chart of requests: the tokens of each arm. Requests are grouped into at most one bucket per pixel
+// column. The x axis is the request, not the time, because pauses of a session are irrelevant.
 
 const CHART = { left: 52, right: 10, top: 30, bottom: 48, gap: 8, strip: 12, zoomFloor: 8 };
 
@@ -149,12 +149,13 @@ function logTicks(low, high) {
   return ticks;
 }
 
-// Returns the left edge of a request's slot, and the request at a screen x.
+// Returns the left edge of a request's slot.
 function slotX(chart, at) {
   const { x0, x1 } = chart.plot;
   return x0 + ((at - chart.lo) / (chart.hi - chart.lo)) * (x1 - x0);
 }
 
+// Returns the request at a screen x.
 function requestAt(chart, x) {
   const { x0, x1 } = chart.plot;
   const at = chart.lo + Math.floor(((x - x0) / (x1 - x0)) * (chart.hi - chart.lo));
@@ -232,7 +233,7 @@ function overPath(flags, plot, step) {
   return flags.map(mark).join("");
 }
 
-// A line where history was replaced, with a lozenge: at the head of the recorded ones, at the foot of those with ctx.
+// A vertical line at each compaction, with a lozenge: at its top for recorded ones, at its bottom for those with ctx.
 function compactedPath(flags, plot, step, y) {
   const x = (b) => (plot.x0 + (b + 0.5) * step).toFixed(1);
   const mark = (on, b) => (on ? `M${x(b)} ${plot.y0}V${plot.y1}M${x(b)} ${y - 4}l4 4l-4 4l-4 -4z` : "");
@@ -255,7 +256,7 @@ function drawBounds(chart, buckets) {
   if (window > 0) label(plot.x1, axis.y(window) - 6, "end", "on-window", upper);
   if (window > 0 && apart) label(plot.x1, axis.y(limit) - 6, "end", "on-limit", names[1]);
   const peak = buckets.raw.reduce((a, b) => Math.max(a, b), 0);
-  if (peak > axis.max) label(plot.x1, plot.y0 - 16, "end", "on-raw", `full history goes on to ${short(peak)} ↑`);
+  if (peak > axis.max) label(plot.x1, plot.y0 - 16, "end", "on-raw", `full history up to ${short(peak)} ↑`);
   label(plot.x0 - 8, plot.y1 + CHART.gap + CHART.strip, "end", "on-strip", "edits");
   label(plot.x0 - 8, plot.y1 + CHART.gap + CHART.strip + 20, "end", "on-strip", "request");
   label(plot.x0 - 8, plot.y0 - 16, "end", "on-strip", "tokens");

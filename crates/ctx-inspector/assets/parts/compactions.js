@@ -16,7 +16,7 @@ const KINDS = {
   codeName: "names in code",
 };
 
-// The compactions of a session. `opener(row, name)` makes the element that opens one.
+// The compactions of a session. `opener(row, name)` returns the element that opens one.
 function compactionList(rows, opener) {
   return el("ul", { class: "links" }, ...rows.map((row) => {
     const trouble = troubleOf(row.summarised);
@@ -24,13 +24,13 @@ function compactionList(rows, opener) {
       row.undone ? "undone" : row.applied ? null : "recorded, not part of this replay"];
     return el("li", {}, opener(row, row.number ? `Before request ${whole(row.number)}` : "After the last request"), " ",
       el("span", { class: "quiet" }, about.filter(Boolean).join(" · ")),
-      trouble ? el("span", { class: "no", title: trouble }, " · no summary of a model") : null);
+      trouble ? el("span", { class: "no", title: trouble }, " · no summary by a model") : null);
   }));
 }
 
 function compactionHead({ tokensBefore, tokensAfter, receipt }) {
   const before = whole(tokensBefore);
-  const parts = [typeof tokensAfter !== "number" ? `${before} tokens before it` : `${before} → ${whole(tokensAfter)} tokens`];
+  const parts = [typeof tokensAfter !== "number" ? `${before} tokens before` : `${before} → ${whole(tokensAfter)} tokens`];
   if (receipt) {
     parts.push(plural(receipt.messages, "message"), `by ${writerOf(receipt)}`);
     parts.push(`${percent(receipt.audit.coverage, 1)} of ${plural(receipt.audit.facts, "fact")} kept`);
@@ -43,7 +43,7 @@ function writerOf(receipt) {
     model: receipt.model || "a model",
     withoutOversized: `${receipt.model || "a model"}, large messages dropped`,
     extractive: "the extractive summariser",
-    hardPrune: "nobody: history was cut",
+    hardPrune: "a cut without a summary",
   }[receipt.rung] || receipt.rung;
   return receipt.emergency ? `${name} (emergency)` : name;
 }
@@ -51,11 +51,11 @@ function writerOf(receipt) {
 function receiptOf(receipt) {
   const { audit } = receipt;
   const facts = pairs([
-    ["Stands for", `${receipt.firstEntryId} to ${receipt.lastEntryId}`],
+    ["Replaces", `${receipt.firstEntryId} to ${receipt.lastEntryId}`],
     ["Kept from", receipt.firstKeptEntryId + (receipt.splitTurn ? " (inside a turn)" : "")],
     ["Summary", `${whole(receipt.summaryTokens)} tokens${receipt.model ? `, ${receipt.strategy}` : ""}`],
     ["Calls", receipt.calls.length ? callsOf(receipt) : "none"],
-    ["Unsupported claims", audit.ungrounded.length ? audit.ungrounded.join(", ") : "nothing"],
+    ["Unsupported claims", audit.ungrounded.length ? audit.ungrounded.join(", ") : "none"],
     ["Notes", receipt.notes.join("; ")],
   ], "settings");
   return el("div", { class: "receipt", "aria-label": "Receipt", role: "group" }, facts, auditTable(audit));
@@ -88,5 +88,5 @@ function auditTable(audit) {
 function summaryOf(text) {
   return text
     ? el("pre", { class: "summary", tabindex: "0", role: "region", "aria-label": "The summary" }, text)
-    : el("p", { class: "quiet" }, "There is none: history was cut.");
+    : el("p", { class: "quiet" }, "No summary: history was cut.");
 }

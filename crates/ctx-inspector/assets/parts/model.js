@@ -1,13 +1,12 @@
 // A session as columns.
 //
-// A session is what the API of the inspector returns: `requests[]` with `number`, `entry`, `at`, and tokens of the
-// three arms; `compactions[]`, `recorded`, `calibration`, `totals`, `layers`, and the settings.
+// A session is an object as the inspector's API returns it: `requests[]` with `number`, `entry`, `at` and the tokens
+// of the three arms; `compactions[]`, `recorded`, `calibration`, `totals`, `layers`, and the settings.
 
-// Their edits replace or drop history for good.
+// The layers whose edits replace or drop history permanently.
 const COMPACTION_LAYERS = ["compaction", "hard-prune"];
 
-// Columns of numbers keep a chart of 100,000 requests fast; the requests themselves are only read for
-// the rows on the screen.
+// Typed arrays keep a chart of 100,000 requests fast. The request objects are read only for visible rows.
 function buildModel(session) {
   const { requests } = session;
   const count = requests.length;
@@ -37,7 +36,7 @@ function buildModel(session) {
     model.compacted[at] = COMPACTION_LAYERS.some((layer) => Object.hasOwn(request.actions || {}, layer)) ? 1 : 0;
     model.edits[at] = Object.values(request.actions || {}).reduce((sum, n) => sum + n, 0);
   });
-  // One after the last request is marked at it.
+  // A compaction after the last request is marked at that request.
   for (const row of session.compactions) {
     const at = Math.min(row.number ? row.number : count, count) - 1;
     if (at >= 0 && row.recorded) model.compactedBefore[at] = 1;

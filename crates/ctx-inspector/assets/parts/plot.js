@@ -1,4 +1,4 @@
-// What the charts share: elements of SVG, and axes.
+// Shared by the charts: elements of SVG, and axes.
 
 // The namespace is read from an element, so that a page contains no URL at all.
 function svgRoot(attributes) {

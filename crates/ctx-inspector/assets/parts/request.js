@@ -4,7 +4,7 @@ function requestFigures(request, limit) {
   const left = limit - request.sentTokens;
   const cached = typeof request.cachedTokens === "number"
     ? `${whole(request.cachedTokens)} (${percent(request.cachedTokens, request.sentTokens)})` : NOTHING;
-  const given = (n, tell) => (typeof n === "number" ? tell(n) : null);
+  const given = (n, format) => (typeof n === "number" ? format(n) : null);
   return [
     ["Time", timeOf(request.at)],
     [ARMS.recorded, given(request.recordedTokens, whole)],
@@ -40,8 +40,8 @@ function editSums(sums, request) {
   const section = el("section", { "aria-label": "Edits for this request" }, el("h2", {}, "Edits for this request"));
   if (!sums.length) {
     section.append(el("p", { class: "quiet" }, request.sentTokens < request.rawTokens
-      ? "No edit was made for this request. Those made before it stay in force."
-      : "Nothing is dropped from this request."));
+      ? "No edits were made for this request. Earlier edits stay in effect."
+      : "No edits."));
     return section;
   }
   section.append(el("div", { class: "wide-scroll", tabindex: "0", role: "region", "aria-label": "Edits by layer" }, shortTable({

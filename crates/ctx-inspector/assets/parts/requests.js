@@ -1,13 +1,13 @@
 // The table of requests beside the chart, with the same cursor and numbers.
 
 function makeRequests(model, { moved, opened }) {
-  // The columns stay, whatever a later model has.
+  // The columns do not change, even if a later model has other values.
   const { hasRecorded } = model;
   const shown = { model, order: null, quiet: false };
   const requestOf = (row) => (shown.order ? shown.order[row] : row);
   const count = (name, kind) => ({ name, kind, number: true });
   const table = makeTable({
-    caption: "Requests with their tokens: recorded, full history, with ctx, cached, and the edits made for each. The button of a row opens it.",
+    caption: "Requests with their tokens (recorded, full history, with ctx, cached) and the number of edits. The button of a row opens the request.",
     kind: "requests",
     columns: [
       { name: "Request", kind: "c-number" },
@@ -25,13 +25,13 @@ function makeRequests(model, { moved, opened }) {
     box: table.box,
     keys: () => tableKeys(table),
     focus: () => focusCurrent(table),
-    // `order`: the listed requests, ascending; all of them without it.
+    // `order` are the requests to list, ascending; null lists all.
     update: (next, order = null) => {
       if (order !== shown.order) table.current = -1;
       Object.assign(shown, { model: next, order });
       setCount(table, order ? order.length : next.count);
     },
-    // The table follows the chart's cursor, and scrolls to it if requested.
+    // Moves to the chart's cursor, and scrolls to it if `scrolls`.
     follow: (at, scrolls) => {
       const row = shown.order ? shown.order.indexOf(at) : at;
       shown.quiet = true;
@@ -45,7 +45,7 @@ function makeRequests(model, { moved, opened }) {
 
 function requestCells(model, at, hasRecorded) {
   const request = model.requests[at];
-  const mark = (kind, told) => el("span", { class: kind, title: told }, " ◆", el("span", { class: "hidden" }, told));
+  const mark = (kind, title) => el("span", { class: kind, title }, " ◆", el("span", { class: "hidden" }, title));
   const over = (tokens) => (tokens > model.limit ? "beyond" : null);
   return [
     el("span", {}, el("span", { class: "hidden" }, "Request "), whole(at + 1),

@@ -2,19 +2,20 @@
 
 const SCALES = [
   ["window", "Window", "The axis ends a little above the window"],
-  ["linear", "Linear", "The axis holds the largest request"],
-  ["log", "Log", "Each step is ten times the one below"],
+  ["linear", "Linear", "The axis ends above the largest request"],
+  ["log", "Log", "Logarithmic axis"],
 ];
 
-// A moving cursor must not be announced, nor written into the address, at every step.
+// The cursor is announced, and written into the address, when it has rested for so long.
 const REST_MS = 250;
 
-// `opened` receives the request to open; `moved` and `rested` are called when the cursor moves, and when it
-// stays; `compaction(row, name)` makes the element that opens a compaction. `chartTools` and `tableTools` are added beside the headings.
+// `opened` receives the request to open; `moved` is called when the cursor moves, and `rested` when it has
+// rested. `compaction(row, name)` returns the element that opens a compaction. `chartTools` and `tableTools`
+// are added beside the headings.
 function makeSession(session, { opened, moved = () => {}, rested = () => {}, compaction, chartTools = [], tableTools = [] }) {
   const view = { opened, moved, rested, compaction, model: buildModel(session), chart: null, table: null, cursor: 0, resting: 0 };
   const zoomOut = buttonOf("Whole session", () => setView(view.chart, 0, view.model.count), { id: "zoom-out", hidden: "" });
-  const key = (keys, told) => el("span", {}, ...keys.flatMap((one) => [el("kbd", {}, one), " "]), told);
+  const key = (keys, text) => el("span", {}, ...keys.flatMap((one) => [el("kbd", {}, one), " "]), text);
   view.nodes = [
     el("section", { "aria-label": "Totals" },
       el("p", { id: "lede", class: "lede" }),
@@ -22,7 +23,7 @@ function makeSession(session, { opened, moved = () => {}, rested = () => {}, com
         el("div", { id: "totals" }),
         el("div", {}, el("dl", { id: "settings", class: "settings" }), el("dl", { id: "layers", class: "layers" }))),
       el("p", { id: "source", class: "note" })),
-    el("div", { id: "no-requests", hidden: "" }, nothing("This session holds no answer of a model, so there is no request to show.")),
+    el("div", { id: "no-requests", hidden: "" }, nothing("This session contains no answer of a model, so there is no request to show.")),
     el("div", { id: "chart-and-table", class: "beside" },
       el("section", { class: "chart-section", "aria-labelledby": "chart-title" },
         el("div", { class: "bar" }, el("h2", { id: "chart-title" }, "Tokens per request"),
@@ -42,7 +43,7 @@ function makeSession(session, { opened, moved = () => {}, rested = () => {}, com
   return view;
 }
 
-// Writes everything but the cursor, once `view.nodes` are in the page. `added`: the number of new requests.
+// Draws everything except the cursor. `view.nodes` must be in the page. `added` is the number of new requests.
 function drawSession(view, session, added = 0) {
   const model = buildModel(session);
   view.model = model;

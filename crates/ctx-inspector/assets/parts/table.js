@@ -1,7 +1,7 @@
-// Tables. `columns` are {name, kind (a class), number (whether it holds numbers)}.
+// Tables. `columns` are {name, kind (a class), number (whether its cells are numbers)}.
 
-// A short table: `cell(row, nth)` is the content, and the first cell heads its row. If columns have a `value`,
-// a heading sorts by it.
+// A short table: `cell(row)` returns the content of a cell, and the first cell is the heading of its row. If a
+// column has `value(row)`, its heading sorts by that.
 function shortTable({ kind, caption, columns, rows }) {
   const table = { columns, sort: null, down: false, body: el("tbody"), heads: [], show: (next) => showRows(table, next) };
   for (const column of columns) {
@@ -38,16 +38,16 @@ function compare(one, two, down) {
   return down ? -order : order;
 }
 
-// A table of any length. Only visible rows exist; two spacer rows replace the others. One row is
-// current: keys move it, and only it is in the tab order.
+// A table of any length. Only visible rows exist; two spacer rows replace the others. One row is the
+// current one: keys move to another, and only the current row is in the tab order.
 
 const AROUND = 8;
 
-// Browsers limit the height of elements: 17 million pixels in one, 33 in others. A higher table
-// scrolls in larger steps.
+// Browsers limit the height of elements, to 17 million pixels or more. A higher table scrolls in
+// larger steps.
 const MOST_PX = 15_000_000;
 
-// At most so many rows are printed.
+// Maximum number of printed rows.
 const MOST_PRINTED = 2_000;
 
 for (const [name, isPrinting] of [["beforeprint", true], ["afterprint", false]]) {
@@ -56,8 +56,8 @@ for (const [name, isPrinting] of [["beforeprint", true], ["afterprint", false]])
   });
 }
 
-// `cells(at)`: the contents of a row, or null while unknown; `need(from, to)` receives the visible
-// range. `moved` and `opened` receive the current row.
+// `cells(at)` returns the contents of a row, or null until they are loaded; `need(from, to)` receives
+// the visible range. `moved` and `opened` receive the current row.
 function makeTable({ caption, columns, cells, need, moved, opened, kind }) {
   const body = el("tbody");
   const head = el("tr", {}, ...columns.map((column) =>
@@ -117,8 +117,8 @@ function setCount(table, count) {
 
 function remake(table) {
   const focused = table.body.contains(document.activeElement);
-  // Remove the old rows last: otherwise the table shrinks for a moment, and loses a scroll position
-  // at its end.
+  // Remove the old rows last: otherwise the table shrinks for a moment, and a scroll position at its
+  // end is lost.
   const old = [...table.made.values()];
   table.made.clear();
   render(table);
@@ -159,7 +159,7 @@ function render(table) {
   const last = Math.min(count, Math.floor((real + shift) / height), Math.ceil((top + view) / height) + AROUND);
   const end = table.printing ? Math.min(count, MOST_PRINTED) : last;
   const from = table.printing ? 0 : Math.min(first, end);
-  // Rows requested now are rebuilt when they arrive.
+  // Missing rows are requested here, and rebuilt when they are loaded.
   if (table.need && end > from) table.need(from, end);
   const wanted = new Set();
   let next = table.above.nextSibling;
@@ -169,7 +169,7 @@ function render(table) {
     if (row === next) next = next.nextSibling;
     else table.body.insertBefore(row, next);
   }
-  // Narrow pages have fewer columns, and a cell that spans more would add empty ones.
+  // Narrow pages hide columns: a spacer must not span more columns than are visible.
   const shown = [...table.element.tHead.rows[0].cells].filter((cell) => cell.offsetWidth > 0).length;
   for (const one of [table.above, table.below]) one.firstChild.colSpan = Math.max(1, shown);
   setHeight(table.above, from * height - shift);
@@ -251,7 +251,7 @@ function moveBy(table, steps) {
   focusCurrent(table);
 }
 
-// The keys that move in a table and open the current row.
+// Returns the keys that move in a table and open the current row.
 function tableKeys(table) {
   const screen = () => Math.max(1, Math.floor(table.box.clientHeight / rowHeight(table)) - 2);
   return {
@@ -279,7 +279,7 @@ function pagedRows(load, changed) {
     const page = paged.pages.get(Math.floor(at / PAGE));
     return page ? page[at % PAGE] : undefined;
   };
-  // A row, once loaded.
+  // Returns a row; loads it first if it is missing.
   paged.row = async (at) => {
     if (paged.at(at) === undefined) await fetchPage(paged, Math.floor(at / PAGE), load, changed);
     return paged.at(at);
@@ -316,7 +316,7 @@ async function fetchPage(paged, page, load, changed) {
   }
 }
 
-// Moves to the previous or next row, and returns its content once loaded.
+// Moves by `by` rows, and returns the row there when it is loaded; null beyond the ends.
 async function rowBeside(table, paged, by) {
   const at = table.current + by;
   if (at < 0 || at >= table.count) return null;

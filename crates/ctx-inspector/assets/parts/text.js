@@ -2,7 +2,7 @@
 // Formats values and makes elements. All data comes from transcripts and is untrusted: it is added to the
 // page as text nodes only.
 
-// The data of a page that is a file.
+// Returns the data of a page that is a file.
 function readReport() {
   return JSON.parse(byId("report").textContent);
 }
@@ -25,7 +25,7 @@ function plural(n, one, many) {
   return `${whole(n)} ${n === 1 ? one : many || one + "s"}`;
 }
 
-// A share just below 100 % or just above 0 % is never rounded to these.
+// A share just below 100 % or just above 0 % is never rounded to 100 % or 0 %.
 function percent(part, total) {
   if (!(total > 0)) return NOTHING;
   const share = (100 * part) / total;
@@ -77,9 +77,9 @@ function fileOf(path) {
 }
 
 function sentence(text) {
-  const told = String(text || "");
-  const ends = /[.!?`]$/.test(told) ? "" : ".";
-  return told ? told[0].toUpperCase() + told.slice(1) + ends : "";
+  const given = String(text || "");
+  const end = /[.!?`]$/.test(given) ? "" : ".";
+  return given ? given[0].toUpperCase() + given.slice(1) + end : "";
 }
 
 // --- elements ---
@@ -89,7 +89,7 @@ function el(tag, attributes, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === null || value === undefined) continue;
-    // A policy that refuses inline style also refuses the attribute, even if a script sets it.
+    // A policy that forbids inline style also forbids this attribute, even if a script sets it.
     if (name === "style") node.style.cssText = value;
     else node.setAttribute(name, value);
   }
@@ -109,21 +109,21 @@ function buttonOf(text, act, attributes) {
 
 // Radio buttons in a row: `choices` are [value, name, title].
 function segments(name, legend, choices, chosen, changed) {
-  const labels = choices.map(([value, told, title]) => {
+  const labels = choices.map(([value, text, title]) => {
     const radio = el("input", { type: "radio", name, value });
     radio.checked = value === chosen;
     radio.addEventListener("change", () => changed(value));
-    return el("label", {}, radio, el("span", { title }, told));
+    return el("label", {}, radio, el("span", { title }, text));
   });
   return el("fieldset", { class: "segments" }, el("legend", { class: "hidden" }, legend), ...labels);
 }
 
-// A control with a label that only a screen reader hears.
+// A control with a label for screen readers only.
 function field(name, control) {
   return el("label", { class: "field" }, el("span", { class: "hidden" }, name), control);
 }
 
-// Names with values: `rows` are [name, value, kind]; those without a value are left out.
+// Names with values: `rows` are [name, value, kind]. Rows without a value are omitted.
 function pairs(rows, kind = "pairs") {
   const given = rows.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return el("dl", { class: kind }, ...given.map(([name, value, of]) =>
@@ -139,7 +139,8 @@ function say(text) {
 
 const THEMES = { auto: ["◑", "Auto"], light: ["○", "Light"], dark: ["●", "Dark"] };
 
-// `list` are [keys, meaning] for the button in the head; `keys()` returns what each key does now, and `run` does it.
+// `list` are [keys, meaning] for the dialog of the keys. `keys()` returns the action of each key in the current
+// view; `run` runs an action.
 function startFrame(list, keys, run = (act) => act()) {
   const everywhere = {
     "?": () => openKeys(list),
@@ -164,7 +165,7 @@ function onKey(event, keys, run) {
   const { target, key } = event;
   let act = Object.hasOwn(keys, key) ? keys[key] : null;
   if (target.matches("input:not([type=radio]), select, textarea")) {
-    // From a search field to its results. Enter submits a form.
+    // In a search field, these keys move to the results. In a form, Enter submits it.
     const leaves = target.type === "search" && (key === "ArrowDown" || (key === "Enter" && !target.form));
     act = key === "Escape" ? () => target.blur() : leaves ? keys.j : null;
   }
@@ -184,13 +185,13 @@ function setTheme(theme) {
   const root = document.documentElement;
   root.dataset.theme = theme;
   root.style.colorScheme = theme === "auto" ? "light dark" : theme;
-  const [mark, told] = THEMES[theme];
-  byId("theme").replaceChildren(mark, el("span", { class: "label" }, ` ${told}`));
+  const [mark, name] = THEMES[theme];
+  byId("theme").replaceChildren(mark, el("span", { class: "label" }, ` ${name}`));
   byId("theme").setAttribute("aria-label", `Colours: ${theme}. Change`);
   try {
     localStorage.setItem("ctx-theme", theme);
   } catch {
-    // Without storage, the user must choose again next time.
+    // Without storage, the choice ends with the page.
   }
 }
 
@@ -211,8 +212,8 @@ function openDialog(title, kind, ...children) {
 
 function openKeys(keys) {
   const list = el("dl", { class: "key-list" });
-  for (const [names, told] of keys) {
-    list.append(el("dt", {}, ...names.split(" ").flatMap((key) => [el("kbd", {}, key), " "])), el("dd", {}, told));
+  for (const [names, meaning] of keys) {
+    list.append(el("dt", {}, ...names.split(" ").flatMap((key) => [el("kbd", {}, key), " "])), el("dd", {}, meaning));
   }
   openDialog("Keys", "help", list);
 }

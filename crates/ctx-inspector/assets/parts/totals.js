@@ -1,4 +1,4 @@
-// The headline figures of a session, arm by arm, and the request under the cursor. They are those of the chart.
+// The totals of a session by arm, and the figures of the request under the cursor.
 
 // The rows are those of `ctx replay` in a terminal.
 function armsTable(model) {
@@ -7,7 +7,7 @@ function armsTable(model) {
   const totals = session.totals || {};
   const most = (column) => (model.count ? column[largest(column)] : 0);
   const rate = (share) => (typeof share === "number" ? percent(share, 1) : NOTHING);
-  const row = (name, tell, [own, full, ours], no) => ({ name, tell, own, full, ours, no });
+  const row = (name, format, [own, full, ours], no) => ({ name, format, own, full, ours, no });
   const { rawTokens, sentTokens, costWithoutUsd, costWithUsd, prefixReuse } = totals;
   const rows = [
     row("Requests", whole, [recorded?.requests, totals.requests, totals.requests]),
@@ -22,7 +22,7 @@ function armsTable(model) {
     name: el("span", { class: "arm" }, ARMS[kind]),
     kind: `k-${kind}`,
     number: true,
-    cell: (one) => el("span", { class: one.no && kind === "with" && value(one) > 0 ? "no" : null }, one.tell(value(one))),
+    cell: (one) => el("span", { class: one.no && kind === "with" && value(one) > 0 ? "no" : null }, one.format(value(one))),
   });
   return shortTable({
     kind: "arms",
@@ -47,33 +47,33 @@ function writeTotals(model) {
 }
 
 function ledeOf(model) {
-  if (!model.count) return "This session holds no model request.";
+  if (!model.count) return "This session contains no model request.";
   const { recorded, totals = {} } = model.session;
   const kept = model.window - model.limit;
-  const window = `a window of ${whole(model.window)} tokens${kept ? `, ${whole(kept)} of them kept for the answer` : ""}`;
+  const window = `a window of ${whole(model.window)} tokens${kept ? `, ${whole(kept)} of them reserved for the answer` : ""}`;
   const arms = [["recorded", recorded?.overLimit, recorded?.requests], ["full history", totals.overflowsWithout, model.count],
     ["with ctx", totals.overflowsWith, model.count]].filter(([, over]) => typeof over === "number");
-  const told = arms.some(([, over]) => over > 0)
+  const lede = arms.some(([, over]) => over > 0)
     ? `Requests that do not fit ${window}: ${arms.map(([name, over, all]) => `${name} ${whole(over)} of ${whole(all)}`).join("; ")}.`
     : `Every request fits ${window}: ${arms.map(([name]) => name).join(", ")}.`;
   const own = recorded?.compactions;
-  return own ? `${told} The agent itself compacted ${own === 1 ? "once" : plural(own, "time")}.` : told;
+  return own ? `${lede} The agent itself compacted ${own === 1 ? "once" : plural(own, "time")}.` : lede;
 }
 
-// Where the figures come from.
+// Returns which figures are reported, and how the others are estimated.
 function sourceOf({ recorded, calibration, counter, source, requests }) {
   if (source === "proxy") return "With ctx is what was sent. Full history is what the client sent to ctx.";
   const estimate = calibration
     ? `${whole(calibration.constant)} tokens of system prompt and tools + ${calibration.factor.toFixed(2)} × ${counter}, fitted to ${plural(calibration.requests, "reported request")}, off by ${exactPercent(calibration.medianError)} (median)`
-    : recorded ? "what was reported does not fit the messages" : null;
+    : recorded ? "the reported usage does not match the messages" : null;
   if (!estimate) return "Every figure is estimated: the transcript has no usage reported by the provider.";
   return [
     `Recorded is what the provider reported${recorded && recorded.requests !== requests.length ? ", of all branches" : ""}; the rest is estimated: ${estimate}.`,
-    calibration && !calibration.constantApplied ? "This window has no room for that prompt: full history and with ctx leave it out, so compare these two with each other only." : "",
+    calibration && !calibration.constantApplied ? "That prompt does not fit into this window: full history and with ctx omit it, so compare only these two with each other." : "",
   ].join(" ").trim();
 }
 
-// The figures of a fallback engine are not those of the selected one.
+// Returns the engine, and the share of a fallback engine if it answered instead.
 function engineOf({ requests, engine, engineAnswered, standIn }) {
   const all = requests.length;
   if (!standIn || engineAnswered >= all) return engine;
@@ -91,12 +91,12 @@ function settingsOf(session) {
   ]);
 }
 
-// Each removal counts once here. A request's row shows its effect on that request and later ones.
+// Here each removal counts once. The rows of requests show its effect on every later request.
 function layersOf({ layers, totals = {} }) {
-  const rows = Object.entries(layers || {}).map(([layer, did]) => {
-    const parts = [["dropped", did.dropped], ["truncated", did.replaced], ["inserted", did.inserted]];
-    const told = parts.filter(([, n]) => n > 0).map(([verb, n]) => `${plural(n, "message")} ${verb}`);
-    return [layer, [...told, tokensRemoved(did.tokensRemoved || 0)].join(" · ")];
+  const rows = Object.entries(layers || {}).map(([layer, sums]) => {
+    const parts = [["dropped", sums.dropped], ["truncated", sums.replaced], ["inserted", sums.inserted]];
+    const edits = parts.filter(([, n]) => n > 0).map(([verb, n]) => `${plural(n, "message")} ${verb}`);
+    return [layer, [...edits, tokensRemoved(sums.tokensRemoved || 0)].join(" · ")];
   });
   // Long-term memory: dropped messages are recalled when they are needed.
   if (totals.recalls || totals.trimmedMessages) {
@@ -129,7 +129,7 @@ function readoutOf(model, at) {
   ], "readout");
 }
 
-// What a screen reader says.
+// Returns the text for screen readers.
 function spokenOf(model, at) {
   return [
     `Request ${whole(at + 1)}: ${model.hasRecorded ? `recorded ${whole(model.recorded[at])}, ` : ""}full history ${whole(model.raw[at])}`,

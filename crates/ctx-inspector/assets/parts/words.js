@@ -38,24 +38,25 @@ const SOURCES = { proxy: "proxy", store: "session", file: "file" };
 
 const MAKERS = { ctx: "ctx", agent: "the agent", extension: "an extension", replay: "this replay" };
 
-// The causes of cache breaks.
+// The causes of cache breaks, after "because".
 const BREAKS = {
-  compaction: "history became a summary",
-  edit: "ctx edited what it had sent before",
-  client: "the client changed what it had said before, its instructions, its tools or the model",
+  compaction: "a summary replaced history",
+  edit: "ctx edited messages that it had already sent",
+  client: "the client changed earlier messages, its instructions, its tools or the model",
 };
 
-// Why the configured model did not write a summary; null if it did.
+// Returns why the configured model did not write a summary; null if it did.
 function troubleOf(summarised) {
   const outcome = summarised ? summarised.outcome : "";
-  const told = {
-    unasked: "The model that was to write the summary could not be asked",
-    failed: `The model that was to write the summary was asked ${plural(summarised?.calls ?? 0, "time")}, and no answer came`,
-    unusable: `The model that was to write the summary was asked ${plural(summarised?.calls ?? 0, "time")}, and no answer could be used`,
+  const calls = plural(summarised?.calls ?? 0, "call");
+  const troubles = {
+    unasked: "The summary model could not be called",
+    failed: `The summary model failed in ${calls}`,
+    unusable: `The summary model gave no usable answer in ${calls}`,
   };
-  if (!Object.hasOwn(told, outcome)) return null;
-  const instead = summarised.rung === "hardPrune" ? "History was cut instead" : "It is extracted from the messages instead";
-  return `${told[outcome]}${summarised.error ? `: ${summarised.error.replace(/[.\s]+$/, "")}` : ""}. ${instead}.`;
+  if (!Object.hasOwn(troubles, outcome)) return null;
+  const instead = summarised.rung === "hardPrune" ? "History was cut without a summary" : "The summary is extractive instead";
+  return `${troubles[outcome]}${summarised.error ? `: ${summarised.error.replace(/[.\s]+$/, "")}` : ""}. ${instead}.`;
 }
 
 function word(words, name) {
@@ -68,7 +69,7 @@ function stateOf(name) {
     el("span", { class: "mark", "aria-hidden": "true" }, state.mark), " ", state.word);
 }
 
-// Role and id of an entry; on phones, which lack a column for it, the beginning of its text.
+// Role and id of an entry. On phones, which have no column for it, the beginning of its text replaces the id.
 function entryName(role, id, begins) {
   return el("span", { class: "two" },
     el("span", {}, word(ROLES, role)),
@@ -87,10 +88,10 @@ function agoOf(ms) {
 }
 
 // A transcript may contain an invalid time.
-function timeElement(ms, told, title) {
+function timeElement(ms, text, title) {
   if (clock(ms) === NOTHING) return NOTHING;
   const utc = new Date(ms).toISOString();
-  return el("time", { datetime: utc, title: title(utc) }, told);
+  return el("time", { datetime: utc, title: title(utc) }, text);
 }
 
 function zone() {
@@ -115,12 +116,12 @@ function words(text, quiet) {
 
 // --- states of a view ---
 
-function working(told) {
-  return el("p", { class: "told", role: "status" }, told);
+function working(text) {
+  return el("p", { class: "told", role: "status" }, text);
 }
 
-function nothing(told, ...more) {
-  return el("div", { class: "told empty" }, el("p", {}, told), ...more);
+function nothing(text, ...more) {
+  return el("div", { class: "told empty" }, el("p", {}, text), ...more);
 }
 
 function failed(error, again) {

@@ -1,10 +1,9 @@
 //! The pages: a replay and an evaluation, each as one file, and the inspector as a server's page.
 //!
-//! All have the same frame and made of the same parts: `assets/pages.css`, and the scripts of
-//! `assets/parts/`. A page that is a file is self-contained: style, script and data are inline,
-//! nothing is fetched, and a content security policy makes the browser refuse to try. It can be
-//! opened from a disk, an attachment or a build artefact. It contains its data as JSON, so the page
-//! is also the report.
+//! All have the same frame and the same parts: `assets/pages.css`, and the scripts of
+//! `assets/parts/`. A page that is a file is self-contained: style, script and data are inline, and
+//! a content security policy forbids the browser to fetch anything. It can be opened from a disk,
+//! an attachment or a build artefact. It contains its data as JSON, so it is also the report.
 
 pub mod eval;
 pub mod replay;
@@ -35,24 +34,24 @@ pub(crate) const PARTS: [&str; 11] = [
     include_str!("../../assets/parts/session.js"),
 ];
 
-/// The browser refuses everything that is not in the page.
+/// Forbids the browser to load anything from outside of the page.
 const POLICY: &str = "<!-- The page is self-contained. This policy makes the browser refuse everything else. -->
 <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; \
 style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">
 ";
 
-/// The slots of the frame, each with the markup that follows it.
+/// Returns the slots of the frame, each with the markup that follows it.
 fn slots() -> impl Iterator<Item = (&'static str, &'static str)> {
     FRAME.split("{{").map(|part| part.split_once("}}").unwrap_or(("", part)))
 }
 
-/// What a page that is a file adds to the frame. All of it must be the program's own; external
-/// content is data, and is passed to [`Frame::write`].
+/// The parts of a page that is a file, beside those of all pages. They are written unescaped, so
+/// they must be the program's own; content of transcripts is the `data` of [`Frame::write`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame<'a> {
-    /// The command that makes the page, without `ctx`.
+    /// The subcommand of `ctx` that makes the page.
     pub(crate) name: &'a str,
-    /// Style that follows that of all pages.
+    /// The style, which follows the style of all pages.
     pub(crate) style: &'a str,
     /// The markup of the page's sections.
     pub(crate) body: &'a str,
@@ -105,9 +104,9 @@ impl Frame<'_> {
     }
 }
 
-/// Writes JSON into a `<script>` element. A transcript may hold `</script>` or `<!--`, which would
-/// end the element or hide its end. In JSON a `<` occurs only in strings, where an escape has the
-/// same meaning.
+/// Writes JSON into a `<script>` element. A transcript may contain `</script>` or `<!--`, which
+/// would end the element or hide its end, so each `<` is escaped. In JSON a `<` occurs only in
+/// strings, where an escape has the same meaning.
 struct InScript<'a, W: ?Sized> {
     out: &'a mut W,
 }

@@ -12,8 +12,8 @@ const FRAME: Frame<'_> =
 
 /// Writes the page that shows `report` to `out`.
 ///
-/// Without [details](ReplayReport::details) the page has the chart and the rows, but an opened row
-/// shows sizes only. The report is streamed into the page, without a second copy.
+/// Without [details](ReplayReport::details) the page has the chart and the rows, but an opened
+/// request shows only sizes. The report is streamed into the page, without a second copy.
 ///
 /// # Errors
 ///
@@ -23,7 +23,7 @@ pub fn write(report: &ReplayReport, out: &mut (impl Write + ?Sized)) -> io::Resu
     FRAME.write(&data, out)
 }
 
-/// The report as on the command line, and the details that are omitted there.
+/// The report as `ctx replay --json` writes it, with the details.
 #[derive(Serialize)]
 struct PageData<'a> {
     #[serde(flatten)]

@@ -9,7 +9,7 @@ use axum::routing::get;
 
 use super::{PARTS, STYLE, slots};
 
-/// Only the server's own files are loaded, run or fetched, and no other page may frame it.
+/// Allows the page only the server's own files, and forbids other pages to frame it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
@@ -29,7 +29,7 @@ const MARK: &str = r##"<a class="mark" href="#/"><b>ctx</b><span> inspector</spa
   </nav>
   <p id="link" class="link" role="status"></p>"##;
 
-/// The first defines functions that the second uses.
+/// The first script defines the functions that the second uses.
 const SCRIPTS: &str = r#"<script src="assets/parts.js" defer></script>
 <script type="module" src="assets/main.js"></script>"#;
 

@@ -22,8 +22,8 @@ pub(crate) fn data(page: &str) -> Value {
     serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
 }
 
-/// Checks that every part is in the page once, no slot is left, nothing is fetched, and no data is
-/// markup. `nasty` is the page of data that holds [`NASTY`].
+/// Checks that the page contains every part once and no unfilled slot, fetches nothing, and parses
+/// no data as markup. `nasty` is the page of data that contains [`NASTY`].
 #[track_caller]
 pub(crate) fn check_page(frame: &Frame<'_>, plain: &str, nasty: &str) {
     let parts = [STYLE, frame.style, frame.body, frame.script].into_iter().chain(PARTS);
@@ -41,7 +41,7 @@ pub(crate) fn check_page(frame: &Frame<'_>, plain: &str, nasty: &str) {
     }
     let low = plain.to_lowercase();
     for outside in ["http:", "https:", "src=", "url(", "@import", "import(", "fetch(", "xmlhttp"] {
-        assert!(!low.contains(outside), "the page holds {outside}");
+        assert!(!low.contains(outside), "the page contains {outside}");
     }
     assert_eq!(low.matches("href=").count(), low.matches(r#"href="data:,""#).count());
     assert!(low.contains("default-src 'none'"));

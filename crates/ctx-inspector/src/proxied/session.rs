@@ -1,4 +1,4 @@
-//! One conversation, from its records.
+//! A conversation of the proxy, read from its records.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -26,11 +26,11 @@ pub(super) struct ProxiedSession {
     pub(super) live: Arc<dyn LiveConversations>,
 }
 
-/// State and size of a request's entries.
+/// State and size of the entries of the previous request.
 type PreviousEntries = HashMap<ctx_core::EntryId, (EntryState, Tokens)>;
 
 impl ProxiedSession {
-    /// A request by its number in the API, with its entries.
+    /// Returns a request by its number in the API, with its entries.
     fn record(&self, number: usize) -> Result<Record> {
         let query = number.checked_sub(1).and_then(|number| u64::try_from(number).ok());
         let found = query.map(|number| self.trace.record(&self.session.info.id, number));
@@ -41,7 +41,7 @@ impl ProxiedSession {
         })
     }
 
-    /// The entries of the previous request, to detect changes.
+    /// Returns the entries of the previous request, to detect changes.
     fn before(&self, number: usize) -> Option<PreviousEntries> {
         let record = self.record(number.checked_sub(1)?).ok()?;
         let entries = record.entries.into_iter();
@@ -53,7 +53,7 @@ impl ProxiedSession {
         kind.map(Counter::new).unwrap_or_default()
     }
 
-    /// The messages that the conversation still has.
+    /// Returns those of the messages that the conversation still has.
     fn texts<'a>(&self, entries: impl Iterator<Item = &'a EntryRecord>) -> Vec<Arc<Entry>> {
         let id = &self.session.info.id;
         let texts = entries.filter_map(|entry| {
@@ -78,7 +78,7 @@ impl ProxiedSession {
 
     fn compaction_row(&self, record: &Record) -> Option<CompactionRow> {
         let compaction = record.compaction.as_ref()?;
-        // A compaction is out of force once a later one builds on it.
+        // A later compaction builds on the earlier ones, so only the newest can be undone.
         let mut later = self.session.requests.iter().rev();
         let newest = later.find(|one| one.compaction.is_some()).map(|one| one.number);
         let is_newest = newest == Some(record.number);
@@ -128,7 +128,7 @@ impl SessionView for ProxiedSession {
         let before = self.before(number);
         let changed = |entry: &EntryRecord| is_changed(entry, before.as_ref());
         let fits = EntryFilter::of(query);
-        // Only the beginnings of their texts are recorded.
+        // Of texts, only the beginnings are recorded.
         let is_one = |entry: &EntryRecord| {
             fits.entry(entry, changed(entry), |words| contains(&entry.begins, words))
         };
@@ -177,8 +177,8 @@ impl SessionView for ProxiedSession {
                 .with("entry", ctx_core::text::head_chars(id, 80))
                 .hint("the request lists its entries")
         })?;
-        let said = self.live.message(&self.session.info.id, id);
-        let (recorded, note) = match said {
+        let message = self.live.message(&self.session.info.id, id);
+        let (recorded, note) = match message {
             Some(message) => (Some(message_view(&message, &self.counter(), query)), None),
             None => {
                 let part = MessagePart {
@@ -206,20 +206,21 @@ impl SessionView for ProxiedSession {
     fn diff(&self, compaction: &str, query: &DiffQuery) -> Result<DiffPage> {
         let (number, compaction_record) = self.compaction(compaction)?;
         let before = self.before(number).unwrap_or_default();
-        let went = |entry: &EntryRecord| {
+        let is_removed = |entry: &EntryRecord| {
             let was = before.get(&entry.entry).is_some_and(|(was, _)| *was != EntryState::Dropped);
             was && entry.state == EntryState::Dropped
         };
         let entries = self.record(number)?.entries;
-        let goes_out = |entry: &&EntryRecord| entry.state != EntryState::Dropped;
-        let covered = self.texts(entries.iter().filter(|entry| went(entry)));
-        let kept = self.texts(entries.iter().filter(goes_out));
-        let removed = entries.iter().filter(|entry| went(entry)).map(|entry| RemovedMessage {
-            entry: entry.entry.clone(),
-            role: entry.role.clone(),
-            tokens: entry.before.get(),
-            begins: entry.begins.clone(),
-        });
+        let is_sent = |entry: &&EntryRecord| entry.state != EntryState::Dropped;
+        let covered = self.texts(entries.iter().filter(|entry| is_removed(entry)));
+        let kept = self.texts(entries.iter().filter(is_sent));
+        let removed =
+            entries.iter().filter(|entry| is_removed(entry)).map(|entry| RemovedMessage {
+                entry: entry.entry.clone(),
+                role: entry.role.clone(),
+                tokens: entry.before.get(),
+                begins: entry.begins.clone(),
+            });
         let removed: Vec<RemovedMessage> = removed.collect();
         let is_whole = covered.len() == removed.len();
         let (id, summary) = (compaction.into(), compaction_record.summary.clone());
@@ -247,7 +248,7 @@ impl SessionView for ProxiedSession {
     }
 }
 
-/// The request's number in the API.
+/// Returns the request's number in the API.
 fn number_of(record: &Record) -> usize {
     usize::try_from(record.number).unwrap_or(usize::MAX - 1) + 1
 }
@@ -274,7 +275,8 @@ fn row(record: &Record) -> RequestRow {
     }
 }
 
-/// Whether an entry is sent differently than before. A new entry is changed if a layer edited it.
+/// Whether an entry is sent otherwise than in the previous request. A new entry counts as changed
+/// if a layer edited it.
 fn is_changed(entry: &EntryRecord, before: Option<&PreviousEntries>) -> bool {
     match before.and_then(|before| before.get(&entry.entry)) {
         Some(was) => *was != (entry.state, entry.tokens),
@@ -282,7 +284,7 @@ fn is_changed(entry: &EntryRecord, before: Option<&PreviousEntries>) -> bool {
     }
 }
 
-/// Summarises the edits of those entries by layer.
+/// Sums the edits of the changed entries by layer and action.
 fn edits<'a>(changed: impl Iterator<Item = &'a EntryRecord>) -> Vec<LayerEdits> {
     let mut sums: BTreeMap<(&str, &str), LayerEdits> = BTreeMap::new();
     for entry in changed {

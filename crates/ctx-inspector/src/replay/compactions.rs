@@ -14,7 +14,8 @@ use crate::shape::CompactionRow;
 /// The id prefix of compactions made by the replay.
 const REPLAYED: &str = "replay-";
 
-/// The rows of all compactions, in order of effect; those without a later request come last.
+/// Returns the rows of all compactions, ordered by the request after each. Those without a later
+/// request come last.
 pub(super) fn rows(
     stored: &[StoredCompaction],
     requests: &[Option<usize>],
@@ -62,7 +63,7 @@ pub(super) fn rows(
     rows
 }
 
-/// The diff of a compaction by its id in the API.
+/// Returns the diff of a compaction by its id in the API.
 pub(super) fn diff(
     id: &str,
     transcript: &Transcript,
@@ -77,7 +78,7 @@ pub(super) fn diff(
     let nth = id.strip_prefix(REPLAYED).and_then(|nth| nth.parse::<usize>().ok());
     let nth = nth.and_then(|nth| nth.checked_sub(1));
     let report = nth.and_then(|nth| reported.get(nth)).filter(|report| report.id.is_none());
-    let (Some(nth), Some(report)) = (nth, report) else { return Err(no_such(id)) };
+    let (Some(nth), Some(report)) = (nth, report) else { return Err(unknown_compaction(id)) };
     let place = |id: &EntryId| line.iter().position(|item| item.item.entry.id() == id);
     let before = nth.checked_sub(1).and_then(|before| reported.get(before));
     let from = before.and_then(|before| place(&before.first_kept_entry_id)).unwrap_or(0);
@@ -88,7 +89,7 @@ pub(super) fn diff(
     Ok(CompactionDiff::new(id.into(), report.summary.clone(), &covered, &kept, counter))
 }
 
-pub(super) fn no_such(id: &str) -> Error {
+pub(super) fn unknown_compaction(id: &str) -> Error {
     Error::new(ErrorKind::NotFound, "unknown compaction")
         .with("compaction", ctx_core::text::head_chars(id, 80))
         .hint("the session lists its compactions")

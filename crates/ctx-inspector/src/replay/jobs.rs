@@ -1,4 +1,4 @@
-//! Running replays and cached results.
+//! Runs replays, and caches their results.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ use crate::shape::{Progress, SessionHead, SourceKind};
 use crate::source::SourceState;
 
 /// Maximum number of cached sessions; the least recently used is evicted.
-const KEPT: usize = 8;
+const CACHED: usize = 8;
 
-/// The number of recently used sessions that are replayed in advance, and the maximum size of their
-/// files: the list then shows their requests.
-const BEFORE: usize = 4;
-const BEFORE_BYTES: u64 = 8_000_000;
+/// The number of recent sessions that are replayed before they are opened, so that the list shows
+/// their requests, and the maximum size of each file.
+const WARM: usize = 4;
+const WARM_BYTES: u64 = 8_000_000;
 
 /// Maximum number of concurrent replays.
 const AT_ONCE: usize = 2;
@@ -44,9 +44,9 @@ struct ReplaySlots {
     ended: u64,
 }
 
-/// One transcript.
+/// The replays of one transcript.
 struct ReplaySlot {
-    /// The stamp when the newest replay started.
+    /// The stamp at the start of the newest replay.
     stamp: Stamp,
     used: u64,
     /// The number of finished replays.
@@ -61,7 +61,8 @@ impl Jobs {
         Self { with: Arc::new(with), slots, permits }
     }
 
-    /// The last finished replay of a session, even while a newer one runs; otherwise the progress.
+    /// Returns the last finished replay of a session, even while a newer one runs, or the progress
+    /// of the first one. Starts a replay if the files changed.
     pub(super) fn open(&self, listed: &ListedSession) -> Result<SourceState> {
         let now = self.stamp(&listed.path);
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,21 +87,21 @@ impl Jobs {
             (Some(Err(error)), None) => Err(repeat_error(error)),
             (None, None) => Ok(SourceState::Working(watch::channel(Progress::default()).1)),
         };
-        slots.make_room();
+        slots.evict();
         state
     }
 
-    /// Replays the most recently used sessions in advance.
+    /// Replays the most recently used sessions, so that they are ready when they are opened.
     pub(super) fn warm(&self, listed: &[ListedSession]) {
         let mut newest: Vec<&ListedSession> = listed.iter().collect();
         newest.sort_by_key(|listed| std::cmp::Reverse(listed.head.last_at));
-        for listed in newest.into_iter().take(BEFORE) {
+        for listed in newest.into_iter().take(WARM) {
             let is_known = {
                 let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
                 slots.of.contains_key(&listed.path)
             };
-            if !is_known && listed.head.bytes.is_some_and(|bytes| bytes <= BEFORE_BYTES) {
-                // Errors are reported when it is opened.
+            if !is_known && listed.head.bytes.is_some_and(|bytes| bytes <= WARM_BYTES) {
+                // Errors are reported when the session is opened.
                 let _ = self.open(listed);
             }
         }
@@ -114,7 +115,7 @@ impl Jobs {
         }
     }
 
-    /// The number of finished replays.
+    /// Returns the number of finished replays.
     pub(super) fn ended(&self) -> u64 {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         slots.ended
@@ -146,12 +147,12 @@ impl Jobs {
 
     /// Starts a replay on a blocking thread.
     fn start(&self, listed: ListedSession) -> watch::Receiver<Progress> {
-        let (tell, progress) = watch::channel(Progress::default());
+        let (sender, progress) = watch::channel(Progress::default());
         let (with, slots, permits) = (self.with.clone(), self.slots.clone(), self.permits.clone());
         let handle = Handle::current();
         tokio::task::spawn_blocking(move || {
             let _permit = handle.block_on(permits.acquire());
-            let done = ReplayedSession::read(&with, &listed, &handle, &tell).map_err(Arc::new);
+            let done = ReplayedSession::read(&with, &listed, &handle, &sender).map_err(Arc::new);
             let mut slots = slots.lock().unwrap_or_else(PoisonError::into_inner);
             slots.ended += 1;
             if let Some(slot) = slots.of.get_mut(&listed.path) {
@@ -160,15 +161,16 @@ impl Jobs {
                 slot.running = None;
             }
             drop(slots);
-            tell.send_modify(|progress| progress.finished = true);
+            sender.send_modify(|progress| progress.finished = true);
         });
         progress
     }
 }
 
 impl ReplaySlots {
-    fn make_room(&mut self) {
-        while self.of.len() > KEPT {
+    /// Removes the least recently used sessions beyond [`CACHED`].
+    fn evict(&mut self) {
+        while self.of.len() > CACHED {
             let idle = self.of.iter().filter(|(_, slot)| slot.running.is_none());
             let oldest = idle.min_by_key(|(_, slot)| slot.used).map(|(path, _)| path.clone());
             let Some(oldest) = oldest else { return };
@@ -177,7 +179,7 @@ impl ReplaySlots {
     }
 }
 
-/// Copies an error for each caller.
+/// Copies an error, because each caller needs its own.
 fn repeat_error(error: &Error) -> Error {
     let again = Error::new(error.kind(), error.to_string());
     match error.hint_text() {

@@ -12,14 +12,14 @@ use ctx_session::store::{SessionEntry, SessionStore};
 use super::{id_of, key_of, number_of, stamp_of};
 use crate::shape::{SessionHead, SourceKind};
 
-/// The places to search.
+/// The files and folders to search.
 pub(super) struct Listing {
     pub(super) home: Home,
     pub(super) files: Vec<PathBuf>,
     /// Whether to list the sessions of the home, and the homes of other agents.
     pub(super) of_home: bool,
     pub(super) agents: AgentHomes,
-    /// What was read from the files of the last listing.
+    /// The values read from files by the last listing.
     pub(super) cache: Mutex<Cache>,
 }
 
@@ -27,11 +27,11 @@ pub(super) struct Listing {
 pub(super) struct Cache {
     /// Sessions of other agents; `None` for a file without one.
     agents: FileCache<Option<ListedSession>>,
-    /// The prompt tokens of the last request of own sessions.
+    /// The prompt tokens of the last request of each session of the home.
     sent_tokens: FileCache<Option<u64>>,
 }
 
-/// Values read from files. A value is valid until its file has another time or size.
+/// Values read from files. A value is valid while the time and the size of its file are unchanged.
 struct FileCache<T> {
     last: HashMap<PathBuf, CachedFile<T>>,
     current: HashMap<PathBuf, CachedFile<T>>,
@@ -46,7 +46,7 @@ impl<T> Default for FileCache<T> {
 }
 
 impl<T: Clone> FileCache<T> {
-    /// Returns the value of a file, and reads it if the file changed.
+    /// Returns the value of a file. Reads it if the file is new or changed.
     fn get(
         &mut self,
         file: &mut DiscoveredSession,
@@ -61,7 +61,7 @@ impl<T: Clone> FileCache<T> {
         value
     }
 
-    /// Ends a listing: drops the files that it did not have.
+    /// Ends a listing: drops the values of files that it did not find.
     fn end_listing(&mut self) {
         self.last = std::mem::take(&mut self.current);
     }
@@ -72,7 +72,7 @@ impl<T: Clone> FileCache<T> {
 pub(super) struct ListedSession {
     pub(super) head: SessionHead,
     pub(super) path: PathBuf,
-    /// Its key and its id in the store, which users may specify.
+    /// Its key and its id in the store: a user may give either.
     names: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ impl Listing {
         Ok(found)
     }
 
-    /// A number that changes when a session is added, removed or used.
+    /// Returns a number that changes when a session is added, removed or used.
     pub(super) fn stamp(&self) -> u64 {
         let mut hasher = blake3::Hasher::new();
         if self.of_home {
@@ -163,7 +163,7 @@ impl Listing {
     }
 }
 
-/// A session of another agent, with the reported usage of its last request.
+/// Returns a session of another agent, with the reported usage of its last request.
 fn of_agent(session: &DiscoveredSession) -> ListedSession {
     let ListedSession { head, path, .. } = of_file(&session.path);
     let usage = session.last_usage();

@@ -1,7 +1,8 @@
-//! Transcripts as a source: specified files, and the sessions of a home.
+//! Transcripts as a source: given files, and the sessions of a home.
 //!
-//! A session is replayed when it is opened, once per state of its file, on its own thread; the most
-//! recent ones are cached. Summaries are extractive: viewing a session calls no model.
+//! A session is replayed when it is opened, on a thread of its own, and again when its file
+//! changed; the most recently used replays are cached. Summaries are extractive: viewing a session
+//! calls no model.
 
 mod compactions;
 mod jobs;
@@ -23,7 +24,7 @@ use super::source::{Source, SourceState};
 
 pub use self::setup::{ReplayOverrides, ReplaySettings};
 
-/// The sessions of a home, and specified transcripts.
+/// The sessions of a home, and given transcripts.
 pub struct Replays {
     listing: Listing,
     listed: Mutex<Arc<Vec<ListedSession>>>,
@@ -46,11 +47,11 @@ impl Replays {
         self
     }
 
-    /// Returns the API id of the session specified by a file, a session key or a session id.
+    /// Returns the API id of a session by its file, session key or session id.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] if there is none, and errors of listing sessions.
+    /// [`ErrorKind::NotFound`] for an unknown session, and errors of listing sessions.
     pub fn find(&self, named: &str) -> Result<String> {
         let listed = self.refresh()?;
         let found = listed.iter().find(|listed| listed.is_named(named));
@@ -67,7 +68,7 @@ impl Replays {
         Ok(listed)
     }
 
-    /// The session with that id. If it is missing, the list is refreshed.
+    /// Returns the session with that id. If it is missing, the list is refreshed first.
     fn listed(&self, id: &str) -> Result<Option<ListedSession>> {
         let known = self.listed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let of = |all: &[ListedSession]| all.iter().find(|listed| listed.head.id == id).cloned();
@@ -103,7 +104,7 @@ impl Source for Replays {
             None => Some(self.listing.stamp().wrapping_add(self.jobs.ended())),
             Some(id) => {
                 let listed = self.listed(id).ok().flatten()?;
-                // A listener wants the current state.
+                // Starts a replay if the file changed.
                 let _ = self.jobs.open(&listed);
                 Some(self.jobs.generation(&listed.path))
             }
@@ -111,7 +112,7 @@ impl Source for Replays {
     }
 }
 
-/// A number that changes with a file or a database session; `None` if it does not exist.
+/// Returns a number that changes with a file or a database session; `None` if it does not exist.
 pub(crate) fn stamp_of(path: &Path) -> Option<u64> {
     let found = DiscoveredSession::at(path)?;
     let mut hasher = blake3::Hasher::new();
@@ -120,13 +121,13 @@ pub(crate) fn stamp_of(path: &Path) -> Option<u64> {
     Some(number_of(&hasher))
 }
 
-/// The beginning of a hash as a number.
+/// Returns the first bytes of a hash as a number.
 fn number_of(hasher: &blake3::Hasher) -> u64 {
     let hash = hasher.finalize();
     hash.as_bytes().iter().take(8).fold(0, |number, &byte| (number << 8) | u64::from(byte))
 }
 
-/// A unique id.
+/// Returns the API id of a session: its kind and a hash of `parts`.
 fn id_of(kind: &str, parts: &[&[u8]]) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
@@ -136,7 +137,7 @@ fn id_of(kind: &str, parts: &[&[u8]]) -> String {
     format!("{kind}-{}", &hasher.finalize().to_hex()[..16])
 }
 
-/// A key, if this version can parse it.
+/// Parses a session key; `None` for a key of another version.
 fn key_of(key: &str) -> Option<SessionKey> {
     key.parse().ok()
 }

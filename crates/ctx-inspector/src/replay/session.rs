@@ -17,7 +17,7 @@ use ctx_session::paths::Home;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::compactions::{self, no_such};
+use super::compactions::{self, unknown_compaction};
 use super::listing::ListedSession;
 use super::setup::{ReplaySettings, replay_setup};
 use crate::diff::{DiffPage, DiffQuery};
@@ -38,12 +38,13 @@ pub(super) struct ReplayedSession {
     ends: Vec<usize>,
     places: HashMap<EntryId, usize>,
     stored: Vec<StoredCompaction>,
-    /// The request after each of them, from 0.
+    /// The request after each stored compaction, from 0.
     requests: Vec<Option<usize>>,
     report: ReplayReport,
     counter: ctx_core::Counter,
-    /// The last requested manifest and diff.
+    /// The last requested manifest, with its request.
     manifest: Mutex<Option<(usize, Arc<Vec<EntryRecord>>)>>,
+    /// The last requested diff.
     diff: Mutex<Option<Arc<CompactionDiff>>>,
 }
 
@@ -106,10 +107,10 @@ impl ReplayedSession {
         })
     }
 
-    /// The row of the list.
+    /// Completes a row of the list with the results of the replay.
     pub(super) fn head(&self, head: SessionHead) -> SessionHead {
         let newest = self.report.requests.last();
-        let said = self.line.iter().rev().find_map(|item| item.item.entry.timestamp());
+        let last_at = self.line.iter().rev().find_map(|item| item.item.entry.timestamp());
         SessionHead {
             session_id: self.transcript.header().id.clone().or(head.session_id),
             model: self.report.model.clone().or(head.model),
@@ -118,7 +119,7 @@ impl ReplayedSession {
             requests: Some(self.report.requests.len()),
             messages: Some(self.report.session.messages),
             compactions: Some(self.rows().iter().filter(|row| row.applied).count() as u64),
-            last_at: said.or(head.last_at),
+            last_at: last_at.or(head.last_at),
             raw_tokens: newest.map(|request| request.raw_tokens.get()),
             sent_tokens: newest.map(|request| request.sent_tokens.get()),
             ..head
@@ -158,7 +159,7 @@ impl ReplayedSession {
         let end = self.ends.get(at).copied().unwrap_or(0);
         let line = self.line.slice(..end);
         let entries = manifest_at(line, &self.report.details, &self.counter, at)?;
-        // Insertions made only for an earlier request are not shown.
+        // An insertion that a later request dropped again is not shown.
         let is_of_it = |entry: &ManifestEntry| {
             entry.state != NodeState::Dropped || self.places.contains_key(&entry.entry)
         };
@@ -181,14 +182,14 @@ impl ReplayedSession {
         self.message(entry, at).map(|message| preview(&message)).unwrap_or_default()
     }
 
-    /// An entry as recorded; for an inserted entry, its form in the request.
+    /// Returns an entry as recorded; an inserted entry, as sent.
     fn message(&self, entry: &EntryId, at: usize) -> Option<Arc<ctx_core::Message>> {
         let recorded = self.places.get(entry).and_then(|&place| self.line.get(place));
         let recorded = recorded.and_then(|item| item.item.entry.message().ok());
         recorded.or_else(|| self.form(entry, at))
     }
 
-    /// The form of an entry in a request, if it was kept.
+    /// Returns an entry as sent in a request, if the replay stored that.
     fn form(&self, entry: &str, at: usize) -> Option<Arc<ctx_core::Message>> {
         let details = self.report.details.get(..=at)?;
         let mut forms = details.iter().rev().flat_map(|detail| &detail.forms);
@@ -292,17 +293,15 @@ impl SessionView for ReplayedSession {
         let message = recorded.map(|item| item.item.entry.message()).transpose()?;
         let role = message.as_ref().or(form.as_ref()).map(|message| message.role.name().to_owned());
         let state = fate.as_ref().map(|fate| fate.state);
-        let goes_otherwise = matches!(state, Some(EntryState::Replaced | EntryState::Inserted));
-        let lost = goes_otherwise && form.is_none();
-        let note = lost.then(|| "the sent form is too large and was not kept".to_owned());
+        let is_edited = matches!(state, Some(EntryState::Replaced | EntryState::Inserted));
+        let is_lost = is_edited && form.is_none();
+        let note = is_lost.then(|| "the sent text was too large to be stored".to_owned());
         Ok(EntryPage {
             entry: id.to_owned(),
             role: role.or_else(|| Some(fate.as_ref()?.role.clone())).unwrap_or_default(),
             at: recorded.and_then(|item| item.item.entry.timestamp()),
             recorded: message.map(|message| message_view(&message, &self.counter, query)),
-            sent: form
-                .filter(|_| goes_otherwise)
-                .map(|form| message_view(&form, &self.counter, query)),
+            sent: form.filter(|_| is_edited).map(|form| message_view(&form, &self.counter, query)),
             fate,
             note,
         })
@@ -318,12 +317,12 @@ impl SessionView for ReplayedSession {
         let Some(stored) = stored else {
             if self.rows().iter().any(|row| row.id == compaction) {
                 return Err(Error::new(ErrorKind::InvalidInput, "this compaction is not stored")
-                    .hint("it was made by the replay: there is nothing to undo"));
+                    .hint("the replay made it, so there is nothing to undo"));
             }
-            return Err(no_such(compaction));
+            return Err(unknown_compaction(compaction));
         };
         let path: &PathBuf = &self.listed.path;
-        // An undone compaction is redone by undoing its undo.
+        // Undoing the undo of a compaction redoes it.
         let target = stored.undone_by.as_ref().unwrap_or(&stored.id);
         let done = undo_compaction(&self.home, path, Some(target), now)?;
         let reason = done.is_none().then(|| "already undone".to_owned());

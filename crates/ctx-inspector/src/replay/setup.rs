@@ -11,18 +11,18 @@ use ctx_session::paths::Home;
 use super::listing::ListedSession;
 use crate::shape::SourceKind;
 
-/// Configuration, home, and settings for all sessions.
+/// Configuration, home and overrides for all replays.
 #[derive(Clone, Debug)]
 pub struct ReplaySettings {
-    /// The configuration in force.
+    /// The effective configuration.
     pub config: Config,
-    /// The home of sessions, and of ctx's files beside transcripts of others.
+    /// The home of sessions, and of ctx's overlays of other programs' transcripts.
     pub home: Home,
-    /// The overrides of a replay.
+    /// The overrides.
     pub fit: ReplayOverrides,
 }
 
-/// Overrides of a replay; unset fields follow from configuration and transcript.
+/// Overrides for all replays. Unset fields follow from the configuration and the transcript.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayOverrides {
     /// The context window.
@@ -39,7 +39,7 @@ pub struct ReplayOverrides {
     pub model: Option<String>,
 }
 
-/// The setup of a replay, and its notices.
+/// The setup of a replay, and its warnings.
 pub(super) struct ReplaySetup {
     pub(super) setup: ctx_eval::ReplaySetup,
     pub(super) warnings: Vec<String>,
@@ -70,7 +70,7 @@ pub(super) fn replay_setup(
     let mut warnings: Vec<String> = resolved.warning().into_iter().collect();
     let agent = agent.unwrap_or_else(|| FileId::main().to_string());
     let name = memory_session(transcript.header().id.as_deref(), &listed.path);
-    let (memories, warn) = (SharedMemories::default(), |told| warnings.push(told));
+    let (memories, warn) = (SharedMemories::default(), |warning| warnings.push(warning));
     let services =
         resolved.services(&memories, Stores::discarding(), (&agent, &name), None, warn)?;
     let ledger = resolved.ledger();

@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 use super::*;
 use ctx_server::http::{Server, Shutdown, Token};
 
-/// A server with a token: its address, the session's id, its shutdown, and its task.
+/// Starts a server with a token. Returns its address, the session's id, its shutdown and its task.
 async fn served(place: &Place) -> (String, String, Shutdown, tokio::task::JoinHandle<()>) {
     let file = place.transcript("one.jsonl", 2, 3);
     let replays = place.replays(&[&file]);
@@ -63,7 +63,7 @@ async fn who_listens_hears_at_once_and_is_let_go_when_the_server_ends() {
     let mut line = String::new();
     while !line.contains("event: hello") {
         line.clear();
-        assert!(stream.read_line(&mut line).await.unwrap() > 0, "it ended");
+        assert!(stream.read_line(&mut line).await.unwrap() > 0, "the stream ended");
     }
     shutdown.stop();
     let mut rest = Vec::new();

@@ -51,7 +51,7 @@ impl Place {
         Replays::new(with, files.iter().map(|&file| file.to_owned()).collect(), true)
     }
 
-    /// The API over these files, and the id of the first.
+    /// Returns the API over these files, and the id of the first.
     fn api(&self, files: &[&Path]) -> (Api, String) {
         let replays = self.replays(files);
         let id = replays.find(files[0].to_str().unwrap()).unwrap();
@@ -102,7 +102,7 @@ impl Api {
         (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
     }
 
-    /// Repeats the request until the session has been replayed.
+    /// Repeats the request until the session is replayed.
     async fn get(&self, path: &str) -> (StatusCode, Value) {
         loop {
             let (status, body) = self.ask(Method::GET, path, None).await;

@@ -81,7 +81,7 @@ fn trace() -> Arc<Trace> {
     Arc::new(trace)
 }
 
-/// A conversation that still has one of its messages, and records undo calls.
+/// A conversation that still has only the message `a`, and records undo calls.
 #[derive(Default)]
 struct Live {
     undone: Mutex<Vec<(String, String)>>,

@@ -7,7 +7,7 @@ use super::*;
 
 const MAY: Option<Access> = Some(Access { writes: true });
 
-/// A transcript with a compaction beside it.
+/// Writes a transcript with a compaction in its overlay. Returns the file and the compaction's id.
 fn compacted(place: &Place) -> (PathBuf, String) {
     let file = place.transcript("one.jsonl", 8, 20);
     let made = Compacted {

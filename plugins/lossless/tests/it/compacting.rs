@@ -1,7 +1,7 @@
 use super::*;
 
 fn compact(driven: &mut Driven, with: &Value) -> Value {
-    let mut params = driven.told(8_000);
+    let mut params = driven.params(8_000);
     for (key, value) in with.as_object().into_iter().flatten() {
         params[key] = value.clone();
     }

@@ -29,7 +29,8 @@ fn a_session_grows_and_what_goes_out_fits_while_everything_stays_in_reach() {
     let reached = driven.in_reach();
     assert!(all.iter().all(|row| reached.contains(id(row))));
     assert!(levels.len() >= 3, "summaries of summaries: {levels:?}");
-    // Between two folds the beginning of the request, and so the prompt cache, is unchanged.
+    // Between two folds the beginning of the request is unchanged, so the provider's cache stays
+    // valid.
     assert!(folds * 5 < 500, "{folds} folds in 500 turns");
 }
 
@@ -65,7 +66,7 @@ fn what_must_stay_is_not_folded() {
 fn calls_that_are_answered_late_are_folded_with_their_answers() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(400);
-    // The result of the second call comes thirty messages later, one after the end of a leaf.
+    // The result of the second call is thirty messages later, beyond the end of a leaf.
     let late = driven.rows.remove(6);
     driven.rows.insert(36, late);
     let answer = driven.assemble(8_000);
@@ -148,8 +149,7 @@ fn where_what_must_stay_leaves_no_room_it_goes_out_alone_and_the_rest_comes_back
     let left: Vec<_> = driven.rows.iter().map(id).collect();
     assert_eq!(left, [id(&session(400)[399])]);
 
-    // Called again in another process, it answers the same; the host then trims the rows that must
-    // stay.
+    // A call in another process gets the same answer. The host then trims the protected row.
     driven.restart(&json!({}));
     let answer = driven.assemble(8_000);
     assert!(answer["drop"].is_null() && answer["insert"].is_null(), "{answer}");

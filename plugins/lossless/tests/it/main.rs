@@ -1,4 +1,4 @@
-//! The engine behind its driver, used as by a host.
+//! Tests the engine behind its driver, as a host uses it.
 
 mod compacting;
 mod folding;
@@ -80,25 +80,25 @@ impl Driven {
     /// Returns the answer's `ok`.
     fn ask(&mut self, verb: &str, params: &Value) -> Value {
         let call = json!({"id": 1, "verb": verb, "params": params}).to_string();
-        let never = AtomicBool::new(false);
-        let answer = self.driver.answer(call.as_bytes(), &mut self.services, &never);
+        let cancelled = AtomicBool::new(false);
+        let answer = self.driver.answer(call.as_bytes(), &mut self.services, &cancelled);
         let answer: Value = serde_json::from_slice(&answer).expect("JSON");
         assert!(answer["ok"].is_object(), "{verb}: {answer}");
         answer["ok"].clone()
     }
 
-    /// Sends all rows again.
-    fn told(&self, budget: u64) -> Value {
+    /// Returns the parameters of a call that sends all rows again.
+    fn params(&self, budget: u64) -> Value {
         json!({"sessionId": "s", "budget": {"messages": budget},
             "update": {"reset": true, "added": self.rows, "rows": self.rows.len()}})
     }
 
     fn assemble(&mut self, budget: u64) -> Value {
-        let params = self.told(budget);
+        let params = self.params(budget);
         self.ask("assemble", &params)
     }
 
-    /// Applies a plan, as a host does whose view lives as long as the session.
+    /// Applies a plan permanently, as a host does that keeps its view during the session.
     fn carry_out(&mut self, plan: &Value) {
         let empty = Vec::new();
         let list = |key: &str| plan[key].as_array().unwrap_or(&empty);
@@ -115,8 +115,11 @@ impl Driven {
             let text = new["text"].as_str().unwrap_or_default();
             let at = self.rows.iter().position(|row| row["id"] == new["before"]);
             let at = at.unwrap_or(self.rows.len());
-            assert!(new["before"].is_null() || at < self.rows.len(), "before what is gone");
-            assert!(self.rows.iter().all(|row| row["id"] != new["id"]), "a name was taken");
+            assert!(
+                new["before"].is_null() || at < self.rows.len(),
+                "inserted before an unknown row"
+            );
+            assert!(self.rows.iter().all(|row| row["id"] != new["id"]), "inserted with a known id");
             let row = json!({"id": new["id"], "role": "user", "tokens": measure(text),
                 "group": 1_000_000 + self.rows.len() + self.services.written,
                 "inserted": true, "message": message("user", text)});
@@ -153,7 +156,7 @@ fn message(role: &str, text: &str) -> Value {
     json!({"role": role, "blocks": [{"type": "text", "text": text}]})
 }
 
-/// A session: the user asks, the assistant calls a tool, the result comes, the assistant answers.
+/// Returns a session of turns of four messages: a request, a tool call, its result, an answer.
 fn session(messages: usize) -> Vec<Value> {
     (0..messages)
         .map(|at| {

@@ -6,7 +6,7 @@ fn another_process_goes_on_with_the_same_summaries() {
     driven.rows = session(400);
     let first = driven.assemble(8_000);
     let written = driven.services.written;
-    // The session is opened again: inserted rows are gone.
+    // The session is opened again, without the inserted rows.
     driven.restart(&json!({}));
     let up = driven.ask("bootstrap", &json!({"sessionId": "s"}));
     assert_eq!(up["bootstrapped"], true);
@@ -14,7 +14,7 @@ fn another_process_goes_on_with_the_same_summaries() {
     let again = driven.assemble(8_000);
     assert_eq!((&again["insert"], &again["drop"]), (&first["insert"], &first["drop"]));
     assert_eq!(driven.services.written, written, "nothing was folded again");
-    // And with the summaries still present as rows.
+    // Now with the summaries still present as rows.
     driven.carry_out(&first);
     driven.restart(&json!({}));
     let known = driven.assemble(8_000);
@@ -91,9 +91,9 @@ fn a_branch_that_leaves_in_the_middle_takes_only_its_own_summaries() {
     let answer = driven.assemble(8_000);
     driven.carry_out(&answer);
     let reached = driven.in_reach();
-    assert!(branch.iter().all(|row| reached.contains(id(row))), "all of the branch");
+    assert!(branch.iter().all(|row| reached.contains(id(row))), "the whole branch is reachable");
     let other = session(400).split_off(230);
-    assert!(!other.iter().any(|row| reached.contains(id(row))), "nothing of the other");
+    assert!(!other.iter().any(|row| reached.contains(id(row))), "the other branch is not");
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn a_subagent_knows_what_its_parent_said_unless_it_is_rolled_back() {
     let child = json!({"sessionId": "c", "budget": {"messages": 8_000}, "update": {"rows": 0}});
     driven.ask("prepare_subagent_spawn", &spawn);
     driven.restart(&json!({}));
-    let told = driven.ask("assemble", &child)["systemPromptAddition"].to_string();
-    assert!(told.contains("the session s") && told.contains("[e:00000000].."), "{told}");
+    let added = driven.ask("assemble", &child)["systemPromptAddition"].to_string();
+    assert!(added.contains("the session s") && added.contains("[e:00000000].."), "{added}");
     driven.ask("rollback_subagent_spawn", &spawn);
     assert!(driven.ask("assemble", &child)["systemPromptAddition"].is_null());
     driven.ask("prepare_subagent_spawn", &spawn);

@@ -1,5 +1,5 @@
-//! A built-in model that follows rules: no key, no server, but everything around a model can be
-//! seen.
+//! A built-in model that follows rules. It needs no key and no server, and shows what ctx does
+//! around a model.
 
 mod rules;
 
@@ -25,7 +25,7 @@ pub(crate) struct Demo {
 }
 
 impl Demo {
-    /// Creates a model with that window.
+    /// Creates the model; without a window, with the default one.
     pub(crate) fn new(window: Option<Tokens>) -> Self {
         let window = window.unwrap_or(WINDOW);
         let card = ModelCard::new("demo/rules", window);
@@ -58,7 +58,7 @@ impl Demo {
     }
 }
 
-/// Returns the tokens of a request, including tools.
+/// Counts the tokens of a request, including its tools.
 fn measure(request: &ChatRequest) -> Tokens {
     let counter = Counter::default();
     let messages: Tokens = request.messages.iter().map(|message| counter.message(message)).sum();

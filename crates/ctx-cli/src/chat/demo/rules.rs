@@ -98,18 +98,18 @@ fn of_result(text: &str, is_error: bool) -> String {
     }
 }
 
-/// Writes down what users said about themselves and their wishes, then answers silently.
+/// Stores what the user said in the first person, then answers silently.
 fn flush(request: &ChatRequest, newest: &Message) -> Vec<Block> {
     if newest.tool_results().next().is_some() {
         return vec![Block::text("NO_REPLY")];
     }
     let said = request.messages.iter().filter(|message| message.role == Role::User);
     let said = said.map(|message| message.plain_text());
-    let told = |text: &String| {
-        let is_told = ["i ", "my ", "we ", "our "].iter().any(|word| starts(text, word));
-        is_told && text.len() < 400
+    let is_noted = |text: &String| {
+        let is_personal = ["i ", "my ", "we ", "our "].iter().any(|word| starts(text, word));
+        is_personal && text.len() < 400
     };
-    let lines: Vec<_> = said.filter(told).map(|text| format!("- {}", text.trim())).collect();
+    let lines: Vec<_> = said.filter(is_noted).map(|text| format!("- {}", text.trim())).collect();
     match lines.is_empty() {
         true => vec![Block::text("NO_REPLY")],
         false => vec![call(request, APPEND, &json!({ "text": lines.join("\n") }))],
@@ -120,7 +120,8 @@ fn starts(text: &str, word: &str) -> bool {
     text.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
 }
 
-/// Returns the newest line of the request about a subject that is not a question.
+/// Answers with the newest line of the request that contains the subject, except questions and the
+/// model's own answers.
 fn seen(request: &ChatRequest, about: &str) -> String {
     let needle = about.to_lowercase();
     let needle = needle.trim_start_matches("my ").trim_start_matches("the ");
@@ -131,7 +132,7 @@ fn seen(request: &ChatRequest, about: &str) -> String {
             line.contains(needle) && !line.trim_end().ends_with('?') && !is_own(&line)
         });
         if let Some(line) = found {
-            // Recalled lines have their date.
+            // Recalled lines begin with their date.
             let dated = line.trim().strip_prefix('[').and_then(|line| line.split_once("] "));
             let line = dated.map_or(line.trim(), |(_, line)| line);
             return format!("I can see this: {}", shortened(line, QUOTED));
@@ -140,7 +141,7 @@ fn seen(request: &ChatRequest, about: &str) -> String {
     format!("Nothing that I can see says anything about {}.", shortened(about, QUOTED))
 }
 
-/// Whether a line is the model's own answer to a question about the past.
+/// Whether a line is one of the model's own answers.
 fn is_own(line: &str) -> bool {
     let line = line.trim_start_matches(|c: char| !c.is_alphabetic());
     ["noted: ", "nothing that i can see", "i can see this"].iter().any(|own| line.starts_with(own))

@@ -11,7 +11,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 use super::output::BoundedOutput;
-use super::{Deed, Tools, arguments};
+use super::{ToolAction, Tools, arguments};
 use crate::args::Tool;
 use crate::format::counted;
 use crate::shutdown::ProcessGroup;
@@ -27,9 +27,9 @@ const LONG: u64 = 4_000;
 
 pub(super) fn spec() -> (&'static str, String, &'static str) {
     let about = format!(
-        "Runs a command in bash, in the working folder. It gets nothing to read and no terminal, and it \
-         and whatever it started end after `timeout` seconds ({USUAL_SECONDS} by default). Its output comes back, \
-         and how it ended."
+        "Runs a command in bash, in the working folder, without input or terminal. After `timeout` \
+         seconds ({USUAL_SECONDS} by default), it is killed with all processes that it started. \
+         Returns the output and the exit status."
     );
     let parameters = r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","minimum":1}},"required":["command"]}"#;
     (NAME, about, parameters)
@@ -49,7 +49,7 @@ impl Tools {
         }
         let seconds = timeout.unwrap_or(USUAL_SECONDS).clamp(1, MOST_SECONDS);
         let (subject, words) = (command.clone(), format!("run {command}"));
-        self.leave(Deed {
+        self.ask_permission(ToolAction {
             tool: Tool::Bash,
             subject,
             words,
@@ -67,7 +67,7 @@ impl Tools {
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| format!("cannot run bash: {error}"))?;
-        // The command may run while this is held, and ends when this program ends for any reason.
+        // Closing this pipe ends the command, also if this program dies.
         let lifeline = child.stdin.take();
         // Dropping this with the future ends all processes of the command.
         let mut group = ProcessGroup::of(child.id());
@@ -82,7 +82,7 @@ impl Tools {
                         Ok(0) | Err(_) => break,
                         Ok(got) => kept.push(&buffer[..got]),
                     },
-                    // Processes left running hold the output open, so they end with the command.
+                    // Background processes would keep the output open, so they are killed too.
                     ended = child.wait(), if status.is_none() => {
                         status = Some(ended);
                         group.end();
@@ -105,18 +105,18 @@ impl Tools {
             None => Some(format!("ended after {}", counted(limit.as_secs() as usize, "second"))),
         };
         if !in_time && code.is_none() {
-            text.push_str("\n[its output was still open when its time was over]");
+            text.push_str("\n[the output was still open at the time limit]");
         }
         if text.is_empty() {
             text.push_str("(no output)");
         }
         if let Some(kept) = is_cut {
             text.push_str(&format!(
-                "\n[{printed} bytes were printed; {kept} of them are kept, here and wherever this \
-                 result is preserved: let the command write to a file to have them all]"
+                "\n[{printed} bytes were printed; {kept} of them are kept, here and in the stored \
+                 result; to keep all of them, redirect the output to a file]"
             ));
         }
-        // The limit on long results keeps the end of those with an exit status.
+        // A long result that is truncated later keeps its end if that contains an exit status.
         if is_long && code.is_none() {
             text.push_str("\n[exit code 0]");
         }
@@ -127,11 +127,11 @@ impl Tools {
     }
 }
 
-/// Creates a command with a pipe on which it depends: without a terminal, and ending with this
-/// program, however that ends.
+/// Creates a command without a terminal. It ends when its standard input is closed, so it does not
+/// outlive this program.
 #[cfg(all(unix, not(test)))]
 fn shell(command: &str) -> Command {
-    // This program, even if its file was replaced since.
+    // This link runs this program even if its file was replaced.
     let this = match cfg!(target_os = "linux") {
         true => Ok(PathBuf::from("/proc/self/exe")),
         false => std::env::current_exe(),

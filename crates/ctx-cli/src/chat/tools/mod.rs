@@ -1,4 +1,4 @@
-//! The tools of a conversation: they work in the folder it is started in.
+//! The tools of a conversation. They work in the folder in which it was started.
 
 mod bash;
 mod output;
@@ -17,7 +17,7 @@ use working_folder::{Located, WorkingFolder};
 
 /// An action of a tool that may be denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Deed {
+pub(crate) struct ToolAction {
     pub(crate) tool: Tool,
     /// The command, or the path.
     pub(crate) subject: String,
@@ -31,7 +31,7 @@ pub(crate) struct Deed {
 
 /// Whether a tool may act.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Leave {
+pub(crate) enum Permission {
     Granted,
     /// Denied for this reason, which is sent to the model.
     Refused(String),
@@ -39,23 +39,22 @@ pub(crate) enum Leave {
 
 /// Decides what tools may do.
 #[async_trait]
-pub(crate) trait Permits: Send + Sync {
-    async fn ask(&self, deed: Deed) -> Leave;
+pub(crate) trait Approver: Send + Sync {
+    async fn ask(&self, action: ToolAction) -> Permission;
 }
 
-/// No user is present: requested tools are allowed, within the folder.
-pub(crate) struct Nobody;
+/// Decides without a user: tools may act within the folder, and nowhere else.
+pub(crate) struct NoUser;
 
 #[async_trait]
-impl Permits for Nobody {
-    async fn ask(&self, deed: Deed) -> Leave {
-        match deed.is_outside {
-            true => Leave::Refused(
-                "it is outside the working folder, and no user is present to \
-                                    allow it"
-                    .to_owned(),
-            ),
-            false => Leave::Granted,
+impl Approver for NoUser {
+    async fn ask(&self, action: ToolAction) -> Permission {
+        match action.is_outside {
+            true => {
+                let reason = "outside the working folder, and no user is present to allow it";
+                Permission::Refused(reason.to_owned())
+            }
+            false => Permission::Granted,
         }
     }
 }
@@ -64,13 +63,13 @@ impl Permits for Nobody {
 pub(crate) struct Tools {
     specs: Vec<ToolSpec>,
     place: WorkingFolder,
-    permits: Box<dyn Permits>,
+    approver: Box<dyn Approver>,
 }
 
 impl Tools {
-    /// Creates the tools for that folder.
-    pub(crate) fn new(tools: &[Tool], folder: &Path, permits: Box<dyn Permits>) -> Result<Self> {
-        // A changed order breaks the provider's cache.
+    /// Creates these tools, to work in `folder`.
+    pub(crate) fn new(tools: &[Tool], folder: &Path, approver: Box<dyn Approver>) -> Result<Self> {
+        // In a fixed order: another order would break the provider's cache.
         let all =
             [(Tool::Read, read::spec()), (Tool::Write, write::spec()), (Tool::Bash, bash::spec())];
         let known = all.into_iter().filter(|(tool, _)| tools.contains(tool));
@@ -79,7 +78,7 @@ impl Tools {
             description,
             parameters: RawJson::from_text(parameters),
         });
-        Ok(Self { specs: specs.collect(), place: WorkingFolder::new(folder)?, permits })
+        Ok(Self { specs: specs.collect(), place: WorkingFolder::new(folder)?, approver })
     }
 
     /// Also allows reading stored tool results in this folder.
@@ -87,7 +86,7 @@ impl Tools {
         Self { place: self.place.with_results(folder), ..self }
     }
 
-    /// Whether it is empty.
+    /// Whether the model may use none.
     pub(crate) fn is_empty(&self) -> bool {
         self.specs.is_empty()
     }
@@ -115,14 +114,15 @@ impl Tools {
             None => (format!("read {shown}"), Vec::new()),
         };
         let is_outside = located.is_outside;
-        self.leave(Deed { tool, subject: shown, words, preview, is_outside }).await?;
+        self.ask_permission(ToolAction { tool, subject: shown, words, preview, is_outside })
+            .await?;
         Ok(located)
     }
 
-    async fn leave(&self, deed: Deed) -> Result<(), String> {
-        match self.permits.ask(deed).await {
-            Leave::Granted => Ok(()),
-            Leave::Refused(reason) => Err(format!("not done: {reason}")),
+    async fn ask_permission(&self, action: ToolAction) -> Result<(), String> {
+        match self.approver.ask(action).await {
+            Permission::Granted => Ok(()),
+            Permission::Refused(reason) => Err(format!("not done: {reason}")),
         }
     }
 }
@@ -150,7 +150,7 @@ fn arguments<T: DeserializeOwned>(call: &ToolCall) -> Result<T, String> {
         .map_err(|error| format!("invalid arguments: {error}"))
 }
 
-/// Runs blocking disk work on a blocking thread.
+/// Runs disk work on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
@@ -160,8 +160,8 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Returns a file error as text for the model.
-fn of_file(shown: &str) -> impl Fn(std::io::Error) -> String + use<'_> {
+/// Returns a function that formats an error of a file for the model.
+fn file_error(shown: &str) -> impl Fn(std::io::Error) -> String + use<'_> {
     move |error| format!("{shown}: {error}")
 }
 

@@ -1,4 +1,4 @@
-//! Keeps a limited part of a command's output.
+//! Keeps the beginning and the end of a command's output.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ const TAIL: usize = 128 << 10;
 pub(super) struct BoundedOutput {
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    left_out: u64,
+    dropped: u64,
     printed: u64,
 }
 
@@ -21,13 +21,13 @@ impl BoundedOutput {
         let room = HEAD.saturating_sub(self.head.len()).min(bytes.len());
         let (first, rest) = bytes.split_at(room);
         self.head.extend_from_slice(first);
-        // Of one piece, at most the size of the kept end is needed.
+        // At most the last `TAIL` bytes of one piece are kept.
         let skipped = rest.len().saturating_sub(TAIL);
         let rest = &rest[skipped..];
         let over = (self.tail.len() + rest.len()).saturating_sub(TAIL);
         self.tail.drain(..over);
         self.tail.extend(rest);
-        self.left_out += (skipped + over) as u64;
+        self.dropped += (skipped + over) as u64;
     }
 
     /// Returns the total number of bytes.
@@ -37,20 +37,20 @@ impl BoundedOutput {
 
     /// Returns the number of bytes kept, if some were dropped.
     pub(super) fn cut_to(&self) -> Option<u64> {
-        (self.left_out > 0).then(|| self.printed - self.left_out)
+        (self.dropped > 0).then(|| self.printed - self.dropped)
     }
 
-    /// Returns the text, with a line where something was dropped.
+    /// Returns the text, with a line in place of dropped bytes.
     pub(super) fn into_text(mut self) -> String {
         let tail = self.tail.make_contiguous();
-        if self.left_out == 0 {
+        if self.dropped == 0 {
             self.head.extend_from_slice(tail);
             return String::from_utf8_lossy(&self.head).into_owned();
         }
         format!(
-            "{}\n[{} bytes are left out]\n{}",
+            "{}\n[{} bytes omitted]\n{}",
             String::from_utf8_lossy(&self.head),
-            self.left_out,
+            self.dropped,
             String::from_utf8_lossy(tail),
         )
     }
@@ -70,7 +70,7 @@ mod tests {
         kept.push(b"the end");
         let text = kept.into_text();
         assert!(text.starts_with("line 0\n") && text.ends_with("xxxthe end"));
-        assert!(text.contains(" bytes are left out]\n"));
+        assert!(text.contains(" bytes omitted]\n"));
         assert!(text.len() < HEAD + TAIL + 100, "{}", text.len());
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use ctx_core::{ToolCall, ToolOutput};
 use serde::Deserialize;
 
-use super::{Tools, arguments, blocking, of_file};
+use super::{Tools, arguments, blocking, file_error};
 use crate::args::Tool;
 use crate::format::counted;
 
@@ -16,13 +16,13 @@ pub(super) const NAME: &str = "read";
 const MOST_LINES: usize = 2_000;
 const MOST_BYTES: usize = 128 << 10;
 
-/// Number of bytes checked to tell text from binary data.
+/// Number of bytes checked to distinguish text from binary data.
 const HEAD: usize = 8 << 10;
 
 pub(super) fn spec() -> (&'static str, String, &'static str) {
     let about = format!(
-        "Reads a text file: its lines from `offset` (the first is 1), at most `limit` of them. A call \
-         brings {MOST_LINES} lines or {} kB at most, and says where to go on.",
+        "Reads lines of a text file: at most `limit`, from `offset` (the first is 1). A call \
+         returns at most {MOST_LINES} lines or {} kB, and the offset of the next line.",
         MOST_BYTES >> 10,
     );
     let parameters = r#"{"type":"object","properties":{"path":{"type":"string"},"offset":{"type":"integer","minimum":1},"limit":{"type":"integer","minimum":1}},"required":["path"]}"#;
@@ -48,7 +48,7 @@ impl Tools {
 }
 
 fn lines(path: &Path, shown: &str, from: usize, most: usize) -> Result<String, String> {
-    let failed = of_file(shown);
+    let failed = file_error(shown);
     // A pipe would block, and a device may have no end.
     let metadata = path.metadata().map_err(&failed)?;
     if metadata.is_dir() {

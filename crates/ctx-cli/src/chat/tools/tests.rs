@@ -9,31 +9,31 @@ use tempfile::TempDir;
 use super::*;
 
 /// Always gives the same answer, and records the questions.
-struct Says(Leave, Arc<Mutex<Vec<Deed>>>);
+struct Says(Permission, Arc<Mutex<Vec<ToolAction>>>);
 
 #[async_trait]
-impl Permits for Says {
-    async fn ask(&self, deed: Deed) -> Leave {
-        self.1.lock().unwrap().push(deed);
+impl Approver for Says {
+    async fn ask(&self, action: ToolAction) -> Permission {
+        self.1.lock().unwrap().push(action);
         self.0.clone()
     }
 }
 
-/// A folder with tools in it.
+/// A folder, and tools that work in it.
 struct Bench {
     room: TempDir,
     tools: Tools,
-    asked: Arc<Mutex<Vec<Deed>>>,
+    asked: Arc<Mutex<Vec<ToolAction>>>,
 }
 
 impl Bench {
-    fn new(leave: Leave) -> Self {
+    fn new(permission: Permission) -> Self {
         let room = TempDir::new().unwrap();
         std::fs::create_dir(room.path().join("here")).unwrap();
-        let asked = Arc::<Mutex<Vec<Deed>>>::default();
-        let permits = Box::new(Says(leave, asked.clone()));
+        let asked = Arc::<Mutex<Vec<ToolAction>>>::default();
+        let approver = Box::new(Says(permission, asked.clone()));
         let all = [Tool::Bash, Tool::Write, Tool::Read];
-        let tools = Tools::new(&all, &room.path().join("here"), permits).unwrap();
+        let tools = Tools::new(&all, &room.path().join("here"), approver).unwrap();
         Self { room, tools, asked }
     }
 
@@ -47,7 +47,7 @@ impl Bench {
     }
 
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().iter().map(|deed| deed.words.clone()).collect()
+        self.asked.lock().unwrap().iter().map(|action| action.words.clone()).collect()
     }
 }
 
@@ -62,20 +62,20 @@ fn call(name: &str, arguments: &Value) -> ToolCall {
 
 #[test]
 fn the_model_is_told_of_the_tools_in_one_order_with_schemas_that_are_json() {
-    let bench = Bench::new(Leave::Granted);
+    let bench = Bench::new(Permission::Granted);
     let names: Vec<_> = bench.tools.specs().iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(names, ["read", "write", "bash"]);
     for spec in bench.tools.specs() {
         let schema: Value = serde_json::from_str(spec.parameters.as_str()).unwrap();
         assert_eq!(schema["type"], "object", "{}", spec.name);
     }
-    let none = Tools::new(&[Tool::None], bench.tools.folder(), Box::new(Nobody)).unwrap();
+    let none = Tools::new(&[Tool::None], bench.tools.folder(), Box::new(NoUser)).unwrap();
     assert!(none.specs().is_empty());
 }
 
 #[test]
 fn a_file_is_read_by_ranges_of_lines() {
-    let bench = Bench::new(Leave::Refused("no".into()));
+    let bench = Bench::new(Permission::Refused("no".into()));
     let lines: String = (1..=5_000).map(|n| format!("line {n}\n")).collect();
     std::fs::write(bench.tools.folder().join("big.txt"), &lines).unwrap();
     let (text, failed) = bench.run("read", &json!({"path": "big.txt"}));
@@ -89,12 +89,12 @@ fn a_file_is_read_by_ranges_of_lines() {
     assert!(failed, "{text}");
     let (text, failed) = bench.run("read", &json!({"path": "big.txt", "offset": 6000}));
     assert!(failed && text.contains("no more than 5,000 lines"), "{text}");
-    assert_eq!(bench.asked(), [""; 0], "what is in the folder is not asked for");
+    assert_eq!(bench.asked(), [""; 0], "reading inside the folder needs no permission");
 }
 
 #[test]
 fn what_is_no_text_is_not_read() {
-    let bench = Bench::new(Leave::Granted);
+    let bench = Bench::new(Permission::Granted);
     std::fs::write(bench.tools.folder().join("zero"), [b'a', 0, b'b']).unwrap();
     std::fs::write(bench.tools.folder().join("empty"), "").unwrap();
     std::fs::write(bench.tools.folder().join("long"), "x".repeat(300 << 10)).unwrap();
@@ -114,30 +114,30 @@ fn what_is_no_text_is_not_read() {
 
 #[test]
 fn what_is_outside_of_the_folder_is_asked_for() {
-    let bench = Bench::new(Leave::Granted);
+    let bench = Bench::new(Permission::Granted);
     std::fs::write(bench.room.path().join("secret"), "outside\n").unwrap();
     let (text, failed) = bench.run("read", &json!({"path": "../secret"}));
     assert_eq!((text.as_str(), failed), ("outside\n", false));
     let asked = bench.asked.lock().unwrap().pop().unwrap();
     assert!(asked.is_outside && asked.words.ends_with("/secret"), "{asked:?}");
 
-    let refusing = Bench::new(Leave::Refused("denied by the user".into()));
+    let refusing = Bench::new(Permission::Refused("denied by the user".into()));
     std::fs::write(refusing.room.path().join("secret"), "outside\n").unwrap();
     let (text, failed) = refusing.run("read", &json!({"path": "../secret"}));
     assert!(failed && text == "not done: denied by the user", "{text}");
-    let alone = Tools::new(&[Tool::Read], refusing.tools.folder(), Box::new(Nobody)).unwrap();
+    let alone = Tools::new(&[Tool::Read], refusing.tools.folder(), Box::new(NoUser)).unwrap();
     let output = on(alone.run(&call("read", &json!({"path": "../secret"}))));
-    assert!(output.is_error, "where nobody is there to be asked, it is refused");
+    assert!(output.is_error, "refused, because no user can be asked");
 }
 
 #[test]
 fn a_file_is_written_whole_and_only_with_leave() {
-    let refusing = Bench::new(Leave::Refused("denied by the user".into()));
+    let refusing = Bench::new(Permission::Refused("denied by the user".into()));
     let (text, failed) = refusing.run("write", &json!({"path": "a/b.txt", "content": "x"}));
     assert!(failed && text.contains("denied by the user"));
     assert!(!refusing.tools.folder().join("a").exists(), "nothing was touched");
 
-    let bench = Bench::new(Leave::Granted);
+    let bench = Bench::new(Permission::Granted);
     let (text, failed) = bench.run("write", &json!({"path": "a/b.txt", "content": "one\ntwo\n"}));
     assert_eq!((text.as_str(), failed), ("wrote 2 lines to a/b.txt", false));
     let path = bench.tools.folder().join("a/b.txt");
@@ -147,7 +147,7 @@ fn a_file_is_written_whole_and_only_with_leave() {
     let asked = ["write a/b.txt (2 lines, 8 B)", "replace a/b.txt (1 line, 5 B; was 2 lines, 8 B)"];
     assert_eq!(bench.asked(), asked);
     let previews: Vec<_> =
-        bench.asked.lock().unwrap().iter().map(|deed| deed.preview.clone()).collect();
+        bench.asked.lock().unwrap().iter().map(|action| action.preview.clone()).collect();
     assert_eq!(previews[0], ["+one", "+two"]);
     let changed = ["-one", "-two", "+three"];
     assert!(
@@ -165,7 +165,7 @@ fn a_file_is_written_whole_and_only_with_leave() {
 #[cfg(unix)]
 #[test]
 fn a_pipe_is_neither_read_nor_written() {
-    let bench = Bench::new(Leave::Granted);
+    let bench = Bench::new(Permission::Granted);
     bench.run("bash", &json!({"command": "mkfifo pipe"}));
     let (text, failed) = bench.run("write", &json!({"path": "pipe", "content": "x"}));
     assert_eq!((text.as_str(), failed), ("pipe: not a file, but a device or a pipe", true));
@@ -177,9 +177,9 @@ fn a_pipe_is_neither_read_nor_written() {
 
 #[test]
 fn results_that_were_kept_may_be_read_and_nothing_else_beside_them() {
-    let bench = Bench::new(Leave::Granted);
+    let bench = Bench::new(Permission::Granted);
     let kept = bench.room.path().join("kept");
-    let alone = Tools::new(&[Tool::Read, Tool::Write], bench.tools.folder(), Box::new(Nobody));
+    let alone = Tools::new(&[Tool::Read, Tool::Write], bench.tools.folder(), Box::new(NoUser));
     let alone = alone.unwrap().with_results(&kept);
     std::fs::create_dir(&kept).unwrap();
     std::fs::write(kept.join("1.txt"), "whole\n").unwrap();
@@ -194,7 +194,7 @@ fn results_that_were_kept_may_be_read_and_nothing_else_beside_them() {
 #[cfg(unix)]
 #[test]
 fn a_long_output_says_how_it_ended_and_how_much_of_it_is_kept() {
-    let bench = Bench::new(Leave::Granted);
+    let bench = Bench::new(Permission::Granted);
     let run = |command: &str| bench.run("bash", &json!({"command": command})).0;
     assert!(run("seq 1 10000; echo ALLGOOD").ends_with("10000\nALLGOOD\n\n[exit code 0]"));
     let text = run("yes | head -c 1000000; echo; echo END");
@@ -206,7 +206,7 @@ fn a_long_output_says_how_it_ended_and_how_much_of_it_is_kept() {
 #[test]
 fn who_may_run_a_script_may_do_so_after_it_was_written_anew() {
     use std::os::unix::fs::PermissionsExt;
-    let bench = Bench::new(Leave::Granted);
+    let bench = Bench::new(Permission::Granted);
     let path = bench.tools.folder().join("run.sh");
     std::fs::write(&path, "old").unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o750)).unwrap();
@@ -217,23 +217,23 @@ fn who_may_run_a_script_may_do_so_after_it_was_written_anew() {
 #[cfg(unix)]
 #[test]
 fn a_command_says_what_it_prints_and_how_it_ends() {
-    let bench = Bench::new(Leave::Granted);
+    let bench = Bench::new(Permission::Granted);
     let run = |command: &str| bench.run("bash", &json!({"command": command}));
     assert_eq!(run("echo one; echo two >&2; echo three"), ("one\ntwo\nthree\n".into(), false));
     assert_eq!(run("true"), ("(no output)".into(), false));
     let (text, failed) = run("echo wrong; exit 3");
     assert!(failed && text.starts_with("wrong\n[") && text.contains('3'), "{text}");
-    assert_eq!(run("cat"), ("(no output)".into(), false), "there is nothing to read");
+    assert_eq!(run("cat"), ("(no output)".into(), false), "standard input is empty");
     let (text, failed) = run("pwd");
     assert!(!failed && text.trim_end().ends_with("/here"), "{text}");
-    assert!(run("if").1, "what is no command fails");
+    assert!(run("if").1, "a syntax error fails");
     assert_eq!(bench.asked()[0], "run echo one; echo two >&2; echo three");
 }
 
 #[cfg(unix)]
 #[test]
 fn what_a_command_leaves_running_ends_with_it() {
-    let bench = Bench::new(Leave::Granted);
+    let bench = Bench::new(Permission::Granted);
     let pid = bench.tools.folder().join("pid");
     let command = "sleep 1000 & echo $! > pid; echo begun";
     assert_eq!(bench.run("bash", &json!({"command": command})).0, "begun\n");
@@ -243,7 +243,7 @@ fn what_a_command_leaves_running_ends_with_it() {
 #[cfg(unix)]
 #[test]
 fn a_command_ends_at_its_time_and_when_nobody_waits_for_it_any_more() {
-    let bench = Bench::new(Leave::Granted);
+    let bench = Bench::new(Permission::Granted);
     let pid = bench.tools.folder().join("pid");
     let arguments = json!({"command": "echo $$ > pid; echo begun; sleep 1000", "timeout": 1});
     let (text, failed) = bench.run("bash", &arguments);
@@ -279,5 +279,5 @@ fn gone(file: &Path) {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    panic!("{stat} is still there");
+    panic!("{stat} still exists");
 }

@@ -33,9 +33,9 @@ impl WorkingFolder {
         Self { results: Some(results.to_owned()), ..self }
     }
 
-    /// Whether it is a stored tool result.
+    /// Whether a path is a stored tool result.
     pub(super) fn is_result(&self, located: &Located) -> bool {
-        // It is created with the first result, and its own path may contain links.
+        // The folder is created with the first result, and its path may contain links.
         let results = self.results.as_ref().and_then(|results| results.canonicalize().ok());
         results.is_some_and(|results| located.path.starts_with(results))
     }
@@ -48,7 +48,7 @@ impl WorkingFolder {
     /// must consist of plain names.
     pub(super) fn find(&self, path: &str) -> Result<Located, String> {
         if path.is_empty() || path.contains('\0') {
-            return Err("give a path".to_owned());
+            return Err(format!("invalid path {path:?}"));
         }
         let asked = self.folder.join(path);
         let mut missing: Vec<OsString> = Vec::new();

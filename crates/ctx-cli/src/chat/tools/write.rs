@@ -6,7 +6,7 @@ use std::path::Path;
 use ctx_core::{ToolCall, ToolOutput};
 use serde::Deserialize;
 
-use super::{Tools, arguments, blocking, of_file};
+use super::{Tools, arguments, blocking, file_error};
 use crate::args::Tool;
 use crate::format::{bytes, counted};
 
@@ -19,8 +19,8 @@ const MOST_COMPARED: u64 = 1_000_000;
 const MOST_SHOWN: usize = 40;
 
 pub(super) fn spec() -> (&'static str, String, &'static str) {
-    let about = "Writes a file: all of it, in the place of what was there. Folders on the way to it \
-                 are made.";
+    let about = "Writes a file, and replaces its previous content. Missing parent folders are \
+                 created.";
     let parameters = r#"{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}"#;
     (NAME, about.to_owned(), parameters)
 }
@@ -38,15 +38,15 @@ impl Tools {
         let shown = self.place.shown(&located);
         let done = blocking(move || {
             let lines = counted(content.lines().count(), "line");
-            replace(&located.path, &content).map_err(of_file(&shown))?;
+            replace(&located.path, &content).map_err(file_error(&shown))?;
             Ok(format!("wrote {lines} to {shown}"))
         });
         done.await.map(ToolOutput::text)
     }
 }
 
-/// Describes the writing of a file, as text and line by line: all lines of a new file, the changed
-/// ones of an existing file.
+/// Describes a write: as one line, and as a preview with all lines of a new or large file, or the
+/// changed lines of an existing one.
 pub(super) fn preview(path: &Path, shown: &str, content: &str) -> (String, Vec<String>) {
     let size = |text: &str| {
         format!("{}, {}", counted(text.lines().count(), "line"), bytes(text.len() as u64))

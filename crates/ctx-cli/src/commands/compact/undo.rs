@@ -73,7 +73,7 @@ pub(super) fn run(args: &Compact, out: &Out) -> anyhow::Result<ExitCode> {
         if let Some(entry) = &report.entry_id {
             let session = escaped(&args.session.to_string_lossy());
             let entry = shortened(entry, ID_CHARS);
-            let what = if redone { "undoes it again" } else { "brings it back" };
+            let what = if redone { "undoes it again" } else { "reverts this undo" };
             out.note(format!("`ctx compact {session} --undo --compaction {entry}` {what}"));
         }
     } else {
@@ -83,7 +83,7 @@ pub(super) fn run(args: &Compact, out: &Out) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether an error already has a hint where the missing messages are.
+/// Whether an error already says where the missing messages are archived.
 fn names_archive(error: &Error) -> bool {
     error.context().iter().any(|(key, _)| *key == "archived in")
 }

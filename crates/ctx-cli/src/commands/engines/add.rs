@@ -82,16 +82,16 @@ fn describe(package: &Package, trust: Trust) -> String {
         FileKind::Script => "a script",
     };
     let runs = match trust {
-        Trust::Process => "in a process of its own, as you",
+        Trust::Process => "in its own process, with your permissions",
         Trust::InProcess => "inside ctx: if it crashes, ctx crashes",
     };
-    let from = if package.has_manifest { "its own" } else { "made for it" };
+    let from = if package.has_manifest { "its own" } else { "generated" };
     let mut rows = vec![
         ("engine", format!("{} {}", manifest.name, manifest.version)),
         ("about", manifest.about.clone()),
         ("license", manifest.license.clone()),
         ("file", package.path.display().to_string()),
-        ("which is", kind.to_owned()),
+        ("kind", kind.to_owned()),
         ("sha256", package.sha256()),
         ("manifest", from.to_owned()),
         ("runs", runs.to_owned()),
@@ -99,14 +99,14 @@ fn describe(package: &Package, trust: Trust) -> String {
     if let Ok(file) = manifest.file()
         && let Some(interpreter) = &file.interpreter
     {
-        rows.push(("run by", format!("{interpreter} {}", file.args.join(" "))));
+        rows.push(("interpreter", format!("{interpreter} {}", file.args.join(" "))));
     }
     rows.retain(|(_, value)| !value.is_empty());
     let rows = rows.into_iter().map(|(what, value)| Vec::<Cell>::from([what.into(), value.into()]));
     table(&[], rows.collect(), 0)
 }
 
-/// Checks that the installed engine is the one found under its name.
+/// Checks that a search for the name finds the installed engine; warns if it finds another one.
 fn check(registry: &Registry, name: &str, place: &Path, out: &Out) -> anyhow::Result<()> {
     let (found, trace) = registry.search().find_traced(name);
     let decided = trace.steps.last().map(|step| step.path.as_path());

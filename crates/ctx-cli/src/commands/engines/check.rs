@@ -68,12 +68,12 @@ pub(super) fn run(global: &Global, args: &CheckEngine, out: &Out) -> anyhow::Res
     let start = move |start: &Start| subject.start(start);
     let report = check_with(start, &options, |_| bar.inc(1));
     bar.finish_and_clear();
-    let told = match args.json {
+    let printed = match args.json {
         true => out.json(&checked(&report, &id, carrier)),
         false => print(&report, &id, carrier, out),
     };
     // The exit code does not depend on how much of the report was read.
-    failure::unless_unread(told)?;
+    failure::ignore_closed_pipe(printed)?;
     Ok(if report.is_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -84,8 +84,8 @@ enum Subject {
 }
 
 impl Subject {
-    /// Finds a built-in or installed engine by its id, or one by the path of its file or folder. A
-    /// name without a separator is a path only if no engine has it.
+    /// Finds a built-in or installed engine by its id, or an engine by the path of its file or
+    /// folder. A name without a separator is a path only if no engine has this id.
     fn named(args: &CheckEngine, config: &Config) -> anyhow::Result<Self> {
         let name = args.engine.to_string_lossy();
         let is_path = args.engine.components().count() > 1
@@ -113,7 +113,7 @@ impl Subject {
             shutdown::removes(copy);
         }
         let mut settings = plugins.engine(plugin.id());
-        // A check is not a session: the configured trust does not apply.
+        // `--trust` applies, not the configured trust.
         let trust = args.trust.into();
         settings.trust = Some(trust);
         let carrier = plugin.transport(trust)?;
@@ -147,7 +147,7 @@ impl Subject {
     }
 }
 
-/// Whether no engine has the name, but a file or folder does.
+/// Whether no engine has the id, but a file or folder of that name exists.
 fn is_missing(error: &ctx_core::Error, path: &Path) -> bool {
     error.kind() == ErrorKind::NotFound && path.exists()
 }
@@ -200,7 +200,7 @@ fn print(report: &Report, id: &str, carrier: &str, out: &Out) -> anyhow::Result<
     out.line(table(&["case", "result", "reason"], rows.collect(), 0))?;
     for case in report.cases.iter().filter(|case| case.result() == "failed") {
         let reason = row(case).reason.unwrap_or_default();
-        // The table truncates it.
+        // The table truncates a long reason.
         if Cell::from(reason).is_cut() {
             out.line(format!("{RED}reason:{RED:#} {}: {}", case.name, escaped(reason)))?;
         }

@@ -21,14 +21,14 @@ struct EnginesReport {
     engines: Vec<Listed>,
     /// The default engine, and what selects it.
     selected: Selection,
-    /// Engines of single agents and models, by the key that names them.
+    /// Engines selected for single agents and models, with the key that selects them.
     named: Vec<Named>,
     layers: Vec<LayerEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<Vec<SearchStep>>,
 }
 
-/// An engine, and its recorded trouble.
+/// An engine, and its recorded failures.
 #[derive(Serialize)]
 struct Listed {
     #[serde(flatten)]
@@ -92,11 +92,12 @@ pub(super) fn run(global: &Global, args: &Engines, out: &Out) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the steps of the search for engines and, if the selected one is missing, of its search.
+/// Returns the steps of the search for all engines and, if it does not find the selected one, of
+/// the search for that one.
 fn trace(registry: &Registry, selected: &str) -> Vec<SearchStep> {
     let mut steps = registry.search().list().trace.steps;
     for engine in registry.engines() {
-        // It is valid, but the built-in engine takes precedence.
+        // A valid engine, but the built-in engine takes precedence.
         for step in
             steps.iter_mut().filter(|s| s.outcome == SearchOutcome::Found && names(s, engine.id))
         {
@@ -152,7 +153,7 @@ fn print(report: &EnginesReport, out: &Out) -> anyhow::Result<()> {
     for Listed { entry, trouble } in &report.engines {
         match (trouble, &entry.reason) {
             (Some(trouble), _) => {
-                out.warn(format!("{} {}", entry.id, engine_health::said(trouble)));
+                out.warn(format!("{} {}", entry.id, engine_health::describe(trouble)));
             }
             (None, Some(reason)) => {
                 let hint = entry.hint.as_deref().unwrap_or_default();
@@ -173,11 +174,11 @@ fn print(report: &EnginesReport, out: &Out) -> anyhow::Result<()> {
 }
 
 fn print_trace(steps: &[SearchStep], out: &Out) -> anyhow::Result<()> {
-    out.line(format!("\n{BOLD}Looked for in{BOLD:#}"))?;
+    out.line(format!("\n{BOLD}Search for engines{BOLD:#}"))?;
     for step in steps {
         let (word, style) = match step.outcome {
-            SearchOutcome::Absent => ("not there", DIM),
-            SearchOutcome::Searched => ("looked into", DIM),
+            SearchOutcome::Absent => ("missing", DIM),
+            SearchOutcome::Searched => ("searched", DIM),
             SearchOutcome::PassedOver => ("passed over", YELLOW),
             SearchOutcome::Found => ("found", GREEN),
             SearchOutcome::Refused => ("refused", RED),

@@ -46,7 +46,7 @@ impl Engines {
     pub(super) fn publish(&self, draft: TempDir, name: &str) -> Result<PathBuf, Error> {
         let place = self.of(name);
         let old = match self.has(name) {
-            true => Some(self.take_away(name)?),
+            true => Some(self.move_aside(name)?),
             false => None,
         };
         if let Err(error) = fs::rename(draft.path(), &place) {
@@ -56,23 +56,23 @@ impl Engines {
             }
             return Err(failed(&place, error));
         }
-        // It was moved: its folder must not be removed.
+        // The folder was moved, so `TempDir` must not remove it.
         drop(draft.keep());
-        // If the folder cannot be synced, the system does so later.
+        // If this sync fails, the system writes the folder later.
         let _ = ctx_disk::sync_dir(&self.folder);
         Ok(place)
     }
 
     /// Removes an engine's folder: renames it first as a whole, then deletes it.
     pub(super) fn remove(&self, name: &str) -> Result<(), Error> {
-        let old = self.take_away(name)?;
-        // If the folder cannot be synced, the system does so later.
+        let old = self.move_aside(name)?;
+        // If this sync fails, the system writes the folder later.
         let _ = ctx_disk::sync_dir(&self.folder);
         let gone = old.path().to_owned();
         old.close().map_err(|e| failed(&gone, e))
     }
 
-    fn take_away(&self, name: &str) -> Result<TempDir, Error> {
+    fn move_aside(&self, name: &str) -> Result<TempDir, Error> {
         let place = self.of(name);
         let aside = self.hidden(".old-")?;
         fs::rename(&place, aside.path().join(name)).map_err(|e| failed(&place, e))?;

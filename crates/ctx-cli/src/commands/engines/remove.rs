@@ -24,7 +24,7 @@ pub(super) fn run(global: &Global, args: &RemoveEngine, out: &Out) -> anyhow::Re
     let place = engines.of(name);
     let shown = escaped(&place.display().to_string());
     if !args.yes {
-        out.ask(&format!("remove '{name}', which is {} and all in it?", place.display()))?;
+        out.ask(&format!("remove '{name}': {} with everything in it?", place.display()))?;
     }
     engines.remove(name)?;
     engine_health::forget(name);

@@ -58,10 +58,10 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
             }
             return Ok(ExitCode::SUCCESS);
         }
-        // Even if nothing is found, remove what a killed run left behind.
+        // Continue even if nothing is found: a killed run may have left data to remove.
         if !found.is_nothing() {
             out.note_table(&would_go(&found));
-            out.ask("erase all this for good?")?;
+            out.ask("permanently erase all of this?")?;
         }
     }
     let waiting = out.waiting("erasing");
@@ -87,21 +87,21 @@ fn of_project(
     let of = OfAgent::open(global, args.agent.as_deref().unwrap_or("main"), out)?;
     let forget = |dry_run| of.forget_project(&AgentHomes::from_env(), project, dry_run);
     let mut report = forget(true)?;
-    let told = |report: &ForgottenProject| {
+    let describe = |report: &ForgottenProject| {
         let (sessions, segments) = (report.sessions.len(), counted(report.segments, "segment"));
         format!("{}: {segments}, {}", counted(sessions, "session"), counted(report.facts, "fact"))
     };
     if !args.dry_run {
         if !args.yes {
-            out.note_table(&told(&report));
-            out.ask("erase all this for good?")?;
+            out.note_table(&describe(&report));
+            out.ask("permanently erase all of this?")?;
         }
         report = forget(false)?;
         of.warn(out);
     }
     match args.json {
         true => out.json(&report)?,
-        false => out.line(told(&report))?,
+        false => out.line(describe(&report))?,
     }
     if args.dry_run {
         out.note("a dry run: nothing was erased");
@@ -132,7 +132,7 @@ fn what(args: &ForgetArgs) -> ForgetRequest {
     }
 }
 
-/// Rebuilds the index for the remaining messages: it was removed as a whole.
+/// Rebuilds the index from the remaining messages, because erasing removed it as a whole.
 fn index(memories: &[MemoryToErase], out: &Out) {
     let waiting = out.waiting("writing the index");
     for MemoryToErase { memory, .. } in memories {
@@ -173,10 +173,10 @@ fn places(report: &ForgetReport) -> String {
             (*messages, "message"),
             (*hidden, "message hidden"),
             (*summary_lines, "line of a summary"),
-            (*forms, "form sent"),
+            (*forms, "projection"),
             (*others, "other entry"),
         ];
-        rows.push(vec![told(&parts).into(), file.path.display().to_string().into()]);
+        rows.push(vec![list_counts(&parts).into(), file.path.display().to_string().into()]);
     }
     for agent in &report.agents {
         let parts = [
@@ -187,16 +187,17 @@ fn places(report: &ForgetReport) -> String {
             (agent.engine_values, "value of an engine"),
         ];
         if parts.iter().any(|(n, _)| *n > 0) {
-            rows.push(vec![told(&parts).into(), format!("memory of agent {}", agent.agent).into()]);
+            let memory = format!("memory of agent {}", agent.agent);
+            rows.push(vec![list_counts(&parts).into(), memory.into()]);
         }
     }
     table(&["erased", "from"], rows, 0)
 }
 
 /// Formats counts: `2 messages, 1 fact`.
-fn told(parts: &[(usize, &str)]) -> String {
+fn list_counts(parts: &[(usize, &str)]) -> String {
     let plural = |n: usize, what: &str| match what.split_once(' ') {
-        // The count comes first.
+        // The noun is the first word, except after "other".
         Some((first, rest)) if first != "other" => format!("{} {rest}", counted(n, first)),
         _ => counted(n, what),
     };
@@ -213,17 +214,17 @@ fn print(report: &ForgetReport, text: &str, out: &Out) -> anyhow::Result<()> {
     let ended: usize = report.files.iter().map(|file| file.undo_ended.len()).sum();
     if ended > 0 {
         out.note(format!(
-            "{} covered erased messages: undo restores only the rest",
+            "{} covered erased messages: an undo restores only the other messages",
             counted(ended, "compaction"),
         ));
     }
     if !report.still_held.is_empty() {
-        out.line(format!("\n{BOLD}still held{BOLD:#}"))?;
+        out.line(format!("\n{BOLD}not erased{BOLD:#}"))?;
         let rows = report
             .still_held
             .iter()
             .map(|held| vec![Cell::from(held.path.display().to_string()), held.why.clone().into()]);
-        out.line(table(&["by", "why"], rows.collect(), 0))?;
+        out.line(table(&["file", "why"], rows.collect(), 0))?;
     }
     if let Some(hint) = &report.hint {
         out.note(hint);

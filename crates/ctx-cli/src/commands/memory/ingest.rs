@@ -23,7 +23,7 @@ struct IngestReport {
     failed: Vec<Failed>,
     /// Number of segments in the archive afterwards.
     segments: usize,
-    facts: Figures,
+    facts: FactCounts,
 }
 
 /// The result of one transcript.
@@ -42,7 +42,7 @@ struct Failed {
 }
 
 #[derive(Default, Serialize)]
-struct Figures {
+struct FactCounts {
     added: usize,
     updated: usize,
     superseded: usize,
@@ -62,7 +62,7 @@ pub(super) fn run(global: &Global, args: &Ingest, out: &Out) -> anyhow::Result<E
         sessions: Vec::with_capacity(args.sessions.len()),
         failed: Vec::new(),
         segments: 0,
-        facts: Figures::default(),
+        facts: FactCounts::default(),
     };
     for path in &args.sessions {
         match one(&of, path, &mut report.facts, out) {
@@ -90,7 +90,8 @@ pub(super) fn run(global: &Global, args: &Ingest, out: &Out) -> anyhow::Result<E
     Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Warns if segments were evicted or messages skipped. `before` is the number of segments there were.
+/// Warns if segments were evicted or messages skipped. `before` is the number of segments before
+/// the command.
 fn warn_of_losses(of: &OfAgent, before: usize, report: &IngestReport, out: &Out) {
     let added: usize = report.sessions.iter().map(|session| session.done.added).sum();
     let gone = (before + added).saturating_sub(report.segments);
@@ -120,7 +121,7 @@ fn warn_of_losses(of: &OfAgent, before: usize, report: &IngestReport, out: &Out)
 fn one(
     of: &OfAgent,
     path: &Path,
-    facts: &mut Figures,
+    facts: &mut FactCounts,
     out: &Out,
 ) -> anyhow::Result<IngestedSession> {
     let transcript = setup::open(path, out)?;
@@ -153,8 +154,8 @@ fn print(report: &IngestReport, out: &Out) -> anyhow::Result<()> {
                 (done.known, "known"),
                 (done.repeated, "repeated"),
                 (done.forgotten, "forgotten"),
-                (done.older, "older than what is kept"),
-                (done.passed_over, "passed over"),
+                (done.older, "older than the archive keeps"),
+                (done.passed_over, "skipped"),
             ]
             .iter()
             .filter(|(n, _)| *n > 0)
@@ -162,7 +163,7 @@ fn print(report: &IngestReport, out: &Out) -> anyhow::Result<()> {
             .collect::<String>(),
         ))?;
     }
-    let Figures { added, updated, superseded } = report.facts;
+    let FactCounts { added, updated, superseded } = report.facts;
     let (agent, segments) = (escaped(&report.agent), counted(report.segments, "segment"));
     out.line(format!(
         "agent {agent}: {segments}; facts: {added} new, {updated} extended, \

@@ -8,7 +8,7 @@ use crate::out::Out;
 
 pub(super) fn run(global: &Global, args: &InMemory, out: &Out) -> anyhow::Result<ExitCode> {
     let of = OfAgent::open(global, &args.agent, out)?;
-    let waiting = out.waiting("making the index");
+    let waiting = out.waiting("rebuilding the index");
     // Without an archive, no index is built.
     if of.folder.is_dir() {
         of.memory.rebuild()?;

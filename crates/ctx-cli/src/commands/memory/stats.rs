@@ -25,7 +25,7 @@ pub(super) struct StatsReport {
     #[serde(flatten)]
     stats: MemoryStats,
     facts: usize,
-    /// Facts that hold.
+    /// Number of facts that are valid now.
     current_facts: usize,
     /// Segments by session.
     sessions: BTreeMap<String, usize>,

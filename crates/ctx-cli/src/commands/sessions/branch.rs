@@ -21,7 +21,7 @@ use crate::setup;
 struct Moved {
     /// The named entry.
     target: EntryId,
-    /// The entry that was written after it.
+    /// The new entry after it.
     entry_id: EntryId,
     /// Number of messages on the abandoned branch only.
     messages_left: usize,

@@ -36,13 +36,13 @@ fn fifty_turns_by_script_keep_within_the_window_and_open_in_pi() {
         }
     }
     talk.check(TURNS);
-    assert!(compacted >= 2, "{compacted} compactions were told: {told}");
+    assert!(compacted >= 2, "{compacted} compactions were reported: {told}");
     assert_eq!(
         talk.compactions(),
         compacted + 1,
-        "all that are stored were told, and one was asked for"
+        "every stored compaction was reported, and one was requested"
     );
-    assert!(talk.notes().contains("the user wants to go on"), "a flush wrote it down");
+    assert!(talk.notes().contains("the user wants to go on"), "a flush stored it");
     assert!(told.contains("· bash seq ") && told.contains("· read notes.txt"), "{told}");
     pi::opens(&talk.transcript(), "answer 50");
 }

@@ -61,7 +61,7 @@ pub(super) fn opens(session: &Path, last: &str) {
     let asked = provider.requests();
     assert_eq!(asked.len(), 1);
     let prompt = asked[0].prompt.text();
-    assert!(prompt.contains(last), "pi sends what was said last: {prompt}");
+    assert!(prompt.contains(last), "pi sends the last messages: {prompt}");
     assert!(prompt.contains("## Goal"), "pi sends the summary: {prompt}");
     let after = std::fs::read_to_string(at("session.jsonl")).expect("text");
     assert!(after.starts_with(&before) && after.len() > before.len(), "pi appended to it");

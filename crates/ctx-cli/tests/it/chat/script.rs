@@ -75,7 +75,7 @@ fn the_answer_alone_is_on_stdout_and_json_has_the_rest() {
     assert_eq!((&said["requests"], &said["window"]), (&1.into(), &16_000.into()));
     assert!(said["tokens"].as_u64() > Some(20), "{said}");
     let listed = room.json(&["sessions", "--agent", "demo"]);
-    assert_eq!(listed[0]["sessionKey"], "agent:demo:main", "its counters are written");
+    assert_eq!(listed[0]["sessionKey"], "agent:demo:main", "its usage counters are stored");
     assert!(listed[0]["totalTokens"].as_u64() > Some(0), "{listed}");
 }
 

@@ -76,7 +76,7 @@ fn ctrl_c_ends_a_script_and_the_session_goes_on_whole() {
     let ran = talk.run(&[&GOOD[..], &["-p", "turn 9: go on"]].concat());
     assert!(ran.stdout.starts_with("answer 9: "), "{} {}", ran.stdout, ran.stderr);
     assert_eq!(talk.said("user"), ["turn 3: go on", "turn 6: go on", "turn 9: go on"]);
-    assert_eq!(talk.said("toolResult").len(), 1, "the call that was cut short is answered");
+    assert_eq!(talk.said("toolResult").len(), 1, "the interrupted call has a result");
 }
 
 #[test]

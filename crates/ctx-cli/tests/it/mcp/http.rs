@@ -24,7 +24,7 @@ fn a_server_over_http_refuses_other_names_and_other_pages() {
     assert_eq!(status("evil.example", None), of("403"));
     assert_eq!(status(address, Some("http://evil.example")), of("403"));
     assert_eq!(status(address, Some("null")), of("403"));
-    // Other machines could reach it.
+    // Other machines could reach this address.
     room.refused(&["mcp", "--http", "0.0.0.0:0"], "this address is reachable by others");
 }
 
@@ -51,7 +51,7 @@ fn beside_a_proxy_only_who_shows_the_token_may_write() {
         let args: Vec<_> =
             ["serve", "--listen", "127.0.0.1:0", "--json"].into_iter().chain(args).collect();
         let serving = Serving::of(room.command(&args).env_remove("CTX_SERVER_TOKEN"));
-        let told: Value = serde_json::from_str(&serving.url).expect("it says where it is");
+        let told: Value = serde_json::from_str(&serving.url).expect("it prints its address");
         let address =
             told["url"].as_str().and_then(|url| url.strip_prefix("http://")).expect("a URL");
         let host = format!("Host: {address}\r\n");

@@ -64,7 +64,7 @@ fn nothing_but_the_protocol_is_on_stdout_and_the_end_of_stdin_is_the_end() {
     assert!(ran.stderr.contains("has no session 'nobody' yet"), "{}", ran.stderr);
     assert_eq!(said.len(), 2, "{}", ran.stdout);
     assert_eq!(answer(&said, 1)["result"]["isError"], true, "{said:?}");
-    // A client that disconnects at once, and one that sends invalid messages.
+    // A client that disconnects at once.
     let (ran, said) = lines(&room, &[], "");
     assert_eq!((ran.code, said.len()), (Some(0), 0), "{}", ran.stderr);
 }
@@ -92,7 +92,7 @@ fn what_is_wrong_with_a_home_is_an_error_with_a_hint() {
         call(1, "context_status", json!({ "session": KEY })),
         call(2, "recall", json!({ "query": "the parrot", "session": KEY })),
     ];
-    // The store is damaged: no key is found, and the error says where to look.
+    // The store is damaged, so no key is found; the error names the file.
     room.write("agents/main/sessions/sessions.json", "{\"half");
     let (_, said) = lines(&room, &[], &asking(&asked));
     for id in [1, 2] {
@@ -102,7 +102,8 @@ fn what_is_wrong_with_a_home_is_an_error_with_a_hint() {
         let said = result["content"][0]["text"].as_str().expect("text");
         assert!(said.contains("hint: ") && said.contains("sessions.json"), "{said}");
     }
-    // By its path it is found, and a transcript that is damaged too is read as far as possible.
+    // The session is found by its path, and its transcript, which is damaged too, is read as far as
+    // possible.
     let path = room.path("agents/main/sessions/s1.jsonl");
     let whole = std::fs::read(&path).expect("the transcript");
     std::fs::write(&path, &whole[..whole.len() / 2]).expect("written");

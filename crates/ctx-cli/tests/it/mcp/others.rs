@@ -1,4 +1,4 @@
-//! The sessions of other agents, in the home of a user new to ctx.
+//! The sessions of other agents, in the home of a new user of ctx.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -268,7 +268,7 @@ fn each_tool_answers_over_the_sessions_of_all_agents_without_any_setup() {
     );
     let told = client.call("expand", &json!({ "entry": "x", "session": "99999999" }));
     assert_eq!(told["structuredContent"]["error"]["kind"], "notFound", "{told}");
-    assert!(told.to_string().contains(CLAUDE), "the newest are named: {told}");
+    assert!(told.to_string().contains(CLAUDE), "the newest sessions are listed: {told}");
     let said = client.end();
     assert!(said.contains("archiveSessions") && said.lines().count() == 1, "{said}");
     assert!(!machine.archive().contains("hunter2"));
@@ -281,7 +281,7 @@ fn the_first_recall_waits_for_the_newest_session_of_the_folder() {
     let asked = std::time::Instant::now();
     let recalled =
         client.says("recall", &json!({ "query": "which port does the staging database use?" }));
-    // On a very slow machine it answers without it, after 1.5 s since its start.
+    // On a very slow machine, recall answers without that session 1.5 s after the start.
     let is_slow = asked.elapsed() >= Duration::from_secs(1);
     assert!(recalled.contains("port 6543") || is_slow, "{recalled}");
 }
@@ -320,7 +320,7 @@ fn a_restart_archives_nothing_twice_and_follows_what_grew() {
         client.archived(4);
     }
     let said = client.end();
-    assert_eq!(said, "", "only the first start says what it does");
+    assert_eq!(said, "", "only the first start prints the note");
     assert_eq!(machine.archive().lines().count(), 10);
 }
 
@@ -386,7 +386,7 @@ fn what_is_excluded_or_forgotten_stays_out_and_what_cannot_be_read_is_said() {
     let gone = machine.ctx(&[&forget[..], &["--yes"]].concat());
     assert_eq!((&gone["segments"], &gone["dryRun"]), (&json!(4), &json!(false)));
     assert!(!machine.archive().contains("RabbitMQ") && machine.archive().contains("6543"));
-    // Not after a restart either, nor anything written there since.
+    // After a restart, neither these sessions nor new ones of the project are archived.
     let more = ["a new talk about the RabbitMQ of the lab", "noted"];
     let id = "77777777-ffff";
     machine.write(".pi/agent/sessions/--w-lab--", id, &pi(id, &lab.join("deep"), &more), 1);
