@@ -30,7 +30,9 @@ pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>
     for (field, line) in lines(old) {
         age += 1;
         let (label, text) = unlabelled(&line.text);
-        if known.covers(text) {
+        let is_work =
+            matches!(field, Field::Done | Field::InProgress | Field::Blocked | Field::NextSteps);
+        if !is_work && known.covers(text) {
             continue;
         }
         let mut cites = line.cites;

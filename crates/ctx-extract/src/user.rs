@@ -80,7 +80,6 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
         }
         out.push(note);
     }
-    label_goals(&mut out);
     for (n, turn) in turns.iter().enumerate() {
         let previous = n.checked_sub(1).and_then(|n| turns.get(n));
         if let Some(mut note) = agreement(job, turn, previous) {
@@ -98,6 +97,7 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
             out.push(note);
         }
     }
+    label_goals(&mut out);
     out
 }
 

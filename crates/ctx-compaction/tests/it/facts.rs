@@ -141,10 +141,10 @@ fn an_audit_tells_what_is_kept_missing_and_made_up() {
         ("", 0, &[]),
     ] {
         let audit = audit(summary, &facts, &grounds);
-        assert_eq!(facts.len(), 6, "{facts:?}");
+        assert_eq!(facts.len(), 7, "{facts:?}");
         assert_eq!(audit.report.kept, kept, "{summary}: {:?}", audit.missing);
         assert_eq!(audit.report.ungrounded, made_up, "{summary}");
-        assert_eq!(audit.report.kept + audit.report.missing, 6);
+        assert_eq!(audit.report.kept + audit.report.missing, 7);
         for one in audit.ungrounded {
             assert_eq!(summary.get(one.range), Some(one.text.as_str()));
         }

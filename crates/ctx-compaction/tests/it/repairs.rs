@@ -299,13 +299,13 @@ fn what_is_missing_goes_where_it_belongs() {
         "## Goal\n- Make it build\n\n## Constraints & Preferences\n- (none)\n\
         - Never touch src/main.rs. [e:a1]\n\n## Key Decisions\n- none yet\n\
         - We chose SQLite because it is small. [e:a2]\n\n## Critical Context\n- The parser\n\
-        - Errors: E0308 [e:a1]\n- IDs: #42 [e:a1]\n- Numbers: 500 ms [e:a1]\n\n<read-files>\n</read-files>"
+        - User: It fails with E0308 after 500 ms, see #42. [e:a1]\n\n<read-files>\n</read-files>"
     );
     assert_eq!(
         text("It was built."),
         "It was built.\n\n## Critical Context\n- Constraint: Never touch src/main.rs. [e:a1]\n\
-        - Decision: We chose SQLite because it is small. [e:a2]\n- Errors: E0308 [e:a1]\n\
-        - IDs: #42 [e:a1]\n- Numbers: 500 ms [e:a1]"
+        - Decision: We chose SQLite because it is small. [e:a2]\n\
+        - User: It fails with E0308 after 500 ms, see #42. [e:a1]"
     );
     let split = "## Goal\n- Build\n\n---\n\n**Turn Context (split turn):**\n\n## Original Request\nBuild it";
     let repaired = text(split);

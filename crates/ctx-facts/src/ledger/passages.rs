@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ctx_core::text::Slice;
+use ctx_core::text::{Slice, head_chars};
 use ctx_core::{EntryId, Role};
 use ctx_text::output::{Pasted, is_data, is_error, is_frame, prose_lines};
 use ctx_text::{
-    Gist, Marks, WordList, clip, is_assent, is_courtesy, is_step, marks, segments, sentences,
-    weight,
+    Gist, Marks, WordList, clip, is_assent, is_cjk, is_courtesy, is_step, marks, segments,
+    sentences, weight,
 };
 
 use super::SupersededFact;
@@ -379,12 +379,22 @@ fn classified(sentence: &str) -> Option<(FactKind, f32, bool)> {
         Marks { revokes: true, .. } => (FactKind::Constraint, 0.6),
         Marks { question: true, .. } => (FactKind::Question, 0.6),
         _ if says_little(sentence) => return None,
-        _ if Statement::of(sentence).is_copular() && !is_step(sentence) => {
-            (FactKind::Statement, 0.55)
-        }
+        _ if states(sentence, &marks) => (FactKind::Statement, 0.55),
         _ => (FactKind::Request, 0.55),
     };
     Some((kind, weight, marks.revokes))
+}
+
+static SUBJECTS: WordList = WordList::new("statement.subjects");
+
+/// Whether a sentence says how something is, and asks for nothing.
+fn states(sentence: &str, marks: &Marks) -> bool {
+    let lower = head_chars(sentence, 24).to_lowercase();
+    let first = lower.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let has_subject = SUBJECTS.contains(&first)
+        || SUBJECTS.iter().any(|word| !word.is_ascii() && lower.starts_with(word));
+    let is_request = marks.request && !first.is_empty() && !has_subject || is_step(sentence);
+    !is_request && (has_subject && !marks.request || Statement::of(sentence).is_copular())
 }
 
 /// Whether a sentence is too short to ask for something, or was printed by a program.
@@ -462,7 +472,8 @@ fn is_language(sentence: &str) -> bool {
     for c in sentence.chars().take(LONGEST) {
         if !c.is_whitespace() {
             all += 1;
-            letters += usize::from(c.is_alphabetic());
+            // A Chinese character says as much as two letters.
+            letters += usize::from(c.is_alphabetic()) + usize::from(is_cjk(c));
         }
     }
     all >= 3

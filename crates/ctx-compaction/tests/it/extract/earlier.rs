@@ -83,7 +83,7 @@ fn open_lines_of_the_summary_before_stay_until_they_are_done() {
 }
 
 #[test]
-fn of_many_asks_the_newest_are_told_in_full_and_the_oldest_not_at_all() {
+fn requests_stay_in_full_and_the_oldest_are_dropped_first() {
     let topics = ["parser", "lexer", "printer", "reader", "writer", "cache"];
     let mut script = String::new();
     for n in 0..60 {
@@ -93,13 +93,19 @@ fn of_many_asks_the_newest_are_told_in_full_and_the_oldest_not_at_all() {
              which of the other parts would have to change along with part{n} of it\nA: Like so.\n"
         );
     }
-    let text = Case { script: &script, budget: 8_000, ..Case::default() }.summary();
-    let goals: Vec<&str> = text.lines().filter(|line| line.starts_with("- Earlier: ")).collect();
-    assert_eq!(goals.len(), 17, "{text}");
-    let in_full = goals.iter().take_while(|line| line.contains("along with")).count();
-    assert_eq!(in_full, 5, "{text}");
-    assert!(goals[5..].iter().all(|line| line.len() < 110), "{text}");
-    assert!(text.contains("Latest") && text.contains("First: Explain how part0"), "{text}");
+    let goals = |budget: u32| {
+        let text = Case { script: &script, budget, ..Case::default() }.summary();
+        assert!(text.contains("Latest ask: Explain how part59"), "{text}");
+        let goals = text.lines().filter(|line| line.starts_with("- Earlier: "));
+        goals.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all = goals(8_000);
+    assert_eq!(all.len(), 58);
+    assert!(all.iter().all(|line| line.contains("along with")));
+    let fewer = goals(1_000);
+    assert!((10..25).contains(&fewer.len()), "{fewer:?}");
+    assert!(fewer.iter().all(|line| all.contains(line)), "whole or not at all: {fewer:?}");
+    assert_eq!(fewer[..10], all[..10], "the newest stay");
 }
 
 #[test]

@@ -286,7 +286,7 @@ A: hm
     .summary();
     for line in [
         "## Key Decisions\n- the proxy of the customer it is [e:2]",
-        "## Critical Context\n- Open question: who owns it [e:2]",
+        "\n- Open question: who owns it [e:2]",
     ] {
         assert!(text.contains(line), "{text}");
     }
