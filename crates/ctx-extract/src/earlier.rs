@@ -3,9 +3,13 @@
 use ctx_text::WordList;
 use std::collections::HashSet;
 
+use ctx_facts::names_base_folder;
+
 use super::ExtractInput;
 use super::ended::{Ended, covers};
-use super::note::{ASKED, EARLIER, FILES, FIRST, LABELS, LATEST, Note, QUESTION, normal, words};
+use super::note::{
+    ASKED, EARLIER, FILES, FIRST, LABELS, LATEST, NAMES, Note, QUESTION, normal, words,
+};
 use super::talk::WIDE;
 use super::turns::Turn;
 use crate::{Field, StructuredSummary, SummaryLine};
@@ -28,6 +32,9 @@ pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>
     let mut out = Vec::new();
     let known = KnownWords::of(job);
     for (field, line) in lines(old) {
+        if line.text.starts_with(NAMES) {
+            continue;
+        }
         age += 1;
         let (label, text) = unlabelled(&line.text);
         let is_work =
@@ -194,7 +201,7 @@ static FRAMES: WordList = WordList::new("summary_frames");
 
 /// Returns a line of the previous summary, whole unless it is long: then without its code.
 fn carried(text: &str) -> String {
-    if FRAMES.iter().any(|frame| text.starts_with(frame)) {
+    if names_base_folder(text) || FRAMES.iter().any(|frame| text.starts_with(frame)) {
         return String::new();
     }
     if text.len() <= 2 * WIDE {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use ctx_core::{Counter, EntryId, Tokens};
 
 use super::ExtractInput;
-use super::note::{FILES, FIRST, Note, normal, without_marks};
+use super::note::{FILES, FIRST, NAMES, Note, normal, without_marks};
 use super::talk::requests;
 use super::turns::Turn;
 use crate::{Field, StructuredSummary, SummaryLine, TurnPrefix};
@@ -33,13 +33,18 @@ const REQUEST_SHARE: u32 = 60;
 /// nothing else needs it.
 const USER_SHARE: u32 = 70;
 
+/// The share of names that may be needed next, in hundredths of the budget; twice as much if it is left.
+const NAMES_SHARE: u32 = 4;
+
 /// Notes below this weight are dropped even if they fit: they would only distract.
 const LEAST: f32 = 0.2;
 
 pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> String {
     let turn = turn_prefix(job);
     let taken = turn.as_ref().map_or(Tokens::ZERO, |turn| turn.1);
-    let budget = job.budget - taken;
+    let names = Tokens::saturating_from(job.budget.get() * u64::from(NAMES_SHARE) / 100);
+    let names = if job.facts.names.is_empty() { Tokens::ZERO } else { names };
+    let budget = job.budget - taken - names;
     let room = Room {
         counter: job.counter,
         left: budget,
@@ -60,9 +65,20 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
     }
     let mut chosen = room.choose(notes);
     loop {
-        let text = assemble(&chosen, turn.as_ref().map(|turn| &turn.0), prefix_at).render();
+        let mut summary = assemble(&chosen, turn.as_ref().map(|turn| &turn.0), prefix_at);
+        let text = summary.render();
         if job.counter.text(&text) <= job.budget {
-            return if text.is_empty() { goal_alone(job, turns) } else { text };
+            if text.is_empty() {
+                return goal_alone(job, turns);
+            }
+            let left = job.budget - job.counter.text(&text);
+            return match names_line(job, &text, left) {
+                Some(line) => {
+                    summary.critical_context.push(line);
+                    summary.render()
+                }
+                None => text,
+            };
         }
         // The sum of the parts is nearly always an upper bound; if not, the lightest note is
         // dropped.
@@ -70,6 +86,22 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
         let Some((at, _)) = least else { return goal_alone(job, turns) };
         chosen.remove(at);
     }
+}
+
+/// Returns a line of names that may be needed next and that the summary does not contain.
+fn names_line(job: &ExtractInput<'_>, text: &str, left: Tokens) -> Option<SummaryLine> {
+    let most = Tokens::saturating_from(job.budget.get() * 2 * u64::from(NAMES_SHARE) / 100);
+    // The heading may be new.
+    let room = left.min(most).0.checked_sub(job.counter.text("\n\n## Critical Context\n- ").0)?;
+    let mut line = NAMES.to_owned();
+    for name in job.facts.names.iter().filter(|name| !text.contains(name.as_str())) {
+        let next = format!("{line}{}`{name}`", if line.len() > NAMES.len() { ", " } else { "" });
+        if job.counter.text(&next).0 > room {
+            break;
+        }
+        line = next;
+    }
+    (line.len() > NAMES.len()).then(|| SummaryLine { text: line, cites: Vec::new() })
 }
 
 /// Removes duplicates within one field: the line of higher weight stays and cites the newest entry.

@@ -24,6 +24,9 @@ pub(super) const QUESTION: &str = "Open question: ";
 /// The label of the files changed last.
 pub(super) const FILES: &str = "Files changed: ";
 
+/// The label of names that may be needed next.
+pub(super) const NAMES: &str = "Names: ";
+
 /// All labels. A labelled line gets a new label in the next summary.
 pub(super) const LABELS: [&str; 7] = [LATEST, LATEST_ONCE, FIRST, EARLIER, ASKED, QUESTION, FILES];
 

@@ -4,12 +4,12 @@ mod passage;
 mod sheet;
 mod trace;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::source_index::is_audited;
 use crate::{AuditReport, RoundReport, SourceIndex};
-use ctx_facts::RequiredFact;
-use ctx_facts::citations;
+use ctx_facts::{RequiredFact, base_folder, citations};
 
 pub use trace::{FactStatus, TracedFact, trace_facts};
 
@@ -47,6 +47,8 @@ pub struct Audit {
 /// grounds. A small count without a unit of measure ("3 files") may be the writer's own.
 #[must_use]
 pub fn audit(summary: &str, facts: &[RequiredFact], grounds: &SourceIndex) -> Audit {
+    let relative = relative_facts(summary, facts);
+    let facts = &*relative;
     let sheet = Sheet::of(summary);
     let mut audit = Audit::default();
     let mut coverage = Coverage::default();
@@ -79,7 +81,25 @@ pub fn audit(summary: &str, facts: &[RequiredFact], grounds: &SourceIndex) -> Au
 /// unsupported claims, which for a whole request is meaningless and would dominate the cost.
 #[must_use]
 pub fn missing(text: &str, facts: &[RequiredFact]) -> Vec<usize> {
-    missing_in(&Sheet::of(text), facts)
+    missing_in(&Sheet::of(text), &relative_facts(text, facts))
+}
+
+/// Returns the facts with paths as the summary writes them: relative to the folder that it names.
+pub(crate) fn relative_facts<'f>(
+    summary: &str,
+    facts: &'f [RequiredFact],
+) -> Cow<'f, [RequiredFact]> {
+    let Some(folder) = base_folder(summary) else { return Cow::Borrowed(facts) };
+    if !facts.iter().any(|fact| fact.text.contains(folder)) {
+        return Cow::Borrowed(facts);
+    }
+    let relative = facts.iter().map(|fact| {
+        let text = fact.text.replace(folder, "");
+        // The folder itself stays.
+        let text = if text.is_empty() { folder.to_owned() } else { text };
+        RequiredFact { text, ..fact.clone() }
+    });
+    Cow::Owned(relative.collect())
 }
 
 /// Returns the indices of the facts missing from a summary.
@@ -115,9 +135,10 @@ pub(crate) fn round_report<'f>(
     summary: &str,
     facts: impl Iterator<Item = &'f RequiredFact>,
 ) -> RoundReport {
+    let facts: Vec<RequiredFact> = facts.cloned().collect();
     let sheet = Sheet::of(summary);
     let (mut report, mut coverage) = (RoundReport::default(), Coverage::default());
-    for fact in facts {
+    for fact in relative_facts(summary, &facts).iter() {
         let is_kept = sheet.find(fact).is_some();
         report.facts += 1;
         report.kept += u32::from(is_kept);

@@ -13,7 +13,7 @@ use crate::{
     AuditReport, CallLog, CompactionPlan, HardPrunePlan, History, Receipt, RepairOptions, Repaired,
     Rung, SummaryDraft, audit, repair,
 };
-use ctx_facts::FileLists;
+use ctx_facts::{FileLists, base_folder, with_relative_paths};
 
 use super::run::CompactionRun;
 use super::{Details, ID};
@@ -47,6 +47,10 @@ impl CompactionRun {
         let parts = [draft_text.trim_end(), self.file_lists.trim()];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         let text = sanitised(&parts.collect::<Vec<_>>().join("\n\n"));
+        let text = match &self.names {
+            Some(_) => text,
+            None => with_relative_paths(&text, self.base_folder()),
+        };
         let how = RepairOptions {
             budget: self.plan.summary_budget - self.counter().text(&draft.notes),
             counter: self.counter(),
@@ -72,6 +76,11 @@ impl CompactionRun {
             dropped: None,
             summary_tokens: Tokens::ZERO,
         })
+    }
+
+    /// Returns the folder that the paths of the previous summary are relative to: its lines go on.
+    fn base_folder(&self) -> Option<&str> {
+        base_folder(&self.history.previous.as_ref()?.text)
     }
 
     /// Adds the audit of the messages that this compaction removes, and the statements that no longer

@@ -80,6 +80,7 @@ impl CompactionRun {
         let hides = options.policy(&config) == IdentifierPolicy::Anonymize;
         let mut names = hides.then(|| Pseudonyms::after(previous.map(|p| p.text.as_str())));
         if let Some(names) = &mut names {
+            facts.names.clear();
             facts.required.retain(|fact| fact.kind.is_passage());
             facts.required.iter_mut().for_each(|fact| fact.text = names.apply(&fact.text));
         }
@@ -88,7 +89,8 @@ impl CompactionRun {
         let own: Vec<&str> = own.into_iter().flatten().chain([earlier.as_str()]).collect();
         let sources = SourceIndex::of(&messages, previous.map(|p| p.text.as_str()), &own)
             .with_entries(previous.and_then(|p| p.entry.as_ref()))
-            .with_entries(facts.required.iter().map(|fact| &fact.entry));
+            .with_entries(facts.required.iter().map(|fact| &fact.entry))
+            .with_text(&facts.names.join("\n"));
         let mut files = FileLists::default();
         if !hides {
             files = previous.map(|p| p.files.clone()).unwrap_or_default();

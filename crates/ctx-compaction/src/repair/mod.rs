@@ -7,7 +7,7 @@ mod trim;
 
 use ctx_core::{Counter, Tokens};
 
-use crate::audit::{Coverage, Sheet, audit, missing_in, names};
+use crate::audit::{Coverage, Sheet, audit, missing_in, names, relative_facts};
 use crate::config::Ungrounded;
 use crate::{Audit, AuditReport, SourceIndex};
 use ctx_facts::RequiredFact;
@@ -70,6 +70,8 @@ pub fn repair(
     grounds: &SourceIndex,
     how: &RepairOptions<'_>,
 ) -> Repaired {
+    let relative = relative_facts(summary, facts);
+    let facts = &*relative;
     let before = audit(summary, facts, grounds);
     let (mut text, mut after) = (summary.to_owned(), before.clone());
     // A removal can join words, and a mark can separate them; the result is checked again.

@@ -1,5 +1,6 @@
 //! Lists of files read and modified.
 
+mod base;
 mod block;
 mod tools;
 
@@ -9,6 +10,8 @@ use ctx_core::{RawJson, Role};
 use serde::{Deserialize, Serialize};
 
 use crate::CitedMessage;
+
+pub use base::{base_folder, names_base_folder, with_relative_paths};
 
 use tools::Touch;
 
@@ -52,10 +55,13 @@ impl FileLists {
     /// Parses the lists in a summary: `<read-files>` and `<modified-files>`, one path per line.
     #[must_use]
     pub fn in_summary(summary: &str) -> Self {
-        Self {
-            read_files: block::lines(summary, "read-files"),
-            modified_files: block::lines(summary, "modified-files"),
-        }
+        let base = base_folder(summary).unwrap_or_default();
+        let list = |tag: &str| {
+            let paths = block::lines(summary, tag).into_iter();
+            let is_whole = |path: &str| path.starts_with('/') || path.get(1..2) == Some(":");
+            paths.map(|path| if is_whole(&path) { path } else { format!("{base}{path}") }).collect()
+        };
+        Self { read_files: list("read-files"), modified_files: list("modified-files") }
     }
 
     /// Parses the lists in the `details` of a compaction entry, as pi and OpenClaw store them;

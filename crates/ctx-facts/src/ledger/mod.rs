@@ -20,6 +20,7 @@
 
 mod ask;
 mod failures;
+mod names;
 mod passages;
 mod personal;
 mod results;
@@ -38,6 +39,7 @@ pub use statement::Statement;
 
 use ask::RecentAsks;
 use failures::Failures;
+use names::Names;
 use passages::{Passage, Passages};
 use speakers::OpenCalls;
 use tokens::Tokens;
@@ -53,6 +55,7 @@ pub struct FactLedger {
     passages: Passages,
     tokens: Tokens,
     failures: Failures,
+    names: Names,
     asks: RecentAsks,
 }
 
@@ -63,6 +66,9 @@ pub struct LedgerFacts {
     pub required: Vec<RequiredFact>,
     /// Statements that no longer hold: a later one replaced or withdrew them.
     pub superseded: Vec<SupersededFact>,
+    /// Names in code, flags and hashes that may be needed next, most needed first. They are not
+    /// required.
+    pub names: Vec<String>,
 }
 
 /// A statement that no longer holds.
@@ -96,6 +102,7 @@ impl FactLedger {
         self.passages.read(at, one, &speakers);
         self.tokens.read(at, one, &speakers);
         self.failures.read(at, one, &speakers);
+        self.names.read(at, &one.message, &speakers);
         self.asks.read(at, one, &speakers.user);
         self.tokens.shrink(MOST_TOKENS);
         self.messages += 1;
@@ -109,7 +116,8 @@ impl FactLedger {
         required.extend(self.failures.facts(self.messages));
         required.extend(self.tokens.facts(self.messages, &stale(&found.gone)));
         required.sort_by(by_importance);
-        LedgerFacts { required, superseded: found.superseded }
+        let names = self.names.ranked(self.messages);
+        LedgerFacts { required, superseded: found.superseded, names }
     }
 }
 
