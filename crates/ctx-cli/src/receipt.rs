@@ -1,6 +1,7 @@
 //! Prints the receipt of a compaction for the user.
 
-use ctx_layers::compaction::{FactKind, Receipt, Rung, SummaryCall};
+use ctx_facts::FactKind;
+use ctx_layers::compaction::{KindCount, Receipt, Rung, SummaryCall};
 
 use crate::entry_ids::ShortIds;
 use crate::format::{counted, escaped, percent, shortened, thousands, usd};
@@ -129,28 +130,46 @@ fn calls(receipt: &Receipt, printed: &str) -> String {
 
 fn audit(receipt: &Receipt) -> String {
     let audit = &receipt.audit;
+    let row = |name: Cell, counts: [u32; 5], lost: u32| {
+        let mut row = vec![name];
+        row.extend(counts.map(|count| Cell::from(thousands(count.into()))));
+        row.push(lost_cell(lost));
+        row
+    };
     let mut rows: Vec<Vec<Cell>> = Vec::new();
     for kind in FactKind::ALL {
-        let Some(count) = audit.kinds.get(&kind) else { continue };
-        let lost = count.facts.saturating_sub(count.kept + count.repaired);
-        rows.push(vec![
+        let Some(&KindCount { facts, kept, repaired, paraphrased, superseded, .. }) =
+            audit.kinds.get(&kind)
+        else {
+            continue;
+        };
+        let lost = facts.saturating_sub(kept + repaired);
+        rows.push(row(
             kind_name(kind).into(),
-            thousands(count.facts.into()).into(),
-            thousands(count.kept.into()).into(),
-            thousands(count.repaired.into()).into(),
-            lost_cell(lost),
-        ]);
+            [facts, kept, paraphrased, repaired, superseded],
+            lost,
+        ));
     }
-    let share = percent(audit.coverage);
-    rows.push(vec![
-        Cell::styled(format!("all ({share})"), coverage_style(audit.coverage)),
-        thousands(audit.facts.into()).into(),
-        thousands(audit.kept.into()).into(),
-        thousands(audit.repaired.into()).into(),
-        lost_cell(audit.missing),
-    ]);
-    let header = ["must be kept", "facts", "kept", "repaired", "lost"];
-    Table::new(&header, rows, 5).without(&["repaired"]).fitted()
+    let total = |name: &str, coverage: f64| {
+        Cell::styled(format!("{name} ({})", percent(coverage)), coverage_style(coverage))
+    };
+    let paraphrased = audit.kinds.values().map(|count| count.paraphrased).sum();
+    rows.push(row(
+        total("since the beginning", audit.coverage),
+        [audit.facts, audit.kept, paraphrased, audit.repaired, audit.superseded],
+        audit.missing,
+    ));
+    let round = audit.round;
+    if round.facts != 0 && round.facts != audit.facts {
+        let name = total("this round", round.coverage);
+        rows.push(row(
+            name,
+            [round.facts, round.kept, 0, 0, 0],
+            round.facts.saturating_sub(round.kept),
+        ));
+    }
+    let header = ["must be kept", "facts", "kept", "reworded", "repaired", "replaced", "lost"];
+    Table::new(&header, rows, 7).without(&["reworded", "repaired", "replaced"]).fitted()
 }
 
 fn lost_cell(lost: u32) -> Cell {
@@ -173,6 +192,8 @@ pub(crate) fn kind_name(kind: FactKind) -> &'static str {
         FactKind::Pinned => "pinned instructions",
         FactKind::Ask => "the open request",
         FactKind::Constraint => "constraints",
+        FactKind::Statement => "what the user stated",
+        FactKind::Request => "earlier requests",
         FactKind::Decision => "decisions",
         FactKind::Question => "open questions",
         FactKind::Failure => "causes of failures",

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use ctx_core::{Counter, Entry, EntryId, Result};
-use ctx_layers::compaction::{CitedMessage, TracedFact, trace_facts};
+use ctx_facts::CitedMessage;
+use ctx_layers::compaction::{TracedFact, trace_facts};
 use ctx_session::Transcript;
 use ctx_session::compactions::StoredCompaction;
 use serde::Serialize;

@@ -5,7 +5,8 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 
 use ctx_core::{Action, ContextView, Edit, Entry, EntryId, Result, Role, Tokens};
-use ctx_layers::compaction::{CitedMessage, SourceIndex, audit, facts, missing};
+use ctx_facts::{CitedMessage, required_facts};
+use ctx_layers::compaction::{SourceIndex, audit, missing};
 
 use super::{presets, text};
 
@@ -36,7 +37,7 @@ impl AddAssign for KeptFacts {
 
 /// Returns how many required facts of `said` are in `text`.
 pub(super) fn kept(said: &[CitedMessage], text: &str) -> KeptFacts {
-    let facts = facts(said);
+    let facts = required_facts(said);
     let missing = missing(text, &facts).len();
     KeptFacts { facts: facts.len() as u64, kept: facts.len().saturating_sub(missing) as u64 }
 }

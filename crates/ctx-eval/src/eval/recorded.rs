@@ -4,10 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctx_core::{Counter, Entry, EntryId, Result, Role, Tokens};
-use ctx_layers::compaction::{
-    CitedMessage, ExtractInput, FileLists, PreviousSummary, RepairOptions, SourceIndex, Ungrounded,
-    extract, facts, repair,
-};
+use ctx_extract::{ExtractInput, extract};
+use ctx_facts::{CitedMessage, FactLedger, FileLists, PreviousSummary};
+use ctx_layers::compaction::{RepairOptions, SourceIndex, Ungrounded, repair};
 use ctx_session::compactions::CompactionAuthor;
 use ctx_session::{BranchMessage, Transcript};
 
@@ -235,7 +234,7 @@ fn our_summary(
     budget: Tokens,
     counter: &Counter,
 ) -> String {
-    let facts = facts(removed);
+    let facts = FactLedger::of(removed).facts();
     let before = previous.map(|text| PreviousSummary {
         files: FileLists::in_summary(text),
         entry: None,
@@ -253,5 +252,5 @@ fn our_summary(
     };
     let grounds = SourceIndex::of(source, previous, &[]);
     let how = RepairOptions { budget, counter, ungrounded: Ungrounded::Remove };
-    repair(&extract(&job), &facts, &grounds, &how).text
+    repair(&extract(&job), &facts.required, &grounds, &how).text
 }

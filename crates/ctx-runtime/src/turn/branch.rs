@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctx_core::{EntryId, Error, ErrorKind, Result, SummaryModels, Timestamp, Tokens};
-use ctx_layers::compaction::{CitedMessage, SummaryJob, branch_summary};
+use ctx_facts::CitedMessage;
+use ctx_layers::compaction::{SummaryJob, branch_summary};
 use ctx_session::Transcript;
 use ctx_session::log::{NewEntry, SessionLog};
 

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use ctx_core::{
     Block, Chars, Compacted, ContextView, Counter, Entry, EntryId, Message, Result, Role, Tokens,
 };
-use ctx_layers::compaction::{
-    CitedMessage, ExtractInput, FileLists, PreviousSummary, extract, facts,
-};
+use ctx_extract::{ExtractInput, extract};
+use ctx_facts::{CitedMessage, FactLedger, FileLists, PreviousSummary};
 
 use super::super::losses::cited;
 use super::cut::CutPoints;
@@ -177,7 +176,7 @@ fn carry_out(
     let budget = Tokens(ask.tokens).min(removed.scale(0.25));
     let written = extract(&ExtractInput {
         messages: &said,
-        facts: &facts(&said),
+        facts: &FactLedger::of(&said).facts(),
         previous: previous.as_ref(),
         turn_start: None,
         focus: None,
