@@ -1,6 +1,6 @@
 //! Notes of the user's own words: each sentence once, under the field that it belongs to.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ctx_core::EntryId;
 use ctx_facts::{FactKind, RequiredFact};
@@ -98,6 +98,7 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
         }
     }
     label_goals(&mut out);
+    said_once(&mut out);
     out
 }
 
@@ -115,6 +116,15 @@ fn label_goals(notes: &mut [Note]) {
         };
         note.order = -note.order;
     }
+}
+
+/// Drops rules and decisions that are also the request itself.
+fn said_once(notes: &mut Vec<Note>) {
+    let goals = notes.iter().filter(|note| note.field == Field::Goal);
+    let goals: HashSet<String> = goals.map(|note| super::note::normal(&note.text)).collect();
+    notes.retain(|note| {
+        note.field == Field::Goal || !goals.contains(&super::note::normal(&note.text))
+    });
 }
 
 /// Joins the sentences of one message. List items have no full stop.

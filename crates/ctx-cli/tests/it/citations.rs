@@ -86,7 +86,7 @@ fn a_citation_of_nothing_or_of_several_is_an_error_with_a_hint() {
     let path = room.write("s.jsonl", join(&pi_lines(3)));
     for (cited, words, hint) in [
         ("[e:ffffffff]", "entry 'ffffffff' not found", "hint: `ctx convert"),
-        ("e:0000000", "several ids begin with '0000000'", "hint: give more of it"),
+        ("e:0000000", "several ids begin with '0000000'", "hint: give a longer prefix"),
         ("", "entry '' not found", "hint: "),
         ("[]", "entry '[]' not found", "hint: "),
         ("\u{1b}]0;owned\u{7}", "entry '", "hint: "),

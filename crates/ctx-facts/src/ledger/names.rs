@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 
+use ctx_core::text::{Slice, head};
 use ctx_core::{Block, Chars, Message};
-use ctx_text::{SpanKind, spans};
+use ctx_text::{SpanKind, segments, spans};
 
 use super::speakers::Speakers;
+use crate::strings;
 
 /// The maximum number of names that are counted.
 const MOST: usize = 4_000;
 /// The maximum number of names that are returned.
 const RETURNED: usize = 160;
-/// The length of a command line that is examined.
-const COMMAND: Chars = Chars(600);
+/// The length of an argument that is examined.
+const ARGUMENT: Chars = Chars(600);
 
 /// The names so far: how often, and the message that mentions each last.
 #[derive(Debug, Default)]
@@ -23,11 +25,19 @@ pub(super) struct Names {
 impl Names {
     /// Reads a message.
     pub(super) fn read(&mut self, at: usize, message: &Message, speakers: &Speakers<'_>) {
-        self.text(at, &speakers.user);
-        self.text(at, &speakers.assistant);
+        for words in [&speakers.user, &speakers.assistant] {
+            for segment in segments(words).into_iter().filter(|segment| !segment.is_code) {
+                self.text(at, words.slice(segment.range));
+            }
+        }
         for block in &message.blocks {
-            if let Block::ToolCall(call) = block {
-                self.text(at, ctx_core::text::head(call.arguments.as_str(), COMMAND));
+            let Block::ToolCall(call) = block else { continue };
+            for argument in strings(call.arguments.as_str()) {
+                let start = head(&argument.value, ARGUMENT);
+                let is_cut = start.len() < argument.value.len();
+                // The last word may be cut.
+                let whole = start.rfind(char::is_whitespace).filter(|_| is_cut);
+                self.text(at, start.slice(..whole.unwrap_or(start.len())));
             }
         }
         if self.found.len() > MOST {

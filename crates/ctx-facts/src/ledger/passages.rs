@@ -1,6 +1,6 @@
 //! Required passages: constraints, decisions, open questions, pinned text.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ctx_core::text::{Slice, head_chars};
@@ -41,6 +41,8 @@ const FREQUENT: usize = 40;
 const COMPARED: usize = 400;
 /// The maximum distance, in messages, at which a value can be replaced without naming it.
 const NEAR: usize = 12;
+/// A sentence below this weight says something only if it gives a value.
+const SHORT: usize = 12;
 /// The factor on the weight of a passage that a later one contradicts.
 const CONTRADICTED: f32 = 0.2;
 
@@ -257,7 +259,14 @@ impl Passages {
         let asked = self.open_requests(asks);
         let mut out = PassageFacts::default();
         let mut places: HashMap<(FactKind, String), usize> = HashMap::new();
-        for passage in all.chain(&asked) {
+        let ended: HashSet<(usize, &str)> = self
+            .all
+            .iter()
+            .filter(|passage| passage.gone.is_some())
+            .map(|passage| (passage.at, &*passage.text))
+            .collect();
+        let asked = asked.iter().filter(|asked| !ended.contains(&(asked.at, &*asked.text)));
+        for passage in all.chain(asked) {
             let Some(fact) = passage.fact(messages) else { continue };
             if let Some(by) = passage.gone.and_then(|by| self.all.get(by)) {
                 out.gone.push((passage.clone(), by.at));
@@ -344,7 +353,8 @@ impl Reversal {
         let (own, gist) = (&new.statement.gist, &old.statement.gist);
         let close = count * 2 >= gist.words.len().min(own.words.len());
         let flips = own.words.iter().any(|&w| gist.says(w) && own.negates(w) != gist.negates(w));
-        if new.revokes && new.by_user && covers(own, gist) {
+        let takes_back = new.revokes || flips && new.statement.is_news();
+        if takes_back && new.by_user && covers(own, gist) {
             Self::Withdrawn
         } else if close && (new.revokes || flips) {
             Self::Contradicted
@@ -378,6 +388,7 @@ fn classified(sentence: &str) -> Option<(FactKind, f32, bool)> {
         Marks { decision: true, .. } | Marks { contrast: true, .. } => (FactKind::Decision, 0.6),
         Marks { revokes: true, .. } => (FactKind::Constraint, 0.6),
         Marks { question: true, .. } => (FactKind::Question, 0.6),
+        _ if gives_a_value(sentence) => (FactKind::Statement, 0.55),
         _ if says_little(sentence) => return None,
         _ if states(sentence, &marks) => (FactKind::Statement, 0.55),
         _ => (FactKind::Request, 0.55),
@@ -397,9 +408,18 @@ fn states(sentence: &str, marks: &Marks) -> bool {
     !is_request && (has_subject && !marks.request || Statement::of(sentence).is_copular())
 }
 
+/// Whether a sentence, however short, says that something has a value: "端口是 8080".
+fn gives_a_value(sentence: &str) -> bool {
+    let is_short = weight(sentence) < SHORT;
+    is_short && {
+        let statement = Statement::of(sentence);
+        statement.is_copular() && statement.has_value()
+    }
+}
+
 /// Whether a sentence is too short to ask for something, or was printed by a program.
 fn says_little(sentence: &str) -> bool {
-    weight(sentence) < 14
+    weight(sentence) < SHORT
         || is_courtesy(sentence)
         || is_assent(sentence)
         || is_frame(sentence)

@@ -23,6 +23,8 @@ pub struct Statement {
     is_news: bool,
     /// Whether it says that something is something.
     is_copular: bool,
+    /// Whether it says that something is done, or is not.
+    status: Option<bool>,
 }
 
 /// The kind of a value. Only values of one kind replace each other.
@@ -35,6 +37,9 @@ enum ValueKind {
     /// A word of a closed list, by its index in [`CLOSED`].
     Closed(usize),
 }
+
+/// The maximum length of a value after a word such as 到, in characters.
+const LED: usize = 8;
 
 /// The length of a statement that is compared.
 const LONGEST: Chars = Chars(400);
@@ -75,6 +80,11 @@ static NEWS: WordList = WordList::new("slots.news");
 /// Words that name no subject: "date", "limit", "is", "set".
 static GENERIC: WordList = WordList::new("slots.generic");
 static COPULAS: WordList = WordList::new("slots.copulas");
+/// Words that say that something is open ("in progress", "not started") or done.
+static OPEN: WordList = WordList::new("status.open");
+static DONE: WordList = WordList::new("status.done");
+/// Words that a value follows, in a language without capitals: "部署到阿里云".
+static LEADS: WordList = WordList::new("slots.leads");
 static NUMBER_WORDS: WordList = WordList::new("slots.number_words");
 
 impl Statement {
@@ -91,11 +101,15 @@ impl Statement {
                 SpanKind::Id => ValueKind::Id,
                 SpanKind::ErrorCode | SpanKind::CodeName => continue,
             };
-            out.values.push((kind, normal_form(span.kind, span.text).text().to_owned()));
-            out.written.extend(from_digit(span.text));
-            blank(&mut rest, &span.range);
+            // Of an id with its label ("端口是 8080"), the label names the subject.
+            let label = span.text.trim_end().rfind(char::is_whitespace).map_or(0, |at| at + 1);
+            let value = span.text.slice(label..);
+            out.values.push((kind, normal_form(span.kind, value).text().to_owned()));
+            out.written.extend(from_digit(value));
+            blank(&mut rest, &(span.range.start + label..span.range.end));
         }
         out.names(&mut rest);
+        out.led_names(&mut rest);
         let lower = format!(" {} ", spaced(&rest.to_lowercase()));
         out.words(lower);
         out
@@ -104,11 +118,13 @@ impl Statement {
     /// Takes names and plain numbers out of the text: capitalised words after the first one.
     fn names(&mut self, rest: &mut String) {
         let words: Vec<Range<usize>> = words(rest).collect();
+        let is_wide = rest.contains(is_cjk);
         let mut begins = true;
         for range in words {
             let word = rest.slice(range.clone()).to_owned();
             let is_name = word.starts_with(|c: char| c.is_uppercase())
-                && (!begins || word.chars().nth(1).is_some_and(|c| !c.is_lowercase()));
+                && (!begins || word.chars().nth(1).is_some_and(|c| !c.is_lowercase()))
+                || is_wide && word.starts_with(|c: char| c.is_ascii_alphabetic());
             let is_number = word.bytes().all(|b| b.is_ascii_digit());
             // "FACT:" and "Update:" are labels.
             let is_label = rest.slice(range.end..).starts_with([':', '：']);
@@ -117,12 +133,37 @@ impl Statement {
                 continue;
             }
             let lower = word.to_lowercase();
-            if GENERIC.contains(&lower.as_str()) || is_closed(&lower).is_some() {
+            // The capital "A" inside of a sentence is a name: "service A".
+            let is_generic = GENERIC.contains(&lower.as_str()) && word != "A";
+            if is_generic || is_closed(&lower).is_some() {
                 continue;
             }
             let kind = if is_number { ValueKind::Number } else { ValueKind::Name };
             self.written.extend(from_digit(&word).filter(|_| is_number));
             self.values.push((kind, lower));
+            blank(rest, &range);
+        }
+    }
+
+    /// Takes what follows a word such as 到 out of the text, up to the end of the clause.
+    fn led_names(&mut self, rest: &mut String) {
+        let mut status = OPEN.iter().chain(DONE.iter());
+        if !self.values.is_empty()
+            || !rest.contains(is_cjk)
+            || status.any(|words| find(rest, words).is_some())
+        {
+            return;
+        }
+        let found = LEADS.iter().filter(|lead| lead.contains(is_cjk)).filter_map(|lead| {
+            let at = rest.rfind(lead)?;
+            Some(at + lead.len())
+        });
+        let Some(start) = found.max() else { return };
+        let tail = rest.slice(start..);
+        let len = tail.find(|c: char| !c.is_alphanumeric()).unwrap_or(tail.len());
+        let range = start..start + len;
+        if (2..=LED).contains(&rest.slice(range.clone()).chars().count()) {
+            self.values.push((ValueKind::Name, rest.slice(range.clone()).to_owned()));
             blank(rest, &range);
         }
     }
@@ -135,6 +176,12 @@ impl Statement {
             }
         }
         self.is_copular = COPULAS.iter().any(|words| find(&rest, words).is_some());
+        for (list, status) in [(&OPEN, false), (&DONE, true)] {
+            while let Some(range) = list.iter().find_map(|words| find(&rest, words)) {
+                self.status.get_or_insert(status);
+                blank(&mut rest, &range);
+            }
+        }
         for news in NEWS.iter() {
             while let Some(range) = find(&rest, news) {
                 self.is_news = true;
@@ -168,7 +215,7 @@ impl Statement {
     }
 
     /// Whether this later statement gives the thing of the older one another value: "the timeout is
-    /// 30s", "the timeout is now 60s".
+    /// 30s", "the timeout is now 60s"; "the migration has not started", "the migration is done".
     #[must_use]
     pub fn replaces(&self, old: &Self) -> bool {
         let kind =
@@ -176,24 +223,46 @@ impl Statement {
         if matches!(kind, Some(ValueKind::Closed(_))) {
             return true;
         }
-        let shared = self.subject.iter().filter(|&word| old.subject.contains(word)).count();
+        // What both name is part of the subject: "Node" in "the version of Node is 20".
+        let named = self.values.iter().filter(|value| old.values.contains(value)).count();
+        let words = self.subject.iter().filter(|&word| old.subject.contains(word)).count();
+        let shared = words + named;
+        let most = self.subject.len().max(old.subject.len()) + named;
+        if self.status.is_some() && old.status.is_some() && self.status != old.status {
+            return shared > 0 && shared * 5 >= most * 4;
+        }
+        let slots = || {
+            let both = self.slots & old.slots;
+            SLOTS.iter().enumerate().filter(move |(at, _)| both & (1 << at) != 0).map(|(_, slot)| slot)
+        };
         if self.is_news {
             let unnamed = self.subject.is_empty() || old.subject.is_empty();
-            let slots = SLOTS.iter().enumerate();
-            let same = slots.filter(|(at, _)| self.slots & old.slots & (1 << at) != 0);
             let renewed = |slot: &Slot| {
-                (shared > 0 || unnamed || slot.is_unique) && self.differs(old, slot.kinds)
+                (words > 0 || unnamed || slot.is_unique) && self.differs(old, slot.kinds)
             };
-            if same.into_iter().any(|(_, slot)| renewed(slot)) {
+            if slots().any(renewed) {
                 return true;
             }
         }
-        let most = self.subject.len().max(old.subject.len());
-        let same_subject = match self.is_news {
-            true => shared * 3 >= most * 2,
-            false => self.is_copular && old.is_copular && shared == most,
-        };
-        kind.is_some() && shared > 0 && same_subject
+        let is_value = kind.is_some() || self.is_news && self.differs_in_one_name(old);
+        // "Tests run with jest", "tests now run with vitest": one word is another.
+        let is_word = !is_value
+            && self.values.len() == named
+            && old.values.len() == named
+            && words + 1 == self.subject.len()
+            && words + 1 == old.subject.len();
+        match self.is_news {
+            true => {
+                shared > 0 && (is_value && shared * 3 >= most * 2 || is_word && shared >= 2)
+            }
+            false if self.is_copular && old.is_copular => {
+                let kinds = [Number, Location, Id, Name];
+                let one_thing = kinds.iter().filter(|&&kind| self.differs(old, &[kind])).count() == 1;
+                shared > 0 && is_value && shared == most && one_thing
+                    || is_word && shared > 0 && slots().any(|slot| slot.is_unique)
+            }
+            false => false,
+        }
     }
 
     /// Whether both have values of these kinds, and none in common.
@@ -203,6 +272,20 @@ impl Statement {
         };
         let (new, was) = (of(&self.values), of(&old.values));
         !new.is_empty() && !was.is_empty() && new.iter().all(|value| !was.contains(value))
+    }
+
+    /// Whether both name the same things but one: "to AWS with Docker", "to Fly with Docker".
+    fn differs_in_one_name(&self, old: &Self) -> bool {
+        let only = |a: &Self, b: &Self| -> Vec<ValueKind> {
+            a.values.iter().filter(|v| !b.values.contains(v)).map(|(kind, _)| *kind).collect()
+        };
+        let (new, was) = (only(self, old), only(old, self));
+        new.len() == 1 && new == was && self.values.len() == old.values.len()
+    }
+
+    /// Whether it says that its value is new.
+    pub(super) fn is_news(&self) -> bool {
+        self.is_news
     }
 
     /// Whether it says that something is something.

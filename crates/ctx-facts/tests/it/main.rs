@@ -1,0 +1,3 @@
+//! The ledger of facts on invented statements.
+
+mod supersession;
