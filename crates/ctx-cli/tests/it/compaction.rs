@@ -204,7 +204,9 @@ fn people_are_told_in_copaws_words() {
         "**Compact Complete!**\n\n- Messages compacted: {messages}\n**Compressed Summary:**\n"
     );
     assert!(ran.stdout.starts_with(&block), "{}", ran.stdout);
-    for words in ["tokens (", "written by extractive", "must be kept", "since the beginning (100.0 %)"] {
+    for words in
+        ["tokens (", "written by extractive", "must be kept", "since the beginning (100.0 %)"]
+    {
         assert!(ran.stdout.contains(words), "{words}: {}", ran.stdout);
     }
     assert!(ran.stderr.contains("stored as") && ran.stderr.contains("--undo"), "{}", ran.stderr);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ctx_core::text::{Slice, head};
 use ctx_core::{Block, Chars, Message};
-use ctx_text::{SpanKind, segments, spans};
+use ctx_text::{SpanKind, WordList, segments, spans};
 
 use super::speakers::Speakers;
 use crate::strings;
@@ -15,6 +15,9 @@ const MOST: usize = 4_000;
 const RETURNED: usize = 160;
 /// The length of an argument that is examined.
 const ARGUMENT: Chars = Chars(600);
+
+/// Arguments that are one of a few words, such as `"status": "in_progress"`.
+static CHOICES: WordList = WordList::new("arguments.choices");
 
 /// The names so far: how often, and the message that mentions each last.
 #[derive(Debug, Default)]
@@ -33,6 +36,9 @@ impl Names {
         for block in &message.blocks {
             let Block::ToolCall(call) = block else { continue };
             for argument in strings(call.arguments.as_str()) {
+                if CHOICES.contains(&argument.key) {
+                    continue;
+                }
                 let start = head(&argument.value, ARGUMENT);
                 let is_cut = start.len() < argument.value.len();
                 // The last word may be cut.

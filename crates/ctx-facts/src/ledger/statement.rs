@@ -233,7 +233,11 @@ impl Statement {
         }
         let slots = || {
             let both = self.slots & old.slots;
-            SLOTS.iter().enumerate().filter(move |(at, _)| both & (1 << at) != 0).map(|(_, slot)| slot)
+            SLOTS
+                .iter()
+                .enumerate()
+                .filter(move |(at, _)| both & (1 << at) != 0)
+                .map(|(_, slot)| slot)
         };
         if self.is_news {
             let unnamed = self.subject.is_empty() || old.subject.is_empty();
@@ -252,12 +256,11 @@ impl Statement {
             && words + 1 == self.subject.len()
             && words + 1 == old.subject.len();
         match self.is_news {
-            true => {
-                shared > 0 && (is_value && shared * 3 >= most * 2 || is_word && shared >= 2)
-            }
+            true => shared > 0 && (is_value && shared * 3 >= most * 2 || is_word && shared >= 2),
             false if self.is_copular && old.is_copular => {
                 let kinds = [Number, Location, Id, Name];
-                let one_thing = kinds.iter().filter(|&&kind| self.differs(old, &[kind])).count() == 1;
+                let one_thing =
+                    kinds.iter().filter(|&&kind| self.differs(old, &[kind])).count() == 1;
                 shared > 0 && is_value && shared == most && one_thing
                     || is_word && shared > 0 && slots().any(|slot| slot.is_unique)
             }

@@ -13,11 +13,20 @@ const REPLACED: &[Pair] = &[
     ("The login page is in progress.", "The login page is done."),
     ("The migration has not started.", "The migration is finished."),
     ("There is a memory leak in the worker.", "The memory leak in the worker was fixed."),
-    ("The SSL cert error in the staging environment blocks us.", "The SSL cert error in the staging environment is fixed."),
+    (
+        "The SSL cert error in the staging environment blocks us.",
+        "The SSL cert error in the staging environment is fixed.",
+    ),
     ("Deploy to AWS via Docker.", "Deploy to Fly via Docker now."),
     ("The database is PostgreSQL.", "The database is now MySQL."),
-    ("Use SQLite instead of PostgreSQL for the tests.", "Do not use SQLite for the tests after all."),
-    ("The config was moved from config/app.yml to settings/app.yml.", "The config was moved to etc/app.yml."),
+    (
+        "Use SQLite instead of PostgreSQL for the tests.",
+        "Do not use SQLite for the tests after all.",
+    ),
+    (
+        "The config was moved from config/app.yml to settings/app.yml.",
+        "The config was moved to etc/app.yml.",
+    ),
     ("数据库用 PostgreSQL。", "数据库改用 MySQL。"),
     ("Node 版本是 18。", "Node 版本是 20。"),
     ("端口是 8080。", "端口改成 9090。"),

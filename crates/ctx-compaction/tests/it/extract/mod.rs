@@ -109,7 +109,6 @@ fn an_english_session_is_told_so_that_the_work_can_go_on() {
 
 ## Constraints & Preferences
 - Never store passwords in plain text. [e:1]
-- great, now rate limit it: at most 5 tries a minute per IP [e:20]
 
 ## Progress
 ### Done
