@@ -88,6 +88,7 @@ pub(crate) fn write_for<T>(
             .with("path", path.display())
             .hint("name a file in a folder that exists and that you may write to")
     };
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has a mode to set"))]
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     {

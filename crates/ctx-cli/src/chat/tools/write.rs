@@ -90,6 +90,7 @@ fn replace(path: &Path, content: &str) -> std::io::Result<()> {
     };
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has a mode to set"))]
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     {
