@@ -4,6 +4,7 @@
 
 use ctx_core::{Block, ErrorKind};
 use ctx_session::{Format, ProblemKind, Severity, Transcript};
+use expect_test::expect;
 
 fn read(text: impl Into<Vec<u8>>) -> Transcript {
     Transcript::from_bytes(text.into()).unwrap()
@@ -347,21 +348,18 @@ fn a_full_look() {
         .iter()
         .map(|p| format!("{} {}", p.entry.as_deref().unwrap(), p.kind.name()))
         .collect();
-    assert_eq!(
-        brief,
-        [
-            "a loneSurrogate",
-            "a badTimestamp",
-            "b badUsage",
-            "d duplicateResult",
-            "f orphanResult",
-            "g unknownRole",
-            "g unknownBlock",
-            "h deepNesting",
-            "h badTimestamp",
-            "h unknownEntry",
-        ]
-    );
+    expect![[r#"
+        a loneSurrogate
+        a badTimestamp
+        b badUsage
+        d duplicateResult
+        f orphanResult
+        g unknownRole
+        g unknownBlock
+        h deepNesting
+        h badTimestamp
+        h unknownEntry"#]]
+    .assert_eq(&brief.join("\n"));
     assert!(found.iter().all(|p| p.severity == Severity::Carried && p.line.is_some()));
     assert_eq!(ProblemKind::CorruptLine.severity(), Severity::Repaired);
 }

@@ -1,6 +1,7 @@
 //! Transcripts of other agents and request bodies of providers.
 
 use ctx_session::{EntryKind, Format};
+use expect_test::expect;
 
 use super::{context, line, read};
 
@@ -63,17 +64,14 @@ fn claude_code() {
     let transcript = read(&(text + "\n"));
     assert_eq!(transcript.format(), Format::CLAUDE_CODE);
     assert_eq!(transcript.name(), Some("A title"));
-    assert_eq!(
-        line(&transcript),
-        [
-            "user: go",
-            "*assistant: (hm) ls#t1{} ls#t2{}",
-            "toolResult: #t1=done",
-            "toolResult: #t2=done",
-            "user: caveat",
-            "*assistant: ok",
-        ]
-    );
+    expect![[r#"
+        user: go
+        *assistant: (hm) ls#t1{} ls#t2{}
+        toolResult: #t1=done
+        toolResult: #t2=done
+        user: caveat
+        *assistant: ok"#]]
+    .assert_eq(&line(&transcript).join("\n"));
     let found = transcript.context(None).unwrap();
     let expected = ["compactionSummary: the summary", "user: caveat", "assistant: ok"];
     assert_eq!(context(&found), expected);
@@ -116,17 +114,14 @@ fn codex() {
     assert_eq!(transcript.format(), Format::CODEX);
     assert_eq!(transcript.problems(), []);
     assert_eq!(transcript.system_prompt().unwrap().as_deref(), Some("be codex"));
-    assert_eq!(
-        line(&transcript),
-        [
-            "user: go",
-            r#"*assistant: (hm) sh#f1{"c":1} sh#f2{}"#,
-            "toolResult: #f1=one",
-            "toolResult: #f2=two",
-            "*assistant: done",
-            "user: more",
-        ]
-    );
+    expect![[r#"
+        user: go
+        *assistant: (hm) sh#f1{"c":1} sh#f2{}
+        toolResult: #f1=one
+        toolResult: #f2=two
+        *assistant: done
+        user: more"#]]
+    .assert_eq(&line(&transcript).join("\n"));
     let found = transcript.context(None).unwrap();
     assert_eq!(context(&found), ["compactionSummary: sum", "user: more"]);
     assert_eq!(found.model, Some(("openai".to_owned(), "gpt-5".to_owned())));
@@ -344,18 +339,15 @@ fn opencode() {
         (Some("ses_1"), Some("/w"))
     );
     assert!(transcript.problems().is_empty(), "{:?}", transcript.problems());
-    assert_eq!(
-        context(&transcript.context(None).unwrap()),
-        [
-            "compactionSummary: the summary",
-            "user: go",
-            r#"assistant: (hm) read#c1{"filePath":"n"}"#,
-            "toolResult: #c1=done",
-            r#"assistant: read#c2{"filePath":"n"}"#,
-            "toolResult: #c2=gone",
-            r#"assistant: ok read#c3{"filePath":"n"}"#,
-        ]
-    );
+    expect![[r#"
+        compactionSummary: the summary
+        user: go
+        assistant: (hm) read#c1{"filePath":"n"}
+        toolResult: #c1=done
+        assistant: read#c2{"filePath":"n"}
+        toolResult: #c2=gone
+        assistant: ok read#c3{"filePath":"n"}"#]]
+    .assert_eq(&context(&transcript.context(None).unwrap()).join("\n"));
     let usage = transcript.all_messages()[3].message().unwrap().meta.usage.unwrap();
     assert_eq!((usage.prompt(), usage.output), (2_459, 40));
 }
