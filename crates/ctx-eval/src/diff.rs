@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use ctx_core::{Counter, Entry, EntryId, Result};
 use ctx_layers::compaction::{CitedMessage, TracedFact, trace_facts};
-use ctx_session::Transcript;
-use ctx_session::compactions::StoredCompaction;
+use ctx_session::{StoredCompaction, Transcript};
 use serde::Serialize;
 
 use crate::preview;

@@ -10,7 +10,7 @@ use ctx_core::{
 };
 use ctx_memory::Recall;
 use ctx_model::Prices;
-use ctx_session::compactions::ReplayMessage;
+use ctx_session::ReplayMessage;
 
 use crate::cache::{PromptCache, usage};
 use crate::edited_messages::EditedMessages;

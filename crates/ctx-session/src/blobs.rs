@@ -9,7 +9,7 @@ use crate::disk;
 use crate::key::FileId;
 
 /// Blobs as `<name>.txt` in one folder, usually
-/// [`Home::tool_results_dir`](crate::paths::Home::tool_results_dir).
+/// [`Home::tool_results_dir`](crate::Home::tool_results_dir).
 ///
 /// A blob is on disk when `put` returns: what leaves the context must not be lost. Expiry uses the
 /// files' modification times and affects only `.txt` files.

@@ -4,9 +4,7 @@
 use std::fs;
 use std::fs::File;
 
-use ctx_session::log::{LogOptions, SessionLog};
-use ctx_session::overlay::Overlay;
-use ctx_session::paths::Home;
+use ctx_session::{Home, LogOptions, Overlay, SessionLog};
 
 use crate::formats;
 #[cfg(target_os = "linux")]

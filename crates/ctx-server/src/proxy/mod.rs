@@ -139,7 +139,7 @@ impl Proxy {
         if settings.config.summaries == SummariesBy::Model {
             summary_models::check_configured(&settings.host.config)?;
         }
-        let folder = settings.host.home.root().join("proxy");
+        let folder = settings.host.home.root.join("proxy");
         let store = match ConversationStore::at(&folder) {
             Ok(store) => Some(store),
             Err(error) if error.kind() == ErrorKind::Locked => {
@@ -248,7 +248,7 @@ impl Proxy {
                     &format!(
                         "{what} cannot be written below {}, or not fast enough, and are lost \
                      (ctx_unwritten_total counts them)",
-                        self.settings.host.home.root().join("proxy").display(),
+                        self.settings.host.home.root.join("proxy").display(),
                     ),
                 );
             }

@@ -33,7 +33,7 @@ impl Default for StoreLimits {
     }
 }
 
-/// Values in files of one folder, usually [`Home::store_dir`](crate::paths::Home::store_dir).
+/// Values in files of one folder, usually [`Home::store_dir`](crate::Home::store_dir).
 ///
 /// A key is `KIND/OWNER/REST`, such as `engines/lossless/head`: each owner has its own folder,
 /// which can be limited, listed and removed separately. A file is named by the hash of its key, so

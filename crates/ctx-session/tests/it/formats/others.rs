@@ -62,8 +62,8 @@ fn claude_code() {
     ]
     .join("\n");
     let transcript = read(&(text + "\n"));
-    assert_eq!(transcript.format(), Format::CLAUDE_CODE);
-    assert_eq!(transcript.name(), Some("A title"));
+    assert_eq!(transcript.format, Format::CLAUDE_CODE);
+    assert_eq!(transcript.name.as_deref(), Some("A title"));
     expect![[r#"
         user: go
         *assistant: (hm) ls#t1{} ls#t2{}
@@ -76,7 +76,7 @@ fn claude_code() {
     let expected = ["compactionSummary: the summary", "user: caveat", "assistant: ok"];
     assert_eq!(context(&found), expected);
     assert_eq!(found.model, Some(("anthropic".to_owned(), "opus".to_owned())));
-    assert_eq!(transcript.problems().len(), 1);
+    assert_eq!(transcript.problems.len(), 1);
     let stats = transcript.stats().unwrap();
     assert_eq!((stats.messages, stats.tool_results), (10, 2));
     let side = transcript.find("side2").unwrap();
@@ -111,9 +111,9 @@ fn codex() {
         item(r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"more"}]}"#),
     ];
     let transcript = read(&(text.join("\n") + "\n"));
-    assert_eq!(transcript.format(), Format::CODEX);
-    assert_eq!(transcript.problems(), []);
-    assert_eq!(transcript.system_prompt().unwrap().as_deref(), Some("be codex"));
+    assert_eq!(transcript.format, Format::CODEX);
+    assert_eq!(transcript.problems, []);
+    assert_eq!(transcript.system_prompt.as_deref(), Some("be codex"));
     expect![[r#"
         user: go
         *assistant: (hm) sh#f1{"c":1} sh#f2{}
@@ -144,22 +144,22 @@ fn openai_chat() {
     let expected =
         ["user: hi", "*assistant: now#c{}", "toolResult: #c=noon", "*assistant: noon it is"];
     let transcript = read(messages);
-    assert_eq!(transcript.format(), Format::OPENAI_CHAT);
+    assert_eq!(transcript.format, Format::OPENAI_CHAT);
     assert_eq!(line(&transcript), expected);
-    assert_eq!(transcript.system_prompt().unwrap().as_deref(), Some("be kind"));
-    assert_eq!(transcript.entries()[0].kind(), &EntryKind::SystemPrompt);
-    assert_eq!(&**transcript.entries()[1].id(), "00000001");
+    assert_eq!(transcript.system_prompt.as_deref(), Some("be kind"));
+    assert_eq!(transcript.entries()[0].kind, EntryKind::SystemPrompt);
+    assert_eq!(&*transcript.entries()[1].id, "00000001");
     assert_eq!(transcript.stats().unwrap().tool_results, 1);
     let body =
         format!(r#"{{"model":"gpt","tools":[{{"type":"function"}}],"messages":{messages}}}"#);
     let transcript = read(&body);
     assert_eq!(line(&transcript), expected);
-    assert_eq!(transcript.tools().unwrap().as_deref(), Some(r#"[{"type":"function"}]"#));
+    assert_eq!(transcript.tools.as_deref(), Some(r#"[{"type":"function"}]"#));
     assert_eq!(transcript.model().unwrap().unwrap().1, "gpt");
     let torn = &messages[..messages.len() - 30];
     let transcript = read(torn);
     assert_eq!(line(&transcript), expected[..3]);
-    assert_eq!(transcript.problems().len(), 1);
+    assert_eq!(transcript.problems.len(), 1);
     let lines =
         "{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"assistant\",\"content\":\"b\"}\n";
     assert_eq!(line(&read(lines)), ["user: a", "*assistant: b"]);
@@ -172,11 +172,11 @@ fn anthropic() {
       {"role":"assistant","content":[{"type":"text","text":"let me see"},{"type":"tool_use","id":"t","name":"now","input":{"z":1.50}}]},
       {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"noon"}]},{"type":"text","text":"and?"}]}]}"#;
     let transcript = read(body);
-    assert_eq!(transcript.format(), Format::ANTHROPIC);
+    assert_eq!(transcript.format, Format::ANTHROPIC);
     let expected = ["user: hi", r#"*assistant: let me see now#t{"z":1.50}"#, "user: #t=noon and?"];
     assert_eq!(line(&transcript), expected);
-    assert_eq!(transcript.system_prompt().unwrap().as_deref(), Some("be kind"));
-    assert!(transcript.tools().unwrap().unwrap().contains("input_schema"));
+    assert_eq!(transcript.system_prompt.as_deref(), Some("be kind"));
+    assert!(transcript.tools.as_deref().unwrap().contains("input_schema"));
     assert_eq!(transcript.stats().unwrap().tool_results, 1);
 }
 
@@ -193,8 +193,8 @@ fn ponybunny() {
       compactedHistory: [{ role: 'system', content: '[Summary] long ago', compactedAt: 1704060000000 }],
     }"#;
     let transcript = read(text);
-    assert_eq!(transcript.format(), Format::PONYBUNNY);
-    assert_eq!(transcript.problems(), []);
+    assert_eq!(transcript.format, Format::PONYBUNNY);
+    assert_eq!(transcript.problems, []);
     let expected = ["user: hi", r#"*assistant: (hm) see now#c{"tz":1}"#, "toolResult: #c=noon"];
     assert_eq!(line(&transcript), expected);
     let found = transcript.context(None).unwrap();
@@ -216,7 +216,7 @@ fn a_collection_of_chats_is_read_as_one() {
         format!(r#"[{{"messages":[{a}]}},{{"messages":[{b},{c}]}}]"#),
     ] {
         let transcript = read(&text);
-        assert_eq!(transcript.format(), Format::OPENAI_CHAT, "{text}");
+        assert_eq!(transcript.format, Format::OPENAI_CHAT, "{text}");
         assert_eq!(line(&transcript), ["user: one", "*assistant: two", "user: three"], "{text}");
     }
 }
@@ -242,8 +242,8 @@ fn gemini_cli() {
     let whole = GEMINI.join("\n") + "\n";
     let messages = |text: &str| {
         let transcript = read(text);
-        assert_eq!(transcript.format(), Format::GEMINI_CLI);
-        assert_eq!(transcript.header().id.as_deref(), Some("7bc8a9ca"));
+        assert_eq!(transcript.format, Format::GEMINI_CLI);
+        assert_eq!(transcript.header.id.as_deref(), Some("7bc8a9ca"));
         let items = transcript.main_line().unwrap();
         let told = items.iter().map(|item| {
             let message = item.entry.message().unwrap();
@@ -251,7 +251,7 @@ fn gemini_cli() {
             let (calls, results) = (message.tool_calls().count(), message.tool_results().count());
             (message.role.name().to_owned(), message.plain_text(), prompt, calls, results)
         });
-        (told.collect::<Vec<_>>(), transcript.problems().len())
+        (told.collect::<Vec<_>>(), transcript.problems.len())
     };
     let row = |role: &str, text: &str, prompt, calls, results| {
         (role.to_owned(), text.to_owned(), prompt, calls, results)
@@ -333,12 +333,12 @@ fn opencode() {
         "{{\n \"info\": {{\"id\":\"ses_1\",\"directory\":\"/w\"}},\n \"messages\": [{list}]\n}}\n"
     );
     let transcript = read(&document);
-    assert_eq!(transcript.format(), Format::OPENCODE);
+    assert_eq!(transcript.format, Format::OPENCODE);
     assert_eq!(
-        (transcript.header().id.as_deref(), transcript.header().cwd.as_deref()),
+        (transcript.header.id.as_deref(), transcript.header.cwd.as_deref()),
         (Some("ses_1"), Some("/w"))
     );
-    assert!(transcript.problems().is_empty(), "{:?}", transcript.problems());
+    assert!(transcript.problems.is_empty(), "{:?}", transcript.problems);
     expect![[r#"
         compactionSummary: the summary
         user: go
