@@ -145,8 +145,8 @@ impl RecordedSession {
             projections: transcript.projections(None)?,
             model: transcript.model()?,
             window: transcript.window.map(Tokens),
-            system: transcript.system_prompt.clone(),
-            tools: transcript.tools.clone(),
+            system: transcript.system_prompt,
+            tools: transcript.tools,
         })
     }
 }
