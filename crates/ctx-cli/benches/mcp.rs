@@ -19,8 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ctx_session::Transcript;
-use ctx_session::discover::{self, Discovery};
+use ctx_session::{self, Discovery, Transcript};
 use serde_json::{Value, json};
 
 /// Number of bytes to archive.
@@ -64,7 +63,7 @@ fn main() {
         return;
     };
     let home = home.canonicalize().expect("the home exists");
-    let Discovery { sessions, .. } = discover::in_folder(&home).expect("a folder");
+    let Discovery { sessions, .. } = Discovery::in_folder(&home).expect("a folder");
     let newest = sessions.first().expect("the home has sessions");
     let bytes: u64 = sessions.iter().map(|session| session.bytes).sum();
     println!("{} sessions, {} MB", sessions.len(), bytes / 1_000_000);

@@ -2,9 +2,7 @@
 
 use ctx_core::ContextEngine;
 use ctx_runtime::EngineHealthRecorder;
-use ctx_session::clock;
-use ctx_session::engine_health::{EngineHealthFile, FailedEngine, FailedEngines};
-use ctx_session::paths::Home;
+use ctx_session::{EngineHealthFile, FailedEngine, FailedEngines, Home, clock};
 use serde::Serialize;
 
 use crate::format::{shortened, thousands};

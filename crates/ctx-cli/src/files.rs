@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
 use ctx_core::{Error, ErrorKind};
+use tempfile::NamedTempFile;
 
 /// Number of bytes checked to recognise an earlier page.
 const PAGE_HEAD: u64 = 4096;
@@ -88,19 +89,7 @@ pub(crate) fn write_for<T>(
             .with("path", path.display())
             .hint("name a file in a folder that exists and that you may write to")
     };
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = match readers {
-            Readers::Usual => 0o666,
-            Readers::Owner => 0o600,
-        };
-        builder.permissions(std::fs::Permissions::from_mode(mode));
-    }
-    #[cfg(not(unix))]
-    let _ = readers;
-    let mut file = builder.tempfile_in(folder).map_err(|e| failed(&e))?;
+    let mut file = temporary_in(folder, readers).map_err(|e| failed(&e))?;
     let mut writer = BufWriter::new(file.as_file_mut());
     let written = write(&mut writer).map_err(|error| match error.downcast::<io::Error>() {
         Ok(e) => failed(&e).into(),
@@ -116,6 +105,24 @@ pub(crate) fn write_for<T>(
         })?,
     };
     Ok(written)
+}
+
+/// Creates an empty file in a folder, to be moved over another file when it is complete.
+#[cfg(unix)]
+pub(crate) fn temporary_in(folder: &Path, readers: Readers) -> io::Result<NamedTempFile> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = match readers {
+        Readers::Usual => 0o666,
+        Readers::Owner => 0o600,
+    };
+    let permissions = std::fs::Permissions::from_mode(mode);
+    tempfile::Builder::new().permissions(permissions).tempfile_in(folder)
+}
+
+/// Creates an empty file in a folder, whose access rights it inherits.
+#[cfg(not(unix))]
+pub(crate) fn temporary_in(folder: &Path, _readers: Readers) -> io::Result<NamedTempFile> {
+    NamedTempFile::new_in(folder)
 }
 
 /// Whether both paths lead to one file. A file that does not exist differs from every other.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ctx_core::ErrorKind;
 use ctx_engine_registry::Registry;
-use ctx_session::paths::Home;
+use ctx_session::Home;
 
 use crate::args::Fit;
 use crate::failure::misuse;

@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind};
-use ctx_session::discover::{AgentHomes, in_folder};
 use ctx_session::key::SessionKey;
-use ctx_session::paths::Home;
-use ctx_session::store::SessionStore;
+use ctx_session::{AgentHomes, Discovery, Home, SessionStore};
 use serde::Serialize;
 
 use crate::args::{Command, MemoryCommand};
@@ -59,7 +57,7 @@ pub(crate) fn all(named: &[PathBuf], out: &Out) -> anyhow::Result<Vec<PathBuf>> 
             paths.push(one(name)?);
             continue;
         }
-        let found = in_folder(name)?;
+        let found = Discovery::in_folder(name)?;
         found.problems.iter().for_each(|problem| out.warn(problem.to_string()));
         if found.sessions.is_empty() {
             let error = Error::new(ErrorKind::NotFound, "no session of an agent in the folder");

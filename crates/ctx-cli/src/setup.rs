@@ -13,9 +13,8 @@ use ctx_model::Prices;
 use ctx_runtime::lifecycle::SessionConfig;
 use ctx_runtime::{Resolved, SessionSpec, SharedMemories, Stores, memory_session};
 use ctx_server::http::Token;
-use ctx_session::Transcript;
 use ctx_session::key::FileId;
-use ctx_session::paths::{Home, with_home_hint};
+use ctx_session::{Home, Transcript, with_home_hint};
 
 use crate::args::{Fit, Global, Summaries};
 use crate::entry_ids;
@@ -76,7 +75,7 @@ pub(crate) fn open(path: &Path, out: &Out) -> anyhow::Result<Transcript> {
         true => read(path)?,
         false => ctx_session::open(&Home::from_env()?, path)?,
     };
-    let problems = transcript.problems().iter().filter(|problem| !problem.kind.is_harmless());
+    let problems = transcript.problems.iter().filter(|problem| !problem.kind.is_harmless());
     let problems: Vec<_> = problems.collect();
     let file = path.file_name().filter(|_| !is_stdin(path));
     let file = file.map_or("standard input".into(), |name| name.to_string_lossy());
@@ -178,7 +177,7 @@ pub(crate) fn fit(
     let Keeping { blobs, store: values, memory, workspaces } = keeping;
     let stores = Stores { values, blobs, memory, workspaces };
     let agent = selection::agent(fit, session).unwrap_or_else(|| FileId::main().to_string());
-    let name = memory_session(transcript.header().id.as_deref(), session);
+    let name = memory_session(transcript.header.id.as_deref(), session);
     let (memories, warn) = (SharedMemories::default(), |warning| out.warn(warning));
     let services = resolved.services(&memories, stores, (&agent, &name), summary_models, warn)?;
     Ok(Fitted {

@@ -6,11 +6,8 @@ use std::time::Duration;
 
 use ctx_core::{BlobStore, Entry, MemoryStore, Store};
 use ctx_runtime::MemoryLocation;
-use ctx_session::Transcript;
-use ctx_session::blobs::{FileBlobs, NoBlobs};
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
-use ctx_session::values::{FileStore, TransientStore};
+use ctx_session::{FileBlobs, FileStore, Home, NoBlobs, Transcript, TransientStore};
 use tokio::time::timeout;
 
 use crate::args::Fit;
@@ -44,7 +41,7 @@ impl Keeping {
     pub(crate) fn values(fit: &Fit, session: &Path, transcript: &Transcript, lasts: bool) -> Self {
         let Ok(home) = Home::from_env() else { return Self::nothing() };
         let agent = agent_of(fit, session);
-        let store: Arc<dyn Store> = match transcript.header().id {
+        let store: Arc<dyn Store> = match transcript.header.id {
             Some(_) => Arc::new(FileStore::at(home.store_dir(&agent))),
             None => Arc::<TransientStore>::default(),
         };

@@ -8,8 +8,8 @@ use ctx_core::Counter;
 use ctx_memory::VectorModel;
 use ctx_memory::workspace::{Config, IndexReport, Progress, Workspace, WorkspaceFolder};
 use ctx_runtime::workspace_model;
+use ctx_session::Home;
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
 use indicatif::ProgressBar;
 
 use crate::args::{Global, IndexOf};
@@ -62,7 +62,7 @@ pub(crate) fn update(workspace: &Workspace, out: &Out) -> anyhow::Result<IndexRe
     let bar = out.progress_of_bytes("indexing", 0);
     let updated = workspace.update(|progress| show(&bar, progress));
     bar.finish_and_clear();
-    Ok(updated.map_err(ctx_session::paths::with_home_hint)?)
+    Ok(updated.map_err(ctx_session::with_home_hint)?)
 }
 
 /// Computes missing vectors, and shows the progress. Returns their number. If the model fails,

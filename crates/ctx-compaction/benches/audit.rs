@@ -16,7 +16,7 @@ use ctx_core::{
     Block, ContextView, Counter, Entry, Message, RawJson, Role, TokenLedger, Tokens, ToolCall,
 };
 use ctx_extract::{ExtractInput, extract};
-use ctx_facts::{CitedMessage, required_facts};
+use ctx_facts::{CitedMessage, FactLedger, required_facts};
 
 /// One turn of an agent: it gets a request, reads, edits, tests and reports.
 fn turn(n: usize) -> Vec<Message> {
@@ -84,12 +84,13 @@ fn run(criterion: &mut Criterion) {
         panic!("200,000 tokens do not fit");
     };
     let said: Vec<CitedMessage> = history.read(0..planned.cut);
-    let found = required_facts(&said);
+    let facts = FactLedger::of(&said).facts();
+    let found = facts.required.clone();
     let grounds = SourceIndex::of(&said, None, &[]);
     let counter = Counter::default();
     let job = ExtractInput {
         messages: &said,
-        facts: &found,
+        facts: &facts,
         previous: None,
         turn_start: None,
         focus: None,

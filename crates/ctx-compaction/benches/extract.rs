@@ -85,7 +85,7 @@ fn run(criterion: &mut Criterion) {
         let counter = Counter::default();
         let job = ExtractInput {
             messages: &said,
-            facts: &LedgerFacts { required: required.clone(), superseded: Vec::new() },
+            facts: &LedgerFacts { required: required.clone(), ..LedgerFacts::default() },
             previous: None,
             turn_start: None,
             focus: Some("the cache"),

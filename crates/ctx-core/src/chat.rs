@@ -111,14 +111,6 @@ pub struct Reply {
     pub stop: ChatStop,
 }
 
-impl Reply {
-    /// Returns the usage that the provider reported.
-    #[must_use]
-    pub fn usage(&self) -> Option<&Usage> {
-        self.message.meta.usage.as_ref()
-    }
-}
-
 /// Converts a message into a finished answer without reported usage.
 impl From<Message> for Reply {
     fn from(message: Message) -> Self {

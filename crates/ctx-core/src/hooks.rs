@@ -14,19 +14,13 @@ pub trait ToolResultHook: Send + Sync {
 /// A hook, and the number that identifies it for removal.
 type Numbered = (u64, Arc<dyn ToolResultHook>);
 
-/// The hooks of one session. Cheap to clone; clones share the list.
+/// The hooks of one session; none by default. Cheap to clone; clones share the list.
 #[derive(Clone, Default)]
 pub struct ToolHooks {
     hooks: Arc<Mutex<Vec<Numbered>>>,
 }
 
 impl ToolHooks {
-    /// Creates an empty list.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Adds a hook. It is removed when the returned value is dropped.
     #[must_use = "the hook is removed when this is dropped"]
     pub fn install(&self, hook: Arc<dyn ToolResultHook>) -> Installed {
@@ -43,18 +37,6 @@ impl ToolHooks {
         hooks.iter().fold(message, |m, hook| hook.on_tool_result(&m, turn).unwrap_or(m))
     }
 
-    /// Returns the number of installed hooks.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.lock().len()
-    }
-
-    /// Whether no hook is installed.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Numbered>> {
         self.hooks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -62,7 +44,7 @@ impl ToolHooks {
 
 impl fmt::Debug for ToolHooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolHooks").field("installed", &self.len()).finish()
+        f.debug_struct("ToolHooks").field("installed", &self.lock().len()).finish()
     }
 }
 

@@ -136,7 +136,7 @@ fn call(object: &Object<'_>) -> Option<ToolCall> {
         Some("function_call" | "function" | "custom_tool_call") => {
             Some(call_of(object, CallSpelling::default(), true))
         }
-        Some(kind) => CallSpelling::from_name(kind).map(|s| call_of(object, s, false)),
+        Some(kind) => spelling_of(kind).map(|s| call_of(object, s, false)),
         None => {
             let keys = [
                 ("functionCall", CallSpelling::FunctionCall),
@@ -145,6 +145,17 @@ fn call(object: &Object<'_>) -> Option<ToolCall> {
             ];
             keys.into_iter().find_map(|(key, s)| Some(call_of(&object.object(key)?, s, false)))
         }
+    }
+}
+
+/// Returns the spelling of calls whose `type` is `kind`.
+pub(crate) fn spelling_of(kind: &str) -> Option<CallSpelling> {
+    match kind {
+        "tool_use" => Some(CallSpelling::ToolUse),
+        "toolUse" => Some(CallSpelling::ToolUseCamel),
+        "toolCall" => Some(CallSpelling::ToolCall),
+        "functionCall" => Some(CallSpelling::FunctionCall),
+        _ => None,
     }
 }
 

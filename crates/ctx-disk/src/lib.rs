@@ -102,6 +102,7 @@ pub fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
 
 /// Returns options that create files readable and writable only by their owner.
 pub fn private() -> OpenOptions {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has a mode to set"))]
     let mut options = File::options();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -118,6 +119,7 @@ fn create_dirs(path: &Path, sync: impl Fn(&Path) -> Result<()>) -> Result<()> {
     let missing: Vec<_> =
         path.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()).collect();
     for dir in missing.into_iter().rev() {
+        #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has a mode to set"))]
         let mut builder = std::fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);

@@ -12,8 +12,7 @@ use ctx_core::{
 };
 use ctx_engine_registry::{BuildContext, Registry};
 use ctx_eval::{ReplaySetup, SessionReport, replay};
-use ctx_session::BranchMessage;
-use ctx_session::compactions::ReplayMessage;
+use ctx_session::{BranchMessage, ReplayMessage};
 use ctx_testkit::{Sample, entries};
 
 const WINDOW: Tokens = Tokens(128_000);

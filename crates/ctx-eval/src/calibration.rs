@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use ctx_core::{Calibration, Entry, EntryId, MIN_MESSAGE_TOKENS, Result, TokenLedger, Tokens};
 use ctx_model::Prices;
-use ctx_session::compactions::{CompactionAuthor, StoredCompaction};
-use ctx_session::{BranchMessage, Transcript};
+use ctx_session::{BranchMessage, CompactionAuthor, StoredCompaction, Transcript};
 use serde::Serialize;
 
 use crate::RecordedUsage;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use ctx_core::{Counter, Entry, EntryId, Result};
 use ctx_facts::CitedMessage;
 use ctx_layers::compaction::{TracedFact, trace_facts};
-use ctx_session::Transcript;
-use ctx_session::compactions::StoredCompaction;
+use ctx_session::{StoredCompaction, Transcript};
 use serde::Serialize;
 
 use crate::preview;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ctx_core::{Action, Counter, Edit, EntryId, ManifestEntry, NodeState, Result, Tokens};
-use ctx_session::compactions::ReplayMessage;
+use ctx_session::ReplayMessage;
 
 use crate::{EditedMessage, RequestDetail};
 

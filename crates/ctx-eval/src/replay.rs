@@ -10,7 +10,7 @@ use ctx_core::{
 };
 use ctx_memory::Recall;
 use ctx_model::Prices;
-use ctx_session::compactions::ReplayMessage;
+use ctx_session::ReplayMessage;
 
 use crate::cache::{PromptCache, usage};
 use crate::edited_messages::EditedMessages;
@@ -115,7 +115,7 @@ struct Served {
 
 impl Served {
     fn note(&mut self, view: &ContextView) {
-        if let Some(why) = view.engine_note().and_then(|note| note.reason.as_ref()) {
+        if let Some(why) = view.engine.as_ref().and_then(|note| note.reason.as_ref()) {
             self.by_others += 1;
             self.why.get_or_insert_with(|| why.clone());
         }

@@ -42,7 +42,7 @@ impl SessionReport {
         let stats = transcript.stats()?;
         Ok(Self {
             path: path.display().to_string(),
-            format: transcript.format().name().to_owned(),
+            format: transcript.format.name().to_owned(),
             entries: stats.entries,
             messages: stats.messages,
             tool_results: stats.tool_results,

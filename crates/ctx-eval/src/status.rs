@@ -7,8 +7,7 @@ use ctx_config::Profile;
 use ctx_core::{
     ContextView, EngineState, Entry, EntryId, Message, Result, Role, TokenLedger, Tokens, Usage,
 };
-use ctx_session::Transcript;
-use ctx_session::engine_health::FailedEngine;
+use ctx_session::{FailedEngine, Transcript};
 use serde::Serialize;
 
 use crate::{RecordedUsage, SessionCalibration, SessionReport};
@@ -126,7 +125,7 @@ pub struct StatusReport {
     /// The number of branch tips.
     pub branches: usize,
     /// Labelled entries: id to label.
-    pub labels: BTreeMap<String, String>,
+    pub labels: BTreeMap<EntryId, String>,
     /// Compactions on the branch.
     pub compactions: usize,
     /// The current thinking level.
@@ -243,10 +242,10 @@ pub fn status(
         proof => (proof.map(|(size, _)| size), None),
     };
     Ok(StatusReport {
-        name: transcript.name().map(str::to_owned),
+        name: transcript.name.clone(),
         leaf: transcript.leaf().map(ToString::to_string),
         branches: transcript.tips().len(),
-        labels: transcript.labels(),
+        labels: transcript.labels.clone(),
         compactions: transcript.compactions()?,
         thinking_level: context.thinking_level,
         model: context.model.map(|(provider, model_id)| ModelName { provider, model_id }),
@@ -275,7 +274,7 @@ pub fn status(
         tools: ledger.tools(),
         used_share: f64::from(used.0) / f64::from(limit.0.max(1)),
         should_compact: used > limit,
-        problems: transcript.problems().iter().map(ToString::to_string).collect(),
+        problems: transcript.problems.iter().map(ToString::to_string).collect(),
         context: report,
         session,
     })

@@ -8,9 +8,8 @@ use ctx_core::{Error, ErrorKind, Result};
 use ctx_engine_registry::{SelectFor, selected_engine};
 use ctx_runtime::AgentMemory;
 use ctx_runtime::lookup::{self, SearchQuery, SearchReport};
-use ctx_session::clock;
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
+use ctx_session::{Home, clock};
 use serde::{Deserialize, Serialize};
 
 use super::replay::stamp_of;

@@ -20,9 +20,9 @@ use ctx_core::{
 };
 use ctx_runtime::{Builder, NoListener, Runtime};
 use ctx_session::key::{FileId, SessionKey};
-use ctx_session::log::{Durability, LogOptions, NewSession, SessionLog};
-use ctx_session::paths::Home;
-use ctx_session::store::{SessionEntry, SessionStore};
+use ctx_session::{
+    Durability, Home, LogOptions, NewSession, SessionEntry, SessionLog, SessionStore,
+};
 use tokio::task::JoinSet;
 
 /// Number of tokens of the long session.
@@ -235,7 +235,7 @@ fn write_sessions(home: &Home) {
             cwd: "/".into(),
             parent_session: None,
         };
-        let options = LogOptions::default().with_durability(Durability::None);
+        let options = LogOptions { durability: Durability::None, ..LogOptions::default() };
         let mut log = SessionLog::create(&path, &new, options).expect("a session");
         for m in 0..MESSAGES {
             let role = if m % 2 == 0 { Role::User } else { Role::Assistant };

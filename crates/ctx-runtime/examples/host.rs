@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ctx_config::Config;
 use ctx_core::{Message, ModelCard, NoTools, Reply, Result, Role, Tokens, model_fn};
 use ctx_runtime::{NoListener, Runtime};
-use ctx_session::{key::SessionKey, paths::Home};
+use ctx_session::{Home, key::SessionKey};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {

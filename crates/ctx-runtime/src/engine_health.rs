@@ -1,8 +1,7 @@
 //! Records an engine's health for later processes.
 
 use ctx_core::{ContextEngine, Result, Timestamp};
-use ctx_session::engine_health::{EngineHealthFile, FailedEngine, FailedEngines};
-use ctx_session::paths::Home;
+use ctx_session::{EngineHealthFile, FailedEngine, FailedEngines, Home};
 
 /// Watches one engine, and updates the [file](EngineHealthFile) from which other programs read its
 /// health. Nothing is written while the engine is healthy.
@@ -162,7 +161,7 @@ mod tests {
         let engine = ReportedHealth::new();
         let mut recorder = EngineHealthRecorder::new(&home);
         recorder.record(&engine, Timestamp(1)).unwrap();
-        assert!(!home.root().exists(), "the engine was not called");
+        assert!(!home.root.exists(), "the engine was not called");
         for (report, expected) in [
             ((0, 2, true), Some(2)),
             ((0, 2, true), Some(2)),

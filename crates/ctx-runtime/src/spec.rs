@@ -13,8 +13,7 @@ use ctx_engine_registry::{
 use ctx_layers::compaction;
 use ctx_layers::window_guard::{self, ContextWindowSource, Window, WindowSizes};
 use ctx_model::{Catalogue, Model, Prices, Vintage};
-use ctx_session::Transcript;
-use ctx_session::paths::Home;
+use ctx_session::{Home, Transcript};
 
 use crate::models::configured_prices;
 
@@ -141,11 +140,11 @@ impl SessionSpec {
         Ok(Self {
             provider,
             model,
-            native: transcript.window().map(Tokens),
-            auto_compacted_at: transcript.auto_compacted_at().map(Tokens),
+            native: transcript.window.map(Tokens),
+            auto_compacted_at: transcript.auto_compacted_at.map(Tokens),
             answered: transcript.largest_prompt()?.and_then(|n| u32::try_from(n).ok()).map(Tokens),
-            system: transcript.system_prompt()?,
-            tools: transcript.tools()?,
+            system: transcript.system_prompt.clone(),
+            tools: transcript.tools.clone(),
             ..Self::default()
         })
     }

@@ -4,10 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ctx_core::{BlobStore, MemoryStore, Result, Services, Store, SummaryModels, WorkspaceSearch};
-use ctx_session::blobs::{FileBlobs, NoBlobs};
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
-use ctx_session::values::{FileStore, TransientStore};
+use ctx_session::{FileBlobs, FileStore, Home, NoBlobs, TransientStore};
 
 use crate::memory::{MemoryLocation, SharedMemories, workspace_search};
 use crate::spec::Resolved;

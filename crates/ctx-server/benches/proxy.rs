@@ -20,7 +20,7 @@ use ctx_server::Host;
 use ctx_server::http::{Metrics, Server, Shutdown};
 use ctx_server::proxy::{Proxy, Settings, Upstreams, UpstreamsConfig};
 use ctx_server::trace::{Trace, TraceLimits};
-use ctx_session::paths::Home;
+use ctx_session::Home;
 use ctx_testkit::provider::Fast;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

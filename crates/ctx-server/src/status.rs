@@ -5,8 +5,7 @@ use std::path::Path;
 use ctx_core::Result;
 use ctx_eval::{SessionReport, StatusReport, StatusSetup};
 use ctx_runtime::Resolved;
-use ctx_session::Transcript;
-use ctx_session::engine_health::FailedEngine;
+use ctx_session::{FailedEngine, Transcript};
 
 /// Returns the status of a transcript with the settings it would be run with.
 ///

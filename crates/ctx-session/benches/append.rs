@@ -14,9 +14,7 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, criterion_group, criterion_main};
 use ctx_core::{RawJson, Timestamp};
 use ctx_session::key::FileId;
-use ctx_session::log::group_commit::GroupCommit;
-use ctx_session::log::{Durability, LogOptions, NewEntry, NewSession, SessionLog};
-use ctx_session::paths::Home;
+use ctx_session::{Durability, GroupCommit, Home, LogOptions, NewEntry, NewSession, SessionLog};
 
 const NOW: Timestamp = Timestamp(1_765_233_665_306);
 const WRITERS: usize = 32;
@@ -30,10 +28,11 @@ fn entry() -> NewEntry {
 }
 
 fn session(path: &Path, group: Option<&Arc<GroupCommit>>) -> SessionLog {
-    let mut options = LogOptions::default().with_durability(Durability::PerEntry);
-    if let Some(group) = group {
-        options = options.with_group(group.clone());
-    }
+    let options = LogOptions {
+        durability: Durability::PerEntry,
+        group: group.cloned(),
+        ..LogOptions::default()
+    };
     let new = NewSession {
         id: FileId::new("bench").expect("a valid id"),
         timestamp: NOW,
@@ -75,11 +74,12 @@ impl Pairs {
 
 fn beside_the_bare_calls(c: &mut Criterion) {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let mut ours = session(&dir.path().join("ours.jsonl"), None);
+    let path = dir.path().join("ours.jsonl");
+    let mut ours = session(&path, None);
     let mut bare = File::create(dir.path().join("bare.jsonl")).expect("a new file");
     let entry = entry();
     ours.append(&entry, NOW).expect("an append");
-    let text = std::fs::read(ours.path()).expect("the session");
+    let text = std::fs::read(&path).expect("the session");
     let line = text.split_inclusive(|b| *b == b'\n').next_back().unwrap_or_default().to_vec();
     let pairs = Pairs::default();
     let mut n = 0u64;

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use ctx_core::{RawJson, Timestamp};
-use ctx_session::log::{Durability, LogOptions, NewEntry, SessionLog};
+use ctx_session::{Durability, LogOptions, NewEntry, SessionLog};
 use serde_json::{Value, json};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -39,7 +39,7 @@ fn message(at: u32) -> String {
 }
 
 fn through_the_log(copy: &Path, durability: Durability, entries: u32) -> Outcome<f64> {
-    let mut log = SessionLog::open(copy, LogOptions::default().with_durability(durability))?;
+    let mut log = SessionLog::open(copy, LogOptions { durability, ..LogOptions::default() })?;
     let start = Instant::now();
     for at in 0..entries {
         let entry = NewEntry::message(RawJson::from_text(message(at)));

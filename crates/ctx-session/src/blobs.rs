@@ -9,7 +9,7 @@ use crate::disk;
 use crate::key::FileId;
 
 /// Stores blobs as `<name>.txt` in one folder, usually
-/// [`Home::tool_results_dir`](crate::paths::Home::tool_results_dir).
+/// [`Home::tool_results_dir`](crate::Home::tool_results_dir).
 ///
 /// A blob is on disk when `put` returns, because the context no longer contains it. Expiry uses the
 /// files' modification times and affects only `.txt` files.

@@ -2,38 +2,56 @@
 
 #![forbid(unsafe_code)]
 
-pub mod blobs;
+mod blobs;
 pub mod clock;
-pub mod compactions;
+mod compactions;
 mod convert;
-pub mod discover;
-pub mod engine_health;
+mod discover;
+mod engine_health;
 mod entry;
-pub mod erase;
+mod erase;
 mod formats;
 pub mod key;
-pub mod log;
+mod log;
 mod newer;
-pub mod overlay;
-pub mod paths;
+mod overlay;
+mod paths;
 mod projections;
 mod read;
-pub mod retire;
+mod retire;
 mod schema;
 mod source;
-pub mod store;
+mod store;
 mod transcript;
-pub mod values;
+mod values;
 
 pub(crate) use ctx_disk as disk;
 
+pub use blobs::{FileBlobs, NoBlobs};
+pub use compactions::{
+    CompactionAuthor, CoveredMessages, ReplayBranch, ReplayMessage, RewriteResult,
+    StoredCompaction, UndoResult, rewrite_compacted, store_compaction, undo_compaction,
+};
 pub use convert::{ConversionResult, ConvertOptions, fork};
+pub use discover::{AgentHomes, DiscoveredSession, Discovery};
+pub use engine_health::{EngineHealthFile, FailedEngine, FailedEngines};
 pub use entry::{EntryKind, TreeEntry};
-pub use formats::{Format, is_transcript};
-pub use log::SessionLock;
+pub use erase::{
+    EraseCriteria, Erased, all_projections, erase_in_overlay, erase_in_session,
+    erase_orphaned_overlay, overlay_projections, session_files,
+};
+pub use formats::{Agent, Format, LastUsage, is_transcript};
+pub use log::{
+    Durability, GroupCommit, LogOptions, NewEntry, NewSession, RandomIds, SessionLock, SessionLog,
+    is_foreign, recover_journals,
+};
 pub use newer::is_newer;
-pub use overlay::open;
-pub use projections::{load_projections, save_projections};
+pub use overlay::{Overlay, open};
+pub use paths::{Home, with_home_hint};
+pub use projections::save_projections;
 pub use read::{Problem, ProblemKind, Severity, TranscriptHeader};
+pub use retire::{RetiringSession, discard_session, remove_retired, retired_at, session_is_open};
 pub use source::Span;
+pub use store::{ChatType, SessionEntry, SessionStore, Sessions};
 pub use transcript::{BranchMessage, SessionContext, Transcript, TranscriptStats};
+pub use values::{FileStore, TransientStore};

@@ -32,7 +32,7 @@ const HEADER_BYTES: u64 = 1024;
 /// transcript's ordinals and short ids.
 ///
 /// From its first write until it is [released](Overlay::release) or dropped, an overlay is the only
-/// writer: [`store_compaction`](crate::compactions::store_compaction) of the same transcript gets
+/// writer: [`store_compaction`](crate::store_compaction) of the same transcript gets
 /// [`ErrorKind::Locked`] meanwhile. The owner of the overlay uses [`Overlay::store_compaction`] and
 /// [`Overlay::undo_compaction`].
 #[derive(Debug)]
@@ -290,7 +290,7 @@ mod tests {
         let overlay = Overlay::of(&home, &source).unwrap();
         assert_eq!(overlay.read().unwrap(), OverlayContents::default());
         assert_eq!(overlay.load().unwrap(), []);
-        assert!(!home.root().exists());
+        assert!(!home.root.exists());
 
         let leaf: EntryId = "00000007".into();
         let id = overlay.append(&compaction(), Some(&leaf), Timestamp(1)).unwrap();

@@ -14,7 +14,8 @@ use crate::store::{SessionEntry, SessionStore};
 /// Nothing is created until something is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
-    root: PathBuf,
+    /// The folder itself.
+    pub root: PathBuf,
 }
 
 impl Home {
@@ -33,12 +34,6 @@ impl Home {
             _ => Err(Error::new(ErrorKind::NotFound, "missing home folder")
                 .hint("set CTX_HOME to a folder that ctx may write to")),
         }
-    }
-
-    /// Returns the folder itself.
-    #[must_use]
-    pub fn root(&self) -> &Path {
-        &self.root
     }
 
     /// `ctx.json5`.
@@ -193,9 +188,8 @@ impl Home {
     }
 
     /// `journals`: entries that are durable before their session files are synced. See
-    /// [`GroupCommit`](crate::log::group_commit::GroupCommit).
-    #[must_use]
-    pub fn journals_dir(&self) -> PathBuf {
+    /// [`GroupCommit`](crate::GroupCommit).
+    pub(crate) fn journals_dir(&self) -> PathBuf {
         self.root.join("journals")
     }
 }

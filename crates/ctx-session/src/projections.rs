@@ -2,30 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use ctx_core::{ErrorKind, Projection, ProjectionStore, Result};
+use ctx_core::{Projection, ProjectionStore, Result};
 
+use crate::clock;
 use crate::log::{LogOptions, SessionLog, is_foreign};
 use crate::overlay::Overlay;
 use crate::paths::Home;
-use crate::transcript::{in_force, read_projections};
-use crate::{clock, overlay};
-
-/// Returns the projections of the transcript at `path`, oldest first. A transcript from which ctx
-/// never sent anything has none. Those of a compaction are included while it is in force at the
-/// transcript's leaf; for another branch, see
-/// [`Transcript::projections`](crate::Transcript::projections).
-///
-/// # Errors
-///
-/// [`ErrorKind::Io`] if an existing file cannot be read.
-pub fn load_projections(home: &Home, path: &Path) -> Result<Vec<Projection>> {
-    let mut stored = read_projections(path)?;
-    match read_projections(Overlay::of(home, path)?.path()) {
-        Err(e) if e.kind() == ErrorKind::NotFound => {}
-        read => stored.extend(read?),
-    }
-    in_force(stored, || overlay::open(home, path))
-}
 
 /// Stores projections, and returns the file that contains them. They are on disk when this returns.
 ///
@@ -57,7 +39,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::log::LogOptions;
     use crate::log::tests::new_session;
-    use crate::transcript::Transcript;
+    use crate::transcript::{Transcript, in_force, read_projections};
 
     pub(crate) fn sample(entry: &str, form: Projected) -> Projection {
         let hash = ContentHash::of(&Message::text(Role::User, entry));

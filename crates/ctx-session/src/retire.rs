@@ -54,12 +54,6 @@ impl RetiringSession {
         self.log.session_id()
     }
 
-    /// Returns the session and the archives of its rewrites, newest first.
-    #[must_use]
-    pub fn files(&self) -> Vec<PathBuf> {
-        crate::erase::session_files(&self.path)
-    }
-
     /// Renames the session, with the time in its new name, and the files beside it. Returns the new
     /// path of the session.
     ///
@@ -85,7 +79,7 @@ impl RetiringSession {
 
 /// Whether any process has the session open. Nothing is written to check this.
 #[must_use]
-pub fn is_open(path: &Path) -> bool {
+pub fn session_is_open(path: &Path) -> bool {
     if !sidecar_of(path).is_file() {
         return false;
     }
@@ -129,7 +123,7 @@ pub fn remove_retired(path: &Path) -> Result<u64> {
 /// # Errors
 ///
 /// [`ErrorKind::Locked`] if it is open, and those of [`RetiringSession::begin`]; [`ErrorKind::Io`].
-pub fn discard(path: &Path) -> Result<()> {
+pub fn discard_session(path: &Path) -> Result<()> {
     let retiring = RetiringSession::begin(path)?;
     std::fs::remove_file(path).map_err(|e| disk::io_error("cannot remove the session", path, e))?;
     drop(retiring);
@@ -213,8 +207,8 @@ mod tests {
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(dir.path().join("a.jsonl.archived-1"), "older").unwrap();
         let retiring = RetiringSession::begin(&path).unwrap();
-        assert_eq!((retiring.session_id(), retiring.files().len()), ("a", 2));
-        assert!(is_open(&path));
+        assert_eq!((retiring.session_id(), crate::erase::session_files(&path).len()), ("a", 2));
+        assert!(session_is_open(&path));
         let to = retiring.finish(NOW).unwrap();
         assert_eq!(to, dir.path().join(NAME));
         assert_eq!(names(dir.path()), [NAME.to_owned(), format!("{NAME}.archived-1")]);
@@ -229,9 +223,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, log) = session(dir.path(), "a");
         assert_eq!(RetiringSession::begin(&path).unwrap_err().kind(), ErrorKind::Locked);
-        assert!(is_open(&path) && path.exists());
+        assert!(session_is_open(&path) && path.exists());
         drop(log);
-        assert!(!is_open(&path));
+        assert!(!session_is_open(&path));
         let foreign = dir.path().join("b.jsonl");
         std::fs::write(&foreign, "{\"type\":\"session\",\"version\":3,\"id\":\"b\"}\n").unwrap();
         assert_eq!(RetiringSession::begin(&foreign).unwrap_err().kind(), ErrorKind::InvalidInput);

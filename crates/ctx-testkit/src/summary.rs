@@ -140,13 +140,25 @@ mod tests {
 
     #[test]
     fn the_summary_holds_the_lines_that_matter_with_their_sources() {
-        let expected = "## Goal\n(none)\n\n## Constraints & Preferences\n\
-            - User: please make src/parser.rs faster, and never touch vendor/ [e:a1]\n\n\
-            ## Progress\n(none)\n\n## Key Decisions\n\
-            - It decided against a table because of memory. [e:a2]\n\n\
-            ## Next Steps\n(none)\n\n## Critical Context\n\
-            - Tool: error[E0382] at src/parser.rs:42 [e:a3]";
-        assert_eq!(faithful_summary(PROMPT, Chars(10_000)), expected);
+        expect_test::expect![[r#"
+            ## Goal
+            (none)
+
+            ## Constraints & Preferences
+            - User: please make src/parser.rs faster, and never touch vendor/ [e:a1]
+
+            ## Progress
+            (none)
+
+            ## Key Decisions
+            - It decided against a table because of memory. [e:a2]
+
+            ## Next Steps
+            (none)
+
+            ## Critical Context
+            - Tool: error[E0382] at src/parser.rs:42 [e:a3]"#]]
+        .assert_eq(&faithful_summary(PROMPT, Chars(10_000)));
     }
 
     #[test]

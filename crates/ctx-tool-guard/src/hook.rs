@@ -37,7 +37,7 @@ impl ToolGuard {
     /// use ctx_core::{Counter, TokenLedger, Tokens, ToolHooks};
     /// use ctx_tool_guard::{Config, ToolGuard};
     ///
-    /// let hooks = ToolHooks::new();
+    /// let hooks = ToolHooks::default();
     /// let ledger = TokenLedger::new(Counter::default(), Tokens(32_000), Tokens(8_000));
     /// let installed = ToolGuard::new(Config::default()).install(&hooks, &ledger);
     /// assert_eq!(hooks.len(), 1);

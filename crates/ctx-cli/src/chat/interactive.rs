@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ctx_runtime::{COMMANDS, Input, TurnOutcome};
-use ctx_session::paths::Home;
+use ctx_session::Home;
 
 use super::bar::bar;
 use super::edit::{Entered, LineEditor};
@@ -33,7 +33,7 @@ pub(crate) fn run(
     out: &Out,
 ) -> anyhow::Result<ExitCode> {
     let is_watched = io::stdin().is_terminal();
-    let mut lines = LineEditor::open(&home.root().join("chat-history"))?;
+    let mut lines = LineEditor::open(&home.root.join("chat-history"))?;
     if is_watched {
         // Registered after the editor was created, because the editor replaces the Ctrl-C handler.
         let stop = interrupt.clone();

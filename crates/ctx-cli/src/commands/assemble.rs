@@ -8,11 +8,7 @@ use ctx_core::{
     AssembleRequest, Error, ErrorKind, IdSource, Manifest, RawJson, SequentialIds, Tokens,
     TurnContext,
 };
-use ctx_session::Transcript;
-use ctx_session::clock;
-use ctx_session::compactions::store_compaction;
-use ctx_session::log::RandomIds;
-use ctx_session::paths::Home;
+use ctx_session::{Home, RandomIds, Transcript, clock, store_compaction};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -63,7 +59,7 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     }
     let now = clock::now();
     let turn = TurnContext { now, last_request: last, ids };
-    let session_id = transcript.header().id.clone().unwrap_or_default();
+    let session_id = transcript.header.id.clone().unwrap_or_default();
     let request = AssembleRequest { session_id, view, turn };
     let assembled = setup::block_on(fitted.engine.assemble(request));
     let health = EngineHealthReport::of(&*fitted.engine, out);

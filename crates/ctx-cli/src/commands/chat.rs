@@ -8,8 +8,8 @@ use std::time::Duration;
 use ctx_config::Config;
 use ctx_core::{ChatModel, Error, ErrorKind, Tokens};
 use ctx_runtime::{Builder, Runtime};
+use ctx_session::Home;
 use ctx_session::key::{AgentScope, FileId, Name, PeerId, SessionKey};
-use ctx_session::paths::Home;
 
 use crate::args::{Chat, Global, Tool};
 use crate::chat::{

@@ -13,10 +13,7 @@ use ctx_core::{
     TurnContext,
 };
 use ctx_eval::Baseline;
-use ctx_session::Transcript;
-use ctx_session::clock;
-use ctx_session::compactions::{rewrite_compacted, store_compaction};
-use ctx_session::paths::Home;
+use ctx_session::{Home, Transcript, clock, rewrite_compacted, store_compaction};
 use serde::Serialize;
 
 use crate::args::{Compact, Global};
@@ -149,7 +146,7 @@ impl Planned {
             last_request: context.entries.iter().rev().find_map(|e| e.timestamp()),
             ..TurnContext::at(now)
         };
-        let session_id = transcript.header().id.clone().unwrap_or_default();
+        let session_id = transcript.header.id.clone().unwrap_or_default();
         let mut request = CompactRequest::new(session_id, view, turn, CompactionTrigger::Manual);
         request.force = args.force;
         request.token_budget = target;

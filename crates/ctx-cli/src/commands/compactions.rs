@@ -5,8 +5,7 @@ use std::process::ExitCode;
 
 use ctx_compaction::{Details, Receipt};
 use ctx_core::EntryId;
-use ctx_session::Transcript;
-use ctx_session::compactions::{CompactionAuthor, StoredCompaction};
+use ctx_session::{CompactionAuthor, StoredCompaction, Transcript};
 use jiff::Timestamp;
 use serde_json::Value;
 

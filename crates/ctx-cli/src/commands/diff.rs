@@ -6,8 +6,7 @@ use ctx_compaction::{FactStatus, TracedFact};
 use ctx_config::SystemRules;
 use ctx_core::{Error, ErrorKind};
 use ctx_eval::CompactionDiff as Report;
-use ctx_session::Transcript;
-use ctx_session::compactions::StoredCompaction;
+use ctx_session::{StoredCompaction, Transcript};
 
 use crate::args::{Diff, Global};
 use crate::entry_ids::{ShortIds, find_compaction, lists_compactions};

@@ -103,14 +103,15 @@ fn session(
     }
     candidates.extend(presets.iter().copied().map(EvalArm::Preset));
 
-    let count = |text: Option<String>| text.map(|text| counter.text(&text)).unwrap_or_default();
+    let count =
+        |text: &Option<String>| text.as_deref().map(|t| counter.text(t)).unwrap_or_default();
     let setup = EvalSetup {
         baseline: Baseline::of(&transcript, &base.ledger)?,
         session: SessionReport::of(path, &transcript)?,
         window: base.ledger.window(),
         counter,
-        system: count(transcript.system_prompt()?),
-        tools: count(transcript.tools()?),
+        system: count(&transcript.system_prompt),
+        tools: count(&transcript.tools),
         model: base.model,
         prices: base.prices,
         compact_to: args.compact_to,

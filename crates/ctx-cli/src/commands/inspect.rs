@@ -7,8 +7,7 @@ use std::time::Duration;
 use ctx_inspector::replay::{self, ReplaySettings, Replays};
 use ctx_inspector::{Inspector, MemorySearch};
 use ctx_server::http::{Server, Shutdown};
-use ctx_session::discover::AgentHomes;
-use ctx_session::paths::Home;
+use ctx_session::{AgentHomes, Home};
 use serde::Serialize;
 
 use crate::args::{Fit, Global, Inspect};

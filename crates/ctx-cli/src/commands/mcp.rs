@@ -11,9 +11,8 @@ use ctx_runtime::lookup::{Lookup, find_session};
 use ctx_server::Host;
 use ctx_server::http;
 use ctx_server::mcp::{OtherAgents, PATH, Server, SessionRef, Setup, Writes, routes, serve_stdio};
-use ctx_session::discover::AgentHomes;
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
+use ctx_session::{AgentHomes, Home};
 
 use crate::args::{Global, Mcp};
 use crate::failure::misuse;

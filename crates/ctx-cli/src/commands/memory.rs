@@ -15,8 +15,7 @@ use ctx_core::{ErrorKind, Timestamp};
 use ctx_runtime::lookup::Lookup;
 use ctx_runtime::memory_session;
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
-use ctx_session::{Transcript, is_transcript};
+use ctx_session::{Home, Transcript, is_transcript};
 
 use crate::args::{self, Global, MemoryCommand};
 use crate::failure::misuse;
@@ -111,7 +110,7 @@ impl OfAgent {
 
 /// Returns the name under which memory stores a transcript's session.
 pub(crate) fn name_of(transcript: &Transcript, path: &Path) -> String {
-    memory_session(transcript.header().id.as_deref(), path)
+    memory_session(transcript.header.id.as_deref(), path)
 }
 
 /// Formats a time for the user, in UTC.

@@ -4,7 +4,7 @@ use std::io::{self, BufReader};
 use std::process::ExitCode;
 
 use ctx_server::rpc::{Host, serve};
-use ctx_session::paths::Home;
+use ctx_session::Home;
 
 use crate::args::Global;
 use crate::setup;

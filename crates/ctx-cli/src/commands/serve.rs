@@ -14,8 +14,8 @@ use ctx_server::http::{Metrics, Server, Shutdown, status_routes};
 use ctx_server::mcp;
 use ctx_server::proxy::{Family, Proxy, ServerConfig, Settings, Upstreams};
 use ctx_server::trace::{Trace, TraceLimits};
+use ctx_session::Home;
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
 use serde_json::json;
 
 use crate::args::{Global, Serve};
@@ -64,7 +64,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         let by_flag: fn(Tokens) -> String = |minimum| format!("give --window {minimum} or more");
         resolved.check_window(Some(by_flag)).map_err(misuse)?;
     }
-    let trace = host.home.root().join("proxy").join("traces");
+    let trace = host.home.root.join("proxy").join("traces");
     let trace = Arc::new(Trace::at(trace, TraceLimits::default())?);
     let tools = mcp::Server::new(mcp::Setup {
         host: host.clone(),

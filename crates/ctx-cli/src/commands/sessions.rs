@@ -9,10 +9,7 @@ use std::process::ExitCode;
 use ctx_compaction::Config as Compaction;
 use ctx_core::{Counter, Error, ErrorKind, Timestamp, TokenLedger, Tokens};
 use ctx_model::Catalogue;
-use ctx_session::clock;
-use ctx_session::discover::{Agent, DiscoveredSession, LastUsage};
-use ctx_session::paths::Home;
-use ctx_session::store::{SessionEntry, SessionStore};
+use ctx_session::{Agent, DiscoveredSession, Home, LastUsage, SessionEntry, SessionStore, clock};
 use serde::Serialize;
 
 use crate::args::{Global, Sessions, SessionsCommand};

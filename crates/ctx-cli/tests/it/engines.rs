@@ -1,18 +1,20 @@
 //! `ctx engines`: what is listed, installed, removed and rejected.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Ran, Room, join, pi_lines, text};
 
 const SCRIPT: &str = "#!/bin/sh\nexit 0\n";
 
 /// Returns the entry of an engine in `ctx engines`.
+#[cfg(unix)]
 fn listed(room: &Room, id: &str) -> Option<Value> {
     let report = room.json(&["engines"]);
     let engines = report["engines"].as_array().expect("a list");
     engines.iter().find(|engine| engine["id"] == id).cloned()
 }
 
+#[cfg(unix)]
 fn add(room: &Room, args: &[&str]) -> Value {
     let args: Vec<&str> = ["engines", "add"].iter().chain(args).copied().collect();
     room.json(&args)
@@ -225,4 +227,25 @@ fn the_trace_passes_over_what_a_built_in_engine_comes_before() {
     let step = steps.iter().find(|step| step["path"] == text(&path)).expect("it is there");
     assert_eq!(step["outcome"], "passedOver", "{step}");
     assert_eq!(step["reason"], "the built-in engine 'legacy' takes precedence");
+}
+
+#[test]
+fn secrets_that_are_meant_for_an_engine_are_not_shown() {
+    let room = Room::new();
+    room.write(
+        "ctx.json5",
+        "{ plugins: { engines: { demo: { config: { apiKey: 'sk-9c41d0e7', keepLast: 4, \
+         nested: [{ auth_token: 'sk-9c41d0e7', password: 'env:PASSWORD' }] } } } } }",
+    );
+    let ran = room.ctx(&["config", "show"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stdout.contains("9c41d0e7"), "{}", ran.stdout);
+    let shown: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(
+        shown["plugins"]["engines"]["demo"]["config"],
+        json!({
+            "apiKey": "(hidden)", "keepLast": 4,
+            "nested": [{ "auth_token": "(hidden)", "password": "env:PASSWORD" }],
+        })
+    );
 }

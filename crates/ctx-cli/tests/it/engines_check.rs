@@ -1,10 +1,14 @@
 //! `ctx engines check`: passing and failing engines, and the exit codes.
 
+#[cfg(unix)]
 use serde_json::Value;
 
-use crate::support::{Ran, Room, text};
+#[cfg(unix)]
+use crate::support::Ran;
+use crate::support::{Room, text};
 
 /// An engine in shell that always keeps the last four messages.
+#[cfg(unix)]
 const KEEPS_FOUR: &str = r#"#!/bin/sh
 while read -r line; do
   rest=${line#*\"id\":}

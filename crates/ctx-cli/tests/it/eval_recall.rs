@@ -1,11 +1,16 @@
 //! `ctx eval recall`, over conversations written for the test.
 
+#[cfg(unix)]
 use std::process::Command;
 
 use ctx_testkit::provider::{Api, FailureKind, FakeProvider, Step, When};
-use serde_json::{Value, json};
+#[cfg(unix)]
+use serde_json::Value;
+use serde_json::json;
 
-use crate::support::{Ran, Room, text};
+#[cfg(unix)]
+use crate::support::Ran;
+use crate::support::{Room, text};
 
 /// Three sessions of two people, with questions, in the format of LoCoMo.
 fn room(provider: Option<&FakeProvider>) -> Room {

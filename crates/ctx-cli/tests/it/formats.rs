@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ctx_core::{RawJson, Timestamp};
 use ctx_session::key::FileId;
-use ctx_session::log::{LogOptions, NewEntry, NewSession, SessionLog};
+use ctx_session::{LogOptions, NewEntry, NewSession, SessionLog};
 use serde_json::{Value, json};
 
 use crate::support::{Room, join, pi_lines, text};

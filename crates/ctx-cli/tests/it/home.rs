@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ctx_session::log::{LogOptions, SessionLog};
-use ctx_session::overlay::Overlay;
-use ctx_session::paths::Home;
+use ctx_session::{Home, LogOptions, Overlay, SessionLog};
 use serde_json::{Value, json};
 
 use crate::support::{Ran, Room, text};

@@ -1,13 +1,15 @@
 //! Other writers, unwritable folders, and interrupted commands.
 
-use std::fs::{self, File};
+#[cfg(unix)]
+use std::fs;
+use std::fs::File;
 
-use ctx_session::log::{LogOptions, SessionLog};
-use ctx_session::overlay::Overlay;
-use ctx_session::paths::Home;
+use ctx_session::{Home, LogOptions, Overlay, SessionLog};
 
 use crate::formats;
-use crate::support::{Ran, Room, join, pi_lines, text};
+#[cfg(target_os = "linux")]
+use crate::support::Ran;
+use crate::support::{Room, join, pi_lines, text};
 
 const TURNS: usize = 60;
 

@@ -9,6 +9,7 @@ mod commands;
 mod compaction;
 mod discovered;
 mod embedders;
+#[cfg(unix)]
 mod engine_health;
 mod engine_host;
 mod engines;

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use ctx_testkit::provider::FakeProvider;
 use serde_json::{Value, json};
 
-use crate::memory::{FACT, asks_again, keeps_old, long_talk, room, said};
+#[cfg(unix)]
+use crate::memory::asks_again;
+use crate::memory::{FACT, keeps_old, long_talk, room, said};
 use crate::support::{Ran, Room, pi_lines, text};
 
 const QUESTION: &str = "remind me, what is the parrot of the lighthouse keeper called?";

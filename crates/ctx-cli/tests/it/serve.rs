@@ -2,9 +2,13 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
+#[cfg(unix)]
+use std::process::{Command, ExitStatus};
 
-use ctx_testkit::provider::{FakeProvider, Moment, Step};
+#[cfg(unix)]
+use ctx_testkit::provider::Moment;
+use ctx_testkit::provider::{FakeProvider, Step};
 use serde_json::{Value, json};
 
 use crate::support::Room;
@@ -12,6 +16,10 @@ use crate::support::Room;
 /// A server that runs until dropped.
 struct Served {
     child: Child,
+    #[cfg_attr(
+        not(unix),
+        expect(dead_code, reason = "read at the end of a server, which a signal asks for")
+    )]
     stdout: BufReader<ChildStdout>,
     /// Its address.
     address: String,
@@ -39,6 +47,7 @@ impl Served {
 
     /// As [`Self::send`], and waits for the first byte of the answer: before that, a server that
     /// ends may close the connection.
+    #[cfg(unix)]
     fn begin(&self, head: &str, body: &str) -> TcpStream {
         let stream = self.send(head, body);
         assert_eq!(stream.peek(&mut [0]).expect("the beginning of an answer"), 1);
@@ -69,6 +78,7 @@ impl Served {
         assert!(done.success());
     }
 
+    #[cfg(unix)]
     fn end(mut self) -> (ExitStatus, String, String) {
         let status = self.child.wait().expect("it ends");
         let (mut out, mut err) = (String::new(), String::new());

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ctx_session::log::{LogOptions, SessionLog};
+use ctx_session::{LogOptions, SessionLog};
 use serde_json::{Value, json};
 
 use crate::formats;

@@ -30,20 +30,6 @@ pub enum CallSpelling {
     FunctionCall,
 }
 
-impl CallSpelling {
-    /// Returns the spelling with that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "tool_use" => Some(Self::ToolUse),
-            "toolUse" => Some(Self::ToolUseCamel),
-            "toolCall" => Some(Self::ToolCall),
-            "functionCall" => Some(Self::FunctionCall),
-            _ => None,
-        }
-    }
-}
-
 /// A tool call requested by the model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ToolCall {

@@ -17,18 +17,6 @@ pub enum SnippetSource {
     Files,
 }
 
-impl SnippetSource {
-    /// Returns the name used in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Sessions => "sessions",
-            Self::Files => "files",
-        }
-    }
-}
-
 /// Lines that match a query.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

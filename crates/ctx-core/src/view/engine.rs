@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{EngineNote, Tokens};
+use crate::Tokens;
 
 use super::ContextView;
 
@@ -35,26 +35,9 @@ impl ContextView {
     /// replaces an earlier addition. The host sends it: see [`Assembled`](crate::Assembled).
     pub fn set_system_addition(&mut self, addition: Option<String>) {
         let addition = addition.filter(|text| !text.is_empty());
-        let tokens = addition.as_deref().map_or(Tokens::ZERO, |text| self.system_tokens(text));
+        let counter = self.ledger.counter();
+        let tokens = addition.as_deref().map_or(Tokens::ZERO, |text| counter.text(text));
         self.ledger.set_addition(tokens);
         self.system_addition = addition;
-    }
-
-    /// Counts the tokens of an addition to the system prompt.
-    #[must_use]
-    pub fn system_tokens(&self, text: &str) -> Tokens {
-        self.ledger.counter().text(text)
-    }
-
-    /// Sets the engine of this request and its state, for the manifest.
-    pub fn set_engine(&mut self, note: Option<EngineNote>) {
-        self.engine = note;
-    }
-
-    /// Returns the engine selected for this request, its state, and the reason if a fallback made
-    /// the request.
-    #[must_use]
-    pub fn engine_note(&self) -> Option<&EngineNote> {
-        self.engine.as_ref()
     }
 }

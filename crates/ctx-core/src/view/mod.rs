@@ -61,6 +61,9 @@ const SEQ_STEP: u64 = 1 << 20;
 /// ```
 #[derive(Debug)]
 pub struct ContextView {
+    /// The engine selected for this request, its state, and the reason if a fallback made the
+    /// request: for the manifest.
+    pub engine: Option<EngineNote>,
     id: ViewId,
     ledger: TokenLedger,
     /// In the order of the request. Dropped nodes stay until the next `finish`.
@@ -86,7 +89,6 @@ pub struct ContextView {
     compactions: Vec<Compacted>,
     sent: finish::Sent,
     system_addition: Option<String>,
-    engine: Option<EngineNote>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +109,7 @@ impl ContextView {
     #[must_use]
     pub fn new(ledger: TokenLedger) -> Self {
         Self {
+            engine: None,
             id: ViewId::default(),
             ledger,
             nodes: Vec::new(),
@@ -127,7 +130,6 @@ impl ContextView {
             compactions: Vec::new(),
             sent: finish::Sent::default(),
             system_addition: None,
-            engine: None,
         }
     }
 

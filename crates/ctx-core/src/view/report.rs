@@ -31,7 +31,7 @@ impl ContextView {
             components: self.components(),
             entries: all.into_iter().map(Node::manifest_entry).collect(),
             layers,
-            engine: self.engine_note().cloned(),
+            engine: self.engine.clone(),
         }
     }
 

@@ -222,7 +222,6 @@ fn block_json(block: &Block) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctx_core::CallSpelling;
 
     #[test]
     fn every_stored_role_round_trips() {
@@ -257,7 +256,7 @@ mod tests {
             );
             let message = parse(&json).unwrap();
             let call = message.tool_calls().next().unwrap();
-            assert_eq!(Some(call.spelling), CallSpelling::from_name(spelling));
+            assert_eq!(Some(call.spelling), crate::block::spelling_of(spelling));
             assert_eq!(&*call.id, "c");
         }
     }

@@ -130,7 +130,7 @@ fn check_budget(
 ) -> Result<(), Rejection> {
     let view = context.view;
     let addition = checked.system_prompt_addition.as_deref();
-    let addition = addition.map_or(Tokens::ZERO, |text| view.system_tokens(text));
+    let addition = addition.map_or(Tokens::ZERO, |text| view.ledger().counter().text(text));
     let budget = view.ledger().budget() - addition;
     let estimated = checked.remarks.first().map(|remark| match remark {
         Remark::EstimateOff { estimated, .. } => *estimated,

@@ -49,7 +49,7 @@ impl ContextEngine for SupervisedEngine {
                 if !is_based {
                     run(&self.layers, &mut view, &turn).await?;
                 }
-                view.set_engine(Some(self.record().note(None)));
+                view.engine = Some(self.record().note(None));
                 let both: Vec<String> = addition.into_iter().chain(own).collect();
                 let addition = (!both.is_empty()).then(|| both.join("\n\n"));
                 return Ok(Assembled { view, system_prompt_addition: addition });
@@ -61,7 +61,7 @@ impl ContextEngine for SupervisedEngine {
         } else {
             self.fallback.assemble(AssembleRequest { session_id, view, turn }).await?
         };
-        assembled.view.set_engine(Some(self.record().note(Some(why))));
+        assembled.view.engine = Some(self.record().note(Some(why)));
         Ok(assembled)
     }
 

@@ -7,8 +7,7 @@ use ctx_core::{Counter, Entry, EntryId, Result, Role, Tokens};
 use ctx_extract::{ExtractInput, extract};
 use ctx_facts::{CitedMessage, FactLedger, FileLists, PreviousSummary};
 use ctx_layers::compaction::{RepairOptions, SourceIndex, Ungrounded, repair};
-use ctx_session::compactions::CompactionAuthor;
-use ctx_session::{BranchMessage, Transcript};
+use ctx_session::{BranchMessage, CompactionAuthor, Transcript};
 
 use super::arm_totals::ArmTotals;
 use super::losses::{KeptFacts, cited_message, kept, ungrounded};
@@ -49,7 +48,7 @@ pub(super) fn points(transcript: &Transcript, messages: usize) -> Result<Vec<Poi
         let entry = transcript.entries().get(index);
         let parent = entry.and_then(|entry| transcript.entries().get(entry.parent()?));
         let Some(parent) = parent else { continue };
-        let before = transcript.context(Some(parent.id()))?.entries;
+        let before = transcript.context(Some(&parent.id))?.entries;
         let after = transcript.context(Some(&compaction.id))?.entries;
         let size = before.len() + after.len();
         if size > left {

@@ -13,8 +13,7 @@ use ctx_eval::eval::{
 };
 use ctx_eval::{Baseline, RecordedUsage, ReplaySetup, SessionReport, replay};
 use ctx_model::Prices;
-use ctx_session::compactions::ReplayMessage;
-use ctx_session::{BranchMessage, Transcript};
+use ctx_session::{BranchMessage, ReplayMessage, Transcript};
 use serde_json::{Value, json};
 
 const WINDOW: Tokens = Tokens(16_000);

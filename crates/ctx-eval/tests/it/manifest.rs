@@ -12,8 +12,7 @@ use ctx_core::{
 };
 use ctx_engine_registry::{BuildContext, Registry};
 use ctx_eval::{ReplaySetup, SessionReport, manifest_at, replay, request_ends};
-use ctx_session::BranchMessage;
-use ctx_session::compactions::ReplayMessage;
+use ctx_session::{BranchMessage, ReplayMessage};
 use ctx_testkit::{RandomTranscript, Sample, entries};
 use serde_json::json;
 

@@ -7,8 +7,7 @@ use ctx_core::{Counter, Message, Role, Services, TokenLedger, Tokens, Usage};
 use ctx_engine_registry::{BuildContext, Registry};
 use ctx_eval::{Baseline, ReplayReport, ReplaySetup, SessionReport, replay};
 use ctx_model::Prices;
-use ctx_session::BranchMessage;
-use ctx_session::compactions::ReplayMessage;
+use ctx_session::{BranchMessage, ReplayMessage};
 use ctx_testkit::{Sample, entries};
 
 const WINDOW: Tokens = Tokens(16_000);

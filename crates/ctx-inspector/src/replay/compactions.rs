@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use ctx_core::{Counter, Entry, EntryId, Error, ErrorKind, Result};
 use ctx_eval::{CompactionDiff, CompactionReport, ReplayReport};
-use ctx_session::Transcript;
-use ctx_session::compactions::{ReplayMessage, StoredCompaction};
+use ctx_session::{ReplayMessage, StoredCompaction, Transcript};
 
 use crate::rows::receipt_of;
 use crate::shape::CompactionRow;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ctx_core::{Error, Result};
-use ctx_session::overlay::Overlay;
+use ctx_session::Overlay;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use ctx_core::{Result, Timestamp, Tokens};
-use ctx_session::discover::{AgentHomes, DiscoveredSession};
-use ctx_session::paths::Home;
-use ctx_session::store::{SessionEntry, SessionStore};
+use ctx_session::{AgentHomes, DiscoveredSession, Home, SessionEntry, SessionStore};
 
 use super::{id_of, key_of, number_of, stamp_of};
 use crate::shape::{SessionHead, SourceKind};

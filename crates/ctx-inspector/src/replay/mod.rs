@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_session::discover::{AgentHomes, DiscoveredSession};
 use ctx_session::key::SessionKey;
+use ctx_session::{AgentHomes, DiscoveredSession};
 
 use self::jobs::Jobs;
 use self::listing::{ListedSession, Listing};

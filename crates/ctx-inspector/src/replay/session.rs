@@ -11,9 +11,7 @@ use ctx_core::{
 use ctx_eval::{
     CompactionDiff, ReplayReport, SessionReport, manifest_at, preview, replay, request_ends,
 };
-use ctx_session::Transcript;
-use ctx_session::compactions::{ReplayMessage, StoredCompaction, undo_compaction};
-use ctx_session::paths::Home;
+use ctx_session::{Home, ReplayMessage, StoredCompaction, Transcript, undo_compaction};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -64,7 +62,7 @@ impl ReplayedSession {
         let stats = transcript.stats()?;
         let session = SessionReport {
             path: listed.path.display().to_string(),
-            format: transcript.format().name().to_owned(),
+            format: transcript.format.name().to_owned(),
             entries: stats.entries,
             messages: stats.messages,
             tool_results: stats.tool_results,
@@ -80,7 +78,7 @@ impl ReplayedSession {
         });
         let mut report = handle.block_on(run)?;
         report.warnings = replay_setup.warnings;
-        let problems = transcript.problems().iter().filter(|problem| !problem.kind.is_harmless());
+        let problems = transcript.problems.iter().filter(|problem| !problem.kind.is_harmless());
         report.warnings.extend(problems.take(5).map(ToString::to_string));
         let stored = transcript.compaction_list(None).unwrap_or_else(|error| {
             report.warnings.push(format!("stored compactions are ignored: {error}"));
@@ -112,7 +110,7 @@ impl ReplayedSession {
         let newest = self.report.requests.last();
         let last_at = self.line.iter().rev().find_map(|item| item.item.entry.timestamp());
         SessionHead {
-            session_id: self.transcript.header().id.clone().or(head.session_id),
+            session_id: self.transcript.header.id.clone().or(head.session_id),
             model: self.report.model.clone().or(head.model),
             engine: Some(self.report.engine.clone()),
             window: Some(self.report.window),

@@ -4,9 +4,8 @@ use ctx_config::{Config, Profile};
 use ctx_core::{CounterKind, Result, Tokens};
 use ctx_eval::Baseline;
 use ctx_runtime::{SessionSpec, SharedMemories, Stores, memory_session};
-use ctx_session::Transcript;
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
+use ctx_session::{Home, Transcript};
 
 use super::listing::ListedSession;
 use crate::shape::SourceKind;
@@ -69,7 +68,7 @@ pub(super) fn replay_setup(
     resolved.check_window(None)?;
     let mut warnings: Vec<String> = resolved.warning().into_iter().collect();
     let agent = agent.unwrap_or_else(|| FileId::main().to_string());
-    let name = memory_session(transcript.header().id.as_deref(), &listed.path);
+    let name = memory_session(transcript.header.id.as_deref(), &listed.path);
     let (memories, warn) = (SharedMemories::default(), |warning| warnings.push(warning));
     let services =
         resolved.services(&memories, Stores::discarding(), (&agent, &name), None, warn)?;

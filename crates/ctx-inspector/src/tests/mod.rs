@@ -15,7 +15,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
 use ctx_config::Config;
 use ctx_core::Tokens;
-use ctx_session::paths::Home;
+use ctx_session::Home;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt;

@@ -1,6 +1,6 @@
 //! The data of a session.
 
-use ctx_session::discover::{Agent, AgentHomes};
+use ctx_session::{Agent, AgentHomes};
 
 use super::*;
 
@@ -106,7 +106,7 @@ async fn a_session_that_grew_is_replayed_again_and_answers_meanwhile() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_list_has_files_and_sessions_of_the_home_and_nothing_twice() {
     let place = Place::new();
-    let folder = place.home().root().join("agents/main/sessions");
+    let folder = place.home().root.join("agents/main/sessions");
     std::fs::create_dir_all(&folder).unwrap();
     let stored = folder.join("s-1.jsonl");
     std::fs::write(&stored, transcript("s-1", 2, 3)).unwrap();

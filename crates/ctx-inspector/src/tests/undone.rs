@@ -1,7 +1,7 @@
 //! Undoing compactions.
 
 use ctx_core::{Compacted, Timestamp, Tokens};
-use ctx_session::compactions::store_compaction;
+use ctx_session::store_compaction;
 
 use super::*;
 

@@ -51,7 +51,7 @@ mod tests {
     fn snippet(source: SnippetSource, score: f32) -> Snippet {
         Snippet {
             source,
-            path: format!("{} {score}", source.name()),
+            path: format!("{source:?} {score}").to_lowercase(),
             first_line: 1,
             last_line: 1,
             text: String::new(),

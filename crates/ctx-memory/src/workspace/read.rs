@@ -82,7 +82,7 @@ fn open(root: &Path, path: &str) -> io::Result<File> {
     if !is_inside || !place.symlink_metadata()?.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    disk::open(place)
+    ctx_disk::open(place)
 }
 
 #[cfg(all(test, unix))]

@@ -122,7 +122,7 @@ async fn an_answer_comes_in_pieces_and_is_stored_whole() {
             assert_eq!(meta.model.as_deref(), Some("model-1"));
             assert_eq!(meta.stop_reason.as_deref(), Some("toolUse"));
             assert!(meta.response_id.is_some() && meta.timestamp.is_none(), "{api} {meta:?}");
-            assert!(reply.usage().unwrap().output > 0);
+            assert!(reply.message.meta.usage.unwrap().output > 0);
         }
     }
 }
@@ -182,7 +182,8 @@ async fn a_tool_loop_goes_on_from_what_was_answered_and_hits_the_cache() {
             (ChatStop::End, "Both are empty.")
         );
         assert_eq!(second.message.meta.stop_reason.as_deref(), Some("stop"));
-        assert!(second.usage().unwrap().cache_read > 100, "{api} {:?}", second.usage());
+        let usage = second.message.meta.usage.unwrap();
+        assert!(usage.cache_read > 100, "{api} {usage:?}");
 
         let asked = fake.requests();
         let before = asked[0].json.clone();

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use ctx_core::Role;
-use ctx_session::Transcript;
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
+use ctx_session::{Home, Transcript};
 
 use super::life::{TurnEvent, beginning};
 
@@ -45,7 +44,7 @@ pub(crate) fn check(home: &Path, account: &Account) -> Vec<String> {
             continue;
         }
         let transcript = Transcript::open(&path).expect("a transcript");
-        let problems = transcript.problems().iter();
+        let problems = transcript.problems.iter();
         wrong.extend(problems.map(|problem| format!("{name}: {problem}")));
         for (at, item) in transcript.main_line().expect("it is read").iter().enumerate() {
             let message = item.entry.message().expect("it is read");

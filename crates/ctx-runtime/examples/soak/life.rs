@@ -10,8 +10,8 @@ use ctx_config::Config;
 use ctx_core::{Error, ErrorKind, SummaryModels, Timestamp};
 use ctx_model::TokioTimer;
 use ctx_runtime::{NoListener, Runtime};
+use ctx_session::Home;
 use ctx_session::key::SessionKey;
-use ctx_session::paths::Home;
 use ctx_testkit::{FaultySummarizer, Random};
 use tokio::sync::Notify;
 

@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use ctx_core::{EntryId, Result};
 use ctx_memory::facts::{FactSelector, FactStore};
 use ctx_memory::{Memory, Segment, SegmentId};
-use ctx_session::blobs::FileBlobs;
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
+use ctx_session::{FileBlobs, Home};
 
 use super::targets::{Targets, begins};
 use super::tool_results::{ResultFate, ResultReferences, names_in};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ctx_core::{ContentHash, Result};
 use ctx_disk::FileLock;
-use ctx_session::erase::Erased;
+use ctx_session::Erased;
 use serde::{Deserialize, Serialize};
 
 use super::targets::Targets;

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ctx_core::{Entry, EntryId, Error, Result};
-use ctx_session::Transcript;
-use ctx_session::erase::session_files;
-use ctx_session::paths::Home;
+use ctx_session::{Home, Transcript, session_files};
 use indexmap::IndexMap;
 
 use super::search_text::SearchText;
@@ -33,7 +31,7 @@ impl OpenedSession {
         let (path, mut names) = (path.to_owned(), names.clone());
         let open = |path: &PathBuf| ctx_session::open(home, path);
         let first = open(&path)?;
-        let in_memory = memory_session(first.header().id.as_deref(), &path);
+        let in_memory = memory_session(first.header.id.as_deref(), &path);
         names.insert(in_memory.clone());
         let is_ours = first.is_ctx_session();
         let mut transcripts = vec![first];

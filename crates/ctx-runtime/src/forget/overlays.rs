@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use ctx_core::{EntryId, Projection, Result};
-use ctx_session::erase::{EraseCriteria, Erased, erase_orphaned_overlay, overlay_projections};
+use ctx_session::{EraseCriteria, Erased, erase_orphaned_overlay, overlay_projections};
 
 use super::targets::Targets;
 use super::tool_results::{ResultFate, ResultReferences};

@@ -5,12 +5,11 @@ use std::path::PathBuf;
 
 use ctx_core::{EntryId, Result, Timestamp};
 use ctx_memory::SegmentId;
-use ctx_session::erase::{
-    EraseCriteria, Erased, erase_in_overlay, erase_in_session, erase_orphaned_overlay,
-};
 use ctx_session::key::FileId;
-use ctx_session::overlay::Overlay;
-use ctx_session::paths::Home;
+use ctx_session::{
+    EraseCriteria, Erased, Home, Overlay, erase_in_overlay, erase_in_session,
+    erase_orphaned_overlay,
+};
 
 use super::memory::MemoryTargets;
 use super::overlays::OverlayTargets;
@@ -44,7 +43,7 @@ impl<'m> ForgetPlan<'m> {
         check::request(&what)?;
         if !what.dry_run {
             // Write pending journal entries to the sessions first, to erase them there.
-            ctx_session::log::group_commit::recover(home)?;
+            ctx_session::recover_journals(home)?;
         }
         let agents: Vec<FileId> = memories.iter().map(|memory| memory.agent.clone()).collect();
         let places = KnownTranscripts::of(home, &agents, &what.files)?;
@@ -211,8 +210,8 @@ impl<'m> ForgetPlan<'m> {
     /// Searches the home again for the text. Unreadable files are reported as possible matches.
     fn look_again(&self, report: &mut ForgetReport) {
         let needle = self.plan.needle.as_ref().filter(|_| self.what.session.is_none());
-        let Some(needle) = needle.filter(|_| self.home.root().is_dir()) else { return };
-        let SweepResult { holding, unread } = look(self.home.root(), needle);
+        let Some(needle) = needle.filter(|_| self.home.root.is_dir()) else { return };
+        let SweepResult { holding, unread } = look(&self.home.root, needle);
         for path in holding {
             let why = match path.extension().and_then(|e| e.to_str()) {
                 Some("journal") => "a running process has it open",

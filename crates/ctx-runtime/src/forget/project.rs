@@ -7,7 +7,7 @@ use std::time::Duration;
 use ctx_core::Result;
 use ctx_memory::archive::ArchivedSessions;
 use ctx_memory::facts::FactSelector;
-use ctx_session::discover::AgentHomes;
+use ctx_session::AgentHomes;
 use serde::Serialize;
 
 use crate::lookup::Lookup;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ctx_core::{EntryId, Role};
-use ctx_session::erase::Erased;
+use ctx_session::Erased;
 use serde::Serialize;
 
 /// What was forgotten; after a dry run, what would be.

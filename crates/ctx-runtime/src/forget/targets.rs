@@ -10,8 +10,7 @@ use ctx_core::{
 };
 use ctx_memory::SegmentId;
 use ctx_memory::archive::{SegmentMaker, text_of};
-use ctx_session::erase::all_projections;
-use ctx_session::paths::Home;
+use ctx_session::{Home, all_projections};
 
 use super::opened_session::OpenedSession;
 use super::overlays::OrphanedOverlay;

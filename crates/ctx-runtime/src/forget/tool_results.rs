@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use ctx_core::{ContentHash, Message, Projected, Projection, Role};
 use ctx_memory::Segment;
 use ctx_redact::Redactor;
-use ctx_session::blobs::FileBlobs;
+use ctx_session::FileBlobs;
 
 use super::search_text::SearchText;
 

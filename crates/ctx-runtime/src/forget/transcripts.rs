@@ -6,10 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_session::key::FileId;
-use ctx_session::overlay::Overlay;
-use ctx_session::paths::Home;
-use ctx_session::retire::retired_at;
-use ctx_session::store::SessionStore;
+use ctx_session::{Home, Overlay, SessionStore, retired_at};
 use serde::Deserialize;
 
 use super::overlays::OrphanedOverlay;

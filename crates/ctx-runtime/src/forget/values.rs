@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ctx_core::Result;
+use ctx_session::Home;
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
 
 use super::search_text::unescaped;
 use super::targets::Targets;

@@ -1,8 +1,8 @@
 //! Defines when a session is reset.
 
 use ctx_core::Timestamp;
+use ctx_session::SessionEntry;
 use ctx_session::key::SessionKey;
-use ctx_session::store::SessionEntry;
 
 /// When a session began and was last used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ctx_config::Config;
 use ctx_core::{NoTools, Timestamp};
-use ctx_session::Transcript;
 use ctx_session::key::{FileId, SessionKey};
-use ctx_session::paths::Home;
-use ctx_session::store::{SessionEntry, SessionStore};
+use ctx_session::{Home, SessionEntry, SessionStore, Transcript};
 use ctx_testkit::chat::{ScriptedChat, shared};
 use jiff::tz::TimeZone;
 
@@ -217,7 +215,7 @@ async fn what_is_no_message_begins_no_session() {
 async fn sessions_are_looked_after_once_an_hour_and_those_that_are_open_stay() {
     let mut house = House::new("maintenance: { maxEntries: 1 }");
     let store = house.store();
-    let keys = || store.load().unwrap().len();
+    let keys = || store.load().unwrap().all().count();
     let old = |n: usize| {
         let key: SessionKey = format!("agent:main:old{n}").parse().unwrap();
         let entry = SessionEntry::new("00000000-0000-4000-8000-000000000000", Timestamp(1_000));
@@ -292,7 +290,7 @@ async fn a_program_that_ends_does_not_wait_for_what_it_would_look_after() {
 }
 
 fn keys_of(house: &House) -> usize {
-    house.store().load().unwrap().len()
+    house.store().load().unwrap().all().count()
 }
 
 #[tokio::test]

@@ -18,8 +18,7 @@ use std::time::{Duration, Instant};
 use ctx_core::{Error, ErrorKind, Result, Role};
 use ctx_memory::ExcludedProjects;
 use ctx_memory::archive::{ArchivedSession, ArchivedSessions};
-use ctx_session::clock;
-use ctx_session::discover::{AgentHomes, DiscoveredSession};
+use ctx_session::{AgentHomes, DiscoveredSession, clock};
 use serde::Serialize;
 
 use super::Lookup;
@@ -209,7 +208,7 @@ impl Archiver {
             return Ok(true);
         }
         let transcript = ctx_session::open(&self.lookup.home, &found.path)?;
-        let session = memory_session(transcript.header().id.as_deref(), &found.path);
+        let session = memory_session(transcript.header.id.as_deref(), &found.path);
         let mut line = transcript.main_line()?;
         let now = clock::now();
         let age = u128::try_from(now.0.saturating_sub(found.modified.0));

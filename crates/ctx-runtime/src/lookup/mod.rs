@@ -18,8 +18,7 @@ use ctx_memory::archive::{ArchivedSessions, SegmentMaker};
 use ctx_memory::facts::FactStore;
 use ctx_memory::{Config, Memory};
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
-use ctx_session::{Transcript, is_transcript};
+use ctx_session::{Home, Transcript, is_transcript};
 
 pub use archiver::{ArchiveProgress, Archiver};
 pub use ingest::IngestReport;
@@ -87,7 +86,7 @@ impl Lookup {
             let transcript = found.path.as_deref().and_then(|path| Transcript::open(path).ok());
             let name = transcript
                 .zip(found.path)
-                .map(|(transcript, path)| memory_session(transcript.header().id.as_deref(), &path));
+                .map(|(transcript, path)| memory_session(transcript.header.id.as_deref(), &path));
             return Ok(name.unwrap_or(found.entry.session_id));
         }
         if let Some(name) = self.memory.session_named(named)? {

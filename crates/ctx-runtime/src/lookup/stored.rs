@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use ctx_core::Result;
 use ctx_session::key::{FileId, SessionKey};
-use ctx_session::paths::Home;
-use ctx_session::store::{SessionEntry, SessionStore};
+use ctx_session::{Home, SessionEntry, SessionStore};
 
 /// A session of an agent, as stored.
 #[derive(Clone, Debug)]

@@ -6,9 +6,8 @@ use ctx_config::{Config, SystemRules};
 use ctx_core::{Counter, Result, Timestamp};
 use ctx_engine_registry::{SelectFor, selected_engine};
 use ctx_layers::memory::Config as MemoryConfig;
-use ctx_session::Transcript;
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
+use ctx_session::{Home, Transcript};
 
 use crate::memory::AgentMemory;
 

@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, Result, Timestamp};
-use ctx_session::Transcript;
-use ctx_session::erase::session_files;
-use ctx_session::log::is_foreign;
-use ctx_session::retire::{RetiringSession, is_open, remove_retired};
-use ctx_session::store::SessionStore;
+use ctx_session::{
+    RetiringSession, SessionStore, Transcript, is_foreign, remove_retired, session_files,
+    session_is_open,
+};
 
 use super::entries::{because, open};
 use super::folder::SessionsFolder;
@@ -105,10 +104,10 @@ impl MaintenanceRun<'_> {
     ) {
         let bytes = folder.bytes_of(file);
         let moved = match self.dry_run {
-            true if is_open(file) => Err(open(file)),
+            true if session_is_open(file) => Err(open(file)),
             true => Ok(None),
             false => RetiringSession::begin(file).and_then(|transcript| {
-                self.archive.keep(transcript.session_id(), &transcript.files(), self.now)?;
+                self.archive.keep(transcript.session_id(), &session_files(file), self.now)?;
                 transcript.finish(self.now).map(Some)
             }),
         };
@@ -154,14 +153,14 @@ impl MaintenanceRun<'_> {
     }
 
     fn check_archived(&self, file: &Path) -> Result<()> {
-        if is_open(file) {
+        if session_is_open(file) {
             return Err(open(file));
         }
         if self.archive.is_off() {
             return Ok(());
         }
         let transcript = Transcript::open(file)?;
-        let session = memory_session(transcript.header().id.as_deref(), file);
+        let session = memory_session(transcript.header.id.as_deref(), file);
         self.archive.keep(&session, &session_files(file), self.now)
     }
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_session::key::{AgentScope, FileId, SessionKey};
-use ctx_session::log::is_foreign;
-use ctx_session::paths::Home;
-use ctx_session::retire::{RetiringSession, is_open};
-use ctx_session::store::{SessionEntry, SessionStore, Sessions};
+use ctx_session::{
+    Home, RetiringSession, SessionEntry, SessionStore, Sessions, is_foreign, session_files,
+    session_is_open,
+};
 
 use super::folder::SessionsFolder;
 use super::plan::{KnownSession, TranscriptLocation};
@@ -109,7 +109,7 @@ impl MaintenanceRun<'_> {
             return Ok(LockedSession { known, why, transcript: None });
         };
         if self.dry_run {
-            return match is_open(path) {
+            return match session_is_open(path) {
                 true => Err(open(path)),
                 false => Ok(LockedSession { known, why, transcript: None }),
             };
@@ -120,7 +120,7 @@ impl MaintenanceRun<'_> {
             begun => Some(begun?),
         };
         if let Some(transcript) = &transcript {
-            self.archive.keep(transcript.session_id(), &transcript.files(), self.now)?;
+            self.archive.keep(transcript.session_id(), &session_files(path), self.now)?;
         }
         Ok(LockedSession { known, why, transcript })
     }

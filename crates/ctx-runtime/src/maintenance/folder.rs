@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use ctx_core::{Result, Timestamp};
-use ctx_session::retire::retired_at;
-use ctx_session::store::Sessions;
+use ctx_session::{Sessions, retired_at};
 
 use crate::files::list_folder;
 

@@ -26,8 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ctx_config::Config;
 use ctx_core::{Result, Timestamp};
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
-use ctx_session::store::SessionStore;
+use ctx_session::{Home, SessionStore};
 
 use crate::lifecycle::{Maintenance, SessionConfig, SubagentConfig};
 use crate::memory::AgentMemory;
@@ -116,7 +115,7 @@ impl<'a> MaintenanceRun<'a> {
         let mut report = MaintenanceReport {
             agent: self.agent.to_string(),
             dry_run: self.dry_run,
-            entries_before: sessions.len(),
+            entries_before: sessions.all().count(),
             bytes_before: folder.bytes,
             ..MaintenanceReport::default()
         };

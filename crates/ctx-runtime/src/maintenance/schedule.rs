@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use ctx_config::Config;
 use ctx_core::Timestamp;
+use ctx_session::Home;
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
 use tokio::task::JoinHandle;
 
 use super::{MaintenanceReport, MaintenanceRun};

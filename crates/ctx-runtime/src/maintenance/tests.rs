@@ -2,12 +2,11 @@ use std::path::PathBuf;
 
 use ctx_config::Config;
 use ctx_core::{Message, Role, Timestamp};
-use ctx_session::Transcript;
 use ctx_session::key::{FileId, SessionKey};
-use ctx_session::log::{LogOptions, NewSession, SessionLog};
-use ctx_session::paths::Home;
-use ctx_session::retire::retired_at;
-use ctx_session::store::{SessionEntry, SessionStore, Sessions};
+use ctx_session::{
+    Home, LogOptions, NewSession, SessionEntry, SessionLog, SessionStore, Sessions, Transcript,
+    retired_at,
+};
 
 use super::*;
 
@@ -170,7 +169,10 @@ fn the_oldest_of_too_many_go() {
         house.session(&format!("s{n:02}"), n % 25);
     }
     let report = house.maintain(false);
-    assert_eq!((report.done.len(), report.entries_after, house.sessions().len()), (60, 40, 40));
+    assert_eq!(
+        (report.done.len(), report.entries_after, house.sessions().all().count()),
+        (60, 40, 40)
+    );
     let oldest_left = house.sessions().all().map(|(_, entry)| entry.updated_at).min().unwrap();
     assert_eq!(oldest_left, Timestamp(NOW.0 - 9 * DAY));
     assert_eq!(house.files().iter().filter(|name| name.ends_with("archived")).count(), 60);
@@ -317,15 +319,16 @@ fn what_the_store_does_not_understand_is_left_alone() {
     let store = house.store();
     store.update(|_| Ok(())).unwrap();
     let unknown = "{\"shape:of:tomorrow\": {\"sessionId\": \"odd\", \"updatedAt\": 1}";
-    std::fs::write(store.path(), format!("{unknown}, \"agent:main:x\": 7}}")).unwrap();
+    let path = house.home().sessions_file(&main_agent());
+    std::fs::write(&path, format!("{unknown}, \"agent:main:x\": 7}}")).unwrap();
     // One entry does not name its transcript, so every transcript may be its own.
     assert_eq!(house.maintain(false).done, []);
     assert!(odd.exists() && orphan.exists());
-    std::fs::write(store.path(), format!("{unknown}}}")).unwrap();
+    std::fs::write(&path, format!("{unknown}}}")).unwrap();
     let report = house.maintain(false);
     assert_eq!(done(&report).len(), 2, "the orphan is archived, then removed: {report:?}");
     assert!(odd.exists() && !orphan.exists());
-    std::fs::write(store.path(), "{").unwrap();
+    std::fs::write(&path, "{").unwrap();
     let (home, agent) = (house.home(), main_agent());
     let damaged = maintain(&home, &house.config, &agent, NOW, false, &mut |_, _| {});
     assert_eq!(damaged.unwrap_err().kind(), ctx_core::ErrorKind::Corrupt);

@@ -11,10 +11,7 @@ use ctx_core::{
 use ctx_engine_registry::{MemoryContext, Registry};
 use ctx_layers::memory::workspace::WorkspaceAccess;
 use ctx_model::TokioTimer;
-use ctx_session::clock;
-use ctx_session::log::RandomIds;
-use ctx_session::log::group_commit::GroupCommit;
-use ctx_session::paths::Home;
+use ctx_session::{GroupCommit, Home, RandomIds, clock};
 use serde_json::json;
 
 use super::{Inner, Runtime};
@@ -35,7 +32,7 @@ const MAX_RETRY_WAIT: Duration = Duration::from_secs(30);
 fn linked_and_installed(home: &Home) -> Result<Registry> {
     let registry = Registry::collect()?;
     #[cfg(feature = "plugins")]
-    let search = registry.search().clone().with_user(home.root());
+    let search = registry.search().clone().with_user(&home.root);
     #[cfg(feature = "plugins")]
     let registry = registry.with_search(search);
     #[cfg(not(feature = "plugins"))]

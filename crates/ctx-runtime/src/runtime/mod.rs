@@ -11,8 +11,8 @@ use ctx_config::Config;
 #[cfg(doc)]
 use ctx_core::ErrorKind;
 use ctx_core::{CompactResult, Result, Toolbox};
+use ctx_session::Home;
 use ctx_session::key::{FileId, SessionKey};
-use ctx_session::paths::Home;
 use tracing::Instrument;
 
 pub use builder::Builder;

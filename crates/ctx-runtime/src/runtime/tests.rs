@@ -26,8 +26,8 @@ async fn many_sessions_that_begin_at_once_are_all_in_the_store() {
     for turn in turns.collect::<Vec<_>>() {
         turn.await.unwrap().unwrap();
     }
-    let store = ctx_session::store::SessionStore::at(
+    let store = ctx_session::SessionStore::at(
         runtime.inner.sessions.home.sessions_file(&ctx_session::key::FileId::main()),
     );
-    assert_eq!(store.load().unwrap().len(), 100);
+    assert_eq!(store.load().unwrap().all().count(), 100);
 }

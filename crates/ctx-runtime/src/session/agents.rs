@@ -7,8 +7,8 @@ use ctx_core::{Embedder, Result, SummaryModels, WorkspaceSearch};
 use ctx_layers::memory::Config as MemoryConfig;
 use ctx_memory::{EmbeddingModel, VectorModel};
 use ctx_model::TokioTimer;
+use ctx_session::Home;
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
 use tokio::sync::OnceCell;
 
 use super::SessionPool;

@@ -144,7 +144,7 @@ mod tests {
 
     use ctx_config::Config;
     use ctx_core::NoTools;
-    use ctx_session::paths::Home;
+    use ctx_session::Home;
     use ctx_testkit::chat::{ScriptedChat, shared};
 
     use super::*;

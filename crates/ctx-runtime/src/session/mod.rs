@@ -26,7 +26,7 @@ use ctx_core::{
     RawJson, Result, Timestamp, TokenLedger, Tokens, TurnContext,
 };
 use ctx_session::key::{FileId, SessionKey};
-use ctx_session::log::{NewEntry, SessionLog};
+use ctx_session::{NewEntry, SessionLog};
 
 use crate::spec::Resolved;
 use crate::sync::{locked, spawn_blocking};

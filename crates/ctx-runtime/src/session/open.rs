@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex};
 
 use ctx_core::{ErrorKind, Result, Role, Timestamp};
 use ctx_session::key::{FileId, SessionKey};
-use ctx_session::log::{LogOptions, NewSession, SessionLog};
-use ctx_session::store::{ChatType, SessionEntry, SessionStore};
-use ctx_session::{SessionLock, retire};
+use ctx_session::{
+    ChatType, LogOptions, NewSession, SessionEntry, SessionLock, SessionLog, SessionStore,
+    discard_session,
+};
 
 use super::lease::SessionLease;
 use super::overrides::SessionOverrides;
@@ -110,7 +111,7 @@ impl SessionOpener<'_> {
         let newest = context.entries.iter().filter_map(|entry| entry.timestamp()).max();
         let newest = newest.unwrap_or_default().max(self.now);
         let open_calls = repair::answer_open_calls(&transcript, &mut log, newest)?;
-        let problems = transcript.problems().iter().filter(|problem| !problem.kind.is_harmless());
+        let problems = transcript.problems.iter().filter(|problem| !problem.kind.is_harmless());
         let mut notices: Vec<_> = problems.map(ToString::to_string).collect();
         if open_calls > 0 {
             notices.push(match open_calls {
@@ -167,7 +168,7 @@ impl SessionOpener<'_> {
         let seen = old.map(|old| old.session_id.clone());
         if !self.pool.usage.begin(&self.agent, self.key, entry, seen)? {
             drop(log);
-            if let Err(error) = retire::discard(&path) {
+            if let Err(error) = discard_session(&path) {
                 tracing::warn!("cannot remove the file of a session that did not start: {error}");
             }
             return Ok(None);
@@ -192,7 +193,11 @@ impl SessionOpener<'_> {
 
     fn options(&self) -> LogOptions {
         let pool = self.pool;
-        LogOptions::default().with_group(pool.group.clone()).with_ids(pool.settings.ids.clone())
+        LogOptions {
+            group: Some(pool.group.clone()),
+            ids: pool.settings.ids.clone(),
+            ..LogOptions::default()
+        }
     }
 
     fn session(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ctx_core::ChatModel;
-use ctx_session::store::SessionEntry;
+use ctx_session::SessionEntry;
 
 use super::SessionPool;
 use crate::models::ModelChain;

@@ -15,8 +15,7 @@ use ctx_core::{
 use ctx_engine_registry::Registry;
 use ctx_layers::memory::workspace::WorkspaceAccess;
 use ctx_session::key::SessionKey;
-use ctx_session::log::group_commit::GroupCommit;
-use ctx_session::paths::Home;
+use ctx_session::{GroupCommit, Home};
 
 use super::idle::IdleSessions;
 use super::lease::SessionLeases;

@@ -1,8 +1,7 @@
 //! Repairs a session that was interrupted in the middle of a turn.
 
 use ctx_core::{MISSING_RESULT_NOTICE, Result, Timestamp, ToolOutput};
-use ctx_session::Transcript;
-use ctx_session::log::SessionLog;
+use ctx_session::{SessionLog, Transcript};
 
 /// Answers the calls without results at the session's end: the process that ran them has ended, and
 /// providers reject a call without its result. Returns the number of calls.

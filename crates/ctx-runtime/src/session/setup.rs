@@ -57,7 +57,7 @@ impl SessionSetup {
         ledger: TokenLedger,
     ) -> Result<()> {
         self.ledger = ledger;
-        self.hooks = ToolHooks::new();
+        self.hooks = ToolHooks::default();
         self._guard = guard(&resolved, &self.services, &self.hooks, &self.ledger)?;
         self.resolved = resolved;
         self.specs = specs.into();
@@ -228,7 +228,7 @@ impl Session {
         let bootstrap = BootstrapRequest { session_id: self.id.clone(), session_file: file };
         engine.bootstrap(bootstrap).await?;
         pool.engines.note(&self.key, &engine);
-        let hooks = ToolHooks::new();
+        let hooks = ToolHooks::default();
         let guard = guard(&resolved, &services, &hooks, &ledger)?;
         Ok(SessionSetup {
             model,

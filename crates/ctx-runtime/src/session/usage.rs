@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use ctx_core::{Result, Timestamp, Usage};
 use ctx_session::key::{FileId, SessionKey};
-use ctx_session::paths::Home;
-use ctx_session::store::{SessionEntry, SessionStore};
+use ctx_session::{Home, SessionEntry, SessionStore};
 
 use crate::sync::locked;
 
@@ -300,8 +299,7 @@ mod tests {
         assert_eq!((stored().input_tokens, stored().compaction_count), (Some(5), Some(2)));
         // Recorded in time but written late: another process created a session meanwhile.
         counters.record(&key, &delta("old", 7, 3), Duration::ZERO);
-        let begun =
-            |sessions: &mut ctx_session::store::Sessions| sessions.insert(&key, entry("new"));
+        let begun = |sessions: &mut ctx_session::Sessions| sessions.insert(&key, entry("new"));
         store.update(begun).unwrap();
         counters.write().unwrap();
         assert_eq!((stored().input_tokens, stored().compaction_count), (None, None));

@@ -7,7 +7,7 @@ use ctx_core::{
     Compacted, ContextView, Entry, Error, ErrorKind, NodeState, Result, Timestamp, TokenLedger,
     Tokens,
 };
-use ctx_session::paths::Home;
+use ctx_session::Home;
 
 use super::Session;
 use crate::sync::spawn_blocking;

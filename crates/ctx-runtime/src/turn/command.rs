@@ -6,7 +6,7 @@ use ctx_core::{
     CompactResult, Manifest, MemoryStore, NodeState, RecallRequest, Result, SnippetSource,
 };
 use ctx_layers::compaction::Details;
-use ctx_session::log::NewEntry;
+use ctx_session::NewEntry;
 
 use super::Turn;
 use super::context::fullness;

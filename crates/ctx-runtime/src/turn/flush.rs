@@ -152,7 +152,7 @@ impl Turn<'_> {
             self.outcome.requests += 1;
             let reply = receive(&*model, request, &pool.settings, &mut |_| {}).await;
             let reply = reply.and_then(check_complete)?;
-            if let Some(usage) = reply.usage().copied() {
+            if let Some(usage) = reply.message.meta.usage {
                 self.add_usage(&usage);
             }
             let calls: Vec<_> = reply.message.tool_calls().cloned().collect();

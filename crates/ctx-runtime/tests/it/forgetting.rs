@@ -6,8 +6,8 @@ use ctx_core::{Role, Timestamp};
 use ctx_memory::archive::ArchiveLimits;
 use ctx_memory::{Memory, MemorySettings, Metadata, Segment, SegmentId};
 use ctx_runtime::forget::{ForgetPlan, ForgetRequest, MemoryToErase};
+use ctx_session::Home;
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
 
 fn segment(content: &str) -> Segment {
     Segment {

@@ -10,11 +10,8 @@ use ctx_config::Config;
 use ctx_core::{NoTools, Timestamp};
 use ctx_runtime::maintenance::maintain;
 use ctx_runtime::{NoListener, Runtime};
-use ctx_session::Transcript;
 use ctx_session::key::{FileId, SessionKey};
-use ctx_session::paths::Home;
-use ctx_session::retire::retired_at;
-use ctx_session::store::SessionStore;
+use ctx_session::{Home, SessionStore, Transcript, retired_at};
 use ctx_testkit::chat::{ScriptedChat, shared};
 
 const TURNS: usize = 70;
@@ -26,7 +23,7 @@ fn said(folder: &Path) -> HashMap<String, usize> {
         let path = file.unwrap().path();
         if path.extension().is_some_and(|end| end == "jsonl") || retired_at(&path).is_some() {
             let transcript = Transcript::open(&path).unwrap();
-            assert_eq!(transcript.problems(), [], "{}", path.display());
+            assert_eq!(transcript.problems, [], "{}", path.display());
             for message in transcript.all_messages() {
                 *said.entry(message.message().unwrap().plain_text()).or_default() += 1;
             }

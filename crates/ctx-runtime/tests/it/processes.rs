@@ -13,10 +13,8 @@ use std::sync::Arc;
 use ctx_config::Config;
 use ctx_core::{ErrorKind, NoTools, Role, Tokens};
 use ctx_runtime::{NoListener, Runtime, TurnOutcome};
-use ctx_session::Transcript;
 use ctx_session::key::{FileId, SessionKey};
-use ctx_session::paths::Home;
-use ctx_session::store::SessionStore;
+use ctx_session::{Home, SessionStore, Transcript};
 use ctx_testkit::chat::{ScriptedChat, Step};
 
 const CHILD: &str = "CTX_TEST_CHILD";
@@ -81,7 +79,7 @@ fn stored(dir: &Path) -> Vec<(Role, String)> {
     let sessions = SessionStore::at(home.sessions_file(&FileId::main())).load().unwrap();
     let path = home.transcript(&key(), sessions.get(&key()).unwrap()).unwrap();
     let transcript = Transcript::open(&path).unwrap();
-    assert_eq!(transcript.problems(), []);
+    assert_eq!(transcript.problems, []);
     let line = transcript.main_line().unwrap();
     let messages = line.iter().map(|item| item.entry.message().unwrap());
     messages.map(|message| (message.role.clone(), message.plain_text())).collect()

@@ -13,7 +13,7 @@ mod unit;
 mod view;
 
 use ctx_config::Config;
-use ctx_session::paths::Home;
+use ctx_session::Home;
 
 pub(crate) use history::{History, HistoryItem, SyncResult};
 pub(crate) use open::{RecordedSession, SessionOptions, SummarySource, open};

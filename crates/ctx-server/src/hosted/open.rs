@@ -12,8 +12,8 @@ use ctx_runtime::{
     EngineHealthRecorder, MemoryWorker, Resolved, SessionSpec, SharedMemories, Stores,
     SummaryModelChain, summary_models,
 };
+use ctx_session::RandomIds;
 use ctx_session::key::FileId;
-use ctx_session::log::RandomIds;
 
 use super::Host;
 use super::history::History;
@@ -144,9 +144,9 @@ impl RecordedSession {
             history: History::of(transcript.context(None)?.entries),
             projections: transcript.projections(None)?,
             model: transcript.model()?,
-            window: transcript.window().map(Tokens),
-            system: transcript.system_prompt()?,
-            tools: transcript.tools()?,
+            window: transcript.window.map(Tokens),
+            system: transcript.system_prompt,
+            tools: transcript.tools,
         })
     }
 }

@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ctx_runtime::lookup::Archiver;
-use ctx_session::discover::AgentHomes;
+use ctx_session::AgentHomes;
 use ctx_session::key::FileId;
 
 use crate::Host;

@@ -5,7 +5,7 @@ use std::path::Path;
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
 use ctx_runtime::lookup::StoredSession;
 use ctx_runtime::lookup::cited::format_message;
-use ctx_session::discover::DiscoveredSession;
+use ctx_session::DiscoveredSession;
 use rmcp::model::{
     Annotations, ListResourcesResult, MetaObject, ReadResourceResult, Resource, ResourceContents,
     ResourceTemplate,

@@ -7,10 +7,8 @@ use ctx_core::{Entry, Error, ErrorKind, Message, Result};
 use ctx_runtime::lookup::Archiver;
 use ctx_runtime::lookup::{Lookup, StoredSession, find_session};
 use ctx_runtime::memory_session;
-use ctx_session::Transcript;
-use ctx_session::discover::DiscoveredSession;
 use ctx_session::key::MAX_KEY_BYTES;
-use ctx_session::store::SessionStore;
+use ctx_session::{DiscoveredSession, SessionStore, Transcript};
 
 use super::output::at_most;
 use super::{SessionRef, Setup};
@@ -122,7 +120,7 @@ impl Setup {
         let name = match self.session_ref(named)? {
             Some(SessionRef::File(path)) => {
                 let transcript = ctx_session::open(&self.host.home, &path)?;
-                memory_session(transcript.header().id.as_deref(), &path)
+                memory_session(transcript.header.id.as_deref(), &path)
             }
             Some(SessionRef::Named(name)) => {
                 match lookup.session(&name) {

@@ -140,7 +140,7 @@ impl Proxy {
         if settings.config.summaries == SummariesBy::Model {
             summary_models::check_configured(&settings.host.config)?;
         }
-        let folder = settings.host.home.root().join("proxy");
+        let folder = settings.host.home.root.join("proxy");
         let store = match ConversationStore::at(&folder) {
             Ok(store) => Some(store),
             Err(error) if error.kind() == ErrorKind::Locked => {
@@ -250,7 +250,7 @@ impl Proxy {
                     &format!(
                         "{what} are lost: they cannot be written below {}, or not fast enough \
                          (ctx_unwritten_total counts them)",
-                        self.settings.host.home.root().join("proxy").display(),
+                        self.settings.host.home.root.join("proxy").display(),
                     ),
                 );
             }

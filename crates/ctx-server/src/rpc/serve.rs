@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind, IdSource, Result};
 use ctx_runtime::SharedMemories;
-use ctx_session::log::RandomIds;
+use ctx_session::RandomIds;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;

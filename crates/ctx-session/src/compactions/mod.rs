@@ -8,8 +8,8 @@
 //!
 //! ```
 //! use ctx_core::{Compacted, Timestamp, Tokens};
-//! use ctx_session::compactions::{store_compaction, undo_compaction};
-//! use ctx_session::paths::Home;
+//! use ctx_session::{store_compaction, undo_compaction};
+//! use ctx_session::Home;
 //!
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let home = Home::at(dir.path().join("home"));

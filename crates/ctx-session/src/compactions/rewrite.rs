@@ -99,7 +99,7 @@ fn foreign(path: &Path, error: Error) -> Error {
         Err(error) => return error,
     };
     let path = path.display();
-    let format = transcript.format();
+    let format = transcript.format;
     let hint = match format.holds_compacted_history() {
         true => format!(
             "`ctx convert {path} --to {format} --compacted --output NEW` writes its \
@@ -164,7 +164,7 @@ impl<'t> KeptEntries<'t> {
     fn write(&self, archived: &Path) -> Result<Vec<u8>> {
         let entries = &self.transcript.entries;
         let mut out = Vec::new();
-        write_json_line(&mut out, self.transcript.header().raw.as_deref().unwrap_or_default())?;
+        write_json_line(&mut out, self.transcript.header.raw.as_deref().unwrap_or_default())?;
         let Some(summary) = entries.get(self.compaction) else { return Ok(out) };
         self.write_summary(summary, archived, &mut out)?;
         let mut base = summary.id.clone();

@@ -13,7 +13,7 @@ use crate::transcript::{Branch, Transcript};
 
 /// Stores a compaction of the transcript at `path`, and returns its id. When this returns, the
 /// compaction is on disk, and with it the projections of kept messages: see
-/// [`load_projections`](crate::load_projections).
+/// [`Transcript::projections`].
 ///
 /// `at` is the leaf at which the compaction was planned; default: the transcript's leaf. In another
 /// program's file that has grown since, the compaction is placed where it was planned; in a ctx

@@ -26,7 +26,7 @@ impl<'o> StorageTarget<'o> {
         path: &Path,
         check: impl FnOnce(&Transcript) -> Result<()>,
     ) -> Result<(Self, Transcript)> {
-        let options = LogOptions::default().with_durability(Durability::PerEntry);
+        let options = LogOptions { durability: Durability::PerEntry, ..LogOptions::default() };
         match SessionLog::open(path, options) {
             Ok(log) => Ok((Self::Session(Box::new(log)), crate::overlay::open(home, path)?)),
             Err(error) if is_foreign(&error) => {

@@ -66,7 +66,7 @@ impl Setup {
     fn place(&self) -> StorageTarget<'static> {
         let disk = Box::new(self.disk.clone());
         if self.ours {
-            let options = LogOptions::default().with_durability(Durability::PerEntry);
+            let options = LogOptions { durability: Durability::PerEntry, ..LogOptions::default() };
             return StorageTarget::Session(Box::new(
                 SessionLog::open_on(&self.path, options, disk).unwrap(),
             ));

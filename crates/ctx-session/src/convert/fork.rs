@@ -29,7 +29,7 @@ pub fn fork(transcript: &Transcript, path: &Path, session: &NewSession) -> Resul
         }
     }
     let mut bytes = header_line(session)?;
-    let migrate = transcript.header().version.is_none_or(|version| version < PI_VERSION);
+    let migrate = transcript.header.version.is_none_or(|version| version < PI_VERSION);
     let mut parent = None;
     for index in indices {
         let Some(entry) = transcript.entries().get(index) else { continue };
@@ -90,10 +90,10 @@ mod tests {
         let parent = Transcript::open(&path).unwrap();
         fork(&parent, &to, &named("b")).unwrap();
         let forked = Transcript::open(&to).unwrap();
-        assert_eq!(forked.problems(), []);
+        assert_eq!(forked.problems, []);
         assert_eq!(ids(&forked), [first.to_string(), second.to_string()]);
-        assert_eq!(forked.header().id.as_deref(), Some("b"));
-        assert_eq!(forked.header().parent_session.as_deref(), Some("parent"));
+        assert_eq!(forked.header.id.as_deref(), Some("b"));
+        assert_eq!(forked.header.parent_session.as_deref(), Some("parent"));
         let mut log = SessionLog::open(&to, LogOptions::default()).unwrap();
         append(&mut log, r#"{"role":"user","content":"three"}"#);
         assert_eq!(ids(&Transcript::open(&path).unwrap()).len(), 4, "the parent is unchanged");

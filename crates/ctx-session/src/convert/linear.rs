@@ -30,8 +30,8 @@ impl Transcript {
         };
         let mut copy = PiLines::new(out, &header)?;
         for (kind, value) in [
-            (SYSTEM_PROMPT_TYPE, self.system_prompt()?.map(|text| quote(&text))),
-            (TOOLS_TYPE, self.tools()?),
+            (SYSTEM_PROMPT_TYPE, self.system_prompt.as_deref().map(quote)),
+            (TOOLS_TYPE, self.tools.clone()),
         ] {
             let Some(value) = value else { continue };
             let entry = ObjectWriter::new().text("customType", kind).raw("data", value);

@@ -138,8 +138,8 @@ impl Transcript {
     /// number of messages that summaries replace.
     fn conversation(&self, options: ConvertOptions) -> Result<(Conversation, usize)> {
         let mut conversation = Conversation {
-            system: self.system_prompt()?,
-            tools: self.tools()?,
+            system: self.system_prompt.clone(),
+            tools: self.tools.clone(),
             ..Conversation::default()
         };
         let line = self.main_line()?.into_iter().map(|item| item.entry);

@@ -51,7 +51,7 @@ impl Transcript {
     /// version 3 represents differently.
     pub(crate) fn pi_copy<W: Write + ?Sized>(&self, out: &mut W) -> Result<()> {
         write_json_line(out, &self.pi_header())?;
-        let migrate = self.header().version.is_none_or(|v| v < PI_VERSION);
+        let migrate = self.header.version.is_none_or(|v| v < PI_VERSION);
         for entry in self.file_entries() {
             write_json_line(out, &self.pi_line(entry, self.file_parent(entry), migrate)?)?;
         }
@@ -59,10 +59,10 @@ impl Transcript {
     }
 
     pub(crate) fn pi_header(&self) -> String {
-        let Some(raw) = &self.header().raw else { return self.fresh_header() };
+        let Some(raw) = &self.header.raw else { return self.fresh_header() };
         let Ok(object) = Object::parse(raw) else { return self.fresh_header() };
         let mut edits = Edits::new(raw, &object);
-        if self.header().version.is_none_or(|v| v < PI_VERSION) {
+        if self.header.version.is_none_or(|v| v < PI_VERSION) {
             edits.set("version", PI_VERSION.to_string());
         }
         if object.id("id").is_none_or(|id| id.is_empty()) {
@@ -73,7 +73,7 @@ impl Transcript {
 
     /// Creates a header for a transcript without one.
     pub(crate) fn fresh_header(&self) -> String {
-        let header = self.header();
+        let header = &self.header;
         let time = header.timestamp.or_else(|| self.entries.iter().find_map(|e| e.timestamp));
         ObjectWriter::new()
             .text("type", "session")
@@ -87,7 +87,7 @@ impl Transcript {
 
     /// Returns the session's id, or one derived from the first entry.
     fn session_id(&self) -> String {
-        if let Some(id) = self.header().id.as_deref().filter(|id| !id.is_empty()) {
+        if let Some(id) = self.header.id.as_deref().filter(|id| !id.is_empty()) {
             return id.to_owned();
         }
         let first = self.raw_line(0).unwrap_or_default();

@@ -22,7 +22,7 @@ impl Transcript {
         omissions: &mut Omissions,
     ) -> Result<()> {
         write_json_line(out, &self.session_header(omissions))?;
-        let migrate = self.header().version.is_none_or(|version| version < PI_VERSION);
+        let migrate = self.header.version.is_none_or(|version| version < PI_VERSION);
         // Children of omitted entries become children of the omitted entry's parent.
         let mut instead: HashMap<usize, Option<usize>> = HashMap::new();
         let mut compactions = 0;
@@ -69,7 +69,7 @@ impl Transcript {
             .text("type", EntryKind::Leaf.name())
             .text("id", &id)
             .raw("parentId", named(last.map(|last| &last.id)))
-            .text("timestamp", &iso_or_epoch(last.and_then(TreeEntry::timestamp)))
+            .text("timestamp", &iso_or_epoch(last.and_then(|last| last.timestamp)))
             .raw("targetId", named(wanted));
         write_json_line(out, &entry.end())
     }
@@ -100,7 +100,7 @@ impl Transcript {
             let header = self.fresh_header();
             marked(&header).unwrap_or(header)
         };
-        if self.header().raw.is_none() || !self.format().is_pi() {
+        if self.header.raw.is_none() || !self.format.is_pi() {
             return fresh();
         }
         marked(&self.pi_header()).unwrap_or_else(|| {

@@ -13,7 +13,7 @@ use ctx_core::{Error, ErrorKind, Result, Timestamp};
 use crate::formats::{self, Beginning, Environment, in_database};
 use crate::paths::Home;
 
-pub use crate::formats::{Agent, LastUsage};
+use crate::formats::{Agent, LastUsage};
 
 /// The folders in which agents store their sessions.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +63,7 @@ impl AgentHomes {
     /// Adds the sessions that ctx stores in `home`.
     #[must_use]
     pub fn with_ctx(self, home: &Home) -> Self {
-        self.with(Agent::CTX, home.root().join("agents"))
+        self.with(Agent::CTX, home.root.join("agents"))
     }
 
     /// Adds a folder that contains sessions of `agent`, such as `~/.claude/projects`.
@@ -134,6 +134,19 @@ impl AgentHomes {
 }
 
 impl Discovery {
+    /// Returns the sessions below a folder, newest first: files that begin like an agent's
+    /// transcript.
+    ///
+    /// # Errors
+    ///
+    /// If the folder itself cannot be listed.
+    pub fn in_folder(folder: &Path) -> Result<Self> {
+        let mut found = Self::default();
+        walk::below(folder, &mut found)?;
+        found.sort();
+        Ok(found.completed())
+    }
+
     /// Keeps the files that are sessions.
     fn completed(mut self) -> Self {
         self.sessions.retain_mut(|session| match session.complete() {
@@ -145,18 +158,6 @@ impl Discovery {
         });
         self
     }
-}
-
-/// Returns the sessions below a folder, newest first: files that begin like an agent's transcript.
-///
-/// # Errors
-///
-/// If the folder itself cannot be listed.
-pub fn in_folder(folder: &Path) -> Result<Discovery> {
-    let mut found = Discovery::default();
-    walk::below(folder, &mut found)?;
-    found.sort();
-    Ok(found.completed())
 }
 
 /// The maximum number of sessions listed in an error.

@@ -129,7 +129,7 @@ fn links_are_not_followed_and_what_cannot_be_read_is_told() {
     symlink(&outside, home.0.path().join("claude/-p-one/aaaa-3.jsonl")).unwrap();
     symlink(home.0.path().join("outside"), home.0.path().join("claude/-p-two")).unwrap();
     assert_eq!(home.ids(), [(Agent::CLAUDE_CODE, "aaaa-2".to_owned())]);
-    let found = in_folder(&home.0.path().join("claude")).unwrap();
+    let found = Discovery::in_folder(&home.0.path().join("claude")).unwrap();
     assert_eq!(found.sessions.len(), 1);
     let closed = home.write("claude/-p-one/aaaa-4.jsonl", CLAUDE, 1);
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();

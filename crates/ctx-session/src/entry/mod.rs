@@ -50,8 +50,7 @@ pub enum EntryKind {
 
 impl EntryKind {
     /// Returns the value of the entry's `type`.
-    #[must_use]
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match self {
             Self::Message => "message",
             Self::ThinkingLevelChange => "thinking_level_change",
@@ -101,13 +100,18 @@ impl fmt::Display for EntryKind {
 /// An entry's position in the tree and in the file.
 #[derive(Debug)]
 pub struct TreeEntry {
-    pub(crate) id: EntryId,
+    /// The id. Formats without ids have ordinals of 8 hex digits.
+    pub id: EntryId,
+    /// The kind.
+    pub kind: EntryKind,
+    /// The role, if it is a message.
+    pub role: Option<Role>,
+    /// The byte range in the file; of an overlay entry, the range in the overlay.
+    pub span: Span,
     pub(crate) parent: Option<u32>,
-    pub(crate) kind: EntryKind,
-    pub(crate) role: Option<Role>,
+    /// When it was written, if the transcript records it.
     pub(crate) timestamp: Option<Timestamp>,
     pub(crate) line: u64,
-    pub(crate) span: Span,
     /// The byte range of the message in the span.
     pub(crate) part: (u32, u32),
     pub(crate) fingerprint: u64,
@@ -177,45 +181,15 @@ impl Detail {
 }
 
 impl TreeEntry {
-    /// Returns the id. If the format has no ids, it is an ordinal of 8 hex digits.
-    #[must_use]
-    pub fn id(&self) -> &EntryId {
-        &self.id
-    }
-
     /// Returns the parent's index in [`crate::Transcript::entries`]; always smaller than its own.
     #[must_use]
     pub fn parent(&self) -> Option<usize> {
         self.parent.map(|i| i as usize)
     }
 
-    /// Returns the kind.
-    #[must_use]
-    pub fn kind(&self) -> &EntryKind {
-        &self.kind
-    }
-
-    /// Returns the role, if it is a message.
-    #[must_use]
-    pub fn role(&self) -> Option<&Role> {
-        self.role.as_ref()
-    }
-
-    /// Returns when it was written, if the transcript records it.
-    #[must_use]
-    pub(crate) fn timestamp(&self) -> Option<Timestamp> {
-        self.timestamp
-    }
-
     /// Whether ctx added it: it is in the transcript's overlay instead of its file.
     pub(crate) fn is_overlay(&self) -> bool {
         self.overlay
-    }
-
-    /// Returns its byte range; for an overlay entry, the range in the overlay.
-    #[must_use]
-    pub fn span(&self) -> Span {
-        self.span
     }
 
     /// Whether it replaces earlier entries by a summary.

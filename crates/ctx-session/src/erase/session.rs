@@ -88,7 +88,7 @@ fn rewritten(
     let cut = ErasedEntries::of(transcript, criteria)?;
     let mut erased = cut.erased.clone();
     let mut bytes = Vec::new();
-    write_json_line(&mut bytes, transcript.header().raw.as_deref().unwrap_or_default())?;
+    write_json_line(&mut bytes, transcript.header.raw.as_deref().unwrap_or_default())?;
     let mut last = None;
     for (index, entry) in transcript.entries.iter().enumerate() {
         if !cut.is_erased(index) {

@@ -29,11 +29,11 @@ pub use part::{FileId, MAX_KEY_BYTES, Name, PeerId};
 /// A session key.
 ///
 /// ```
-/// use ctx_session::key::{AgentScope, SessionKey};
+/// use ctx_session::key::{SessionKey, Thread};
 ///
 /// let key: SessionKey = "agent:main:telegram:group:-100:topic:7".parse()?;
 /// assert_eq!(key.agent().map(|a| a.as_str()), Some("main"));
-/// assert_eq!(key.thread().map(|t| t.id().as_str()), Some("7"));
+/// assert!(matches!(&key, SessionKey::Agent { thread: Some(Thread::Topic(id)), .. } if id.as_str() == "7"));
 /// assert_eq!(key.to_string(), "agent:main:telegram:group:-100:topic:7");
 /// assert!("agent:../etc:main".parse::<SessionKey>().is_err());
 /// # Ok::<(), ctx_core::Error>(())
@@ -136,8 +136,7 @@ pub enum Thread {
 
 impl Thread {
     /// Returns the id, which is part of the transcript's file name.
-    #[must_use]
-    pub fn id(&self) -> &FileId {
+    pub(crate) fn id(&self) -> &FileId {
         match self {
             Self::Thread(id) | Self::Topic(id) => id,
         }
@@ -161,8 +160,7 @@ impl SessionKey {
     }
 
     /// Returns the thread or topic, if the key names one.
-    #[must_use]
-    pub fn thread(&self) -> Option<&Thread> {
+    pub(crate) fn thread(&self) -> Option<&Thread> {
         match self {
             Self::Agent { thread, .. } => thread.as_ref(),
             _ => None,

@@ -1,7 +1,7 @@
 //! Appending to ctx sessions.
 
 mod file;
-pub mod group_commit;
+mod group_commit;
 mod ids;
 mod scan;
 mod session_lock;
@@ -15,6 +15,7 @@ use ctx_core::{
 };
 
 pub use crate::schema::{NewEntry, NewSession};
+pub use group_commit::{GroupCommit, recover_journals};
 pub use ids::RandomIds;
 pub use session_lock::SessionLock;
 
@@ -25,7 +26,6 @@ pub(crate) use shared::{Medium, SharedFile, System};
 use crate::newer::is_newer;
 use crate::schema::{Body, CompactionBody, check_session_header, header_line, projections_entry};
 use crate::transcript::Transcript;
-use group_commit::GroupCommit;
 use ids::UsedIds;
 
 /// When an appended entry survives a power cut.
@@ -44,37 +44,17 @@ pub enum Durability {
 /// The options of a log.
 #[derive(Clone)]
 pub struct LogOptions {
-    durability: Durability,
-    ids: Arc<dyn IdSource>,
-    group: Option<Arc<GroupCommit>>,
+    /// The durability; default: once per turn.
+    pub durability: Durability,
+    /// The source of ids; default: random.
+    pub ids: Arc<dyn IdSource>,
+    /// Shares syncs with other sessions; default: none.
+    pub group: Option<Arc<GroupCommit>>,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
         Self { durability: Durability::default(), ids: Arc::new(RandomIds), group: None }
-    }
-}
-
-impl LogOptions {
-    /// Sets the durability; default: once per turn.
-    #[must_use]
-    pub fn with_durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
-        self
-    }
-
-    /// Sets the source of ids; default: random.
-    #[must_use]
-    pub fn with_ids(mut self, ids: Arc<dyn IdSource>) -> Self {
-        self.ids = ids;
-        self
-    }
-
-    /// Shares syncs with other sessions; default: none.
-    #[must_use]
-    pub fn with_group(mut self, group: Arc<GroupCommit>) -> Self {
-        self.group = Some(group);
-        self
     }
 }
 
@@ -94,7 +74,7 @@ impl std::fmt::Debug for LogOptions {
 ///
 /// The file is pi's session format, version 3, with a field `ctx` in its header. Only files with
 /// that mark are opened: a file of another program is never written to; ctx's additions to it go to
-/// an [`Overlay`](crate::overlay::Overlay).
+/// an [`Overlay`](crate::Overlay).
 ///
 /// Every entry becomes a child of the leaf and then the new leaf, as in pi. A write that fails is
 /// rolled back, so the file is always complete and keeps its earlier entries. If the file ends in a
@@ -106,7 +86,7 @@ impl std::fmt::Debug for LogOptions {
 /// ```
 /// use ctx_core::{RawJson, Timestamp};
 /// use ctx_session::key::FileId;
-/// use ctx_session::log::{LogOptions, NewEntry, NewSession, SessionLog};
+/// use ctx_session::{LogOptions, NewEntry, NewSession, SessionLog};
 ///
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("s1.jsonl");
@@ -168,18 +148,12 @@ impl SessionLog {
         let leaf = transcript.leaf().cloned();
         let mut taken = UsedIds::default();
         for entry in transcript.entries() {
-            taken.insert(entry.id());
+            taken.insert(&entry.id);
         }
         if let Some(group) = &options.group {
             file.join(group)?;
         }
         Ok(Self { file, session_id, leaf, taken, options, line: Vec::new() })
-    }
-
-    /// Returns the path of the file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        self.file.path()
     }
 
     /// Returns the session's id from the header.
@@ -195,8 +169,7 @@ impl SessionLog {
     }
 
     /// Returns the length of the file in bytes.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.file.len()
     }
 
@@ -239,7 +212,7 @@ impl SessionLog {
     }
 
     /// Appends a compaction, together with the projections of kept messages. For a caller that has
-    /// the log open; [`store_compaction`](crate::compactions::store_compaction) opens it, and also
+    /// the log open; [`store_compaction`](crate::store_compaction) opens it, and also
     /// checks the plan.
     pub fn append_compaction(&mut self, compacted: &Compacted, now: Timestamp) -> Result<EntryId> {
         self.append_body(&CompactionBody::new(compacted, None), now)
@@ -281,7 +254,7 @@ impl SessionLog {
         }
         Err(Error::new(ErrorKind::NotFound, "unknown entry id in the session")
             .with("entry", id)
-            .with("path", self.path().display()))
+            .with("path", self.file.path().display()))
     }
 }
 

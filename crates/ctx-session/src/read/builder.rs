@@ -2,8 +2,7 @@
 
 use ctx_core::text::Slice;
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry as LabelEntry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use ctx_core::{EntryId, Message, RawJson, Result, Role, Timestamp};
@@ -79,7 +78,7 @@ pub(crate) struct Builder {
     pub(crate) index: HashMap<EntryId, u32>,
     pub(crate) header: TranscriptHeader,
     pub(crate) problems: Problems,
-    pub(crate) labels: HashMap<EntryId, String>,
+    pub(crate) labels: BTreeMap<EntryId, String>,
     pub(crate) name: Option<String>,
     pub(crate) system: Option<String>,
     pub(crate) tools: Option<String>,
@@ -108,7 +107,7 @@ impl Builder {
             index: HashMap::new(),
             header: TranscriptHeader::default(),
             problems: Problems::default(),
-            labels: HashMap::new(),
+            labels: BTreeMap::new(),
             name: None,
             system: None,
             tools: None,
@@ -293,12 +292,11 @@ impl Builder {
         let Some(entry) = self.find(target).and_then(|i| self.entries.get(i as usize)) else {
             return;
         };
-        let slot = self.labels.entry(entry.id.clone());
-        match (label.filter(|l| !l.is_empty()), slot) {
-            (Some(label), slot) => *slot.or_default() = label,
-            (None, LabelEntry::Occupied(slot)) => drop(slot.remove()),
-            (None, LabelEntry::Vacant(_)) => {}
-        }
+        let id = entry.id.clone();
+        match label.filter(|label| !label.is_empty()) {
+            Some(label) => self.labels.insert(id, label),
+            None => self.labels.remove(&id),
+        };
     }
 
     /// Records bytes that cannot be read. Adjacent ranges are merged.

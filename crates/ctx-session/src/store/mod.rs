@@ -4,7 +4,7 @@ mod entry;
 mod sessions;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Result};
@@ -34,15 +34,9 @@ pub struct SessionStore {
 
 impl SessionStore {
     /// Creates a store at `path`, for example
-    /// [`Home::sessions_file`](crate::paths::Home::sessions_file). Nothing is read yet.
+    /// [`Home::sessions_file`](crate::Home::sessions_file). Nothing is read yet.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), lock_wait: LOCK_WAIT }
-    }
-
-    /// Returns the path of the file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Reads all sessions. A missing file contains none.
@@ -160,14 +154,14 @@ mod tests {
     fn every_field_survives_and_unknown_ones_too() {
         let (_dir, store) = store();
         store.update(|_| Ok(())).unwrap();
-        std::fs::write(store.path(), FULL).unwrap();
+        std::fs::write(&store.path, FULL).unwrap();
         let key: SessionKey = "agent:main:telegram:group:-1".parse().unwrap();
         let sessions = store.load().unwrap();
         let entry = sessions.get(&key).unwrap();
         assert_eq!(entry.chat_type, Some(ChatType::Group));
         assert_eq!(entry.memory_flush_at, Some(Timestamp(1765233665293)));
         assert_eq!(entry.other.keys().collect::<Vec<_>>(), ["fieldOfTomorrow"]);
-        assert_eq!((sessions.len(), sessions.iter().count()), (2, 1));
+        assert_eq!((sessions.all().count(), sessions.iter().count()), (2, 1));
 
         store
             .update(|s| {
@@ -176,7 +170,7 @@ mod tests {
             })
             .unwrap();
         let expected = FULL.replace("\"compactionCount\": 4", "\"compactionCount\": 5");
-        assert_eq!(std::fs::read_to_string(store.path()).unwrap(), expected);
+        assert_eq!(std::fs::read_to_string(&store.path).unwrap(), expected);
     }
 
     #[test]
@@ -190,7 +184,7 @@ mod tests {
             (r#"{"a": {"sessionId": "1"}, "b": {"sessionId": "2"}, "a": 5}"#, "'a'"),
         ];
         for (text, named) in cases {
-            std::fs::write(store.path(), text).unwrap();
+            std::fs::write(&store.path, text).unwrap();
             let insert = store.update(|s| {
                 s.insert(&SessionKey::Global, SessionEntry::new("x", Timestamp(1))).map(drop)
             });
@@ -198,7 +192,7 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Corrupt);
             assert!(error.to_string().contains(named), "{error}");
             assert!(error.hint_text().is_some());
-            assert_eq!(std::fs::read_to_string(store.path()).unwrap(), text);
+            assert_eq!(std::fs::read_to_string(&store.path).unwrap(), text);
         }
     }
 
@@ -217,10 +211,10 @@ mod tests {
         ];
         for json in bad {
             let text = format!("{{\"agent:main:main\":{json},\"hook:1\":{{\"sessionId\":\"t\"}}}}");
-            std::fs::write(store.path(), text).unwrap();
+            std::fs::write(&store.path, text).unwrap();
             let sessions = store.load().unwrap();
             assert_eq!(sessions.all().map(|(key, _)| key).collect::<Vec<_>>(), ["hook:1"]);
-            assert_eq!((sessions.len(), sessions.get(&main)), (1, None));
+            assert_eq!((sessions.all().count(), sessions.get(&main)), (1, None));
             let unreadable: Vec<_> = sessions.unreadable().collect();
             assert!(matches!(unreadable[..], [("agent:main:main", why)] if !why.is_empty()));
 
@@ -230,7 +224,7 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Corrupt);
             assert!(error.to_string().contains("agent:main:main"), "{error}");
             assert_eq!(store.update(|s| Ok(s.remove(&main))).unwrap(), None);
-            let written = std::fs::read_to_string(store.path()).unwrap();
+            let written = std::fs::read_to_string(&store.path).unwrap();
             assert!(written.contains(json));
 
             let discard = store.update(|s| Ok(s.discard("agent:main:main")));
@@ -244,7 +238,7 @@ mod tests {
     fn an_update_does_not_wait_for_ever() {
         let (_dir, store) = store();
         store.update(|_| Ok(())).unwrap();
-        let held = FileLock::try_exclusive(store.path()).unwrap();
+        let held = FileLock::try_exclusive(&store.path).unwrap();
         let hurried = SessionStore { lock_wait: Duration::from_millis(20), ..store };
         let error = hurried.update(|_| Ok(())).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked);
@@ -261,7 +255,7 @@ mod tests {
             Err(Error::new(ErrorKind::Cancelled, "no"))
         });
         assert_eq!(failed.unwrap_err().kind(), ErrorKind::Cancelled);
-        assert!(!store.path().exists());
+        assert!(!store.path.exists());
     }
 
     #[test]
@@ -280,6 +274,6 @@ mod tests {
                 });
             }
         });
-        assert_eq!(store.load().unwrap().len(), 80);
+        assert_eq!(store.load().unwrap().all().count(), 80);
     }
 }

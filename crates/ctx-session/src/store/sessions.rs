@@ -123,19 +123,6 @@ impl Sessions {
             StoredEntry::Unreadable { json, .. } => Some(json),
         }
     }
-
-    /// Returns the number of sessions, including those with keys of unknown shapes, without
-    /// unreadable ones.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.all().count()
-    }
-
-    /// Whether the store has no sessions.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.all().next().is_none()
-    }
 }
 
 impl Serialize for StoredEntry {

@@ -127,7 +127,7 @@ impl Transcript {
     pub fn messages_to(&self, leaf: Option<&EntryId>) -> Result<Vec<BranchMessage>> {
         let path = self.path_of_message(leaf)?;
         let indices = path.into_iter().filter(|&index| {
-            let summary = self.entries.get(index).and_then(TreeEntry::role);
+            let summary = self.role(index);
             self.is_sent(index) && summary != Some(&Role::CompactionSummary)
         });
         Ok(self.items(indices))
@@ -153,7 +153,7 @@ impl Transcript {
             kept = first.place;
             let before = branch.path.slice(..kept).iter().copied();
             let covered = before.filter(|index| {
-                let role = self.entries.get(*index).and_then(TreeEntry::role);
+                let role = self.role(*index);
                 !staying.contains(index)
                     && self.is_sent(*index)
                     && !matches!(role, Some(Role::CompactionSummary | Role::System))
@@ -166,7 +166,7 @@ impl Transcript {
         }
         let visible = branch.path.iter().enumerate().skip(kept).filter(|&(at, &index)| {
             let before = compaction.is_some_and(|c| at < c);
-            let role = self.entries.get(index).and_then(TreeEntry::role);
+            let role = self.role(index);
             self.is_sent(index) && !(before && prompt_replaced && role == Some(&Role::System))
         });
         let before = branch.path.slice(..kept).iter().copied();
@@ -214,18 +214,22 @@ impl Transcript {
         Branch::of(self, self.path(None)?).model(self)
     }
 
+    fn role(&self, index: usize) -> Option<&Role> {
+        self.entries.get(index)?.role.as_ref()
+    }
+
     /// Whether the entry is a message of the conversation that a model saw.
     pub(crate) fn is_conversation_message(&self, index: usize) -> bool {
-        let role = self.entries.get(index).and_then(TreeEntry::role);
+        let role = self.role(index);
         self.is_sent(index) && role != Some(&Role::CompactionSummary)
     }
 
     /// Whether the file is a ctx session.
     #[must_use]
     pub fn is_ctx_session(&self) -> bool {
-        let header = self.header().raw.as_deref().and_then(|raw| Object::parse(raw).ok());
+        let header = self.header.raw.as_deref().and_then(|raw| Object::parse(raw).ok());
         // Also true for a session of a newer ctx, which writers refuse.
-        self.header().version >= Some(PI_VERSION)
+        self.header.version >= Some(PI_VERSION)
             && header.is_some_and(|header| header.integer(CTX_FIELD) >= Some(1))
     }
 

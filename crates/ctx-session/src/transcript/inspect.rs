@@ -55,7 +55,7 @@ impl Transcript {
         for (index, entry) in self.entries().iter().enumerate().filter(of_file) {
             pass.entry(index, entry)?;
         }
-        let mut all = self.problems().to_vec();
+        let mut all = self.problems.to_vec();
         all.extend(pass.found.finish().0);
         all.sort_by_key(|problem| problem.line);
         Ok(all)
@@ -125,7 +125,7 @@ impl InspectionPass<'_> {
 
     fn kind(&mut self, entry: &TreeEntry) {
         let EntryKind::Other(name) = &entry.kind else { return };
-        let known = self.transcript.format().0.known_entries;
+        let known = self.transcript.format.0.known_entries;
         if known.split_whitespace().all(|known| known != &**name) {
             let text = format!("unknown entry type '{}': carried, not sent", shorten_id(name));
             self.note(entry, ProblemKind::UnknownEntry, text);

@@ -39,34 +39,46 @@ pub(crate) use tree::Ancestry;
 ///
 /// let json = r#"[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]"#;
 /// let transcript = Transcript::from_bytes(json.as_bytes().to_vec())?;
-/// assert_eq!(transcript.format(), Format::OPENAI_CHAT);
+/// assert_eq!(transcript.format, Format::OPENAI_CHAT);
 /// assert_eq!(transcript.main_line()?.iter().filter(|item| item.request).count(), 1);
 /// # Ok::<(), ctx_core::Error>(())
 /// ```
 pub struct Transcript {
+    /// The format.
+    pub format: Format,
+    /// The header.
+    pub header: TranscriptHeader,
+    /// The problems of the file, and how they were handled.
+    pub problems: Vec<Problem>,
+    /// The session's name: the last `session_info`, or the agent's own title.
+    pub name: Option<String>,
+    /// The system prompt, if the transcript has it: Codex's instructions, Anthropic's `system`, the
+    /// system messages at the beginning of a chat. It is not on the main line.
+    pub system_prompt: Option<String>,
+    /// The tool schemas as JSON text, if the transcript has them.
+    pub tools: Option<String>,
+    /// The labels: entry id to label. The last label set wins, and an empty one clears it.
+    pub labels: BTreeMap<EntryId, String>,
+    /// The context window in tokens, if the provider reported it and the agent recorded it.
+    pub window: Option<u32>,
+    /// The size of the context in tokens when the agent last compacted automatically, because the
+    /// window was nearly full. `None` if no such compaction is recorded, or another model has
+    /// answered since.
+    pub auto_compacted_at: Option<u32>,
     pub(crate) source: Arc<Source>,
-    pub(crate) format: Format,
     /// Whether the source is a single value instead of lines.
     pub(crate) is_document: bool,
     pub(crate) entries: Vec<TreeEntry>,
     /// The entries of an overlay.
     pub(crate) overlay_entries: Option<OverlayEntries>,
     pub(crate) lost: Vec<Span>,
-    header: TranscriptHeader,
     pub(crate) index: HashMap<EntryId, u32>,
     pub(crate) leaf: Option<u32>,
-    labels: HashMap<EntryId, String>,
-    name: Option<String>,
-    system: Option<String>,
-    tools: Option<String>,
     /// The fields of a request body other than its messages.
     pub(crate) body: Vec<(String, RawJson)>,
     pub(crate) model: Option<(String, String)>,
-    pub(crate) problems: Vec<Problem>,
     bad_lines: u64,
     bytes: u64,
-    window: Option<u32>,
-    auto_compacted_at: Option<u32>,
     pub(crate) children: OnceLock<Children>,
 }
 
@@ -142,91 +154,34 @@ impl Transcript {
         let (problems, bad_lines) = builder.problems.finish();
         let leaf = builder.tip.and_then(|tip| moved_leaf(&entries, tip));
         Self {
-            source: builder.source,
             format,
+            header: builder.header,
+            problems,
+            name: builder.name,
+            system_prompt: builder.system,
+            tools: builder.tools,
+            labels: builder.labels,
+            window: builder.window,
+            auto_compacted_at: builder.auto_compacted_at,
+            source: builder.source,
             is_document: false,
             entries,
             overlay_entries: None,
             lost: builder.lost,
-            header: builder.header,
             index: builder.index,
             leaf,
-            labels: builder.labels,
-            name: builder.name,
-            system: builder.system,
-            tools: builder.tools,
             body: builder.body,
             model: builder.model,
-            problems,
             bad_lines,
             bytes,
-            window: builder.window,
-            auto_compacted_at: builder.auto_compacted_at,
             children: OnceLock::new(),
         }
-    }
-
-    /// Returns the format.
-    #[must_use]
-    pub fn format(&self) -> Format {
-        self.format
-    }
-
-    /// Returns the header.
-    #[must_use]
-    pub fn header(&self) -> &TranscriptHeader {
-        &self.header
-    }
-
-    /// Returns the problems of the file, and how they were handled.
-    #[must_use]
-    pub fn problems(&self) -> &[Problem] {
-        &self.problems
     }
 
     /// Returns the file, unless the transcript was read from memory.
     #[must_use]
     pub(crate) fn file(&self) -> Option<&Path> {
         self.source.path()
-    }
-
-    /// Returns the session's name: the last `session_info`, or the agent's own title.
-    #[must_use]
-    pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    /// Returns the system prompt, if the transcript has it: Codex's instructions, Anthropic's
-    /// `system`, the system messages at the beginning of a chat. It is not on the main line.
-    ///
-    /// # Errors
-    ///
-    /// None at present; later versions may read entries on demand here.
-    pub fn system_prompt(&self) -> Result<Option<String>> {
-        Ok(self.system.clone())
-    }
-
-    /// Returns the tool schemas as JSON text, if the transcript has them.
-    ///
-    /// # Errors
-    ///
-    /// None at present; later versions may read entries on demand here.
-    pub fn tools(&self) -> Result<Option<String>> {
-        Ok(self.tools.clone())
-    }
-
-    /// Returns the context window in tokens, if the provider reported it and the agent recorded it.
-    #[must_use]
-    pub fn window(&self) -> Option<u32> {
-        self.window
-    }
-
-    /// Returns the size of the context in tokens when the agent last compacted automatically,
-    /// because the window was nearly full. `None` if no such compaction is recorded, or another
-    /// model has answered since.
-    #[must_use]
-    pub fn auto_compacted_at(&self) -> Option<u32> {
-        self.auto_compacted_at
     }
 
     /// Returns every entry, in the order of the file; if the file is in reverse order, parents
@@ -240,7 +195,7 @@ impl Transcript {
     /// this is the newest of them.
     #[must_use]
     pub fn leaf(&self) -> Option<&EntryId> {
-        self.entries.get(self.leaf? as usize).map(TreeEntry::id)
+        self.entries.get(self.leaf? as usize).map(|entry| &entry.id)
     }
 
     pub(crate) fn leaf_index(&self) -> Option<usize> {
@@ -283,12 +238,6 @@ impl Transcript {
 
     pub(crate) fn text(&self, entry: &TreeEntry) -> Result<String> {
         text_of(self.source_of(entry), entry)
-    }
-
-    /// Returns the labels: entry id to label. The last label set wins, and an empty one clears it.
-    #[must_use]
-    pub fn labels(&self) -> BTreeMap<String, String> {
-        self.labels.iter().map(|(id, label)| (id.to_string(), label.clone())).collect()
     }
 
     /// Returns statistics. For formats with several messages per line or several results per

@@ -34,7 +34,7 @@ impl Default for StoreLimits {
 }
 
 /// Stores values in files of one folder, usually
-/// [`Home::store_dir`](crate::paths::Home::store_dir).
+/// [`Home::store_dir`](crate::Home::store_dir).
 ///
 /// A key is `KIND/OWNER/REST`, such as `engines/lossless/head`: each owner has its own folder,
 /// which can be limited, listed and removed separately. The name of a file is the hash of its key,

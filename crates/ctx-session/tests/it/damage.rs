@@ -34,7 +34,7 @@ fn read(bytes: impl Into<Vec<u8>>) -> Transcript {
 fn texts_and_problems(transcript: &Transcript) -> (Vec<String>, Vec<ProblemKind>) {
     let line = transcript.main_line().unwrap();
     let texts = line.iter().map(|item| item.entry.message().unwrap().plain_text());
-    let kinds = transcript.problems().iter().map(|problem| problem.kind);
+    let kinds = transcript.problems.iter().map(|problem| problem.kind);
     (texts.collect(), kinds.collect())
 }
 
@@ -44,7 +44,7 @@ fn check(bytes: impl Into<Vec<u8>>, texts: &[&str], kinds: &[ProblemKind], bad_l
     let transcript = read(bytes);
     let (found, problems) = texts_and_problems(&transcript);
     assert_eq!(found, texts);
-    assert_eq!(problems, kinds, "{:?}", transcript.problems());
+    assert_eq!(problems, kinds, "{:?}", transcript.problems);
     assert_eq!(transcript.stats().unwrap().bad_lines, bad_lines);
     // A repaired copy has the same content and no problems.
     let mut copy = Vec::new();
@@ -177,7 +177,7 @@ fn ids_that_are_numbers_or_missing() {
     let (texts, kinds) = texts_and_problems(&transcript);
     assert_eq!(texts, ABC);
     assert_eq!(kinds, [ProblemKind::MissingId]);
-    let ids: Vec<_> = transcript.entries().iter().map(|e| e.id().to_string()).collect();
+    let ids: Vec<_> = transcript.entries().iter().map(|e| e.id.to_string()).collect();
     assert_eq!(ids, ["7", "00000001", "c"]);
 }
 
@@ -211,7 +211,7 @@ fn deep_nesting() {
     );
     let unknown = format!(r#"{{"type":"hologram","id":"h","parentId":"d","data":{deep}}}"#);
     let transcript = read(session(&[&call, &unknown]));
-    assert_eq!(transcript.problems(), []);
+    assert_eq!(transcript.problems, []);
     let line = transcript.main_line().unwrap();
     let message = line[0].entry.message().unwrap();
     assert_eq!(message.tool_calls().next().unwrap().arguments.as_str().len(), 200_006);
@@ -227,8 +227,8 @@ fn a_line_of_a_hundred_megabytes() {
     let long = entry("a", "").replace("text of a", &"x".repeat(100 << 20));
     let b = entry("b", "a");
     let transcript = read(session(&[&long, &b]));
-    assert_eq!(transcript.problems(), []);
-    assert_eq!(transcript.entries()[0].span().len as usize, long.len());
+    assert_eq!(transcript.problems, []);
+    assert_eq!(transcript.entries()[0].span.len as usize, long.len());
     assert_eq!(
         transcript.main_line().unwrap()[1].entry.message().unwrap().plain_text(),
         "text of b"
@@ -240,8 +240,8 @@ fn unknown_things_are_carried() {
     let unknown = r#"{"type":"hologram","id":"u","parentId":"a","timestamp":"t","x":[1.50]}"#;
     let role = r#"{"type":"message","id":"r","parentId":"u","timestamp":"t","message":{"role":"oracle","content":[{"type":"vision","v":1e2}]}}"#;
     let transcript = read(session(&[&entry("a", ""), unknown, role]));
-    assert_eq!(transcript.problems(), []);
-    assert_eq!(transcript.entries()[1].kind().name(), "hologram");
+    assert_eq!(transcript.problems, []);
+    assert_eq!(transcript.entries()[1].kind.to_string(), "hologram");
     let line = transcript.main_line().unwrap();
     assert_eq!(line[1].entry.message().unwrap().role.name(), "oracle");
     let mut copy = Vec::new();

@@ -4,6 +4,7 @@
 
 use ctx_core::{Block, ErrorKind};
 use ctx_session::{Format, ProblemKind, Severity, Transcript};
+use expect_test::expect;
 
 fn read(text: impl Into<Vec<u8>>) -> Transcript {
     Transcript::from_bytes(text.into()).unwrap()
@@ -21,7 +22,7 @@ fn texts_of(transcript: &Transcript) -> Vec<String> {
 }
 
 fn kinds(transcript: &Transcript) -> Vec<ProblemKind> {
-    transcript.problems().iter().map(|problem| problem.kind).collect()
+    transcript.problems.iter().map(|problem| problem.kind).collect()
 }
 
 fn unreadable(transcript: &Transcript) -> String {
@@ -50,18 +51,18 @@ fn session(lines: &[String]) -> String {
 fn damage_in_the_middle_of_a_document() {
     let json5 = "{messages:[{role:'user',content:'a'},{role:'assistant',content:'b'},\n{role:'user',content:'c' BROKEN},{role:'assistant',content:'d'}]}";
     let transcript = read(json5);
-    assert_eq!(transcript.format(), Format::PONYBUNNY);
+    assert_eq!(transcript.format, Format::PONYBUNNY);
     assert_eq!(texts_of(&transcript), ["a", "*b", "*d"]);
     assert_eq!(kinds(&transcript), [ProblemKind::DamagedDocument]);
-    assert_eq!(transcript.problems()[0].line, Some(2));
+    assert_eq!(transcript.problems[0].line, Some(2));
     assert_eq!(unreadable(&transcript), "{role:'user',content:'c' BROKEN}\n");
 
     let json = r#"{"model":"m","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b},{"role":"user","content":"c"}],"tools":[]}"#;
     let transcript = read(json);
-    assert_eq!(transcript.format(), Format::OPENAI_CHAT);
+    assert_eq!(transcript.format, Format::OPENAI_CHAT);
     assert_eq!(texts_of(&transcript), ["a", "c"]);
     assert_eq!(transcript.model().unwrap().unwrap().1, "m");
-    assert!(transcript.tools().unwrap().is_some());
+    assert!(transcript.tools.is_some());
     assert!(unreadable(&transcript).contains(r#""content":"b}"#));
 }
 
@@ -72,7 +73,7 @@ fn json5_of_any_depth() {
         "{{messages:[{{role:'user',content:'q'}},{{role:'assistant',content:'c',toolCalls:[{{id:'c1',name:'f',arguments:{deep}}}]}}]}}"
     );
     let transcript = read(text.as_str());
-    assert_eq!(transcript.format(), Format::PONYBUNNY);
+    assert_eq!(transcript.format, Format::PONYBUNNY);
     assert_eq!(texts_of(&transcript), ["q", "*c"]);
     let call = transcript.main_line().unwrap()[1].entry.message().unwrap();
     assert!(call.tool_calls().next().unwrap().arguments.as_str().len() > 400_000);
@@ -105,7 +106,7 @@ fn slight_damage_in_one_field() {
 
     let body = r#"{"temperature":NaN,"messages":[{"role":"user","content":"a"},]}"#;
     let transcript = read(body);
-    assert_eq!(transcript.format(), Format::OPENAI_CHAT);
+    assert_eq!(transcript.format, Format::OPENAI_CHAT);
     assert_eq!(
         (texts_of(&transcript), kinds(&transcript)),
         (vec!["a".into()], vec![ProblemKind::MendedValue])
@@ -140,7 +141,7 @@ fn links_that_lead_nowhere_are_named() {
         user("gone", "nowhere"),
     ];
     let transcript = read(session(&lines));
-    let texts: Vec<_> = transcript.problems().iter().map(ToString::to_string).collect();
+    let texts: Vec<_> = transcript.problems.iter().map(ToString::to_string).collect();
     let expected = [
         "line 3: names itself as its parent",
         "line 4: has a parent that comes later in the file",
@@ -256,7 +257,7 @@ fn codex_usage_and_window() {
         ),
     ];
     let transcript = read(text.join("\n") + "\n");
-    assert_eq!(transcript.window(), Some(272_000));
+    assert_eq!(transcript.window, Some(272_000));
     let usage = transcript.main_line().unwrap()[1].entry.message().unwrap().meta.usage.unwrap();
     assert_eq!((usage.input, usage.cache_read, usage.output, usage.total()), (900, 100, 50, 1050));
 }
@@ -280,19 +281,19 @@ fn conversions_say_what_they_leave_out() {
     let (copy, left_out, text) = convert(Format::OPENAI_CHAT);
     assert!(left_out.contains("max_tokens") && left_out.contains("1 thinking block"), "{left_out}");
     assert!(text.contains(r#""parameters":{"type":"object"}"#), "{text}");
-    assert_eq!(copy.system_prompt().unwrap(), original.system_prompt().unwrap());
+    assert_eq!(copy.system_prompt, original.system_prompt);
     let (copy, left_out, text) = convert(Format::PI);
     assert!(left_out.contains("max_tokens"));
     assert!(text.contains(r#""toolName":"now""#), "{text}");
-    assert_eq!(copy.system_prompt().unwrap(), original.system_prompt().unwrap());
-    assert_eq!(copy.tools().unwrap(), original.tools().unwrap());
-    assert_eq!(copy.problems(), []);
+    assert_eq!(copy.system_prompt, original.system_prompt);
+    assert_eq!(copy.tools, original.tools);
+    assert_eq!(copy.problems, []);
     assert_eq!(texts_of(&copy), texts_of(&original));
 
     let plain = read(r#"[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]"#);
     let mut out = Vec::new();
     plain.convert(Format::ANTHROPIC, &mut out).unwrap();
-    assert_eq!(read(out).format(), Format::ANTHROPIC);
+    assert_eq!(read(out).format, Format::ANTHROPIC);
 
     let branches = [user("a", "r").replace("\"r\"", "null"), user("b", "a"), user("c", "a")];
     let converted = read(session(&branches)).convert(Format::OPENAI_CHAT, &mut Vec::new()).unwrap();
@@ -307,7 +308,7 @@ fn ponybunny_goes_over_whole() {
     let line = transcript.main_line().unwrap();
     let thinking = Block::Thinking { thinking: "deep".to_owned(), signature: None };
     assert!(line[1].entry.message().unwrap().blocks.contains(&thinking));
-    assert_eq!(transcript.system_prompt().unwrap().as_deref(), Some("be kind"));
+    assert_eq!(transcript.system_prompt.as_deref(), Some("be kind"));
     let mut out = Vec::new();
     transcript.convert(Format::OPENAI_CHAT, &mut out).unwrap();
     let out = String::from_utf8(out).unwrap();
@@ -341,27 +342,24 @@ fn a_full_look() {
         ),
     ];
     let transcript = read(session(&lines));
-    assert_eq!(transcript.problems(), []);
+    assert_eq!(transcript.problems, []);
     let found = transcript.inspect().unwrap();
     let brief: Vec<_> = found
         .iter()
         .map(|p| format!("{} {}", p.entry.as_deref().unwrap(), p.kind.name()))
         .collect();
-    assert_eq!(
-        brief,
-        [
-            "a loneSurrogate",
-            "a badTimestamp",
-            "b badUsage",
-            "d duplicateResult",
-            "f orphanResult",
-            "g unknownRole",
-            "g unknownBlock",
-            "h deepNesting",
-            "h badTimestamp",
-            "h unknownEntry",
-        ]
-    );
+    expect![[r#"
+        a loneSurrogate
+        a badTimestamp
+        b badUsage
+        d duplicateResult
+        f orphanResult
+        g unknownRole
+        g unknownBlock
+        h deepNesting
+        h badTimestamp
+        h unknownEntry"#]]
+    .assert_eq(&brief.join("\n"));
     assert!(found.iter().all(|p| p.severity == Severity::Carried && p.line.is_some()));
     assert_eq!(ProblemKind::CorruptLine.severity(), Severity::Repaired);
 }

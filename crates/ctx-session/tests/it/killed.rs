@@ -14,11 +14,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ctx_core::{Compacted, EntryId, RawJson, Timestamp, Tokens};
-use ctx_session::compactions::{rewrite_compacted, store_compaction, undo_compaction};
 use ctx_session::key::FileId;
-use ctx_session::log::{Durability, LogOptions, NewEntry, NewSession, SessionLog};
-use ctx_session::paths::Home;
-use ctx_session::{Transcript, open};
+use ctx_session::{
+    Durability, Home, LogOptions, NewEntry, NewSession, SessionLog, Transcript, open,
+    rewrite_compacted, store_compaction, undo_compaction,
+};
 use ctx_testkit::Random;
 
 const CHILD: &str = "CTX_TEST_CHILD";
@@ -150,7 +150,7 @@ impl Writer {
     }
 
     fn options() -> LogOptions {
-        LogOptions::default().with_durability(Durability::PerEntry)
+        LogOptions { durability: Durability::PerEntry, ..LogOptions::default() }
     }
 
     fn create(&self) {
@@ -230,8 +230,8 @@ impl Writer {
         let mut ids = HashSet::new();
         for file in files {
             let transcript = open(&self.home, &file).unwrap();
-            assert_eq!(transcript.problems(), [], "{}", file.display());
-            ids.extend(transcript.entries().iter().map(|entry| entry.id().clone()));
+            assert_eq!(transcript.problems, [], "{}", file.display());
+            ids.extend(transcript.entries().iter().map(|entry| entry.id.clone()));
         }
         ids
     }

@@ -8,10 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ctx_core::{ErrorKind, Role};
-use ctx_session::Transcript;
-use ctx_session::discover::{Agent, AgentHomes, DiscoveredSession, in_folder};
-use ctx_session::overlay::Overlay;
-use ctx_session::paths::Home;
+use ctx_session::{Agent, AgentHomes, DiscoveredSession, Discovery, Home, Overlay, Transcript};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -81,7 +78,10 @@ fn sessions_are_found_by_folder_and_id_and_those_of_subagents_are_none() {
     assert_eq!(homes.newest_in(Path::new("/home/ada/shop/src")).unwrap(), found);
     assert_eq!(homes.named("ses_dfac11").unwrap(), found);
     assert_eq!(homes.named(SUBAGENT).unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(in_folder(opencode.dir.path()).unwrap().sessions, std::slice::from_ref(&found));
+    assert_eq!(
+        Discovery::in_folder(opencode.dir.path()).unwrap().sessions,
+        std::slice::from_ref(&found)
+    );
     assert_eq!(DiscoveredSession::at(&found.path).unwrap(), found);
 }
 
@@ -89,8 +89,8 @@ fn sessions_are_found_by_folder_and_id_and_those_of_subagents_are_none() {
 fn a_session_reads_as_its_export_with_the_usage_of_every_answer() {
     let opencode = Opencode::new();
     let transcript = Transcript::open(&opencode.session()).unwrap();
-    assert!(transcript.problems().is_empty(), "{:?}", transcript.problems());
-    let header = transcript.header();
+    assert!(transcript.problems.is_empty(), "{:?}", transcript.problems);
+    let header = &transcript.header;
     assert_eq!(
         (header.id.as_deref(), header.cwd.as_deref()),
         (Some(SESSION), Some("/home/ada/shop"))
@@ -248,6 +248,6 @@ fn what_ctx_keeps_beside_a_session_is_found_again() {
     opencode.db.execute_batch("UPDATE session SET time_updated = time_updated + 1").unwrap();
     assert_eq!(Overlay::of(&home, &opencode.session()).unwrap().path(), path);
     assert_ne!(Overlay::of(&home, &opencode.database().join(SUBAGENT)).unwrap().path(), path);
-    let log = ctx_session::log::SessionLog::open(&opencode.session(), Default::default());
+    let log = ctx_session::SessionLog::open(&opencode.session(), Default::default());
     assert_eq!(log.unwrap_err().kind(), ErrorKind::UnknownFormat);
 }

@@ -26,7 +26,7 @@ fn pi_computes_the_same() {
         let entries = case["entries"].as_u64().unwrap() as usize;
         let prefix: String = whole.split_inclusive('\n').take(entries + 1).collect();
         let transcript = Transcript::from_bytes(prefix.into_bytes()).unwrap();
-        assert_eq!(transcript.problems(), []);
+        assert_eq!(transcript.problems, []);
         assert_eq!(transcript.entries().len(), entries);
         let context = transcript.context(None).unwrap();
         let mut roles: BTreeMap<String, u64> = BTreeMap::new();
@@ -56,8 +56,8 @@ fn pi_computes_the_same() {
 fn a_pi_session_in_numbers() {
     let Some(file) = recorded("pi/before-compaction.jsonl") else { return };
     let transcript = Transcript::open(&file).unwrap();
-    assert_eq!(transcript.format(), Format::PI);
-    assert_eq!(transcript.header().version, Some(1));
+    assert_eq!(transcript.format, Format::PI);
+    assert_eq!(transcript.header.version, Some(1));
     let stats = transcript.stats().unwrap();
     assert_eq!((stats.entries, stats.messages, stats.tool_results), (1002, 990, 448));
     assert_eq!((stats.bytes, stats.bad_lines), (2_370_492, 0));
@@ -80,7 +80,7 @@ fn claude_code_requests_are_its_message_ids() {
     for (name, requests, bad) in files {
         let Some(file) = recorded(&format!("claude-code/{name}.jsonl")) else { return };
         let transcript = Transcript::open(&file).unwrap();
-        assert_eq!(transcript.format(), Format::CLAUDE_CODE);
+        assert_eq!(transcript.format, Format::CLAUDE_CODE);
         let line = transcript.main_line().unwrap();
         assert_eq!(line.iter().filter(|item| item.request).count(), requests, "{name}");
         let stats = transcript.stats().unwrap();
@@ -88,7 +88,7 @@ fn claude_code_requests_are_its_message_ids() {
         let results: usize =
             line.iter().map(|i| i.entry.message().unwrap().tool_results().count()).sum();
         assert_eq!(stats.tool_results, results, "{name}");
-        let glued = transcript.problems().iter().filter(|p| p.kind == ProblemKind::GluedLine);
+        let glued = transcript.problems.iter().filter(|p| p.kind == ProblemKind::GluedLine);
         assert_eq!(glued.count() as u64, bad, "{name}");
         // Nothing is lost: every line with a message is on the main line, except the summaries.
         let calls: usize = line.iter().map(|i| i.entry.outline().unwrap().calls.len()).sum();
@@ -106,7 +106,7 @@ fn claude_code_compactions_begin_the_context() {
     assert_eq!(first.role.name(), "compactionSummary");
     assert_eq!(Some(context.entries[0].id()), context.compaction.as_ref());
     assert!(context.entries.len() < transcript.main_line().unwrap().len());
-    let kinds = transcript.entries().iter().filter(|e| *e.kind() == EntryKind::Compaction);
+    let kinds = transcript.entries().iter().filter(|e| e.kind == EntryKind::Compaction);
     assert_eq!(kinds.count(), 2);
     assert_eq!(context.model.unwrap().0, "anthropic");
 }

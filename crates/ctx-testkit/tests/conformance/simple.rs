@@ -273,7 +273,8 @@ impl ContextEngine for Simple {
         }
         let mut view = self.break_view(&request.session_id, request.view)?;
         let system_prompt_addition = self.addition(&request.session_id, &view)?;
-        let addition = system_prompt_addition.as_deref().map(|text| view.system_tokens(text));
+        let addition =
+            system_prompt_addition.as_deref().map(|text| view.ledger().counter().text(text));
         let room = view.ledger().budget() - addition.unwrap_or_default();
         let room = if self.is(Fault::LeavesTooMuch) { room + Tokens(1_000) } else { room };
         self.fit(&mut view, room);

@@ -16,7 +16,7 @@ fn output(chars: usize) -> Message {
 #[test]
 fn it_works_while_the_run_lasts() {
     let turn = Session::new(1).turn;
-    let hooks = ToolHooks::new();
+    let hooks = ToolHooks::default();
     let guard = ToolGuard::new(Config::default());
     let installed = guard.install(&hooks, &ledger(64_000, CounterKind::Chars4));
     let stored = hooks.run(output(20_000), &turn);
@@ -30,7 +30,7 @@ fn it_works_while_the_run_lasts() {
 #[test]
 fn the_whole_text_is_put_away_before_it_is_cut() {
     let turn = Session::new(1).turn;
-    let hooks = ToolHooks::new();
+    let hooks = ToolHooks::default();
     let blobs = Arc::new(Blobs::default());
     let guard = ToolGuard::new(Config::default()).with_blobs(blobs.clone());
     let _installed = guard.install(&hooks, &ledger(20_000, CounterKind::Chars4));
@@ -51,7 +51,7 @@ fn the_whole_text_is_put_away_before_it_is_cut() {
 #[test]
 fn a_text_that_cannot_be_put_away_is_stored_whole() {
     let turn = Session::new(1).turn;
-    let hooks = ToolHooks::new();
+    let hooks = ToolHooks::default();
     let full = Blobs { is_full: true, ..Blobs::default() };
     let guard = ToolGuard::new(Config::default()).with_blobs(Arc::new(full));
     let _installed = guard.install(&hooks, &ledger(20_000, CounterKind::Chars4));

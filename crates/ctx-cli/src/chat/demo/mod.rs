@@ -11,7 +11,7 @@ use ctx_core::{
     Block, ChatModel, ChatRequest, ChatStop, Counter, Delta, Deltas, Error, ErrorKind, Message,
     ModelCard, Reply, Result, Role, Tokens, Usage,
 };
-use ctx_session::paths::Home;
+use ctx_session::Home;
 use serde_json::json;
 
 /// Its default window: small, so that it fills quickly.
@@ -40,7 +40,7 @@ impl Demo {
     /// Returns the configuration of a demonstration: memory with recall, a new folder for memory
     /// flushes, and a guard that accepts small windows.
     pub(crate) fn config(home: &Home) -> Result<Config> {
-        let workspace = home.root().join("demo-workspace");
+        let workspace = home.root.join("demo-workspace");
         std::fs::create_dir_all(&workspace).map_err(|error| {
             Error::new(ErrorKind::Io, "cannot create the folder of the demonstration")
                 .with("path", workspace.display())

@@ -1,6 +1,7 @@
 //! The tools, run as in a turn.
 
 use std::sync::{Arc, Mutex};
+#[cfg(unix)]
 use std::time::Duration;
 
 use serde_json::{Value, json};

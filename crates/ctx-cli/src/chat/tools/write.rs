@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::{Tools, arguments, blocking, file_error};
 use crate::args::Tool;
+use crate::files::{Readers, temporary_in};
 use crate::format::{bytes, counted};
 
 pub(super) const NAME: &str = "write";
@@ -90,13 +91,7 @@ fn replace(path: &Path, content: &str) -> std::io::Result<()> {
     };
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let mut file = builder.tempfile_in(folder)?;
+    let mut file = temporary_in(folder, Readers::Usual)?;
     file.write_all(content.as_bytes())?;
     if let Some(old) = old {
         file.as_file().set_permissions(old.permissions())?;

@@ -3,10 +3,7 @@
 use std::process::ExitCode;
 
 use ctx_core::{EntryId, Error, ErrorKind};
-use ctx_session::Transcript;
-use ctx_session::clock;
-use ctx_session::compactions::{CompactionAuthor, undo_compaction};
-use ctx_session::paths::Home;
+use ctx_session::{CompactionAuthor, Home, Transcript, clock, undo_compaction};
 use serde::Serialize;
 
 use crate::args::Compact;

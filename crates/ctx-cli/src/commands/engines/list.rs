@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use ctx_engine_registry::find::{SearchOutcome, SearchStep};
 use ctx_engine_registry::{EngineEntry, EngineState, Registry, SelectFor, Selection};
-use ctx_session::engine_health::FailedEngine;
+use ctx_session::FailedEngine;
 use serde::Serialize;
 
 use crate::args::{Engines, Global};

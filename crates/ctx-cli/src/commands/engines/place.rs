@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind};
-use ctx_session::paths::Home;
+use ctx_session::Home;
 use tempfile::TempDir;
 
 /// `$CTX_HOME/engines`.
@@ -15,7 +15,7 @@ pub(super) struct Engines {
 
 impl Engines {
     pub(super) fn of_user() -> Result<Self, Error> {
-        let folder = Home::from_env()?.root().join("engines");
+        let folder = Home::from_env()?.root.join("engines");
         if folder.is_absolute() {
             return Ok(Self { folder });
         }

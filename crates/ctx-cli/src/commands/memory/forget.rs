@@ -8,12 +8,8 @@ use ctx_runtime::forget::{
     ForgetPlan, ForgetReport, ForgetRequest, ForgottenProject, MemoryToErase,
 };
 use ctx_runtime::lookup::Lookup;
-use ctx_session::Transcript;
-use ctx_session::clock;
-use ctx_session::discover::AgentHomes;
-use ctx_session::erase::Erased;
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
+use ctx_session::{AgentHomes, Erased, Home, Transcript, clock};
 
 use super::OfAgent;
 use crate::args::{ForgetArgs, Global};

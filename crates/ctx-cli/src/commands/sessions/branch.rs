@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use ctx_core::{EntryId, Error, ErrorKind};
 use ctx_runtime::{BranchMove, branch_ends};
-use ctx_session::clock;
-use ctx_session::log::{LogOptions, SessionLog};
+use ctx_session::{LogOptions, SessionLog, clock};
 use serde::Serialize;
 
 use crate::args::{BranchArgs, Global};

@@ -5,9 +5,7 @@ use std::process::ExitCode;
 use ctx_runtime::maintenance::{
     Action, KeptSession, MaintainedSession, MaintenanceReport, maintain,
 };
-use ctx_session::clock;
-use ctx_session::log::group_commit::recover;
-use ctx_session::paths::Home;
+use ctx_session::{Home, clock, recover_journals};
 
 use crate::args::{Global, Maintain};
 use crate::failure::misuse;
@@ -24,7 +22,7 @@ pub(super) fn run(global: &Global, args: &Maintain, out: &Out) -> anyhow::Result
     };
     if !args.dry_run && !agents.is_empty() {
         // First recover what a crashed host left in the journals.
-        recover(&home)?;
+        recover_journals(&home)?;
     }
     let mut reports = Vec::with_capacity(agents.len());
     for agent in &agents {
@@ -46,7 +44,7 @@ pub(super) fn run(global: &Global, args: &Maintain, out: &Out) -> anyhow::Result
         return Ok(ExitCode::SUCCESS);
     }
     if reports.is_empty() {
-        out.note(format!("no sessions under {}", home.root().display()));
+        out.note(format!("no sessions under {}", home.root.display()));
     }
     for report in &reports {
         print(report, out)?;

@@ -69,5 +69,5 @@ pub(super) fn opens(session: &Path, last: &str) {
     let newest: Value = serde_json::from_str(newest).expect("JSON");
     assert_eq!(newest["message"]["content"][0]["text"], "pi is here");
     let read = ctx_session::Transcript::open(&at("session.jsonl")).expect("ctx reads it");
-    assert_eq!(read.problems().len(), 0, "{:?}", read.problems());
+    assert_eq!(read.problems.len(), 0, "{:?}", read.problems);
 }

@@ -2,8 +2,7 @@
 
 use ctx_core::{Error, ErrorKind, Result, Toolbox};
 use ctx_session::key::{AgentScope, FileId, PeerId, SessionKey};
-use ctx_session::log::{LogOptions, NewSession, SessionLog};
-use ctx_session::store::{SessionEntry, SessionStore};
+use ctx_session::{LogOptions, NewSession, SessionEntry, SessionLog, SessionStore};
 use tracing::Span;
 
 use super::ContextMode;
@@ -130,7 +129,7 @@ fn create(pool: &SessionPool, start: &SubagentStart) -> Result<SessionEntry> {
 fn remove(pool: &SessionPool, child: &SessionKey, entry: &SessionEntry) -> Result<()> {
     store(pool, child).update(|sessions| Ok(sessions.remove(child)))?;
     let path = pool.home.transcript(child, entry)?;
-    ctx_session::retire::discard(&path)
+    ctx_session::discard_session(&path)
 }
 
 #[cfg(test)]

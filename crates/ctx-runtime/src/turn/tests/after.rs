@@ -175,7 +175,7 @@ async fn memory_is_flushed_once_before_a_compaction_and_nobody_sees_it() {
     assert_eq!(note, "The vault is Gringolet.\n");
 
     let sessions = house.home().sessions_file(&FileId::main());
-    let sessions = ctx_session::store::SessionStore::at(sessions).load().unwrap();
+    let sessions = ctx_session::SessionStore::at(sessions).load().unwrap();
     let entry = sessions.get(&main_key()).unwrap();
     assert_eq!(entry.memory_flush_compaction_count, Some(0));
     assert!(entry.memory_flush_at.is_some());

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use ctx_core::{ErrorKind, Role, ToolOutput};
-use ctx_session::store::SessionEntry;
+use ctx_session::SessionEntry;
 use ctx_testkit::chat::{ScriptedChat, Step};
 
 use super::*;

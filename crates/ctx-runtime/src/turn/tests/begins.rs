@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use ctx_core::{ErrorKind, Role};
-use ctx_session::store::SessionEntry;
+use ctx_session::SessionEntry;
 use ctx_testkit::chat::{ScriptedChat, shared};
 
 use super::*;

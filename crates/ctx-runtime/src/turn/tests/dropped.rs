@@ -88,7 +88,7 @@ async fn a_turn_given_up_at_any_of_its_waits_leaves_a_session_that_goes_on_as_if
         ]);
         let mut house = House::with(model.hesitant(), CONFIG, |builder| builder);
         std::fs::create_dir_all(house.dir().join("work")).unwrap();
-        copy(&original.home().root().join("agents"), &house.home().root().join("agents"));
+        copy(&original.home().root.join("agents"), &house.home().root.join("agents"));
         let tools = reader(1_500).hesitant();
         let turn = house.say_with("read two of them", &tools);
         let cut = Cut { inner: Box::pin(turn), polls };
@@ -135,8 +135,8 @@ impl crate::lifecycle::Lifecycle for Slow {
     fn begins(
         &self,
         _: &SessionKey,
-        _: Option<&ctx_session::store::SessionEntry>,
-        _: &mut ctx_session::store::SessionEntry,
+        _: Option<&ctx_session::SessionEntry>,
+        _: &mut ctx_session::SessionEntry,
     ) {
         self.began.fetch_add(1, Ordering::SeqCst);
         self.may.lock().unwrap().recv().unwrap();

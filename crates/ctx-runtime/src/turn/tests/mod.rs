@@ -19,10 +19,8 @@ use std::sync::{Arc, Mutex};
 
 use ctx_config::Config;
 use ctx_core::{ChatModel, Message, NoTools, Role, Timestamp, Toolbox};
-use ctx_session::Transcript;
 use ctx_session::key::{FileId, SessionKey};
-use ctx_session::paths::Home;
-use ctx_session::store::{SessionEntry, SessionStore};
+use ctx_session::{Home, SessionEntry, SessionStore, Transcript};
 use ctx_testkit::chat::{ScriptedChat, shared};
 
 use crate::host::{Event, Input, NoListener, NoticeKind, TurnOutcome};
@@ -146,7 +144,7 @@ impl House {
     /// Returns role and text of every message in the session's file, compacted or not.
     pub(super) fn stored(&self) -> Vec<(Role, String)> {
         let transcript = Transcript::open(&self.file()).unwrap();
-        assert_eq!(transcript.problems(), [], "{}", self.file().display());
+        assert_eq!(transcript.problems, [], "{}", self.file().display());
         let line = transcript.main_line().unwrap();
         line.iter().map(|item| role_and_text(&item.entry.message().unwrap())).collect()
     }

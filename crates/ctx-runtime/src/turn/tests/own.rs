@@ -1,5 +1,5 @@
 use ctx_core::ChatModel;
-use ctx_session::store::ChatType;
+use ctx_session::ChatType;
 use ctx_testkit::chat::{ScriptedChat, Step};
 
 use super::*;

@@ -197,7 +197,7 @@ async fn what_a_turn_cost_and_did_is_counted_where_it_fails_too() {
     house.runtime().close(&main_key()).await.unwrap();
     let sessions = || {
         let file = house.home().sessions_file(&FileId::main());
-        let sessions = ctx_session::store::SessionStore::at(file).load().unwrap();
+        let sessions = ctx_session::SessionStore::at(file).load().unwrap();
         sessions.get(&main_key()).unwrap().clone()
     };
     let before = sessions();

@@ -7,8 +7,8 @@ mod lines;
 use std::path::Path;
 
 use ctx_config::Config;
+use ctx_session::Home;
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
 use serde_json::json;
 use tempfile::TempDir;
 

@@ -3,7 +3,7 @@
 use ctx_core::{Result, Tokens};
 use ctx_eval::StatusReport;
 use ctx_runtime::{SessionSpec, engine_trouble};
-use ctx_session::engine_health::EngineHealthFile;
+use ctx_session::EngineHealthFile;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -20,7 +20,7 @@ use ctx_config::Config;
 use ctx_core::Tokens;
 use ctx_model::header::{HeaderMap, HeaderName};
 use ctx_model::{Client, Method, Request, StatusCode, Url};
-use ctx_session::paths::Home;
+use ctx_session::Home;
 use ctx_testkit::provider::FakeProvider;
 use serde_json::{Value, json};
 use tempfile::TempDir;

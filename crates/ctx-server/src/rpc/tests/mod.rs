@@ -11,7 +11,7 @@ use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex};
 
 use ctx_config::Config;
-use ctx_session::paths::Home;
+use ctx_session::Home;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -5,7 +5,7 @@
 //! The sessions of one home share a journal. An entry is written to its session file at once, where
 //! readers see it, and also to the journal. Only the journal is synced: one sync serves all
 //! sessions that wait for one. A crash of the process loses nothing, because the session file has
-//! the entry. After a crash of the machine the journal is replayed: see [`recover`].
+//! the entry. After a crash of the machine the journal is replayed: see [`recover_journals`].
 //!
 //! # Why a journal
 //!
@@ -46,10 +46,10 @@ use crate::paths::Home;
 use journal::Journal;
 use record::{FRAME_HEADER, JournalRecord};
 
-pub use recover::{Recovered, recover};
+pub use recover::recover_journals;
 
 /// The journal shared by the sessions of one home. Pass it to each with
-/// [`LogOptions::with_group`](crate::log::LogOptions::with_group); it closes with the last of them.
+/// [`LogOptions::group`](crate::LogOptions::group); it closes with the last of them.
 #[derive(Debug)]
 pub struct GroupCommit {
     queue: Mutex<Queue>,
@@ -264,8 +264,11 @@ mod tests {
     fn rounds_end_with_the_session_files_on_disk() {
         let dir = tempfile::tempdir().unwrap();
         let group = GroupCommit::with_round(&Home::at(dir.path()), 20_000).unwrap();
-        let options =
-            LogOptions::default().with_durability(Durability::PerEntry).with_group(group.clone());
+        let options = LogOptions {
+            durability: Durability::PerEntry,
+            group: Some(group.clone()),
+            ..LogOptions::default()
+        };
         let logs = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4)
                 .map(|n| {

@@ -14,23 +14,16 @@ use crate::disk::{FileLock, sidecar_of};
 use crate::log::{SharedFile, System};
 use crate::paths::Home;
 
-/// The result of [`recover`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recovered {
-    /// The number of session files that were completed or already complete.
-    pub sessions: usize,
-    /// The number of sessions that are open in another process and were skipped.
-    pub busy: usize,
-}
-
-/// Completes the session files of a home from the journals of crashed processes.
+/// Completes the session files of a home from the journals of crashed processes. Returns the number
+/// of session files that were completed or already complete. A session that is open in another
+/// process is skipped.
 ///
 /// Opening a session for appending does this for that session, and opening a group does it for all.
 /// A read-only program can call it first, to see all stored entries even after a power cut.
-pub fn recover(home: &Home) -> Result<Recovered> {
+pub fn recover_journals(home: &Home) -> Result<usize> {
     let dir = home.journals_dir();
     if !dir.is_dir() {
-        return Ok(Recovered::default());
+        return Ok(0);
     }
     let _dir_lock = FileLock::exclusive(&guard(&dir))?;
     sweep(&dir)
@@ -43,45 +36,47 @@ pub(super) fn guard(dir: &Path) -> PathBuf {
 
 /// Replays and removes the journals in `dir` whose processes have ended. The caller holds the
 /// folder's lock.
-pub(super) fn sweep(dir: &Path) -> Result<Recovered> {
+pub(super) fn sweep(dir: &Path) -> Result<usize> {
     let failed = |e| disk::io_error("cannot list the journals", dir, e);
-    let mut recovered = Recovered::default();
+    let mut complete = 0;
     let mut first_error = None;
     for file in std::fs::read_dir(dir).map_err(failed)? {
         let path = file.map_err(failed)?.path();
-        if path.extension().is_some_and(|e| e == "journal")
-            && let Err(error) = sweep_one(&path, &mut recovered)
-        {
-            first_error.get_or_insert(error);
+        if path.extension().is_none_or(|e| e != "journal") {
+            continue;
+        }
+        match sweep_one(&path) {
+            Ok(sessions) => complete += sessions,
+            Err(error) => drop(first_error.get_or_insert(error)),
         }
     }
-    first_error.map_or(Ok(recovered), Err)
+    first_error.map_or(Ok(complete), Err)
 }
 
-fn sweep_one(journal: &Path, recovered: &mut Recovered) -> Result<()> {
+fn sweep_one(journal: &Path) -> Result<usize> {
     let failed = |e| disk::io_error("cannot read the journal", journal, e);
     let file = disk::open(journal).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok(()),
+        Err(TryLockError::WouldBlock) => return Ok(0),
         Err(TryLockError::Error(e)) => return Err(failed(e)),
     }
     let bytes = contents(&file).map_err(failed)?;
     record::check_version(&bytes).map_err(|e| e.with("path", journal.display()))?;
     let paths: BTreeSet<_> = record::read(&bytes).iter().map(|r| r.path).collect();
-    let busy_before = recovered.busy;
+    let (mut sessions, mut is_busy) = (0, false);
     for path in paths.into_iter().filter_map(record::path_of) {
         match complete(&path, journal, &bytes)? {
-            Some(true) => recovered.sessions += 1,
-            Some(false) => recovered.busy += 1,
+            Some(true) => sessions += 1,
+            Some(false) => is_busy = true,
             None => {}
         }
     }
-    if recovered.busy == busy_before {
+    if !is_busy {
         std::fs::remove_file(journal)
             .map_err(|e| disk::io_error("cannot remove the journal", journal, e))?;
     }
-    Ok(())
+    Ok(sessions)
 }
 
 /// Completes one session. Returns `false` if it is open elsewhere, `None` if the journal has no

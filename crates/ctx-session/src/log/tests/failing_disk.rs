@@ -5,7 +5,7 @@ use std::io::{self, Seek, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use crate::log::group_commit::{GroupCommit, recover};
+use crate::log::group_commit::{GroupCommit, recover_journals};
 use crate::log::{LogFile, Medium};
 use crate::paths::Home;
 
@@ -215,7 +215,7 @@ fn what_a_broken_log_leaves_in_the_journal_is_there_when_it_is_opened_again() {
     expected += "{}\n";
     assert_eq!(disk.stored(), expected);
     drop((again, b, setup.group));
-    recover(&Home::at(setup.dir.path())).unwrap();
+    recover_journals(&Home::at(setup.dir.path())).unwrap();
     let journals = std::fs::read_dir(Home::at(setup.dir.path()).journals_dir()).unwrap();
     let journals =
         journals.filter(|f| f.as_ref().unwrap().path().extension().unwrap() == "journal");

@@ -89,12 +89,12 @@ fn what_is_written_is_what_a_transcript_reads() {
     let label = log.append(&label, now).unwrap();
 
     let transcript = Transcript::open(&path).unwrap();
-    assert_eq!(transcript.problems(), []);
-    assert_eq!(transcript.header().id.as_deref(), Some("s1"));
-    let ids: Vec<_> = transcript.entries().iter().map(|e| e.id().clone()).collect();
+    assert_eq!(transcript.problems, []);
+    assert_eq!(transcript.header.id.as_deref(), Some("s1"));
+    let ids: Vec<_> = transcript.entries().iter().map(|e| e.id.clone()).collect();
     assert_eq!(ids, [user.clone(), results[0].clone(), results[1].clone(), label]);
     assert_eq!(transcript.leaf(), log.leaf());
-    assert_eq!(transcript.labels().get(&*user).map(String::as_str), Some("start"));
+    assert_eq!(transcript.labels.get(&*user).map(String::as_str), Some("start"));
     let context = transcript.context(None).unwrap().entries;
     assert_eq!(context.len(), 3);
     assert_eq!(context[0].message().unwrap().plain_text(), "hello");
@@ -269,7 +269,7 @@ fn a_file_changed_by_another_program_is_not_written_to() {
 #[test]
 fn what_is_refused_changes_nothing() {
     let (_dir, path) = setup();
-    let options = LogOptions::default().with_durability(Durability::PerEntry);
+    let options = LogOptions { durability: Durability::PerEntry, ..LogOptions::default() };
     let mut log = new_session(&path, options);
     let a = log.append(&message("a"), Timestamp(1)).unwrap();
     let before = std::fs::read(&path).unwrap();

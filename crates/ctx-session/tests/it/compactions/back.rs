@@ -1,8 +1,7 @@
 //! Compactions are stored and undone in sessions of every format.
 
 use ctx_core::Tokens;
-use ctx_session::Format;
-use ctx_session::compactions::CompactionAuthor;
+use ctx_session::{CompactionAuthor, Format};
 
 use super::house::*;
 
@@ -19,7 +18,7 @@ pub(crate) fn there_and_back(house: &House, name: &str) {
     let id = house.store(leaf.as_ref(), &compacted("what was", &first_kept)).unwrap();
 
     let transcript = house.open();
-    assert_eq!(transcript.problems(), plain.problems(), "{name}");
+    assert_eq!(transcript.problems, plain.problems, "{name}");
     let after = snapshot(&transcript, None);
     assert_eq!(after.len(), 4, "{name}: a summary and what is kept");
     assert_eq!(after[2..], before[before.len() - 2..], "{name}");

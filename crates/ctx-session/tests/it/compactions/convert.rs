@@ -1,9 +1,10 @@
 //! Converting other files to ctx sessions.
 
 use ctx_core::{EntryId, Projected, Projection, ProjectionKey};
-use ctx_session::compactions::{CompactionAuthor, rewrite_compacted};
-use ctx_session::log::{LogOptions, SessionLog};
-use ctx_session::{Format, Transcript, save_projections};
+use ctx_session::{
+    CompactionAuthor, Format, LogOptions, SessionLog, Transcript, rewrite_compacted,
+    save_projections,
+};
 use ctx_testkit::recorded;
 
 use super::back::{every_format, there_and_back};
@@ -44,7 +45,7 @@ fn a_pi_session_becomes_ours_with_nothing_changed_but_the_mark() {
     assert_eq!(text.replacen(r#","ctx":1"#, "", 1), ENTRIES);
     let transcript = ours.open();
     assert!(transcript.is_ctx_session() && !house.open().is_ctx_session());
-    assert_eq!(transcript.problems(), []);
+    assert_eq!(transcript.problems, []);
     // The compaction's author is preserved, so an undo finds none of ctx.
     assert_eq!(transcript.compaction_list(None).unwrap()[0].by, CompactionAuthor::Agent);
     assert_eq!(ours.undo(None), None);
@@ -65,9 +66,9 @@ fn what_stands_beside_the_file_comes_along() {
     let (ours, left_out) = as_session(&house);
     assert_eq!(left_out, Vec::<String>::new());
     let after = ours.open();
-    assert_eq!(after.problems(), []);
+    assert_eq!(after.problems, []);
     assert_eq!(after.leaf(), before.leaf());
-    for leaf in before.entries().iter().map(|entry| entry.id()) {
+    for leaf in before.entries().iter().map(|entry| &entry.id) {
         assert_eq!(snapshot(&after, Some(leaf)), snapshot(&before, Some(leaf)), "{leaf}");
     }
     let (was, is) = (before.compaction_list(None), after.compaction_list(None));
@@ -127,7 +128,7 @@ fn what_counts_no_more_beside_a_rewritten_file_is_left_out() {
     let (ours, left_out) = as_session(&house);
     assert_eq!(left_out.len(), 1, "{left_out:?}");
     assert!(left_out[0].starts_with("1 compaction"), "{left_out:?}");
-    assert_eq!(ours.open().problems(), []);
+    assert_eq!(ours.open().problems, []);
     assert_eq!(texts(&ours.open(), None), ["new", "right again"]);
     assert!(ours.open().index_of(&gone).is_none());
 }
@@ -147,7 +148,7 @@ fn every_format_becomes_a_session_that_takes_compactions() {
         assert!(!left_out.iter().any(|said| said.contains("beside")), "{name}: {left_out:?}");
         let transcript = ours.open();
         assert!(transcript.is_ctx_session(), "{name}");
-        assert_eq!(transcript.problems(), [], "{name}");
+        assert_eq!(transcript.problems, [], "{name}");
         assert_eq!(seen(&transcript, None), seen(&house.open(), None), "{name}");
         let in_force = |transcript: &Transcript| transcript.context(None).unwrap().compaction;
         assert_eq!(in_force(&transcript), in_force(&house.open()), "{name}");
@@ -168,7 +169,7 @@ fn every_format_becomes_a_session_that_takes_compactions() {
             let mut out = Vec::new();
             plain.open().convert(to, &mut out).unwrap();
             let copy = Transcript::from_bytes(out).unwrap();
-            assert_eq!(copy.format(), to, "{name}");
+            assert_eq!(copy.format, to, "{name}");
             assert_eq!(copy.is_ctx_session(), to == Format::PI);
         }
     }
@@ -215,7 +216,7 @@ fn a_history_kept_in_part_has_no_place_and_is_named() {
         left_out.iter().any(|said| said.starts_with("1 compaction in the overlay")),
         "{left_out:?}"
     );
-    assert_eq!(ours.open().problems(), []);
+    assert_eq!(ours.open().problems, []);
 }
 
 #[test]
@@ -226,7 +227,7 @@ fn recorded_sessions_become_ours() {
         let house = House::new(&bytes);
         house.store(None, &compacted("sum", &kept(&house.open(), 5))).unwrap();
         let (ours, _) = as_session(&house);
-        assert_eq!(ours.open().problems(), []);
+        assert_eq!(ours.open().problems, []);
         assert_eq!(seen(&ours.open(), None), seen(&house.open(), None));
         ours.undo(None).unwrap();
         house.undo(None).unwrap();

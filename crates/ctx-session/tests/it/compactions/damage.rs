@@ -20,7 +20,7 @@ fn a_first_kept_entry_that_is_not_before_its_compaction_keeps_nothing() {
         let kept: &[&str] = if first_kept == "b" { &["two", "three"] } else { &[] };
         let expected = [&["sum"], kept, &["after"]].concat();
         assert_eq!(texts(&transcript, None), expected, "{first_kept}");
-        let kinds: Vec<_> = transcript.problems().iter().map(|p| p.kind).collect();
+        let kinds: Vec<_> = transcript.problems.iter().map(|p| p.kind).collect();
         assert_eq!(kinds, vec![ProblemKind::BrokenCompaction; problems], "{first_kept}");
         // Only a full check finds that an entry is on another branch.
         let full = transcript.inspect().unwrap();
@@ -65,7 +65,7 @@ fn a_damaged_overlay_hides_nothing_and_says_so() {
     for (line, expected) in cases {
         std::fs::write(house.overlay(), format!("{header}\n{line}\n")).unwrap();
         let transcript = house.open();
-        assert_eq!(transcript.problems().len(), 1, "{line}: {:?}", transcript.problems());
+        assert_eq!(transcript.problems.len(), 1, "{line}: {:?}", transcript.problems);
         match expected {
             Some(expected) => assert_eq!(texts(&transcript, None), expected, "{line}"),
             None => assert_eq!(snapshot(&transcript, None), plain, "{line}"),
@@ -88,7 +88,7 @@ fn a_damaged_overlay_hides_nothing_and_says_so() {
     std::fs::remove_file(house.overlay()).unwrap();
     std::fs::create_dir(house.overlay()).unwrap();
     assert_eq!(snapshot(&house.open(), None), plain);
-    assert_eq!(house.open().problems().len(), 1);
+    assert_eq!(house.open().problems.len(), 1);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_compaction_of_a_file_that_was_rewritten_hides_nothing() {
     for rewritten in [&[&*long, "three", "four", "five"][..], &[&long, "other"]] {
         std::fs::write(&house.path, chat(rewritten)).unwrap();
         assert_eq!(texts(&house.open(), None), rewritten);
-        assert_eq!(house.open().problems().len(), 1);
+        assert_eq!(house.open().problems.len(), 1);
     }
 }
 
@@ -132,7 +132,7 @@ fn many_compactions_take_linear_time() {
         .collect();
     std::fs::write(house.overlay(), format!("{header}\n{many}")).unwrap();
     let transcript = house.open();
-    assert_eq!(transcript.problems(), []);
+    assert_eq!(transcript.problems, []);
     assert_eq!(transcript.context(None).unwrap().entries.len(), 20_000);
     assert_eq!(transcript.compaction_list(None).unwrap().len(), 20_000);
     assert_eq!(transcript.messages_with_compactions(None).unwrap().trailing.len(), 0);
@@ -169,10 +169,9 @@ fn as_one_session(transcript: &Transcript) {
     let session = Transcript::from_bytes(copy).unwrap();
     assert!(session.is_ctx_session());
     assert_eq!(snapshot(&session, None), snapshot(transcript, None));
-    for entry in session.entries().iter().filter(|entry| transcript.index_of(entry.id()).is_some())
-    {
-        let id = Some(entry.id());
-        assert_eq!(snapshot(&session, id), snapshot(transcript, id), "{}", entry.id());
+    for entry in session.entries().iter().filter(|entry| transcript.index_of(&entry.id).is_some()) {
+        let id = Some(&entry.id);
+        assert_eq!(snapshot(&session, id), snapshot(transcript, id), "{}", entry.id);
     }
 }
 
@@ -211,8 +210,8 @@ fn an_overlay_damaged_at_random_leaves_the_transcript_whole() {
         assert_eq!(transcript.tips().len(), plain.tips().len());
         for (index, entry) in transcript.entries().iter().enumerate() {
             assert!(entry.parent().is_none_or(|parent| parent < index));
-            assert_eq!(transcript.index_of(entry.id()), Some(index));
-            let id = Some(entry.id());
+            assert_eq!(transcript.index_of(&entry.id), Some(index));
+            let id = Some(&entry.id);
             for entry in transcript.context(id).unwrap().entries {
                 entry.message().unwrap();
             }

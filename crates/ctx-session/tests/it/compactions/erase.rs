@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use ctx_core::{
     Compacted, EntryId, ErrorKind, Message, Projected, Projection, ProjectionKey, Role,
 };
-use ctx_session::compactions::{rewrite_compacted, undo_compaction};
-use ctx_session::erase::{EraseCriteria, Erased, erase_in_overlay, erase_in_session};
-use ctx_session::log::{LogOptions, NewEntry, SessionLog};
-use ctx_session::{Format, Transcript, save_projections};
+use ctx_session::{
+    EraseCriteria, Erased, Format, LogOptions, NewEntry, SessionLog, Transcript, erase_in_overlay,
+    erase_in_session, rewrite_compacted, save_projections, undo_compaction,
+};
 
 use super::house::*;
 
@@ -27,7 +27,7 @@ fn forget(house: &House, ids: &[&EntryId], marker: &str) -> Option<Erased> {
 }
 
 fn ids(house: &House) -> Vec<EntryId> {
-    house.open().entries().iter().map(|entry| entry.id().clone()).collect()
+    house.open().entries().iter().map(|entry| entry.id.clone()).collect()
 }
 
 fn form(entry: &EntryId, text: &str) -> Projection {
@@ -76,7 +76,7 @@ fn an_erased_message_is_gone_from_the_session_and_its_summary_and_does_not_come_
     assert_eq!(found.undo_ended, [compaction]);
 
     let transcript = house.open();
-    assert_eq!(transcript.problems(), []);
+    assert_eq!(transcript.problems, []);
     let left = format!("## Done\n- m1 was said [e:{}]", all[0]);
     assert_eq!(texts(&transcript, None), [left.as_str(), "m5", "m6"]);
     assert!(!is_on_disk(&house, "m2") && !is_on_disk(&house, "m4"));
@@ -137,10 +137,10 @@ fn branches_labels_edits_and_moved_leaves_follow() {
     let erased = erase(&house, &[&all[1]], false).unwrap();
     assert_eq!((erased[0].messages, erased[0].others), (1, 2));
     let transcript = house.open();
-    assert_eq!(transcript.problems(), []);
+    assert_eq!(transcript.problems, []);
     assert_eq!(texts(&transcript, None), ["m1"]);
     assert_eq!(texts(&transcript, Some(&side)), ["m1", "m20"]);
-    assert_eq!(transcript.labels().len(), 1);
+    assert_eq!(transcript.labels.len(), 1);
     assert!(!is_on_disk(&house, "m2, edited"));
 }
 
@@ -177,7 +177,7 @@ fn a_message_of_another_programs_file_is_hidden_and_what_ctx_keeps_beside_it_los
     let overlay = std::fs::read_to_string(house.overlay()).unwrap();
     assert!(!overlay.contains("u2 asked") && !overlay.contains("short"), "{overlay}");
     let transcript = house.open();
-    assert_eq!(transcript.problems(), []);
+    assert_eq!(transcript.problems, []);
     assert_eq!(texts(&transcript, None)[0], "- u1 asked [e:u1]");
     assert_eq!(transcript.context(None).unwrap().entries.len(), 3);
     undo_compaction(&house.home, &house.path, None, NOW).unwrap().unwrap();

@@ -1,8 +1,7 @@
 //! Round trips in every format.
 
 use ctx_core::Compacted;
-use ctx_session::compactions::CompactionAuthor;
-use ctx_session::{Format, Transcript};
+use ctx_session::{CompactionAuthor, Format, Transcript};
 use ctx_testkit::recorded;
 use serde_json::{Value, json};
 
@@ -13,7 +12,7 @@ use super::house::*;
 fn a_compaction_goes_in_and_comes_out_of_every_format() {
     for (format, text) in every_format() {
         let house = House::new(text.as_bytes());
-        assert_eq!(house.open().format(), format, "{text}");
+        assert_eq!(house.open().format, format, "{text}");
         there_and_back(&house, format.name());
     }
     there_and_back(&House::ours(7), "ours");

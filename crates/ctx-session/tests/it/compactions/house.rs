@@ -4,12 +4,11 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use ctx_core::{Compacted, EntryId, RawJson, Timestamp, Tokens};
-use ctx_session::compactions::{store_compaction, undo_compaction};
 use ctx_session::key::FileId;
-use ctx_session::log::{LogOptions, NewEntry, NewSession, SessionLog};
-use ctx_session::overlay::Overlay;
-use ctx_session::paths::Home;
-use ctx_session::{Transcript, open};
+use ctx_session::{
+    Home, LogOptions, NewEntry, NewSession, Overlay, SessionLog, Transcript, open,
+    store_compaction, undo_compaction,
+};
 
 pub(crate) const NOW: Timestamp = Timestamp(1_765_233_665_306);
 

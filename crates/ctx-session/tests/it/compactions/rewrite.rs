@@ -1,9 +1,10 @@
 //! Rewritten sessions, and PonyBunny's compacted history.
 
 use ctx_core::{ErrorKind, RawJson};
-use ctx_session::compactions::{rewrite_compacted, store_compaction, undo_compaction};
-use ctx_session::log::{LogOptions, NewEntry, SessionLog};
-use ctx_session::{ConvertOptions, Format, Transcript};
+use ctx_session::{
+    ConvertOptions, Format, LogOptions, NewEntry, SessionLog, Transcript, rewrite_compacted,
+    store_compaction, undo_compaction,
+};
 
 use super::house::{self, *};
 
@@ -44,11 +45,11 @@ fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
     assert_eq!(std::fs::read(&rewritten.archived).unwrap(), bytes);
     assert_eq!(rewritten.compaction, second);
     let transcript = house.open();
-    assert_eq!(transcript.problems(), []);
+    assert_eq!(transcript.problems, []);
     assert_eq!(snapshot(&transcript, None), before);
     assert_eq!(texts(&transcript, Some(&side)), ["second", "m7", "m8", "m20"]);
     assert!(transcript.index_of(&first).is_none());
-    assert_eq!(transcript.entries()[0].id(), &second);
+    assert_eq!(transcript.entries()[0].id, second);
     let list = transcript.compaction_list(None).unwrap();
     assert_eq!(list.len(), 1);
     assert_eq!(list[0].archived.as_deref(), Some("session.jsonl.archived-2"));
@@ -74,7 +75,7 @@ fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
 #[test]
 fn messages_left_standing_before_the_cut_stand_there_after_a_rewrite_too() {
     let house = House::ours(8);
-    let ids: Vec<_> = house.open().entries().iter().map(|entry| entry.id().clone()).collect();
+    let ids: Vec<_> = house.open().entries().iter().map(|entry| entry.id.clone()).collect();
     let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
     log.branch(Some(ids[2].clone())).unwrap();
     let side = log.append(&said(20), NOW).unwrap();
@@ -236,7 +237,7 @@ fn ponybunny_gets_the_summary_as_compacted_history() {
     assert_eq!(converted.messages, 2);
     assert!(converted.left_out.iter().any(|s| s.contains("4 messages replaced by a summary")));
     let again = Transcript::from_bytes(written.into_bytes()).unwrap();
-    assert_eq!(again.format(), Format::PONYBUNNY);
+    assert_eq!(again.format, Format::PONYBUNNY);
     assert_eq!(texts(&again, None), texts(&transcript, None));
     let error = transcript.convert_with(Format::PI, options, &mut Vec::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);

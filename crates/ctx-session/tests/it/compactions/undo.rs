@@ -1,10 +1,9 @@
 //! Permissions and ordering of store and undo.
 
 use ctx_core::{EntryId, ErrorKind, Tokens};
-use ctx_session::ProblemKind;
-use ctx_session::compactions::{CompactionAuthor, undo_compaction};
-use ctx_session::log::{LogOptions, NewEntry, SessionLog};
-use ctx_session::overlay::Overlay;
+use ctx_session::{
+    CompactionAuthor, LogOptions, NewEntry, Overlay, ProblemKind, SessionLog, undo_compaction,
+};
 
 use super::house::*;
 
@@ -25,7 +24,7 @@ fn the_agents_own_compactions_are_listed_and_undone_by_name_only() {
     assert_eq!((list[0].covered.messages, list[0].covered.last.as_deref()), (6, Some("r2")));
     assert_eq!(house.open().messages_with_compactions(None).unwrap().trailing.len(), 0);
     assert_eq!(house.undo(None), None);
-    assert!(!house.home.root().exists(), "nothing to undo, nothing written");
+    assert!(!house.home.root.exists(), "nothing to undo, nothing written");
 
     house.undo(Some(&"k2".into())).unwrap();
     let undone = house.open();
@@ -75,7 +74,7 @@ fn a_session_of_ours_goes_on_after_its_compactions() {
     // Entries added after planning are kept.
     let id = house.store(planned.as_ref(), &compacted("sum", &first_kept)).unwrap();
     assert_eq!(texts(&house.open(), None), ["sum", "m5", "m6", "m7"]);
-    assert!(!house.home.root().exists(), "everything is in the session");
+    assert!(!house.home.root.exists(), "everything is in the session");
     let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
     assert_eq!(log.leaf(), Some(&id));
     log.append(&said(8), NOW).unwrap();
@@ -89,7 +88,7 @@ fn a_session_of_ours_goes_on_after_its_compactions() {
     house.undo(None).unwrap();
     let all: Vec<_> = (1..=8).map(|n| format!("m{n}")).collect();
     assert_eq!(texts(&house.open(), None), all);
-    assert_eq!(house.open().problems(), []);
+    assert_eq!(house.open().problems, []);
 }
 
 #[test]
@@ -104,7 +103,7 @@ fn two_writers_beside_a_file_are_one_after_the_other() {
     house.store(Some(&"r2".into()), &compacted("sum", &"c".into())).unwrap();
     let error = house.store(Some(&"r2".into()), &compacted("sum", &"c".into())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
-    let problems = house.open().problems().to_vec();
+    let problems = house.open().problems.to_vec();
     assert_eq!(problems.len(), 1);
     assert_eq!(problems[0].kind, ProblemKind::DamagedOverlay);
     assert!(house.open().index_of(&id).is_some());
@@ -122,7 +121,7 @@ fn many_who_store_at_once_wait_for_each_other() {
             }
         });
         assert_eq!(house.open().compaction_list(None).unwrap().len(), 8);
-        assert_eq!(house.open().problems(), []);
+        assert_eq!(house.open().problems, []);
     }
 }
 
@@ -174,6 +173,6 @@ fn a_plan_that_is_refused_creates_nothing() {
             assert_eq!(error.kind(), kind, "{error}");
             assert_eq!(held.undo_compaction(None, NOW).unwrap(), None);
         }
-        assert!(!house.home.root().exists(), "not even the folder");
+        assert!(!house.home.root.exists(), "not even the folder");
     }
 }

@@ -18,13 +18,13 @@ fn conversions_keep_every_message() {
         let mut out = Vec::new();
         assert_eq!(original.convert(format, &mut out).unwrap().messages, 4);
         let copy = Transcript::from_bytes(out).unwrap();
-        assert_eq!(copy.format(), format);
+        assert_eq!(copy.format, format);
         assert_eq!(line(&copy), line(&original), "{format}");
-        assert_eq!(copy.problems(), []);
-        assert_eq!(copy.system_prompt().unwrap().as_deref(), Some("be kind"), "{format}");
+        assert_eq!(copy.problems, []);
+        assert_eq!(copy.system_prompt.as_deref(), Some("be kind"), "{format}");
     }
     assert!(original.convert(Format::CODEX, &mut Vec::new()).is_err());
-    let roles: Vec<_> = original.entries().iter().filter_map(|e| e.role().cloned()).collect();
+    let roles: Vec<_> = original.entries().iter().filter_map(|e| e.role.clone()).collect();
     assert_eq!(roles[3], Role::ToolResult);
 }
 
@@ -44,7 +44,7 @@ fn a_pi_session_converts_byte_for_byte() {
 fn a_torn_ponybunny_session() {
     let text = "{\n messages: [\n  {role: 'user', content: 'a'},\n  {role: 'assistant', content: 'b'},\n  {role: 'us";
     let transcript = read(text);
-    assert_eq!(transcript.format(), Format::PONYBUNNY);
+    assert_eq!(transcript.format, Format::PONYBUNNY);
     assert_eq!(line(&transcript), ["user: a", "*assistant: b"]);
-    assert_eq!(transcript.problems().len(), 1);
+    assert_eq!(transcript.problems.len(), 1);
 }

@@ -1,6 +1,7 @@
 //! Transcripts of other agents and request bodies of providers.
 
 use ctx_session::{EntryKind, Format};
+use expect_test::expect;
 
 use super::{context, line, read};
 
@@ -61,24 +62,21 @@ fn claude_code() {
     ]
     .join("\n");
     let transcript = read(&(text + "\n"));
-    assert_eq!(transcript.format(), Format::CLAUDE_CODE);
-    assert_eq!(transcript.name(), Some("A title"));
-    assert_eq!(
-        line(&transcript),
-        [
-            "user: go",
-            "*assistant: (hm) ls#t1{} ls#t2{}",
-            "toolResult: #t1=done",
-            "toolResult: #t2=done",
-            "user: caveat",
-            "*assistant: ok",
-        ]
-    );
+    assert_eq!(transcript.format, Format::CLAUDE_CODE);
+    assert_eq!(transcript.name.as_deref(), Some("A title"));
+    expect![[r#"
+        user: go
+        *assistant: (hm) ls#t1{} ls#t2{}
+        toolResult: #t1=done
+        toolResult: #t2=done
+        user: caveat
+        *assistant: ok"#]]
+    .assert_eq(&line(&transcript).join("\n"));
     let found = transcript.context(None).unwrap();
     let expected = ["compactionSummary: the summary", "user: caveat", "assistant: ok"];
     assert_eq!(context(&found), expected);
     assert_eq!(found.model, Some(("anthropic".to_owned(), "opus".to_owned())));
-    assert_eq!(transcript.problems().len(), 1);
+    assert_eq!(transcript.problems.len(), 1);
     let stats = transcript.stats().unwrap();
     assert_eq!((stats.messages, stats.tool_results), (10, 2));
     let side = transcript.find("side2").unwrap();
@@ -113,20 +111,17 @@ fn codex() {
         item(r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"more"}]}"#),
     ];
     let transcript = read(&(text.join("\n") + "\n"));
-    assert_eq!(transcript.format(), Format::CODEX);
-    assert_eq!(transcript.problems(), []);
-    assert_eq!(transcript.system_prompt().unwrap().as_deref(), Some("be codex"));
-    assert_eq!(
-        line(&transcript),
-        [
-            "user: go",
-            r#"*assistant: (hm) sh#f1{"c":1} sh#f2{}"#,
-            "toolResult: #f1=one",
-            "toolResult: #f2=two",
-            "*assistant: done",
-            "user: more",
-        ]
-    );
+    assert_eq!(transcript.format, Format::CODEX);
+    assert_eq!(transcript.problems, []);
+    assert_eq!(transcript.system_prompt.as_deref(), Some("be codex"));
+    expect![[r#"
+        user: go
+        *assistant: (hm) sh#f1{"c":1} sh#f2{}
+        toolResult: #f1=one
+        toolResult: #f2=two
+        *assistant: done
+        user: more"#]]
+    .assert_eq(&line(&transcript).join("\n"));
     let found = transcript.context(None).unwrap();
     assert_eq!(context(&found), ["compactionSummary: sum", "user: more"]);
     assert_eq!(found.model, Some(("openai".to_owned(), "gpt-5".to_owned())));
@@ -149,22 +144,22 @@ fn openai_chat() {
     let expected =
         ["user: hi", "*assistant: now#c{}", "toolResult: #c=noon", "*assistant: noon it is"];
     let transcript = read(messages);
-    assert_eq!(transcript.format(), Format::OPENAI_CHAT);
+    assert_eq!(transcript.format, Format::OPENAI_CHAT);
     assert_eq!(line(&transcript), expected);
-    assert_eq!(transcript.system_prompt().unwrap().as_deref(), Some("be kind"));
-    assert_eq!(transcript.entries()[0].kind(), &EntryKind::SystemPrompt);
-    assert_eq!(&**transcript.entries()[1].id(), "00000001");
+    assert_eq!(transcript.system_prompt.as_deref(), Some("be kind"));
+    assert_eq!(transcript.entries()[0].kind, EntryKind::SystemPrompt);
+    assert_eq!(&*transcript.entries()[1].id, "00000001");
     assert_eq!(transcript.stats().unwrap().tool_results, 1);
     let body =
         format!(r#"{{"model":"gpt","tools":[{{"type":"function"}}],"messages":{messages}}}"#);
     let transcript = read(&body);
     assert_eq!(line(&transcript), expected);
-    assert_eq!(transcript.tools().unwrap().as_deref(), Some(r#"[{"type":"function"}]"#));
+    assert_eq!(transcript.tools.as_deref(), Some(r#"[{"type":"function"}]"#));
     assert_eq!(transcript.model().unwrap().unwrap().1, "gpt");
     let torn = &messages[..messages.len() - 30];
     let transcript = read(torn);
     assert_eq!(line(&transcript), expected[..3]);
-    assert_eq!(transcript.problems().len(), 1);
+    assert_eq!(transcript.problems.len(), 1);
     let lines =
         "{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"assistant\",\"content\":\"b\"}\n";
     assert_eq!(line(&read(lines)), ["user: a", "*assistant: b"]);
@@ -177,11 +172,11 @@ fn anthropic() {
       {"role":"assistant","content":[{"type":"text","text":"let me see"},{"type":"tool_use","id":"t","name":"now","input":{"z":1.50}}]},
       {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"noon"}]},{"type":"text","text":"and?"}]}]}"#;
     let transcript = read(body);
-    assert_eq!(transcript.format(), Format::ANTHROPIC);
+    assert_eq!(transcript.format, Format::ANTHROPIC);
     let expected = ["user: hi", r#"*assistant: let me see now#t{"z":1.50}"#, "user: #t=noon and?"];
     assert_eq!(line(&transcript), expected);
-    assert_eq!(transcript.system_prompt().unwrap().as_deref(), Some("be kind"));
-    assert!(transcript.tools().unwrap().unwrap().contains("input_schema"));
+    assert_eq!(transcript.system_prompt.as_deref(), Some("be kind"));
+    assert!(transcript.tools.as_deref().unwrap().contains("input_schema"));
     assert_eq!(transcript.stats().unwrap().tool_results, 1);
 }
 
@@ -198,8 +193,8 @@ fn ponybunny() {
       compactedHistory: [{ role: 'system', content: '[Summary] long ago', compactedAt: 1704060000000 }],
     }"#;
     let transcript = read(text);
-    assert_eq!(transcript.format(), Format::PONYBUNNY);
-    assert_eq!(transcript.problems(), []);
+    assert_eq!(transcript.format, Format::PONYBUNNY);
+    assert_eq!(transcript.problems, []);
     let expected = ["user: hi", r#"*assistant: (hm) see now#c{"tz":1}"#, "toolResult: #c=noon"];
     assert_eq!(line(&transcript), expected);
     let found = transcript.context(None).unwrap();
@@ -221,7 +216,7 @@ fn a_collection_of_chats_is_read_as_one() {
         format!(r#"[{{"messages":[{a}]}},{{"messages":[{b},{c}]}}]"#),
     ] {
         let transcript = read(&text);
-        assert_eq!(transcript.format(), Format::OPENAI_CHAT, "{text}");
+        assert_eq!(transcript.format, Format::OPENAI_CHAT, "{text}");
         assert_eq!(line(&transcript), ["user: one", "*assistant: two", "user: three"], "{text}");
     }
 }
@@ -247,8 +242,8 @@ fn gemini_cli() {
     let whole = GEMINI.join("\n") + "\n";
     let messages = |text: &str| {
         let transcript = read(text);
-        assert_eq!(transcript.format(), Format::GEMINI_CLI);
-        assert_eq!(transcript.header().id.as_deref(), Some("7bc8a9ca"));
+        assert_eq!(transcript.format, Format::GEMINI_CLI);
+        assert_eq!(transcript.header.id.as_deref(), Some("7bc8a9ca"));
         let items = transcript.main_line().unwrap();
         let rows = items.iter().map(|item| {
             let message = item.entry.message().unwrap();
@@ -256,7 +251,7 @@ fn gemini_cli() {
             let (calls, results) = (message.tool_calls().count(), message.tool_results().count());
             (message.role.name().to_owned(), message.plain_text(), prompt, calls, results)
         });
-        (rows.collect::<Vec<_>>(), transcript.problems().len())
+        (rows.collect::<Vec<_>>(), transcript.problems.len())
     };
     let row = |role: &str, text: &str, prompt, calls, results| {
         (role.to_owned(), text.to_owned(), prompt, calls, results)
@@ -338,24 +333,21 @@ fn opencode() {
         "{{\n \"info\": {{\"id\":\"ses_1\",\"directory\":\"/w\"}},\n \"messages\": [{list}]\n}}\n"
     );
     let transcript = read(&document);
-    assert_eq!(transcript.format(), Format::OPENCODE);
+    assert_eq!(transcript.format, Format::OPENCODE);
     assert_eq!(
-        (transcript.header().id.as_deref(), transcript.header().cwd.as_deref()),
+        (transcript.header.id.as_deref(), transcript.header.cwd.as_deref()),
         (Some("ses_1"), Some("/w"))
     );
-    assert!(transcript.problems().is_empty(), "{:?}", transcript.problems());
-    assert_eq!(
-        context(&transcript.context(None).unwrap()),
-        [
-            "compactionSummary: the summary",
-            "user: go",
-            r#"assistant: (hm) read#c1{"filePath":"n"}"#,
-            "toolResult: #c1=done",
-            r#"assistant: read#c2{"filePath":"n"}"#,
-            "toolResult: #c2=gone",
-            r#"assistant: ok read#c3{"filePath":"n"}"#,
-        ]
-    );
+    assert!(transcript.problems.is_empty(), "{:?}", transcript.problems);
+    expect![[r#"
+        compactionSummary: the summary
+        user: go
+        assistant: (hm) read#c1{"filePath":"n"}
+        toolResult: #c1=done
+        assistant: read#c2{"filePath":"n"}
+        toolResult: #c2=gone
+        assistant: ok read#c3{"filePath":"n"}"#]]
+    .assert_eq(&context(&transcript.context(None).unwrap()).join("\n"));
     let usage = transcript.all_messages()[3].message().unwrap().meta.usage.unwrap();
     assert_eq!((usage.prompt(), usage.output), (2_459, 40));
 }

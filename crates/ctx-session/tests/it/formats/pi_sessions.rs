@@ -21,16 +21,16 @@ fn pi_entries() {
         r#"{"type":"usage","id":"l","parentId":"k","kind":"cache_warm","usage":{}}"#,
     ]);
     let transcript = read(&text);
-    assert_eq!(transcript.problems(), []);
+    assert_eq!(transcript.problems, []);
     assert_eq!(line(&transcript), ["user: a", "custom: note", "branchSummary: left"]);
     let found = transcript.context(None).unwrap();
     assert_eq!(context(&found), ["user: a", "custom: note", "branchSummary: left"]);
     assert_eq!(found.thinking_level, "high");
     assert_eq!(found.model, Some(("p".to_owned(), "m".to_owned())));
-    assert_eq!(transcript.labels().into_iter().collect::<Vec<_>>(), [("a".into(), "start".into())]);
-    assert_eq!(transcript.name(), Some("My session"));
+    assert_eq!(transcript.labels, [("a".into(), "start".into())].into());
+    assert_eq!(transcript.name.as_deref(), Some("My session"));
     assert_eq!(&**transcript.leaf().unwrap(), "l");
-    let header = transcript.header();
+    let header = &transcript.header;
     assert_eq!(header.parent_session.as_deref(), Some("/p.jsonl"));
     assert_eq!((header.id.as_deref(), header.cwd.as_deref()), (Some("s"), Some("/w")));
 }
@@ -124,7 +124,7 @@ fn pi_v1_and_v2() {
         r#"{"type":"message","message":{"role":"user","content":"three"}}"#,
     ];
     let transcript = read(&v1.join("\n"));
-    let ids: Vec<_> = transcript.entries().iter().map(|e| e.id().to_string()).collect();
+    let ids: Vec<_> = transcript.entries().iter().map(|e| e.id.to_string()).collect();
     assert_eq!(ids, ["00000000", "00000001", "00000002", "00000003"]);
     let expected = ["compactionSummary: sum", "custom: two", "user: three"];
     assert_eq!(context(&transcript.context(None).unwrap()), expected);
@@ -133,8 +133,8 @@ fn pi_v1_and_v2() {
     let copy = String::from_utf8(copy).unwrap();
     assert!(copy.contains(r#""firstKeptEntryId":"00000001""#) && !copy.contains("hookMessage"));
     let migrated = read(&copy);
-    assert_eq!(migrated.header().version, Some(3));
-    assert_eq!(migrated.problems(), []);
+    assert_eq!(migrated.header.version, Some(3));
+    assert_eq!(migrated.problems, []);
     assert_eq!(context(&migrated.context(None).unwrap()), expected);
     let v2 =
         pi(&[&user("a", "null"), &user("b", "\"a\"")]).replace("\"version\":3", "\"version\":2");

@@ -88,7 +88,7 @@ async fn a_start_that_fails_is_taken_back_and_leaves_nothing() {
     let small = SpawnRequest::forked("look").with_window(Tokens(1_000));
     assert_eq!(kind(house.spawn(small).await), ErrorKind::WindowTooSmall);
     assert_eq!(house.notifications(), ["prepare", "rollback"]);
-    assert_eq!((house.sessions().len(), house.transcripts()), (1, 1));
+    assert_eq!((house.sessions().all().count(), house.transcripts()), (1, 1));
     assert!(house.runtime.subagents(&house.main()).is_empty());
 }
 
@@ -120,7 +120,7 @@ async fn an_engine_that_refuses_is_heard_and_told_nothing_more() {
     house.say("hello").await;
     assert_eq!(kind(house.spawn(SpawnRequest::isolated("look")).await), ErrorKind::Conflict);
     assert_eq!(house.notifications(), ["prepare"]);
-    assert_eq!(house.sessions().len(), 1);
+    assert_eq!(house.sessions().all().count(), 1);
 }
 
 #[tokio::test]

@@ -10,8 +10,7 @@ use async_trait::async_trait;
 use ctx_config::Config;
 use ctx_core::{ErrorKind, NoTools, Result, Role, ToolCall, ToolOutput, ToolSpec, Toolbox};
 use ctx_session::key::{FileId, SessionKey};
-use ctx_session::paths::Home;
-use ctx_session::store::{SessionStore, Sessions};
+use ctx_session::{Home, SessionStore, Sessions};
 use ctx_testkit::chat::{ScriptedChat, Step, shared};
 
 use super::{SpawnRequest, SubagentOutcome};
