@@ -6,6 +6,7 @@
 //! opened from a disk, an attachment or a build artefact. It contains its data as JSON, so the page
 //! is also the report.
 
+pub mod bench;
 pub mod eval;
 pub mod replay;
 pub(crate) mod served;

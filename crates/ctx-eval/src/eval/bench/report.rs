@@ -1,0 +1,320 @@
+//! The report of the bench. The field names are part of the command line's contract.
+
+use std::collections::BTreeMap;
+
+use ctx_core::EntryId;
+use serde::Serialize;
+
+use super::BenchSetup;
+use super::arms::{ArmKind, BenchArm};
+use super::handles::Kind;
+use super::score::{Figures, Share};
+use crate::SessionReport;
+use crate::eval::Preset;
+
+/// The number of resamples of a bootstrap.
+const RESAMPLES: usize = 2_000;
+
+/// The share of resamples that an interval leaves out on each side.
+const OUTSIDE: f64 = 0.025;
+
+/// A place at which a session is cut.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CutReport {
+    /// The answer before which it is cut.
+    pub entry_id: EntryId,
+    /// Tokens of the history.
+    pub history_tokens: u64,
+}
+
+/// How a history was compacted.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Setting {
+    /// The share of the history's tokens that the request may have; null where the session's agent
+    /// compacted itself, to the size that it reached.
+    pub budget: Option<f64>,
+    /// The number of compactions.
+    pub rounds: usize,
+}
+
+/// The figures of one arm in one setting.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cell {
+    /// How it compacted.
+    #[serde(flatten)]
+    pub setting: Setting,
+    /// What was counted.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+/// An arm.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ArmReport {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: ArmKind,
+    /// Whether it takes part in the comparison.
+    pub compared: bool,
+    /// Its figures.
+    pub cells: Vec<Cell>,
+}
+
+impl ArmReport {
+    pub(super) fn of(arm: &BenchArm) -> Self {
+        Self { name: arm.name(), kind: arm.kind(), compared: arm.is_compared(), cells: Vec::new() }
+    }
+
+    pub(super) fn recorded() -> Self {
+        let (name, kind) = ("recorded".to_owned(), ArmKind::Recorded);
+        Self { name, kind, compared: true, cells: Vec::new() }
+    }
+
+    /// Adds figures to those of a setting.
+    pub(super) fn add(&mut self, setting: Setting, figures: &Figures) {
+        match self.cells.iter_mut().find(|cell| cell.setting == setting) {
+            Some(cell) => cell.figures += figures,
+            None => self.cells.push(Cell { setting, figures: figures.clone() }),
+        }
+    }
+
+    /// Returns its figures in a setting.
+    #[must_use]
+    pub fn figures(&self, setting: Setting) -> Option<&Figures> {
+        self.cells.iter().find(|cell| cell.setting == setting).map(|cell| &cell.figures)
+    }
+}
+
+/// What the reference lost in one setting at one cut.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Loss {
+    /// The session's path.
+    pub session: String,
+    /// The answer before which it is cut.
+    pub entry_id: EntryId,
+    /// How it was compacted.
+    #[serde(flatten)]
+    pub setting: Setting,
+    /// The handles needed next, strictly.
+    pub strict: Share,
+    /// Those that are not in the request, by kind.
+    pub lost: BTreeMap<Kind, Vec<String>>,
+    /// Changed files that it does not name.
+    pub files: Vec<String>,
+    /// Planted statements that it does not hold.
+    pub statements: Vec<String>,
+}
+
+/// One session's part of the report.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionBench {
+    /// The transcript.
+    pub session: SessionReport,
+    /// Where it is cut.
+    pub cuts: Vec<CutReport>,
+    /// The arms.
+    pub arms: Vec<ArmReport>,
+    /// What the reference lost.
+    #[serde(skip)]
+    pub(super) losses: Vec<Loss>,
+}
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Measure {
+    /// Handles needed next, strictly.
+    Strict,
+    /// Planted statements.
+    Planted,
+}
+
+impl Measure {
+    fn of(self, figures: &Figures) -> Share {
+        match self {
+            Self::Strict => figures.strict.present,
+            Self::Planted => figures.planted.statements,
+        }
+    }
+}
+
+/// The reference's share less that of another arm, with a bootstrap interval over sessions.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Difference {
+    /// The other arm.
+    pub arm: String,
+    /// The setting.
+    #[serde(flatten)]
+    pub setting: Setting,
+    /// What is compared.
+    pub measure: Measure,
+    /// The difference of the shares over all sessions.
+    pub difference: f64,
+    /// The interval that holds 95 % of the differences of resampled sessions; null for one session.
+    pub low: Option<f64>,
+    /// See `low`.
+    pub high: Option<f64>,
+}
+
+/// The bench over several sessions.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BenchReport {
+    /// The name of the arm that the others are compared with.
+    pub reference: String,
+    /// The shares of the history's tokens.
+    pub budgets: Vec<f64>,
+    /// The numbers of compactions.
+    pub rounds: Vec<usize>,
+    /// The number of sets of planted statements.
+    pub statements: usize,
+    /// The arms, over all sessions.
+    pub arms: Vec<ArmReport>,
+    /// The reference beside each other arm.
+    pub differences: Vec<Difference>,
+    /// The cuts at which the reference lost most, if requested.
+    pub worst: Vec<Loss>,
+    /// The sessions.
+    pub sessions: Vec<SessionBench>,
+    /// The sources of the presets.
+    pub presets: Vec<Preset>,
+}
+
+impl BenchReport {
+    /// Returns the report of several sessions, with the `shown` cuts at which the reference lost
+    /// most.
+    #[must_use]
+    pub fn of(
+        sessions: Vec<SessionBench>,
+        arms: &[BenchArm],
+        setup: &BenchSetup,
+        shown: usize,
+    ) -> Self {
+        let mut all: Vec<ArmReport> = Vec::new();
+        for arm in sessions.iter().flat_map(|session| &session.arms) {
+            let known = all.iter().position(|other| other.name == arm.name);
+            let at = known.unwrap_or_else(|| {
+                all.push(ArmReport { cells: Vec::new(), ..arm.clone() });
+                all.len() - 1
+            });
+            arm.cells.iter().for_each(|cell| all[at].add(cell.setting, &cell.figures));
+        }
+        let presets = arms.iter().filter_map(|arm| match arm {
+            BenchArm::Preset(preset) => Some(*preset),
+            _ => None,
+        });
+        Self {
+            reference: all.first().map(|arm| arm.name.clone()).unwrap_or_default(),
+            budgets: setup.budgets.clone(),
+            rounds: setup.rounds.clone(),
+            statements: setup.statements.len(),
+            differences: differences(&all, &sessions),
+            worst: worst(&sessions, shown),
+            arms: all,
+            presets: presets.collect(),
+            sessions,
+        }
+    }
+
+    /// Returns a difference.
+    #[must_use]
+    pub fn difference(&self, arm: &str, setting: Setting, measure: Measure) -> Option<&Difference> {
+        let mut all = self.differences.iter();
+        all.find(|it| it.arm == arm && it.setting == setting && it.measure == measure)
+    }
+}
+
+/// Returns the losses with the smallest shares; of equal ones, those with more handles.
+fn worst(sessions: &[SessionBench], shown: usize) -> Vec<Loss> {
+    let mut all: Vec<&Loss> = sessions.iter().flat_map(|session| &session.losses).collect();
+    let share = |loss: &Loss| loss.strict.share().unwrap_or(1.0);
+    all.sort_by(|one, two| {
+        share(one).total_cmp(&share(two)).then(two.strict.of.cmp(&one.strict.of))
+    });
+    all.into_iter().take(shown).cloned().collect()
+}
+
+fn differences(all: &[ArmReport], sessions: &[SessionBench]) -> Vec<Difference> {
+    let Some((reference, others)) = all.split_first() else { return Vec::new() };
+    let mut found = Vec::new();
+    for (arm, cell) in others.iter().flat_map(|arm| arm.cells.iter().map(move |cell| (arm, cell))) {
+        for measure in [Measure::Strict, Measure::Planted] {
+            let pairs: Vec<(Share, Share)> = sessions
+                .iter()
+                .filter_map(|session| {
+                    let of = |name: &str| {
+                        let arm = session.arms.iter().find(|arm| arm.name == name)?;
+                        Some(measure.of(arm.figures(cell.setting)?))
+                    };
+                    of(&reference.name).zip(of(&arm.name))
+                })
+                .collect();
+            let Some(difference) = difference(pairs.iter().copied()) else { continue };
+            let (low, high) = interval(&pairs).unzip();
+            let (arm, setting) = (arm.name.clone(), cell.setting);
+            found.push(Difference { arm, setting, measure, difference, low, high });
+        }
+    }
+    found
+}
+
+/// Returns the difference of two shares, summed over sessions.
+fn difference(pairs: impl Iterator<Item = (Share, Share)>) -> Option<f64> {
+    let (mut one, mut two) = (Share::default(), Share::default());
+    for (of_one, of_two) in pairs {
+        one += of_one;
+        two += of_two;
+    }
+    Some(one.share()? - two.share()?)
+}
+
+/// Returns the interval of the differences of resampled sessions. The same sessions give the same
+/// interval.
+fn interval(pairs: &[(Share, Share)]) -> Option<(f64, f64)> {
+    if pairs.len() < 2 {
+        return None;
+    }
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut pick = || {
+        // xorshift64*
+        random ^= random >> 12;
+        random ^= random << 25;
+        random ^= random >> 27;
+        let drawn = random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
+        pairs[drawn as usize % pairs.len()]
+    };
+    let mut drawn: Vec<f64> = (0..RESAMPLES)
+        .filter_map(|_| {
+            difference((0..pairs.len()).map(|_| pick()).collect::<Vec<_>>().into_iter())
+        })
+        .collect();
+    drawn.sort_by(f64::total_cmp);
+    let outside = (drawn.len() as f64 * OUTSIDE) as usize;
+    Some((*drawn.get(outside)?, *drawn.get(drawn.len().checked_sub(1 + outside)?)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_over_sessions() {
+        let pair = |one, two| (Share { of: 10, kept: one }, Share { of: 10, kept: two });
+        let same = [pair(8, 5), pair(8, 5), pair(8, 5)];
+        let (low, high) = interval(&same).unwrap();
+        assert!((low - 0.3).abs() < 1e-9 && (high - 0.3).abs() < 1e-9);
+        assert_eq!(interval(&same[..1]), None);
+        let mixed = [pair(10, 0), pair(0, 10), pair(10, 0), pair(10, 0)];
+        let (low, high) = interval(&mixed).unwrap();
+        assert!(low < 0.0 && high > 0.9, "{low} {high}");
+        assert!((difference(mixed.into_iter()).unwrap() - 0.5).abs() < 1e-9);
+    }
+}
