@@ -15,6 +15,7 @@
 //! specification, with the table of patterns, and the known weaknesses.
 
 mod arms;
+mod case;
 mod handles;
 mod lookup;
 mod needed;

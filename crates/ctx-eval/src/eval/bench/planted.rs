@@ -111,21 +111,24 @@ pub(super) struct Planted<'a> {
 }
 
 impl<'a> Planted<'a> {
-    /// Plants the `nth` set, cyclically.
+    /// Plants the `nth` set, cyclically; `None` without statements.
     pub(super) fn of(
         history: &[Arc<Item>],
         all: &'a [Statement],
         nth: usize,
         counter: &Counter,
         ids: &mut HandleIds,
-    ) -> Result<Self> {
+    ) -> Result<Option<Self>> {
         let mut sets: Vec<&str> = Vec::new();
         all.iter().for_each(|it| {
             if !sets.contains(&it.set.as_str()) {
                 sets.push(&it.set)
             }
         });
-        let set = sets[nth % sets.len().max(1)];
+        if sets.is_empty() {
+            return Ok(None);
+        }
+        let set = sets[nth % sets.len()];
         let statements: Vec<&Statement> = all.iter().filter(|it| it.set == set).collect();
         let first = statements.iter().map(|it| it.initial.as_deref().unwrap_or(&it.text));
         let updates = statements.iter().filter(|it| it.initial.is_some()).map(|it| &*it.text);
@@ -148,7 +151,7 @@ impl<'a> Planted<'a> {
         let said: String = history.iter().map(|item| item.text.to_lowercase()).collect();
         let old = statements.iter().flat_map(|it| &it.superseded);
         let by_chance = old.filter(|token| says(&said, token)).map(String::as_str).collect();
-        Ok(Self { history: planted, statements, by_chance })
+        Ok(Some(Self { history: planted, statements, by_chance }))
     }
 
     /// Returns the statements that a request does not hold.

@@ -87,7 +87,6 @@ impl CandidateProgram {
             let written = self.ask(messages, summary.as_deref(), budget)?;
             outcome.millis += started.elapsed().as_secs_f64() * 1_000.0;
             outcome.request = Request::of_summary(written.clone(), &task.history[tail..end]);
-            outcome.stuck |= task.counter.text(&written) > budget;
             (from, summary) = (tail, Some(written));
         }
         Ok(outcome)

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ctx_core::{
     CompactRequest, Compacted, CompactionTrigger, ContextView, EntryId, Result, TokenLedger,
-    Tokens, TurnContext,
+    TurnContext,
 };
 use ctx_layers::compaction::Details;
 
@@ -13,10 +13,6 @@ use super::{Outcome, Task};
 use crate::eval::presets::{PresetContext, squeeze};
 use crate::eval::run::{boundless, own_ledger};
 use crate::eval::{EngineArm, EvalSetup, Preset};
-
-/// A request up to this factor over its target still counts as within it, because the counter
-/// rounds up for each message.
-const TOLERANCE: f64 = 1.01;
 
 /// A view, and what was measured of its compactions.
 struct Rolled<'a> {
@@ -36,12 +32,11 @@ impl<'a> Rolled<'a> {
     }
 
     /// Ends a round that began at `started`.
-    fn settle(&mut self, started: Instant, target: Tokens) -> Result<()> {
+    fn settle(&mut self, started: Instant) -> Result<()> {
         self.outcome.millis += started.elapsed().as_secs_f64() * 1_000.0;
         self.view.take_compactions();
         self.view.finish()?;
         let size = Request::of_view(&self.view)?.tokens(&self.task.counter);
-        self.outcome.stuck |= size > target.scale(TOLERANCE);
         self.outcome.sizes.push(size);
         Ok(())
     }
@@ -82,7 +77,7 @@ pub(super) async fn engine(arm: &EngineArm, task: &Task<'_>, setup: &EvalSetup) 
             rolled.view.compact(compacted.clone(), id_of(end), "eval", "compacted")?;
             made.push((end, compacted));
         }
-        rolled.settle(started, target)?;
+        rolled.settle(started)?;
     }
     rolled.finish()
 }
@@ -139,7 +134,7 @@ pub(super) fn preset(preset: &Preset, task: &Task<'_>, setup: &EvalSetup) -> Res
             let calls = std::iter::repeat_n((made.input, made.output), made.calls as usize);
             rolled.outcome.calls.extend(calls);
         }
-        rolled.settle(started, target)?;
+        rolled.settle(started)?;
     }
     rolled.finish()
 }
