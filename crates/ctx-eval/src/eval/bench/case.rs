@@ -69,6 +69,7 @@ impl<'a> Case<'a> {
             history_tokens: tokens(&self.history).get(),
             tokens: outcome.request.tokens(&eval.counter).get(),
             cost_usd: self.cost(outcome, eval),
+            compactions: outcome.rounds as u64,
             millis: outcome.millis,
             wedges: outcome.stuck.into(),
             ..Figures::default()

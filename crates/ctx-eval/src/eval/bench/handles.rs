@@ -121,7 +121,8 @@ fn normal(kind: Kind, text: &str) -> Option<String> {
     let text = text.trim().trim_end_matches(['.', ':', ';', ',', '/']);
     let text = match kind {
         Kind::Path => {
-            let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
+            let is_named = |part: &&str| !matches!(*part, "" | "." | ".." | "~");
+            let parts: Vec<&str> = text.split('/').filter(is_named).collect();
             parts[parts.len().saturating_sub(PATH_PARTS)..].join("/")
         }
         Kind::Hash => {
@@ -213,7 +214,11 @@ mod tests {
         check("Please read the file and tell me what it does, and/or why.", &[]);
         check("see /home/u/app/src/main.rs:12", &[(Path, "src/main.rs")]);
         check("./src/lib.rs and src/lib.rs, once", &[(Path, "src/lib.rs")]);
-        check("in Cargo.toml.", &[(Path, "Cargo.toml")]);
+        check("in Cargo.toml, ./main.js, ../../a/b.c", &[
+            (Path, "Cargo.toml"),
+            (Path, "main.js"),
+            (Path, "a/b.c"),
+        ]);
         check("at https://api.example.com/v2/users?id=1", &[(Path, "v2/users?id=1")]);
         check("crates/ctx/src has it", &[(Path, "ctx/src")]);
         check(

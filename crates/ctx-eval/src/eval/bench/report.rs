@@ -112,7 +112,7 @@ pub struct Loss {
 }
 
 /// One session's part of the report.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionBench {
     /// The transcript.
@@ -165,7 +165,7 @@ pub struct Difference {
 }
 
 /// The bench over several sessions.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BenchReport {
     /// The name of the arm that the others are compared with.

@@ -168,6 +168,7 @@ impl Run<'_, '_> {
         let counter = self.setup.eval.counter;
         let task = Task { history, ends: &ends, budgets, targets, counter, ids: &self.ids };
         let mut outcome = self.arms[arm].compact(&task, &self.setup.eval).await?;
+        outcome.rounds = ends.len();
         outcome.stuck = outcome.request.tokens(&counter) > task.most().scale(TOLERANCE);
         outcome.request.cut_to(task.most(), &counter);
         if arm == 0 {
@@ -191,8 +192,7 @@ impl Run<'_, '_> {
             let session = self.setup.eval.session.path.clone();
             self.session.losses.push(super::Loss { session, ..loss });
         }
-        let figures = case.judge(wanted, outcome, &text, &self.ids, &self.setup.eval);
-        Ok(Figures { compactions: setting.rounds as u64, ..figures })
+        Ok(case.judge(wanted, outcome, &text, &self.ids, &self.setup.eval))
     }
 
     /// Adds what an arm kept of the planted statements to its figures.
@@ -256,8 +256,7 @@ impl Run<'_, '_> {
 
     fn judge(&self, case: &Case<'_>, wanted: &[Needed], outcome: &Outcome) -> Figures {
         let text = outcome.request.text();
-        let figures = case.judge(wanted, outcome, &text, &self.ids, &self.setup.eval);
-        Figures { compactions: 1, ..figures }
+        case.judge(wanted, outcome, &text, &self.ids, &self.setup.eval)
     }
 
     fn export_labels(&mut self, case: &Case<'_>, budget: f64, wanted: &[Needed]) -> Result<()> {

@@ -57,7 +57,8 @@ impl Baseline {
 
     pub(super) fn compact(self, task: &Task<'_>) -> Outcome {
         let started = Instant::now();
-        let request = self.request(task);
+        let mut request = self.request(task);
+        request.cut_to(task.most(), &task.counter);
         let millis = started.elapsed().as_secs_f64() * 1_000.0;
         Outcome { request, millis, ..Outcome::default() }
     }

@@ -135,6 +135,8 @@ pub(super) struct Outcome {
     pub(super) receipt: Option<f64>,
     /// Whether a round left more than its target.
     pub(super) stuck: bool,
+    /// The number of compactions.
+    pub(super) rounds: usize,
     /// The time of all compactions, in milliseconds.
     pub(super) millis: f64,
 }
