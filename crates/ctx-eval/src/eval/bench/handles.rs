@@ -214,11 +214,10 @@ mod tests {
         check("Please read the file and tell me what it does, and/or why.", &[]);
         check("see /home/u/app/src/main.rs:12", &[(Path, "src/main.rs")]);
         check("./src/lib.rs and src/lib.rs, once", &[(Path, "src/lib.rs")]);
-        check("in Cargo.toml, ./main.js, ../../a/b.c", &[
-            (Path, "Cargo.toml"),
-            (Path, "main.js"),
-            (Path, "a/b.c"),
-        ]);
+        check(
+            "in Cargo.toml, ./main.js, ../../a/b.c",
+            &[(Path, "Cargo.toml"), (Path, "main.js"), (Path, "a/b.c")],
+        );
         check("at https://api.example.com/v2/users?id=1", &[(Path, "v2/users?id=1")]);
         check("crates/ctx/src has it", &[(Path, "ctx/src")]);
         check(

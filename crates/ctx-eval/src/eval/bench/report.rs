@@ -1,6 +1,6 @@
 //! The report of the bench. The field names are part of the command line's contract.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use ctx_core::EntryId;
 use serde::Serialize;
@@ -232,13 +232,16 @@ impl BenchReport {
     }
 }
 
-/// Returns the losses with the smallest shares; of equal ones, those with more handles.
+/// Returns the cuts with the smallest shares, each in its worst setting; of equal ones, those with
+/// more handles.
 fn worst(sessions: &[SessionBench], shown: usize) -> Vec<Loss> {
     let mut all: Vec<&Loss> = sessions.iter().flat_map(|session| &session.losses).collect();
     let share = |loss: &Loss| loss.strict.share().unwrap_or(1.0);
     all.sort_by(|one, two| {
         share(one).total_cmp(&share(two)).then(two.strict.of.cmp(&one.strict.of))
     });
+    let mut cuts = HashSet::new();
+    all.retain(|loss| cuts.insert((&loss.session, &loss.entry_id)));
     all.into_iter().take(shown).cloned().collect()
 }
 

@@ -172,7 +172,10 @@ impl Run<'_, '_> {
         outcome.stuck = outcome.request.tokens(&counter) > task.most().scale(TOLERANCE);
         outcome.request.cut_to(task.most(), &counter);
         if arm == 0 {
-            *sizes = Some(std::mem::take(&mut outcome.sizes));
+            let mut reached = std::mem::take(&mut outcome.sizes);
+            reached.pop();
+            reached.push(outcome.request.tokens(&counter));
+            *sizes = Some(reached);
         }
         Ok(outcome)
     }

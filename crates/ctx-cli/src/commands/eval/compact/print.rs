@@ -44,17 +44,23 @@ fn sessions(report: &BenchReport, out: &Out) -> anyhow::Result<()> {
         out.session(&session.session)?;
         let sizes = session.cuts.iter().map(|cut| thousands(cut.history_tokens));
         let sizes = sizes.collect::<Vec<_>>().join(", ");
-        let cuts = counted(session.cuts.len(), "cut");
-        out.line(format!("{DIM}{cuts}, after {sizes} tokens{DIM:#}"))?;
+        let cuts = match session.cuts.len() {
+            0 => "too short to be cut".to_owned(),
+            n => format!("{}, after {sizes} tokens", counted(n, "cut")),
+        };
+        out.line(format!("{DIM}{cuts}{DIM:#}"))?;
     }
     Ok(())
 }
 
-fn table<'a>(
-    arms: impl Iterator<Item = &'a ArmReport>,
+/// Prints a table of the arms with figures in a setting.
+fn table(
+    report: &BenchReport,
+    setting: Setting,
     columns: &[Column<'_>],
     out: &Out,
 ) -> anyhow::Result<()> {
+    let arms = report.arms.iter().filter(|arm| arm.figures(setting).is_some());
     let name = |arm: &ArmReport| match arm.compared {
         true => Cell::from(arm.name.clone()),
         false => Cell::styled(format!("({})", arm.name), DIM),
@@ -124,7 +130,7 @@ fn needed(report: &BenchReport, shown: Setting, out: &Out) -> anyhow::Result<()>
     columns.push(column("with a search", shown, |f| share(f.strict.within_reach)));
     columns.push(column("all used", shown, |f| share(f.loose.present)));
     columns.push(column("tokens", shown, tokens));
-    table(report.arms.iter(), &columns, out)
+    table(report, shown, &columns, out)
 }
 
 fn kinds(report: &BenchReport, shown: Setting, out: &Out) -> anyhow::Result<()> {
@@ -137,7 +143,7 @@ fn kinds(report: &BenchReport, shown: Setting, out: &Out) -> anyhow::Result<()> 
         })
         .into_iter()
         .collect();
-    table(report.arms.iter(), &columns, out)
+    table(report, shown, &columns, out)
 }
 
 fn planted(report: &BenchReport, shown: Setting, out: &Out) -> anyhow::Result<()> {
@@ -156,7 +162,7 @@ fn planted(report: &BenchReport, shown: Setting, out: &Out) -> anyhow::Result<()
     }));
     columns.push(column("distractors", last, |f| share(f.planted.distractors)));
     columns.push(column("pairs", last, |f| share(f.planted.pairs)));
-    table(report.arms.iter(), &columns, out)?;
+    table(report, shown, &columns, out)?;
     let receipts = |arm: &ArmReport| {
         let found = arm.figures(last)?.receipt;
         let (said, gap) =
@@ -183,7 +189,7 @@ fn work(report: &BenchReport, shown: Setting, out: &Out) -> anyhow::Result<()> {
         column("wedges", shown, |f| faults(f.wedges)),
         column("failures", shown, |f| faults(f.failures)),
     ];
-    table(report.arms.iter(), &columns, out)
+    table(report, shown, &columns, out)
 }
 
 fn recorded(report: &BenchReport, out: &Out) -> anyhow::Result<()> {
@@ -201,7 +207,7 @@ fn recorded(report: &BenchReport, out: &Out) -> anyhow::Result<()> {
         column("files named", here, |f| share(f.files)),
         column("tokens", here, tokens),
     ];
-    table(report.arms.iter(), &columns, out)
+    table(report, here, &columns, out)
 }
 
 /// Prints what the reference lost at a cut.
