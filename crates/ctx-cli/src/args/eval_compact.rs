@@ -20,14 +20,15 @@ pub(crate) struct EvalCompact {
     #[arg(long)]
     pub(crate) quick: bool,
     /// The number of places at which each session is cut [default: 5]
-    #[arg(long, value_name = "N")]
-    pub(crate) cuts: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) cuts: Option<u8>,
     /// The tokens of a request after compaction, in percent of the history [default: 30,10,5]
-    #[arg(long, value_name = "PERCENT", value_delimiter = ',')]
+    #[arg(long, value_name = "PERCENT", value_delimiter = ',', value_parser = percent)]
     pub(crate) budgets: Vec<f64>,
     /// The numbers of compactions before each cut
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,3,5,10")]
-    pub(crate) rounds: Vec<usize>,
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) rounds: Vec<u8>,
     /// The model, for its window and prices [default: the one in the transcript]
     #[arg(long, short, value_name = "NAME", value_parser = names::models(), hide_possible_values = true)]
     pub(crate) model: Option<String>,
@@ -64,4 +65,11 @@ pub(crate) struct EvalCompact {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) page: Page,
+}
+
+/// Parses a budget.
+fn percent(text: &str) -> Result<f64, String> {
+    let percent = text.trim_end_matches('%').parse().ok();
+    let percent = percent.filter(|percent| (1.0..=90.0).contains(percent));
+    percent.ok_or_else(|| "give percentages from 1 to 90, such as 30,10,5".to_owned())
 }

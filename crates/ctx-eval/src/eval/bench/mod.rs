@@ -16,6 +16,7 @@
 
 mod arms;
 mod case;
+mod difference;
 mod handles;
 mod lookup;
 mod needed;
@@ -29,25 +30,23 @@ mod session;
 mod tests;
 mod work;
 
+use ctx_session::Transcript;
 use serde::Serialize;
 
 pub use arms::{ArmKind, Baseline, BenchArm, CandidateProgram};
+pub use difference::{Difference, Measure};
 pub use handles::Kind;
 pub use planted::{Statement, built_in_statements, statements};
-pub use report::{
-    ArmReport, BenchReport, Cell, CutReport, Difference, Loss, Measure, SessionBench, Setting,
-};
+pub use report::{ArmReport, BenchReport, Cell, CutReport, Loss, SessionBench, Setting};
 pub use run::bench;
 pub use score::{Figures, NeededFigures, PlantedFigures, ReceiptFigures, Share};
 
 use super::EvalSetup;
 
-/// The settings of the bench for one session.
-#[derive(Clone, Debug)]
-pub struct BenchSetup {
-    /// The session, counter, prices and calibration. Budgets count messages only.
-    pub eval: EvalSetup,
-    /// The number of places at which the session is cut.
+/// What is run on every session.
+#[derive(Clone, Debug, Default)]
+pub struct BenchPlan {
+    /// The number of places at which a session is cut.
     pub cuts: usize,
     /// The shares of the history's tokens that a request may have afterwards.
     pub budgets: Vec<f64>,
@@ -55,6 +54,16 @@ pub struct BenchSetup {
     pub rounds: Vec<usize>,
     /// The statements to plant; none for no planting.
     pub statements: Vec<Statement>,
+}
+
+/// A session to run it on.
+#[derive(Debug)]
+pub struct BenchSession<'a> {
+    /// The transcript.
+    pub transcript: &'a Transcript,
+    /// Its counter, prices and calibration. Budgets count messages only, so system prompt and tools
+    /// should be zero here.
+    pub eval: EvalSetup,
     /// The number of the session, which decides which sets of statements it gets.
     pub number: usize,
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use ctx_core::{Entry, Error, Result, Tokens};
-use ctx_session::Transcript;
 
 use super::arms::{BenchArm, Outcome, Task};
 use super::case::Case;
@@ -14,8 +13,8 @@ use super::report::{ArmReport, CutReport, SessionBench, Setting};
 use super::request::Request;
 use super::score::{Figures, ReceiptFigures};
 use super::session::{Item, LEAST_AFTER, cuts, parts, tokens};
-use super::{BenchSetup, Exported, Hooks};
-use crate::eval::recorded;
+use super::{BenchPlan, BenchSession, Exported, Hooks};
+use crate::eval::{EvalSetup, recorded};
 
 /// A request up to this factor over its target still counts as within it, because the counter
 /// rounds up for each message.
@@ -28,29 +27,30 @@ const TOLERANCE: f64 = 1.01;
 /// Those of reading the transcript and of the export. An arm that fails has figures with the
 /// failure.
 pub async fn bench(
-    transcript: &Transcript,
+    session: &BenchSession<'_>,
     arms: &[BenchArm],
-    setup: &BenchSetup,
+    plan: &BenchPlan,
     hooks: &mut Hooks<'_>,
 ) -> Result<SessionBench> {
+    let BenchSession { transcript, eval, number } = session;
     let line = transcript.main_line()?;
-    let (counter, mut ids) = (setup.eval.counter, HandleIds::default());
+    let (counter, mut ids) = (eval.counter, HandleIds::default());
     let items = line.iter().map(|it| Item::of(&it.entry, it.request, &counter, &mut ids));
     let items = items.collect::<Result<Vec<_>>>()?;
-    let places = cuts(&items, setup.cuts);
+    let places = cuts(&items, plan.cuts);
     let points = recorded::points(transcript, line.len())?;
-    let session = SessionBench {
-        session: setup.eval.session.clone(),
+    let report = SessionBench {
+        session: eval.session.clone(),
         cuts: Vec::new(),
         arms: arms.iter().map(ArmReport::of).collect(),
         losses: Vec::new(),
     };
-    let steps = places.len() * setup.budgets.len() * setup.rounds.len() + points.len();
+    let steps = places.len() * plan.budgets.len() * plan.rounds.len() + points.len();
     let steps = steps * arms.len();
-    let mut run = Run { arms, setup, hooks, ids, steps, done: 0, session };
+    let mut run = Run { arms, plan, eval, hooks, ids, steps, done: 0, report };
     for (nth, &at) in places.iter().enumerate() {
-        let set = setup.number * setup.cuts + nth;
-        let planted = Planted::of(&items[..at], &setup.statements, set, &counter, &mut run.ids)?;
+        let set = number * plan.cuts + nth;
+        let planted = Planted::of(&items[..at], &plan.statements, set, &counter, &mut run.ids)?;
         let case = Case::of(items[..at].to_vec(), &items[at..], &run.ids);
         run.cut(&case, planted.as_ref()).await?;
     }
@@ -69,7 +69,7 @@ pub async fn bench(
         let case = Case::of(before, &items[next..], &run.ids);
         run.recorded(&case, &after).await?;
     }
-    Ok(run.session)
+    Ok(run.report)
 }
 
 /// The most tokens of a request.
@@ -99,12 +99,13 @@ struct Sizes {
 
 struct Run<'a, 'h> {
     arms: &'a [BenchArm],
-    setup: &'a BenchSetup,
+    plan: &'a BenchPlan,
+    eval: &'a EvalSetup,
     hooks: &'a mut Hooks<'h>,
     ids: HandleIds,
     steps: usize,
     done: usize,
-    session: SessionBench,
+    report: SessionBench,
 }
 
 impl Run<'_, '_> {
@@ -112,11 +113,11 @@ impl Run<'_, '_> {
     async fn cut(&mut self, case: &Case<'_>, planted: Option<&Planted<'_>>) -> Result<()> {
         let all = tokens(&case.history);
         let cut = CutReport { entry_id: case.id().into(), history_tokens: all.get() };
-        self.session.cuts.push(cut);
-        for &budget in &self.setup.budgets {
+        self.report.cuts.push(cut);
+        for &budget in &self.plan.budgets {
             let wanted = case.needed(all.scale(budget));
             self.export_labels(case, budget, &wanted)?;
-            for &rounds in &self.setup.rounds {
+            for &rounds in &self.plan.rounds {
                 let setting = Setting { budget: Some(budget), rounds };
                 let how = (Limit::Share(budget), rounds);
                 let mut sizes = Sizes::default();
@@ -146,7 +147,7 @@ impl Run<'_, '_> {
     }
 
     fn add(&mut self, arm: usize, setting: Setting, figures: &Figures) {
-        self.session.arms[arm].add(setting, figures);
+        self.report.arms[arm].add(setting, figures);
         self.done += 1;
         (self.hooks.progress)(self.done, self.steps);
     }
@@ -165,9 +166,9 @@ impl Run<'_, '_> {
         let bound = |round| reference.get(round).copied().unwrap_or(Tokens(u32::MAX));
         let targets = budgets.iter().enumerate().map(|(round, &it)| it.min(bound(round)));
         let targets = targets.collect();
-        let counter = self.setup.eval.counter;
+        let counter = self.eval.counter;
         let task = Task { history, ends: &ends, budgets, targets, counter, ids: &self.ids };
-        let mut outcome = self.arms[arm].compact(&task, &self.setup.eval).await?;
+        let mut outcome = self.arms[arm].compact(&task, self.eval).await?;
         outcome.rounds = ends.len();
         outcome.stuck = outcome.request.tokens(&counter) > task.most().scale(TOLERANCE);
         outcome.request.cut_to(task.most(), &counter);
@@ -192,10 +193,10 @@ impl Run<'_, '_> {
         self.export_request(case, setting, arm, false, &text)?;
         if arm == 0 {
             let loss = case.loss(wanted, &text, &self.ids, setting);
-            let session = self.setup.eval.session.path.clone();
-            self.session.losses.push(super::Loss { session, ..loss });
+            let session = self.eval.session.path.clone();
+            self.report.losses.push(super::Loss { session, ..loss });
         }
-        Ok(case.judge(wanted, outcome, &text, &self.ids, &self.setup.eval))
+        Ok(case.judge(wanted, outcome, &text, &self.ids, self.eval))
     }
 
     /// Adds what an arm kept of the planted statements to its figures.
@@ -222,7 +223,7 @@ impl Run<'_, '_> {
             let gap = (coverage - kept).abs();
             figures.receipt = ReceiptFigures { receipts: 1, coverage, gap };
         }
-        if let Some(loss) = self.session.losses.last_mut().filter(|_| arm == 0) {
+        if let Some(loss) = self.report.losses.last_mut().filter(|_| arm == 0) {
             loss.statements = planted.lost(&text);
         }
         Ok(figures)
@@ -247,10 +248,10 @@ impl Run<'_, '_> {
         }
         let request = Request::of_summary(String::new(), after);
         let own = self.judge(case, &wanted, &Outcome { request, ..Outcome::default() });
-        if self.session.arms.len() == self.arms.len() {
-            self.session.arms.push(ArmReport::recorded());
+        if self.report.arms.len() == self.arms.len() {
+            self.report.arms.push(ArmReport::recorded());
         }
-        if let Some(recorded) = self.session.arms.last_mut() {
+        if let Some(recorded) = self.report.arms.last_mut() {
             // What the agent's own model cost is not known.
             recorded.add(setting, &Figures { cost_usd: None, ..own });
         }
@@ -259,7 +260,7 @@ impl Run<'_, '_> {
 
     fn judge(&self, case: &Case<'_>, wanted: &[Needed], outcome: &Outcome) -> Figures {
         let text = outcome.request.text();
-        case.judge(wanted, outcome, &text, &self.ids, &self.setup.eval)
+        case.judge(wanted, outcome, &text, &self.ids, self.eval)
     }
 
     fn export_labels(&mut self, case: &Case<'_>, budget: f64, wanted: &[Needed]) -> Result<()> {
@@ -284,7 +285,7 @@ impl Run<'_, '_> {
         planted: bool,
         text: &str,
     ) -> Result<()> {
-        let (arm, tokens) = (self.arms[arm].name(), self.setup.eval.counter.text(text).get());
+        let (arm, tokens) = (self.arms[arm].name(), self.eval.counter.text(text).get());
         let (entry_id, arm) = (case.id(), arm.as_str());
         (self.hooks.export)(&Exported::Request { entry_id, setting, arm, planted, tokens, text })
     }

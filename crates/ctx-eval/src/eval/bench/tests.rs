@@ -416,14 +416,8 @@ fn run(
     arms: &[BenchArm],
     statements: Vec<Statement>,
 ) -> (BenchReport, usize) {
-    let setup = BenchSetup {
-        eval: eval(),
-        cuts: 2,
-        budgets: vec![0.3, 0.1],
-        rounds: vec![1, 3],
-        statements,
-        number: 0,
-    };
+    let plan = BenchPlan { cuts: 2, budgets: vec![0.3, 0.1], rounds: vec![1, 3], statements };
+    let session = BenchSession { transcript: session, eval: eval(), number: 0 };
     let (mut exported, mut last) = (0, (0, 0));
     let mut hooks = Hooks {
         progress: &mut |done, all| last = (done, all),
@@ -433,9 +427,9 @@ fn run(
             Ok(())
         },
     };
-    let session = block_on(bench(session, arms, &setup, &mut hooks)).unwrap();
+    let session = block_on(bench(&session, arms, &plan, &mut hooks)).unwrap();
     assert!(last.0 <= last.1 && last.1 > 0, "{last:?}");
-    (BenchReport::of(vec![session], arms, &setup, 1), exported)
+    (BenchReport::of(vec![session], Vec::new(), &plan, 1), exported)
 }
 
 #[test]

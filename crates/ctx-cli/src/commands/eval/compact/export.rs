@@ -29,7 +29,7 @@ impl Export {
     }
 
     /// Creates the file of a session. Its number tells sessions of one name apart.
-    pub(super) fn file(&mut self, number: usize, session: &Path) -> Result<ExportFile> {
+    pub(super) fn file(&self, number: usize, session: &Path) -> Result<ExportFile> {
         let name = session.file_stem().unwrap_or_default().to_string_lossy();
         let path = self.folder.join(format!("{:02}-{name}.jsonl", number + 1));
         let file =

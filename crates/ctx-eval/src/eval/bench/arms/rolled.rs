@@ -26,11 +26,6 @@ impl<'a> Rolled<'a> {
         Self { task, view: ContextView::new(ledger), outcome: Outcome::default() }
     }
 
-    /// Adds the messages from `from` to `end`.
-    fn grow(&mut self, from: usize, end: usize) -> Result<()> {
-        append(&mut self.view, self.task, from, end)
-    }
-
     /// Ends a round that began at `started`.
     fn settle(&mut self, started: Instant) -> Result<()> {
         self.outcome.millis += started.elapsed().as_secs_f64() * 1_000.0;
@@ -61,7 +56,7 @@ pub(super) async fn engine(arm: &EngineArm, task: &Task<'_>, setup: &EvalSetup) 
     let mut made: Vec<(usize, Compacted)> = Vec::new();
     let mut from = 0;
     for (end, target) in task.rounds() {
-        rolled.grow(from, end)?;
+        append(&mut rolled.view, task, from, end)?;
         from = end;
         let last = task.history[..end].iter().rev().find_map(|item| item.entry.timestamp());
         let turn = TurnContext::at(last.unwrap_or_default());
@@ -124,7 +119,7 @@ pub(super) fn preset(preset: &Preset, task: &Task<'_>, setup: &EvalSetup) -> Res
     let history: Vec<_> = task.history.iter().map(|item| item.entry.clone()).collect();
     let mut from = 0;
     for (end, target) in task.rounds() {
-        rolled.grow(from, end)?;
+        append(&mut rolled.view, task, from, end)?;
         from = end;
         let window = rolled.view.used();
         let moment = PresetContext { window, new_turn: true, history: &history[..end] };
