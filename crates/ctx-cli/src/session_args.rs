@@ -8,7 +8,7 @@ use ctx_session::key::SessionKey;
 use ctx_session::{AgentHomes, Discovery, Home, SessionStore};
 use serde::Serialize;
 
-use crate::args::{Command, MemoryCommand};
+use crate::args::{Command, EvalCommand, MemoryCommand};
 use crate::failure::misuse;
 use crate::format::{counted, shortened};
 use crate::out::Out;
@@ -21,7 +21,11 @@ const NAME_CHARS: usize = 80;
 pub(crate) fn resolved(mut command: Command, out: &Out) -> anyhow::Result<Command> {
     match &mut command {
         Command::Replay(args) => args.sessions = all(&args.sessions, out)?,
-        Command::Eval(args) if args.command.is_none() => args.sessions = all(&args.sessions, out)?,
+        Command::Eval(args) => match &mut args.command {
+            Some(EvalCommand::Compact(args)) => args.sessions = all(&args.sessions, out)?,
+            Some(EvalCommand::Recall(_)) => {}
+            None => args.sessions = all(&args.sessions, out)?,
+        },
         Command::Status(args) => args.sessions = all(&args.sessions, out)?,
         Command::Memory(args) => {
             if let MemoryCommand::Ingest(args) = &mut args.command {

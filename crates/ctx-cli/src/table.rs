@@ -1,6 +1,8 @@
 //! Tables that fit the terminal: text is wrapped at words, and if that is not enough columns are
 //! dropped. An id or a number is never broken over lines.
 
+use std::borrow::Cow;
+
 use anstyle::Style;
 use comfy_table::{CellAlignment, presets};
 use terminal_size::{Width, terminal_size_of};
@@ -36,6 +38,12 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Cell {
+    /// Returns it with more text at its end.
+    pub(crate) fn suffixed(mut self, text: &str) -> Self {
+        self.text.push_str(text);
+        self
+    }
+
     /// Whether a table truncates its text.
     pub(crate) fn is_cut(&self) -> bool {
         self.text.chars().count() > CELL_CHARS
@@ -71,7 +79,7 @@ pub(crate) type Column<T> = (&'static str, fn(&T) -> Cell);
 
 /// A table without lines. Text of cells may come from a transcript, so control characters are escaped.
 pub(crate) struct Table {
-    header: Vec<&'static str>,
+    header: Vec<Cow<'static, str>>,
     rows: Vec<Vec<Cell>>,
     /// The columns from the second to this one are aligned to the right.
     numbers: usize,
@@ -85,7 +93,13 @@ pub(crate) fn table(header: &[&'static str], rows: Vec<Vec<Cell>>, numbers: usiz
 
 impl Table {
     pub(crate) fn new(header: &[&'static str], rows: Vec<Vec<Cell>>, numbers: usize) -> Self {
-        Self { header: header.to_vec(), rows, numbers, spared: &[] }
+        let header = header.iter().map(|heading| Cow::Borrowed(*heading));
+        Self { header: header.collect(), rows, numbers, spared: &[] }
+    }
+
+    /// Creates a table of numbers under headings that depend on the data.
+    pub(crate) fn of_numbers(header: Vec<Cow<'static, str>>, rows: Vec<Vec<Cell>>) -> Self {
+        Self { numbers: header.len(), header, rows, spared: &[] }
     }
 
     /// Sets the columns dropped on a narrow terminal, in this order.
@@ -99,8 +113,8 @@ impl Table {
         spared: &'static [&'static str],
         columns: &[Column<T>],
     ) -> Self {
-        let header: Vec<_> = columns.iter().map(|column| column.0).collect();
-        let words = header.iter().rev().take_while(|heading| **heading == "kind").count();
+        let header: Vec<_> = columns.iter().map(|column| Cow::Borrowed(column.0)).collect();
+        let words = header.iter().rev().take_while(|heading| *heading == "kind").count();
         let cells = |row: &T| columns.iter().map(|column| column.1(row)).collect();
         Self {
             numbers: header.len() - words,

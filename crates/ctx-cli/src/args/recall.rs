@@ -7,10 +7,15 @@ use clap::{Args, Subcommand};
 use ctx_core::{Error, ErrorKind};
 use ctx_eval::recall::DatasetFormat;
 
+use super::EvalCompact;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalCommand {
     /// Measure how well memory finds the answers to questions, over labelled conversations
     Recall(EvalRecall),
+    /// Measure what compactions keep of real sessions, by labels from outside: what the agent
+    /// needed next, planted statements, changed files
+    Compact(EvalCompact),
 }
 
 /// Indexes each conversation with one segment per turn, asks its questions, and reports how many of

@@ -1,29 +1,31 @@
 //! `ctx eval`.
 
+mod arms;
+mod compact;
 mod equal_size;
 mod print;
 mod recall;
 
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ctx_config::Profile;
 use ctx_core::{Counter, Error, ErrorKind};
-use ctx_eval::eval::{
-    EngineArm, EvalArm, EvalReport, EvalSetup, PRESETS, Preset, RowKind, SessionEval, evaluate,
-};
-use ctx_eval::{Baseline, SessionReport};
+use ctx_eval::eval::{EvalArm, EvalReport, EvalSetup, Preset, SessionEval, evaluate};
 
-use crate::args::{Eval, EvalCommand, Fit, Global, Summaries};
+use crate::args::{Eval, EvalCommand, Global, Page};
 use crate::failure::misuse;
 use crate::files::{Existing, is_same_file, write_beside};
 use crate::out::Out;
-use crate::setup::{self, Fitted};
-use crate::stores::Keeping;
+use crate::setup;
+
+use arms::{Fitter, presets};
 
 pub(crate) fn run(global: &Global, args: &Eval, out: &Out) -> anyhow::Result<ExitCode> {
-    if let Some(EvalCommand::Recall(args)) = &args.command {
-        return recall::run(global, args, out);
+    match &args.command {
+        Some(EvalCommand::Recall(args)) => return recall::run(global, args, out),
+        Some(EvalCommand::Compact(args)) => return compact::run(global, args, out),
+        None => {}
     }
     if !(0.05..=0.9).contains(&args.compact_to) {
         let error = Error::new(ErrorKind::InvalidInput, "invalid --compact-to");
@@ -40,15 +42,9 @@ pub(crate) fn run(global: &Global, args: &Eval, out: &Out) -> anyhow::Result<Exi
     if report.rows.iter().all(|row| row.requests == 0) {
         out.warn("no requests to replay: the transcripts have no answers of a model");
     }
-    if let Some(path) = &args.page.html {
-        // The page must not replace any of the sessions.
-        let source = args.sessions.iter().find(|session| is_same_file(session, path));
-        let source = source.or(args.sessions.first()).map_or(Path::new("-"), |path| path);
-        write_beside(source, path, Existing::page(path, args.page.force), |writer| {
-            Ok(ctx_inspector::pages::eval::write(&report, writer)?)
-        })?;
-        out.note(format!("page written to {}", path.display()));
-    }
+    write_page(&args.page, &args.sessions, out, |writer| {
+        ctx_inspector::pages::eval::write(&report, writer)
+    })?;
     if args.json {
         out.json(&report)?;
     } else {
@@ -57,11 +53,19 @@ pub(crate) fn run(global: &Global, args: &Eval, out: &Out) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-fn presets(names: &[String]) -> anyhow::Result<Vec<Preset>> {
-    if names.is_empty() {
-        return Ok(PRESETS.to_vec());
-    }
-    names.iter().map(|name| Preset::find(name).map_err(misuse)).collect()
+/// Writes the page, if one is requested. It must not replace any of the sessions.
+fn write_page(
+    page: &Page,
+    sessions: &[PathBuf],
+    out: &Out,
+    write: impl Fn(&mut dyn Write) -> std::io::Result<()>,
+) -> anyhow::Result<()> {
+    let Some(path) = &page.html else { return Ok(()) };
+    let source = sessions.iter().find(|session| is_same_file(session, path));
+    let source = source.or(sessions.first()).map_or(Path::new("-"), |path| path);
+    write_beside(source, path, Existing::page(path, page.force), |writer| Ok(write(writer)?))?;
+    out.note(format!("page written to {}", path.display()));
+    Ok(())
 }
 
 fn session(
@@ -73,62 +77,17 @@ fn session(
     out: &Out,
 ) -> anyhow::Result<SessionEval> {
     let transcript = setup::open(path, out)?;
-    // One warning about a small window is enough for all candidates.
-    let quiet = Out::silent();
-    let fit = |profile: Option<Profile>, engine: Option<&String>, out: &Out| {
-        let fit = Fit {
-            window: args.window.clone(),
-            engine: engine.cloned(),
-            agent: None,
-            profile,
-            counter: None,
-            model: args.model.clone(),
-        };
-        // A comparison calls no model, so that its result is always the same.
-        let summaries = Summaries { summary_model: Some("none".to_owned()) };
-        setup::fit(global, (&fit, &summaries), path, &transcript, Keeping::nothing(), out)
-    };
-    let base = fit(None, None, out)?;
-    let profiles = match args.profiles.is_empty() {
-        true => Profile::all().collect(),
-        false => args.profiles.clone(),
-    };
-    let mut candidates = vec![EvalArm::FullHistory];
-    for profile in profiles {
-        let fitted = fit(Some(profile), None, &quiet)?;
-        candidates.push(contender(profile.name(), RowKind::Profile, fitted));
-    }
-    for id in &args.engines {
-        candidates.push(contender(id, RowKind::Engine, fit(None, Some(id), &quiet)?));
-    }
-    candidates.extend(presets.iter().copied().map(EvalArm::Preset));
-
-    let count =
-        |text: &Option<String>| text.as_deref().map(|t| counter.text(t)).unwrap_or_default();
-    let setup = EvalSetup {
-        baseline: Baseline::of(&transcript, &base.ledger)?,
-        session: SessionReport::of(path, &transcript)?,
-        window: base.ledger.window(),
-        counter,
-        system: count(&transcript.system_prompt),
-        tools: count(&transcript.tools),
-        model: base.model,
-        prices: base.prices,
-        compact_to: args.compact_to,
-    };
+    let (window, model) = (args.window.as_deref(), args.model.as_deref());
+    let fitter = Fitter { global, window, model, path, transcript: &transcript };
+    let setup = EvalSetup { compact_to: args.compact_to, ..fitter.setup(counter, out)? };
+    let engines = fitter.engines(&args.profiles, &args.engines)?.into_iter().map(EvalArm::Engine);
+    let presets = presets.iter().copied().map(EvalArm::Preset);
+    let candidates: Vec<_> =
+        [EvalArm::FullHistory].into_iter().chain(engines).chain(presets).collect();
     let bar = out.progress("evaluating", candidates.len());
     let evaluated = setup::block_on(evaluate(&transcript, &candidates, &setup, |done| {
         bar.set_position(done as u64);
     }))?;
     bar.finish_and_clear();
     Ok(evaluated)
-}
-
-fn contender(name: &str, kind: RowKind, fitted: Fitted) -> EvalArm {
-    EvalArm::Engine(EngineArm {
-        name: name.to_owned(),
-        kind,
-        engine: fitted.engine,
-        ledger: fitted.ledger,
-    })
 }

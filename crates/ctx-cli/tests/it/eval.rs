@@ -27,7 +27,7 @@ fn every_candidate_is_a_row_and_the_same_input_gives_the_same_bytes() {
     let engine = row(&report, "engine", "legacy");
     assert_eq!(engine["sentTokens"], row(&report, "profile", "openclaw")["sentTokens"]);
     assert!(row(&report, "none", "nothing")["wedges"].as_u64() > Some(10));
-    assert_eq!(report["presets"].as_array().map(Vec::len), Some(9));
+    assert_eq!(report["presets"].as_array().map(Vec::len), Some(11));
     for preset in report["presets"].as_array().expect("a list") {
         row(&report, "preset", preset["name"].as_str().expect("a name"));
     }

@@ -18,6 +18,7 @@ mod engines_check;
 mod engines_ended;
 mod engines_replay;
 mod eval;
+mod eval_compact;
 mod eval_recall;
 mod facts_by_model;
 mod forget;

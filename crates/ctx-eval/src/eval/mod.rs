@@ -6,6 +6,7 @@
 //! same rule. The same input gives the same report, byte for byte.
 
 mod arm_totals;
+pub mod bench;
 mod losses;
 mod presets;
 mod recorded;

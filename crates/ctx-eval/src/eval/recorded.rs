@@ -25,10 +25,13 @@ const IN_ITS_PLACE: &str = "recorded, ctx-extractive";
 
 /// A compaction of the agent.
 pub(super) struct Point {
-    index: usize,
+    /// Its index among the entries of the transcript.
+    pub(super) index: usize,
     id: EntryId,
-    before: Vec<Arc<Entry>>,
-    after: Vec<Arc<Entry>>,
+    /// The context before it.
+    pub(super) before: Vec<Arc<Entry>>,
+    /// The context after it.
+    pub(super) after: Vec<Arc<Entry>>,
 }
 
 /// The contexts around compactions may together hold this many times the messages of the session.

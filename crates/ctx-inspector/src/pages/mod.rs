@@ -5,6 +5,7 @@
 //! a content security policy forbids the browser to fetch anything. It can be opened from a disk,
 //! an attachment or a build artefact. It contains its data as JSON, so it is also the report.
 
+pub mod bench;
 pub mod eval;
 pub mod replay;
 pub(crate) mod served;
@@ -20,11 +21,13 @@ const FRAME: &str = include_str!("../../assets/frame.html");
 pub(crate) const STYLE: &str = include_str!("../../assets/pages.css");
 
 /// The scripts of all pages. Each uses only those before it, except in functions.
-pub(crate) const PARTS: [&str; 11] = [
+pub(crate) const PARTS: [&str; 13] = [
     include_str!("../../assets/parts/text.js"),
     include_str!("../../assets/parts/words.js"),
     include_str!("../../assets/parts/table.js"),
+    include_str!("../../assets/parts/figures.js"),
     include_str!("../../assets/parts/plot.js"),
+    include_str!("../../assets/parts/marks.js"),
     include_str!("../../assets/parts/model.js"),
     include_str!("../../assets/parts/chart.js"),
     include_str!("../../assets/parts/totals.js"),

@@ -174,7 +174,7 @@ fn failures(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn heading(out: &Out, most: Option<usize>, text: &str) -> anyhow::Result<()> {
+pub(super) fn heading(out: &Out, most: Option<usize>, text: &str) -> anyhow::Result<()> {
     out.line("")?;
     for line in wrapped(text, [0, 0], readable(most)) {
         out.line(format!("{BOLD}{line}{BOLD:#}"))?;
@@ -182,7 +182,7 @@ fn heading(out: &Out, most: Option<usize>, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn dimmed(out: &Out, most: Option<usize>, lead: &str, text: &str) -> anyhow::Result<()> {
+pub(super) fn dimmed(out: &Out, most: Option<usize>, lead: &str, text: &str) -> anyhow::Result<()> {
     let text = wrapped(text, [lead.len(); 2], readable(most));
     let indent = format!("\n{}", " ".repeat(lead.len()));
     out.line(format!("{DIM}{lead}{}{DIM:#}", text.join(&indent)))?;

@@ -20,12 +20,14 @@ mod codex;
 mod cut;
 mod gemini_cli;
 mod goose;
+mod mask_observations;
 mod openclaw;
 mod opencode;
 mod pi;
 mod results;
 #[cfg(test)]
 mod tests;
+mod tool_markers;
 mod truncation;
 
 use ctx_core::{Error, ErrorKind, Result, Tokens};
@@ -169,13 +171,15 @@ impl Threshold {
 }
 
 /// All presets, in the order of the report.
-pub const ALL: [Preset; 9] = [
+pub const ALL: [Preset; 11] = [
     codex::PRESET,
     opencode::PRESET,
     goose::PRESET,
     gemini_cli::PRESET,
     claude_code::PRESET,
     clear_tool_uses::PRESET,
+    mask_observations::PRESET,
+    tool_markers::PRESET,
     pi::PRESET,
     openclaw::PRESET,
     truncation::PRESET,

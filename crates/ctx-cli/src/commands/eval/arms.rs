@@ -1,0 +1,100 @@
+//! The engines that `ctx eval` and `ctx eval compact` compare, and what both need of a session.
+
+use std::path::Path;
+
+use ctx_config::Profile;
+use ctx_core::Counter;
+use ctx_eval::eval::{COMPACT_TO, EngineArm, EvalSetup, PRESETS, Preset, RowKind};
+use ctx_eval::{Baseline, SessionReport};
+use ctx_session::Transcript;
+
+use crate::args::{Fit, Global, Summaries};
+use crate::failure::misuse;
+use crate::out::Out;
+use crate::setup::{self, Fitted};
+use crate::stores::Keeping;
+
+/// A session, and the flags that fit it.
+pub(super) struct Fitter<'a> {
+    pub(super) global: &'a Global,
+    pub(super) window: Option<&'a str>,
+    pub(super) model: Option<&'a str>,
+    pub(super) path: &'a Path,
+    pub(super) transcript: &'a Transcript,
+}
+
+impl Fitter<'_> {
+    /// Builds an engine under a profile. Unless `writer` names one, no model writes summaries, so
+    /// that the result is always the same.
+    pub(super) fn fit(
+        &self,
+        profile: Option<Profile>,
+        engine: Option<&String>,
+        writer: Option<&str>,
+        out: &Out,
+    ) -> anyhow::Result<Fitted> {
+        let fit = Fit {
+            window: self.window.map(str::to_owned),
+            engine: engine.cloned(),
+            agent: None,
+            profile,
+            counter: None,
+            model: self.model.map(str::to_owned),
+        };
+        let summaries = Summaries { summary_model: Some(writer.unwrap_or("none").to_owned()) };
+        let (global, path) = (self.global, self.path);
+        setup::fit(global, (&fit, &summaries), path, self.transcript, Keeping::nothing(), out)
+    }
+
+    /// Builds the default engine under each profile, then each engine under the configured one.
+    pub(super) fn engines(
+        &self,
+        profiles: &[Profile],
+        engines: &[String],
+    ) -> anyhow::Result<Vec<EngineArm>> {
+        // One warning about a small window is enough for all candidates.
+        let quiet = Out::silent();
+        let profiles = match profiles {
+            [] => Profile::all().collect(),
+            given => given.to_vec(),
+        };
+        let of_profiles = profiles.into_iter().map(|profile| {
+            let fitted = self.fit(Some(profile), None, None, &quiet)?;
+            Ok(engine_arm(profile.name(), RowKind::Profile, fitted))
+        });
+        let of_engines = engines
+            .iter()
+            .map(|id| Ok(engine_arm(id, RowKind::Engine, self.fit(None, Some(id), None, &quiet)?)));
+        of_profiles.chain(of_engines).collect()
+    }
+
+    /// Returns what an evaluation needs to know of the session.
+    pub(super) fn setup(&self, counter: Counter, out: &Out) -> anyhow::Result<EvalSetup> {
+        let base = self.fit(None, None, None, out)?;
+        let count =
+            |text: &Option<String>| text.as_deref().map(|t| counter.text(t)).unwrap_or_default();
+        Ok(EvalSetup {
+            baseline: Baseline::of(self.transcript, &base.ledger)?,
+            session: SessionReport::of(self.path, self.transcript)?,
+            window: base.ledger.window(),
+            counter,
+            system: count(&self.transcript.system_prompt),
+            tools: count(&self.transcript.tools),
+            model: base.model,
+            prices: base.prices,
+            compact_to: COMPACT_TO,
+        })
+    }
+}
+
+pub(super) fn engine_arm(name: &str, kind: RowKind, fitted: Fitted) -> EngineArm {
+    EngineArm { name: name.to_owned(), kind, engine: fitted.engine, ledger: fitted.ledger }
+}
+
+/// Returns the named presets; without names, all.
+pub(super) fn presets(names: &[String]) -> anyhow::Result<Vec<Preset>> {
+    if names.is_empty() {
+        return Ok(PRESETS.to_vec());
+    }
+    names.iter().map(|name| Preset::find(name).map_err(misuse)).collect()
+}

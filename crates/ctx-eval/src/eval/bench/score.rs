@@ -1,0 +1,195 @@
+//! What is counted of an arm, as sums that can be added.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use super::handles::Kind;
+
+/// How many of some things are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// The number of things.
+    pub of: u64,
+    /// How many of them are kept.
+    pub kept: u64,
+}
+
+impl Share {
+    pub(super) fn add(&mut self, kept: bool) {
+        self.of += 1;
+        self.kept += u64::from(kept);
+    }
+
+    /// Returns the share, 0 to 1; `None` of nothing.
+    #[must_use]
+    pub fn share(self) -> Option<f64> {
+        (self.of > 0).then(|| self.kept as f64 / self.of as f64)
+    }
+}
+
+impl AddAssign for Share {
+    fn add_assign(&mut self, other: Self) {
+        self.of += other.of;
+        self.kept += other.kept;
+    }
+}
+
+impl Serialize for Share {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Share", 3)?;
+        out.serialize_field("of", &self.of)?;
+        out.serialize_field("kept", &self.kept)?;
+        out.serialize_field("share", &self.share())?;
+        out.end()
+    }
+}
+
+/// Handles that were needed next.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NeededFigures {
+    /// Those that are in the request.
+    pub present: Share,
+    /// Those that are in the request or that one retrieval call finds.
+    pub within_reach: Share,
+    /// Those in the request, by kind.
+    pub kinds: BTreeMap<Kind, Share>,
+}
+
+impl NeededFigures {
+    pub(super) fn add(&mut self, kind: Kind, present: bool, found: bool) {
+        self.present.add(present);
+        self.within_reach.add(present || found);
+        self.kinds.entry(kind).or_default().add(present);
+    }
+}
+
+impl AddAssign<&Self> for NeededFigures {
+    fn add_assign(&mut self, other: &Self) {
+        self.present += other.present;
+        self.within_reach += other.within_reach;
+        add_all(&mut self.kinds, &other.kinds);
+    }
+}
+
+/// Planted statements.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlantedFigures {
+    /// All but the distractors.
+    pub statements: Share,
+    /// The same by type.
+    pub types: BTreeMap<String, Share>,
+    /// Updates, and how many new values are kept.
+    pub updates: Share,
+    /// Updates whose old value stands beside the new one, not marked as old.
+    pub stale_beside_new: u64,
+    /// Updates whose old value is there and whose new one is not.
+    pub only_stale: u64,
+    /// Distractors.
+    pub distractors: Share,
+    /// Pairs of statements that resemble each other, and how many are kept both.
+    pub pairs: Share,
+}
+
+impl AddAssign<&Self> for PlantedFigures {
+    fn add_assign(&mut self, other: &Self) {
+        self.statements += other.statements;
+        add_all(&mut self.types, &other.types);
+        self.updates += other.updates;
+        self.stale_beside_new += other.stale_beside_new;
+        self.only_stale += other.only_stale;
+        self.distractors += other.distractors;
+        self.pairs += other.pairs;
+    }
+}
+
+/// What the receipts of compactions say, beside the outside labels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReceiptFigures {
+    /// The number of receipts.
+    pub receipts: u64,
+    /// The sum of their coverages.
+    pub coverage: f64,
+    /// The sum of the differences between coverage and share of planted statements kept, without
+    /// their signs.
+    pub gap: f64,
+}
+
+impl AddAssign for ReceiptFigures {
+    fn add_assign(&mut self, other: Self) {
+        self.receipts += other.receipts;
+        self.coverage += other.coverage;
+        self.gap += other.gap;
+    }
+}
+
+/// Everything counted of one arm.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Figures {
+    /// The number of histories compacted.
+    pub histories: u64,
+    /// Tokens of the histories.
+    pub history_tokens: u64,
+    /// Tokens of the requests afterwards.
+    pub tokens: u64,
+    /// Handles needed next that the agent could only know from before the cut.
+    pub strict: NeededFigures,
+    /// All handles needed next.
+    pub loose: NeededFigures,
+    /// Changed files.
+    pub files: Share,
+    /// Open items of the todo list.
+    pub todos: Share,
+    /// Planted statements.
+    pub planted: PlantedFigures,
+    /// Receipts.
+    pub receipt: ReceiptFigures,
+    /// What the compactions and the requests within the horizon cost, in USD; null without prices.
+    pub cost_usd: Option<f64>,
+    /// The number of compactions.
+    pub compactions: u64,
+    /// Their time in milliseconds. It differs from run to run.
+    pub millis: f64,
+    /// Histories that the arm did not bring to the target; its oldest text was cut.
+    pub wedges: u64,
+    /// Histories on which the arm failed.
+    pub failures: u64,
+    /// Why, the first time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+impl AddAssign<&Self> for Figures {
+    fn add_assign(&mut self, other: &Self) {
+        self.histories += other.histories;
+        self.history_tokens += other.history_tokens;
+        self.tokens += other.tokens;
+        self.strict += &other.strict;
+        self.loose += &other.loose;
+        self.files += other.files;
+        self.todos += other.todos;
+        self.planted += &other.planted;
+        self.receipt += other.receipt;
+        self.cost_usd = match (self.cost_usd, other.cost_usd) {
+            (Some(one), Some(two)) => Some(one + two),
+            (one, two) => one.or(two),
+        };
+        self.compactions += other.compactions;
+        self.millis += other.millis;
+        self.wedges += other.wedges;
+        self.failures += other.failures;
+        self.failed = self.failed.take().or_else(|| other.failed.clone());
+    }
+}
+
+fn add_all<K: Ord + Clone>(sums: &mut BTreeMap<K, Share>, others: &BTreeMap<K, Share>) {
+    for (key, share) in others {
+        *sums.entry(key.clone()).or_default() += *share;
+    }
+}

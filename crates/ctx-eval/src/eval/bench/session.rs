@@ -1,0 +1,133 @@
+//! A session as the bench reads it: messages as text, with their handles, and the places at which it
+//! is cut.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use ctx_core::{CallId, Counter, Entry, Message, Result, Role, Tokens};
+
+use super::handles::HandleIds;
+use crate::eval::text::add_message;
+
+/// History before a cut, and what follows it, have at least so many tokens.
+pub(super) const LEAST_BEFORE: Tokens = Tokens(16_000);
+/// See `LEAST_BEFORE`.
+pub(super) const LEAST_AFTER: Tokens = Tokens(4_000);
+
+/// The share of its budget that the bench keeps verbatim beside an arm's summary.
+const TAIL_SHARE: f64 = 0.25;
+
+/// Who speaks in a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Speaker {
+    /// The user, or a host acting for the user.
+    User,
+    /// The agent.
+    Agent,
+    /// A tool.
+    Tool,
+    /// A summary of earlier history.
+    Summary,
+}
+
+/// A message.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) entry: Arc<Entry>,
+    pub(super) message: Arc<Message>,
+    pub(super) speaker: Speaker,
+    /// The text, call arguments and results; without thinking.
+    pub(super) text: String,
+    /// The tokens of the text.
+    pub(super) tokens: Tokens,
+    /// The handles in the text.
+    pub(super) said: Vec<u32>,
+    /// Whether a request was made right before it.
+    pub(super) request: bool,
+}
+
+impl Item {
+    /// Reads an entry.
+    pub(super) fn of(
+        entry: &Arc<Entry>,
+        request: bool,
+        counter: &Counter,
+        ids: &mut HandleIds,
+    ) -> Result<Arc<Self>> {
+        let message = entry.message()?;
+        let is_result = message.tool_results().next().is_some() && !entry.outline()?.has_content;
+        let speaker = match message.role {
+            Role::Assistant => Speaker::Agent,
+            Role::ToolResult => Speaker::Tool,
+            Role::CompactionSummary => Speaker::Summary,
+            _ if is_result => Speaker::Tool,
+            _ => Speaker::User,
+        };
+        let mut text = String::new();
+        add_message(&message, &mut text);
+        let (tokens, said) = (counter.text(&text), ids.of(&text));
+        // The arms read each message many times.
+        let entry = Arc::new(Entry::in_memory(entry.id().clone(), message.clone()));
+        Ok(Arc::new(Self { entry, message, speaker, text, tokens, said, request }))
+    }
+}
+
+/// Returns the tokens of messages.
+pub(super) fn tokens(items: &[Arc<Item>]) -> Tokens {
+    items.iter().map(|item| item.tokens).sum()
+}
+
+/// Returns the ends of `count` parts of about as many tokens. A part ends where a request was made,
+/// so some may be missing in a short history. The last one ends with the history.
+pub(super) fn parts(items: &[Arc<Item>], count: usize) -> Vec<usize> {
+    let all = tokens(items).get();
+    let mut ends = Vec::with_capacity(count);
+    let mut sum = 0;
+    for (at, item) in items.iter().enumerate() {
+        let due = all * (ends.len() as u64 + 1) / count.max(1) as u64;
+        if item.request && sum >= due && ends.len() + 1 < count {
+            ends.push(at);
+        }
+        sum += item.tokens.get();
+    }
+    ends.push(items.len());
+    ends
+}
+
+/// Returns up to `count` places at which the session is cut, spread evenly over the requests with
+/// enough history before and enough work after them.
+pub(super) fn cuts(items: &[Arc<Item>], count: usize) -> Vec<usize> {
+    let all = tokens(items);
+    let mut before = Tokens::ZERO;
+    let mut places = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        if item.request && before >= LEAST_BEFORE && all - before >= LEAST_AFTER {
+            places.push(at);
+        }
+        before += item.tokens;
+    }
+    let count = count.min(places.len());
+    (0..count).map(|nth| places[(2 * nth + 1) * places.len() / (2 * count)]).collect()
+}
+
+/// Returns the messages that the bench keeps verbatim beside a summary: the newest whole ones
+/// within a quarter of the budget, without a result whose call is gone.
+pub(super) fn tail(items: &[Arc<Item>], budget: Tokens) -> Range<usize> {
+    let most = budget.scale(TAIL_SHARE);
+    let mut sum = Tokens::ZERO;
+    let mut first = items.len();
+    while let Some(item) = first.checked_sub(1).and_then(|at| items.get(at)) {
+        sum += item.tokens;
+        if sum > most {
+            break;
+        }
+        first -= 1;
+    }
+    let calls = items[first..].iter().flat_map(|item| item.message.tool_calls());
+    let calls: HashSet<&CallId> = calls.map(|call| &call.id).collect();
+    let is_orphan =
+        |item: &Arc<Item>| item.message.tool_results().any(|it| !calls.contains(&it.call_id));
+    first += items[first..].iter().rposition(is_orphan).map_or(0, |at| at + 1);
+    first..items.len()
+}

@@ -1,0 +1,26 @@
+//! The conversation word for word, tool output as markers.
+//!
+//! Its constants are not those of a project. Several tools rewrite transcripts by this rule: what
+//! user and agent said and what the agent called stays, and each tool result becomes a marker, but
+//! for the newest one, which the agent has not answered yet.
+
+use super::{Checked, Clear, Keep, KeepResults, Policy, Preset, Threshold};
+
+pub(super) const PRESET: Preset = Preset {
+    name: "tool-markers",
+    about: "at 80 % of the window: all that user and agent said stays, tool results become markers",
+    source: "no project: the rule of tools that strip transcripts",
+    simplified: "nothing",
+    policy: Policy {
+        trigger: Threshold::Never,
+        checked: Checked::EveryRequest,
+        recovers: false,
+        clears: Some(Clear {
+            trigger: Threshold::Share(0.8),
+            keeps: KeepResults::Newest(1),
+            placeholder: "[tool output]",
+        }),
+        keeps: Keep::Newest,
+        summary: None,
+    },
+};
