@@ -9,12 +9,12 @@ use ctx_core::{
     Timestamp, Tokens,
 };
 use ctx_engine_registry::{MemoryContext, Registry};
-use ctx_layers::memory::workspace::WorkspaceAccess;
 use ctx_model::TokioTimer;
 use ctx_session::clock;
 use ctx_session::log::RandomIds;
 use ctx_session::log::group_commit::GroupCommit;
 use ctx_session::paths::Home;
+use ctx_workspace::WorkspaceAccess;
 use serde_json::json;
 
 use super::{Inner, Runtime};

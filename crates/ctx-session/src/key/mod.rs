@@ -137,7 +137,7 @@ pub enum Thread {
 impl Thread {
     /// Returns the id, which is part of the transcript's file name.
     #[must_use]
-    pub fn id(&self) -> &FileId {
+    pub(crate) fn id(&self) -> &FileId {
         match self {
             Self::Thread(id) | Self::Topic(id) => id,
         }
@@ -162,7 +162,7 @@ impl SessionKey {
 
     /// Returns the thread or topic, if the key names one.
     #[must_use]
-    pub fn thread(&self) -> Option<&Thread> {
+    pub(crate) fn thread(&self) -> Option<&Thread> {
         match self {
             Self::Agent { thread, .. } => thread.as_ref(),
             _ => None,
