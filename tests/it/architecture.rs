@@ -108,8 +108,8 @@ fn what_lives_in_one_crate_only() {
         ("clap", "ctx-cli"),
         ("libloading", "ctx-engine-registry"),
         ("reqwest", "ctx-model"),
-        ("tantivy", "ctx-memory"),
-        ("usearch", "ctx-memory"),
+        ("tantivy", "ctx-search"),
+        ("usearch", "ctx-search"),
     ];
     let metadata = MetadataCommand::new()
         .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"))

@@ -4,7 +4,7 @@
 
 use ctx_config::{Config, Profile, SystemRules};
 use ctx_core::{Block, Image, Message, RawJson, Result, Role, Tokens, ToolCall};
-use ctx_layers::{memory, tool_guard};
+use ctx_layers::tool_guard;
 use ctx_runtime::{Resolved, SessionSpec};
 use expect_test::expect_file;
 use serde_json::Value;
@@ -37,8 +37,8 @@ fn resolve(config: &Config, model: Option<&str>) -> Result<Resolved> {
 fn derived(name: &str, config: &Config, lines: &mut Vec<String>) -> Result<()> {
     let session = resolve(config, None)?;
     let (compaction, offload) = (&session.compaction, tool_guard::Config::resolve(config)?.offload);
-    let own = memory::Config::for_engine(config, "legacy")?;
-    let by_engine = memory::Config::for_engine(config, "memory-context")?;
+    let own = ctx_memory::Config::for_engine(config, "legacy")?;
+    let by_engine = ctx_memory::Config::for_engine(config, "memory-context")?;
     let mut line = |key: &str, value: &dyn std::fmt::Debug| {
         lines.push(format!("{name}: {key} = {value:?}"));
     };

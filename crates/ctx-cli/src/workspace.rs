@@ -5,11 +5,11 @@ use std::path::Path;
 
 use ctx_config::{Config as Whole, SystemRules};
 use ctx_core::Counter;
-use ctx_memory::VectorModel;
-use ctx_memory::workspace::{Config, IndexReport, Progress, Workspace, WorkspaceFolder};
 use ctx_runtime::workspace_model;
+use ctx_search::VectorModel;
 use ctx_session::Home;
 use ctx_session::key::FileId;
+use ctx_workspace::{Config, IndexReport, Progress, Workspace, WorkspaceFolder};
 use indicatif::ProgressBar;
 
 use crate::args::{Global, IndexOf};

@@ -27,6 +27,7 @@ mod services;
 pub mod text;
 mod tokens;
 mod view;
+mod warnings;
 
 pub use chat::{
     ChatModel, ChatRequest, ChatStop, Delta, Deltas, ModelCard, ModelFn, NoTools, Reply,
@@ -63,6 +64,7 @@ pub use services::{
 pub use tokens::{Chars, IMAGE_TOKENS, Tokens};
 pub use view::{
     CONTEXT_LIMIT_TRUNCATION_NOTICE, ContextView, Finished, MIDDLE_OMITTED_NOTICE,
-    MISSING_RESULT_NOTICE, Node, NodeHandle, ORPHANED_RESULT, ViewId, check_pairs, common_cap,
-    shortened,
+    MISSING_RESULT_NOTICE, Node, NodeHandle, ORPHANED_RESULT, ViewId, Views, check_pairs,
+    common_cap, shortened,
 };
+pub use warnings::Warnings;

@@ -7,9 +7,8 @@
 /// Layer 3, for direct use of compaction and audit.
 #[cfg(feature = "compaction")]
 pub use ctx_compaction as compaction;
-/// Long-term memory, for direct use of archive and search.
 #[cfg(feature = "memory")]
-pub use ctx_memory as memory;
+use ctx_memory as _;
 #[cfg(feature = "pruning")]
 use ctx_pruning as _;
 /// Layer 2, for bounding a result when it is written.
@@ -18,6 +17,9 @@ pub use ctx_tool_guard as tool_guard;
 /// Layer 1, for resolving a context window.
 #[cfg(feature = "window-guard")]
 pub use ctx_window_guard as window_guard;
+
+#[cfg(feature = "workspace")]
+use ctx_workspace as _;
 
 /// The linked layers, by the names they have in manifests, in the order they run.
 pub const LINKED: &[&str] = &[
@@ -29,7 +31,7 @@ pub const LINKED: &[&str] = &[
     "pruning",
     #[cfg(feature = "memory")]
     "memory",
-    #[cfg(feature = "memory")]
+    #[cfg(feature = "workspace")]
     "workspace",
     #[cfg(feature = "compaction")]
     "compaction",

@@ -17,9 +17,9 @@ use async_trait::async_trait;
 use criterion::{Criterion, criterion_group, criterion_main};
 use ctx_core::{Embedder, Result, Timer, Timestamp};
 use ctx_memory::archive::ArchiveLimits;
-use ctx_memory::{
-    HashEmbedder, Memory, MemorySettings, Query, SearchSettings, VectorModel, Vectors,
-};
+use ctx_memory::{Memory, MemorySettings, Vectors};
+use ctx_search::VectorModel;
+use ctx_search::{HashEmbedder, Query, SearchSettings};
 
 use crate::conversation::{Numbers, questions, segment};
 

@@ -6,9 +6,9 @@
 use std::time::Instant;
 
 use ctx_core::{Counter, CounterKind, Message, Role, Timestamp};
-use ctx_memory::SegmentId;
 use ctx_memory::archive::{ArchiveLimits, SegmentMaker, Segments};
 use ctx_redact::Redactor;
+use ctx_search::SegmentId;
 
 const SEGMENTS: usize = 20_000;
 const NOW: Timestamp = Timestamp(1_770_000_000_000);

@@ -13,7 +13,8 @@ use std::io::Write;
 
 use ctx_core::{Counter, MemoryStore, RecallRequest, Role, Timestamp};
 use ctx_memory::archive::SegmentMaker;
-use ctx_memory::{Memory, MemorySettings, Metadata, Segment, SegmentId, SessionMemory};
+use ctx_memory::{Memory, MemorySettings, SessionMemory};
+use ctx_search::{Metadata, Segment, SegmentId};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

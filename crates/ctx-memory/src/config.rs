@@ -7,8 +7,8 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::SearchSettings;
 use crate::facts::DailyBudget;
+use ctx_search::SearchSettings;
 
 /// No model has longer vectors.
 const MOST_DIMENSIONS: f64 = 65_536.0;
@@ -148,7 +148,7 @@ impl Config {
     /// # Errors
     ///
     /// [`ErrorKind::Config`], with the key.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let within = |key: &str, value: f64, least: f64, most: f64| {
             if (least..=most).contains(&value) {
                 return Ok(());

@@ -10,7 +10,6 @@ use ctx_engine_registry::{
 };
 use serde_json::json;
 
-use crate::workspace::{self, WorkspaceLayer};
 use crate::{Archive, Config, Recall};
 
 /// The key that enables memory.
@@ -23,24 +22,6 @@ impl Section for Config {
     const PATH: &'static str = "agents.defaults.memoryContext";
     fn check(&self) -> Result<()> {
         Config::check(self)
-    }
-}
-
-impl Section for workspace::WorkspaceFolder {
-    const PATH: &'static str = "agents.defaults.workspace";
-    fn check(&self) -> Result<()> {
-        workspace::WorkspaceFolder::check(self)
-    }
-}
-
-impl Section for workspace::WorkspaceAccess {
-    const PATH: &'static str = "agents.defaults.workspaceAccess";
-}
-
-impl Section for workspace::Config {
-    const PATH: &'static str = "agents.defaults.workspaceContext";
-    fn check(&self) -> Result<()> {
-        workspace::Config::check(self)
     }
 }
 
@@ -59,15 +40,6 @@ fn build_recall(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
 fn build_archive(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
     let parts = enabled(context)?;
     Ok(parts.map(|(_, memory)| Box::new(Archive::new(memory)) as Box<dyn Layer>))
-}
-
-fn build_workspace(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
-    let folder: workspace::WorkspaceFolder = context.config.section()?;
-    let config: workspace::Config = context.config.section()?;
-    let services = context.services;
-    let search = services.workspace.clone().filter(|_| folder.0.is_some());
-    let layer = |search| WorkspaceLayer::new(config, search, services.memory.clone());
-    Ok(search.map(|search| Box::new(layer(search)) as Box<dyn Layer>))
 }
 
 impl Config {
@@ -125,18 +97,6 @@ ctx_engine_registry::inventory::submit! {
         order: 400,
         about: "trims messages least relevant to the question, and recalls relevant ones; off by default",
         build: build_recall,
-    }
-}
-ctx_config::inventory::submit! { ConfigSection::of::<workspace::WorkspaceFolder>(env!("CARGO_PKG_NAME")) }
-ctx_config::inventory::submit! { ConfigSection::of::<workspace::WorkspaceAccess>(env!("CARGO_PKG_NAME")) }
-ctx_config::inventory::submit! { ConfigSection::of::<workspace::Config>(env!("CARGO_PKG_NAME")) }
-ctx_engine_registry::inventory::submit! {
-    LayerRegistration {
-        id: WorkspaceLayer::ID,
-        source: env!("CARGO_PKG_NAME"),
-        order: 410,
-        about: "includes workspace files that a message asks for; off by default",
-        build: build_workspace,
     }
 }
 ctx_engine_registry::inventory::submit! {

@@ -28,7 +28,7 @@ mod sync;
 mod turn;
 pub mod words;
 
-pub use ctx_layers::memory::workspace::WorkspaceAccess;
+pub use ctx_workspace::WorkspaceAccess;
 pub use engine_health::{EngineHealthRecorder, engine_trouble};
 pub use host::{
     Event, Input, LayerAction, Listener, NoListener, Notice, NoticeKind, TurnOutcome, WindowFill,

@@ -10,6 +10,7 @@
 pub mod chat;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod memory;
 mod needed;
 #[cfg(feature = "provider")]
 pub mod provider;

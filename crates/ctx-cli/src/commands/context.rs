@@ -3,10 +3,8 @@
 use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind, Snippet, Tokens};
-use ctx_memory::vectors::Embedding;
-use ctx_memory::workspace::{
-    ContextBlock, Trigger, build_context, question_of, rank, should_search,
-};
+use ctx_search::vectors::Embedding;
+use ctx_workspace::{ContextBlock, Trigger, build_context, question_of, rank, should_search};
 use serde::Serialize;
 
 use crate::args::{Context, Global};

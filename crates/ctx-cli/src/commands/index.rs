@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use ctx_memory::workspace::{IndexReport, Skipped};
+use ctx_workspace::{IndexReport, Skipped};
 use serde::Serialize;
 
 use crate::args::{Global, Index};

@@ -13,6 +13,7 @@ mod projections;
 mod protected;
 mod report;
 mod shrink;
+mod views;
 
 use crate::{Compacted, Edit, EngineNote, TokenLedger, Tokens};
 
@@ -25,6 +26,7 @@ pub use node::Node;
 pub use pairs::check_pairs;
 pub use protected::common_cap;
 pub use shrink::{CONTEXT_LIMIT_TRUNCATION_NOTICE, MIDDLE_OMITTED_NOTICE, shortened};
+pub use views::Views;
 
 /// The layer name of the view's own edits in the manifest.
 pub(crate) const FINISH: &str = "finish";
@@ -183,6 +185,14 @@ impl ContextView {
     #[must_use]
     pub fn fresh_from(&self) -> usize {
         self.sent.nodes
+    }
+
+    /// Returns the position of the user's newest message that no layer inserted.
+    #[must_use]
+    pub fn newest_user_at(&self) -> Option<usize> {
+        self.nodes.iter().rposition(|node| {
+            node.is_live() && node.is_user() && node.state() != crate::NodeState::Inserted
+        })
     }
 
     /// Returns the tokens of all messages to be sent, uncorrected.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use ctx_core::{Error, ErrorKind, Result, Role, Timestamp};
-use ctx_memory::{Metadata, Segment, SegmentId};
+use ctx_search::{Metadata, Segment, SegmentId};
 use serde_json::Value;
 
 use super::{beam, locomo};

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use ctx_core::{Counter, Embedder, Passage, Result, Timestamp, Tokens};
-use ctx_memory::{
-    Cosines, Hit, Query, SearchIndex, SearchSettings, build_recall_block, embedded_text,
-};
+use ctx_memory::build_recall_block;
+use ctx_search::{Cosines, Hit, Query, SearchIndex, SearchSettings, embedded_text};
 
 use super::cache::VectorCache;
 use super::conversation::{Conversation, DatasetFormat, Question};
@@ -126,7 +125,7 @@ async fn embed(
 }
 
 fn cosines(turns: &[Vector], question: &[f32]) -> Vec<f32> {
-    turns.iter().map(|turn| ctx_memory::cosine(turn, question)).collect()
+    turns.iter().map(|turn| ctx_search::cosine(turn, question)).collect()
 }
 
 fn ask(

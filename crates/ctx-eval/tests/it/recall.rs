@@ -7,7 +7,7 @@ use ctx_core::{Counter, CounterKind, Embedder, ErrorKind};
 use ctx_eval::recall::{
     DatasetFormat, RecallReport, RecallSetup, VectorCache, Vectors, load, measure,
 };
-use ctx_memory::{HashEmbedder, SearchSettings};
+use ctx_search::{HashEmbedder, SearchSettings};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

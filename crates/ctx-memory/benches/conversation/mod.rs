@@ -2,7 +2,7 @@
 //! text.
 
 use ctx_core::{Role, Timestamp};
-use ctx_memory::{Metadata, Segment, SegmentId};
+use ctx_search::{Metadata, Segment, SegmentId};
 
 const WORDS: usize = 50_000;
 const WORDS_OF_A_SEGMENT: usize = 150;

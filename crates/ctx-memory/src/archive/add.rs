@@ -3,8 +3,8 @@
 use ctx_core::Result;
 
 use super::segments::Segments;
-use crate::recall::is_recalled;
-use crate::{Segment, SegmentId};
+use ctx_search::block::is_recalled;
+use ctx_search::{Segment, SegmentId};
 
 /// The result of adding a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

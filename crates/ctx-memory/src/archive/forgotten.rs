@@ -9,8 +9,8 @@ use ctx_core::Result;
 use foldhash::fast::RandomState;
 use uuid::Uuid;
 
-use crate::SegmentId;
 use crate::disk::{self, FileLock};
+use ctx_search::SegmentId;
 
 /// The ids of forgotten segments, one per line. An id is a hash; the file contains no text.
 #[derive(Debug)]

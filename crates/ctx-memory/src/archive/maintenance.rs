@@ -8,8 +8,8 @@ use ctx_core::{Result, Timestamp};
 use super::file::ReadPosition;
 use super::row::RowHeader;
 use super::segments::Segments;
-use crate::SegmentId;
 use crate::disk::{self, FileLock};
+use ctx_search::SegmentId;
 
 pub(super) const DAY: i64 = 86_400_000;
 

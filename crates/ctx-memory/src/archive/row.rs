@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::SegmentId;
+use ctx_search::SegmentId;
 
 /// Where a segment is in the file, and the metadata that is needed without its text.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,8 @@ use super::file::ReadPosition;
 use super::lines::LineReader;
 use super::row::RowHeader;
 use super::segments::{Damage, Segments};
-use crate::{Segment, SegmentId, disk};
+use crate::disk;
+use ctx_search::{Segment, SegmentId};
 
 impl Segments {
     /// Reads what was appended since, or everything if the file was replaced.

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use ctx_core::{Block, Counter, Entry, Message, Result, Timestamp};
 
 use super::maintenance::DAY;
-use crate::recall::is_recalled;
 use ctx_redact::Redactor;
+use ctx_search::block::is_recalled;
 
-use crate::{Segment, SegmentId, tags};
+use crate::tags;
+use ctx_search::{Segment, SegmentId};
 
 /// Makes segments from messages: the text without secrets, its size and its tags.
 #[derive(Clone, Debug)]

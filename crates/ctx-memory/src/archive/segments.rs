@@ -11,7 +11,7 @@ use foldhash::fast::RandomState;
 use super::file::{ReadPosition, SegmentFile};
 use super::forgotten::Forgotten;
 use super::row::{ArchiveRow, Names, RowEntry};
-use crate::{Segment, SegmentId};
+use ctx_search::{Segment, SegmentId};
 
 /// The file is rewritten when it holds at least this many dead lines and they are an eighth of all.
 pub(super) const SLACK: usize = 256;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ctx_core::{ContextView, Layer, MemoryStore, Prepared, Result, TurnContext};
 
 use super::departed::DepartedMessages;
-use super::views::Views;
-use super::warnings::Warnings;
+use ctx_core::Views;
+use ctx_core::Warnings;
 
 /// Passes every message that the model no longer sees in full to the memory: messages dropped by
 /// any layer, and truncated ones.

@@ -9,10 +9,10 @@ use ctx_core::{
 
 use super::recalled_blocks::{Anchor, RecalledBlock, RecalledBlocks};
 use super::trim::Trimmed;
-use super::views::Views;
-use super::warnings::Warnings;
 use crate::recall::{RecallBlock, build_recall_block, query_of};
 use crate::{Config, Placement};
+use ctx_core::Views;
+use ctx_core::Warnings;
 
 /// Earlier blocks stay until all blocks together exceed this many times the largest block: removing
 /// one breaks the provider's cached prefix from there on.
@@ -71,7 +71,7 @@ impl Layer for Recall {
     }
 
     fn prepare(&self, view: &ContextView, turn: &TurnContext) -> Option<Pending> {
-        let newest = Anchor::of(view.node(newest_user(view)?).entry());
+        let newest = Anchor::of(view.node(view.newest_user_at()?).entry());
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = state.views.of_or(view, |older| RecalledBlocks::after(older, view));
         shown.forget_removed(view);
@@ -154,7 +154,7 @@ impl Recall {
             let fills_up = view.used() > limit.scale(0.5);
             return if fills_up { shown.trim.learn(view, READ_A_TURN) } else { Ok(()) };
         }
-        let current = newest_user(view).map(|at| Anchor::of(view.node(at).entry()));
+        let current = view.newest_user_at().map(|at| Anchor::of(view.node(at).entry()));
         // The block of the current message stays: the model relies on it.
         let is_current = |block: &RecalledBlock| Some(&block.of) == current.as_ref();
         let kept = usize::from(shown.blocks.last().is_some_and(is_current));
@@ -222,7 +222,7 @@ impl Recall {
     fn place(&self, view: &ContextView) -> usize {
         let opens = |role: &Role| matches!(role, Role::System | Role::CompactionSummary);
         match self.config.recall.placement {
-            Placement::BeforeNewest => newest_user(view).unwrap_or(view.len()),
+            Placement::BeforeNewest => view.newest_user_at().unwrap_or(view.len()),
             Placement::AfterSummary => {
                 let mut nodes = view.nodes().iter();
                 nodes.position(|n| n.is_live() && !opens(n.role())).unwrap_or(view.len())
@@ -261,13 +261,6 @@ fn take_out(
             view.drop(at, Recall::ID, why);
         }
     }
-}
-
-/// Returns the position of the newest user message.
-pub(crate) fn newest_user(view: &ContextView) -> Option<usize> {
-    view.nodes()
-        .iter()
-        .rposition(|node| node.is_live() && node.is_user() && node.state() != NodeState::Inserted)
 }
 
 /// Returns the query made from the last user messages.

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use ctx_core::text::head_chars;
 use ctx_core::{ContextView, EntryId, Message, Node, NodeState, Result, Role, Tokens};
 
-use crate::lexical::{Bm25, Delta, score};
-use crate::recall::is_recalled;
-use crate::search::query::terms_of;
 use crate::trim::{TrimReason, TrimRow, plan_trim};
+use ctx_search::block::is_recalled;
+use ctx_search::lexical::{Bm25, Delta, score};
+use ctx_search::search::terms_of;
 
 /// The number of characters read of a message: the beginning shows what a long message is about.
 const READ_CHARS: usize = 4_000;

@@ -3,11 +3,7 @@
 use ctx_core::{Counter, Passage, RecalledFact, Timestamp, Tokens};
 use jiff::tz::TimeZone;
 
-use super::escape::escaped;
-
-/// The beginning of a block. Messages that contain it are never archived, searched for or taken for
-/// the user's.
-const RECALLED_TAG: &str = "<recalled-context";
+use ctx_search::block::escaped;
 
 const OPENING: &str = "<recalled-context source=\"memory-context\">\n";
 const CLOSING: &str = "\n</recalled-context>";
@@ -32,12 +28,6 @@ pub struct RecallBlock {
     pub facts: usize,
     /// The passages in it, as indices into those given.
     pub passages: Vec<usize>,
-}
-
-/// Whether a text contains a block, or something that looks like one.
-#[must_use]
-pub fn is_recalled(text: &str) -> bool {
-    text.contains(RECALLED_TAG)
 }
 
 /// Builds the block of recalled facts and passages, within `cap` tokens. Facts get 30 % of it;

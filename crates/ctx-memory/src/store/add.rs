@@ -6,7 +6,7 @@ use ctx_core::{Result, Timestamp};
 
 use super::Memory;
 use crate::archive::AddOutcome;
-use crate::{Segment, SegmentId};
+use ctx_search::{Segment, SegmentId};
 
 impl Memory {
     /// Adds segments and returns how many are new. They can be searched at once; they are on disk

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use ctx_core::text::head;
 use ctx_core::{Chars, Error, ErrorKind, Result};
-use futures_util::future::{Either, select};
+use ctx_search::near::Rows;
+use ctx_search::{
+    LONGEST, Segment, SegmentId, VectorModel, embedded_text, spawn_blocking, vectors_of,
+};
 
-use super::{Memory, VectorModel, Vectors};
-use crate::blocking::spawn_blocking;
-use crate::embed::LONGEST;
-use crate::near::Rows;
-use crate::{Segment, SegmentId, embedded_text};
+use super::{Memory, Vectors};
 
 /// The maximum number of texts, and of bytes, per batch: a slow server must embed them within
 /// [`VectorModel::batch_deadline`].
@@ -164,7 +163,7 @@ impl Memory {
             let has = live.vectors.as_ref().is_some_and(|vectors| vectors.has(row));
             (!has && unembedded.is_wanted(id)).then_some((row, id))
         };
-        (pace.next..live.index.len() as u32).filter_map(wants).take(pace.texts).collect()
+        (pace.next..live.index.row_count() as u32).filter_map(wants).take(pace.texts).collect()
     }
 
     /// Returns the text to embed for a segment, with the turns before it.
@@ -263,39 +262,4 @@ impl Default for Unembedded {
 fn may_be_the_texts(error: &Error) -> bool {
     use ErrorKind::{Corrupt, Overflow, Timeout, Upstream};
     matches!(error.kind(), Corrupt | Overflow | Timeout | Upstream) && error.wait().is_none()
-}
-
-/// Returns the vectors of texts, if they arrive in time and are valid in number, length and values.
-pub(crate) async fn vectors_of(
-    model: &VectorModel,
-    texts: &[String],
-    within: Duration,
-) -> Result<Vec<Vec<f32>>> {
-    let embedder = &*model.embedder;
-    let made = match select(embedder.embed(texts), model.timer.sleep(within)).await {
-        Either::Left((made, _)) => made?,
-        Either::Right(_) => {
-            return Err(Error::new(
-                ErrorKind::Timeout,
-                "the embedding model did not answer in time",
-            )
-            .with("model", embedder.name())
-            .with("waited", format!("{} s", within.as_secs_f32()))
-            .retryable()
-            .hint("search is lexical until then; check the server"));
-        }
-    };
-    let length = embedder.dimensions();
-    let is_sound =
-        |vector: &Vec<f32>| vector.len() == length && vector.iter().all(|x| x.is_finite());
-    if made.len() == texts.len() && made.iter().all(is_sound) {
-        return Ok(made);
-    }
-    Err(Error::new(ErrorKind::Upstream, "the embedding model returned invalid vectors")
-        .with("model", embedder.name())
-        .with("vectors", format!("{} of {}", made.len(), texts.len()))
-        .with("dimensions", length)
-        .hint(
-            "check that `embeddingSource` names an embedding model; search is lexical until then",
-        ))
 }

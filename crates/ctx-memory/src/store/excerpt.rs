@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use ctx_core::text::{Slice, head_chars, word_end, word_start};
 
-use crate::Segment;
-use crate::search::{Need, best_piece};
+use ctx_search::Segment;
+use ctx_search::search::{Need, best_piece};
 
 /// Shorter messages are shown whole.
 const WHOLE_CHARS: usize = 2_400;

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use ctx_core::{Result, Role, SummaryModels, Timestamp};
 
-use crate::Segment;
-use crate::blocking::spawn_blocking;
 use crate::facts::{
     DailyBudget, Extractor, Fact, FactQuery, FactStore, ModelExtractor, SOURCES_MAX, SourceMessage,
     SpendGuard, SpendLedger, is_injected,
 };
+use ctx_search::Segment;
+use ctx_search::spawn_blocking;
 
 /// The maximum number of messages waiting for a model; the oldest are dropped. Rules have already
 /// processed them.

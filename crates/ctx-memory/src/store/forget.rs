@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering;
 use ctx_core::Result;
 
 use super::{Inner, Memory};
-use crate::SegmentId;
 use crate::disk;
-use crate::vectors::{Embedding, VectorFile};
+use ctx_search::SegmentId;
+use ctx_search::vectors::{Embedding, VectorFile};
 
 impl Memory {
     /// Removes segments from memory and from the disk, with everything derived from them, and

@@ -13,7 +13,7 @@ use ctx_core::Result;
 use super::Inner;
 use super::indexer::Indexer;
 use crate::disk::{self, FileLock};
-use crate::near::{Built, Graph, Rows};
+use ctx_search::near::{Built, Graph, Rows};
 
 /// The file of the graph, beside the vectors.
 pub(super) const GRAPH: &str = "vectors.graph";
@@ -47,7 +47,7 @@ impl Indexer {
             }
         }
         let Some(mut ground) = inner.ground()? else { return Ok(()) };
-        if ground.vectors.len() <= self.weak.saturating_mul(2) {
+        if ground.vectors.count() <= self.weak.saturating_mul(2) {
             return Ok(());
         }
         if kept.is_some() && inner.live().has_dead_vectors() {
@@ -69,7 +69,7 @@ impl Indexer {
                 inner.use_graph(graph, ground.numbering);
             }
             Built::Weak(found) => {
-                self.weak = ground.vectors.len();
+                self.weak = ground.vectors.count();
                 if let Some(kept) = &kept {
                     inner.keep_graph(kept, &ground, |path| {
                         Graph::save_weak(path, &kept.owner, &ground.vectors)
@@ -79,7 +79,7 @@ impl Indexer {
                 inner.warn(format!(
                     "queries are compared with all {} vectors: a graph finds only {found:.0} % of \
                      the nearest ones",
-                    ground.vectors.len()
+                    ground.vectors.count()
                 ));
             }
             Built::Stopped => {}

@@ -10,9 +10,9 @@ use foldhash::{HashMap, HashMapExt};
 use super::Inner;
 use super::live::Live;
 use super::load::Shared;
-use crate::SegmentId;
-use crate::index::{Batch, DiskIndex, Piece, WriteOutcome, index_folder, key_of};
-use crate::search::lexical_head;
+use ctx_search::SegmentId;
+use ctx_search::index::{Batch, DiskIndex, Piece, WriteOutcome, index_folder, key_of};
+use ctx_search::search::lexical_head;
 use ctx_text::Terms;
 
 /// The maximum number of segments per write; each batch can be searched after its commit.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 
-use crate::lexical::Scores;
-use crate::near::{Direction, EXACT_UP_TO, Graph, Rows};
-use crate::search::top;
-use crate::{Hit, MemorySettings, Query, SearchIndex, Segment, SegmentId, Vectors};
+use crate::{MemorySettings, Vectors};
+use ctx_search::lexical::Scores;
+use ctx_search::near::{Direction, EXACT_UP_TO, Graph, Rows};
+use ctx_search::search::top;
+use ctx_search::{Hit, Query, SearchIndex, Segment, SegmentId};
 
 /// The number of top lexical rows whose cosine is also computed if a graph is used.
 const BY_WORDS: usize = 256;
@@ -88,7 +89,7 @@ impl Live {
         ids: impl IntoIterator<Item = SegmentId>,
         place: impl Fn(SegmentId) -> Option<(u64, u32)>,
     ) {
-        self.places.resize(self.index.len(), None);
+        self.places.resize(self.index.row_count(), None);
         for id in ids {
             if let Some(&row) = self.rows.get(&id)
                 && let Some(known) = self.places.get_mut(row as usize)
@@ -133,7 +134,7 @@ impl Live {
         weight: f32,
     ) -> Vec<Hit> {
         let direction = vector.and_then(Direction::of).filter(|_| weight > 0.0);
-        let vectors = self.vectors.as_ref().filter(|vectors| vectors.len() > 0);
+        let vectors = self.vectors.as_ref().filter(|vectors| vectors.count() > 0);
         let (Some(direction), Some(vectors)) = (direction, vectors) else {
             return self.index.search(query, None);
         };
@@ -156,14 +157,14 @@ impl Live {
     fn fill(&self, vectors: &Rows, query: &Direction, lexical: &Scores, cosines: &mut Scores) {
         let near = self.graph.as_ref().and_then(|graph| Some((graph.size(), graph.near(query)?)));
         let (by_words, known, near) = match near {
-            _ if self.hashed => (HASHED_BY_WORDS, vectors.len(), Vec::new()),
+            _ if self.hashed => (HASHED_BY_WORDS, vectors.count(), Vec::new()),
             None => return vectors.all_from(0, query, cosines),
             Some((known, near)) => (BY_WORDS, known, near),
         };
         vectors.all_from(known, query, cosines);
-        let step = (self.index.len() / SAMPLED).max(1);
+        let step = (self.index.row_count() / SAMPLED).max(1);
         // Hash vectors alone produce no hit: rows without a shared word are near by chance.
-        let rows = if self.hashed { 0 } else { self.index.len() as u32 };
+        let rows = if self.hashed { 0 } else { self.index.row_count() as u32 };
         let sampled = (0..rows).step_by(step);
         let near = near.into_iter().filter_map(|slot| vectors.row(slot));
         let (rows, scores): (Vec<u32>, Vec<f32>) = lexical.iter().unzip();
@@ -175,7 +176,7 @@ impl Live {
     pub(super) fn has_dead_vectors(&self) -> bool {
         let Some(vectors) = &self.vectors else { return false };
         let is_live = |row: u32| self.id(row).is_some_and(|id| self.row(id) == Some(row));
-        (0..vectors.len()).filter_map(|slot| vectors.row(slot)).any(|row| !is_live(row))
+        (0..vectors.count()).filter_map(|slot| vectors.row(slot)).any(|row| !is_live(row))
     }
 
     /// Whether there are enough vectors for a graph, and no graph covers most of them.
@@ -183,7 +184,7 @@ impl Live {
         let (Some(vectors), graph) = (&self.vectors, &self.graph) else { return false };
         let covered = graph.as_ref().map_or(0, |graph| graph.size());
         !self.hashed
-            && vectors.len() > self.exact_up_to
-            && vectors.len() - covered > self.exact_up_to / 2 + covered / 4
+            && vectors.count() > self.exact_up_to
+            && vectors.count() - covered > self.exact_up_to / 2 + covered / 4
     }
 }

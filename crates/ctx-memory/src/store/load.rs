@@ -13,9 +13,9 @@ use super::live::Live;
 use super::source::Source;
 use super::vectors::hashed;
 use crate::archive::{Changes, Segments};
-use crate::near::Rows;
-use crate::search::Speaker;
-use crate::{Segment, SegmentId};
+use ctx_search::near::Rows;
+use ctx_search::search::Speaker;
+use ctx_search::{Segment, SegmentId};
 
 /// The number of unindexed segments that are read when a store is opened. If there are more, they
 /// can be searched once the index is written.
@@ -93,11 +93,11 @@ impl Inner {
             Some(stored) => {
                 let keys = stored.keys();
                 let is_missing = |row: &u32| {
-                    !live.id(*row).is_some_and(|id| keys.contains(&crate::index::key_of(id)))
+                    !live.id(*row).is_some_and(|id| keys.contains(&ctx_search::index::key_of(id)))
                 };
-                (0..live.index.len() as u32).filter(is_missing).collect()
+                (0..live.index.row_count() as u32).filter(is_missing).collect()
             }
-            None => (0..live.index.len() as u32).collect(),
+            None => (0..live.index.row_count() as u32).collect(),
         };
         if let Some(stored) = stored {
             live.index.publish(stored, 0);
@@ -155,7 +155,7 @@ impl Inner {
                 live.index.add_words(row, segment);
             } else {
                 drop(live);
-                let words = crate::SearchIndex::words_of(row, segment);
+                let words = ctx_search::SearchIndex::words_of(row, segment);
                 self.live_mut().index.add_frozen(words);
             }
         }
@@ -194,4 +194,4 @@ impl Inner {
 }
 
 /// An index shared by both sides of a snapshot.
-pub(super) type Shared = Arc<crate::index::Snapshot>;
+pub(super) type Shared = Arc<ctx_search::index::Snapshot>;

@@ -39,19 +39,18 @@ use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Result, Role};
 
-pub(crate) use embed::vectors_of;
 pub use session::SessionMemory;
-pub use settings::{MemorySettings, VectorModel, Vectors};
+pub use settings::{MemorySettings, Vectors};
 pub use stats::MemoryStats;
 
 use self::embed::Unembedded;
 use self::indexer::{Indexer, WriteScope};
 use self::live::Live;
 use self::source::{InMemorySegments, Source};
-use crate::layer::Warnings;
-use crate::search::diversify;
-use crate::vectors::VectorFile;
-use crate::{HashEmbedder, Hit, Query, Segment, SegmentId};
+use ctx_core::Warnings;
+use ctx_search::search::diversify;
+use ctx_search::vectors::VectorFile;
+use ctx_search::{HashEmbedder, Hit, Query, Segment, SegmentId};
 
 /// The number of new pieces that are written to the index on disk as a batch.
 const BATCH: usize = 1_000;

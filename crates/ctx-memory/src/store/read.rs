@@ -5,7 +5,8 @@ use std::fs::File;
 use ctx_core::Result;
 
 use super::{Inner, Memory};
-use crate::{Segment, SegmentId, disk};
+use crate::disk;
+use ctx_search::{Segment, SegmentId};
 
 /// The number of segments in memory at once while all are scanned.
 const AT_ONCE: usize = 256;

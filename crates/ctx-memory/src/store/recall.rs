@@ -7,10 +7,10 @@ use ctx_core::{Passage, RecallRequest, RecalledFact, Recollection, Result, Role}
 
 use super::excerpt::{BestPiece, Reading, ends, excerpt};
 use super::session::Shared;
-use crate::blocking::spawn_blocking;
 use crate::facts::{FactHit, FactQuery};
-use crate::search::fit;
-use crate::{Hit, Query, Segment, SegmentId};
+use ctx_search::search::fit;
+use ctx_search::spawn_blocking;
+use ctx_search::{Hit, Query, Segment, SegmentId};
 
 /// The number of best hits that determine how well a query fits.
 const JUDGED: usize = 8;

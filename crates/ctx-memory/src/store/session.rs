@@ -10,8 +10,8 @@ use super::Memory;
 use super::archiving::Queue;
 use super::fact_extraction::FactExtraction;
 use crate::archive::SegmentMaker;
-use crate::blocking::spawn_blocking;
 use crate::facts::{DailyBudget, FactStore, Rules};
+use ctx_search::spawn_blocking;
 
 /// The long-term memory of one session, as layers see it.
 ///

@@ -1,12 +1,12 @@
 //! The settings of a store.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use ctx_core::{Embedder, Timer, Timestamp};
+use ctx_core::Timestamp;
+use ctx_search::{SearchSettings, VectorModel};
 
+use crate::Config;
 use crate::archive::ArchiveLimits;
-use crate::{Config, SearchSettings};
 
 /// What computes the vectors of a store.
 #[derive(Clone, Default)]
@@ -19,28 +19,6 @@ pub enum Vectors {
     /// A model. A segment is found by its words until [`Memory::embed`](super::Memory::embed) has
     /// embedded it.
     Model(VectorModel),
-}
-
-/// An embedding model, and the clock for its deadlines.
-#[derive(Clone)]
-pub struct VectorModel {
-    /// The model.
-    pub embedder: Arc<dyn Embedder>,
-    /// The clock.
-    pub timer: Arc<dyn Timer>,
-    /// The deadline of a query; without its vector, search is lexical. Default: 2 s.
-    pub query_deadline: Duration,
-    /// The deadline of a batch of segments. Default: 60 s.
-    pub batch_deadline: Duration,
-}
-
-impl VectorModel {
-    /// Returns a model with the default deadlines.
-    #[must_use]
-    pub fn new(embedder: Arc<dyn Embedder>, timer: Arc<dyn Timer>) -> Self {
-        let (query_deadline, batch_deadline) = (Duration::from_secs(2), Duration::from_secs(60));
-        Self { embedder, timer, query_deadline, batch_deadline }
-    }
 }
 
 /// The settings of a store. The defaults are those of [`Config`].

@@ -6,9 +6,9 @@ use ctx_core::{Result, Role, Timestamp};
 use foldhash::{HashMap, HashMapExt};
 
 use crate::archive::{AddOutcome, Changes, Segments};
-use crate::recall::is_recalled;
-use crate::search::Speaker;
-use crate::{Segment, SegmentId};
+use ctx_search::block::is_recalled;
+use ctx_search::search::Speaker;
+use ctx_search::{Segment, SegmentId};
 
 /// The source of truth, from which everything else in a store is derived.
 #[derive(Debug)]

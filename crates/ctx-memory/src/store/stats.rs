@@ -50,7 +50,7 @@ impl Memory {
             pending: live.pending.len(),
             stored_pieces: live.index.stored(),
             new_pieces: live.index.unstored(),
-            vectors: live.vectors.as_ref().map_or(0, |vectors| vectors.len()),
+            vectors: live.vectors.as_ref().map_or(0, |vectors| vectors.count()),
             in_graph: live.graph.as_ref().map_or(0, |graph| graph.size()),
             archive_bytes: size("segments.jsonl"),
             index_bytes: size("lexical"),

@@ -9,9 +9,9 @@ use ctx_core::Result;
 use super::live::Live;
 use super::source::Source;
 use super::{Inner, Vectors};
-use crate::near::Rows;
-use crate::vectors::{Embedding, VectorFile};
-use crate::{HashEmbedder, Segment, SegmentId, embedded_text};
+use ctx_search::near::Rows;
+use ctx_search::vectors::{Embedding, VectorFile};
+use ctx_search::{HashEmbedder, Segment, SegmentId, embedded_text};
 
 /// The number of missing hash vectors that are computed when a store is opened. If there are more,
 /// a thread computes them.
@@ -58,7 +58,8 @@ impl Inner {
             return Ok(());
         }
         let has = |row: u32| live.vectors.as_ref().is_some_and(|vectors| vectors.has(row));
-        let missing: Vec<u32> = (0..live.index.len() as u32).filter(|row| !has(*row)).collect();
+        let missing: Vec<u32> =
+            (0..live.index.row_count() as u32).filter(|row| !has(*row)).collect();
         if missing.len() > HASHED_AT_ONCE {
             live.vectorless = missing;
             return Ok(());
@@ -156,7 +157,7 @@ impl Inner {
         let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = file.as_mut().filter(|_| !self.settings.read_only) else { return };
         let live = self.live().len();
-        if file.len().saturating_sub(live) < SLACK.max(live / 8) {
+        if file.ids().len().saturating_sub(live) < SLACK.max(live / 8) {
             return;
         }
         match file.retain(|id| self.live().row(id).is_some()) {

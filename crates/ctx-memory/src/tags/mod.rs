@@ -5,7 +5,7 @@ mod topics;
 
 use ctx_core::text::head_bytes;
 
-use crate::Metadata;
+use ctx_search::Metadata;
 
 /// The number of bytes examined; a text's topic is usually clear from its beginning.
 const LOOKED_AT: usize = 64 << 10;

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use ctx_core::{ContextView, Entry, Message, Role};
-use ctx_memory::{Config, Recall, is_recalled};
+use ctx_memory::{Config, Recall};
+use ctx_search::block::is_recalled;
 
-use crate::support::{Told, say, section_of, texts, turn, view};
+use ctx_testkit::memory::{ScriptedMemory, say, texts, turn, view};
+
+use crate::support::section_of;
 
 fn config() -> Config {
     Config { enabled: true, ..Config::default() }
@@ -17,7 +20,7 @@ fn blocks(view: &ContextView) -> Vec<String> {
 
 #[test]
 fn after_the_summary_what_was_recalled_stays_while_it_is_still_what_fits() {
-    let memory = Told::unseen(&["we chose Stripe", "the webhook passes"]);
+    let memory = ScriptedMemory::unseen(&["we chose Stripe", "the webhook passes"]);
     let layer = Recall::new(section_of("memory-context"), memory.clone());
     let mut view = view(32_000);
     say(&mut view, Role::User, "which payment provider did we choose?");
@@ -41,7 +44,7 @@ fn after_the_summary_what_was_recalled_stays_while_it_is_still_what_fits() {
 
 #[test]
 fn when_earlier_blocks_leave_what_still_fits_is_in_the_new_one() {
-    let memory = Told::unseen(&["the database is Postgres 16"]);
+    let memory = ScriptedMemory::unseen(&["the database is Postgres 16"]);
     let layer = Recall::new(config(), memory.clone());
     let mut view = view(16_000);
     let mut most = 0;
@@ -69,7 +72,7 @@ fn when_earlier_blocks_leave_what_still_fits_is_in_the_new_one() {
 
 #[test]
 fn over_the_limit_a_block_of_an_earlier_message_goes_before_anything_else() {
-    let memory = Told::with(&["we chose Stripe"], &[]);
+    let memory = ScriptedMemory::with(&["we chose Stripe"], &[]);
     let layer = Recall::new(config(), memory.clone());
     let mut view = view(16_000);
     say(&mut view, Role::User, "which payment provider did we choose?");
@@ -87,7 +90,7 @@ fn over_the_limit_a_block_of_an_earlier_message_goes_before_anything_else() {
 
 #[test]
 fn a_view_that_is_made_anew_has_its_blocks_where_they_were() {
-    let memory = Told::unseen(&["we chose Stripe"]);
+    let memory = ScriptedMemory::unseen(&["we chose Stripe"]);
     let layer = Recall::new(config(), memory.clone());
     let entry =
         |id: &str, role, text: &str| Arc::new(Entry::in_memory(id, Message::text(role, text)));

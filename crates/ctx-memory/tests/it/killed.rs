@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use ctx_core::{Role, Timestamp};
 use ctx_memory::archive::{ArchiveLimits, Segments};
-use ctx_memory::vectors::{Embedding, VectorFile};
-use ctx_memory::{Metadata, Segment, SegmentId};
+use ctx_search::vectors::{Embedding, VectorFile};
+use ctx_search::{Metadata, Segment, SegmentId};
 use ctx_testkit::Random;
 
 const CHILD: &str = "CTX_TEST_CHILD";

@@ -1,9 +1,12 @@
 //! What layers recall, trim and archive.
 
 use ctx_core::{Layer, Role};
-use ctx_memory::{Archive, Config, Placement, Recall, is_recalled};
+use ctx_memory::{Archive, Config, Placement, Recall};
+use ctx_search::block::is_recalled;
 
-use crate::support::{Told, say, section_of, texts, turn, view};
+use ctx_testkit::memory::{ScriptedMemory, say, texts, turn, view};
+
+use crate::support::section_of;
 
 fn config() -> Config {
     Config { enabled: true, ..Config::default() }
@@ -22,7 +25,7 @@ fn long_session(window: u32) -> ctx_core::ContextView {
 
 #[test]
 fn a_block_stands_right_before_the_newest_user_message_and_stays_there_through_the_turn() {
-    let memory = Told::with(&["we chose Stripe"], &["Use Stripe"]);
+    let memory = ScriptedMemory::with(&["we chose Stripe"], &["Use Stripe"]);
     let layer = Recall::new(config(), memory.clone());
     let mut view = view(32_000);
     say(&mut view, Role::User, "which payment provider did we choose?");
@@ -38,7 +41,7 @@ fn a_block_stands_right_before_the_newest_user_message_and_stays_there_through_t
 
 #[test]
 fn an_earlier_block_stays_where_it_is_so_that_the_cached_prefix_holds() {
-    let memory = Told::with(&["first"], &[]);
+    let memory = ScriptedMemory::with(&["first"], &[]);
     let layer = Recall::new(config(), memory.clone());
     let mut view = view(32_000);
     say(&mut view, Role::User, "a question about one");
@@ -57,7 +60,7 @@ fn an_earlier_block_stays_where_it_is_so_that_the_cached_prefix_holds() {
 
 #[test]
 fn under_the_profile_of_the_memory_extension_one_block_stands_after_the_summary() {
-    let memory = Told::with(&["first"], &[]);
+    let memory = ScriptedMemory::with(&["first"], &[]);
     let config: Config = section_of("memory-context");
     assert_eq!(config.recall.placement, Placement::AfterSummary);
     let layer = Recall::new(config, memory.clone());
@@ -76,7 +79,7 @@ fn under_the_profile_of_the_memory_extension_one_block_stands_after_the_summary(
 
 #[test]
 fn near_the_limit_what_has_little_to_do_with_the_question_goes_first_and_stays_gone() {
-    let layer = Recall::new(config(), Told::with(&[], &[]));
+    let layer = Recall::new(config(), ScriptedMemory::with(&[], &[]));
     let mut view = long_session(16_000);
     say(&mut view, Role::User, "on which port does the database listen?");
     turn(&[&layer], &mut view);
@@ -92,7 +95,7 @@ fn near_the_limit_what_has_little_to_do_with_the_question_goes_first_and_stays_g
 
 #[test]
 fn the_last_messages_stay_whatever_they_are_about() {
-    let layer = Recall::new(config(), Told::with(&[], &[]));
+    let layer = Recall::new(config(), ScriptedMemory::with(&[], &[]));
     let mut view = long_session(16_000);
     say(&mut view, Role::User, "on which port does the database listen?");
     let last = texts(&view)[96..].to_vec();
@@ -103,7 +106,7 @@ fn the_last_messages_stay_whatever_they_are_about() {
 
 #[test]
 fn too_short_a_query_trims_nothing_and_recalls_nothing() {
-    let memory = Told::with(&["something"], &[]);
+    let memory = ScriptedMemory::with(&["something"], &[]);
     let layer = Recall::new(config(), memory.clone());
     let mut view = view(16_000);
     say(&mut view, Role::User, "ok");
@@ -114,7 +117,7 @@ fn too_short_a_query_trims_nothing_and_recalls_nothing() {
 
 #[test]
 fn a_memory_that_fails_costs_the_block_and_is_told_of_once() {
-    let memory = std::sync::Arc::new(Told { fails: true, ..Told::default() });
+    let memory = std::sync::Arc::new(ScriptedMemory { fails: true, ..ScriptedMemory::default() });
     let (recall, archive) = (Recall::new(config(), memory.clone()), Archive::new(memory));
     let mut view = long_session(16_000);
     for question in ["which port is it?", "which port was it?"] {
@@ -131,7 +134,7 @@ fn a_memory_that_fails_costs_the_block_and_is_told_of_once() {
 
 #[test]
 fn what_leaves_the_window_is_archived_once_and_nothing_else_is() {
-    let memory = Told::with(&["recalled"], &[]);
+    let memory = ScriptedMemory::with(&["recalled"], &[]);
     let (recall, archive) = (Recall::new(config(), memory.clone()), Archive::new(memory.clone()));
     let mut view = long_session(16_000);
     say(&mut view, Role::User, "on which port does the database listen?");
@@ -146,7 +149,7 @@ fn what_leaves_the_window_is_archived_once_and_nothing_else_is() {
 
 #[test]
 fn what_the_view_itself_leaves_out_is_archived_with_the_next_request() {
-    let memory = Told::with(&[], &[]);
+    let memory = ScriptedMemory::with(&[], &[]);
     let archive = Archive::new(memory.clone());
     let mut view = long_session(16_000);
     turn(&[&archive], &mut view);
@@ -158,7 +161,7 @@ fn what_the_view_itself_leaves_out_is_archived_with_the_next_request() {
 #[test]
 fn a_block_is_never_larger_than_a_tenth_of_the_window() {
     let long = "a passage that is long ".repeat(2_000);
-    let layer = Recall::new(config(), Told::with(&[&long, &long], &[]));
+    let layer = Recall::new(config(), ScriptedMemory::with(&[&long, &long], &[]));
     let mut view = view(16_000);
     say(&mut view, Role::User, "what was the passage?");
     turn(&[&layer], &mut view);

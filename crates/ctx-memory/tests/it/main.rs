@@ -5,4 +5,3 @@ mod facts;
 mod killed;
 mod layers;
 mod support;
-mod workspace;

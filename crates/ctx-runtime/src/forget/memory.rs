@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use ctx_core::{EntryId, Result};
+use ctx_memory::Memory;
 use ctx_memory::facts::{FactSelector, FactStore};
-use ctx_memory::{Memory, Segment, SegmentId};
+use ctx_search::{Segment, SegmentId};
 use ctx_session::key::FileId;
 use ctx_session::{FileBlobs, Home};
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use ctx_core::{EntryId, Result, Timestamp};
-use ctx_memory::SegmentId;
+use ctx_search::SegmentId;
 use ctx_session::key::FileId;
 use ctx_session::{
     EraseCriteria, Erased, Home, Overlay, erase_in_overlay, erase_in_session,

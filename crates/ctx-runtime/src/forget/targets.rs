@@ -8,8 +8,8 @@ use ctx_core::text::head;
 use ctx_core::{
     Chars, ContentHash, Counter, Entry, EntryId, Error, Projection, Result, Role, Timestamp,
 };
-use ctx_memory::SegmentId;
 use ctx_memory::archive::{SegmentMaker, text_of};
+use ctx_search::SegmentId;
 use ctx_session::{Home, all_projections};
 
 use super::opened_session::OpenedSession;

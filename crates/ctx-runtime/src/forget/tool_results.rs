@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use ctx_core::{ContentHash, Message, Projected, Projection, Role};
-use ctx_memory::Segment;
 use ctx_redact::Redactor;
+use ctx_search::Segment;
 use ctx_session::FileBlobs;
 
 use super::search_text::SearchText;

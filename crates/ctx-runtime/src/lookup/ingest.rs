@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use ctx_core::{Result, Timestamp};
-use ctx_memory::SegmentId;
 use ctx_memory::archive::{AddOutcome, SegmentMaker};
 use ctx_memory::facts::LearnOutcome;
+use ctx_search::SegmentId;
 use ctx_session::BranchMessage;
 use serde::Serialize;
 

@@ -6,7 +6,8 @@ use ctx_core::{
     EntryId, MemoryStore, Passage, RecallRequest, RecalledFact, Recollection, Result, Role,
     Timestamp, Tokens,
 };
-use ctx_memory::{SessionMemory, build_recall_block, is_query};
+use ctx_memory::{SessionMemory, build_recall_block};
+use ctx_search::question::is_query;
 use serde::Serialize;
 
 use super::Lookup;

@@ -1,7 +1,8 @@
 //! Explicit search of the archive.
 
 use ctx_core::{Result, Role, Timestamp};
-use ctx_memory::{Hit, Memory, Query, ScoreParts, Segment, SegmentId};
+use ctx_memory::Memory;
+use ctx_search::{Hit, Query, ScoreParts, Segment, SegmentId};
 use ctx_session::key::FileId;
 use serde::Serialize;
 

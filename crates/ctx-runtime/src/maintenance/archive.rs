@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ctx_config::{Config, SystemRules};
 use ctx_core::{Counter, Result, Timestamp};
 use ctx_engine_registry::{SelectFor, selected_engine};
-use ctx_layers::memory::Config as MemoryConfig;
+use ctx_memory::Config as MemoryConfig;
 use ctx_session::key::FileId;
 use ctx_session::{Home, Transcript};
 

@@ -15,11 +15,9 @@ use ctx_core::{
 use ctx_engine_registry::{MemoryContext, Registry};
 use ctx_memory::archive::SegmentMaker;
 use ctx_memory::facts::{FactStore, LearnOutcome, Rules, Scope, SourceMessage};
-use ctx_memory::vectors::Embedding;
-use ctx_memory::{
-    Config, EmbeddingModel, HashEmbedder, Memory, MemorySettings, Segment, SessionMemory,
-    VectorModel, Vectors,
-};
+use ctx_memory::{Config, EmbeddingModel, Memory, MemorySettings, SessionMemory, Vectors};
+use ctx_search::vectors::Embedding;
+use ctx_search::{HashEmbedder, Segment, VectorModel};
 
 use crate::models::vector_model;
 use crate::spec::Resolved;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ctx_config::Config;
 use ctx_core::{Counter, Result, WorkspaceSearch};
-use ctx_memory::VectorModel;
-use ctx_memory::workspace::{self, Workspace, WorkspaceService};
+use ctx_search::VectorModel;
+use ctx_workspace::{self as workspace, Workspace, WorkspaceService};
 
 use crate::models::vector_model;
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use ctx_config::{Config, Models};
 use ctx_core::{Embedder, Error, ErrorKind, Result};
-use ctx_memory::{EmbeddingModel, VectorModel};
+use ctx_memory::EmbeddingModel;
 use ctx_model::{Client, TokioTimer, connect_embedder};
+use ctx_search::VectorModel;
 
 use super::providers::providers;
 
@@ -65,7 +66,7 @@ fn http_embedder(
 
 #[cfg(feature = "transformer")]
 fn transformer(folder: &Path) -> Result<Arc<dyn Embedder>> {
-    Ok(Arc::new(ctx_memory::TransformerEmbedder::open(&at_home(folder))?))
+    Ok(Arc::new(ctx_search::TransformerEmbedder::open(&at_home(folder))?))
 }
 
 /// Expands `~` to the home folder, as in other paths of the configuration.

@@ -9,9 +9,9 @@ use ctx_core::{
     Timestamp, Tokens,
 };
 use ctx_engine_registry::{MemoryContext, Registry};
-use ctx_layers::memory::workspace::WorkspaceAccess;
 use ctx_model::TokioTimer;
 use ctx_session::{GroupCommit, Home, RandomIds, clock};
+use ctx_workspace::WorkspaceAccess;
 use serde_json::json;
 
 use super::{Inner, Runtime};

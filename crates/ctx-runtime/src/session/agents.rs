@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use ctx_core::{Embedder, Result, SummaryModels, WorkspaceSearch};
-use ctx_layers::memory::Config as MemoryConfig;
-use ctx_memory::{EmbeddingModel, VectorModel};
+use ctx_memory::Config as MemoryConfig;
+use ctx_memory::EmbeddingModel;
 use ctx_model::TokioTimer;
+use ctx_search::VectorModel;
 use ctx_session::Home;
 use ctx_session::key::FileId;
 use tokio::sync::OnceCell;

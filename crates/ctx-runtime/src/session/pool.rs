@@ -13,9 +13,9 @@ use ctx_core::{
     ChatModel, Embedder, Error, IdSource, Result, SummaryModels, Timer, Timestamp, Tokens,
 };
 use ctx_engine_registry::Registry;
-use ctx_layers::memory::workspace::WorkspaceAccess;
 use ctx_session::key::SessionKey;
 use ctx_session::{GroupCommit, Home};
+use ctx_workspace::WorkspaceAccess;
 
 use super::idle::IdleSessions;
 use super::lease::SessionLeases;

@@ -6,10 +6,10 @@ use ctx_core::{
     BootstrapRequest, ContextEngine, Error, ErrorKind, Installed, ModelCard, Result, Services,
     SummaryModels, TokenLedger, ToolHooks, ToolSpec, WorkspaceSearch,
 };
-use ctx_layers::memory::Config as MemoryConfig;
-use ctx_layers::memory::workspace::{WorkspaceAccess, WorkspaceFolder};
 use ctx_layers::tool_guard::{Config as GuardConfig, ToolGuard};
+use ctx_memory::Config as MemoryConfig;
 use ctx_session::key::FileId;
+use ctx_workspace::{WorkspaceAccess, WorkspaceFolder};
 
 use super::{Session, SessionPool};
 use crate::engine_health::EngineHealthRecorder;

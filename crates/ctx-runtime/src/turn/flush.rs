@@ -10,7 +10,7 @@ use ctx_core::{
     ChatRequest, ContextView, Entry, Error, ErrorKind, Message, Result, Role, TokenLedger, Tokens,
 };
 use ctx_layers::compaction::{Config, MemoryFlush};
-use ctx_layers::memory::workspace::WorkspaceAccess;
+use ctx_workspace::WorkspaceAccess;
 use tracing::Instrument;
 
 use super::Turn;

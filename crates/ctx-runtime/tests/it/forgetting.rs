@@ -4,8 +4,9 @@
 
 use ctx_core::{Role, Timestamp};
 use ctx_memory::archive::ArchiveLimits;
-use ctx_memory::{Memory, MemorySettings, Metadata, Segment, SegmentId};
+use ctx_memory::{Memory, MemorySettings};
 use ctx_runtime::forget::{ForgetPlan, ForgetRequest, MemoryToErase};
+use ctx_search::{Metadata, Segment, SegmentId};
 use ctx_session::Home;
 use ctx_session::key::FileId;
 

@@ -8,8 +8,9 @@ use ctx_core::{Counter, CounterKind, Embedder, Error, ErrorKind};
 use ctx_eval::recall::{
     CategoryReport, RecallReport, RecallSetup, VectorCache, Vectors, load, measure,
 };
-use ctx_memory::{EmbeddingModel, HashEmbedder, SearchSettings};
+use ctx_memory::EmbeddingModel;
 use ctx_runtime::vector_model;
+use ctx_search::{HashEmbedder, SearchSettings};
 
 use crate::args::{EmbedWith, EvalRecall, Global};
 use crate::failure::misuse;
@@ -65,7 +66,7 @@ fn http(global: &Global) -> anyhow::Result<Arc<dyn Embedder>> {
 
 #[cfg(feature = "transformer")]
 fn transformer(folder: &Path) -> anyhow::Result<Arc<dyn Embedder>> {
-    Ok(Arc::new(ctx_memory::TransformerEmbedder::open(folder)?))
+    Ok(Arc::new(ctx_search::TransformerEmbedder::open(folder)?))
 }
 
 #[cfg(not(feature = "transformer"))]

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use ctx_memory::ScoreParts;
 use ctx_runtime::lookup::{SearchHit, SearchQuery, SearchReport};
+use ctx_search::ScoreParts;
 use ctx_session::clock;
 
 use super::{OfAgent, minute};

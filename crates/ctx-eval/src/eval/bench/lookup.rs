@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use ctx_core::{Role, Timestamp};
-use ctx_memory::{Query, SearchIndex, SearchSettings, Segment, SegmentId};
+use ctx_search::{Query, SearchIndex, SearchSettings, Segment, SegmentId};
 
 use super::handles::HandleIds;
 use super::needed::Needed;
@@ -82,7 +82,7 @@ fn segment(nth: usize, role: &Role, content: &str) -> Segment {
         name: None,
         content: content.to_owned(),
         tokens: 0,
-        metadata: ctx_memory::Metadata::default(),
+        metadata: ctx_search::Metadata::default(),
         entry_id: None,
     }
 }

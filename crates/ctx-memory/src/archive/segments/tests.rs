@@ -5,8 +5,8 @@ use ctx_core::{Counter, Entry, Message, Role};
 
 use super::super::maintenance::DAY;
 use super::*;
-use crate::Metadata;
 use crate::archive::{AddOutcome, SegmentMaker};
+use ctx_search::Metadata;
 
 const NOW: Timestamp = Timestamp(1_770_000_000_000);
 

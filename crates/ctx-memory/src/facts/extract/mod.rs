@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use ctx_core::{Result, Role, Timestamp};
 
 use super::{Fact, FactCandidate, Proposal, RejectedProposal, Spent};
-use crate::Segment;
+use ctx_search::Segment;
 
 pub(crate) use exclude::is_injected;
 pub use rules::{IsSecret, Rules};

@@ -1,7 +1,7 @@
 //! Lost, leftover or unordered files, and their repair.
 
 use super::*;
-use crate::vectors::Embedding;
+use ctx_search::vectors::Embedding;
 
 fn settled(memory: &Memory) {
     while memory.inner.is_indexing.load(Ordering::Acquire) {
@@ -33,7 +33,7 @@ fn hash_vectors_that_are_missing_are_made_few_at_once_and_many_by_a_thread() {
             settled(&memory);
             assert_eq!(memory.stats().unwrap().vectors, count as usize, "{damage}");
             memory.flush().unwrap();
-            assert_eq!(vectors_in(folder.path()).len(), count as usize, "{damage}");
+            assert_eq!(vectors_in(folder.path()).ids().len(), count as usize, "{damage}");
         };
         check("made without");
         let path = folder.path().join("vectors.bin");
@@ -62,7 +62,7 @@ fn a_rebuild_makes_the_hash_vectors_that_are_missing() {
     fs::remove_file(folder.path().join("vectors.bin")).unwrap();
     let again = memory(folder.path());
     again.rebuild().unwrap();
-    assert_eq!(vectors_in(folder.path()).len(), 600);
+    assert_eq!(vectors_in(folder.path()).ids().len(), 600);
 }
 
 #[test]
@@ -94,17 +94,17 @@ fn vectors_of_what_was_evicted_go_with_the_lines_and_with_any_forgetting() {
     let small = Memory::open(folder.path(), settings);
     small.add(&some(700..701)).unwrap();
     small.flush().unwrap();
-    assert_eq!(vectors_in(folder.path()).len(), 300);
+    assert_eq!(vectors_in(folder.path()).ids().len(), 300);
     // A few more: too few for a rewrite, but removed when something is forgotten.
     small.add(&some(701..721)).unwrap();
     small.flush().unwrap();
-    assert_eq!(vectors_in(folder.path()).len(), 320);
+    assert_eq!(vectors_in(folder.path()).ids().len(), 320);
     small.forget(&[some(710..711)[0].id].into()).unwrap();
-    assert_eq!(vectors_in(folder.path()).len(), 299);
+    assert_eq!(vectors_in(folder.path()).ids().len(), 299);
     small.add(&some(721..731)).unwrap();
     small.flush().unwrap();
     small.forget(&HashSet::new()).unwrap();
-    assert_eq!(vectors_in(folder.path()).len(), 300);
+    assert_eq!(vectors_in(folder.path()).ids().len(), 300);
 }
 
 #[test]

@@ -323,7 +323,7 @@ fn vectors_of_a_model_that_is_not_used_now_go_for_what_is_forgotten_alone() {
     memory.flush().unwrap();
     let of_model = || {
         let path = folder.path().join("vectors.bin");
-        VectorFile::open(path, crate::vectors::Embedding::new("model", 2)).unwrap()
+        VectorFile::open(path, ctx_search::vectors::Embedding::new("model", 2)).unwrap()
     };
     let mut file = of_model();
     for segment in &segments {

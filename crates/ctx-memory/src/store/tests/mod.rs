@@ -17,7 +17,7 @@ mod sessions;
 
 use super::*;
 use crate::archive::{ArchiveLimits, SegmentMaker};
-use crate::{Metadata, SearchSettings};
+use ctx_search::{Metadata, SearchSettings};
 
 fn segment(session: &str, minute: i64, content: &str) -> Segment {
     Segment {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ctx_core::Timer;
+use ctx_search::VectorModel;
 
 use super::*;
 

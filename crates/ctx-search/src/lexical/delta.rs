@@ -1,0 +1,112 @@
+//! The in-memory index: added segments can be searched at once.
+
+use foldhash::HashMap;
+
+use super::{Corpus, Posting, Postings, pieces};
+use ctx_text::{TermKind, Terms};
+
+/// Postings in memory: the segments added since the index on disk was written, or all of a small
+/// store.
+#[derive(Debug, Default)]
+pub struct Delta {
+    terms: HashMap<Box<str>, u32>,
+    postings: Vec<Vec<Posting>>,
+    owners: Vec<u32>,
+    words: u64,
+    scanner: Terms,
+    /// Term counts of the piece being added; cleared after each.
+    counts: HashMap<u32, u16>,
+}
+
+impl Delta {
+    /// Adds a segment: `head` (its date and speaker) is put before each piece of `text`. Segments
+    /// may be added in any order; one that is added twice counts twice.
+    pub fn add(&mut self, segment: u32, head: &str, text: &str) {
+        for piece in pieces(text) {
+            let mut length = 0u64;
+            for part in [head, piece] {
+                self.count(part, &mut length);
+            }
+            self.words += length;
+            let piece = self.owners.len() as u32;
+            self.owners.push(segment);
+            let length = u16::try_from(length).unwrap_or(u16::MAX);
+            for (term, count) in self.counts.drain() {
+                self.postings[term as usize].push(Posting { piece, count, length });
+            }
+        }
+    }
+
+    fn count(&mut self, text: &str, length: &mut u64) {
+        let Self { terms, postings, scanner, counts, .. } = self;
+        scanner.each(text, |term| {
+            // A whole name is a term, but does not count in the length of the piece.
+            *length += u64::from(term.kind != TermKind::Whole);
+            let id = match terms.get(term.text) {
+                Some(&id) => id,
+                None => {
+                    let id = postings.len() as u32;
+                    terms.insert(term.text.into(), id);
+                    postings.push(Vec::new());
+                    id
+                }
+            };
+            let count = counts.entry(id).or_default();
+            *count = count.saturating_add(1);
+        });
+    }
+
+    fn of(&self, term: &str) -> &[Posting] {
+        let id = self.terms.get(term);
+        id.and_then(|&id| self.postings.get(id as usize)).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Postings for Delta {
+    fn corpus(&self) -> Corpus {
+        Corpus { pieces: self.owners.len() as u64, words: self.words }
+    }
+
+    fn frequency(&self, term: &str) -> u64 {
+        self.of(term).len() as u64
+    }
+
+    fn each_block(&self, term: &str, block: &mut dyn FnMut(&[Posting])) {
+        block(self.of(term));
+    }
+
+    fn owners(&self) -> &[u32] {
+        &self.owners
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_is_found_by_its_words_its_date_and_its_speaker_at_once() {
+        let mut delta = Delta::default();
+        delta.add(7, "8 May 2023 Caroline:", "I adopted a dog");
+        for term in ["adopt", "dog", "may", "2023", "carolin"] {
+            assert_eq!(delta.of(term), [Posting { piece: 0, count: 1, length: 8 }], "{term}");
+        }
+        assert_eq!(delta.frequency("cat"), 0);
+        assert_eq!(delta.corpus(), Corpus { pieces: 1, words: 8 });
+    }
+
+    #[test]
+    fn a_long_segment_is_in_several_pieces_each_with_its_head() {
+        let mut delta = Delta::default();
+        delta.add(3, "Ann:", &"alpha beta\n".repeat(100));
+        assert_eq!(delta.owners(), [3, 3]);
+        assert_eq!(delta.frequency("ann"), 2);
+    }
+
+    #[test]
+    fn names_as_a_whole_do_not_make_a_piece_longer() {
+        let mut delta = Delta::default();
+        delta.add(0, "", "src/main.rs");
+        assert_eq!(delta.of("src/main.rs"), [Posting { piece: 0, count: 1, length: 3 }]);
+    }
+}

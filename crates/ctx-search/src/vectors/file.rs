@@ -1,0 +1,258 @@
+//! `vectors.bin`, with a file beside it that names the embedder.
+//!
+//! The file is derived: its valid rows are used, and the rest is embedded again. So it is not
+//! synced after every append; what a crash loses is computed again. A length that does not match
+//! the count, a torn row, a row that is not finite, another magic, version or embedder: each is a
+//! [`VectorFault`], reported once and repaired by the next write.
+
+use ctx_core::text::Slice;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use ctx_core::{Error, ErrorKind, Result};
+use foldhash::fast::RandomState;
+
+use super::layout::{HEADER, read_header, read_row, row};
+use super::{Embedding, VectorFault};
+use crate::SegmentId;
+use crate::disk;
+
+/// The vectors of one agent's segments.
+#[derive(Debug)]
+pub struct VectorFile {
+    pub(super) path: PathBuf,
+    pub(super) embedding: Embedding,
+    pub(super) ids: Vec<SegmentId>,
+    /// The rows from `held_from` on; earlier rows are only on disk.
+    pub(super) values: Vec<f32>,
+    pub(super) held_from: usize,
+    is_released: bool,
+    pub(super) places: HashMap<SegmentId, u32, RandomState>,
+    faults: Vec<VectorFault>,
+    /// The first row that is not in the file yet.
+    pub(super) written: usize,
+    /// The length of the file as this process left it. `None` means that the file must be
+    /// rewritten.
+    pub(super) length: Option<u64>,
+}
+
+/// Vectors that are only in memory.
+pub(super) struct Unwritten {
+    ids: Vec<SegmentId>,
+    values: Vec<f32>,
+}
+
+impl VectorFile {
+    /// Opens `vectors.bin` at `path` for vectors of `embedding`. Creates no file.
+    ///
+    /// # Errors
+    ///
+    /// If the file exists and cannot be read. Faults are not errors;
+    /// `take_faults` returns them.
+    pub fn open(path: impl Into<PathBuf>, embedding: Embedding) -> Result<Self> {
+        let mut vectors = Self {
+            path: path.into(),
+            embedding,
+            ids: Vec::new(),
+            values: Vec::new(),
+            held_from: 0,
+            is_released: false,
+            places: HashMap::default(),
+            faults: Vec::new(),
+            written: 0,
+            length: None,
+        };
+        let failed = |e| disk::io_error("cannot read the vectors", &vectors.path, e);
+        match disk::open(&vectors.path) {
+            Ok(file) => {
+                let length = file.metadata().map_err(failed)?.len();
+                vectors.load(file, length)?;
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(failed(e)),
+        }
+        Ok(vectors)
+    }
+
+    /// The embedder of the vectors.
+    #[must_use]
+    pub fn embedding(&self) -> &Embedding {
+        &self.embedding
+    }
+
+    /// The segments of the vectors, in the order of the file.
+    #[must_use]
+    pub fn ids(&self) -> &[SegmentId] {
+        &self.ids
+    }
+
+    /// Whether a segment has a vector.
+    #[must_use]
+    pub fn contains(&self, id: SegmentId) -> bool {
+        self.places.contains_key(&id)
+    }
+
+    /// Returns a segment's vector, while it is [in memory](Self::release).
+    #[must_use]
+    pub fn get(&self, id: SegmentId) -> Option<&[f32]> {
+        let place = (*self.places.get(&id)? as usize).checked_sub(self.held_from)?;
+        let at = place * self.embedding.dimensions;
+        self.values.get(at..at + self.embedding.dimensions)
+    }
+
+    /// All vectors in memory, in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = (SegmentId, &[f32])> {
+        let ids = self.ids.slice(self.held_from..);
+        ids.iter().copied().zip(self.values.chunks_exact(self.embedding.dimensions.max(1)))
+    }
+
+    /// Releases the memory of vectors that are on disk: searches keep them in another form, and
+    /// those of a million segments take 1.5 GB.
+    pub fn release(&mut self) {
+        if self.length.is_some() && self.written == self.ids.len() {
+            self.values = Vec::new();
+            self.held_from = self.ids.len();
+            self.is_released = true;
+        }
+    }
+
+    /// Loads all vectors again, including those that others added. Vectors that are no longer in
+    /// the file are dropped.
+    ///
+    /// # Errors
+    ///
+    /// If the file exists and cannot be read.
+    pub fn reload(&mut self) -> Result<()> {
+        if self.is_released { self.reread() } else { Ok(()) }
+    }
+
+    /// Reads the file again, and keeps the vectors that are not in it yet.
+    pub(super) fn reread(&mut self) -> Result<()> {
+        let there = Self::open(&self.path, self.embedding.clone())?;
+        let new = self.unwritten();
+        let faults = std::mem::take(&mut self.faults);
+        *self = Self { faults, ..there };
+        self.place_all(&new);
+        Ok(())
+    }
+
+    /// Removes and returns the vectors that are not in the file yet.
+    pub(super) fn unwritten(&mut self) -> Unwritten {
+        let ids = self.ids.split_off(self.written.min(self.ids.len()));
+        for id in &ids {
+            self.places.remove(id);
+        }
+        let held = (self.ids.len() - self.held_from) * self.embedding.dimensions;
+        let values = self.values.split_off(held.min(self.values.len()));
+        Unwritten { ids, values }
+    }
+
+    /// Appends these vectors.
+    pub(super) fn place_all(&mut self, new: &Unwritten) {
+        let vectors = new.values.chunks_exact(self.embedding.dimensions.max(1));
+        new.ids.iter().zip(vectors).for_each(|(id, vector)| self.place(*id, vector));
+    }
+
+    /// Returns the faults of the file, each once.
+    pub fn take_faults(&mut self) -> Vec<VectorFault> {
+        std::mem::take(&mut self.faults)
+    }
+
+    /// Adds a vector, to be written by the next [`commit`](Self::commit). Returns false if the
+    /// segment has one.
+    ///
+    /// # Errors
+    ///
+    /// If the vector has other dimensions, or contains a NaN or infinity.
+    pub fn add(&mut self, id: SegmentId, vector: &[f32]) -> Result<bool> {
+        if vector.len() != self.embedding.dimensions || !vector.iter().all(|v| v.is_finite()) {
+            return Err(Error::new(ErrorKind::Upstream, "an embedder returned an invalid vector")
+                .with("embedder", &self.embedding.name)
+                .with("dimensions", vector.len())
+                .with("expected", self.embedding.dimensions)
+                .hint("memory works without it; check the embedding model"));
+        }
+        let place = u32::try_from(self.ids.len()).ok();
+        let (Entry::Vacant(vacant), Some(place)) = (self.places.entry(id), place) else {
+            return Ok(false);
+        };
+        vacant.insert(place);
+        self.ids.push(id);
+        self.values.extend_from_slice(vector);
+        Ok(true)
+    }
+
+    pub(super) fn place(&mut self, id: SegmentId, vector: &[f32]) {
+        let Ok(place) = u32::try_from(self.ids.len()) else { return };
+        if let Entry::Vacant(vacant) = self.places.entry(id) {
+            vacant.insert(place);
+            self.ids.push(id);
+            self.values.extend_from_slice(vector);
+        }
+    }
+
+    fn load(&mut self, file: File, length: u64) -> Result<()> {
+        let failed = |path: &Path, e| disk::io_error("cannot read the vectors", path, e);
+        let mut reader = BufReader::with_capacity(256 << 10, file);
+        let mut head = Vec::new();
+        let read = (&mut reader).take(HEADER as u64).read_to_end(&mut head);
+        read.map_err(|e| failed(&self.path, e))?;
+        let (dimensions, count) = match read_header(&head) {
+            Ok(sound) => sound,
+            Err(bad) => {
+                self.faults.push(VectorFault::Foreign { found: bad.to_string() });
+                return Ok(());
+            }
+        };
+        let made_by = Embedding::beside(&self.path);
+        if dimensions != self.embedding.dimensions || made_by.as_ref() != Some(&self.embedding) {
+            let made_by = made_by.map(|embedding| embedding.name);
+            self.faults.push(VectorFault::OtherEmbedder { made_by, dimensions });
+            return Ok(());
+        }
+        let size = row(dimensions);
+        let there = length.saturating_sub(HEADER as u64) / size as u64;
+        let whole = usize::try_from(there).unwrap_or(usize::MAX).min(count as usize);
+        let mut bytes = vec![0; size];
+        let mut not_finite = 0;
+        self.ids.reserve(whole);
+        self.values.reserve(whole.saturating_mul(dimensions));
+        let mut read = 0;
+        while read < whole {
+            match reader.read_exact(&mut bytes) {
+                Ok(()) => {}
+                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => break,
+                Err(e) => return Err(failed(&self.path, e)),
+            }
+            read += 1;
+            match read_row(&bytes, &mut self.values) {
+                Some(id) => match (self.places.entry(id), u32::try_from(self.ids.len())) {
+                    (Entry::Vacant(vacant), Ok(place)) => {
+                        vacant.insert(place);
+                        self.ids.push(id);
+                    }
+                    _ => self.values.truncate(self.ids.len() * dimensions),
+                },
+                None => not_finite += 1,
+            }
+        }
+        let expected = HEADER as u64 + u64::from(count) * size as u64;
+        if read < count as usize {
+            self.faults.push(VectorFault::Truncated { count: count as usize, whole: read });
+        }
+        if not_finite > 0 {
+            self.faults.push(VectorFault::NotFinite { rows: not_finite });
+        }
+        self.written = self.ids.len();
+        // Rows beyond the count belong to an unfinished append; they are removed.
+        let sound = length == expected && self.ids.len() == count as usize;
+        self.length = sound.then_some(length);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

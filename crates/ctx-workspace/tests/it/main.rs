@@ -1,0 +1,3 @@
+//! Tests the layer with views as a host makes them.
+
+mod layer;
