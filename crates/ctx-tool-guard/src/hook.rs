@@ -34,15 +34,17 @@ impl ToolGuard {
     /// # Example
     ///
     /// ```
-    /// use ctx_core::{Counter, TokenLedger, Tokens, ToolHooks};
+    /// use ctx_core::{Counter, Message, Timestamp, TokenLedger, Tokens, ToolHooks, TurnContext};
     /// use ctx_tool_guard::{Config, ToolGuard};
     ///
+    /// let long = Message::tool_result("call", "x".repeat(50_000));
+    /// let turn = TurnContext::at(Timestamp(0));
     /// let hooks = ToolHooks::default();
     /// let ledger = TokenLedger::new(Counter::default(), Tokens(32_000), Tokens(8_000));
     /// let installed = ToolGuard::new(Config::default()).install(&hooks, &ledger);
-    /// assert_eq!(hooks.len(), 1);
+    /// assert_ne!(hooks.run(long.clone(), &turn), long);
     /// drop(installed); // the run is over
-    /// assert!(hooks.is_empty());
+    /// assert_eq!(hooks.run(long.clone(), &turn), long);
     /// ```
     #[must_use = "the guard is removed when this is dropped"]
     pub fn install(&self, hooks: &ToolHooks, ledger: &TokenLedger) -> Installed {

@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use ctx_memory::archive::ArchivedSessions;
-use ctx_runtime::lookup::Archiver;
-use ctx_runtime::lookup::{Lookup, find_session};
+use ctx_runtime::lookup::{Archiver, Lookup, OtherSessions, find_session};
 use ctx_server::Host;
 use ctx_server::http;
 use ctx_server::mcp::{OtherAgents, PATH, Server, SessionRef, Setup, Writes, routes, serve_stdio};
@@ -59,8 +58,9 @@ pub(crate) fn run(global: &Global, args: &Mcp, out: &Out) -> anyhow::Result<Exit
 fn others(host: &Host, agent: &FileId, reads_only: bool, out: &Out) -> anyhow::Result<OtherAgents> {
     let (homes, folder) = (AgentHomes::from_env(), std::env::current_dir().unwrap_or_default());
     let lookup = Lookup::open(&host.config, host.home.clone(), agent.clone())?;
+    let sessions = Arc::new(OtherSessions::new(&lookup, homes, folder)?);
     if reads_only || !lookup.config.archive_sessions {
-        return Ok(OtherAgents { homes, folder, archiver: None });
+        return Ok(OtherAgents { sessions, archiver: None });
     }
     if !ArchivedSessions::of(&lookup.folder).exists() {
         out.note(format!(
@@ -71,8 +71,8 @@ fn others(host: &Host, agent: &FileId, reads_only: bool, out: &Out) -> anyhow::R
             host.home.config_file().display(),
         ));
     }
-    let archiver = Archiver::start(Arc::new(lookup), homes.clone(), folder.clone())?;
-    Ok(OtherAgents { homes, folder, archiver: Some(archiver) })
+    let archiver = Archiver::start(Arc::new(lookup), sessions.clone())?;
+    Ok(OtherAgents { sessions, archiver: Some(archiver) })
 }
 
 fn over_http(

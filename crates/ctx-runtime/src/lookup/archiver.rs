@@ -10,18 +10,16 @@
 //! killed at any time: nothing is lost and nothing is stored twice.
 
 use ctx_core::text::Slice;
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ctx_core::{Error, ErrorKind, Result, Role};
-use ctx_memory::ExcludedProjects;
 use ctx_memory::archive::{ArchivedSession, ArchivedSessions};
-use ctx_session::{AgentHomes, DiscoveredSession, clock};
+use ctx_session::{DiscoveredSession, clock};
 use serde::Serialize;
 
-use super::Lookup;
+use super::{Lookup, OtherSessions};
 use crate::memory::memory_session;
 use crate::sync::locked;
 
@@ -58,10 +56,7 @@ pub struct ArchiveProgress {
 /// Archives sessions in its own thread, which ends with the process.
 pub struct Archiver {
     lookup: Arc<Lookup>,
-    homes: AgentHomes,
-    folder: PathBuf,
-    excluded: ExcludedProjects,
-    archived: Mutex<ArchivedSessions>,
+    others: Arc<OtherSessions>,
     progress: Mutex<Option<ArchiveProgress>>,
     started: Instant,
     /// Whether the attempt to archive the newest session of the folder has ended.
@@ -71,23 +66,21 @@ pub struct Archiver {
 }
 
 impl Archiver {
-    /// Starts an archiver for the memory of an agent. Sessions of `folder` are archived first.
+    /// Starts an archiver of other agents' sessions for the memory of an agent. Those of the folder
+    /// are archived first.
     ///
     /// # Errors
     ///
-    /// Invalid patterns, or a thread that cannot be started.
-    pub fn start(lookup: Arc<Lookup>, homes: AgentHomes, folder: PathBuf) -> Result<Arc<Self>> {
+    /// If the thread cannot be started.
+    pub fn start(lookup: Arc<Lookup>, others: Arc<OtherSessions>) -> Result<Arc<Self>> {
         let (wake, woken) = sync_channel(1);
         let archiver = Arc::new(Self {
-            excluded: lookup.config.excluded()?,
-            archived: Mutex::new(ArchivedSessions::of(&lookup.folder)),
-            folder: folder.canonicalize().unwrap_or(folder),
+            others,
             progress: Mutex::default(),
             started: Instant::now(),
             is_newest_done: Mutex::default(),
             newest_done: Condvar::new(),
             lookup,
-            homes,
             wake,
         });
         let worker = archiver.clone();
@@ -127,7 +120,7 @@ impl Archiver {
     }
 
     fn run(&self, woken: &Receiver<()>) {
-        if let Some(newest) = self.homes.newest_in(&self.folder) {
+        if let Some(newest) = self.others.homes.newest_in(&self.others.folder) {
             // The next round reports its errors.
             let _ = self.archive(&newest, IDLE);
         }
@@ -148,17 +141,12 @@ impl Archiver {
     /// search took and how long to sleep.
     fn round(&self) -> (Duration, Duration) {
         let begun = Instant::now();
-        let mut found = self.homes.sessions();
+        let mut found = self.others.homes.sessions();
         let looked = begun.elapsed();
         // Archiving a session reports the same error.
-        let _ = locked(&self.archived).refresh();
-        found.sessions.retain(|found| self.wants(found));
-        found.sessions.sort_by_cached_key(|found| {
-            let project = found.project.as_deref();
-            !project.is_some_and(|at| {
-                at == self.folder || at.canonicalize().ok().as_ref() == Some(&self.folder)
-            })
-        });
+        let _ = locked(&self.others.archived).refresh();
+        found.sessions.retain(|found| self.others.allows(found));
+        self.others.put_folder_first(&mut found.sessions);
         let pending: Vec<_> = found.sessions.iter().filter(|found| !self.has(found)).collect();
         let mut progress = ArchiveProgress {
             sessions: found.sessions.len() + found.problems.len(),
@@ -185,26 +173,20 @@ impl Archiver {
         (looked, if progress.pending > 0 { SETTLES } else { IDLE })
     }
 
-    /// Whether the user allows a session to be archived.
-    fn wants(&self, found: &DiscoveredSession) -> bool {
-        let archived = locked(&self.archived);
-        let is_out = |at: &Path| self.excluded.has(at) || archived.is_forgotten(at);
-        !found.project.as_deref().is_some_and(is_out)
-    }
-
     /// Whether a session is archived in its current state.
     fn has(&self, found: &DiscoveredSession) -> bool {
-        let archived = locked(&self.archived);
+        let archived = locked(&self.others.archived);
         let known = archived.get(&found.path);
         known.is_some_and(|known| known.bytes == found.bytes && known.modified == found.modified)
     }
 
     /// Archives the new messages of a session. Returns whether all of it is archived.
     fn archive(&self, found: &DiscoveredSession, wait: Duration) -> Result<bool> {
-        let lock = locked(&self.archived).lock(wait)?;
+        // Requests that need the list do not wait for the other process.
+        let lock = ArchivedSessions::of(&self.lookup.folder).lock(wait)?;
         // Without the list it is unknown which folders were forgotten.
-        locked(&self.archived).refresh()?;
-        if !self.wants(found) || self.has(found) {
+        locked(&self.others.archived).refresh()?;
+        if !self.others.allows(found) || self.has(found) {
             return Ok(true);
         }
         let transcript = ctx_session::open(&self.lookup.home, &found.path)?;
@@ -222,7 +204,8 @@ impl Archiver {
             line.pop();
             is_whole = false;
         }
-        let known = locked(&self.archived).get(&found.path).and_then(|known| known.last.clone());
+        let known =
+            locked(&self.others.archived).get(&found.path).and_then(|known| known.last.clone());
         let is_known = |id: &str| known.as_deref() == Some(id);
         // The last archived message is included again: it may have grown.
         let from = line.iter().rposition(|item| is_known(item.entry.id())).unwrap_or(0);
@@ -237,7 +220,7 @@ impl Archiver {
                 modified: found.modified,
                 last: last.map(|item| item.entry.id().to_string()).or_else(|| known.clone()),
             };
-            locked(&self.archived).note(&lock, &found.path, note)
+            locked(&self.others.archived).note(&lock, &found.path, note)
         };
         let mut done = 0;
         self.lookup.ingest(&session, new, now, |messages| {

@@ -3,6 +3,7 @@
 mod archiver;
 pub mod cited;
 mod ingest;
+mod others;
 mod recall;
 mod remember;
 mod search;
@@ -22,6 +23,7 @@ use ctx_session::{Home, Transcript, is_transcript};
 
 pub use archiver::{ArchiveProgress, Archiver};
 pub use ingest::IngestReport;
+pub use others::OtherSessions;
 pub use recall::{RecallQuery, RecallReport, RecalledFactReport, RecalledPassage};
 pub(crate) use remember::remember;
 pub use search::{SearchHit, SearchQuery, SearchReport, search};

@@ -28,8 +28,7 @@ mod tests;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ctx_runtime::lookup::Archiver;
-use ctx_session::AgentHomes;
+use ctx_runtime::lookup::{Archiver, OtherSessions};
 use ctx_session::key::FileId;
 
 use crate::Host;
@@ -56,10 +55,8 @@ pub struct Setup {
 /// The sessions of other agents.
 #[derive(Clone)]
 pub struct OtherAgents {
-    /// Their folders.
-    pub homes: AgentHomes,
-    /// The folder whose newest session is the default of calls.
-    pub folder: PathBuf,
+    /// Their sessions. The newest one of the folder is the default of calls.
+    pub sessions: Arc<OtherSessions>,
     /// Archives them; `None` if they are not archived.
     pub archiver: Option<Arc<Archiver>>,
 }

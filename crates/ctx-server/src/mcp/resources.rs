@@ -1,8 +1,12 @@
 //! Sessions as resources: a list of them, and their content page by page.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::Path;
 
+use ctx_core::text::clip;
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
+use ctx_redact::Redactor;
 use ctx_runtime::lookup::StoredSession;
 use ctx_runtime::lookup::cited::format_message;
 use ctx_session::DiscoveredSession;
@@ -19,18 +23,25 @@ use super::{SessionRef, Setup};
 /// The number of sessions per page of the list.
 const LISTED: usize = 100;
 
+/// The maximum number of listed sessions of other agents. The beginning of each is read for a page.
+const MOST_OTHERS: usize = 1_000;
+
+/// The maximum length of a project's path in a description, in characters.
+const PROJECT_CHARS: usize = 300;
+
 /// The size of a session page in characters, rounded up to whole messages.
 const PAGE_CHARS: usize = 40_000;
 
 const TEXT: &str = "text/plain";
 
-/// Lists the sessions of the agent, newest first, after the file that the server was started with.
+/// Lists the file that the server was started with, the sessions of the agent, newest first, and those
+/// of other agents: of the current folder first, newest first.
 pub(super) fn list(setup: &Setup, cursor: Option<&str>) -> Result<ListResourcesResult> {
     let from: usize = match cursor {
         None => 0,
         Some(cursor) => cursor.parse().map_err(|_| {
             Error::new(ErrorKind::InvalidInput, "invalid cursor")
-                .with("cursor", ctx_core::text::clip(cursor, 40))
+                .with("cursor", clip(cursor, 40))
                 .hint("start without a cursor, and continue with `nextCursor` of each answer")
         })?,
     };
@@ -39,6 +50,11 @@ pub(super) fn list(setup: &Setup, cursor: Option<&str>) -> Result<ListResourcesR
         found.push(of_file(path));
     }
     found.extend(setup.stored()?.iter().map(of_stored));
+    if let Some(others) = &setup.others {
+        found.extend(others.sessions.newest(MOST_OTHERS)?.iter().map(of_other));
+    }
+    let mut known = HashSet::new();
+    found.retain(|resource| known.insert(resource.uri.clone()));
     let end = from.saturating_add(LISTED);
     let is_more = found.len() > end;
     let page = found.into_iter().skip(from).take(LISTED).collect();
@@ -73,7 +89,7 @@ pub(super) fn read(setup: &Setup, uri: &str) -> Result<ReadResourceResult> {
     let (mut text, mut chars, mut end) = (String::new(), 0, from);
     for item in line.iter().skip(from) {
         let message = item.entry.message()?;
-        let mut formatted = format_message(&item.entry, &message);
+        let mut formatted = redacted(format_message(&item.entry, &message));
         let size = formatted.chars().count();
         if chars > 0 && chars + size > PAGE_CHARS {
             break;
@@ -82,7 +98,7 @@ pub(super) fn read(setup: &Setup, uri: &str) -> Result<ReadResourceResult> {
             let id = item.entry.id();
             formatted = format!(
                 "{}\n[cut: `expand` returns all of e:{id}]\n",
-                ctx_core::text::clip(&formatted, PAGE_CHARS)
+                clip(&formatted, PAGE_CHARS)
             );
         }
         if chars > 0 {
@@ -106,6 +122,16 @@ pub(super) fn read(setup: &Setup, uri: &str) -> Result<ReadResourceResult> {
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
+/// Masks what looks like a secret in a formatted message, as the archive does. Its first line, which
+/// has the id to cite, stays.
+fn redacted(formatted: String) -> String {
+    let Some((head, body)) = formatted.split_once('\n') else { return formatted };
+    match Redactor::builtin().redact(body).text {
+        Cow::Borrowed(_) => formatted,
+        Cow::Owned(body) => format!("{head}\n{body}"),
+    }
+}
+
 fn of_stored(session: &StoredSession) -> Resource {
     let StoredSession { key, entry, path } = session;
     let named = [&entry.display_name, &entry.subject, &entry.room];
@@ -127,6 +153,19 @@ fn of_file(path: &Path) -> Resource {
     let found = DiscoveredSession::at(path);
     resource.size = found.as_ref().map(|found| found.bytes);
     resource.annotations = found.map(|found| modified(found.modified));
+    resource
+}
+
+fn of_other(session: &DiscoveredSession) -> Resource {
+    let id = &session.session_id;
+    let agent = session.agent.name();
+    let project = session.project.as_deref().map(|project| project.display().to_string());
+    let place = project.map(|project| format!(" in {}", clip(&project, PROJECT_CHARS)));
+    let description = format!("session of {agent}{}", place.unwrap_or_default());
+    let mut resource = Resource::new(SessionPart::whole(id), id).with_mime_type(TEXT);
+    resource = resource.with_description(description);
+    resource.size = Some(session.bytes);
+    resource.annotations = Some(modified(session.modified));
     resource
 }
 

@@ -63,7 +63,7 @@ impl Setup {
                 }
             }
             None => {
-                let others = self.others.as_ref();
+                let others = self.others.as_ref().map(|others| &others.sessions);
                 let newest = others.and_then(|others| others.homes.newest_in(&others.folder));
                 let newest = newest.ok_or_else(|| self.without_session())?;
                 (newest.session_id, newest.path)
@@ -88,7 +88,7 @@ impl Setup {
 
     fn found(&self, named: &str) -> Result<DiscoveredSession> {
         let unknown = || self.unknown(named);
-        let found = self.others.as_ref().ok_or_else(unknown)?.homes.named(named);
+        let found = self.others.as_ref().ok_or_else(unknown)?.sessions.homes.named(named);
         found.map_err(|error| if error.kind() == ErrorKind::NotFound { unknown() } else { error })
     }
 
@@ -167,7 +167,8 @@ impl Setup {
     fn newest(&self) -> String {
         // A read error is reported to calls that open a session.
         let keys = self.stored().map(|stored| stored.into_iter().map(|s| s.key));
-        let others = self.others.iter().flat_map(|others| others.homes.sessions().sessions);
+        let others =
+            self.others.iter().flat_map(|others| others.sessions.homes.sessions().sessions);
         let others = others.map(|found| found.session_id);
         let keys: Vec<_> = keys.into_iter().flatten().chain(others).take(NAMED).collect();
         match keys.is_empty() {

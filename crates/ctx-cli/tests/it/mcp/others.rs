@@ -397,6 +397,85 @@ fn what_is_excluded_or_forgotten_stays_out_and_what_cannot_be_read_is_said() {
     assert_eq!(found["structuredContent"]["hits"], json!([]), "{found}");
 }
 
+/// Returns the ids in the addresses of a page of `resources/list`.
+fn ids(page: &Value) -> Vec<&str> {
+    let resources = page["resources"].as_array().expect("a list");
+    let uris = resources.iter().map(|resource| resource["uri"].as_str().expect("an address"));
+    uris.map(|uri| uri.strip_prefix("ctx://session/").expect("a session")).collect()
+}
+
+#[test]
+fn sessions_of_all_agents_are_resources_those_of_the_folder_first_and_without_secrets() {
+    let machine = Machine::new();
+    let old = "88888888-gggg";
+    let talk = ["and where is the shop?", "By the harbour."];
+    let shop = machine.project("shop");
+    machine.write(".pi/agent/sessions/--w-shop--", old, &pi(old, &shop, &talk), 9);
+    // The list does not depend on what is archived.
+    let mut client = machine.start_with(&["--read-only"]);
+    let listed = client.ask("resources/list", &json!({}));
+    assert_eq!(ids(&listed), [CLAUDE, old, CODEX, PI, OPENCLAW]);
+    assert_eq!(listed["nextCursor"], Value::Null);
+    let first = &listed["resources"][0];
+    let size = machine.claude_file().metadata().expect("it is there").len();
+    assert_eq!((&first["name"], &first["size"]), (&json!(CLAUDE), &json!(size)));
+    let description = format!("session of claude-code in {}", shop.display());
+    assert_eq!(first["description"], description);
+    assert!(first["annotations"]["lastModified"].is_string(), "{first}");
+    let mut read = |uri: &str| {
+        let contents = client.ask("resources/read", &json!({ "uri": uri }));
+        contents["contents"][0]["text"].as_str().expect("text").to_owned()
+    };
+    for (resource, said) in listed["resources"].as_array().expect("a list").iter().zip([
+        "Staging listens on port 6543.",
+        "By the harbour.",
+        "It is called Quillon, token=[redacted:",
+        "因为需要延迟队列",
+        "A lease lasts ninety seconds.",
+    ]) {
+        let text = read(resource["uri"].as_str().expect("an address"));
+        assert!(text.contains(said) && !text.contains("hunter2"), "{text}");
+        assert_eq!(text.matches("[e:").count(), 2, "{text}");
+    }
+    let rest = read(&format!("ctx://session/{CLAUDE}/1"));
+    assert!(rest.starts_with("assistant [e:11111111-1]") && !rest.contains("Which"), "{rest}");
+}
+
+#[test]
+fn excluded_and_forgotten_projects_are_no_resources() {
+    let machine = Machine::new();
+    let config = json!({ "agents": { "defaults": { "memoryContext": {
+        "excludeProjects": [machine.project("secret")] } } } });
+    machine.room.write("ctx/ctx.json5", config.to_string());
+    machine.start().archived(3);
+    let lab = machine.project("lab");
+    machine.ctx(&["memory", "forget", "--project", text(&lab), "--yes"]);
+    for args in [&[][..], &["--read-only"]] {
+        let listed = machine.start_with(args).ask("resources/list", &json!({}));
+        assert_eq!(ids(&listed), [CLAUDE], "{args:?}");
+    }
+}
+
+#[test]
+fn a_long_list_of_resources_comes_page_by_page_and_each_session_once() {
+    let machine = Machine::new();
+    let lab = machine.project("lab");
+    let more: Vec<_> = (0..120).map(|n| format!("99999999-{n:03}")).collect();
+    for (id, age) in more.iter().zip(5..) {
+        machine.write(".pi/agent/sessions/--w-lab--", id, &pi(id, &lab, &["a", "b"]), age);
+    }
+    // A second file of a session.
+    machine.write(".pi/agent/sessions/--w-lab--", "copy", &pi(&more[7], &lab, &["a", "b"]), 200);
+    let mut client = machine.start_with(&["--read-only"]);
+    let first = client.ask("resources/list", &json!({}));
+    assert_eq!(first["nextCursor"], "100");
+    let second = client.ask("resources/list", &json!({ "cursor": first["nextCursor"] }));
+    assert_eq!(second["nextCursor"], Value::Null);
+    let all: Vec<_> = ids(&first).into_iter().chain(ids(&second)).collect();
+    let newest = [CLAUDE, CODEX, PI, OPENCLAW].into_iter();
+    assert_eq!(all, newest.chain(more.iter().map(String::as_str)).collect::<Vec<_>>());
+}
+
 #[test]
 fn archiving_can_be_switched_off_and_what_is_gone_from_disk_is_read_from_the_archive() {
     let machine = Machine::new();
