@@ -10,7 +10,8 @@ use tempfile::NamedTempFile;
 const PAGE_HEAD: u64 = 4096;
 
 /// What every page of ctx has near its beginning.
-const PAGE_MARKS: [&str; 2] = ["<title>ctx replay</title>", "<title>ctx eval</title>"];
+const PAGE_MARKS: [&str; 3] =
+    ["<title>ctx replay</title>", "<title>ctx eval</title>", "<title>ctx eval compact</title>"];
 
 /// Whether an existing file at an output path is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

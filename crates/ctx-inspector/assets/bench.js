@@ -3,13 +3,13 @@
 const BENCH_ARMS = {
   engine: "with ctx, or an engine",
   preset: "another agent's policy",
-  baseline: "a simple rule",
+  rule: "a simple rule",
   candidate: "a program",
   recorded: "recorded",
 };
 
 // Marks and colours of the chart are those of an evaluation.
-const LOOKS = { engine: "engine", preset: "preset", baseline: "none", candidate: "profile", recorded: "recorded" };
+const LOOKS = { engine: "engine", preset: "preset", rule: "none", candidate: "profile", recorded: "recorded" };
 
 const HANDLES = ["path", "name", "hash", "flag", "quoted", "error", "number"];
 

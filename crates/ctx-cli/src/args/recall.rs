@@ -15,7 +15,7 @@ pub(crate) enum EvalCommand {
     Recall(EvalRecall),
     /// Measure what compactions keep of real sessions, by labels from outside: what the agent
     /// needed next, planted statements, changed files
-    Compact(EvalCompact),
+    Compact(Box<EvalCompact>),
 }
 
 /// Indexes each conversation with one segment per turn, asks its questions, and reports how many of

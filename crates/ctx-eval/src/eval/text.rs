@@ -20,6 +20,28 @@ pub(super) fn add_message(message: &Message, out: &mut String) {
     }
 }
 
+/// Adds what a message says: like [`add_message`], but of a call only the texts in its arguments.
+/// Names of tools and of their parameters, numbers and switches belong to the tools.
+pub(super) fn add_said(message: &Message, out: &mut String) {
+    for block in &message.blocks {
+        match block {
+            Block::ToolCall(call) => {
+                add_texts(&serde_json::from_str(call.arguments.as_str()).unwrap_or_default(), out);
+            }
+            other => add_block(other, out),
+        }
+    }
+}
+
+fn add_texts(value: &Value, out: &mut String) {
+    match value {
+        Value::String(text) => add_line(text, out),
+        Value::Array(values) => values.iter().for_each(|value| add_texts(value, out)),
+        Value::Object(fields) => fields.values().for_each(|value| add_texts(value, out)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 fn add_block(block: &Block, out: &mut String) {
     match block {
         Block::Text { text } => add_line(text, out),
@@ -87,5 +109,14 @@ mod tests {
         let told = call(r#"{"path":"src/a.rs","lines":["say \"hi\"",7]}"#);
         assert_eq!(told, "write\npath\nsrc/a.rs\nlines\nsay \"hi\"\n7\n");
         assert_eq!(call("{no json"), "write\n{no json\n");
+    }
+
+    #[test]
+    fn the_names_of_parameters_are_not_said() {
+        let arguments = r#"{"file_path":"src/a.rs","limit":2000,"todos":[{"content":"go on"}]}"#;
+        let call = ToolCall::new("1", "Read", RawJson::from_text(arguments));
+        let mut out = String::new();
+        add_said(&Message::new(Role::Assistant, vec![Block::ToolCall(call)]), &mut out);
+        assert_eq!(out, "src/a.rs\ngo on\n");
     }
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use ctx_config::Profile;
 use ctx_core::{Counter, Error, ErrorKind, Tokens};
 use ctx_eval::eval::bench::{
-    Baseline, BenchArm, BenchPlan, BenchReport, BenchSession, CandidateProgram, Hooks,
-    SessionBench, Statement, bench, built_in_statements, statements,
+    BenchArm, BenchPlan, BenchReport, BenchSession, CandidateProgram, Hooks, SessionBench,
+    SimpleRule, Statement, bench, built_in_statements, statements,
 };
 use ctx_eval::eval::{EvalSetup, Preset, RowKind};
 
@@ -133,7 +133,7 @@ impl Run<'_> {
         }
         arms.extend(self.candidate.iter().cloned().map(BenchArm::Candidate));
         arms.extend(self.presets.iter().copied().map(BenchArm::Preset));
-        arms.extend(Baseline::ALL.map(BenchArm::Baseline));
+        arms.extend(SimpleRule::ALL.map(BenchArm::Rule));
         Ok(arms)
     }
 }

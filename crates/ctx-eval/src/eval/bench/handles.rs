@@ -20,7 +20,7 @@ const PATH_PARTS: usize = 2;
 
 /// A row of the table.
 struct Row {
-    kind: Kind,
+    kind: HandleKind,
     spans: bool,
     pattern: Regex,
 }
@@ -30,7 +30,7 @@ struct Row {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, serde::Serialize,
 )]
 #[serde(rename_all = "camelCase")]
-pub enum Kind {
+pub enum HandleKind {
     /// A path or URL.
     Path,
     /// A name in code.
@@ -47,7 +47,7 @@ pub enum Kind {
     Number,
 }
 
-impl Kind {
+impl HandleKind {
     /// All kinds, in the order of reports.
     pub const ALL: [Self; 7] =
         [Self::Path, Self::Name, Self::Hash, Self::Flag, Self::Quoted, Self::Error, Self::Number];
@@ -70,7 +70,7 @@ impl Kind {
 /// A handle: its kind, and the text by which it is known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Handle {
-    pub(super) kind: Kind,
+    pub(super) kind: HandleKind,
     pub(super) text: String,
 }
 
@@ -81,7 +81,7 @@ static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
     }
     #[derive(Deserialize)]
     struct Line {
-        kind: Kind,
+        kind: HandleKind,
         pattern: String,
         #[serde(default)]
         spans: bool,
@@ -117,54 +117,63 @@ pub(super) fn handles(text: &str) -> BTreeSet<Handle> {
 }
 
 /// Returns the text by which a handle is known; `None` if it is too short or not of its kind.
-fn normal(kind: Kind, text: &str) -> Option<String> {
+fn normal(kind: HandleKind, text: &str) -> Option<String> {
     let text = text.trim().trim_end_matches(['.', ':', ';', ',', '/']);
     let text = match kind {
-        Kind::Path => {
+        HandleKind::Path => {
             let is_named = |part: &&str| !matches!(*part, "" | "." | ".." | "~");
             let parts: Vec<&str> = text.split('/').filter(is_named).collect();
             parts[parts.len().saturating_sub(PATH_PARTS)..].join("/")
         }
-        Kind::Hash => {
+        HandleKind::Hash => {
             let has = |is: fn(&u8) -> bool| text.bytes().any(|byte| is(&byte));
             let is_hash = has(u8::is_ascii_digit) && has(u8::is_ascii_lowercase);
             text.get(..HASH_CHARS).filter(|_| is_hash)?.to_owned()
         }
         _ => text.to_owned(),
     };
-    (kind == Kind::Number || text.chars().count() >= LEAST_CHARS).then_some(text)
+    (kind == HandleKind::Number || text.chars().count() >= LEAST_CHARS).then_some(text)
 }
 
 impl Handle {
     /// Whether a text holds the handle, not as a part of a longer word. A path may also be written
     /// as its folder and, later in the same line, its name. A hash may be longer.
     pub(super) fn is_in(&self, text: &str) -> bool {
-        let is_whole = |at: usize, len: usize| {
-            let before = text[..at].chars().next_back();
-            let after = text[at + len..].chars().next();
-            let joins = |beside: Option<char>, end: Option<char>| {
-                beside.is_some_and(|c| self.is_word(c)) && end.is_some_and(|c| self.is_word(c))
-            };
-            !joins(before, self.text.chars().next())
-                && (self.kind == Kind::Hash || !joins(after, self.text.chars().next_back()))
-        };
-        text.match_indices(&self.text).any(|(at, found)| is_whole(at, found.len()))
-            || (self.kind == Kind::Path && self.is_in_parts(text))
-    }
-
-    fn is_word(&self, c: char) -> bool {
-        c.is_ascii_alphanumeric() || c == '_' || (c == '-' && self.kind == Kind::Flag)
+        let is_flag = self.kind == HandleKind::Flag;
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || (c == '-' && is_flag);
+        let is_bounded = self.kind != HandleKind::Hash;
+        holds_word(text, &self.text, is_bounded, is_word)
+            || (self.kind == HandleKind::Path && self.is_in_parts(text))
     }
 
     fn is_in_parts(&self, text: &str) -> bool {
         let Some((folder, name)) = self.text.split_once('/') else { return false };
-        let folder = Self { kind: Kind::Name, text: format!("{folder}/") };
-        let name = Self { kind: Kind::Name, text: name.to_owned() };
+        let folder = Self { kind: HandleKind::Name, text: format!("{folder}/") };
+        let name = Self { kind: HandleKind::Name, text: name.to_owned() };
         let lines = text.lines().filter(|line| line.contains(&name.text));
         lines
             .filter(|line| folder.is_in(line))
             .any(|line| line.split_once(&folder.text).is_some_and(|(_, rest)| name.is_in(rest)))
     }
+}
+
+/// Whether a text holds `word`, and neither end of it is inside of a longer word; its last end only
+/// if the word is bounded.
+pub(super) fn holds_word(
+    text: &str,
+    word: &str,
+    is_bounded: bool,
+    is_word: impl Fn(char) -> bool,
+) -> bool {
+    let joins = |one: Option<char>, two: Option<char>| {
+        one.zip(two).is_some_and(|(one, two)| is_word(one) && is_word(two))
+    };
+    text.match_indices(word).any(|(at, found)| {
+        let (before, after) = (&text[..at], &text[at + found.len()..]);
+        let begins_inside = joins(before.chars().next_back(), word.chars().next());
+        let ends_inside = is_bounded && joins(after.chars().next(), word.chars().next_back());
+        !begins_inside && !ends_inside
+    })
 }
 
 /// Handles as numbers, so that sets of them are small.
@@ -201,7 +210,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expected: &[(Kind, &str)]) {
+    fn check(text: &str, expected: &[(HandleKind, &str)]) {
         let found: Vec<_> = handles(text).into_iter().map(|h| (h.kind, h.text)).collect();
         let mut expected: Vec<_> = expected.iter().map(|(k, t)| (*k, (*t).to_owned())).collect();
         expected.sort();
@@ -210,7 +219,7 @@ mod tests {
 
     #[test]
     fn each_kind_is_recognised_and_plain_words_are_not() {
-        use Kind::*;
+        use HandleKind::*;
         check("Please read the file and tell me what it does, and/or why.", &[]);
         check("see /home/u/app/src/main.rs:12", &[(Path, "src/main.rs")]);
         check("./src/lib.rs and src/lib.rs, once", &[(Path, "src/lib.rs")]);
@@ -247,18 +256,28 @@ mod tests {
     }
 
     #[test]
+    fn the_specification_holds_the_table() {
+        let docs = include_str!("../../../../../docs/bench.md");
+        let (_, table) = docs.split_once("```toml\n").unwrap();
+        let (table, _) = table.split_once("\n```").unwrap();
+        let file = include_str!("../../../data/handles.toml");
+        assert!(file.trim_end().ends_with(table), "copy data/handles.toml to docs/bench.md");
+        assert_eq!(table.matches("[[handle]]").count(), TABLE.len());
+    }
+
+    #[test]
     fn a_handle_is_there_as_a_word_of_its_own() {
         let is_in =
             |kind, handle: &str, text: &str| Handle { kind, text: handle.to_owned() }.is_in(text);
-        assert!(is_in(Kind::Name, "parse_config", "call parse_config()"));
-        assert!(!is_in(Kind::Name, "parse_config", "call parse_config_file()"));
-        assert!(!is_in(Kind::Number, "8443", "port 18443"));
-        assert!(is_in(Kind::Hash, "1a2b3c4", "at 1a2b3c4d5e6f"));
-        assert!(is_in(Kind::Path, "src/main.rs", "changed /w/app/src/main.rs"));
-        assert!(is_in(Kind::Path, "src/main.rs", "app/src/: lib.rs, main.rs"));
-        assert!(!is_in(Kind::Path, "src/main.rs", "app/src/: lib.rs\nmain.rs"));
-        assert!(!is_in(Kind::Path, "src/main.rs", "tests/main.rs"));
-        assert!(is_in(Kind::Flag, "--all", "with --all."));
-        assert!(!is_in(Kind::Flag, "--all", "with --all-targets"));
+        assert!(is_in(HandleKind::Name, "parse_config", "call parse_config()"));
+        assert!(!is_in(HandleKind::Name, "parse_config", "call parse_config_file()"));
+        assert!(!is_in(HandleKind::Number, "8443", "port 18443"));
+        assert!(is_in(HandleKind::Hash, "1a2b3c4", "at 1a2b3c4d5e6f"));
+        assert!(is_in(HandleKind::Path, "src/main.rs", "changed /w/app/src/main.rs"));
+        assert!(is_in(HandleKind::Path, "src/main.rs", "app/src/: lib.rs, main.rs"));
+        assert!(!is_in(HandleKind::Path, "src/main.rs", "app/src/: lib.rs\nmain.rs"));
+        assert!(!is_in(HandleKind::Path, "src/main.rs", "tests/main.rs"));
+        assert!(is_in(HandleKind::Flag, "--all", "with --all."));
+        assert!(!is_in(HandleKind::Flag, "--all", "with --all-targets"));
     }
 }

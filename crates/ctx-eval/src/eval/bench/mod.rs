@@ -33,9 +33,9 @@ mod work;
 use ctx_session::Transcript;
 use serde::Serialize;
 
-pub use arms::{ArmKind, Baseline, BenchArm, CandidateProgram};
+pub use arms::{ArmKind, BenchArm, CandidateProgram, SimpleRule};
 pub use difference::{Difference, Measure};
-pub use handles::Kind;
+pub use handles::HandleKind;
 pub use planted::{Statement, built_in_statements, statements};
 pub use report::{ArmReport, BenchReport, Cell, CutReport, Loss, SessionBench, Setting};
 pub use run::bench;
@@ -79,7 +79,7 @@ pub enum Exported<'a> {
         /// The share of the history's tokens.
         budget: f64,
         /// The handles needed next: kind, text, whether strict, whether one retrieval call finds it.
-        needed: Vec<(Kind, &'a str, bool, bool)>,
+        needed: Vec<(HandleKind, &'a str, bool, bool)>,
         /// Changed files.
         files: Vec<&'a str>,
         /// Open items of the todo list.

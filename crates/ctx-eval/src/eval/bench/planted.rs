@@ -10,7 +10,7 @@ use ctx_core::{Counter, Entry, Error, ErrorKind, Message, Result, Role};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::handles::HandleIds;
+use super::handles::{HandleIds, holds_word};
 use super::score::{PlantedFigures, Share};
 use super::session::{Item, Speaker, tokens};
 
@@ -120,11 +120,11 @@ impl<'a> Planted<'a> {
         ids: &mut HandleIds,
     ) -> Result<Option<Self>> {
         let mut sets: Vec<&str> = Vec::new();
-        all.iter().for_each(|it| {
+        for it in all {
             if !sets.contains(&it.set.as_str()) {
-                sets.push(&it.set)
+                sets.push(&it.set);
             }
-        });
+        }
         if sets.is_empty() {
             return Ok(None);
         }
@@ -195,15 +195,9 @@ impl<'a> Planted<'a> {
     }
 }
 
-/// Whether a text says a token that is not a part of a longer word.
+/// Whether a text in lower case says a token that is not a part of a longer word.
 fn says(text: &str, token: &str) -> bool {
-    let token = token.to_lowercase();
-    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    text.match_indices(&token).any(|(at, found)| {
-        let (before, after) = (&text[..at], &text[at + found.len()..]);
-        !(is_word(before.chars().next_back()) && is_word(token.chars().next()))
-            && !(is_word(after.chars().next()) && is_word(token.chars().next_back()))
-    })
+    holds_word(text, &token.to_lowercase(), true, |c| c.is_ascii_alphanumeric())
 }
 
 /// Returns where `count` turns are planted, as indices into the history, in order: evenly by tokens,

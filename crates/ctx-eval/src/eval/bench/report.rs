@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::BenchPlan;
 use super::arms::{ArmKind, BenchArm};
 use super::difference::{Difference, Measure, differences};
-use super::handles::Kind;
+use super::handles::HandleKind;
 use super::score::{Figures, Share};
 use crate::SessionReport;
 use crate::eval::Preset;
@@ -99,7 +99,7 @@ pub struct Loss {
     /// The handles needed next, strictly.
     pub strict: Share,
     /// Those that are not in the request, by kind.
-    pub lost: BTreeMap<Kind, Vec<String>>,
+    pub lost: BTreeMap<HandleKind, Vec<String>>,
     /// Changed files that it does not name.
     pub files: Vec<String>,
     /// Planted statements that it does not hold.

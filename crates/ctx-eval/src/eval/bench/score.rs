@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use super::handles::Kind;
+use super::handles::HandleKind;
 
 /// How many of some things are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,11 +56,11 @@ pub struct NeededFigures {
     /// Those that are in the request or that one retrieval call finds.
     pub within_reach: Share,
     /// Those in the request, by kind.
-    pub kinds: BTreeMap<Kind, Share>,
+    pub kinds: BTreeMap<HandleKind, Share>,
 }
 
 impl NeededFigures {
-    pub(super) fn add(&mut self, kind: Kind, present: bool, found: bool) {
+    pub(super) fn add(&mut self, kind: HandleKind, present: bool, found: bool) {
         self.present.add(present);
         self.within_reach.add(present || found);
         self.kinds.entry(kind).or_default().add(present);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ctx_core::{CallId, Counter, Entry, Message, Result, Role, Tokens};
 
 use super::handles::HandleIds;
-use crate::eval::text::add_message;
+use crate::eval::text::{add_message, add_said};
 
 /// History before a cut, and what follows it, have at least so many tokens.
 pub(super) const LEAST_BEFORE: Tokens = Tokens(16_000);
@@ -41,7 +41,7 @@ pub(super) struct Item {
     pub(super) text: String,
     /// The tokens of the text.
     pub(super) tokens: Tokens,
-    /// The handles in the text.
+    /// The handles in what it says: of a call, only the texts in its arguments count.
     pub(super) said: Vec<u32>,
     /// Whether a request was made right before it.
     pub(super) request: bool,
@@ -64,9 +64,10 @@ impl Item {
             _ if is_result => Speaker::Tool,
             _ => Speaker::User,
         };
-        let mut text = String::new();
+        let (mut text, mut said) = (String::new(), String::new());
         add_message(&message, &mut text);
-        let (tokens, said) = (counter.text(&text), ids.of(&text));
+        add_said(&message, &mut said);
+        let (tokens, said) = (counter.text(&text), ids.of(&said));
         // The arms read each message many times.
         let entry = Arc::new(Entry::in_memory(entry.id().clone(), message.clone()));
         Ok(Arc::new(Self { entry, message, speaker, text, tokens, said, request }))

@@ -18,7 +18,7 @@ use super::session::{Item, cuts, parts, tail, tokens};
 use super::work::{changed_files, open_todos};
 use super::*;
 use crate::eval::{COMPACT_TO, Preset};
-use crate::{Baseline as Recorded, SessionReport};
+use crate::{Baseline, SessionReport};
 
 /// A session under construction.
 #[derive(Default)]
@@ -45,9 +45,10 @@ impl Session {
         self
     }
 
-    fn call(mut self, name: &str, arguments: Value, result: &str) -> Self {
+    fn call(mut self, name: &str, arguments: impl Into<Value>, result: &str) -> Self {
         let id = format!("call-{}", self.items.len());
-        let call = ToolCall::new(id.as_str(), name, RawJson::from_text(arguments.to_string()));
+        let call =
+            ToolCall::new(id.as_str(), name, RawJson::from_text(arguments.into().to_string()));
         self.add(Message::new(Role::Assistant, vec![Block::ToolCall(call)]), true);
         self.add(Message::tool_result(id.as_str(), result), false);
         self
@@ -274,7 +275,7 @@ fn eval() -> EvalSetup {
         counter: Counter::default(),
         system: Tokens::ZERO,
         tools: Tokens::ZERO,
-        baseline: Recorded::default(),
+        baseline: Baseline::default(),
         model: None,
         prices: None,
         compact_to: COMPACT_TO,
@@ -286,26 +287,26 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn baselines_keep_what_their_names_say() {
+fn simple_rules_keep_what_their_names_say() {
     let session = long(30).agent("Finally it works.");
     let ends = [session.items.len()];
     let task = task(&session, &ends, 2_000);
-    let text = |baseline: Baseline| {
-        let outcome = block_on(BenchArm::Baseline(baseline).compact(&task, &eval())).unwrap();
-        assert!(outcome.request.tokens(&task.counter) <= Tokens(2_000), "{baseline:?}");
+    let text = |rule: SimpleRule| {
+        let outcome = block_on(BenchArm::Rule(rule).compact(&task, &eval())).unwrap();
+        assert!(outcome.request.tokens(&task.counter) <= Tokens(2_000), "{rule:?}");
         outcome.request.text()
     };
-    for baseline in Baseline::ALL {
-        assert_eq!(text(baseline).contains("Finally it works."), true, "{baseline:?}");
+    for rule in SimpleRule::ALL {
+        assert!(text(rule).contains("Finally it works."), "{rule:?}");
     }
-    assert!(!text(Baseline::Last).contains("make part_zero"));
-    assert!(text(Baseline::FirstAndLast).starts_with("make part_zero"));
-    assert!(text(Baseline::HeadAndTail).starts_with("make part_zero"));
-    let log = text(Baseline::ToolLog);
+    assert!(!text(SimpleRule::Last).contains("make part_zero"));
+    assert!(text(SimpleRule::FirstAndLast).starts_with("make part_zero"));
+    assert!(text(SimpleRule::HeadAndTail).starts_with("make part_zero"));
+    let log = text(SimpleRule::ToolLog);
     assert!(log.contains(r#"read {"path":"src/part_0.rs"}"#) && !log.contains("part 0 is read"));
-    let said = text(Baseline::AssistantText);
+    let said = text(SimpleRule::AssistantText);
     assert!(said.contains("part 0 is read") && !said.contains("src/part_0.rs"));
-    let names = text(Baseline::Identifiers);
+    let names = text(SimpleRule::Identifiers);
     assert!(names.contains("src/part_29.rs") && names.contains("part_zero"));
 }
 
@@ -360,7 +361,7 @@ fn a_program_that_does_not_answer_is_told_so_and_not_asked_again() {
         let (_folder, arm) = program(script, LONG);
         let ask = || block_on(arm.compact(&task(&session, &ends, 1_000), &eval())).unwrap_err();
         let (first, second) = (ask().to_string(), ask().to_string());
-        assert_eq!(first.contains("the candidate"), true, "{first}");
+        assert!(first.contains("the candidate"), "{first}");
         assert!(second.contains(&first), "{second}");
         first
     };
@@ -444,9 +445,9 @@ fn every_arm_has_figures_and_none_more_tokens_than_the_reference() {
     }
     let presets = ["codex", "mask-observations", "tool-markers", "truncation"];
     let presets = presets.map(|name| BenchArm::Preset(Preset::find(name).unwrap()));
-    let mut arms = vec![BenchArm::Baseline(Baseline::Last)];
+    let mut arms = vec![BenchArm::Rule(SimpleRule::Last)];
     arms.extend(presets);
-    arms.push(BenchArm::Baseline(Baseline::Identifiers));
+    arms.push(BenchArm::Rule(SimpleRule::Identifiers));
     let (report, exported) = run(&transcript(&session, Some(90)), &arms, some_statements());
     assert_eq!(report.reference, "last n");
     assert_eq!(report.arms.len(), arms.len() + 1);

@@ -7,7 +7,7 @@ use ctx_core::ToolCall;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::handles::{Handle, Kind, handles};
+use super::handles::{Handle, HandleKind, handles};
 use super::session::Item;
 
 /// `data/tools.toml`.
@@ -107,8 +107,8 @@ fn of_patch(line: &str, beginnings: &[String]) -> Option<String> {
 fn path_of(path: &str) -> Option<Handle> {
     // Before a colon, any path is recognised, also one with a single part.
     let parts: Vec<&str> = path.trim().split(['/', '\\']).filter(|part| !part.is_empty()).collect();
-    let known = handles(path.trim()).into_iter().find(|handle| handle.kind == Kind::Path);
-    known.or_else(|| Some(Handle { kind: Kind::Path, text: (*parts.last()?).to_owned() }))
+    let known = handles(path.trim()).into_iter().find(|handle| handle.kind == HandleKind::Path);
+    known.or_else(|| Some(Handle { kind: HandleKind::Path, text: (*parts.last()?).to_owned() }))
 }
 
 fn todos(name: &str, arguments: &Value) -> Option<Vec<String>> {

@@ -135,7 +135,7 @@ fn needed(report: &BenchReport, shown: Setting, out: &Out) -> anyhow::Result<()>
 
 fn kinds(report: &BenchReport, shown: Setting, out: &Out) -> anyhow::Result<()> {
     heading(out, terminal_columns(), &format!("The same by kind, at {}", setting(shown)))?;
-    let kinds = ctx_eval::eval::bench::Kind::ALL;
+    let kinds = ctx_eval::eval::bench::HandleKind::ALL;
     let columns: Vec<_> = kinds
         .map(|kind| {
             let of = move |f: &Figures| f.strict.kinds.get(&kind).copied().unwrap_or_default();

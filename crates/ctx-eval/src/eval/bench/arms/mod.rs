@@ -1,8 +1,8 @@
 //! The arms: what compacts a history, and what it leaves.
 
-mod baseline;
 mod candidate;
 mod rolled;
+mod rule;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use ctx_core::{Counter, Result, Tokens};
 use serde::Serialize;
 
-pub use baseline::Baseline;
 pub use candidate::CandidateProgram;
+pub use rule::SimpleRule;
 
 use super::handles::HandleIds;
 use super::request::Request;
@@ -27,7 +27,7 @@ pub enum BenchArm {
     /// Another agent's policy.
     Preset(Preset),
     /// A rule that anybody can write in an hour.
-    Baseline(Baseline),
+    Rule(SimpleRule),
     /// A program that writes summaries.
     Candidate(Rc<RefCell<CandidateProgram>>),
 }
@@ -41,7 +41,7 @@ pub enum ArmKind {
     /// Another agent's policy.
     Preset,
     /// A simple rule.
-    Baseline,
+    Rule,
     /// A program of the user.
     Candidate,
     /// The summaries that the session's own agent wrote.
@@ -55,7 +55,7 @@ impl BenchArm {
         match self {
             Self::Engine(arm) => arm.name.clone(),
             Self::Preset(preset) => preset.name.to_owned(),
-            Self::Baseline(baseline) => baseline.name().to_owned(),
+            Self::Rule(rule) => rule.name().to_owned(),
             Self::Candidate(program) => program.borrow().name().to_owned(),
         }
     }
@@ -64,14 +64,14 @@ impl BenchArm {
         match self {
             Self::Engine(_) => ArmKind::Engine,
             Self::Preset(_) => ArmKind::Preset,
-            Self::Baseline(_) => ArmKind::Baseline,
+            Self::Rule(_) => ArmKind::Rule,
             Self::Candidate(_) => ArmKind::Candidate,
         }
     }
 
     /// Whether it takes part in the comparison. A bare list of handles plays to the measure.
     pub(super) fn is_compared(&self) -> bool {
-        !matches!(self, Self::Baseline(Baseline::Identifiers))
+        !matches!(self, Self::Rule(SimpleRule::Identifiers))
     }
 
     /// Compacts a history.
@@ -79,7 +79,7 @@ impl BenchArm {
         match self {
             Self::Engine(arm) => rolled::engine(arm, task, setup).await,
             Self::Preset(preset) => rolled::preset(preset, task, setup),
-            Self::Baseline(baseline) => Ok(baseline.compact(task)),
+            Self::Rule(rule) => Ok(rule.compact(task)),
             Self::Candidate(program) => program.borrow_mut().compact(task),
         }
     }

@@ -18,7 +18,7 @@ const HALF_LIFE: f64 = 20_000.0;
 
 /// A simple rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Baseline {
+pub enum SimpleRule {
     /// The newest text.
     Last,
     /// The first message of the user, and the newest text.
@@ -33,7 +33,7 @@ pub enum Baseline {
     Identifiers,
 }
 
-impl Baseline {
+impl SimpleRule {
     /// All rules, in the order of the report.
     pub const ALL: [Self; 6] = [
         Self::Last,
