@@ -46,6 +46,8 @@ pub(crate) fn write(root: &Path, data: Option<&Path>) -> Result<()> {
     let program = Program { root, binary: root.join("target/release/ctx"), home };
     let mut blocks = BTreeMap::new();
     blocks.insert("replay", text(&program.run(&["replay", SAMPLE, "--window", "32000"])?));
+    let small = ["compact", SAMPLE, "--window", "16000", "--target", "4000", "--dry-run"];
+    blocks.insert("lost", text(receipt(&program.run(&small)?)?));
     let compacted = program.run(&["compact", SAMPLE, "--window", "32000"])?;
     blocks.insert("summary", text(&beginnings(&compacted)?));
     blocks.insert("receipt", text(receipt(&compacted)?));

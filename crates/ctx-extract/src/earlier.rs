@@ -1,8 +1,8 @@
 //! Merges the previous summary with newer notes.
 
-use ctx_text::WordList;
 use std::collections::HashSet;
 
+use ctx_core::EntryId;
 use ctx_facts::names_base_folder;
 
 use super::ExtractInput;
@@ -13,7 +13,7 @@ use super::note::{
 use super::talk::WIDE;
 use super::turns::Turn;
 use crate::{Field, StructuredSummary, SummaryLine};
-use ctx_text::{clip_to_width, sentences};
+use ctx_text::{WordList, clip_to_width, sentences};
 
 /// The maximum number of reports and plans that are compared, newest first.
 const COMPARED: usize = 300;
@@ -47,38 +47,8 @@ pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>
             // The summary's entry represents all that it summarised.
             cites.extend(previous.entry.clone());
         }
-        let base = match field {
-            Field::Goal => 0.55,
-            Field::Constraints => 0.78,
-            Field::Decisions => 0.55,
-            Field::CriticalContext => 0.42,
-            Field::Done => 0.4,
-            Field::InProgress | Field::Blocked | Field::NextSteps => 0.38,
-        };
+        let mut note = carried_note(field, label, text, cites, age);
         let open = matches!(field, Field::InProgress | Field::NextSteps | Field::Blocked);
-        let mut note = Note {
-            field,
-            label: "",
-            text: carried(text),
-            cites,
-            weight: base,
-            order: age,
-            place: 0,
-            is_user: false,
-            focused: false,
-        };
-        match (field, label) {
-            (Field::Goal, Some(FIRST)) => (note.label, note.weight) = (FIRST, 0.85),
-            (Field::Goal, _) => {
-                note.label = EARLIER;
-                // The newest goal comes first.
-                note.order = -age;
-            }
-            (_, Some(label @ (ASKED | QUESTION | FILES))) => {
-                note.label = label;
-            }
-            _ => {}
-        }
         compared += usize::from(open);
         if open
             && compared <= COMPARED
@@ -97,8 +67,59 @@ pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>
             out.push(note);
         }
     }
-    // If there is an earlier goal, the first request of this range is not the session's first.
-    if out.iter().any(|note| note.field == Field::Goal) {
+    relabel_goals(&out, &mut notes);
+    // Within a field, newer lines of the previous summary weigh slightly more.
+    let count = out.len().max(1) as f32;
+    for (n, note) in out.iter_mut().enumerate() {
+        note.weight += 0.05 * n as f32 / count;
+    }
+    out.extend(notes);
+    out
+}
+
+/// Makes a note of a line of the previous summary; `age` orders the lines.
+fn carried_note(
+    field: Field,
+    label: Option<&'static str>,
+    text: &str,
+    cites: Vec<EntryId>,
+    age: i64,
+) -> Note {
+    let weight = match field {
+        Field::Goal => 0.55,
+        Field::Constraints => 0.78,
+        Field::Decisions => 0.55,
+        Field::CriticalContext => 0.42,
+        Field::Done => 0.4,
+        Field::InProgress | Field::Blocked | Field::NextSteps => 0.38,
+    };
+    let mut note = Note {
+        field,
+        label: "",
+        text: carried(text),
+        cites,
+        weight,
+        order: age,
+        place: 0,
+        is_user: false,
+        focused: false,
+    };
+    match (field, label) {
+        (Field::Goal, Some(FIRST)) => (note.label, note.weight) = (FIRST, 0.85),
+        (Field::Goal, _) => {
+            note.label = EARLIER;
+            // The newest goal comes first.
+            note.order = -age;
+        }
+        (_, Some(label @ (ASKED | QUESTION | FILES))) => note.label = label,
+        _ => {}
+    }
+    note
+}
+
+/// If there is an earlier goal, the first request of this range is not the session's first.
+fn relabel_goals(earlier: &[Note], notes: &mut [Note]) {
+    if earlier.iter().any(|note| note.field == Field::Goal) {
         for note in notes.iter_mut().filter(|note| note.field == Field::Goal) {
             match note.label {
                 FIRST => note.label = EARLIER,
@@ -107,13 +128,6 @@ pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>
             }
         }
     }
-    // Within a field, newer lines of the previous summary weigh slightly more.
-    let count = out.len().max(1) as f32;
-    for (n, note) in out.iter_mut().enumerate() {
-        note.weight += 0.05 * n as f32 / count;
-    }
-    out.extend(notes);
-    out
 }
 
 /// Removes planned work that is reported finished later.

@@ -23,7 +23,8 @@ fn transcripts() -> Vec<PathBuf> {
 #[derive(Default)]
 struct Kept {
     facts: u64,
-    kept: u64,
+    /// Those in the stored texts, weighted as the audit does.
+    kept: f64,
     worst: Option<f64>,
 }
 
@@ -39,13 +40,13 @@ impl Kept {
         let count = |key: &str| audit[key].as_u64().expect("a number");
         assert_eq!(count("facts"), count("kept") + count("repaired") + count("missing"), "{place}");
         self.facts += count("facts");
-        self.kept += count("kept") + count("repaired");
-        let coverage = audit["coverage"].as_f64();
-        self.worst = self.worst.into_iter().chain(coverage).reduce(f64::min);
+        let coverage = audit["coverage"].as_f64().expect("a share");
+        self.kept += coverage * count("facts") as f64;
+        self.worst = self.worst.into_iter().chain([coverage]).reduce(f64::min);
     }
 
     fn share(&self) -> f64 {
-        self.kept as f64 / self.facts.max(1) as f64
+        self.kept / self.facts.max(1) as f64
     }
 }
 
@@ -82,9 +83,10 @@ fn every_recorded_transcript_is_compacted_and_can_prove_it() {
             let worst = kept.worst.unwrap_or(1.0);
             eprintln!("{what} {window}: {share:.3} of {facts} facts, {worst:.3} at worst");
             // In the smallest window a summary of a session of 140,000 tokens is limited to 3,200 tokens.
-            let least = if window == "16000" { 0.8 } else { 0.95 };
+            let least = if window == "16000" { 0.85 } else { 0.95 };
             assert!(share >= least, "{what} {window}: {share}");
-            assert!(window == "16000" || worst >= least, "{what} {window}: {worst}");
+            // Over all rounds of a session.
+            assert!(window == "16000" || worst >= 0.9, "{what} {window}: {worst}");
         }
     }
 }

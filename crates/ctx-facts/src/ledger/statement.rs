@@ -67,13 +67,17 @@ static SLOTS: [Slot; 8] = [
     Slot { words: WordList::new("slots.version"), kinds: &[Number, Id], is_unique: false },
 ];
 
-/// Preferences of which one holds at a time: their values are known.
-static CLOSED: [WordList; 4] = [
-    WordList::new("values.style"),
-    WordList::new("values.units"),
-    WordList::new("values.time_zones"),
-    WordList::new("values.languages"),
+/// Preferences of which one holds at a time: their values are known. With the words that must stand
+/// beside them: "answer in short" is about style, "a short timeout" is not.
+static CLOSED: [(WordList, Option<&WordList>); 4] = [
+    (WordList::new("values.style"), Some(&ANSWERS)),
+    (WordList::new("values.units"), None),
+    (WordList::new("values.time_zones"), Some(&TIMES)),
+    (WordList::new("values.languages"), Some(&ANSWERS)),
 ];
+
+static ANSWERS: WordList = WordList::new("values.of_answers");
+static TIMES: WordList = WordList::new("values.of_times");
 
 /// Words that say that a value is new.
 static NEWS: WordList = WordList::new("slots.news");
@@ -188,11 +192,14 @@ impl Statement {
                 blank(&mut rest, &range);
             }
         }
+        let whole = rest.clone();
         let mut number = String::new();
         for range in words(&rest).collect::<Vec<_>>() {
             let word = rest.slice(range.clone()).to_owned();
             if let Some(list) = is_closed(&word) {
-                self.values.push((ValueKind::Closed(list), word.clone()));
+                if is_about(&whole, list) {
+                    self.values.push((ValueKind::Closed(list), word.clone()));
+                }
             } else if NUMBER_WORDS.contains(&word.as_str()) {
                 number.push_str(&word);
                 number.push(' ');
@@ -319,7 +326,13 @@ fn from_digit(value: &str) -> Option<String> {
 }
 
 fn is_closed(word: &str) -> Option<usize> {
-    CLOSED.iter().position(|list| list.contains(&word))
+    CLOSED.iter().position(|(list, _)| list.contains(&word))
+}
+
+/// Whether a lower-case text is about the preference.
+fn is_about(text: &str, list: usize) -> bool {
+    let about = CLOSED.get(list).and_then(|(_, about)| *about);
+    about.is_none_or(|about| about.iter().any(|words| find(text, words).is_some()))
 }
 
 /// Finds words in a lower-case text; Latin words only as whole words.

@@ -63,6 +63,9 @@ const INDEPENDENT: &[Pair] = &[
     ("Service A listens on 8001.", "Service B listens on 8002."),
     ("The README is out of date.", "The changelog is up to date."),
     ("部署到阿里云。", "备份到腾讯云。"),
+    ("Answer in short sentences.", "The long timeout is fine, keep the short one for retries."),
+    ("Report all times in UTC.", "The central config moved to etc/app.yml."),
+    ("Answer in English.", "Translate the German page too."),
 ];
 
 fn said(n: usize, role: Role, text: &str) -> CitedMessage {
