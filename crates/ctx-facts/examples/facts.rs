@@ -5,6 +5,8 @@
 //! printf 'U: the port is 8080\nA: ok\nU: the port is now 9090\n' | cargo run -p ctx-facts --example facts
 //! ```
 
+#![expect(clippy::print_stdout, reason = "the output of the example")]
+
 use std::io::BufRead;
 
 use ctx_core::{Message, Role};

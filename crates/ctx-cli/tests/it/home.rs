@@ -35,14 +35,18 @@ fn home() -> Room {
 /// Sets the times of all sessions to now, because a session of an earlier day has ended, and
 /// maintenance archives old sessions.
 fn used_now(sessions: &Path) {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let mut all: Value = serde_json::from_slice(&std::fs::read(sessions).unwrap()).unwrap();
-    for session in all.as_object_mut().unwrap().values_mut() {
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("a stored session");
+    let mut all: Value =
+        serde_json::from_slice(&std::fs::read(sessions).expect("a stored session"))
+            .expect("a stored session");
+    for session in all.as_object_mut().expect("a stored session").values_mut() {
         for key in ["updatedAt", "sessionStartedAt"] {
             session[key] = json!(now.as_millis() as u64);
         }
     }
-    std::fs::write(sessions, all.to_string()).unwrap();
+    std::fs::write(sessions, all.to_string()).expect("a stored session");
 }
 
 fn overlay_of(room: &Room) -> PathBuf {

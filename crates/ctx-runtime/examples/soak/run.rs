@@ -59,7 +59,7 @@ impl Child {
         let found = life.live(&|event| match event {
             TurnEvent::Sent(message) => say(format!("sent\t{message}")),
             TurnEvent::Answered { message, answer } => {
-                say(format!("answered\t{message}\t{answer}"))
+                say(format!("answered\t{message}\t{answer}"));
             }
             TurnEvent::Failed => say("failed".into()),
             TurnEvent::Wrong(what) => say(format!("wrong\t{}", what.replace('\n', " "))),
