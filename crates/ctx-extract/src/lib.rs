@@ -56,7 +56,7 @@ pub struct ExtractInput<'a> {
 
 /// Writes a summary from the transcript alone: deterministic, no network, cannot fail.
 ///
-/// It is Markdown under the headings of [`StructuredSummary`](crate::StructuredSummary), never
+/// It is Markdown under the headings of [`StructuredSummary`], never
 /// exceeds the budget, and every line cites its source entries as `[e:ID]`. The user's words come
 /// first and stay verbatim; if not all fit, the oldest are dropped. The caller appends the lists of
 /// files read and modified.

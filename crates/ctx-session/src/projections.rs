@@ -13,7 +13,7 @@ use crate::paths::Home;
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Locked`] while another process writes to it, and [`ErrorKind::Io`].
+/// [`ErrorKind::Locked`](ctx_core::ErrorKind::Locked) while another process writes to it, and `ErrorKind::Io`.
 pub fn save_projections(home: &Home, path: &Path, projections: &[Projection]) -> Result<PathBuf> {
     match SessionLog::open(path, LogOptions::default()) {
         Ok(mut log) => {

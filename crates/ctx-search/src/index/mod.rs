@@ -5,7 +5,7 @@
 //! own lengths are rounded). Texts are not stored.
 //!
 //! The index is derived from the archive. An index that is damaged or of another version is
-//! reported as [`ErrorKind::Corrupt`](ctx_core::ErrorKind::Corrupt), and its owner rebuilds it.
+//! reported as [`ErrorKind::Corrupt`], and its owner rebuilds it.
 
 mod document;
 mod folder;

@@ -4,7 +4,7 @@
 /// 8 points more of the evidence than whole messages do (docs/memory.md).
 const PIECE_CHARS: usize = 800;
 
-/// Splits `text` into pieces of at most [`PIECE_CHARS`] characters: at the end of a line if the
+/// Splits `text` into pieces of at most `PIECE_CHARS` characters: at the end of a line if the
 /// second half of a piece has one, else between words, else anywhere. An empty text is one empty
 /// piece.
 pub fn pieces(text: &str) -> impl Iterator<Item = &str> {

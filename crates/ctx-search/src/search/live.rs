@@ -159,7 +159,7 @@ const ENOUGH: f32 = 0.7;
 /// Returns how well a text fits a query, 0 to 1, independently of other texts: the rarity of the
 /// terms that its best piece shares with the query (`held`, by [`best_piece`]), relative to the
 /// length of the query as a vector of rarities. So a text need not share all of a long query, and a
-/// common word alone is never enough. [`ENOUGH`] is the measured threshold between queries about an
+/// common word alone is never enough. `ENOUGH` is the measured threshold between queries about an
 /// archive and other queries (docs/memory.md).
 pub fn fit(needs: &Needs, held: f32) -> f32 {
     let length = needs.terms.iter().map(|need| need.rarity * need.rarity).sum::<f32>().sqrt();
