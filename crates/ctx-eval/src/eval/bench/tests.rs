@@ -1,9 +1,6 @@
 //! Tiny made-up sessions whose labels are obvious.
 
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ctx_core::{Block, Counter, Entry, Message, RawJson, Role, Tokens, ToolCall};
 use ctx_session::Transcript;
@@ -311,81 +308,6 @@ fn simple_rules_keep_what_their_names_say() {
 }
 
 /// The time limit of a program that answers.
-#[cfg(unix)]
-const LONG: Duration = Duration::from_secs(60);
-
-#[cfg(unix)]
-fn program(script: &str, limit: Duration) -> (tempfile::TempDir, BenchArm) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("candidate.sh");
-    std::fs::write(&path, script).unwrap();
-    let command = format!("sh {}", path.display());
-    let program = CandidateProgram::start(&command, limit).unwrap();
-    (folder, BenchArm::Candidate(Rc::new(RefCell::new(program))))
-}
-
-#[cfg(unix)]
-#[test]
-fn a_program_gets_the_messages_since_the_last_tail_and_its_last_summary() {
-    let (folder, arm) = program(
-        "cd \"$(dirname \"$0\")\"\nn=0\nwhile read -r line; do n=$((n+1)); printf '%s\\n' \"$line\" > in$n\n\
-         printf '{\"summary\":\"summary number %s\"}\\n' $n; done\n",
-        LONG,
-    );
-    let session = long(30);
-    let ends = parts(&session.items, 3);
-    let outcome = block_on(arm.compact(&task(&session, &ends, 4_000), &eval())).unwrap();
-    let text = outcome.request.text();
-    assert!(text.starts_with("summary number 3") && text.contains("part 29 is read"), "{text}");
-    let mut sent = 0;
-    for round in 1..=3 {
-        let line = std::fs::read_to_string(folder.path().join(format!("in{round}"))).unwrap();
-        let line: Value = serde_json::from_str(&line).unwrap();
-        let kept = tail(&session.items[..ends[round - 1]], Tokens(4_000));
-        let left = 4_000 - tokens(&session.items[kept.clone()]).get();
-        assert_eq!(line["budgetTokens"], left);
-        let previous = (round > 1).then(|| format!("summary number {}", round - 1));
-        assert_eq!(line["previous"], json!(previous));
-        let messages = line["messages"].as_array().unwrap();
-        assert_eq!(messages.len(), kept.start - sent);
-        sent = kept.start;
-    }
-}
-
-#[cfg(unix)]
-#[test]
-fn a_program_that_does_not_answer_is_told_so_and_not_asked_again() {
-    let session = long(2);
-    let ends = [session.items.len()];
-    let failure = |script: &str| {
-        let (_folder, arm) = program(script, LONG);
-        let ask = || block_on(arm.compact(&task(&session, &ends, 1_000), &eval())).unwrap_err();
-        let (first, second) = (ask().to_string(), ask().to_string());
-        assert!(first.contains("the candidate"), "{first}");
-        assert!(second.contains(&first), "{second}");
-        first
-    };
-    assert!(failure("exit 3\n").contains("ended without an answer"));
-    assert!(failure("read -r line; echo hello\n").contains("answer: hello"));
-    assert!(failure("read -r line; echo '{\"text\":1}'\n").contains("summary"));
-    for command in ["", "  "] {
-        assert!(CandidateProgram::start(command, Duration::ZERO).is_err());
-    }
-    let missing = CandidateProgram::start("no-such-program-here", Duration::ZERO).unwrap_err();
-    assert!(missing.to_string().contains("cannot start the candidate"));
-}
-
-#[cfg(unix)]
-#[test]
-fn a_program_that_never_answers_runs_into_its_time_limit() {
-    // It waits for a line that never comes.
-    let (_folder, arm) = program("read -r one; read -r two\n", Duration::from_millis(50));
-    let session = long(2);
-    let ends = [session.items.len()];
-    let error = block_on(arm.compact(&task(&session, &ends, 1_000), &eval())).unwrap_err();
-    assert!(error.to_string().contains("did not answer in time"), "{error}");
-}
-
 /// Returns the transcript of a session, with a compaction by its agent after `at` messages.
 fn transcript(session: &Session, compacted_at: Option<usize>) -> Transcript {
     let mut lines = vec![
@@ -474,4 +396,84 @@ fn every_arm_has_figures_and_none_more_tokens_than_the_reference() {
     assert_eq!(report.worst.len(), 1);
     // Labels of each cut and budget; a request of each arm and setting, with and without statements.
     assert_eq!(exported, 2 * 2 * (1 + 2 * 2 * arms.len()));
+}
+
+/// Programs that enter the bench, as scripts of a shell.
+#[cfg(unix)]
+mod programs {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    use std::time::Duration;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn program(script: &str, limit: Duration) -> (tempfile::TempDir, BenchArm) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("candidate.sh");
+        std::fs::write(&path, script).unwrap();
+        let command = format!("sh {}", path.display());
+        let program = CandidateProgram::start(&command, limit).unwrap();
+        (folder, BenchArm::Candidate(Rc::new(RefCell::new(program))))
+    }
+
+    #[test]
+    fn a_program_gets_the_messages_since_the_last_tail_and_its_last_summary() {
+        let (folder, arm) = program(
+            "cd \"$(dirname \"$0\")\"\nn=0\nwhile read -r line; do n=$((n+1)); printf '%s\\n' \"$line\" > in$n\n\
+             printf '{\"summary\":\"summary number %s\"}\\n' $n; done\n",
+            LONG,
+        );
+        let session = long(30);
+        let ends = parts(&session.items, 3);
+        let outcome = block_on(arm.compact(&task(&session, &ends, 4_000), &eval())).unwrap();
+        let text = outcome.request.text();
+        assert!(text.starts_with("summary number 3") && text.contains("part 29 is read"), "{text}");
+        let mut sent = 0;
+        for round in 1..=3 {
+            let line = std::fs::read_to_string(folder.path().join(format!("in{round}"))).unwrap();
+            let line: Value = serde_json::from_str(&line).unwrap();
+            let kept = tail(&session.items[..ends[round - 1]], Tokens(4_000));
+            let left = 4_000 - tokens(&session.items[kept.clone()]).get();
+            assert_eq!(line["budgetTokens"], left);
+            let previous = (round > 1).then(|| format!("summary number {}", round - 1));
+            assert_eq!(line["previous"], json!(previous));
+            let messages = line["messages"].as_array().unwrap();
+            assert_eq!(messages.len(), kept.start - sent);
+            sent = kept.start;
+        }
+    }
+
+    #[test]
+    fn a_program_that_does_not_answer_is_told_so_and_not_asked_again() {
+        let session = long(2);
+        let ends = [session.items.len()];
+        let failure = |script: &str| {
+            let (_folder, arm) = program(script, LONG);
+            let ask = || block_on(arm.compact(&task(&session, &ends, 1_000), &eval())).unwrap_err();
+            let (first, second) = (ask().to_string(), ask().to_string());
+            assert!(first.contains("the candidate"), "{first}");
+            assert!(second.contains(&first), "{second}");
+            first
+        };
+        assert!(failure("exit 3\n").contains("ended without an answer"));
+        assert!(failure("read -r line; echo hello\n").contains("answer: hello"));
+        assert!(failure("read -r line; echo '{\"text\":1}'\n").contains("summary"));
+        for command in ["", "  "] {
+            assert!(CandidateProgram::start(command, Duration::ZERO).is_err());
+        }
+        let missing = CandidateProgram::start("no-such-program-here", Duration::ZERO).unwrap_err();
+        assert!(missing.to_string().contains("cannot start the candidate"));
+    }
+
+    #[test]
+    fn a_program_that_never_answers_runs_into_its_time_limit() {
+        // It waits for a line that never comes.
+        let (_folder, arm) = program("read -r one; read -r two\n", Duration::from_millis(50));
+        let session = long(2);
+        let ends = [session.items.len()];
+        let error = block_on(arm.compact(&task(&session, &ends, 1_000), &eval())).unwrap_err();
+        assert!(error.to_string().contains("did not answer in time"), "{error}");
+    }
 }
