@@ -184,7 +184,7 @@ export async function focus(run, server) {
   for (const [hash, there, all] of [
     ["#/", ".sessions tr[data-at]", ["skip", "mark", "nav", "nav", "theme", "keys", "search", "select", "opener"]],
     [`#/s/${encodeURIComponent(server.session)}`, "#chart .sent[d]", ["skip", "mark", "nav", "nav", "theme", "keys", "link", "radio", "chart", "opener"]],
-    [`#/s/${encodeURIComponent(server.session)}/r/92`, ".entries tr[data-at]", ["skip", "mark", "nav", "nav", "theme", "keys", "link", "link", "button", "button", "region", "select", "select", "search", "opener"]],
+    [`#/s/${encodeURIComponent(server.session)}/r/112`, ".entries tr[data-at]", ["skip", "mark", "nav", "nav", "theme", "keys", "link", "link", "button", "button", "region", "select", "select", "search", "opener"]],
   ]) {
     await page.goto(`${server.base}${hash}`);
     await page.reload();

@@ -62,7 +62,7 @@ async def memory(client, mode, transport):
     said, report = await call(client, "remember", text=f"{fact}", session=KEY)
     check(report["remembered"] and report["text"] == fact and not report["redacted"], report)
     said, report = await call(client, "remember", text=fact, session=KEY)
-    check(not report["remembered"] and "known already" in said, report)
+    check(not report["remembered"] and "Already known" in said, report)
     said, report = await call(client, "recall", query=question, session=KEY)
     check(fact in said and fact in report["block"] and report["factsUsed"] >= 1, report)
     # It is not visible in another session.
