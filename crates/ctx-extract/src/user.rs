@@ -8,7 +8,7 @@ use ctx_text::{Signal, is_task};
 
 use super::ExtractInput;
 use super::agreement::agreement;
-use super::note::{EARLIER, FIRST, LATEST, Note, QUESTION};
+use super::note::{EARLIER, FIRST, LATEST, Note, QUESTION, normal};
 use super::turns::Turn;
 use crate::Field;
 
@@ -41,38 +41,30 @@ fn field_of(fact: &RequiredFact) -> Option<Field> {
     })
 }
 
-/// The sentences of one message under one field.
-#[derive(Default)]
-struct Words<'a> {
-    facts: Vec<&'a RequiredFact>,
-}
-
 /// Collects what the user wrote, in all rounds: the requests, rules, decisions and statements that still
 /// hold, and the answers to the agent's questions.
 pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
     let places: HashMap<&EntryId, i64> =
         job.messages.iter().zip(0..).map(|(said, at)| (&said.id, at)).collect();
-    let mut by_message: BTreeMap<(i64, u8), Words<'_>> = BTreeMap::new();
-    let mut fields: HashMap<(i64, u8), (Field, EntryId)> = HashMap::new();
+    // The sentences of one message under one field.
+    let mut by_message: BTreeMap<(i64, u8), (Field, Vec<&RequiredFact>)> = BTreeMap::new();
     for fact in job.facts.required.iter().filter(|fact| fact.by_user) {
         let Some(field) = field_of(fact) else { continue };
         // Messages of earlier rounds come before all others, in their order.
         let at = places.get(&fact.entry).copied();
         let at = at.unwrap_or_else(|| i64::MIN / 4 + i64::from(fact.order));
-        let key = (at, field as u8);
-        by_message.entry(key).or_default().facts.push(fact);
-        fields.insert(key, (field, fact.entry.clone()));
+        by_message.entry((at, field as u8)).or_insert((field, Vec::new())).1.push(fact);
     }
     let count = by_message.len().max(1) as f32;
     let mut out: Vec<Note> = Vec::new();
-    for (n, (key, mut words)) in by_message.into_iter().enumerate() {
-        let Some((field, entry)) = fields.remove(&key) else { continue };
-        words.facts.sort_by_key(|fact| (fact.order, fact.kind != FactKind::Ask));
-        words.facts.dedup_by(|later, earlier| later.text == earlier.text);
-        let is_question = words.facts.iter().all(|fact| fact.kind == FactKind::Question);
-        let text = joined(&words.facts);
+    for (n, ((at, _), (field, mut facts))) in by_message.into_iter().enumerate() {
+        let Some(entry) = facts.last().map(|fact| fact.entry.clone()) else { continue };
+        facts.sort_by_key(|fact| (fact.order, fact.kind != FactKind::Ask));
+        facts.dedup_by(|later, earlier| later.text == earlier.text);
+        let is_question = facts.iter().all(|fact| fact.kind == FactKind::Question);
+        let text = joined(&facts);
         let mut note = Note::new(field, text, &entry, weight_of(field), 0);
-        note.order = key.0;
+        note.order = at;
         note.weight += 0.5 * (n as f32 / count);
         note.is_user = true;
         if is_question {
@@ -87,10 +79,10 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
             note.is_user = true;
             // The answer is part of the line; it is not repeated as a request.
             let answered = note.cites.last().cloned();
-            let answer = super::note::normal(&note.text);
+            let answer = normal(&note.text);
             let repeats = |other: &Note| {
                 other.cites.last() == answered.as_ref()
-                    && answer.contains(&super::note::normal(&other.text))
+                    && answer.contains(&normal(&other.text))
                     && other.field != Field::Constraints
             };
             out.retain(|other| !repeats(other));
@@ -121,10 +113,8 @@ fn label_goals(notes: &mut [Note]) {
 /// Drops rules and decisions that are also the request itself.
 fn said_once(notes: &mut Vec<Note>) {
     let goals = notes.iter().filter(|note| note.field == Field::Goal);
-    let goals: HashSet<String> = goals.map(|note| super::note::normal(&note.text)).collect();
-    notes.retain(|note| {
-        note.field == Field::Goal || !goals.contains(&super::note::normal(&note.text))
-    });
+    let goals: HashSet<String> = goals.map(|note| normal(&note.text)).collect();
+    notes.retain(|note| note.field == Field::Goal || !goals.contains(&normal(&note.text)));
 }
 
 /// Joins the sentences of one message. List items have no full stop.

@@ -40,29 +40,6 @@ pub enum FactKind {
     CodeName,
 }
 
-impl RequiredFact {
-    /// Returns the weight of the fact in the coverage of a summary, 0 to 1: what the user said counts
-    /// most, a name that the agent mentioned little, a temporary file nothing.
-    #[must_use]
-    pub fn importance(&self) -> f64 {
-        let passage = self.kind.span().is_none();
-        match (passage, self.by_user) {
-            (true, true) => 1.0,
-            (true, false) => 0.3,
-            (false, _) if is_scratch(&self.text) => 0.0,
-            (false, true) => 0.2,
-            (false, false) => 0.05,
-        }
-    }
-}
-
-/// Prefixes of temporary files, of interpreters in scripts, and of ids that nothing refers to.
-static SCRATCH: WordList = WordList::new("spans.scratch");
-
-fn is_scratch(text: &str) -> bool {
-    SCRATCH.iter().any(|prefix| text.starts_with(prefix))
-}
-
 impl FactKind {
     /// All kinds, most important first.
     pub const ALL: [Self; 15] = [
@@ -88,9 +65,7 @@ impl FactKind {
     pub fn is_passage(self) -> bool {
         self.span().is_none()
     }
-}
 
-impl FactKind {
     /// Returns the kind of span that states the fact; `None` for a passage.
     #[must_use]
     pub fn span(self) -> Option<SpanKind> {
@@ -137,4 +112,26 @@ pub struct RequiredFact {
     /// Its position among the passages of the session.
     #[serde(skip)]
     pub order: u32,
+}
+
+impl RequiredFact {
+    /// Returns the weight of the fact in the coverage of a summary, 0 to 1: what the user said counts
+    /// most, a name that the agent mentioned little, a temporary file nothing.
+    #[must_use]
+    pub fn importance(&self) -> f64 {
+        match (self.kind.is_passage(), self.by_user) {
+            (true, true) => 1.0,
+            (true, false) => 0.3,
+            (false, _) if is_scratch(&self.text) => 0.0,
+            (false, true) => 0.2,
+            (false, false) => 0.05,
+        }
+    }
+}
+
+/// Prefixes of temporary files, of interpreters in scripts, and of ids that nothing refers to.
+static SCRATCH: WordList = WordList::new("spans.scratch");
+
+fn is_scratch(text: &str) -> bool {
+    SCRATCH.iter().any(|prefix| text.starts_with(prefix))
 }

@@ -19,10 +19,12 @@
 //! later one replaces or withdraws is not a fact, nor is a value that only it mentions.
 
 mod ask;
+mod classify;
 mod failures;
 mod names;
 mod passages;
 mod personal;
+mod prose;
 mod results;
 mod speakers;
 mod statement;

@@ -3,30 +3,24 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ctx_core::text::{Slice, head_chars};
+use ctx_core::text::Slice;
 use ctx_core::{EntryId, Role};
-use ctx_text::output::{Pasted, is_data, is_error, is_frame, prose_lines};
-use ctx_text::{
-    Gist, Marks, WordList, clip, is_assent, is_cjk, is_courtesy, is_step, marks, segments,
-    sentences, weight,
-};
+use ctx_text::{Gist, clip, marks};
 
 use super::SupersededFact;
 use super::ask::Ask;
+use super::classify::{chooses, classified, has_reason, is_advice, is_open};
 use super::personal::{self, personal};
+use super::prose::prose;
 use super::speakers::Speakers;
 use super::statement::Statement;
 use crate::citations::citations;
 use crate::{CitedMessage, FactKind, RequiredFact};
 
-static UNSETTLED: WordList = WordList::new("open_question");
-
-static ADVICE: WordList = WordList::new("advice.leads");
-
 /// A passage is truncated at a clause beyond this many characters.
 const LONGEST: usize = 400;
 /// The maximum weight of a passage from the assistant.
-const ASSISTANT: f32 = 0.5;
+pub(super) const ASSISTANT: f32 = 0.5;
 /// Bounds the passages of a pasted specification, whose sentences are not all constraints.
 const MOST_PER_MESSAGE: usize = 40;
 const MOST_SENTENCES: usize = 2_000;
@@ -41,8 +35,6 @@ const FREQUENT: usize = 40;
 const COMPARED: usize = 400;
 /// The maximum distance, in messages, at which a value can be replaced without naming it.
 const NEAR: usize = 12;
-/// A sentence below this weight says something only if it gives a value.
-const SHORT: usize = 12;
 /// The factor on the weight of a passage that a later one contradicts.
 const CONTRADICTED: f32 = 0.2;
 
@@ -371,62 +363,6 @@ fn covers(later: &Gist, old: &Gist) -> bool {
     shared > 0 && (enough || (shared > 1 && shared * 2 + 1 >= old.words.len()))
 }
 
-/// Classifies a sentence of the user: its kind, its weight, and whether it withdraws something.
-fn classified(sentence: &str) -> Option<(FactKind, f32, bool)> {
-    let marks = marks(sentence);
-    let asks = sentence.trim_end().ends_with(['?', '？']);
-    let (kind, weight) = match marks {
-        Marks { standing: true, .. } if demands(&marks, sentence) => (FactKind::Pinned, 0.9),
-        // "We only do that here, no?" demands nothing; "can you not touch it?" does.
-        Marks { question: true, .. } if asks && !(marks.constraint && marks.request) => {
-            (FactKind::Request, 0.52)
-        }
-        Marks { constraint: true, .. } => (FactKind::Constraint, 0.7),
-        _ if personal(sentence).is_some() => {
-            (FactKind::Personal, personal(sentence).unwrap_or_default().max(ASSISTANT + 0.01))
-        }
-        Marks { decision: true, .. } | Marks { contrast: true, .. } => (FactKind::Decision, 0.6),
-        Marks { revokes: true, .. } => (FactKind::Constraint, 0.6),
-        Marks { question: true, .. } => (FactKind::Question, 0.6),
-        _ if gives_a_value(sentence) => (FactKind::Statement, 0.55),
-        _ if says_little(sentence) => return None,
-        _ if states(sentence, &marks) => (FactKind::Statement, 0.55),
-        _ => (FactKind::Request, 0.55),
-    };
-    Some((kind, weight, marks.revokes))
-}
-
-static SUBJECTS: WordList = WordList::new("statement.subjects");
-
-/// Whether a sentence says how something is, and asks for nothing.
-fn states(sentence: &str, marks: &Marks) -> bool {
-    let lower = head_chars(sentence, 24).to_lowercase();
-    let first = lower.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    let has_subject = SUBJECTS.contains(&first)
-        || SUBJECTS.iter().any(|word| !word.is_ascii() && lower.starts_with(word));
-    let is_request = marks.request && !first.is_empty() && !has_subject || is_step(sentence);
-    !is_request && (has_subject && !marks.request || Statement::of(sentence).is_copular())
-}
-
-/// Whether a sentence, however short, says that something has a value: "端口是 8080".
-fn gives_a_value(sentence: &str) -> bool {
-    let is_short = weight(sentence) < SHORT;
-    is_short && {
-        let statement = Statement::of(sentence);
-        statement.is_copular() && statement.has_value()
-    }
-}
-
-/// Whether a sentence is too short to ask for something, or was printed by a program.
-fn says_little(sentence: &str) -> bool {
-    weight(sentence) < SHORT
-        || is_courtesy(sentence)
-        || is_assent(sentence)
-        || is_frame(sentence)
-        || is_error(sentence)
-        || sentence.starts_with("-->")
-}
-
 /// Kinds whose passages hold until they are withdrawn.
 fn is_binding(kind: FactKind) -> bool {
     matches!(kind, FactKind::Pinned | FactKind::Constraint | FactKind::Decision)
@@ -459,90 +395,4 @@ fn plain(text: &str) -> String {
     }
     out.push_str(text.slice(at..));
     out.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Returns the sentences of a text's prose, without code, listings and logs.
-fn prose(text: &str) -> impl Iterator<Item = &str> {
-    let prose = segments(text).into_iter().filter(|segment| !segment.is_code);
-    let prose = prose.filter_map(|segment| text.get(segment.range));
-    let parts = prose.flat_map(prose_lines).flat_map(without_data);
-    parts.flat_map(sentences).filter(|sentence| is_language(sentence))
-}
-
-/// Returns the parts of a text between its lines of data.
-fn without_data(text: &str) -> Vec<&str> {
-    let mut out = Vec::new();
-    let (mut start, mut at) = (0, 0);
-    let mut pasted = Pasted::default();
-    for line in text.split_inclusive('\n') {
-        let end = at + line.len();
-        if pasted.holds(line) || is_data(line) {
-            out.extend(text.get(start..at));
-            start = end;
-        }
-        at = end;
-    }
-    out.extend(text.get(start..));
-    out
-}
-
-/// Whether a sentence consists mostly of letters: not a line of a log, a table or code.
-fn is_language(sentence: &str) -> bool {
-    let (mut letters, mut all) = (0usize, 0usize);
-    for c in sentence.chars().take(LONGEST) {
-        if !c.is_whitespace() {
-            all += 1;
-            // A Chinese character says as much as two letters.
-            letters += usize::from(c.is_alphabetic()) + usize::from(is_cjk(c));
-        }
-    }
-    all >= 3
-        && letters * 10 >= all * 6
-        && !sentence.starts_with(['{', '}', '|', '<', '$'])
-        && !sentence.contains("\\n")
-}
-
-/// Whether a general statement is a demand, unlike "it crashes every time".
-fn demands(marks: &Marks, sentence: &str) -> bool {
-    let lower = sentence.to_ascii_lowercase();
-    let ahead =
-        ["from now on", "going forward", "for the rest of"].iter().any(|w| lower.contains(w));
-    marks.constraint || marks.request || ahead
-}
-
-fn has_reason(sentence: &str) -> bool {
-    let lower = sentence.to_ascii_lowercase();
-    [
-        "because", "since ", "so that", "due to", "as it ", "to avoid", "因为", "由于", "为了",
-        "以便", "避免",
-    ]
-    .iter()
-    .any(|word| lower.contains(word))
-}
-
-/// Whether a sentence of the assistant explains how to decide, without deciding: "Choose X if",
-/// "Steps before making a decision:".
-fn is_advice(sentence: &str) -> bool {
-    let bare = sentence.trim_start_matches(['*', '_', '`', ' ']);
-    let first = bare.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
-    sentence.trim_end().ends_with([':', '：'])
-        || ADVICE.contains(&first)
-        || sentence.split_whitespace().count() <= 3 && sentence.is_ascii()
-        || sentence.to_ascii_lowercase().contains("decision")
-            && !sentence.to_ascii_lowercase().contains("decision:")
-}
-
-/// Whether "X instead of Y" is a choice, and not a description of the code.
-fn chooses(sentence: &str) -> bool {
-    let lower = sentence.to_ascii_lowercase();
-    has_reason(sentence)
-        || ["we ", "i'll ", "let's ", "i will ", "i used ", "use ", "using ", "我们", "使用", "改"]
-            .iter()
-            .any(|word| lower.starts_with(word) || lower.contains(&format!(" {word}")))
-}
-
-/// Whether a sentence that is not a question says that something is open.
-fn is_open(sentence: &str) -> bool {
-    let lower = sentence.to_ascii_lowercase();
-    UNSETTLED.iter().any(|word| lower.contains(word))
 }

@@ -1,0 +1,114 @@
+//! What a sentence is: a rule, a decision, a request, a statement.
+
+use ctx_core::text::head_chars;
+use ctx_text::output::{is_error, is_frame};
+use ctx_text::{Marks, WordList, is_assent, is_courtesy, is_step, marks, weight};
+
+use super::passages::ASSISTANT;
+use super::personal::personal;
+use super::statement::Statement;
+use crate::FactKind;
+
+static UNSETTLED: WordList = WordList::new("open_question");
+static ADVICE: WordList = WordList::new("advice.leads");
+/// Words that make a general statement a demand: "from now on".
+static AHEAD: WordList = WordList::new("demand.ahead");
+static REASONS: WordList = WordList::new("decision.reasons");
+/// Words before what was chosen: "use ", "I'll ".
+static CHOICES: WordList = WordList::new("decision.choices");
+
+/// A sentence below this weight says something only if it gives a value.
+const SHORT: usize = 12;
+
+/// Classifies a sentence of the user: its kind, its weight, and whether it withdraws something.
+pub(super) fn classified(sentence: &str) -> Option<(FactKind, f32, bool)> {
+    let marks = marks(sentence);
+    let asks = sentence.trim_end().ends_with(['?', '？']);
+    let (kind, weight) = match marks {
+        Marks { standing: true, .. } if demands(&marks, sentence) => (FactKind::Pinned, 0.9),
+        // "We only do that here, no?" demands nothing; "can you not touch it?" does.
+        Marks { question: true, .. } if asks && !(marks.constraint && marks.request) => {
+            (FactKind::Request, 0.52)
+        }
+        Marks { constraint: true, .. } => (FactKind::Constraint, 0.7),
+        _ if personal(sentence).is_some() => {
+            (FactKind::Personal, personal(sentence).unwrap_or_default().max(ASSISTANT + 0.01))
+        }
+        Marks { decision: true, .. } | Marks { contrast: true, .. } => (FactKind::Decision, 0.6),
+        Marks { revokes: true, .. } => (FactKind::Constraint, 0.6),
+        Marks { question: true, .. } => (FactKind::Question, 0.6),
+        _ if gives_a_value(sentence) => (FactKind::Statement, 0.55),
+        _ if says_little(sentence) => return None,
+        _ if states(sentence, &marks) => (FactKind::Statement, 0.55),
+        _ => (FactKind::Request, 0.55),
+    };
+    Some((kind, weight, marks.revokes))
+}
+
+static SUBJECTS: WordList = WordList::new("statement.subjects");
+
+/// Whether a sentence says how something is, and asks for nothing.
+fn states(sentence: &str, marks: &Marks) -> bool {
+    let lower = head_chars(sentence, 24).to_lowercase();
+    let first = lower.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let has_subject = SUBJECTS.contains(&first)
+        || SUBJECTS.iter().any(|word| !word.is_ascii() && lower.starts_with(word));
+    let is_request = marks.request && !first.is_empty() && !has_subject || is_step(sentence);
+    !is_request && (has_subject && !marks.request || Statement::of(sentence).is_copular())
+}
+
+/// Whether a sentence, however short, says that something has a value: "端口是 8080".
+fn gives_a_value(sentence: &str) -> bool {
+    let is_short = weight(sentence) < SHORT;
+    is_short && {
+        let statement = Statement::of(sentence);
+        statement.is_copular() && statement.has_value()
+    }
+}
+
+/// Whether a sentence is too short to ask for something, or was printed by a program.
+fn says_little(sentence: &str) -> bool {
+    weight(sentence) < SHORT
+        || is_courtesy(sentence)
+        || is_assent(sentence)
+        || is_frame(sentence)
+        || is_error(sentence)
+        || sentence.starts_with("-->")
+}
+
+/// Whether a general statement is a demand, unlike "it crashes every time".
+fn demands(marks: &Marks, sentence: &str) -> bool {
+    let lower = sentence.to_ascii_lowercase();
+    marks.constraint || marks.request || AHEAD.iter().any(|words| lower.contains(words))
+}
+
+/// Whether a sentence gives a reason.
+pub(super) fn has_reason(sentence: &str) -> bool {
+    let lower = sentence.to_ascii_lowercase();
+    REASONS.iter().any(|words| lower.contains(words))
+}
+
+/// Whether a sentence of the assistant explains how to decide, without deciding: "Choose X if",
+/// "Steps before making a decision:".
+pub(super) fn is_advice(sentence: &str) -> bool {
+    let bare = sentence.trim_start_matches(['*', '_', '`', ' ']);
+    let first = bare.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+    sentence.trim_end().ends_with([':', '：'])
+        || ADVICE.contains(&first)
+        || sentence.split_whitespace().count() <= 3 && sentence.is_ascii()
+        || sentence.to_ascii_lowercase().contains("decision")
+            && !sentence.to_ascii_lowercase().contains("decision:")
+}
+
+/// Whether "X instead of Y" is a choice, and not a description of the code.
+pub(super) fn chooses(sentence: &str) -> bool {
+    let lower = sentence.to_ascii_lowercase();
+    has_reason(sentence)
+        || CHOICES.iter().any(|lead| lower.starts_with(lead) || lower.contains(&format!(" {lead}")))
+}
+
+/// Whether a sentence that is not a question says that something is open.
+pub(super) fn is_open(sentence: &str) -> bool {
+    let lower = sentence.to_ascii_lowercase();
+    UNSETTLED.iter().any(|word| lower.contains(word))
+}
