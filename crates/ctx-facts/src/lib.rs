@@ -12,10 +12,12 @@ mod fact;
 mod files;
 mod ledger;
 mod message;
+mod statement;
 
 pub use arguments::{Named, strings};
 pub use citations::{Citation, ShortIds, citations, without_unknown_citations};
 pub use fact::{FactKind, RequiredFact};
 pub use files::{FileLists, base_folder, names_base_folder, with_relative_paths};
-pub use ledger::{FactLedger, LedgerFacts, Statement, SupersededFact, required_facts};
+pub use ledger::{FactLedger, LedgerFacts, SupersededFact, required_facts};
 pub use message::{CitedMessage, PreviousSummary};
+pub use statement::{Comparison, FEATURE_NAMES, Statement};

@@ -6,8 +6,8 @@ use ctx_text::{Marks, WordList, is_assent, is_courtesy, is_step, marks, weight};
 
 use super::passages::ASSISTANT;
 use super::personal::personal;
-use super::statement::Statement;
 use crate::FactKind;
+use crate::Statement;
 
 static UNSETTLED: WordList = WordList::new("open_question");
 static ADVICE: WordList = WordList::new("advice.leads");

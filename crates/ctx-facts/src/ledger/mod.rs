@@ -27,7 +27,6 @@ mod personal;
 mod prose;
 mod results;
 mod speakers;
-mod statement;
 mod tokens;
 
 use std::cmp::Ordering;
@@ -36,8 +35,6 @@ use std::collections::HashMap;
 use ctx_text::{NormalForm, normal_form, spans};
 
 use crate::{CitedMessage, RequiredFact};
-
-pub use statement::Statement;
 
 use ask::RecentAsks;
 use failures::Failures;

@@ -13,7 +13,7 @@ use super::classify::{chooses, classified, has_reason, is_advice, is_open};
 use super::personal::{self, personal};
 use super::prose::prose;
 use super::speakers::Speakers;
-use super::statement::Statement;
+use crate::Statement;
 use crate::citations::citations;
 use crate::{CitedMessage, FactKind, RequiredFact};
 
