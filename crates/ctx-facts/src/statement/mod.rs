@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use ctx_core::Chars;
 use ctx_core::text::{Slice, head};
-use ctx_text::{Gist, WordList, gist, is_cjk};
+use ctx_text::{Gist, WordList, gist, is_cjk, is_step, is_task};
 
 use values::Value;
 
@@ -39,6 +39,8 @@ pub struct Statement {
     is_hypothetical: bool,
     /// Whether it asks for what holds.
     asks: bool,
+    /// Whether it asks for a piece of work.
+    is_task: bool,
     /// Whether it consists of clauses: a new value often comes with its reason.
     has_clauses: bool,
 }
@@ -88,6 +90,7 @@ impl Statement {
         out.led_names(&mut rest);
         out.words(format!(" {} ", spaced(&rest.to_lowercase())));
         out.has_clauses = text.contains([',', ';', ':', '，', '；', '：']);
+        out.is_task = is_step(text) || is_task(text);
         out.asks = out.is_hypothetical && text.trim_end().ends_with(['?', '？']);
         out
     }
@@ -115,7 +118,7 @@ impl Statement {
                 blank(&mut rest, &range);
             }
         }
-        self.specified = specified(&rest);
+        self.specified.extend(specified(&rest));
         self.choices(&mut rest);
         for range in words(&rest).collect::<Vec<_>>() {
             if GENERIC.contains(&rest.slice(range.clone())) {

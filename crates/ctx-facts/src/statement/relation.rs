@@ -10,10 +10,12 @@ use super::{Statement, UNIQUE};
 pub struct Comparison {
     features: [f32; FEATURES],
     is_candidate: bool,
+    /// Whether one says exactly what the other denies.
+    is_denial: bool,
 }
 
 /// The number of features.
-const FEATURES: usize = 26;
+const FEATURES: usize = 28;
 
 /// The names of the features, for `cargo run -p ctx-facts --example pairs`.
 pub const FEATURE_NAMES: [&str; FEATURES] = [
@@ -43,12 +45,14 @@ pub const FEATURE_NAMES: [&str; FEATURES] = [
     "clauses_value",
     "is",
     "preference",
+    "task",
+    "unique",
 ];
 
 /// Fitted by `cargo xtask fit supersession`.
 const WEIGHTS: [f32; FEATURES] = [
-    -4.56, 0.30, 2.15, 0.21, 2.17, 0.61, 1.09, 0.92, 2.57, 1.42, -2.20, 0.74, 5.31, -0.11, -2.31,
-    2.43, 0.85, 0.44, -2.85, 2.48, 3.01, 0.62, 1.36, 0.60, 4.20, 2.57,
+    -5.13, 0.00, 2.93, 0.62, 0.56, 2.48, 2.46, 0.74, 4.03, 1.50, -3.95, 1.60, 4.78, 0.42, -3.23,
+    1.74, 1.43, 0.35, -0.72, -0.08, 1.69, 1.54, 1.47, 0.40, 3.77, 2.66, 0.04, 2.43,
 ];
 
 impl Comparison {
@@ -59,7 +63,7 @@ impl Comparison {
         let holds = |v: &&Value| !v.is_past;
         let named = new.values.iter().filter(holds).filter(|v| old.gives(v)).count();
         let least = new.subject.len().min(old.subject.len());
-        let most = new.subject.len().max(old.subject.len());
+        let all = new.subject.len() + old.subject.len() + named - words;
         let (shared, least) = (words + named, least + named);
         let differs = |of: fn(ValueKind) -> bool| {
             let mut own = new.values.iter().filter(holds).map(|v| v.kind).filter(|kind| of(*kind));
@@ -94,24 +98,28 @@ impl Comparison {
         let status = new.status.is_some() && old.status.is_some() && new.status != old.status;
         // "The branch is main", "Tests now run with vitest": one word is another.
         let is_word = !any
-            && words > 0
+            && shared > 0
             && words + 1 == new.subject.len()
             && words + 1 == old.subject.len()
             && new.others(old) + old.others(new) == 0;
         let kinds = different > 1 || new.others(old) > 1 && old.others(new) > 1;
-        let is_same = any && !kinds && new.subject == old.subject || is_word && slot;
+        let is_same = any && !kinds && new.subject == old.subject || is_word && (slot || named > 0);
         let coverage = shared as f32 / least.max(1) as f32;
         let news = new.is_news || new.corrects;
         let bit = |is: bool| f32::from(u8::from(is));
         Self {
-            is_candidate: !new.asks && (shared > 0 || slot || choice || past),
+            is_denial: new.gist.words == old.gist.words && flips(new, old) && !new.is_hypothetical,
+            is_candidate: new.gist != old.gist
+                && !new.asks
+                && (!new.is_hypothetical || new.corrects)
+                && (shared > 0 || slot || choice || past),
             features: [
                 1.0,
                 bit(new.is_news),
                 bit(new.corrects),
                 coverage,
                 shared.min(4) as f32 / 4.0,
-                shared as f32 / (most + least).saturating_sub(shared).max(1) as f32,
+                shared as f32 / all.max(1) as f32,
                 bit(number),
                 bit(any && !number),
                 bit(choice),
@@ -132,6 +140,8 @@ impl Comparison {
                 bit(new.has_clauses && any),
                 bit(is_same && new.is_copular && old.is_copular),
                 bit(preference),
+                bit(new.is_task),
+                bit(slots & UNIQUE != 0 && news && any),
             ],
         }
     }
@@ -146,7 +156,7 @@ impl Comparison {
     #[must_use]
     pub fn replaces(&self) -> bool {
         let sum: f32 = self.features.iter().zip(WEIGHTS).map(|(is, weight)| is * weight).sum();
-        self.is_candidate && sum > 0.0
+        self.is_denial || self.is_candidate && sum > 0.0
     }
 }
 
@@ -156,6 +166,26 @@ impl Statement {
     #[must_use]
     pub fn replaces(&self, old: &Self) -> bool {
         Comparison::of(self, old).replaces()
+    }
+
+    /// Whether the other one says all of this: the same words, values, denials and state.
+    #[must_use]
+    pub fn is_within(&self, other: &Self) -> bool {
+        let (own, gist) = (&self.gist, &other.gist);
+        let is_said = |&word: &u64| gist.says(word) && own.negates(word) == gist.negates(word);
+        let is_given = |value: &Value| other.values.iter().any(|v| v.text == value.text);
+        own.words.iter().all(is_said)
+            && self.values.iter().all(is_given)
+            && self.status == other.status
+            && !own.words.is_empty()
+    }
+
+    /// Whether both may be about the same subject.
+    #[must_use]
+    pub fn resembles(&self, other: &Self) -> bool {
+        let (own, gist) = (&self.gist.words, &other.gist.words);
+        let shared = own.iter().filter(|&&word| other.gist.says(word)).count();
+        shared >= 2 || shared * 10 >= (own.len() + gist.len() - shared).max(1) * 3
     }
 
     fn says(&self, word: u64) -> bool {

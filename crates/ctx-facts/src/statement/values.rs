@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use ctx_core::text::{Slice, head_chars};
-use ctx_text::{SpanKind, WordList, day_len, is_cjk, is_name, normal_form, number, spans};
+use ctx_text::{SpanKind, WordList, day_len, gist, is_cjk, is_name, normal_form, number, spans};
 
 use super::{DONE, GENERIC, OPEN, Statement, blank, find, words};
 
@@ -77,8 +77,12 @@ impl Statement {
     /// Takes paths, numbers and ids out of the text.
     pub(super) fn spans(&mut self, text: &str, rest: &mut String) {
         for span in spans(text) {
-            // Of an id with its label ("端口是 8080"), the label names the subject.
-            let label = span.text.trim_end().rfind(char::is_whitespace).map_or(0, |at| at + 1);
+            // Of an id with its label ("端口是 8080", "端口是3000"), the label names the subject.
+            let last = |c: char| c.is_whitespace() || is_cjk(c) && span.kind == SpanKind::Id;
+            let label = span.text.trim_end().rfind(last);
+            let label = label.map_or(0, |at| {
+                at + span.text.slice(at..).chars().next().map_or(1, char::len_utf8)
+            });
             let value = span.text.slice(label..);
             let kind = match span.kind {
                 SpanKind::Number => {
@@ -89,7 +93,7 @@ impl Statement {
                     continue;
                 }
                 SpanKind::Path | SpanKind::Url => ValueKind::Location,
-                SpanKind::Id if value.bytes().all(|b| b.is_ascii_digit()) => ValueKind::Number(""),
+                SpanKind::Id if is_version(value) => ValueKind::Number(""),
                 SpanKind::Id => ValueKind::Id,
                 SpanKind::ErrorCode | SpanKind::CodeName => continue,
             };
@@ -137,7 +141,8 @@ impl Statement {
                     || rest.slice(range.end..).strip_prefix(' ').is_some_and(is_named))
                 || is_wide && word.starts_with(|c: char| c.is_ascii_alphabetic())
                 || word.contains(['_', '-']) && word.bytes().any(|b| b.is_ascii_digit());
-            let is_number = word.bytes().all(|b| b.is_ascii_digit());
+            let bare = lower.strip_prefix('v').unwrap_or(&lower);
+            let is_number = !bare.is_empty() && bare.bytes().all(|b| b.is_ascii_digit());
             // "FACT:" and "Update:" are labels.
             let is_label = rest.slice(range.end..).starts_with([':', '：']);
             begins = is_label || rest.slice(range.end..).trim_start().starts_with(['.', '!', '?']);
@@ -147,6 +152,11 @@ impl Statement {
             // The capital "A" inside of a sentence is a name: "service A".
             let is_generic = GENERIC.contains(&lower.as_str()) && word != "A";
             if is_generic || choice(&lower).is_some() {
+                continue;
+            }
+            if is_number && let Some(noun) = numbered(rest, range.start) {
+                self.specified.push((noun, gist(bare).words.first().copied().unwrap_or_default()));
+                blank(rest, &range);
                 continue;
             }
             let kind = match rival {
@@ -161,6 +171,7 @@ impl Statement {
                     name.text.push(' ');
                     name.text.push_str(&lower);
                 }
+                _ if is_number => self.value(kind, bare, rest, &range),
                 _ => self.value(kind, &lower, rest, &range),
             }
             name_end = (kind == ValueKind::Name).then_some(range.end + 1);
@@ -279,6 +290,22 @@ fn is_past(text: &str, range: &Range<usize>) -> bool {
     };
     PAST.iter().any(|words| ends(words) && leaves(words))
         || PASSED.iter().any(|words| after.starts_with(words))
+}
+
+/// Nouns that are identified by their number: another number is another thing.
+static NUMBERED: WordList = WordList::new("slots.numbered");
+
+/// Returns the noun that a number at this position identifies: "phase 2".
+fn numbered(text: &str, at: usize) -> Option<u64> {
+    let before = text.slice(..at).strip_suffix(' ')?;
+    let noun = before.rsplit(|c: char| !c.is_alphanumeric()).next()?.to_lowercase();
+    NUMBERED.contains(&noun.as_str()).then(|| gist(&noun).words.first().copied())?
+}
+
+/// Whether a value is a plain number or a version: "20", "v20", "3.0.0".
+fn is_version(value: &str) -> bool {
+    let value = value.strip_prefix('v').unwrap_or(value);
+    value.bytes().all(|b| b.is_ascii_digit() || b == b'.')
 }
 
 fn from_digit(value: &str) -> Option<String> {

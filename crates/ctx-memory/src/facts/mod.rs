@@ -7,7 +7,6 @@
 //! A contradicted fact is not deleted: it is superseded, and stays readable as what held at the
 //! time. Only [`FactStore::forget`] removes facts, from the disk as well.
 
-mod claim;
 mod daily_budget;
 mod extract;
 mod fact;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::claim::{Claim, overlap, shared};
+use ctx_facts::Statement;
+
 use super::update::{Relation, relation};
 use super::{Fact, FactCandidate, FactId, Update};
 
@@ -140,12 +141,9 @@ pub(super) fn check<'a>(
     if matches!(decided, Update::None { .. }) {
         return Ok(decided);
     }
-    let (was, is) = (Claim::of(&old.content), Claim::of(&candidate.content));
+    let (was, is) = (Statement::of(&old.content), Statement::of(&candidate.content));
     let stands = relation(old.kind, &was, candidate.kind, &is);
-    let same_subject = stands != Relation::Unrelated
-        || shared(&was.words, &is.words) >= 2
-        || overlap(&was.words, &is.words) >= 0.3;
-    if !same_subject {
+    if stands == Relation::Unrelated && !is.resembles(&was) {
         return refuse(RejectionReason::OtherSubject);
     }
     Ok(match (proposal.operation, stands) {

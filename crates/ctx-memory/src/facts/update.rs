@@ -1,6 +1,8 @@
 //! Decides what a new fact does to the known ones.
 
-use super::claim::{Claim, are_rivals, is_within, overlap, plain, shared};
+use ctx_facts::Statement;
+use ctx_text::Terms;
+
 use super::{Fact, FactCandidate, FactId, FactKind};
 
 /// What happens to a candidate.
@@ -59,16 +61,26 @@ pub fn decide<'a>(
 }
 
 /// The parsed form of a text. Computed once per fact that is compared often.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Reading {
     plain: String,
-    claim: Claim,
+    statement: Statement,
 }
 
 impl Reading {
     pub(super) fn of(content: &str) -> Self {
-        Self { plain: plain(content), claim: Claim::of(content) }
+        Self { plain: plain(content), statement: Statement::of(content) }
     }
+}
+
+/// Normalises a text for equality: all its terms, in order.
+fn plain(text: &str) -> String {
+    let mut out = String::new();
+    Terms::default().each(text, |term| {
+        out.push_str(term.text);
+        out.push(' ');
+    });
+    out
 }
 
 /// Like [`decide`], for facts that are already parsed.
@@ -82,7 +94,7 @@ pub(super) fn decide_read<'a>(
         if fact.content == candidate.content || old.plain == new.plain && !new.plain.is_empty() {
             return Update::None { id: fact.id };
         }
-        match relation(fact.kind, &old.claim, candidate.kind, &new.claim) {
+        match relation(fact.kind, &old.statement, candidate.kind, &new.statement) {
             Relation::Known => known = known.or(Some(fact.id)),
             Relation::Detail => detail = detail.or(Some(fact.id)),
             Relation::Contradiction => contradicted.push(fact.id),
@@ -103,109 +115,27 @@ pub(super) fn decide_read<'a>(
 /// Returns how a candidate relates to a fact.
 pub(super) fn relation(
     old_kind: FactKind,
-    old: &Claim,
+    old: &Statement,
     new_kind: FactKind,
-    new: &Claim,
+    new: &Statement,
 ) -> Relation {
     use FactKind::{Architecture, Config, Decision, Implementation, Issue, TaskState};
     // States of work and issues are comparable, and so are choices and settings.
+    let settings = [Decision, Config, Architecture, Implementation];
     let comparable = old_kind == new_kind
         || matches!((old_kind, new_kind), (Issue | TaskState, Issue | TaskState | Implementation))
-        || matches!(
-            (old_kind, new_kind),
-            (
-                Decision | Config | Architecture | Implementation,
-                Decision | Config | Architecture | Implementation
-            )
-        );
+        || settings.contains(&old_kind) && settings.contains(&new_kind);
     if !comparable {
-        return Relation::Unrelated;
+        Relation::Unrelated
+    } else if new.replaces(old) {
+        Relation::Contradiction
+    } else if new.is_within(old) {
+        Relation::Known
+    } else if old.is_within(new) {
+        Relation::Detail
+    } else {
+        Relation::Unrelated
     }
-    let alike = overlap(&old.words, &new.words);
-    if contradicts(old, new, alike) {
-        return Relation::Contradiction;
-    }
-    if old.is_denied != new.is_denied || old.state != new.state {
-        return Relation::Unrelated;
-    }
-    // One word is too little to compare, unless both choose it.
-    let same_choice =
-        matches!((&old.choice, &new.choice), (Some(a), Some(b)) if a.chosen == b.chosen);
-    let enough = |claim: &Claim| claim.words.len() >= 2 || same_choice && !claim.words.is_empty();
-    if is_within(&new.words, &old.words) && enough(new) && is_within(&new.values, &old.values) {
-        return Relation::Known;
-    }
-    if is_within(&old.words, &new.words) && enough(old) && is_within(&old.values, &new.values) {
-        return Relation::Detail;
-    }
-    if alike >= 0.8 && old.values == new.values {
-        return Relation::Known;
-    }
-    Relation::Unrelated
-}
-
-fn contradicts(old: &Claim, new: &Claim, alike: f32) -> bool {
-    // "Do not use Redis", "Use Redis".
-    if old.is_denied != new.is_denied
-        && alike >= 0.6
-        && old.values == new.values
-        && shared(&old.words, &new.words) >= 1
-    {
-        return true;
-    }
-    // "Refund logic not yet implemented", "Refund logic implemented in refund.ts".
-    if let (Some(was), Some(is)) = (old.state, new.state)
-        && was != is
-    {
-        let common = shared(&old.words, &new.words);
-        let least = old.words.len().min(new.words.len());
-        return common >= 2 && common == least || alike >= 0.6 && common >= 1;
-    }
-    slots_differ(old, new) || choices_differ(old, new)
-}
-
-/// "Server port is 3000", "the server port is now 8080".
-fn slots_differ(old: &Claim, new: &Claim) -> bool {
-    let (Some(was), Some(is)) = (&old.slot, &new.slot) else { return false };
-    let same = was.subject == is.subject
-        || was.subject.len().min(is.subject.len()) >= 2
-            && overlap(&was.subject, &is.subject) >= 0.75;
-    same && !is_within(&was.value, &is.value)
-        && !is_within(&is.value, &was.value)
-        && old.is_denied == new.is_denied
-        // A number is replaced by a number, and a name by a name.
-        && has_number(&was.value) == has_number(&is.value)
-}
-
-fn has_number(words: &[String]) -> bool {
-    let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
-    match words {
-        // "v20"; in a path "v2" is a name.
-        [only] => is_number(only.strip_prefix('v').unwrap_or(only)),
-        _ => words.iter().any(|word| is_number(word)),
-    }
-}
-
-/// "Use PostgreSQL for storage", "use SQLite instead of PostgreSQL".
-fn choices_differ(old: &Claim, new: &Claim) -> bool {
-    let (Some(was), Some(is)) = (&old.choice, &new.choice) else { return false };
-    if old.is_denied != new.is_denied || was.chosen == is.chosen {
-        return false;
-    }
-    let other_purpose = !was.purpose.is_empty()
-        && !is.purpose.is_empty()
-        && overlap(&was.purpose, &is.purpose) < 0.5;
-    if other_purpose {
-        return false;
-    }
-    let rejected = !is.rejected.is_empty() && is_within(&is.rejected, &was.chosen);
-    let same_purpose = !was.purpose.is_empty()
-        && overlap(&was.purpose, &is.purpose) >= 0.75
-        && overlap(&was.chosen, &is.chosen) < 0.5
-        && was.chosen.len().max(is.chosen.len()) <= 3;
-    let rivals =
-        was.purpose.is_empty() == is.purpose.is_empty() && are_rivals(&was.chosen, &is.chosen);
-    rejected || same_purpose || rivals
 }
 
 #[cfg(test)]
