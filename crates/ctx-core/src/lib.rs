@@ -57,9 +57,9 @@ pub use message::{
 };
 pub use projection::{ContentHash, Projected, Projection, ProjectionKey};
 pub use services::{
-    BlobStore, Embedder, IdSource, MemoryStore, Passage, ProjectionStore, RecallRequest,
-    RecalledFact, Recollection, SequentialIds, Services, Snippet, SnippetSource, Store, Summarizer,
-    Summary, SummaryModels, SummaryRequest, Timer, WorkspaceAnswer, WorkspaceSearch,
+    BlobStore, Embedder, IdSource, MemoryStore, Passage, RecallRequest, RecalledFact, Recollection,
+    SequentialIds, Services, Snippet, SnippetSource, Store, Summarizer, Summary, SummaryModels,
+    SummaryRequest, Timer, WorkspaceAnswer, WorkspaceSearch,
 };
 pub use tokens::{Chars, IMAGE_TOKENS, Tokens};
 pub use view::{

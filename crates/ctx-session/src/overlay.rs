@@ -7,18 +7,17 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ctx_core::{EntryId, ErrorKind, IdSource, Projection, ProjectionStore, Result, Timestamp};
+use ctx_core::{EntryId, ErrorKind, IdSource, Result, Timestamp};
 
+use crate::disk;
 use crate::formats::{in_database, is_transcript};
 use crate::log::{LogFile, RandomIds};
 use crate::newer::is_newer;
 use crate::paths::{Home, with_home_hint};
 use crate::read::{ProblemKind, Problems};
-use crate::schema::{Body, NewEntry, check_overlay_header, overlay_header_line, projections_entry};
-use crate::transcript::{Transcript, in_force, read_projections};
-use crate::{clock, disk};
+use crate::schema::{NewEntry, check_overlay_header, overlay_header_line};
+use crate::transcript::Transcript;
 
 /// The bytes of the first line that identify a transcript. A transcript that is a single line grows
 /// at its end; its beginning stays the same.
@@ -30,18 +29,10 @@ const HEADER_BYTES: u64 = 1024;
 /// Its entries are those of a session file ([`NewEntry`]). Each names its parent, so that a reader
 /// can add it to the transcript's tree. Their ids are full UUIDs, which never collide with a
 /// transcript's ordinals and short ids.
-///
-/// From its first write until it is [released](Overlay::release) or dropped, an overlay is the only
-/// writer: [`store_compaction`](crate::store_compaction) of the same transcript gets
-/// [`ErrorKind::Locked`] meanwhile. The owner of the overlay uses [`Overlay::store_compaction`] and
-/// [`Overlay::undo_compaction`].
 #[derive(Debug)]
 pub struct Overlay {
     path: PathBuf,
     source: PathBuf,
-    writer: Mutex<Option<LogFile>>,
-    /// Held from reading the current state until the decision based on it is written.
-    deciding: Mutex<()>,
 }
 
 impl Overlay {
@@ -66,7 +57,7 @@ impl Overlay {
         hasher.update(beginning.trim_ascii_end());
         let name = hasher.finalize().to_hex();
         let path = home.overlays_dir().join(format!("{}.jsonl", &name[..32]));
-        Ok(Self { path, source: full, writer: Mutex::new(None), deciding: Mutex::new(()) })
+        Ok(Self { path, source: full })
     }
 
     /// Returns the path of the overlay, whether it exists or not.
@@ -75,83 +66,19 @@ impl Overlay {
         &self.path
     }
 
-    /// Returns the transcript's full path.
-    #[must_use]
-    pub(crate) fn source(&self) -> &Path {
-        &self.source
-    }
-
-    /// Appends an entry as a child of `parent` and returns its id. It is on disk when this returns.
-    /// While an overlay has a writer, others get [`ErrorKind::Locked`].
-    pub fn append(
+    /// Appends an entry, if nobody else has the overlay open.
+    pub(crate) fn append(
         &self,
         entry: &NewEntry,
         parent: Option<&EntryId>,
         now: Timestamp,
     ) -> Result<EntryId> {
-        self.write(entry, parent, now, true)
+        append(&mut self.writer()?, entry, parent, now)
     }
 
-    pub(crate) fn append_body(
-        &self,
-        entry: &impl Body,
-        parent: &EntryId,
-        now: Timestamp,
-    ) -> Result<EntryId> {
-        self.write(entry, Some(parent), now, true)
-    }
-
-    /// Prevents other threads from storing a decision based on the same state.
-    pub(crate) fn decide(&self) -> MutexGuard<'_, ()> {
-        self.deciding.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes the write lock against other processes. Creates the overlay if it does not exist.
-    pub(crate) fn lock(&self) -> Result<()> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        if writer.is_none() {
-            *writer = Some(self.open_file()?);
-        }
-        Ok(())
-    }
-
-    /// Uses a file that is already open for writing.
-    #[cfg(test)]
-    pub(crate) fn with_writer(self, file: LogFile) -> Self {
-        Self { writer: Mutex::new(Some(file)), ..self }
-    }
-
-    /// Releases the write lock.
-    pub fn release(&self) -> Result<()> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        writer.take().map_or(Ok(()), |mut file| file.close())
-    }
-
-    fn write(
-        &self,
-        entry: &impl Body,
-        parent: Option<&EntryId>,
-        now: Timestamp,
-        durable: bool,
-    ) -> Result<EntryId> {
-        let id: EntryId = RandomIds.next_id().into();
-        let mut line = Vec::new();
-        entry.write_line(&id, parent.map(|p| &**p), now, &mut line)?;
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = match &mut *writer {
-            Some(file) => file,
-            none => none.insert(self.open_file()?),
-        };
-        let before = file.len();
-        file.append(&line)?;
-        if durable && let Err(e) = file.commit() {
-            file.truncate_to(before)?;
-            return Err(e);
-        }
-        Ok(id)
-    }
-
-    fn open_file(&self) -> Result<LogFile> {
+    /// Opens the overlay for appending, and creates it if it does not exist. Until the writer is
+    /// dropped, others get [`ErrorKind::Locked`].
+    pub(crate) fn writer(&self) -> Result<LogFile> {
         let line = overlay_header_line(&self.source)?;
         match LogFile::create(&self.path, &line) {
             Err(e) if e.kind() == ErrorKind::Conflict => {}
@@ -162,6 +89,19 @@ impl Overlay {
         };
         LogFile::open(&self.path, accept).map_err(with_home_hint)
     }
+}
+
+/// Appends an entry to an overlay as a child of `parent`, and returns its id. It is on disk when
+/// this returns.
+pub(crate) fn append(
+    file: &mut LogFile,
+    entry: &NewEntry,
+    parent: Option<&EntryId>,
+    now: Timestamp,
+) -> Result<EntryId> {
+    let id: EntryId = RandomIds.next_id().into();
+    file.append_durably(&entry.line(&id, parent, now)?)?;
+    Ok(id)
 }
 
 /// Opens a transcript with its overlay: compactions and their undos. An overlay that cannot be read
@@ -205,28 +145,14 @@ impl Transcript {
     }
 }
 
-impl ProjectionStore for Overlay {
-    fn load(&self) -> Result<Vec<Projection>> {
-        match read_projections(&self.path) {
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-            kept => in_force(kept?, || Transcript::open(&self.source)?.with_overlay(self)),
-        }
-    }
-
-    /// Does not sync: a projection that is lost in a power cut costs only a cached prefix.
-    fn save(&self, projections: &[Projection]) -> Result<()> {
-        let Some(entry) = projections_entry(projections)? else { return Ok(()) };
-        self.write(&entry, None, clock::now(), false).map(drop)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use ctx_core::Projected;
     use serde::Deserialize;
 
     use super::*;
-    use crate::projections::tests::sample;
+    use crate::log::tests::sample;
+    use crate::projections::save_projections;
     use crate::schema::PROJECTIONS_TYPE;
 
     #[derive(Debug, PartialEq, Deserialize)]
@@ -280,6 +206,7 @@ mod tests {
             tokens_after: None,
             details: None,
             from_hook: None,
+            ctx: None,
         }
     }
 
@@ -289,13 +216,13 @@ mod tests {
         let before = std::fs::read(&source).unwrap();
         let overlay = Overlay::of(&home, &source).unwrap();
         assert_eq!(overlay.read().unwrap(), OverlayContents::default());
-        assert_eq!(overlay.load().unwrap(), []);
+        assert_eq!(open(&home, &source).unwrap().projections(None).unwrap(), []);
         assert!(!home.root.exists());
 
         let leaf: EntryId = "00000007".into();
         let id = overlay.append(&compaction(), Some(&leaf), Timestamp(1)).unwrap();
         let saved = [sample("a", Projected::Dropped)];
-        overlay.save(&saved).unwrap();
+        assert_eq!(save_projections(&home, &source, &saved).unwrap(), overlay.path());
         overlay.append(&NewEntry::undo(&id), Some(&id), Timestamp(2)).unwrap();
 
         let again = Overlay::of(&home, &source).unwrap();
@@ -306,7 +233,7 @@ mod tests {
         let undo = &contents.entries[1];
         assert!(undo.line.contains(&format!(r#""data":{{"targetId":"{id}"}}"#)));
         assert_eq!(undo.parent, Some(id));
-        assert_eq!(again.load().unwrap(), saved);
+        assert_eq!(open(&home, &source).unwrap().projections(None).unwrap(), saved);
         assert_eq!(std::fs::read(&source).unwrap(), before);
         assert_eq!(std::fs::read_dir(source.parent().unwrap()).unwrap().count(), 2);
     }
@@ -315,11 +242,12 @@ mod tests {
     fn one_writer_at_a_time_and_damage_is_passed_over() {
         let (_dir, home, source) = setup();
         let first = Overlay::of(&home, &source).unwrap();
-        first.append(&compaction(), None, Timestamp(1)).unwrap();
+        let mut held = first.writer().unwrap();
+        append(&mut held, &compaction(), None, Timestamp(1)).unwrap();
         let second = Overlay::of(&home, &source).unwrap();
         let error = second.append(&compaction(), None, Timestamp(1)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked);
-        first.release().unwrap();
+        drop(held);
 
         let mut text = std::fs::read_to_string(first.path()).unwrap();
         text.push_str("nonsense\n{\"type\":\"compaction\",\"id\":\"torn");

@@ -63,7 +63,7 @@ impl Setup {
         crate::overlay::open(&self.home, &self.path).unwrap()
     }
 
-    fn place(&self) -> StorageTarget<'static> {
+    fn place(&self) -> StorageTarget {
         let disk = Box::new(self.disk.clone());
         if self.ours {
             let options = LogOptions { durability: Durability::PerEntry, ..LogOptions::default() };
@@ -73,7 +73,7 @@ impl Setup {
         }
         let overlay = Overlay::of(&self.home, &self.path).unwrap();
         let file = LogFile::open_on(overlay.path(), |_| Ok(()), disk).unwrap();
-        StorageTarget::Overlay(Box::new(overlay.with_writer(file)))
+        StorageTarget::Overlay(Box::new(file))
     }
 
     fn files(&self) -> [Option<Vec<u8>>; 2] {

@@ -15,7 +15,7 @@ use crate::log::{LogFile, RandomIds};
 use crate::overlay::Overlay;
 use crate::paths::Home;
 use crate::schema::{
-    Body, CTX_FIELD, CompactionExtra, Edits, FORGOTTEN_TYPE, Forgotten, NewEntry, PROJECTIONS_TYPE,
+    CTX_FIELD, CompactionExtra, Edits, FORGOTTEN_TYPE, Forgotten, NewEntry, PROJECTIONS_TYPE,
     check_overlay_header, write_json_line,
 };
 use crate::transcript::Transcript;
@@ -46,8 +46,7 @@ pub fn erase_in_overlay(
             let data = format!("{{\"entries\":{}}}", json(&forgotten)?);
             let data = Some(RawJson::from_text(data));
             let entry = NewEntry::Custom { custom_type: FORGOTTEN_TYPE.into(), data };
-            let mut line = Vec::new();
-            entry.write_line(&RandomIds.next_id(), Some(leaf), now, &mut line)?;
+            let line = entry.line(&RandomIds.next_id(), Some(leaf), now)?;
             Some((entry, leaf.clone(), line))
         }
         _ => None,
@@ -57,7 +56,6 @@ pub fn erase_in_overlay(
         let Some((entry, leaf, _)) = hiding else { return Ok(None) };
         if !dry_run {
             overlay.append(&entry, Some(&leaf), now)?;
-            overlay.release()?;
         }
         let path = overlay.path().to_owned();
         return Ok(Some(Erased { path, hidden, ..Erased::default() }));

@@ -162,6 +162,18 @@ impl LogFile {
         Ok(())
     }
 
+    /// Appends a line durably. A line that cannot be synced is removed again, because the error
+    /// tells the caller that it is not stored.
+    pub(crate) fn append_durably(&mut self, line: &[u8]) -> Result<()> {
+        let before = self.len;
+        self.append(line)?;
+        if let Err(e) = self.commit() {
+            self.truncate_to(before)?;
+            return Err(e);
+        }
+        Ok(())
+    }
+
     /// Makes everything appended so far durable.
     pub(crate) fn commit(&mut self) -> Result<()> {
         if self.durable == self.len {

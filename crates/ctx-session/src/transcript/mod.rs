@@ -26,7 +26,7 @@ use tree::Children;
 
 pub(crate) use branch::Branch;
 pub use context::{BranchMessage, SessionContext};
-pub(crate) use projections::{in_force, read_projections};
+pub(crate) use projections::read_projections;
 pub(crate) use tree::Ancestry;
 
 /// A session's transcript: its header, its tree of entries, and access to each message on demand.

@@ -2,7 +2,7 @@ pub(crate) mod failing_disk;
 
 use std::path::PathBuf;
 
-use ctx_core::{Block, Role, ToolResult};
+use ctx_core::{Block, ContentHash, Projected, ProjectionKey, Role, ToolResult};
 use proptest::prelude::*;
 
 use super::*;
@@ -16,6 +16,12 @@ pub(crate) fn new_session(path: &Path, options: LogOptions) -> SessionLog {
         parent_session: None,
     };
     SessionLog::create(path, &session, options).unwrap()
+}
+
+pub(crate) fn sample(entry: &str, form: Projected) -> Projection {
+    let hash = ContentHash::of(&Message::text(Role::User, entry));
+    let key = ProjectionKey { entry: entry.into(), hash };
+    Projection { key, layer: "pruning".into(), form, reason: "old".into() }
 }
 
 fn message(text: &str) -> NewEntry {
@@ -119,6 +125,7 @@ fn an_undone_compaction_is_as_if_it_were_not_there() {
         tokens_after: None,
         details: None,
         from_hook: None,
+        ctx: None,
     };
     let compaction = log.append(&compaction, now).unwrap();
     let context = || {
