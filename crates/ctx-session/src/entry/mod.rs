@@ -6,11 +6,10 @@ use std::fmt;
 
 use ctx_core::{EntryId, Role, Timestamp, Usage};
 
-use crate::source::Span;
+use crate::source::SourcePosition;
 
 pub(crate) use load::{
-    MessageEncoding, MessagePart, StoredMessage, byte_range, parse_message, peek_role, text_of,
-    with_content,
+    MessageEncoding, MessagePart, StoredMessage, byte_range, parse_message, peek_role, with_content,
 };
 
 /// The kind of an entry. The names are those of pi's session format; lines of other formats that
@@ -106,17 +105,13 @@ pub struct TreeEntry {
     pub kind: EntryKind,
     /// The role, if it is a message.
     pub role: Option<Role>,
-    /// The byte range in the file; of an overlay entry, the range in the overlay.
-    pub span: Span,
     pub(crate) parent: Option<u32>,
     /// When it was written, if the transcript records it.
     pub(crate) timestamp: Option<Timestamp>,
-    pub(crate) line: u64,
-    /// The byte range of the message in the span.
+    /// The position in the file; of an overlay entry, the position in the overlay.
+    pub(crate) place: SourcePosition,
+    /// The byte range of the message in the entry.
     pub(crate) part: (u32, u32),
-    pub(crate) fingerprint: u64,
-    /// Whether it is valid JSON only after a repair by the relaxed parser.
-    pub(crate) mended: bool,
     pub(crate) encoding: MessageEncoding,
     /// The first entry of the message that this entry continues.
     pub(crate) head: Option<u32>,
@@ -181,6 +176,24 @@ impl Detail {
 }
 
 impl TreeEntry {
+    /// Creates an entry without a message.
+    pub(crate) fn new(kind: EntryKind) -> Self {
+        Self {
+            id: EntryId::default(),
+            kind,
+            role: None,
+            parent: None,
+            timestamp: None,
+            place: SourcePosition::default(),
+            part: (0, 0),
+            encoding: MessageEncoding::Nothing,
+            head: None,
+            audience: Audience::Model,
+            overlay: false,
+            detail: None,
+        }
+    }
+
     /// Returns the parent's index in [`crate::Transcript::entries`]; always smaller than its own.
     #[must_use]
     pub fn parent(&self) -> Option<usize> {

@@ -74,12 +74,12 @@ struct InspectionPass<'t> {
 
 impl InspectionPass<'_> {
     fn note(&mut self, entry: &TreeEntry, kind: ProblemKind, text: String) {
-        self.found.note_entry(entry.line, Some(entry.id.clone()), kind, text);
+        self.found.note_entry(entry.place.line, Some(entry.id.clone()), kind, text);
     }
 
     fn entry(&mut self, index: usize, entry: &TreeEntry) -> Result<()> {
-        if entry.span.len > LONGEST {
-            let text = format!("{} bytes on one line", entry.span.len);
+        if entry.place.span.len > LONGEST {
+            let text = format!("{} bytes on one line", entry.place.span.len);
             self.note(entry, ProblemKind::LongLine, text);
         }
         let text = self.transcript.text(entry)?;

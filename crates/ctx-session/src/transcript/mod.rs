@@ -11,18 +11,17 @@ mod tree;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use ctx_core::{Entry, EntryId, Error, ErrorKind, RawJson, Result, Role, Usage};
 use serde::Serialize;
 
-use crate::entry::{Detail, EntryKind, MessageEncoding, MessagePart, TreeEntry, text_of};
+use crate::entry::{Detail, EntryKind, MessageEncoding, MessagePart, TreeEntry};
 use crate::formats::{self, Format};
 use crate::read;
 use crate::read::{Builder, Problem, TranscriptHeader};
 use crate::source::{Source, Span};
 use overlay_entries::OverlayEntries;
-use tree::Children;
 
 pub(crate) use branch::Branch;
 pub use context::{BranchMessage, SessionContext};
@@ -79,7 +78,6 @@ pub struct Transcript {
     pub(crate) model: Option<(String, String)>,
     bad_lines: u64,
     bytes: u64,
-    pub(crate) children: OnceLock<Children>,
 }
 
 /// Statistics of a transcript.
@@ -174,7 +172,6 @@ impl Transcript {
             model: builder.model,
             bad_lines,
             bytes,
-            children: OnceLock::new(),
         }
     }
 
@@ -233,11 +230,11 @@ impl Transcript {
             Error::new(ErrorKind::NotFound, "invalid entry index in the transcript")
                 .with("index", index)
         })?;
-        self.source_of(entry).read(entry.span)
+        self.source_of(entry).read(entry.place.span)
     }
 
     pub(crate) fn text(&self, entry: &TreeEntry) -> Result<String> {
-        text_of(self.source_of(entry), entry)
+        self.source_of(entry).text(entry.place)
     }
 
     /// Returns statistics. For formats with several messages per line or several results per
