@@ -32,7 +32,7 @@ pub use compactions::{
     CompactionAuthor, CoveredMessages, ReplayBranch, ReplayMessage, RewriteResult,
     StoredCompaction, UndoResult, rewrite_compacted, store_compaction, undo_compaction,
 };
-pub use convert::{ConversionResult, ConvertOptions, fork};
+pub use convert::{ConversionResult, fork};
 pub use discover::{AgentHomes, DiscoveredSession, Discovery};
 pub use engine_health::{EngineHealthFile, FailedEngine, FailedEngines};
 pub use entry::{EntryKind, TreeEntry};

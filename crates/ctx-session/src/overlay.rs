@@ -31,7 +31,8 @@ const HEADER_BYTES: u64 = 1024;
 /// transcript's ordinals and short ids.
 #[derive(Debug)]
 pub struct Overlay {
-    path: PathBuf,
+    /// Its path, whether it exists or not.
+    pub path: PathBuf,
     source: PathBuf,
 }
 
@@ -58,12 +59,6 @@ impl Overlay {
         let name = hasher.finalize().to_hex();
         let path = home.overlays_dir().join(format!("{}.jsonl", &name[..32]));
         Ok(Self { path, source: full })
-    }
-
-    /// Returns the path of the overlay, whether it exists or not.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Appends an entry, if nobody else has the overlay open.
@@ -118,7 +113,7 @@ pub fn open(home: &Home, path: &Path) -> Result<Transcript> {
         return Ok(transcript);
     }
     let overlay = Overlay::of(home, path)?;
-    if let Err(error) = transcript.add_overlay_entries(overlay.path()) {
+    if let Err(error) = transcript.add_overlay_entries(&overlay.path) {
         if is_newer(&error) {
             return Err(error);
         }
@@ -140,7 +135,7 @@ impl Transcript {
     ///
     /// [`ErrorKind::Io`] if the overlay exists and cannot be read.
     pub(crate) fn with_overlay(mut self, overlay: &Overlay) -> Result<Self> {
-        self.add_overlay_entries(overlay.path())?;
+        self.add_overlay_entries(&overlay.path)?;
         Ok(self)
     }
 }
@@ -222,7 +217,7 @@ mod tests {
         let leaf: EntryId = "00000007".into();
         let id = overlay.append(&compaction(), Some(&leaf), Timestamp(1)).unwrap();
         let saved = [sample("a", Projected::Dropped)];
-        assert_eq!(save_projections(&home, &source, &saved).unwrap(), overlay.path());
+        assert_eq!(save_projections(&home, &source, &saved).unwrap(), overlay.path);
         overlay.append(&NewEntry::undo(&id), Some(&id), Timestamp(2)).unwrap();
 
         let again = Overlay::of(&home, &source).unwrap();
@@ -249,9 +244,9 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Locked);
         drop(held);
 
-        let mut text = std::fs::read_to_string(first.path()).unwrap();
+        let mut text = std::fs::read_to_string(&first.path).unwrap();
         text.push_str("nonsense\n{\"type\":\"compaction\",\"id\":\"torn");
-        std::fs::write(first.path(), &text).unwrap();
+        std::fs::write(&first.path, &text).unwrap();
         assert_eq!(second.read().unwrap().bad_lines, 2);
         second.append(&compaction(), None, Timestamp(1)).unwrap();
         let contents = second.read().unwrap();
@@ -262,21 +257,21 @@ mod tests {
     fn a_first_line_that_is_not_known_says_what_to_do() {
         let (_dir, home, source) = setup();
         let overlay = Overlay::of(&home, &source).unwrap();
-        std::fs::create_dir_all(overlay.path().parent().unwrap()).unwrap();
+        std::fs::create_dir_all(overlay.path.parent().unwrap()).unwrap();
         let newer = "{\"type\":\"overlay\",\"version\":2,\"source\":\"/\"}\n";
         for (line, kind) in [(newer, ErrorKind::UnknownFormat), ("{}\n", ErrorKind::Corrupt)] {
-            std::fs::write(overlay.path(), line).unwrap();
+            std::fs::write(&overlay.path, line).unwrap();
             let error = overlay.append(&compaction(), None, Timestamp(1)).unwrap_err();
             assert_eq!(error.kind(), kind, "{error}");
             assert!(error.hint_text().is_some_and(|hint| hint.contains("move the file away")));
-            assert_eq!(std::fs::read_to_string(overlay.path()).unwrap(), line);
+            assert_eq!(std::fs::read_to_string(&overlay.path).unwrap(), line);
         }
     }
 
     #[test]
     fn a_growing_transcript_keeps_its_overlay_and_a_new_one_gets_another() {
         let (_dir, home, source) = setup();
-        let path = |source: &Path| Overlay::of(&home, source).unwrap().path().to_owned();
+        let path = |source: &Path| Overlay::of(&home, source).unwrap().path;
         let first = path(&source);
         let text = std::fs::read_to_string(&source).unwrap();
         std::fs::write(&source, format!("{text}{text}")).unwrap();

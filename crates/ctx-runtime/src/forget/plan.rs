@@ -200,8 +200,8 @@ impl<'m> ForgetPlan<'m> {
         }
         let overlay = Overlay::of(&self.home, path)?;
         let mut erased = Vec::new();
-        if overlay.path().exists() {
-            erased.extend(erase_orphaned_overlay(overlay.path(), &erasing, dry_run)?);
+        if overlay.path.exists() {
+            erased.extend(erase_orphaned_overlay(&overlay.path, &erasing, dry_run)?);
         }
         erased.extend(erase_in_session(path, &erasing, dry_run)?.unwrap_or_default());
         Ok(erased)

@@ -29,7 +29,7 @@ impl StorageTarget {
             Ok(log) => Ok((Self::Session(Box::new(log)), crate::overlay::open(home, path)?)),
             Err(error) if is_foreign(&error) => {
                 let overlay = Overlay::of(home, path)?;
-                if !overlay.path().exists() {
+                if !overlay.path.exists() {
                     check(&Transcript::open(path)?)?;
                 }
                 let file = overlay.writer()?;

@@ -72,13 +72,13 @@ impl Setup {
             ));
         }
         let overlay = Overlay::of(&self.home, &self.path).unwrap();
-        let file = LogFile::open_on(overlay.path(), |_| Ok(()), disk).unwrap();
+        let file = LogFile::open_on(&overlay.path, |_| Ok(()), disk).unwrap();
         StorageTarget::Overlay(Box::new(file))
     }
 
     fn files(&self) -> [Option<Vec<u8>>; 2] {
         let overlay = Overlay::of(&self.home, &self.path).unwrap();
-        [&*self.path, overlay.path()].map(|path| std::fs::read(path).ok())
+        [&*self.path, &overlay.path].map(|path| std::fs::read(path).ok())
     }
 
     fn store(&self) -> ctx_core::Result<EntryId> {

@@ -5,6 +5,8 @@ mod load;
 use std::fmt;
 
 use ctx_core::{EntryId, Role, Timestamp, Usage};
+use serde::Deserialize;
+use serde::de::value::StrDeserializer;
 
 use crate::source::SourcePosition;
 
@@ -14,7 +16,8 @@ pub(crate) use load::{
 
 /// The kind of an entry. The names are those of pi's session format; lines of other formats that
 /// are not messages keep their own names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EntryKind {
     /// A message.
     Message,
@@ -42,8 +45,10 @@ pub enum EntryKind {
     Leaf,
     /// The system prompt, if the transcript lists it among the messages. It is not on the main
     /// line: see [`crate::Transcript::system_prompt`].
+    #[serde(skip)]
     SystemPrompt,
     /// A type unknown to this version, or one of another format that is not a message.
+    #[serde(skip)]
     Other(Box<str>),
 }
 
@@ -71,22 +76,8 @@ impl EntryKind {
     /// Returns the kind of a pi entry of type `name`.
     #[must_use]
     pub(crate) fn from_name(name: &str) -> Self {
-        const KNOWN: [EntryKind; 12] = [
-            EntryKind::Message,
-            EntryKind::ThinkingLevelChange,
-            EntryKind::ModelChange,
-            EntryKind::Compaction,
-            EntryKind::BranchSummary,
-            EntryKind::Custom,
-            EntryKind::CustomMessage,
-            EntryKind::Label,
-            EntryKind::SessionInfo,
-            EntryKind::ContextEdit,
-            EntryKind::Usage,
-            EntryKind::Leaf,
-        ];
-        let known = KNOWN.into_iter().find(|kind| kind.name() == name);
-        known.unwrap_or_else(|| Self::Other(name.into()))
+        let known = Self::deserialize(StrDeserializer::<serde::de::value::Error>::new(name));
+        known.unwrap_or_else(|_| Self::Other(name.into()))
     }
 }
 

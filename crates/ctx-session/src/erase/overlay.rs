@@ -52,17 +52,17 @@ pub fn erase_in_overlay(
         _ => None,
     };
     let hidden = forgotten.len();
-    if is_empty(overlay.path()) {
+    if is_empty(&overlay.path) {
         let Some((entry, leaf, _)) = hiding else { return Ok(None) };
         if !dry_run {
             overlay.append(&entry, Some(&leaf), now)?;
         }
-        let path = overlay.path().to_owned();
+        let path = overlay.path;
         return Ok(Some(Erased { path, hidden, ..Erased::default() }));
     }
     let line = hiding.map(|(.., line)| line).unwrap_or_default();
     let erased = Erased { hidden, ..Erased::default() };
-    rewrite(overlay.path(), criteria, erased, &line, dry_run)
+    rewrite(&overlay.path, criteria, erased, &line, dry_run)
 }
 
 /// Erases content from an overlay whose transcript no longer exists.
@@ -192,15 +192,12 @@ fn line_without(
             erased.undo_ended.extend(object.id("id").map(|id| ctx_core::EntryId::from(&*id)));
         }
     } else if custom == PROJECTIONS_TYPE {
-        let data = object.get("data").map_or("[]", |data| data.get());
-        let forms: Vec<RawJson> = serde_json::from_str(data).unwrap_or_default();
-        let (kept, gone) = criteria.forms(&forms);
+        let (kept, gone) = criteria.forms(&object);
+        erased.forms += gone;
         if gone > 0 && kept.is_empty() {
-            erased.forms += gone;
             return Ok(None);
         }
         if gone > 0 {
-            erased.forms += gone;
             edits.set("data", ctx_dialect::json::array(kept.iter().map(RawJson::as_str)));
         }
     } else if custom != FORGOTTEN_TYPE && holds(text, criteria.holds) {
