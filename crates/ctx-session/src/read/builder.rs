@@ -41,6 +41,7 @@ impl Draft<'_> {
 }
 
 /// The entries, header and problems read so far.
+#[derive(Default)]
 pub(crate) struct Builder {
     pub(crate) source: Arc<Source>,
     pub(crate) entries: Vec<TreeEntry>,
@@ -71,25 +72,7 @@ pub(crate) struct Builder {
 
 impl Builder {
     pub(crate) fn new(source: &Arc<Source>) -> Self {
-        Self {
-            source: source.clone(),
-            entries: Vec::new(),
-            index: HashMap::new(),
-            header: TranscriptHeader::default(),
-            problems: Problems::default(),
-            labels: BTreeMap::new(),
-            name: None,
-            system: None,
-            tools: None,
-            body: Vec::new(),
-            model: None,
-            tip: None,
-            lost: Vec::new(),
-            bridges: HashMap::new(),
-            unlinked: Vec::new(),
-            window: None,
-            auto_compacted_at: None,
-        }
+        Self { source: source.clone(), ..Self::default() }
     }
 
     /// Returns the newest entry recorded under `id`.

@@ -73,6 +73,13 @@ enum Bytes {
     Memory(Box<[u8]>),
 }
 
+impl Default for Source {
+    /// An empty transcript.
+    fn default() -> Self {
+        Self::memory(Vec::new())
+    }
+}
+
 impl Source {
     /// Opens a file. If it is not a regular file but, for example, a pipe, it is read into memory.
     pub(crate) fn open(path: &Path, check: Check) -> Result<Self> {
