@@ -51,7 +51,7 @@ impl RetiringSession {
     /// Returns the session's id.
     #[must_use]
     pub fn session_id(&self) -> &str {
-        self.log.session_id()
+        &self.log.session_id
     }
 
     /// Renames the session, with the time in its new name, and the files beside it. Returns the new

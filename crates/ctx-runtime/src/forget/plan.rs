@@ -126,8 +126,10 @@ impl<'m> ForgetPlan<'m> {
             }
         }
         report.hint = self.hint(archived.len());
-        report.still_held.extend(self.memories.iter().flat_map(MemoryTargets::repeated).cloned());
-        let unread = self.memories.iter().flat_map(MemoryTargets::unread);
+        report
+            .still_held
+            .extend(self.memories.iter().flat_map(|memory| memory.repeated.iter().cloned()));
+        let unread = self.memories.iter().flat_map(|memory| &memory.unread);
         for held in self.plan.unread.iter().chain(unread) {
             report.not_reached(held.clone());
         }

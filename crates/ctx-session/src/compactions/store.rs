@@ -5,7 +5,7 @@ use std::path::Path;
 use ctx_core::{Compacted, EntryId, Error, ErrorKind, Result, Timestamp};
 
 use super::target::StorageTarget;
-use crate::entry::{MessageEncoding, TreeEntry};
+use crate::entry::MessageEncoding;
 use crate::paths::Home;
 use crate::schema::compaction_entry;
 use crate::transcript::{Branch, Transcript};
@@ -116,7 +116,7 @@ fn newest(transcript: &Transcript, index: usize) -> EntryId {
         return leaf.clone();
     }
     let added = (index + 1..)
-        .take_while(|&next| transcript.entries.get(next).is_some_and(TreeEntry::is_overlay));
+        .take_while(|&next| transcript.entries.get(next).is_some_and(|entry| entry.overlay));
     added.last().or(Some(index)).and_then(id).unwrap_or_default()
 }
 

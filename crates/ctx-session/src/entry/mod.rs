@@ -191,11 +191,6 @@ impl TreeEntry {
         self.parent.map(|i| i as usize)
     }
 
-    /// Whether ctx added it: it is in the transcript's overlay instead of its file.
-    pub(crate) fn is_overlay(&self) -> bool {
-        self.overlay
-    }
-
     /// Whether it replaces earlier entries by a summary.
     pub(crate) fn is_compaction(&self) -> bool {
         matches!(self.detail.as_deref(), Some(Detail::Compaction { .. }))

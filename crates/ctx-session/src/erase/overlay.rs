@@ -91,8 +91,7 @@ fn forgotten(transcript: &Transcript, criteria: &EraseCriteria<'_>) -> Result<Ve
     let cited = CitedEntries::of(criteria.entries);
     let mut found = Vec::new();
     for (index, entry) in transcript.entries.iter().enumerate() {
-        if entry.is_overlay() || entry.head.is_some() || entry.encoding == MessageEncoding::Nothing
-        {
+        if entry.overlay || entry.head.is_some() || entry.encoding == MessageEncoding::Nothing {
             continue;
         }
         let is_hidden = match entry.is_compaction() {

@@ -28,11 +28,11 @@ const STEP: u64 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct LogFile {
     file: Arc<SharedFile>,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     lock: FileLock,
     tail: Tail,
     /// The length of the file, and the position of its cursor.
-    len: u64,
+    pub(super) len: u64,
     /// The bytes known to be on disk, in the file itself or in the group's journal.
     durable: u64,
     /// The bytes known to be on disk in the file itself: those present when it was opened, and
@@ -135,14 +135,6 @@ impl LogFile {
         self.commit()?;
         self.member = Some(group.join(&self.file, &self.path, &self.lock)?);
         Ok(())
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(crate) fn len(&self) -> u64 {
-        self.len
     }
 
     /// Appends a line. It is in the file when this returns, but not durable.

@@ -106,7 +106,8 @@ impl std::fmt::Debug for LogOptions {
 #[derive(Debug)]
 pub struct SessionLog {
     file: LogFile,
-    session_id: String,
+    /// The session's id from the header.
+    pub session_id: String,
     leaf: Option<EntryId>,
     taken: UsedIds,
     options: LogOptions,
@@ -145,19 +146,13 @@ impl SessionLog {
         let transcript = Transcript::open(path)?;
         let leaf = transcript.leaf().cloned();
         let mut taken = UsedIds::default();
-        for entry in transcript.entries() {
+        for entry in &transcript.entries {
             taken.insert(&entry.id);
         }
         if let Some(group) = &options.group {
             file.join(group)?;
         }
         Ok(Self { file, session_id, leaf, taken, options })
-    }
-
-    /// Returns the session's id from the header.
-    #[must_use]
-    pub fn session_id(&self) -> &str {
-        &self.session_id
     }
 
     /// Returns the parent of the next entry; `None` at the beginning.
@@ -168,7 +163,7 @@ impl SessionLog {
 
     /// Returns the length of the file in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        self.file.len()
+        self.file.len
     }
 
     /// Moves the leaf to another entry: the next append begins a branch there. Nothing is written;
@@ -243,7 +238,7 @@ impl SessionLog {
         }
         Err(Error::new(ErrorKind::NotFound, "unknown entry id in the session")
             .with("entry", id)
-            .with("path", self.file.path().display()))
+            .with("path", self.file.path.display()))
     }
 }
 

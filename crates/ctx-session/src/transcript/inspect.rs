@@ -51,8 +51,8 @@ impl Transcript {
             results: HashMap::new(),
         };
         // Entries that ctx added were checked when they were read.
-        let of_file = |(_, entry): &(usize, &TreeEntry)| !entry.is_overlay();
-        for (index, entry) in self.entries().iter().enumerate().filter(of_file) {
+        let of_file = |(_, entry): &(usize, &TreeEntry)| !entry.overlay;
+        for (index, entry) in self.entries.iter().enumerate().filter(of_file) {
             pass.entry(index, entry)?;
         }
         let mut all = self.problems.to_vec();
@@ -139,7 +139,7 @@ impl InspectionPass<'_> {
         let Some(kept) = kept.filter(|&kept| !self.ancestry.is_ancestor(kept, index)) else {
             return;
         };
-        let id = self.transcript.entries().get(kept).map_or("", |kept| &*kept.id);
+        let id = self.transcript.entries.get(kept).map_or("", |kept| &*kept.id);
         let text =
             format!("first kept entry {} is on another branch: nothing is kept", shorten_id(id));
         self.note(entry, ProblemKind::BrokenCompaction, text);
@@ -176,7 +176,7 @@ impl InspectionPass<'_> {
             let before = self.results.insert(result.call_id.clone(), index);
             // Two results with the same parent are duplicates, not two branches: branches split at
             // a user message.
-            let parent = |index: usize| self.transcript.entries().get(index)?.parent();
+            let parent = |index: usize| self.transcript.entries.get(index)?.parent();
             let repeated = |before: usize| {
                 parent(before) == parent(index) || self.ancestry.is_ancestor(before, index)
             };

@@ -67,7 +67,9 @@ pub struct Transcript {
     pub(crate) source: Arc<Source>,
     /// Whether the source is a single value instead of lines.
     pub(crate) is_document: bool,
-    pub(crate) entries: Vec<TreeEntry>,
+    /// Every entry, in the order of the file; if the file is in reverse order, parents first. An
+    /// overlay entry follows the entry that it is attached to.
+    pub entries: Vec<TreeEntry>,
     /// The entries of an overlay.
     pub(crate) overlay_entries: Option<OverlayEntries>,
     pub(crate) lost: Vec<Span>,
@@ -179,13 +181,6 @@ impl Transcript {
     #[must_use]
     pub(crate) fn file(&self) -> Option<&Path> {
         self.source.path()
-    }
-
-    /// Returns every entry, in the order of the file; if the file is in reverse order, parents
-    /// first. An overlay entry follows the entry that it is attached to.
-    #[must_use]
-    pub fn entries(&self) -> &[TreeEntry] {
-        &self.entries
     }
 
     /// Returns the parent of the next entry. If overlay entries are attached to the file's leaf,

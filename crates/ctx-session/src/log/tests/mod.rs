@@ -56,7 +56,7 @@ fn entries_form_a_chain_and_leaf_entries_begin_branches() {
     log.close().unwrap();
 
     let mut log = open(&path).unwrap();
-    assert_eq!((log.session_id(), log.leaf()), ("s1", Some(&a)));
+    assert_eq!((&*log.session_id, log.leaf()), ("s1", Some(&a)));
     let c = log.append(&message("c"), now).unwrap();
     log.branch(Some(b.clone())).unwrap();
     log.append(&message("d"), now).unwrap();
@@ -97,7 +97,7 @@ fn what_is_written_is_what_a_transcript_reads() {
     let transcript = Transcript::open(&path).unwrap();
     assert_eq!(transcript.problems, []);
     assert_eq!(transcript.header.id.as_deref(), Some("s1"));
-    let ids: Vec<_> = transcript.entries().iter().map(|e| e.id.clone()).collect();
+    let ids: Vec<_> = transcript.entries.iter().map(|e| e.id.clone()).collect();
     assert_eq!(ids, [user.clone(), results[0].clone(), results[1].clone(), label]);
     assert_eq!(transcript.leaf(), log.leaf());
     assert_eq!(transcript.labels.get(&*user).map(String::as_str), Some("start"));

@@ -43,11 +43,11 @@ fn a_compaction_is_in_force_on_every_branch_through_its_place() {
     let plain = Transcript::open(&house.path).unwrap();
     let children = |transcript: &Transcript, id: &str| -> Vec<String> {
         let parent = transcript.index_of(id);
-        let children = transcript.entries().iter().filter(|entry| entry.parent() == parent);
+        let children = transcript.entries.iter().filter(|entry| entry.parent() == parent);
         children.map(|entry| entry.id.to_string()).collect()
     };
     let tips = |transcript: &Transcript| -> Vec<String> {
-        transcript.tips().iter().map(|&t| transcript.entries()[t].id.to_string()).collect()
+        transcript.tips().iter().map(|&t| transcript.entries[t].id.to_string()).collect()
     };
     let id = house.store(Some(&"c".into()), &compacted("sum", &"b".into())).unwrap();
     let transcript = house.open();

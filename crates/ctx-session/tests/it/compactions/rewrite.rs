@@ -49,7 +49,7 @@ fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
     assert_eq!(snapshot(&transcript, None), before);
     assert_eq!(texts(&transcript, Some(&side)), ["second", "m7", "m8", "m20"]);
     assert!(transcript.index_of(&first).is_none());
-    assert_eq!(transcript.entries()[0].id, second);
+    assert_eq!(transcript.entries[0].id, second);
     let list = transcript.compaction_list(None).unwrap();
     assert_eq!(list.len(), 1);
     assert_eq!(list[0].archived.as_deref(), Some("session.jsonl.archived-2"));
@@ -75,7 +75,7 @@ fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
 #[test]
 fn messages_left_standing_before_the_cut_stand_there_after_a_rewrite_too() {
     let house = House::ours(8);
-    let ids: Vec<_> = house.open().entries().iter().map(|entry| entry.id.clone()).collect();
+    let ids: Vec<_> = house.open().entries.iter().map(|entry| entry.id.clone()).collect();
     let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
     log.branch(Some(ids[2].clone())).unwrap();
     let side = log.append(&said(20), NOW).unwrap();

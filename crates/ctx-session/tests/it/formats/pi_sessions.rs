@@ -46,7 +46,7 @@ fn pi_branches_and_the_leaf() {
     ]);
     let transcript = read(&text);
     assert_eq!(line(&transcript), ["user: a", "user: b"]);
-    let parents: Vec<_> = transcript.entries().iter().map(TreeEntry::parent).collect();
+    let parents: Vec<_> = transcript.entries.iter().map(TreeEntry::parent).collect();
     assert_eq!(parents, [None, Some(0), Some(0), Some(2), Some(3)]);
     assert_eq!(transcript.tips(), [1, 4]);
     let d = transcript.find("d").unwrap();
@@ -124,7 +124,7 @@ fn pi_v1_and_v2() {
         r#"{"type":"message","message":{"role":"user","content":"three"}}"#,
     ];
     let transcript = read(&v1.join("\n"));
-    let ids: Vec<_> = transcript.entries().iter().map(|e| e.id.to_string()).collect();
+    let ids: Vec<_> = transcript.entries.iter().map(|e| e.id.to_string()).collect();
     assert_eq!(ids, ["00000000", "00000001", "00000002", "00000003"]);
     let expected = ["compactionSummary: sum", "custom: two", "user: three"];
     assert_eq!(context(&transcript.context(None).unwrap()), expected);
