@@ -27,7 +27,7 @@ pub fn save_projections(home: &Home, path: &Path, projections: &[Projection]) ->
             if let Some(entry) = projections_entry(projections)? {
                 overlay.append(&entry, None, clock::now())?;
             }
-            Ok(overlay.path.to_owned())
+            Ok(overlay.path)
         }
         Err(error) => Err(error),
     }

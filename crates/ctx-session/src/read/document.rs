@@ -233,6 +233,4 @@ impl LineFormat for MessageLines {
     fn object(&mut self, out: &mut Builder, record: Record<'_>) -> Result<()> {
         push_message(out, record.text, record.place, self.0)
     }
-
-    fn end(&mut self, _out: &mut Builder) {}
 }

@@ -27,7 +27,7 @@ pub(crate) trait LineFormat {
     fn object(&mut self, out: &mut Builder, record: Record<'_>) -> Result<()>;
 
     /// Called at the end of the file.
-    fn end(&mut self, out: &mut Builder);
+    fn end(&mut self, _out: &mut Builder) {}
 
     /// Called for an unreadable line.
     fn bad_line(&mut self, _line: u64) {}

@@ -113,8 +113,6 @@ impl LineFormat for Reader {
         out.push(draft, place, text)?;
         Ok(())
     }
-
-    fn end(&mut self, _out: &mut Builder) {}
 }
 
 impl Reader {
@@ -202,9 +200,8 @@ fn token_usage(object: &Object<'_>) -> Usage {
         input: count("input_tokens").saturating_sub(cached),
         output: count("output_tokens"),
         cache_read: cached,
-        cache_write: 0,
-        cache_write_hour: 0,
         total_tokens: object.count("total_tokens"),
+        ..Usage::default()
     }
 }
 
