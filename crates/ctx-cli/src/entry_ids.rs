@@ -51,7 +51,7 @@ pub(crate) struct ShortIds<'t> {
 
 impl<'t> ShortIds<'t> {
     pub(crate) fn of(transcript: &'t Transcript) -> Self {
-        let mut sorted: Vec<&str> = transcript.entries().iter().map(|entry| &*entry.id).collect();
+        let mut sorted: Vec<&str> = transcript.entries.iter().map(|entry| &*entry.id).collect();
         sorted.sort_unstable();
         Self { sorted }
     }

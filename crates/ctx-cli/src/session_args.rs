@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind};
 use ctx_session::key::SessionKey;
-use ctx_session::{AgentHomes, Discovery, Home, SessionStore};
+use ctx_session::{Agent, AgentHomes, Discovery, Home, SessionStore};
 use serde::Serialize;
 
 use crate::args::{Command, EvalCommand, MemoryCommand};
@@ -46,7 +46,7 @@ pub(crate) fn resolved(mut command: Command, out: &Out) -> anyhow::Result<Comman
 
 /// Returns the folders with sessions of agents and of ctx.
 pub(crate) fn homes() -> anyhow::Result<AgentHomes> {
-    Ok(AgentHomes::from_env().with_ctx(&Home::from_env()?))
+    Ok(AgentHomes::from_env().with(Agent::CTX, Home::from_env()?.root.join("agents")))
 }
 
 /// Returns the named transcripts: all sessions of a folder, and without a name the newest session

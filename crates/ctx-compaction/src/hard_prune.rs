@@ -50,7 +50,7 @@ fn plan_hard_prune(view: &ContextView, max_history_share: f64) -> HardPrunePlan 
     let nodes = view.nodes().iter().enumerate();
     let messages: Vec<Option<Prunable>> = nodes
         .map(|(at, node)| {
-            let (tokens, group) = (node.tokens(), node.group());
+            let (tokens, group) = (node.tokens(), node.group);
             node.is_live().then(|| Prunable { tokens, group, protected: view.is_protected(at) })
         })
         .collect();

@@ -1,6 +1,5 @@
 //! The model of a conversation, and the tools it may call.
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -154,7 +153,7 @@ pub trait ChatModel: Send + Sync {
 /// });
 /// # let _: &dyn ctx_core::ChatModel = &parrot;
 /// ```
-pub fn model_fn<F, Fut>(card: ModelCard, answer: F) -> ModelFn<F>
+pub fn model_fn<F, Fut>(card: ModelCard, answer: F) -> impl ChatModel
 where
     F: Fn(ChatRequest) -> Fut + Send + Sync,
     Fut: Future<Output = Result<Reply>> + Send,
@@ -162,17 +161,9 @@ where
     ModelFn { card, answer }
 }
 
-/// See [`model_fn`].
-#[derive(Clone)]
-pub struct ModelFn<F> {
+struct ModelFn<F> {
     card: ModelCard,
     answer: F,
-}
-
-impl<F> fmt::Debug for ModelFn<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModelFn").field("card", &self.card).finish_non_exhaustive()
-    }
 }
 
 #[async_trait]

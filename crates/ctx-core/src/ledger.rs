@@ -51,9 +51,12 @@ pub struct TokenLedger {
     reserve: Tokens,
     system: Tokens,
     addition: Tokens,
-    tools: Tokens,
-    pending: Tokens,
-    calibration: Calibration,
+    /// The size of the tool schemas.
+    pub tools: Tokens,
+    /// The size of input that will be added after the view is finished.
+    pub pending: Tokens,
+    /// The correction that applies to all counts.
+    pub calibration: Calibration,
 }
 
 impl TokenLedger {
@@ -100,21 +103,9 @@ impl TokenLedger {
         self
     }
 
-    /// Sets the correction that applies to all counts.
-    #[must_use]
-    pub fn with_calibration(mut self, calibration: Calibration) -> Self {
-        self.calibration = calibration;
-        self
-    }
-
     /// Sets the size of the engine's addition to the system prompt.
     pub(crate) fn set_addition(&mut self, addition: Tokens) {
         self.addition = addition;
-    }
-
-    /// Sets the size of input that will be added after the view is finished.
-    pub fn set_pending(&mut self, pending: Tokens) {
-        self.pending = pending;
     }
 
     /// Calibrates all message counts from the tokens that the provider reported for a prompt of
@@ -145,24 +136,6 @@ impl TokenLedger {
     #[must_use]
     pub fn system(&self) -> Tokens {
         self.system + self.addition
-    }
-
-    /// Returns the size of the tool schemas.
-    #[must_use]
-    pub fn tools(&self) -> Tokens {
-        self.tools
-    }
-
-    /// Returns the size of input that will be added after the view is finished.
-    #[must_use]
-    pub(crate) fn pending(&self) -> Tokens {
-        self.pending
-    }
-
-    /// Returns the current correction.
-    #[must_use]
-    pub fn calibration(&self) -> Calibration {
-        self.calibration
     }
 
     /// Returns the maximum size of a whole request: window minus reserve.

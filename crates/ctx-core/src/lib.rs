@@ -16,7 +16,6 @@ mod engine;
 mod entry;
 mod error;
 mod health;
-mod hooks;
 mod json;
 mod layer;
 mod ledger;
@@ -30,8 +29,8 @@ mod view;
 mod warnings;
 
 pub use chat::{
-    ChatModel, ChatRequest, ChatStop, Delta, Deltas, ModelCard, ModelFn, NoTools, Reply,
-    ToolOutput, ToolSpec, Toolbox, model_fn,
+    ChatModel, ChatRequest, ChatStop, Delta, Deltas, ModelCard, NoTools, Reply, ToolOutput,
+    ToolSpec, Toolbox, model_fn,
 };
 pub use compaction::{
     CompactResult, Compacted, CompactionTrigger, IdentifierPolicy, SummaryInstructions,
@@ -44,7 +43,6 @@ pub use engine::{
 pub use entry::{Entry, EntryId, LoadMessage, MessageOutline};
 pub use error::{Error, ErrorKind, Result};
 pub use health::{EngineFailure, EngineHealth, EngineNote, EngineState, LeaseState};
-pub use hooks::{Installed, ToolHooks, ToolResultHook};
 pub use json::RawJson;
 pub use layer::{CompactRequest, Layer, Pending, PendingCompaction, Prepared, TurnContext};
 pub use ledger::{
@@ -57,9 +55,9 @@ pub use message::{
 };
 pub use projection::{ContentHash, Projected, Projection, ProjectionKey};
 pub use services::{
-    BlobStore, Embedder, IdSource, MemoryStore, Passage, ProjectionStore, RecallRequest,
-    RecalledFact, Recollection, SequentialIds, Services, Snippet, SnippetSource, Store, Summarizer,
-    Summary, SummaryModels, SummaryRequest, Timer, WorkspaceAnswer, WorkspaceSearch,
+    BlobStore, Embedder, IdSource, MemoryStore, Passage, RecallRequest, RecalledFact, Recollection,
+    SequentialIds, Services, Snippet, SnippetSource, Store, Summarizer, Summary, SummaryModels,
+    SummaryRequest, Timer, WorkspaceAnswer, WorkspaceSearch,
 };
 pub use tokens::{Chars, IMAGE_TOKENS, Tokens};
 pub use view::{

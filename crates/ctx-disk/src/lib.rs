@@ -163,6 +163,32 @@ pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
+/// Returns the paths in a folder, sorted; none if the folder is missing.
+///
+/// # Errors
+///
+/// If it exists and cannot be listed.
+pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let listing = match std::fs::read_dir(folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listing => listing?,
+    };
+    let mut paths = listing.map(|item| Ok(item?.path())).collect::<io::Result<Vec<_>>>()?;
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+/// Returns the paths beside a file whose names begin with its name, each with the rest of its name.
+/// Sorted; none if the folder cannot be listed.
+pub fn list_beside(path: &Path) -> Vec<(String, PathBuf)> {
+    let own = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let found = list(parent(path)).unwrap_or_default().into_iter().filter_map(|beside| {
+        let suffix = beside.file_name()?.as_encoded_bytes().strip_prefix(own)?;
+        Some((std::str::from_utf8(suffix).ok()?.to_owned(), beside))
+    });
+    found.collect()
+}
+
 /// Syncs the names in a folder. Does nothing except on Unix, the only system that needs it.
 pub fn sync_dir(path: &Path) -> Result<()> {
     if cfg!(unix) {
@@ -210,27 +236,22 @@ pub fn replace(
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let temporary = beside(path, &format!(".{}.tmp", uuid::Uuid::new_v4().simple()));
     write_through(path, &temporary, |out| out.write_all(bytes))?;
-    // Best effort: the file is written, and the next call tries again.
-    let _ = remove_abandoned(path);
+    remove_abandoned(path);
     Ok(())
 }
 
 /// The age after which a temporary file is abandoned: no write takes that long.
 const ABANDONED: Duration = Duration::from_secs(3_600);
 
-fn remove_abandoned(path: &Path) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-    for entry in std::fs::read_dir(parent(path))? {
-        let entry = entry?;
-        let beside = entry.file_name();
-        let suffix = beside.as_encoded_bytes().strip_prefix(name);
-        let suffix = suffix.and_then(|suffix| std::str::from_utf8(suffix).ok());
-        let written = entry.metadata()?.modified()?;
-        if suffix.is_some_and(is_temporary) && written.elapsed().is_ok_and(|age| age > ABANDONED) {
-            std::fs::remove_file(entry.path())?;
+fn remove_abandoned(path: &Path) {
+    for (suffix, beside) in list_beside(path) {
+        let written = || std::fs::symlink_metadata(&beside).and_then(|found| found.modified());
+        let age = || written().ok()?.elapsed().ok();
+        if is_temporary(&suffix) && age().is_some_and(|age| age > ABANDONED) {
+            // Best effort: the next call tries again.
+            let _ = std::fs::remove_file(beside);
         }
     }
-    Ok(())
 }
 
 fn write_through(

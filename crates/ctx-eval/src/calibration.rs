@@ -215,11 +215,10 @@ impl SessionCalibration {
             true => Tokens((self.constant as f64 / self.factor).round() as u32),
             false => ledger.fixed(),
         };
-        let tools = ledger.tools().min(fixed);
+        let tools = ledger.tools.min(fixed);
+        let mut ledger = ledger.with_system(fixed - tools).with_tools(tools);
+        ledger.calibration = Calibration::by(self.factor);
         ledger
-            .with_system(fixed - tools)
-            .with_tools(tools)
-            .with_calibration(Calibration::by(self.factor))
     }
 
     /// Whether the constant leaves enough of a limit to messages.
@@ -379,7 +378,7 @@ mod tests {
         let corrected = fit.apply(ledger.clone());
         let size = corrected.corrected(corrected.fixed() + Tokens(10_000));
         assert!(size.0.abs_diff(56_000) <= 2, "{size:?}");
-        assert_eq!(corrected.tools(), Tokens(300));
+        assert_eq!(corrected.tools, Tokens(300));
         let bare = SessionCalibration { constant_applied: false, ..fit }.apply(ledger);
         assert_eq!(bare.corrected(bare.fixed()), Tokens(800).scale(1.4));
         assert!(fit.has_room(Tokens(180_000)) && !fit.has_room(Tokens(50_000)));

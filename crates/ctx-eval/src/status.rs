@@ -271,7 +271,7 @@ pub fn status(
         reserve: ledger.reserve(),
         limit,
         system: ledger.system(),
-        tools: ledger.tools(),
+        tools: ledger.tools,
         used_share: f64::from(used.0) / f64::from(limit.0.max(1)),
         should_compact: used > limit,
         problems: transcript.problems.iter().map(ToString::to_string).collect(),

@@ -117,7 +117,7 @@ impl<'v> Callers<'v> {
         let (view, end) = (self.view, self.end);
         let places = self.places.get_or_insert_with(|| {
             let live = view.nodes().iter().take(end).enumerate().filter(|(_, n)| n.is_live());
-            live.flat_map(|(at, n)| n.calls().iter().map(move |id| (id, at))).collect()
+            live.flat_map(|(at, n)| n.outline.calls.iter().map(move |id| (id, at))).collect()
         });
         let Some(&at) = places.get(id) else { return Ok(None) };
         let message = view.node(at).message()?;

@@ -64,7 +64,7 @@ pub fn engine_trouble(mut troubles: FailedEngines, id: &str) -> Result<Option<Fa
         Err(error) => return Err(error),
     };
     let sha256 = found.manifest.file().ok().map(|file| file.sha256.clone());
-    Ok(Some(trouble).filter(|trouble| trouble.is_of(&sha256)))
+    Ok(Some(trouble).filter(|trouble| trouble.sha256 == sha256))
 }
 
 /// Returns `None`: this build has only built-in engines, which have no recorded failures.

@@ -12,12 +12,5 @@ pub(crate) fn list_folder(folder: &Path) -> Result<Vec<PathBuf>> {
             .source(e)
             .hint("check the owner and the permissions of the folder")
     };
-    let listing = match std::fs::read_dir(folder) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        listing => listing.map_err(failed)?,
-    };
-    let paths = listing.map(|item| Ok(item.map_err(failed)?.path()));
-    let mut paths = paths.collect::<Result<Vec<_>>>()?;
-    paths.sort_unstable();
-    Ok(paths)
+    ctx_disk::list(folder).map_err(failed)
 }

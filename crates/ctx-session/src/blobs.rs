@@ -37,17 +37,9 @@ impl FileBlobs {
     /// [`ErrorKind::Io`] if the folder exists and cannot be listed.
     pub fn names(&self) -> Result<Vec<String>> {
         let failed = |e| disk::io_error("cannot list the blobs", &self.dir, e);
-        let listing = match std::fs::read_dir(&self.dir) {
-            Ok(listing) => listing,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(failed(e)),
-        };
-        let mut names = Vec::new();
-        for file in listing {
-            let name = file.map_err(failed)?.file_name();
-            let name = name.to_str().and_then(|name| name.strip_suffix(".txt"));
-            names.extend(name.map(str::to_owned));
-        }
+        let files = disk::list(&self.dir).map_err(failed)?;
+        let name = |file: &PathBuf| Some(file.file_name()?.to_str()?.strip_suffix(".txt")?.into());
+        let mut names: Vec<String> = files.iter().filter_map(name).collect();
         names.sort_unstable();
         Ok(names)
     }
@@ -83,14 +75,8 @@ impl BlobStore for FileBlobs {
     fn expire(&self, before: Timestamp) -> Result<usize> {
         let Some(before) = system_time(before) else { return Ok(0) };
         let failed = |e| disk::io_error("cannot list the expired blobs", &self.dir, e);
-        let listing = match std::fs::read_dir(&self.dir) {
-            Ok(listing) => listing,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(0),
-            Err(e) => return Err(failed(e)),
-        };
         let mut removed = 0;
-        for file in listing {
-            let path = file.map_err(failed)?.path();
+        for path in disk::list(&self.dir).map_err(failed)? {
             if path.extension().is_none_or(|e| e != "txt") {
                 continue;
             }

@@ -7,6 +7,5 @@ use ctx_core::Timestamp;
 /// Returns the system time. A time before 1970 is reported as 1970.
 #[must_use]
 pub fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    SystemTime::now().into()
 }

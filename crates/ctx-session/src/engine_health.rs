@@ -127,7 +127,7 @@ impl EngineHealthFile {
     pub fn failed(&self, health: &EngineHealth, times: u64, at: Timestamp) -> Result<()> {
         let Some(error) = &health.last_error else { return Ok(()) };
         self.change(|engines| {
-            let before = engines.get(&health.id).filter(|known| known.is_of(&health.sha256));
+            let before = engines.get(&health.id).filter(|known| known.sha256 == health.sha256);
             let failure = FailedEngine {
                 version: cut(&health.version),
                 sha256: health.sha256.clone(),
@@ -187,14 +187,6 @@ impl EngineHealthFile {
     }
 }
 
-impl FailedEngine {
-    /// Whether it belongs to the engine file with this hash.
-    #[must_use]
-    pub fn is_of(&self, sha256: &Option<String>) -> bool {
-        self.sha256 == *sha256
-    }
-}
-
 fn cut(text: &str) -> String {
     text.chars().take(MAX_CHARS).collect()
 }
@@ -248,7 +240,7 @@ mod tests {
             (demo.strikes, demo.at, demo.served_by.as_deref()),
             (3, Timestamp(20), Some("legacy"))
         );
-        assert!(demo.is_of(&Some("aa".into())) && !demo.is_of(&Some("bb".into())));
+        assert!(demo.sha256.as_deref() == Some("aa"));
         assert_eq!(demo.last_error.message.len(), MAX_CHARS);
         file.failed(&health("demo", "bb"), 1, Timestamp(30)).unwrap();
         assert_eq!(file.read().unwrap()["demo"].strikes, 1, "the count restarts for a new file");

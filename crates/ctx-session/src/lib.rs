@@ -32,7 +32,7 @@ pub use compactions::{
     CompactionAuthor, CoveredMessages, ReplayBranch, ReplayMessage, RewriteResult,
     StoredCompaction, UndoResult, rewrite_compacted, store_compaction, undo_compaction,
 };
-pub use convert::{ConversionResult, ConvertOptions, fork};
+pub use convert::{ConversionResult, fork};
 pub use discover::{AgentHomes, DiscoveredSession, Discovery};
 pub use engine_health::{EngineHealthFile, FailedEngine, FailedEngines};
 pub use entry::{EntryKind, TreeEntry};
@@ -51,7 +51,6 @@ pub use paths::{Home, with_home_hint};
 pub use projections::save_projections;
 pub use read::{Problem, ProblemKind, Severity, TranscriptHeader};
 pub use retire::{RetiringSession, discard_session, remove_retired, retired_at, session_is_open};
-pub use source::Span;
 pub use store::{ChatType, SessionEntry, SessionStore, Sessions};
 pub use transcript::{BranchMessage, SessionContext, Transcript, TranscriptStats};
 pub use values::{FileStore, TransientStore};

@@ -7,18 +7,17 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ctx_core::{EntryId, ErrorKind, IdSource, Projection, ProjectionStore, Result, Timestamp};
+use ctx_core::{EntryId, ErrorKind, IdSource, Result, Timestamp};
 
+use crate::disk;
 use crate::formats::{in_database, is_transcript};
 use crate::log::{LogFile, RandomIds};
 use crate::newer::is_newer;
 use crate::paths::{Home, with_home_hint};
 use crate::read::{ProblemKind, Problems};
-use crate::schema::{Body, NewEntry, check_overlay_header, overlay_header_line, projections_entry};
-use crate::transcript::{Transcript, in_force, read_projections};
-use crate::{clock, disk};
+use crate::schema::{NewEntry, check_overlay_header, overlay_header_line};
+use crate::transcript::Transcript;
 
 /// The bytes of the first line that identify a transcript. A transcript that is a single line grows
 /// at its end; its beginning stays the same.
@@ -30,18 +29,11 @@ const HEADER_BYTES: u64 = 1024;
 /// Its entries are those of a session file ([`NewEntry`]). Each names its parent, so that a reader
 /// can add it to the transcript's tree. Their ids are full UUIDs, which never collide with a
 /// transcript's ordinals and short ids.
-///
-/// From its first write until it is [released](Overlay::release) or dropped, an overlay is the only
-/// writer: [`store_compaction`](crate::store_compaction) of the same transcript gets
-/// [`ErrorKind::Locked`] meanwhile. The owner of the overlay uses [`Overlay::store_compaction`] and
-/// [`Overlay::undo_compaction`].
 #[derive(Debug)]
 pub struct Overlay {
-    path: PathBuf,
+    /// Its path, whether it exists or not.
+    pub path: PathBuf,
     source: PathBuf,
-    writer: Mutex<Option<LogFile>>,
-    /// Held from reading the current state until the decision based on it is written.
-    deciding: Mutex<()>,
 }
 
 impl Overlay {
@@ -66,92 +58,22 @@ impl Overlay {
         hasher.update(beginning.trim_ascii_end());
         let name = hasher.finalize().to_hex();
         let path = home.overlays_dir().join(format!("{}.jsonl", &name[..32]));
-        Ok(Self { path, source: full, writer: Mutex::new(None), deciding: Mutex::new(()) })
+        Ok(Self { path, source: full })
     }
 
-    /// Returns the path of the overlay, whether it exists or not.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns the transcript's full path.
-    #[must_use]
-    pub(crate) fn source(&self) -> &Path {
-        &self.source
-    }
-
-    /// Appends an entry as a child of `parent` and returns its id. It is on disk when this returns.
-    /// While an overlay has a writer, others get [`ErrorKind::Locked`].
-    pub fn append(
+    /// Appends an entry, if nobody else has the overlay open.
+    pub(crate) fn append(
         &self,
         entry: &NewEntry,
         parent: Option<&EntryId>,
         now: Timestamp,
     ) -> Result<EntryId> {
-        self.write(entry, parent, now, true)
+        append(&mut self.writer()?, entry, parent, now)
     }
 
-    pub(crate) fn append_body(
-        &self,
-        entry: &impl Body,
-        parent: &EntryId,
-        now: Timestamp,
-    ) -> Result<EntryId> {
-        self.write(entry, Some(parent), now, true)
-    }
-
-    /// Prevents other threads from storing a decision based on the same state.
-    pub(crate) fn decide(&self) -> MutexGuard<'_, ()> {
-        self.deciding.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes the write lock against other processes. Creates the overlay if it does not exist.
-    pub(crate) fn lock(&self) -> Result<()> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        if writer.is_none() {
-            *writer = Some(self.open_file()?);
-        }
-        Ok(())
-    }
-
-    /// Uses a file that is already open for writing.
-    #[cfg(test)]
-    pub(crate) fn with_writer(self, file: LogFile) -> Self {
-        Self { writer: Mutex::new(Some(file)), ..self }
-    }
-
-    /// Releases the write lock.
-    pub fn release(&self) -> Result<()> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        writer.take().map_or(Ok(()), |mut file| file.close())
-    }
-
-    fn write(
-        &self,
-        entry: &impl Body,
-        parent: Option<&EntryId>,
-        now: Timestamp,
-        durable: bool,
-    ) -> Result<EntryId> {
-        let id: EntryId = RandomIds.next_id().into();
-        let mut line = Vec::new();
-        entry.write_line(&id, parent.map(|p| &**p), now, &mut line)?;
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = match &mut *writer {
-            Some(file) => file,
-            none => none.insert(self.open_file()?),
-        };
-        let before = file.len();
-        file.append(&line)?;
-        if durable && let Err(e) = file.commit() {
-            file.truncate_to(before)?;
-            return Err(e);
-        }
-        Ok(id)
-    }
-
-    fn open_file(&self) -> Result<LogFile> {
+    /// Opens the overlay for appending, and creates it if it does not exist. Until the writer is
+    /// dropped, others get [`ErrorKind::Locked`].
+    pub(crate) fn writer(&self) -> Result<LogFile> {
         let line = overlay_header_line(&self.source)?;
         match LogFile::create(&self.path, &line) {
             Err(e) if e.kind() == ErrorKind::Conflict => {}
@@ -162,6 +84,19 @@ impl Overlay {
         };
         LogFile::open(&self.path, accept).map_err(with_home_hint)
     }
+}
+
+/// Appends an entry to an overlay as a child of `parent`, and returns its id. It is on disk when
+/// this returns.
+pub(crate) fn append(
+    file: &mut LogFile,
+    entry: &NewEntry,
+    parent: Option<&EntryId>,
+    now: Timestamp,
+) -> Result<EntryId> {
+    let id: EntryId = RandomIds.next_id().into();
+    file.append_durably(&entry.line(&id, parent, now)?)?;
+    Ok(id)
 }
 
 /// Opens a transcript with its overlay: compactions and their undos. An overlay that cannot be read
@@ -178,7 +113,7 @@ pub fn open(home: &Home, path: &Path) -> Result<Transcript> {
         return Ok(transcript);
     }
     let overlay = Overlay::of(home, path)?;
-    if let Err(error) = transcript.add_overlay_entries(overlay.path()) {
+    if let Err(error) = transcript.add_overlay_entries(&overlay.path) {
         if is_newer(&error) {
             return Err(error);
         }
@@ -200,23 +135,8 @@ impl Transcript {
     ///
     /// [`ErrorKind::Io`] if the overlay exists and cannot be read.
     pub(crate) fn with_overlay(mut self, overlay: &Overlay) -> Result<Self> {
-        self.add_overlay_entries(overlay.path())?;
+        self.add_overlay_entries(&overlay.path)?;
         Ok(self)
-    }
-}
-
-impl ProjectionStore for Overlay {
-    fn load(&self) -> Result<Vec<Projection>> {
-        match read_projections(&self.path) {
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-            kept => in_force(kept?, || Transcript::open(&self.source)?.with_overlay(self)),
-        }
-    }
-
-    /// Does not sync: a projection that is lost in a power cut costs only a cached prefix.
-    fn save(&self, projections: &[Projection]) -> Result<()> {
-        let Some(entry) = projections_entry(projections)? else { return Ok(()) };
-        self.write(&entry, None, clock::now(), false).map(drop)
     }
 }
 
@@ -226,7 +146,8 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::projections::tests::sample;
+    use crate::log::tests::sample;
+    use crate::projections::save_projections;
     use crate::schema::PROJECTIONS_TYPE;
 
     #[derive(Debug, PartialEq, Deserialize)]
@@ -280,6 +201,7 @@ mod tests {
             tokens_after: None,
             details: None,
             from_hook: None,
+            ctx: None,
         }
     }
 
@@ -289,13 +211,13 @@ mod tests {
         let before = std::fs::read(&source).unwrap();
         let overlay = Overlay::of(&home, &source).unwrap();
         assert_eq!(overlay.read().unwrap(), OverlayContents::default());
-        assert_eq!(overlay.load().unwrap(), []);
+        assert_eq!(open(&home, &source).unwrap().projections(None).unwrap(), []);
         assert!(!home.root.exists());
 
         let leaf: EntryId = "00000007".into();
         let id = overlay.append(&compaction(), Some(&leaf), Timestamp(1)).unwrap();
         let saved = [sample("a", Projected::Dropped)];
-        overlay.save(&saved).unwrap();
+        assert_eq!(save_projections(&home, &source, &saved).unwrap(), overlay.path);
         overlay.append(&NewEntry::undo(&id), Some(&id), Timestamp(2)).unwrap();
 
         let again = Overlay::of(&home, &source).unwrap();
@@ -306,7 +228,7 @@ mod tests {
         let undo = &contents.entries[1];
         assert!(undo.line.contains(&format!(r#""data":{{"targetId":"{id}"}}"#)));
         assert_eq!(undo.parent, Some(id));
-        assert_eq!(again.load().unwrap(), saved);
+        assert_eq!(open(&home, &source).unwrap().projections(None).unwrap(), saved);
         assert_eq!(std::fs::read(&source).unwrap(), before);
         assert_eq!(std::fs::read_dir(source.parent().unwrap()).unwrap().count(), 2);
     }
@@ -315,15 +237,16 @@ mod tests {
     fn one_writer_at_a_time_and_damage_is_passed_over() {
         let (_dir, home, source) = setup();
         let first = Overlay::of(&home, &source).unwrap();
-        first.append(&compaction(), None, Timestamp(1)).unwrap();
+        let mut held = first.writer().unwrap();
+        append(&mut held, &compaction(), None, Timestamp(1)).unwrap();
         let second = Overlay::of(&home, &source).unwrap();
         let error = second.append(&compaction(), None, Timestamp(1)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked);
-        first.release().unwrap();
+        drop(held);
 
-        let mut text = std::fs::read_to_string(first.path()).unwrap();
+        let mut text = std::fs::read_to_string(&first.path).unwrap();
         text.push_str("nonsense\n{\"type\":\"compaction\",\"id\":\"torn");
-        std::fs::write(first.path(), &text).unwrap();
+        std::fs::write(&first.path, &text).unwrap();
         assert_eq!(second.read().unwrap().bad_lines, 2);
         second.append(&compaction(), None, Timestamp(1)).unwrap();
         let contents = second.read().unwrap();
@@ -334,21 +257,21 @@ mod tests {
     fn a_first_line_that_is_not_known_says_what_to_do() {
         let (_dir, home, source) = setup();
         let overlay = Overlay::of(&home, &source).unwrap();
-        std::fs::create_dir_all(overlay.path().parent().unwrap()).unwrap();
+        std::fs::create_dir_all(overlay.path.parent().unwrap()).unwrap();
         let newer = "{\"type\":\"overlay\",\"version\":2,\"source\":\"/\"}\n";
         for (line, kind) in [(newer, ErrorKind::UnknownFormat), ("{}\n", ErrorKind::Corrupt)] {
-            std::fs::write(overlay.path(), line).unwrap();
+            std::fs::write(&overlay.path, line).unwrap();
             let error = overlay.append(&compaction(), None, Timestamp(1)).unwrap_err();
             assert_eq!(error.kind(), kind, "{error}");
             assert!(error.hint_text().is_some_and(|hint| hint.contains("move the file away")));
-            assert_eq!(std::fs::read_to_string(overlay.path()).unwrap(), line);
+            assert_eq!(std::fs::read_to_string(&overlay.path).unwrap(), line);
         }
     }
 
     #[test]
     fn a_growing_transcript_keeps_its_overlay_and_a_new_one_gets_another() {
         let (_dir, home, source) = setup();
-        let path = |source: &Path| Overlay::of(&home, source).unwrap().path().to_owned();
+        let path = |source: &Path| Overlay::of(&home, source).unwrap().path;
         let first = path(&source);
         let text = std::fs::read_to_string(&source).unwrap();
         std::fs::write(&source, format!("{text}{text}")).unwrap();

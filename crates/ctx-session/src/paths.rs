@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result};
 
+use crate::disk;
 use crate::key::{FileId, SessionKey};
 use crate::store::{SessionEntry, SessionStore};
 
@@ -60,16 +61,9 @@ impl Home {
             let failed = Error::new(ErrorKind::Io, "cannot list the agents' folder");
             with_home_hint(failed.with("path", folder.display()).source(error))
         };
-        let listing = match std::fs::read_dir(&folder) {
-            Ok(listing) => listing,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(failed(error)),
-        };
-        let mut agents = Vec::new();
-        for item in listing {
-            let name = item.map_err(failed)?.file_name();
-            agents.extend(name.to_str().and_then(|name| name.parse::<FileId>().ok()));
-        }
+        let folders = disk::list(&folder).map_err(failed)?;
+        let agent = |folder: &PathBuf| folder.file_name()?.to_str()?.parse().ok();
+        let mut agents: Vec<FileId> = folders.iter().filter_map(agent).collect();
         agents.sort();
         Ok(agents)
     }

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use ctx_core::{Projection, ProjectionStore, Result};
+use ctx_core::{Projection, Result};
 
 use crate::clock;
 use crate::log::{LogOptions, SessionLog, is_foreign};
 use crate::overlay::Overlay;
 use crate::paths::Home;
+use crate::schema::projections_entry;
 
 /// Stores projections, and returns the file that contains them. They are on disk when this returns.
 ///
@@ -23,37 +24,31 @@ pub fn save_projections(home: &Home, path: &Path, projections: &[Projection]) ->
         }
         Err(error) if is_foreign(&error) => {
             let overlay = Overlay::of(home, path)?;
-            overlay.save(projections)?;
-            Ok(overlay.path().to_owned())
+            if let Some(entry) = projections_entry(projections)? {
+                overlay.append(&entry, None, clock::now())?;
+            }
+            Ok(overlay.path)
         }
         Err(error) => Err(error),
     }
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use std::sync::Arc;
 
-    use ctx_core::{ContentHash, Message, Projected, ProjectionKey, Role, Timestamp};
+    use ctx_core::{Message, Projected, Role, Timestamp};
 
-    use super::*;
     use crate::log::LogOptions;
-    use crate::log::tests::new_session;
-    use crate::transcript::{Transcript, in_force, read_projections};
-
-    pub(crate) fn sample(entry: &str, form: Projected) -> Projection {
-        let hash = ContentHash::of(&Message::text(Role::User, entry));
-        let key = ProjectionKey { entry: entry.into(), hash };
-        Projection { key, layer: "pruning".into(), form, reason: "old".into() }
-    }
+    use crate::log::tests::{new_session, sample};
+    use crate::transcript::Transcript;
 
     #[test]
     fn projections_live_in_the_session() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.jsonl");
         let mut log = new_session(&path, LogOptions::default());
-        let load =
-            || in_force(read_projections(&path).unwrap(), || Transcript::open(&path)).unwrap();
+        let load = || Transcript::open(&path).unwrap().projections(None).unwrap();
         assert_eq!(load(), []);
         log.append_projections(&[], Timestamp(5)).unwrap();
         assert_eq!(log.leaf(), None);

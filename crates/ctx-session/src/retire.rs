@@ -51,7 +51,7 @@ impl RetiringSession {
     /// Returns the session's id.
     #[must_use]
     pub fn session_id(&self) -> &str {
-        self.log.session_id()
+        &self.log.session_id
     }
 
     /// Renames the session, with the time in its new name, and the files beside it. Returns the new
@@ -64,9 +64,9 @@ impl RetiringSession {
         self.log.commit()?;
         let to = free_name(&self.path, now)?;
         // These first: if the session were moved without them, it would not find them again.
-        for beside in beside(&self.path) {
-            if let Some(suffix) = suffix_of(&beside, &self.path).filter(|suffix| *suffix != LOCK) {
-                rename(&beside, &disk::beside(&to, suffix))?;
+        for (suffix, beside) in beside(&self.path) {
+            if suffix != LOCK {
+                rename(&beside, &disk::beside(&to, &suffix))?;
             }
         }
         rename(&self.path, &to)?;
@@ -108,7 +108,8 @@ pub fn remove_retired(path: &Path) -> Result<u64> {
             .hint("only retired sessions can be removed"));
     }
     let mut freed = 0;
-    for file in beside(path).into_iter().chain([path.to_owned()]) {
+    let files = beside(path).into_iter().map(|(_, file)| file);
+    for file in files.chain([path.to_owned()]) {
         let len = std::fs::metadata(&file).map_or(0, |found| found.len());
         if disk::remove(&file, "cannot remove the session")? {
             freed += len;
@@ -131,20 +132,14 @@ pub fn discard_session(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the files beside a session that belong to it: its archives, its torn lines, its lock.
-fn beside(path: &Path) -> Vec<PathBuf> {
-    let Ok(folder) = std::fs::read_dir(disk::parent(path)) else { return Vec::new() };
-    let mut found: Vec<_> = folder.flatten().map(|file| file.path()).collect();
-    found.retain(|file| suffix_of(file, path).is_some());
-    found.sort_unstable();
+/// Returns the files beside a session that belong to it, each with the end of its name: its
+/// archives, its torn lines, its lock.
+fn beside(path: &Path) -> Vec<(String, PathBuf)> {
+    let mut found = disk::list_beside(path);
+    found.retain(|(suffix, _)| {
+        suffix == LOCK || suffix.starts_with(".archived-") || suffix.starts_with(".torn-")
+    });
     found
-}
-
-fn suffix_of<'a>(file: &'a Path, path: &Path) -> Option<&'a str> {
-    let (name, own) = (file.file_name()?.to_str()?, path.file_name()?.to_str()?);
-    name.strip_prefix(own).filter(|suffix| {
-        *suffix == LOCK || suffix.starts_with(".archived-") || suffix.starts_with(".torn-")
-    })
 }
 
 fn free_name(path: &Path, now: Timestamp) -> Result<PathBuf> {

@@ -1,16 +1,32 @@
 //! The guard as a hook that runs before a result is written to the transcript.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use ctx_core::{
-    Installed, Message, TokenLedger, ToolHooks, ToolResult, ToolResultHook, TurnContext,
-};
+use ctx_core::{Message, TokenLedger, ToolResult, TurnContext};
 
 use crate::replacement::rewritten;
 use crate::single::{CallStatus, bound};
 use crate::{ResultLimits, ToolGuard};
 
-struct WriteGuard {
+/// The guards of the tool results of one session; none by default. Clones share the list.
+#[derive(Clone, Debug, Default)]
+pub struct ToolHooks(Arc<Mutex<Vec<Weak<WriteGuard>>>>);
+
+impl ToolHooks {
+    /// Passes a tool result through all guards, in the order of installation.
+    #[must_use]
+    pub fn run(&self, message: Message, turn: &TurnContext) -> Message {
+        let mut installed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        installed.retain(|guard| guard.strong_count() > 0);
+        let guards: Vec<_> = installed.iter().filter_map(Weak::upgrade).collect();
+        drop(installed);
+        guards.iter().fold(message, |m, guard| guard.bounded(&m, turn).unwrap_or(m))
+    }
+}
+
+/// Bounds tool results before they are stored, until it is dropped.
+#[derive(Debug)]
+pub struct WriteGuard {
     guard: ToolGuard,
     limits: ResultLimits,
     ledger: TokenLedger,
@@ -34,8 +50,8 @@ impl ToolGuard {
     /// # Example
     ///
     /// ```
-    /// use ctx_core::{Counter, Message, Timestamp, TokenLedger, Tokens, ToolHooks, TurnContext};
-    /// use ctx_tool_guard::{Config, ToolGuard};
+    /// use ctx_core::{Counter, Message, Timestamp, TokenLedger, Tokens, TurnContext};
+    /// use ctx_tool_guard::{Config, ToolGuard, ToolHooks};
     ///
     /// let long = Message::tool_result("call", "x".repeat(50_000));
     /// let turn = TurnContext::at(Timestamp(0));
@@ -47,14 +63,17 @@ impl ToolGuard {
     /// assert_eq!(hooks.run(long.clone(), &turn), long);
     /// ```
     #[must_use = "the guard is removed when this is dropped"]
-    pub fn install(&self, hooks: &ToolHooks, ledger: &TokenLedger) -> Installed {
+    pub fn install(&self, hooks: &ToolHooks, ledger: &TokenLedger) -> Arc<WriteGuard> {
         let limits = ResultLimits::new(self.config(), ledger.window());
-        hooks.install(Arc::new(WriteGuard { guard: self.clone(), limits, ledger: ledger.clone() }))
+        let guard = Arc::new(WriteGuard { guard: self.clone(), limits, ledger: ledger.clone() });
+        hooks.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&guard));
+        guard
     }
 }
 
-impl ToolResultHook for WriteGuard {
-    fn on_tool_result(&self, message: &Message, turn: &TurnContext) -> Option<Message> {
+impl WriteGuard {
+    /// Returns the message to store instead, if the result is too long.
+    fn bounded(&self, message: &Message, turn: &TurnContext) -> Option<Message> {
         let counter = self.ledger.counter();
         let change = |result: &ToolResult| {
             let mut is_lost = false;

@@ -21,6 +21,7 @@ mod replacement;
 mod single;
 
 pub use config::{Config, Offload};
+pub use hook::{ToolHooks, WriteGuard};
 pub use layer::ToolGuard;
 pub use limits::{ResultLimit, ResultLimits};
 pub use notice::{

@@ -73,7 +73,7 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
         }
     }
     if args.record {
-        let left = view.dropped().iter().filter(|node| node.source_tokens() > Tokens::ZERO);
+        let left = view.dropped().iter().filter(|node| node.source_tokens > Tokens::ZERO);
         let left: Vec<_> = left.map(|node| node.entry().clone()).collect();
         let why = if compactions.is_empty() { Left::Request } else { Left::Compaction };
         archive(fitted.memory.as_deref(), &left, why, out);

@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind};
-use ctx_session::{ConvertOptions, Format};
+use ctx_session::Format;
 
 use crate::args::Convert;
 use crate::failure::misuse;
@@ -18,7 +18,6 @@ const NAME_CHARS: usize = 40;
 
 pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
     let format = written_format(&args.to).map_err(misuse)?;
-    let options = ConvertOptions { compacted: args.compacted };
     let refused = |error: Error| match args.compacted && !format.holds_compacted_history() {
         true => misuse(error),
         false => error.into(),
@@ -30,7 +29,7 @@ pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
             // Sessions of ctx are readable by their owner only, like those that ctx creates itself.
             let readers = if format.takes_entries() { Readers::Owner } else { Readers::Usual };
             let converted = write_for(readers, &args.session, path, existing, |writer| {
-                transcript.convert_with(format, options, writer).map_err(refused)
+                transcript.convert_with(format, args.compacted, writer).map_err(refused)
             })?;
             let messages = counted(converted.messages, "message");
             out.note(format!("{messages} written to {}", path.display()));
@@ -39,7 +38,7 @@ pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
         None => {
             let mut writer = BufWriter::new(std::io::stdout().lock());
             let converted =
-                transcript.convert_with(format, options, &mut writer).map_err(refused)?;
+                transcript.convert_with(format, args.compacted, &mut writer).map_err(refused)?;
             writer.flush()?;
             converted
         }

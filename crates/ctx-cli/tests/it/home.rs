@@ -51,7 +51,7 @@ fn used_now(sessions: &Path) {
 
 fn overlay_of(room: &Room) -> PathBuf {
     let overlay = Overlay::of(&Home::at(room.path("")), &room.path(CLAUDE)).expect("a transcript");
-    overlay.path().to_owned()
+    overlay.path
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -49,7 +49,7 @@ fn an_overlay_that_another_process_writes_to_is_left_alone() {
     let undo = ["compact", text(&path), "--undo"];
     assert_eq!(room.json(&compact)["compacted"], true);
     let overlay = Overlay::of(&Home::at(room.path("")), &path).expect("it is there");
-    let mut lock = overlay.path().as_os_str().to_owned();
+    let mut lock = overlay.path.as_os_str().to_owned();
     lock.push(".lock");
     let lock = File::options().write(true).create(true).truncate(false).open(lock).expect("a lock");
     lock.lock().expect("it is free");

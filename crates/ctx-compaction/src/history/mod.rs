@@ -125,10 +125,10 @@ impl History {
                     },
                     role: role.clone(),
                     tokens: node.tokens(),
-                    group: node.group(),
+                    group: node.group,
                     has_results: !node.results().is_empty(),
                     is_user: node.is_user(),
-                    pinned: node.is_pinned(),
+                    pinned: node.pinned,
                     stays: view.is_protected(at),
                 }),
             }

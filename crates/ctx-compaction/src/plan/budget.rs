@@ -95,7 +95,7 @@ fn wanted(ledger: &TokenLedger, config: &Config, limits: PlanLimits) -> Option<T
 
 /// Converts a corrected size to counted tokens, rounded down.
 fn counted(ledger: &TokenLedger, corrected: Tokens) -> Tokens {
-    Tokens((f64::from(corrected.0) / ledger.calibration().factor()) as u32)
+    Tokens((f64::from(corrected.0) / ledger.calibration.factor()) as u32)
 }
 
 /// System messages and inserted messages are in no item: they are the rest of the request.

@@ -205,8 +205,8 @@ fn is_one_group(view: &ContextView) -> bool {
     let mut live = view.nodes().iter().filter(|node| {
         node.is_live() && !matches!(node.role(), Role::System | Role::CompactionSummary)
     });
-    let first = live.next().map(|node| node.group());
-    live.all(|node| Some(node.group()) == first)
+    let first = live.next().map(|node| node.group);
+    live.all(|node| Some(node.group) == first)
 }
 
 /// A session of assistant messages without text, before a turn that stays.
@@ -301,7 +301,8 @@ fn files_are_known_after_any_number_of_compactions() {
         let compacted = VirtualTimer::default().run(work).unwrap().result.unwrap();
         let files = Details::from_json(compacted.details.as_ref().unwrap()).unwrap().files;
         view.compact(compacted, format!("s{round}"), "test", "test").unwrap();
-        let kept = view.nodes().iter().filter(|node| node.is_live() && !node.calls().is_empty());
+        let kept =
+            view.nodes().iter().filter(|node| node.is_live() && !node.outline.calls.is_empty());
         known = files.modified_files.len();
         assert_eq!(known + kept.count(), round * 100);
     }

@@ -6,6 +6,7 @@ mod tool;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,14 @@ pub use tool::{CallId, CallSpelling, ToolCall, ToolResult};
 )]
 #[serde(transparent)]
 pub struct Timestamp(pub i64);
+
+impl From<SystemTime> for Timestamp {
+    /// A time before 1970 becomes 1970.
+    fn from(at: SystemTime) -> Self {
+        let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}
 
 /// The role of a message. The names are those of pi's session format.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde::Serialize;
 
 use crate::{Entry, EntryId, Result, Role, Timestamp};
 
@@ -36,26 +37,26 @@ pub struct Recollection {
 }
 
 /// A passage of a past conversation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Passage {
-    /// The text.
-    pub text: String,
-    /// The relevance to the query, 0 to 1.
-    pub score: f32,
-    /// The role of the speaker.
-    pub role: Role,
-    /// When it was said.
-    pub timestamp: Timestamp,
     /// The session it belongs to, if known.
     pub session: Option<String>,
     /// The entry it comes from, if known.
     pub entry: Option<EntryId>,
+    /// The role of the speaker.
+    pub role: Role,
+    /// When it was said.
+    pub timestamp: Timestamp,
+    /// The relevance to the query, 0 to 1.
+    pub score: f32,
     /// Whether it was recalled only because it is adjacent to a better match.
     pub adjacent: bool,
+    /// The text.
+    pub text: String,
 }
 
 /// A fact from memory.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RecalledFact {
     /// The kind of the fact, such as `decision`.
     pub kind: String,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 
-use crate::{Projection, Result, Timestamp};
+use crate::{Result, Timestamp};
 
 pub use memory::{MemoryStore, Passage, RecallRequest, RecalledFact, Recollection};
 pub use summary::{Summarizer, Summary, SummaryModels, SummaryRequest, Timer};
@@ -32,14 +32,6 @@ pub trait BlobStore: Send + Sync {
     fn put(&self, name: &str, text: &str) -> Result<String>;
     /// Removes blobs last written before `before`, and returns their number.
     fn expire(&self, before: Timestamp) -> Result<usize>;
-}
-
-/// Persistent storage for projections.
-pub trait ProjectionStore: Send + Sync {
-    /// Returns all projections of the session.
-    fn load(&self) -> Result<Vec<Projection>>;
-    /// Adds projections; a later one with the same key replaces an earlier one.
-    fn save(&self, projections: &[Projection]) -> Result<()>;
 }
 
 /// Computes embedding vectors of texts.
@@ -77,8 +69,6 @@ pub struct Services {
     pub store: Option<Arc<dyn Store>>,
     /// Storage for large texts.
     pub blobs: Option<Arc<dyn BlobStore>>,
-    /// Storage for projections.
-    pub projections: Option<Arc<dyn ProjectionStore>>,
     /// The models that write summaries.
     pub summary_models: Option<SummaryModels>,
     /// The model that computes embeddings.
@@ -94,7 +84,6 @@ impl std::fmt::Debug for Services {
         f.debug_struct("Services")
             .field("store", &self.store.is_some())
             .field("blobs", &self.blobs.is_some())
-            .field("projections", &self.projections.is_some())
             .field("summary_models", &self.summary_models)
             .field("embedder", &self.embedder.as_ref().map(|e| e.name()))
             .field("memory", &self.memory.is_some())

@@ -71,7 +71,7 @@ impl ContextView {
     /// Returns the tokens at the beginning that are unchanged since the last `finish`.
     fn prefix(&self) -> Tokens {
         let sent = &self.sent;
-        let fixed = (self.ledger.system(), self.ledger.tools());
+        let fixed = (self.ledger.system(), self.ledger.tools);
         let same_system = fixed == sent.fixed && self.system_addition == sent.addition;
         if sent.nodes == 0 || !same_system {
             return Tokens::ZERO;
@@ -122,7 +122,7 @@ impl ContextView {
         self.sent.nodes = self.nodes.len();
         self.sent.dirty = self.sent.nodes;
         self.sent.total = self.total;
-        self.sent.fixed = (self.ledger.system(), self.ledger.tools());
+        self.sent.fixed = (self.ledger.system(), self.ledger.tools);
         self.sent.addition.clone_from(&self.system_addition);
     }
 }

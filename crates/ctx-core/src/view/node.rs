@@ -35,16 +35,19 @@ impl Reason {
 #[derive(Clone, Debug)]
 pub struct Node {
     pub(super) entry: Arc<Entry>,
-    pub(super) outline: MessageOutline,
+    /// The shape of the message in the form that is sent.
+    pub outline: MessageOutline,
     pub(super) form: Option<Arc<Message>>,
     pub(super) state: NodeState,
     pub(super) tokens: Tokens,
-    pub(super) source_tokens: Tokens,
-    pub(super) pinned: bool,
+    /// The tokens of the recorded message.
+    pub source_tokens: Tokens,
+    /// Whether it is pinned.
+    pub pinned: bool,
     /// Whether it replaces a result that is missing in the transcript.
     pub(super) synthetic: bool,
-    /// The nodes of one group are a tool call and its results.
-    pub(super) group: u32,
+    /// The group: the nodes of one group are a tool call and its results. Groups have no order.
+    pub group: u32,
     /// The assistant messages of one round are one answer, recorded in several messages.
     pub(super) round: u32,
     /// Identifies the node within the view.
@@ -117,12 +120,6 @@ impl Node {
         &self.outline.role
     }
 
-    /// Returns the ids of its tool calls.
-    #[must_use]
-    pub fn calls(&self) -> &[CallId] {
-        &self.outline.calls
-    }
-
     /// Returns the ids of the calls that it answers.
     #[must_use]
     pub fn results(&self) -> &[CallId] {
@@ -139,12 +136,6 @@ impl Node {
     pub(super) fn is_of_answer(&self) -> bool {
         let recorded = self.state != NodeState::Inserted;
         self.is_live() && (self.synthetic || (recorded && self.outline.role == Role::Assistant))
-    }
-
-    /// Returns the group: a tool call and its results have the same group. Groups have no order.
-    #[must_use]
-    pub fn group(&self) -> u32 {
-        self.group
     }
 
     /// Returns the place of the node.
@@ -165,22 +156,10 @@ impl Node {
         self.state != NodeState::Dropped
     }
 
-    /// Whether it is pinned.
-    #[must_use]
-    pub fn is_pinned(&self) -> bool {
-        self.pinned
-    }
-
     /// Returns the tokens of the form that is sent.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         self.tokens
-    }
-
-    /// Returns the tokens of the recorded message.
-    #[must_use]
-    pub fn source_tokens(&self) -> Tokens {
-        self.source_tokens
     }
 
     /// Returns the message in the form that is sent (or would be sent if it were not dropped).

@@ -53,12 +53,12 @@ impl ContextView {
         let [system, summary, inserted, history, newest] = sums;
         [
             ("system", self.ledger.system() + system),
-            ("tools", self.ledger.tools()),
+            ("tools", self.ledger.tools),
             ("summary", summary),
             ("inserted", inserted),
             ("history", history),
             ("newest", newest),
-            ("pending", self.ledger.pending()),
+            ("pending", self.ledger.pending),
         ]
         .map(|(name, tokens)| Component { name, tokens })
         .to_vec()

@@ -103,7 +103,7 @@ fn what_cannot_fit_is_refused_with_the_numbers() {
     assert_eq!(error.kind(), ErrorKind::SystemPromptTooLarge);
     assert!(error.context().contains(&("system", "11000".into())), "{error}");
     let mut view = ContextView::new(ledger());
-    view.ledger_mut().set_pending(Tokens(12_000));
+    view.ledger_mut().pending = Tokens(12_000);
     let error = view.finish().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.context().contains(&("pending", "12000".into())), "{error}");

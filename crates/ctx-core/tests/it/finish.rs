@@ -128,7 +128,7 @@ impl Run {
 
     fn check_prefix(&self, messages: &[Arc<Message>], finished: &Finished) {
         let ledger = self.view.ledger();
-        let fixed = ledger.system() + ledger.tools();
+        let fixed = ledger.system() + ledger.tools;
         let Some((sent, total)) = &self.sent else {
             return assert_eq!(finished.unchanged_prefix, Tokens::ZERO);
         };

@@ -38,7 +38,7 @@ fn shorthand(node: &Node) -> String {
         _ if node.state() == NodeState::Inserted => "+".into(),
         Role::ToolResult => with("R", node.results()),
         Role::User if !node.results().is_empty() => with("U", node.results()),
-        Role::Assistant if !node.calls().is_empty() => with("A", node.calls()),
+        Role::Assistant if !node.outline.calls.is_empty() => with("A", &node.outline.calls),
         Role::User => "u".into(),
         Role::Assistant => "t".into(),
         Role::System => "s".into(),

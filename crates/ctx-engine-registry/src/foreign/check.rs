@@ -291,12 +291,12 @@ impl Edits {
         let mut older = Vec::new();
         for (nth, at) in live.enumerate() {
             if nth < rows {
-                kept.insert(view.node(at).group());
+                kept.insert(view.node(at).group);
             } else {
                 older.push(at);
             }
         }
-        let goes = |&at: &usize| !view.is_protected(at) && !kept.contains(&view.node(at).group());
+        let goes = |&at: &usize| !view.is_protected(at) && !kept.contains(&view.node(at).group);
         self.dropped.extend(older.into_iter().filter(goes));
     }
 
@@ -308,7 +308,7 @@ impl Edits {
         let (mut seen, mut drops, mut freed) = (HashSet::new(), Vec::new(), 0);
         for at in positions {
             freed += view.node(at).tokens().get();
-            if !seen.insert(view.node(at).group()) {
+            if !seen.insert(view.node(at).group) {
                 continue;
             }
             drops.push(at);

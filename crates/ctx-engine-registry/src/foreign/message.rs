@@ -74,7 +74,7 @@ pub(super) fn form(node: &Node, id: &str, json: &str) -> Result<Message, Rejecti
         return Err(Rejection::mismatch(id, "it has another role"));
     }
     let outline = MessageOutline::of(&form);
-    if *outline.calls != *node.calls() {
+    if *outline.calls != *node.outline.calls {
         return Err(Rejection::mismatch(id, "it makes other tool calls"));
     }
     if *outline.results != *node.results() {

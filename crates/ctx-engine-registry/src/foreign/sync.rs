@@ -135,7 +135,7 @@ impl ViewSync {
         let pinned = edits.pinned.iter().filter_map(|id| self.position(view, id));
         let mut groups = HashSet::new();
         for at in pinned.chain(from..view.len()) {
-            if view.node(at).is_live() && groups.insert(view.node(at).group()) {
+            if view.node(at).is_live() && groups.insert(view.node(at).group) {
                 let earlier = view.group_at(at).into_iter().filter(|&at| at < from);
                 ids.extend(earlier.map(|at| view.node(at).entry().id().clone()));
             }
@@ -186,10 +186,10 @@ impl ViewSync {
     fn row_state(&mut self, view: &ContextView, at: usize) -> SentRow {
         let node = view.node(at);
         let keep = view.is_protected(at);
-        if keep && !node.is_pinned() {
+        if keep && !node.pinned {
             self.kept_for_now.push(node.entry().id().clone());
         }
-        SentRow { handle: node.handle(), group: node.group(), keep }
+        SentRow { handle: node.handle(), group: node.group, keep }
     }
 }
 
@@ -230,7 +230,7 @@ fn row(view: &ContextView, at: usize, with_message: bool) -> Row {
         id: node.entry().id().to_string(),
         role: node.role().name().to_owned(),
         tokens: node.tokens().get(),
-        group: u64::from(node.group()),
+        group: u64::from(node.group),
         keep: view.is_protected(at),
         inserted: node.state() == NodeState::Inserted,
         message: message.and_then(|message| message::json(&message)),

@@ -48,8 +48,8 @@ pub(super) fn points(transcript: &Transcript, messages: usize) -> Result<Vec<Poi
             continue;
         }
         let Some(index) = transcript.index_of(&compaction.id) else { continue };
-        let entry = transcript.entries().get(index);
-        let parent = entry.and_then(|entry| transcript.entries().get(entry.parent()?));
+        let entry = transcript.entries.get(index);
+        let parent = entry.and_then(|entry| transcript.entries.get(entry.parent()?));
         let Some(parent) = parent else { continue };
         let before = transcript.context(Some(&parent.id))?.entries;
         let after = transcript.context(Some(&compaction.id))?.entries;

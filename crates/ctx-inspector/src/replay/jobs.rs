@@ -142,7 +142,7 @@ impl Jobs {
 
     fn stamp(&self, path: &Path) -> Stamp {
         let beside = Overlay::of(&self.with.home, path).ok();
-        (stamp_of(path), beside.and_then(|beside| stamp_of(beside.path())))
+        (stamp_of(path), beside.and_then(|beside| stamp_of(&beside.path)))
     }
 
     /// Starts a replay on a blocking thread.

@@ -39,11 +39,11 @@ impl DepartedMessages {
     fn take(&mut self, node: &Node) -> Option<Arc<Entry>> {
         let leaves = match node.state() {
             NodeState::Dropped => true,
-            NodeState::Replaced => node.tokens() < node.source_tokens(),
+            NodeState::Replaced => node.tokens() < node.source_tokens,
             NodeState::Kept | NodeState::Inserted => false,
         };
         // A message that a layer inserted is not part of a transcript.
-        let is_recorded = node.source_tokens() > Tokens::ZERO;
+        let is_recorded = node.source_tokens > Tokens::ZERO;
         (leaves && is_recorded && self.entries.insert(node.entry().id().clone()))
             .then(|| node.entry().clone())
     }

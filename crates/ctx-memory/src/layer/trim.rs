@@ -76,7 +76,7 @@ impl Index {
                 let score = ordinal.and_then(|&n| scores.get(n as usize)).copied();
                 node.is_live().then(|| TrimRow {
                     tokens: node.tokens(),
-                    group: node.group(),
+                    group: node.group,
                     protected: !free(at, node),
                     score: score.unwrap_or_default(),
                 })

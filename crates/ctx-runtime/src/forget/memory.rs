@@ -46,9 +46,9 @@ pub(super) struct MemoryTargets<'r> {
     /// The segments of the erased messages of transcripts.
     of_erased: HashSet<SegmentId>,
     /// Transcripts with the same text in a remaining message, which keeps the segment.
-    repeated: Vec<RemainingCopy>,
+    pub(super) repeated: Vec<RemainingCopy>,
     /// Files that cannot be read, and so cannot be erased.
-    unread: Vec<RemainingCopy>,
+    pub(super) unread: Vec<RemainingCopy>,
 }
 
 impl<'r> MemoryTargets<'r> {
@@ -213,11 +213,6 @@ impl<'r> MemoryTargets<'r> {
         self.only_archived(plan).map(|segment| (segment.id, message(segment)))
     }
 
-    /// Returns the transcripts with the same text in a remaining message, which keeps the segment.
-    pub(super) fn repeated(&self) -> &[RemainingCopy] {
-        &self.repeated
-    }
-
     /// Finds the files of tool results and of engines to erase, once all erased messages are known.
     pub(super) fn find_derived(
         &mut self,
@@ -246,11 +241,6 @@ impl<'r> MemoryTargets<'r> {
             tool_results: self.results.len(),
             engine_values: self.values.len(),
         }
-    }
-
-    /// Returns the files that cannot be read, and so cannot be erased.
-    pub(super) fn unread(&self) -> &[RemainingCopy] {
-        &self.unread
     }
 
     /// Erases the selected data: derived data first, the archive last. This also removes what a

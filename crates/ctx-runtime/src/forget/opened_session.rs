@@ -81,7 +81,7 @@ impl OpenedSession {
                 line.last().filter(|item| self.messages.contains_key(item.entry.id()))
             {
                 let is_message =
-                    transcript.index_of(&found).and_then(|at| transcript.entries().get(at));
+                    transcript.index_of(&found).and_then(|at| transcript.entries.get(at));
                 if is_message.is_some_and(ctx_session::TreeEntry::is_message) {
                     return Ok(Some(item.entry.clone()));
                 }

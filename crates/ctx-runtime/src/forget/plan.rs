@@ -126,8 +126,10 @@ impl<'m> ForgetPlan<'m> {
             }
         }
         report.hint = self.hint(archived.len());
-        report.still_held.extend(self.memories.iter().flat_map(MemoryTargets::repeated).cloned());
-        let unread = self.memories.iter().flat_map(MemoryTargets::unread);
+        report
+            .still_held
+            .extend(self.memories.iter().flat_map(|memory| memory.repeated.iter().cloned()));
+        let unread = self.memories.iter().flat_map(|memory| &memory.unread);
         for held in self.plan.unread.iter().chain(unread) {
             report.not_reached(held.clone());
         }
@@ -200,8 +202,8 @@ impl<'m> ForgetPlan<'m> {
         }
         let overlay = Overlay::of(&self.home, path)?;
         let mut erased = Vec::new();
-        if overlay.path().exists() {
-            erased.extend(erase_orphaned_overlay(overlay.path(), &erasing, dry_run)?);
+        if overlay.path.exists() {
+            erased.extend(erase_orphaned_overlay(&overlay.path, &erasing, dry_run)?);
         }
         erased.extend(erase_in_session(path, &erasing, dry_run)?.unwrap_or_default());
         Ok(erased)

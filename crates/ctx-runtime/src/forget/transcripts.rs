@@ -87,7 +87,7 @@ impl KnownTranscripts {
             }
             let source = source_of(&overlay);
             let has_it = |source: &PathBuf| {
-                Overlay::of(home, source).is_ok_and(|of_source| of_source.path() == overlay)
+                Overlay::of(home, source).is_ok_and(|of_source| of_source.path == overlay)
             };
             match source {
                 Some(source) if has_it(&source) => self.add(&source, []),

@@ -7,9 +7,10 @@ use super::Notice;
 /// The user's input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    message: Message,
-    is_literal: bool,
-    is_heartbeat: bool,
+    pub(crate) message: Message,
+    /// Whether it goes to the model even if it looks like a command.
+    pub(crate) is_literal: bool,
+    pub(crate) is_heartbeat: bool,
 }
 
 impl Input {
@@ -30,19 +31,6 @@ impl Input {
     #[must_use]
     pub fn heartbeat(text: impl Into<String>) -> Self {
         Self { is_literal: true, is_heartbeat: true, ..Self::from(text.into()) }
-    }
-
-    pub(crate) fn is_heartbeat(&self) -> bool {
-        self.is_heartbeat
-    }
-
-    /// Whether it goes to the model even if it looks like a command.
-    pub(crate) fn is_literal(&self) -> bool {
-        self.is_literal
-    }
-
-    pub(crate) fn into_message(self) -> Message {
-        self.message
     }
 }
 

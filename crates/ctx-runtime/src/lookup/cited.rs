@@ -23,7 +23,7 @@ pub fn find_entry(transcript: &Transcript, id: &str) -> Result<EntryId> {
         return Ok(found);
     }
     let named = shortened(id, ID_CHARS);
-    let ids = transcript.entries().iter().map(|entry| &entry.id);
+    let ids = transcript.entries.iter().map(|entry| &entry.id);
     let alike = ids.filter(|known| !id.is_empty() && known.starts_with(id));
     let alike: Vec<String> = alike.take(ALIKE).map(|known| shortened(known, ID_CHARS)).collect();
     Err(match alike.as_slice() {

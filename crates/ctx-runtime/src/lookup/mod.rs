@@ -24,7 +24,7 @@ use ctx_session::{Home, Transcript, is_transcript};
 pub use archiver::{ArchiveProgress, Archiver};
 pub use ingest::IngestReport;
 pub use others::OtherSessions;
-pub use recall::{RecallQuery, RecallReport, RecalledFactReport, RecalledPassage};
+pub use recall::{RecallQuery, RecallReport, RecalledPassage};
 pub(crate) use remember::remember;
 pub use search::{SearchHit, SearchQuery, SearchReport, search};
 pub use stored::{StoredSession, find_session};

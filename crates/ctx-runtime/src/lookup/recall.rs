@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use ctx_core::{
-    EntryId, MemoryStore, Passage, RecallRequest, RecalledFact, Recollection, Result, Role,
-    Timestamp, Tokens,
+    MemoryStore, Passage, RecallRequest, RecalledFact, Recollection, Result, Timestamp, Tokens,
 };
 use ctx_memory::{SessionMemory, build_recall_block};
 use ctx_search::question::is_query;
@@ -46,7 +45,7 @@ pub struct RecallReport {
     /// The block as it would be injected; null if nothing fits.
     pub block: Option<String>,
     /// The matching facts; the first `facts_used` are in the block.
-    pub facts: Vec<RecalledFactReport>,
+    pub facts: Vec<RecalledFact>,
     /// Number of facts in the block.
     pub facts_used: usize,
     /// The matching passages.
@@ -55,38 +54,14 @@ pub struct RecallReport {
     pub warnings: Vec<String>,
 }
 
-/// A matching fact.
-#[derive(Clone, Debug, Serialize)]
-pub struct RecalledFactReport {
-    /// Its kind.
-    pub kind: String,
-    /// Its text.
-    pub text: String,
-    /// Its score.
-    pub score: f32,
-    /// The entries it was derived from.
-    pub entries: Vec<EntryId>,
-}
-
 /// A passage that matches, or is adjacent to one that does.
 #[derive(Clone, Debug, Serialize)]
 pub struct RecalledPassage {
-    /// Its session.
-    pub session: Option<String>,
-    /// Its entry.
-    pub entry: Option<EntryId>,
-    /// The role of its author.
-    pub role: Role,
-    /// Its time.
-    pub timestamp: Timestamp,
-    /// Its score.
-    pub score: f32,
-    /// Whether it is included only because it is adjacent to a match.
-    pub adjacent: bool,
+    /// The passage.
+    #[serde(flatten)]
+    pub passage: Passage,
     /// Whether it is in the block.
     pub used: bool,
-    /// Its text.
-    pub text: String,
 }
 
 impl RecallReport {
@@ -143,15 +118,9 @@ impl Lookup {
         let block = build_recall_block(&found.facts, &found.passages, budget, &self.counter);
         let used: HashSet<usize> =
             block.iter().flat_map(|block| block.passages.iter().copied()).collect();
-        let facts = found.facts.into_iter().map(|fact| {
-            let RecalledFact { kind, text, score, entries } = fact;
-            RecalledFactReport { kind, text, score, entries }
-        });
-        let passages = found.passages.into_iter().enumerate().map(|(at, passage)| {
-            let Passage { text, score, role, timestamp, session, entry, adjacent } = passage;
-            let used = used.contains(&at);
-            RecalledPassage { session, entry, role, timestamp, score, adjacent, used, text }
-        });
+        let passages = found.passages.into_iter().enumerate();
+        let passages =
+            passages.map(|(at, passage)| RecalledPassage { passage, used: used.contains(&at) });
         Ok(RecallReport {
             agent: self.agent.to_string(),
             session: query.session.map(str::to_owned),
@@ -161,7 +130,7 @@ impl Lookup {
             min_score: self.config.auto_recall_min_score,
             facts_used: block.as_ref().map_or(0, |block| block.facts),
             block: block.map(|block| block.text),
-            facts: facts.collect(),
+            facts: found.facts,
             passages: passages.collect(),
             warnings: found.warnings,
         })

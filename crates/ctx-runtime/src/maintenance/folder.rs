@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use ctx_core::{Result, Timestamp};
 use ctx_session::{Sessions, retired_at};
@@ -40,11 +39,8 @@ impl SessionsFolder {
             // A link takes almost no space, and its target is not maintained.
             let Ok(found) = file.symlink_metadata() else { continue };
             if found.is_file() {
-                let changed =
-                    found.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-                let changed =
-                    changed.map_or(0, |at| i64::try_from(at.as_millis()).unwrap_or(i64::MAX));
-                files.insert(file, File { bytes: found.len(), changed: Timestamp(changed) });
+                let changed = found.modified().map(Timestamp::from).unwrap_or_default();
+                files.insert(file, File { bytes: found.len(), changed });
             }
         }
         let bytes = files.values().map(|file: &File| file.bytes).sum();

@@ -210,7 +210,7 @@ impl SessionOpener<'_> {
         Session {
             key: self.key.clone(),
             agent: self.agent.clone(),
-            id: log.session_id().to_owned(),
+            id: log.session_id.clone(),
             path: path.to_owned(),
             identity: file_identity(path).unwrap_or_default(),
             log: Arc::new(LeasedLog { log: Mutex::new(log), _lease: self.lease.clone() }),

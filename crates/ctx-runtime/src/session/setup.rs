@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use ctx_core::{
-    BootstrapRequest, ContextEngine, Error, ErrorKind, Installed, ModelCard, Result, Services,
-    SummaryModels, TokenLedger, ToolHooks, ToolSpec, WorkspaceSearch,
+    BootstrapRequest, ContextEngine, Error, ErrorKind, ModelCard, Result, Services, SummaryModels,
+    TokenLedger, ToolSpec, WorkspaceSearch,
 };
-use ctx_layers::tool_guard::{Config as GuardConfig, ToolGuard};
+use ctx_layers::tool_guard::{Config as GuardConfig, ToolGuard, ToolHooks, WriteGuard};
 use ctx_memory::Config as MemoryConfig;
 use ctx_session::key::FileId;
 use ctx_workspace::{WorkspaceAccess, WorkspaceFolder};
@@ -29,7 +29,7 @@ pub(crate) struct SessionSetup {
     pub(crate) engine: Arc<dyn ContextEngine>,
     pub(crate) health: EngineHealthRecorder,
     pub(crate) hooks: ToolHooks,
-    _guard: Installed,
+    _guard: Arc<WriteGuard>,
     pub(crate) memory: MemoryWorker,
     pub(crate) workspace: Option<Arc<dyn WorkspaceSearch>>,
     /// The agent's working folder and its access to it.
@@ -71,7 +71,7 @@ fn guard(
     services: &Services,
     hooks: &ToolHooks,
     ledger: &TokenLedger,
-) -> Result<Installed> {
+) -> Result<Arc<WriteGuard>> {
     let guard = ToolGuard::new(GuardConfig::resolve(&resolved.config)?);
     Ok(guard.with_services(services).install(hooks, ledger))
 }

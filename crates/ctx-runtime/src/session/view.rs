@@ -62,7 +62,7 @@ impl CompactedRange {
     pub(crate) fn of(view: &ContextView) -> Self {
         let nodes = view.dropped().iter().chain(view.nodes());
         let is_stored = |node: &ctx_core::Node| {
-            node.state() != NodeState::Inserted && node.source_tokens() > Tokens::ZERO
+            node.state() != NodeState::Inserted && node.source_tokens > Tokens::ZERO
         };
         Self(nodes.map(|node| (node.entry().clone(), is_stored(node))).collect())
     }

@@ -33,7 +33,7 @@ impl Turn<'_> {
             attempt += 1;
             let now = self.now();
             let mut view = self.session.take_view(&pool.home).await?;
-            view.ledger_mut().set_pending(Tokens::ZERO);
+            view.ledger_mut().pending = Tokens::ZERO;
             let setup = self.session.setup()?;
             let turn = self.session.turn(&pool.settings.ids);
             let engine = setup.engine.clone();

@@ -52,7 +52,7 @@ impl Turn<'_> {
 /// Those of reading the transcript.
 pub fn branch_ends(transcript: &Transcript) -> Result<Vec<(EntryId, String)>> {
     let ends = transcript.tips().into_iter().map(|tip| {
-        let id = &transcript.entries()[tip].id;
+        let id = &transcript.entries[tip].id;
         let text = transcript.messages_to(Some(id))?.pop().map(|item| item.entry.message());
         let text = text.transpose()?.map(|message| message.plain_text());
         let text: String = text.unwrap_or_default().chars().take(60).collect();

@@ -77,7 +77,7 @@ pub(crate) fn open_reason(input: &Input) -> OpenReason {
 impl Command {
     /// Parses a message as a command. Other messages that begin with a slash are not commands.
     pub(super) fn of(input: &Input) -> Option<Self> {
-        if input.is_literal() {
+        if input.is_literal {
             return None;
         }
         let [ctx_core::Block::Text { text }] = input.message().blocks.as_slice() else {

@@ -106,7 +106,7 @@ impl<'a> Turn<'a> {
 
     /// Runs the turn. Its cost is counted even if it fails.
     pub(crate) async fn run(&mut self, input: Input) -> Result<TurnOutcome> {
-        self.session.is_heartbeat = input.is_heartbeat();
+        self.session.is_heartbeat = input.is_heartbeat;
         let done = self.answered(input).await;
         if done.is_ok() {
             self.report_fill().await;
@@ -120,10 +120,10 @@ impl<'a> Turn<'a> {
         self.select_model().await?;
         self.store_background_compaction().await?;
         let message = match Command::of(&input) {
-            None => input.into_message(),
+            None => input.message,
             Some(command) => match Box::pin(self.run_command(command)).await? {
                 CommandResult::Done(answer) => return Ok(Some(answer)),
-                CommandResult::Ask(text) => Input::from(text).into_message(),
+                CommandResult::Ask(text) => Input::from(text).message,
             },
         };
         self.store_message(message).await?;

@@ -178,7 +178,7 @@ impl HostedSession {
                 .hint("`usage` reports the provider's count for the last `assemble`"));
         }
         self.correct(reported, self.sent.estimated);
-        Ok(self.ledger.calibration().factor())
+        Ok(self.ledger.calibration.factor())
     }
 
     /// Corrects the counter with the provider's count for a request with that estimate.
@@ -203,7 +203,7 @@ impl HostedSession {
             .with_system(system)
             .with_tools(tools);
         let parts = |ledger: &TokenLedger| {
-            (ledger.window(), ledger.reserve(), ledger.system(), ledger.tools())
+            (ledger.window(), ledger.reserve(), ledger.system(), ledger.tools)
         };
         if parts(&ledger) == parts(&self.ledger) {
             return;
@@ -295,5 +295,5 @@ pub(crate) fn sent(view: &ContextView, addition: Option<String>) -> Result<SentR
         messages.push(SentMessage { id, hash, tokens: node.tokens() });
     }
     let estimated = (view.total() + ledger.fixed()).get();
-    Ok(SentRequest { fixed: (ledger.system(), ledger.tools()), addition, messages, estimated })
+    Ok(SentRequest { fixed: (ledger.system(), ledger.tools), addition, messages, estimated })
 }

@@ -59,7 +59,7 @@ impl HostedSession {
     ) -> Result<AssembledRequest> {
         self.ingest().await?;
         let mut view = self.take_view()?;
-        view.ledger_mut().set_pending(pending);
+        view.ledger_mut().pending = pending;
         let turn = self.turn(now);
         let now = turn.now;
         let request = AssembleRequest { session_id: self.id.clone(), view, turn };
@@ -78,7 +78,7 @@ impl HostedSession {
     ) -> Result<AssembledRequest> {
         let now = self.turn(now).now;
         let mut view = self.take_view()?;
-        view.ledger_mut().set_pending(pending);
+        view.ledger_mut().pending = pending;
         self.finish(view, now)
     }
 

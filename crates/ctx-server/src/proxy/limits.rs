@@ -49,7 +49,7 @@ impl ModelLimits {
     pub(super) fn withheld(&self, ledger: &TokenLedger) -> Tokens {
         let pinned = fixed(ledger) + ledger.corrected(self.instructions);
         let over = (ledger.limit() - self.prompt(pinned)).0;
-        Tokens((f64::from(over) / ledger.calibration().factor()) as u32)
+        Tokens((f64::from(over) / ledger.calibration.factor()) as u32)
     }
 
     /// Refuses a system prompt and tools that leave no budget for messages; suggests a window.
@@ -62,7 +62,7 @@ impl ModelLimits {
         let what = "system prompt and tool schemas leave no budget for messages";
         Err(Error::new(ErrorKind::SystemPromptTooLarge, what)
             .with("system", ledger.system())
-            .with("tools", ledger.tools())
+            .with("tools", ledger.tools)
             .with("window", self.known())
             .with("leastWindow", least)
             .hint(format!(
@@ -74,7 +74,7 @@ impl ModelLimits {
 
 /// Returns the tokens of every request apart from messages, as the provider counts them.
 fn fixed(ledger: &TokenLedger) -> Tokens {
-    ledger.corrected(ledger.system() + ledger.tools())
+    ledger.corrected(ledger.system() + ledger.tools)
 }
 
 #[cfg(test)]

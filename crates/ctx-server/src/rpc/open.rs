@@ -85,7 +85,7 @@ fn opened(session: &HostedSession, warnings: Vec<String>) -> OpenResult {
         reserve: ledger.reserve(),
         limit: ledger.limit(),
         system: ledger.system(),
-        tools: ledger.tools(),
+        tools: ledger.tools,
         messages: session.history.len(),
         warnings,
     }

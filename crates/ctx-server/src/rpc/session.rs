@@ -98,10 +98,10 @@ impl RpcSession {
             reserve: ledger.reserve(),
             limit: ledger.limit(),
             system: ledger.system(),
-            tools: ledger.tools(),
+            tools: ledger.tools,
             messages: session.history.len(),
             tokens,
-            calibration: ledger.calibration().factor(),
+            calibration: ledger.calibration.factor(),
             compactions: session.compactions,
             summary_id: session.in_force.as_ref().and_then(|c| c.summary_id()).cloned(),
         })

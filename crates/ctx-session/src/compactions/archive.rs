@@ -42,16 +42,10 @@ pub(super) fn archive(path: &Path, archived: &Path) -> Result<()> {
 
 /// Returns the archives that rewrites of a session left beside it, oldest first.
 pub(crate) fn archives_of(path: &Path) -> Vec<PathBuf> {
-    let own = path.file_name().unwrap_or_default().as_encoded_bytes();
-    let Ok(folder) = std::fs::read_dir(disk::parent(path)) else { return Vec::new() };
-    let mut found = Vec::new();
-    for file in folder.flatten() {
-        let name = file.file_name();
-        let suffix = name.as_encoded_bytes().strip_prefix(own);
-        let suffix = suffix.and_then(|suffix| std::str::from_utf8(suffix).ok());
-        let n = suffix.and_then(|suffix| suffix.strip_prefix(SUFFIX)?.parse::<u32>().ok());
-        found.extend(n.map(|n| (n, file.path())));
-    }
+    let numbered = |(suffix, file): (String, PathBuf)| {
+        Some((suffix.strip_prefix(SUFFIX)?.parse::<u32>().ok()?, file))
+    };
+    let mut found: Vec<_> = disk::list_beside(path).into_iter().filter_map(numbered).collect();
     found.sort_unstable();
     found.into_iter().map(|(_, path)| path).collect()
 }
@@ -62,22 +56,15 @@ pub(crate) fn archives_of(path: &Path) -> Vec<PathBuf> {
 ///
 /// Best effort: files that cannot be removed stay.
 pub(crate) fn clear_stale(path: &Path) {
-    let Some(own) = path.file_name() else { return };
-    let Ok(folder) = std::fs::read_dir(disk::parent(path)) else { return };
-    for file in folder.flatten() {
-        let name = file.file_name();
-        let suffix = name.as_encoded_bytes().strip_prefix(own.as_encoded_bytes());
-        let Some(suffix) = suffix.and_then(|suffix| std::str::from_utf8(suffix).ok()) else {
-            continue;
-        };
-        let is_file = || file.file_type().is_ok_and(|kind| kind.is_file());
+    for (suffix, file) in disk::list_beside(path) {
+        let is_file = || file.symlink_metadata().is_ok_and(|found| found.is_file());
         let is_stale = match suffix.strip_prefix(SUFFIX) {
-            Some(n) => n.parse::<u32>().is_ok() && is_file() && is_beginning(&file.path(), path),
-            None => disk::is_temporary(suffix) && is_file(),
+            Some(n) => n.parse::<u32>().is_ok() && is_file() && is_beginning(&file, path),
+            None => disk::is_temporary(&suffix) && is_file(),
         };
         if is_stale {
             // A leftover file does no harm.
-            let _ = std::fs::remove_file(file.path());
+            let _ = std::fs::remove_file(&file);
         }
     }
 }

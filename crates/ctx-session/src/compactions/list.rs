@@ -213,7 +213,7 @@ impl Transcript {
 }
 
 fn made_by(entry: &TreeEntry, object: &Object<'_>) -> CompactionAuthor {
-    if entry.is_overlay() || object.object(CTX_FIELD).is_some() {
+    if entry.overlay || object.object(CTX_FIELD).is_some() {
         CompactionAuthor::Ctx
     } else if object.is_true("fromHook") {
         CompactionAuthor::Extension

@@ -13,8 +13,7 @@ use crate::disk;
 use crate::entry::{Detail, EntryKind, TreeEntry};
 use crate::log::{LogOptions, RandomIds, SessionLog, is_foreign};
 use crate::schema::{
-    Body, CTX_FIELD, CompactionExtra, Edits, NewEntry, SYSTEM_PROMPT_TYPE, TOOLS_TYPE, write_error,
-    write_json_line,
+    CTX_FIELD, CompactionExtra, Edits, NewEntry, SYSTEM_PROMPT_TYPE, TOOLS_TYPE, write_json_line,
 };
 use crate::transcript::{Branch, Transcript};
 
@@ -171,10 +170,8 @@ impl<'t> KeptEntries<'t> {
         if let Some((provider, model)) = self.model.clone() {
             let id = self.fresh_id();
             let change = NewEntry::ModelChange { provider, model_id: model };
-            let mut text = Vec::new();
             let time = summary.timestamp.unwrap_or(Timestamp(0));
-            change.write_line(&id, Some(&base), time, &mut text)?;
-            out.write_all(&text).map_err(write_error)?;
+            out.extend(change.line(&id, Some(&base), time)?);
             base = id;
         }
         for entry in self.carried.iter().filter_map(|&index| entries.get(index)) {

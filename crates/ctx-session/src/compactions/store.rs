@@ -5,10 +5,9 @@ use std::path::Path;
 use ctx_core::{Compacted, EntryId, Error, ErrorKind, Result, Timestamp};
 
 use super::target::StorageTarget;
-use crate::entry::{MessageEncoding, TreeEntry};
-use crate::overlay::Overlay;
+use crate::entry::MessageEncoding;
 use crate::paths::Home;
-use crate::schema::{Body, CompactionBody};
+use crate::schema::compaction_entry;
 use crate::transcript::{Branch, Transcript};
 
 /// Stores a compaction of the transcript at `path`, and returns its id. When this returns, the
@@ -38,30 +37,8 @@ pub fn store_compaction(
     store_in(place, &transcript, path, at, compacted, now)
 }
 
-impl Overlay {
-    /// Like [`store_compaction`], for a caller that has the overlay open. Other callers, even in
-    /// the same process, get [`ErrorKind::Locked`] until it is [released](Overlay::release).
-    ///
-    /// # Errors
-    ///
-    /// Those of [`store_compaction`], with nothing stored; [`ErrorKind::Locked`] only if the
-    /// overlay was not yet written to and another process has it locked.
-    pub fn store_compaction(
-        &self,
-        at: Option<&EntryId>,
-        compacted: &Compacted,
-        now: Timestamp,
-    ) -> Result<EntryId> {
-        let _decided = self.decide();
-        let path = self.source();
-        let check = |transcript: &Transcript| plan_of(transcript, path, at, compacted).map(drop);
-        let (place, transcript) = StorageTarget::held(self, check)?;
-        store_in(place, &transcript, path, at, compacted, now)
-    }
-}
-
 pub(super) fn store_in(
-    place: StorageTarget<'_>,
+    place: StorageTarget,
     transcript: &Transcript,
     path: &Path,
     at: Option<&EntryId>,
@@ -71,10 +48,10 @@ pub(super) fn store_in(
     let (planned, kept) = plan_of(transcript, path, at, compacted)?;
     let anchor = match &place {
         StorageTarget::Session(_) => leaf_after(transcript, path, &planned)?,
-        StorageTarget::Overlay(_) | StorageTarget::HeldOverlay(_) => planned,
+        StorageTarget::Overlay(_) => planned,
     };
-    let body = CompactionBody::new(compacted, transcript.first_line_hash(kept));
-    place.append(&body, &anchor, now).map_err(|e| not_stored(e, body.kind()))
+    let entry = compaction_entry(compacted, transcript.first_line_hash(kept))?;
+    place.append(&entry, &anchor, now).map_err(|e| not_stored(e, "compaction"))
 }
 
 /// Returns the leaf at which a compaction was planned, and the index of the first kept entry, if
@@ -139,7 +116,7 @@ fn newest(transcript: &Transcript, index: usize) -> EntryId {
         return leaf.clone();
     }
     let added = (index + 1..)
-        .take_while(|&next| transcript.entries.get(next).is_some_and(TreeEntry::is_overlay));
+        .take_while(|&next| transcript.entries.get(next).is_some_and(|entry| entry.overlay));
     added.last().or(Some(index)).and_then(id).unwrap_or_default()
 }
 

@@ -63,7 +63,7 @@ impl Setup {
         crate::overlay::open(&self.home, &self.path).unwrap()
     }
 
-    fn place(&self) -> StorageTarget<'static> {
+    fn place(&self) -> StorageTarget {
         let disk = Box::new(self.disk.clone());
         if self.ours {
             let options = LogOptions { durability: Durability::PerEntry, ..LogOptions::default() };
@@ -72,13 +72,13 @@ impl Setup {
             ));
         }
         let overlay = Overlay::of(&self.home, &self.path).unwrap();
-        let file = LogFile::open_on(overlay.path(), |_| Ok(()), disk).unwrap();
-        StorageTarget::Overlay(Box::new(overlay.with_writer(file)))
+        let file = LogFile::open_on(&overlay.path, |_| Ok(()), disk).unwrap();
+        StorageTarget::Overlay(Box::new(file))
     }
 
     fn files(&self) -> [Option<Vec<u8>>; 2] {
         let overlay = Overlay::of(&self.home, &self.path).unwrap();
-        [&*self.path, overlay.path()].map(|path| std::fs::read(path).ok())
+        [&*self.path, &overlay.path].map(|path| std::fs::read(path).ok())
     }
 
     fn store(&self) -> ctx_core::Result<EntryId> {

@@ -8,7 +8,6 @@ use super::list::CompactionAuthor;
 use super::store::not_stored;
 use super::target::StorageTarget;
 use crate::entry::Detail;
-use crate::overlay::Overlay;
 use crate::paths::Home;
 use crate::schema::NewEntry;
 use crate::transcript::{Branch, Transcript};
@@ -50,30 +49,8 @@ pub fn undo_compaction(
     undo_in(place, &transcript, path, which, now)
 }
 
-impl Overlay {
-    /// Like [`undo_compaction`], for a caller that has the overlay open.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`undo_compaction`], with nothing stored; [`ErrorKind::Locked`] only if the overlay
-    /// was not yet written to and another process has it locked.
-    pub fn undo_compaction(
-        &self,
-        which: Option<&EntryId>,
-        now: Timestamp,
-    ) -> Result<Option<UndoResult>> {
-        let _decided = self.decide();
-        let path = self.source();
-        if target(&Transcript::open(path)?.with_overlay(self)?, path, which)?.is_none() {
-            return Ok(None);
-        }
-        let (place, transcript) = StorageTarget::held(self, |_| Ok(()))?;
-        undo_in(place, &transcript, path, which, now)
-    }
-}
-
 pub(super) fn undo_in(
-    place: StorageTarget<'_>,
+    place: StorageTarget,
     transcript: &Transcript,
     path: &Path,
     which: Option<&EntryId>,

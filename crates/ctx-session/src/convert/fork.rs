@@ -32,7 +32,7 @@ pub fn fork(transcript: &Transcript, path: &Path, session: &NewSession) -> Resul
     let migrate = transcript.header.version.is_none_or(|version| version < PI_VERSION);
     let mut parent = None;
     for index in indices {
-        let Some(entry) = transcript.entries().get(index) else { continue };
+        let Some(entry) = transcript.entries.get(index) else { continue };
         write_json_line(&mut bytes, &transcript.pi_line(entry, parent, migrate)?)?;
         parent = Some(index);
     }

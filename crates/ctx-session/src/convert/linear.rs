@@ -52,14 +52,14 @@ impl Transcript {
             false => OverlayAdditions::default(),
         };
         let path = path.into_iter().filter(|&index| {
-            self.entries.get(index).is_some_and(|entry| match entry.is_overlay() {
+            self.entries.get(index).is_some_and(|entry| match entry.overlay {
                 true => added.entries.contains(&index),
                 false => is_written(self, index, entry),
             })
         });
         let mut written = 0;
         for (index, more) in self.messages_of(path) {
-            if let Some(entry) = self.entries.get(index).filter(|entry| entry.is_overlay()) {
+            if let Some(entry) = self.entries.get(index).filter(|entry| entry.overlay) {
                 copy.added(self, entry, &added)?;
                 continue;
             }
@@ -183,7 +183,7 @@ impl OverlayAdditions {
         let mut messages = Vec::new();
         for &index in path {
             let Some(entry) = transcript.entries.get(index) else { continue };
-            if !entry.is_overlay() {
+            if !entry.overlay {
                 let first = entry.head.is_none() && is_written(transcript, index, entry);
                 messages.extend(first.then_some(index));
                 continue;
@@ -193,7 +193,7 @@ impl OverlayAdditions {
                 // A partly kept history is on a single line, which is not written.
                 Some(Detail::Compaction { skip, .. }) => skip.is_none(),
                 Some(Detail::Undo { target: undone }) => target(*undone).is_some_and(|undone| {
-                    let of_file = |entry: &&TreeEntry| !entry.is_overlay();
+                    let of_file = |entry: &&TreeEntry| !entry.overlay;
                     entries.contains(&undone)
                         || transcript.entries.get(undone).filter(of_file).is_some()
                 }),

@@ -30,14 +30,6 @@ pub struct ConversionResult {
     pub left_out: Vec<String>,
 }
 
-/// Options of a conversion.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ConvertOptions {
-    /// Whether to write the summaries of compactions in force instead of the messages that they
-    /// replace. Only `ponybunny` can represent this, as its `compactedHistory`.
-    pub compacted: bool,
-}
-
 impl Transcript {
     /// Writes the transcript's messages in another format, and returns their number and what was
     /// omitted. A conversion to the same format is complete: a pi session with all branches and, in
@@ -54,19 +46,21 @@ impl Transcript {
     /// [`ErrorKind::InvalidInput`] for formats that are read only, [`ErrorKind::Io`] if writing
     /// fails, and errors from reading a message.
     pub fn convert<W: Write + ?Sized>(&self, to: Format, out: &mut W) -> Result<ConversionResult> {
-        self.convert_with(to, ConvertOptions::default(), out)
+        self.convert_with(to, false, out)
     }
 
-    /// Like [`Transcript::convert`], with options.
+    /// Like [`Transcript::convert`]. With `compacted`, writes the summaries of compactions in force
+    /// instead of the messages that they replace. Only `ponybunny` can represent this, as its
+    /// `compactedHistory`.
     ///
     /// # Errors
     ///
-    /// Those of [`Transcript::convert`], and [`ErrorKind::InvalidInput`] for an option that the
-    /// target does not support.
+    /// Those of [`Transcript::convert`], and [`ErrorKind::InvalidInput`] if the target cannot
+    /// represent compacted history.
     pub fn convert_with<W: Write + ?Sized>(
         &self,
         to: Format,
-        options: ConvertOptions,
+        compacted: bool,
         out: &mut W,
     ) -> Result<ConversionResult> {
         let mut omissions = Omissions::default();
@@ -81,7 +75,7 @@ impl Transcript {
             )
             .hint(format!("formats that can be written: {}", targets.join(", "))));
         };
-        if options.compacted && !to.holds_compacted_history() {
+        if compacted && !to.holds_compacted_history() {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
                 format!("'{to}' cannot represent compacted history"),
@@ -97,7 +91,7 @@ impl Transcript {
                 }
                 self.message_entries()
             }
-            _ if to == self.format && !options.compacted => {
+            _ if to == self.format && !compacted => {
                 omissions.unreadable(self);
                 self.document_copy(out)?;
                 self.message_entries()
@@ -107,7 +101,7 @@ impl Transcript {
                 match target {
                     Target::Session { .. } => self.to_pi(to, out, &mut omissions)?,
                     Target::Document { write, .. } => {
-                        let (conversation, replaced) = self.conversation(options)?;
+                        let (conversation, replaced) = self.conversation(compacted)?;
                         let (json, messages) = write(&conversation, &mut omissions)?;
                         if replaced > 0 {
                             omissions.add(format!("{replaced} messages replaced by a summary"));
@@ -134,16 +128,16 @@ impl Transcript {
         self.items(summaries).into_iter().map(|item| item.entry).collect()
     }
 
-    /// Returns the messages of the main line or, with `options.compacted`, of the context, and the
+    /// Returns the messages of the main line or, with `compacted`, of the context, and the
     /// number of messages that summaries replace.
-    fn conversation(&self, options: ConvertOptions) -> Result<(Conversation, usize)> {
+    fn conversation(&self, compacted: bool) -> Result<(Conversation, usize)> {
         let mut conversation = Conversation {
             system: self.system_prompt.clone(),
             tools: self.tools.clone(),
             ..Conversation::default()
         };
         let line = self.main_line()?.into_iter().map(|item| item.entry);
-        if !options.compacted {
+        if !compacted {
             let summaries = self.summaries().into_iter();
             conversation.summaries = summaries.map(|entry| (entry, None)).collect();
             conversation.entries = line.collect();

@@ -37,7 +37,7 @@ impl Omissions {
             let answer = entry.role == Some(Role::Assistant);
             match entry.kind {
                 EntryKind::SystemPrompt => {}
-                _ if entry.is_overlay() => beside += usize::from(summary && !to.takes_entries()),
+                _ if entry.overlay => beside += usize::from(summary && !to.takes_entries()),
                 _ if entry.encoding == MessageEncoding::PonyBunnySummary => {}
                 _ if summary => summaries += usize::from(!to.is_pi()),
                 _ if entry.is_message() && !line.contains(&index) => {

@@ -114,7 +114,7 @@ impl Transcript {
 /// a file that was rewritten since, and its undo.
 fn has_no_effect(entry: &TreeEntry, instead: &HashMap<usize, Option<usize>>) -> bool {
     let forgotten = entry.audience == Audience::Nobody && !entry.is_compaction();
-    let outdated = entry.is_overlay()
+    let outdated = entry.overlay
         && match entry.detail.as_deref() {
             None => entry.kind == EntryKind::Compaction,
             Some(Detail::Undo { target }) => {

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
 
 use crate::formats::{self, Beginning, Environment, in_database};
-use crate::paths::Home;
 
 use crate::formats::{Agent, LastUsage};
 
@@ -58,12 +57,6 @@ impl AgentHomes {
             folders.map(move |folder| (agent, folder))
         };
         Self { roots: Agent::all().flat_map(with_agent).collect() }
-    }
-
-    /// Adds the sessions that ctx stores in `home`.
-    #[must_use]
-    pub fn with_ctx(self, home: &Home) -> Self {
-        self.with(Agent::CTX, home.root.join("agents"))
     }
 
     /// Adds a folder that contains sessions of `agent`, such as `~/.claude/projects`.

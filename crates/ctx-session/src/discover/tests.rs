@@ -52,7 +52,7 @@ impl Homes {
             .with(Agent::OPENCLAW, at("openclaw"))
             .with(Agent::GEMINI_CLI, at("gemini"))
             .with(Agent::OPENCODE, at("opencode"))
-            .with_ctx(&Home::at(at("ctx")))
+            .with(Agent::CTX, at("ctx").join("agents"))
     }
 
     fn ids(&self) -> Vec<(Agent, String)> {

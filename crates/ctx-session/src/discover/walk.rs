@@ -3,7 +3,6 @@
 use std::fs::{DirEntry, Metadata, ReadDir};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use ctx_core::{Error, Result, Timestamp};
 
@@ -81,14 +80,12 @@ impl Discovery {
 }
 
 pub(super) fn file(path: PathBuf, agent: Agent, metadata: &Metadata) -> DiscoveredSession {
-    let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    let modified = modified.and_then(|at| i64::try_from(at.as_millis()).ok());
     DiscoveredSession {
         path,
         agent,
         session_id: String::new(),
         project: None,
-        modified: Timestamp(modified.unwrap_or(0)),
+        modified: metadata.modified().map(Timestamp::from).unwrap_or_default(),
         bytes: metadata.len(),
     }
 }

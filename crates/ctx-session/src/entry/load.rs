@@ -8,11 +8,11 @@ use std::sync::Arc;
 use ctx_core::{
     Block, CallId, Error, ErrorKind, LoadMessage, Message, RawJson, Result, Role, Timestamp, Usage,
 };
-use ctx_dialect::json::{Object, relaxed};
+use ctx_dialect::json::Object;
 use ctx_dialect::{anthropic, openai_chat, openai_responses, pi, ponybunny};
 
 use crate::entry::{Detail, TreeEntry};
-use crate::source::{Source, Span, fingerprint};
+use crate::source::{Source, SourcePosition};
 
 /// How an entry's text is converted to a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,11 +47,8 @@ pub(crate) enum MessageEncoding {
 /// The location of one entry's part of a message.
 #[derive(Clone, Debug)]
 pub(crate) struct MessagePart {
-    span: Span,
+    place: SourcePosition,
     part: (u32, u32),
-    fingerprint: u64,
-    line: u64,
-    mended: bool,
     encoding: MessageEncoding,
     timestamp: Option<Timestamp>,
     usage: Option<Box<Usage>>,
@@ -60,11 +57,8 @@ pub(crate) struct MessagePart {
 impl MessagePart {
     pub(crate) fn of(entry: &TreeEntry) -> Self {
         Self {
-            span: entry.span,
+            place: entry.place,
             part: entry.part,
-            fingerprint: entry.fingerprint,
-            line: entry.line,
-            mended: entry.mended,
             encoding: entry.encoding,
             timestamp: entry.timestamp,
             usage: match entry.detail.as_deref() {
@@ -75,8 +69,7 @@ impl MessagePart {
     }
 
     pub(crate) fn load(&self, source: &Source) -> Result<Message> {
-        let stored = (self.span, self.fingerprint, self.line, self.mended);
-        self.parse(source, &read_text(source, stored)?)
+        self.parse(source, &source.text(self.place)?)
     }
 
     /// Parses the message in the entry's text.
@@ -84,7 +77,7 @@ impl MessagePart {
         let (from, to) = (self.part.0 as usize, self.part.1 as usize);
         let part = text.slice(from..to);
         let mut message = parse_message(self.encoding, part)
-            .map_err(|e| e.with("path", source.name()).with("line", self.line))?;
+            .map_err(|e| e.with("path", source.name()).with("line", self.place.line))?;
         if let Some(usage) = &self.usage {
             message.meta.usage.get_or_insert(**usage);
         }
@@ -93,29 +86,6 @@ impl MessagePart {
         }
         Ok(message)
     }
-}
-
-/// Returns the text of an entry if the file still contains it. Invalid UTF-8 is replaced by U+FFFD.
-pub(crate) fn text_of(source: &Source, entry: &TreeEntry) -> Result<String> {
-    read_text(source, (entry.span, entry.fingerprint, entry.line, entry.mended))
-}
-
-fn read_text(
-    source: &Source,
-    (span, expected, line, mended): (Span, u64, u64, bool),
-) -> Result<String> {
-    let bytes = source.read(span)?;
-    if bytes.len() != span.len as usize || fingerprint(&bytes) != expected {
-        return Err(Error::new(ErrorKind::Corrupt, "the transcript changed while it was in use")
-            .with("path", source.name())
-            .with("line", line)
-            .hint("open it again; ctx follows appended lines, not rewritten ones"));
-    }
-    let text = match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
-    };
-    Ok(if mended { relaxed(&text).unwrap_or(text) } else { text })
 }
 
 pub(crate) fn parse_message(encoding: MessageEncoding, text: &str) -> Result<Message> {

@@ -5,17 +5,19 @@ mod load;
 use std::fmt;
 
 use ctx_core::{EntryId, Role, Timestamp, Usage};
+use serde::Deserialize;
+use serde::de::value::StrDeserializer;
 
-use crate::source::Span;
+use crate::source::SourcePosition;
 
 pub(crate) use load::{
-    MessageEncoding, MessagePart, StoredMessage, byte_range, parse_message, peek_role, text_of,
-    with_content,
+    MessageEncoding, MessagePart, StoredMessage, byte_range, parse_message, peek_role, with_content,
 };
 
 /// The kind of an entry. The names are those of pi's session format; lines of other formats that
 /// are not messages keep their own names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EntryKind {
     /// A message.
     Message,
@@ -43,8 +45,10 @@ pub enum EntryKind {
     Leaf,
     /// The system prompt, if the transcript lists it among the messages. It is not on the main
     /// line: see [`crate::Transcript::system_prompt`].
+    #[serde(skip)]
     SystemPrompt,
     /// A type unknown to this version, or one of another format that is not a message.
+    #[serde(skip)]
     Other(Box<str>),
 }
 
@@ -72,22 +76,8 @@ impl EntryKind {
     /// Returns the kind of a pi entry of type `name`.
     #[must_use]
     pub(crate) fn from_name(name: &str) -> Self {
-        const KNOWN: [EntryKind; 12] = [
-            EntryKind::Message,
-            EntryKind::ThinkingLevelChange,
-            EntryKind::ModelChange,
-            EntryKind::Compaction,
-            EntryKind::BranchSummary,
-            EntryKind::Custom,
-            EntryKind::CustomMessage,
-            EntryKind::Label,
-            EntryKind::SessionInfo,
-            EntryKind::ContextEdit,
-            EntryKind::Usage,
-            EntryKind::Leaf,
-        ];
-        let known = KNOWN.into_iter().find(|kind| kind.name() == name);
-        known.unwrap_or_else(|| Self::Other(name.into()))
+        let known = Self::deserialize(StrDeserializer::<serde::de::value::Error>::new(name));
+        known.unwrap_or_else(|_| Self::Other(name.into()))
     }
 }
 
@@ -106,17 +96,13 @@ pub struct TreeEntry {
     pub kind: EntryKind,
     /// The role, if it is a message.
     pub role: Option<Role>,
-    /// The byte range in the file; of an overlay entry, the range in the overlay.
-    pub span: Span,
     pub(crate) parent: Option<u32>,
     /// When it was written, if the transcript records it.
     pub(crate) timestamp: Option<Timestamp>,
-    pub(crate) line: u64,
-    /// The byte range of the message in the span.
+    /// The position in the file; of an overlay entry, the position in the overlay.
+    pub(crate) place: SourcePosition,
+    /// The byte range of the message in the entry.
     pub(crate) part: (u32, u32),
-    pub(crate) fingerprint: u64,
-    /// Whether it is valid JSON only after a repair by the relaxed parser.
-    pub(crate) mended: bool,
     pub(crate) encoding: MessageEncoding,
     /// The first entry of the message that this entry continues.
     pub(crate) head: Option<u32>,
@@ -181,15 +167,28 @@ impl Detail {
 }
 
 impl TreeEntry {
+    /// Creates an entry without a message.
+    pub(crate) fn new(kind: EntryKind) -> Self {
+        Self {
+            id: EntryId::default(),
+            kind,
+            role: None,
+            parent: None,
+            timestamp: None,
+            place: SourcePosition::default(),
+            part: (0, 0),
+            encoding: MessageEncoding::Nothing,
+            head: None,
+            audience: Audience::Model,
+            overlay: false,
+            detail: None,
+        }
+    }
+
     /// Returns the parent's index in [`crate::Transcript::entries`]; always smaller than its own.
     #[must_use]
     pub fn parent(&self) -> Option<usize> {
         self.parent.map(|i| i as usize)
-    }
-
-    /// Whether ctx added it: it is in the transcript's overlay instead of its file.
-    pub(crate) fn is_overlay(&self) -> bool {
-        self.overlay
     }
 
     /// Whether it replaces earlier entries by a summary.

@@ -83,10 +83,9 @@ pub fn session_files(path: &Path) -> Vec<PathBuf> {
 pub fn all_projections(home: &Home, path: &Path) -> Result<Vec<Projection>> {
     let overlay = Overlay::of(home, path)?;
     let mut projections = Vec::new();
-    for file in session_files(path).iter().map(PathBuf::as_path).chain([overlay.path()]) {
+    for file in session_files(path).into_iter().chain([overlay.path]) {
         if file.is_file() {
-            let kept = read_projections(file)?.into_iter();
-            projections.extend(kept.flat_map(|kept| kept.projections));
+            projections.extend(overlay_projections(&file)?);
         }
     }
     Ok(projections)

@@ -15,7 +15,7 @@ use crate::log::{LogFile, RandomIds};
 use crate::overlay::Overlay;
 use crate::paths::Home;
 use crate::schema::{
-    Body, CTX_FIELD, CompactionExtra, Edits, FORGOTTEN_TYPE, Forgotten, NewEntry, PROJECTIONS_TYPE,
+    CTX_FIELD, CompactionExtra, Edits, FORGOTTEN_TYPE, Forgotten, NewEntry, PROJECTIONS_TYPE,
     check_overlay_header, write_json_line,
 };
 use crate::transcript::Transcript;
@@ -46,25 +46,23 @@ pub fn erase_in_overlay(
             let data = format!("{{\"entries\":{}}}", json(&forgotten)?);
             let data = Some(RawJson::from_text(data));
             let entry = NewEntry::Custom { custom_type: FORGOTTEN_TYPE.into(), data };
-            let mut line = Vec::new();
-            entry.write_line(&RandomIds.next_id(), Some(leaf), now, &mut line)?;
+            let line = entry.line(&RandomIds.next_id(), Some(leaf), now)?;
             Some((entry, leaf.clone(), line))
         }
         _ => None,
     };
     let hidden = forgotten.len();
-    if is_empty(overlay.path()) {
+    if is_empty(&overlay.path) {
         let Some((entry, leaf, _)) = hiding else { return Ok(None) };
         if !dry_run {
             overlay.append(&entry, Some(&leaf), now)?;
-            overlay.release()?;
         }
-        let path = overlay.path().to_owned();
+        let path = overlay.path;
         return Ok(Some(Erased { path, hidden, ..Erased::default() }));
     }
     let line = hiding.map(|(.., line)| line).unwrap_or_default();
     let erased = Erased { hidden, ..Erased::default() };
-    rewrite(overlay.path(), criteria, erased, &line, dry_run)
+    rewrite(&overlay.path, criteria, erased, &line, dry_run)
 }
 
 /// Erases content from an overlay whose transcript no longer exists.
@@ -93,8 +91,7 @@ fn forgotten(transcript: &Transcript, criteria: &EraseCriteria<'_>) -> Result<Ve
     let cited = CitedEntries::of(criteria.entries);
     let mut found = Vec::new();
     for (index, entry) in transcript.entries.iter().enumerate() {
-        if entry.is_overlay() || entry.head.is_some() || entry.encoding == MessageEncoding::Nothing
-        {
+        if entry.overlay || entry.head.is_some() || entry.encoding == MessageEncoding::Nothing {
             continue;
         }
         let is_hidden = match entry.is_compaction() {
@@ -194,15 +191,12 @@ fn line_without(
             erased.undo_ended.extend(object.id("id").map(|id| ctx_core::EntryId::from(&*id)));
         }
     } else if custom == PROJECTIONS_TYPE {
-        let data = object.get("data").map_or("[]", |data| data.get());
-        let forms: Vec<RawJson> = serde_json::from_str(data).unwrap_or_default();
-        let (kept, gone) = criteria.forms(&forms);
+        let (kept, gone) = criteria.forms(&object);
+        erased.forms += gone;
         if gone > 0 && kept.is_empty() {
-            erased.forms += gone;
             return Ok(None);
         }
         if gone > 0 {
-            erased.forms += gone;
             edits.set("data", ctx_dialect::json::array(kept.iter().map(RawJson::as_str)));
         }
     } else if custom != FORGOTTEN_TYPE && holds(text, criteria.holds) {

@@ -237,11 +237,9 @@ impl<'t> ErasedEntries<'t> {
             (EntryKind::Custom, _)
                 if object.text("customType").as_deref() == Some(PROJECTIONS_TYPE) =>
             {
-                let data = object.get("data").map_or("[]", |data| data.get());
-                let forms: Vec<RawJson> = serde_json::from_str(data).unwrap_or_default();
-                let (kept, gone) = self.criteria.forms(&forms);
+                let (kept, gone) = self.criteria.forms(&object);
+                erased.forms += gone;
                 if gone > 0 {
-                    erased.forms += gone;
                     edits.set("data", array(kept.iter().map(RawJson::as_str)));
                 }
             }

@@ -1,6 +1,7 @@
 //! Removing content derived from erased messages from texts.
 
 use ctx_core::{EntryId, Projection, RawJson};
+use ctx_dialect::json::Object;
 use serde_json::Value;
 
 use super::{CitedEntries, EraseCriteria};
@@ -22,7 +23,7 @@ impl EraseCriteria<'_> {
             let is_heading = item.trim_start().starts_with('#');
             let is_erased = match is_heading {
                 true => (self.holds)(item),
-                false => cited.in_text(item) || (self.derived)(item) || (self.holds)(item),
+                false => self.mentions_erased(cited, item),
             };
             if is_erased {
                 gone += item.lines().count();
@@ -65,9 +66,11 @@ impl EraseCriteria<'_> {
         cited.in_text(text) || (self.derived)(text) || (self.holds)(text)
     }
 
-    /// Returns the projections that stay, as JSON, and the number of removed ones. An unreadable
-    /// projection stays unless it contains erased content.
-    pub(super) fn forms(&self, forms: &[RawJson]) -> (Vec<RawJson>, usize) {
+    /// Returns the projections of an entry that stay, as JSON, and the number of removed ones. An
+    /// unreadable projection stays unless it contains erased content.
+    pub(super) fn forms(&self, entry: &Object<'_>) -> (Vec<RawJson>, usize) {
+        let data = entry.get("data").map_or("[]", |data| data.get());
+        let forms: Vec<RawJson> = serde_json::from_str(data).unwrap_or_default();
         let stays = |form: &&RawJson| {
             let covers = |form: Projection| self.covers(&form.key.entry);
             let of_erased = serde_json::from_str(form.as_str()).is_ok_and(covers);

@@ -161,7 +161,7 @@ impl Format {
     }
 
     /// Returns whether the format can represent compacted history: see
-    /// [`ConvertOptions::compacted`](crate::ConvertOptions::compacted).
+    /// [`Transcript::convert_with`](crate::Transcript::convert_with).
     #[must_use]
     pub fn holds_compacted_history(self) -> bool {
         matches!(self.0.target, Some(Target::Document { summaries: true, .. }))

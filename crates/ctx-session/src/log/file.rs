@@ -28,11 +28,11 @@ const STEP: u64 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct LogFile {
     file: Arc<SharedFile>,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     lock: FileLock,
     tail: Tail,
     /// The length of the file, and the position of its cursor.
-    len: u64,
+    pub(super) len: u64,
     /// The bytes known to be on disk, in the file itself or in the group's journal.
     durable: u64,
     /// The bytes known to be on disk in the file itself: those present when it was opened, and
@@ -137,14 +137,6 @@ impl LogFile {
         Ok(())
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(crate) fn len(&self) -> u64 {
-        self.len
-    }
-
     /// Appends a line. It is in the file when this returns, but not durable.
     pub(crate) fn append(&mut self, line: &[u8]) -> Result<()> {
         self.check()?;
@@ -158,6 +150,18 @@ impl LogFile {
         self.len += line.len() as u64;
         if self.member.is_some() && self.pending.len() + line.len() <= MOST_JOURNALED {
             self.pending.extend_from_slice(line);
+        }
+        Ok(())
+    }
+
+    /// Appends a line durably. A line that cannot be synced is removed again, because the error
+    /// tells the caller that it is not stored.
+    pub(crate) fn append_durably(&mut self, line: &[u8]) -> Result<()> {
+        let before = self.len;
+        self.append(line)?;
+        if let Err(e) = self.commit() {
+            self.truncate_to(before)?;
+            return Err(e);
         }
         Ok(())
     }

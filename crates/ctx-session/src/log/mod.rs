@@ -24,7 +24,7 @@ pub(crate) use scan::first_line;
 pub(crate) use shared::{Medium, SharedFile, System};
 
 use crate::newer::is_newer;
-use crate::schema::{Body, CompactionBody, check_session_header, header_line, projections_entry};
+use crate::schema::{check_session_header, compaction_entry, header_line, projections_entry};
 use crate::transcript::Transcript;
 use ids::UsedIds;
 
@@ -106,24 +106,23 @@ impl std::fmt::Debug for LogOptions {
 #[derive(Debug)]
 pub struct SessionLog {
     file: LogFile,
-    session_id: String,
+    /// The session's id from the header.
+    pub session_id: String,
     leaf: Option<EntryId>,
     taken: UsedIds,
     options: LogOptions,
-    line: Vec<u8>,
 }
 
 impl SessionLog {
     /// Creates the file. It is on disk with its header when this returns.
     pub fn create(path: &Path, session: &NewSession, options: LogOptions) -> Result<Self> {
-        let line = header_line(session)?;
-        let mut file = LogFile::create(path, &line)?;
+        let mut file = LogFile::create(path, &header_line(session)?)?;
         if let Some(group) = &options.group {
             file.join(group)?;
         }
         let taken = UsedIds::default();
         let session_id = session.id.to_string();
-        Ok(Self { file, session_id, leaf: None, taken, options, line })
+        Ok(Self { file, session_id, leaf: None, taken, options })
     }
 
     /// Opens a ctx session for appending. Leaf and ids are those that a [`Transcript`] finds in it,
@@ -147,19 +146,13 @@ impl SessionLog {
         let transcript = Transcript::open(path)?;
         let leaf = transcript.leaf().cloned();
         let mut taken = UsedIds::default();
-        for entry in transcript.entries() {
+        for entry in &transcript.entries {
             taken.insert(&entry.id);
         }
         if let Some(group) = &options.group {
             file.join(group)?;
         }
-        Ok(Self { file, session_id, leaf, taken, options, line: Vec::new() })
-    }
-
-    /// Returns the session's id from the header.
-    #[must_use]
-    pub fn session_id(&self) -> &str {
-        &self.session_id
+        Ok(Self { file, session_id, leaf, taken, options })
     }
 
     /// Returns the parent of the next entry; `None` at the beginning.
@@ -170,7 +163,7 @@ impl SessionLog {
 
     /// Returns the length of the file in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        self.file.len()
+        self.file.len
     }
 
     /// Moves the leaf to another entry: the next append begins a branch there. Nothing is written;
@@ -185,28 +178,19 @@ impl SessionLog {
 
     /// Appends an entry and returns its id. On an error the file and the leaf are unchanged.
     pub fn append(&mut self, entry: &NewEntry, now: Timestamp) -> Result<EntryId> {
-        self.append_body(entry, now)
-    }
-
-    pub(crate) fn append_body(&mut self, entry: &impl Body, now: Timestamp) -> Result<EntryId> {
-        if let Some(Some(target)) = entry.moves_leaf() {
+        if let NewEntry::Leaf { target_id: Some(target) } = entry {
             self.require(target)?;
         }
         let id = self.taken.fresh(&*self.options.ids);
-        entry.write_line(&id, self.leaf.as_deref(), now, &mut self.line)?;
-        let before = self.file.len();
-        self.file.append(&self.line)?;
-        if self.options.durability == Durability::PerEntry
-            && let Err(e) = self.file.commit()
-        {
-            // The error tells the caller that the entry is not stored, so it must be removed.
-            self.file.truncate_to(before)?;
-            return Err(e);
+        let line = entry.line(&id, self.leaf.as_ref(), now)?;
+        match self.options.durability {
+            Durability::PerEntry => self.file.append_durably(&line)?,
+            Durability::PerTurn | Durability::None => self.file.append(&line)?,
         }
         self.taken.insert(&id);
-        self.leaf = match entry.moves_leaf() {
-            Some(target) => target.cloned(),
-            None => Some(id.clone()),
+        self.leaf = match entry {
+            NewEntry::Leaf { target_id } => target_id.clone(),
+            _ => Some(id.clone()),
         };
         Ok(id)
     }
@@ -215,7 +199,7 @@ impl SessionLog {
     /// the log open; [`store_compaction`](crate::store_compaction) opens it, and also
     /// checks the plan.
     pub fn append_compaction(&mut self, compacted: &Compacted, now: Timestamp) -> Result<EntryId> {
-        self.append_body(&CompactionBody::new(compacted, None), now)
+        self.append(&compaction_entry(compacted, None)?, now)
     }
 
     /// Appends projections in one entry. Writes nothing if there are none. Use
@@ -254,7 +238,7 @@ impl SessionLog {
         }
         Err(Error::new(ErrorKind::NotFound, "unknown entry id in the session")
             .with("entry", id)
-            .with("path", self.file.path().display()))
+            .with("path", self.file.path.display()))
     }
 }
 

@@ -5,15 +5,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use ctx_core::{EntryId, Message, RawJson, Result, Role, Timestamp};
+use ctx_core::{EntryId, Message, RawJson, Result};
 use ctx_dialect::json::Object;
 
-use crate::entry::{
-    Audience, Detail, EntryKind, MessageEncoding, TreeEntry, parse_message, text_of,
-};
+use crate::entry::{EntryKind, MessageEncoding, TreeEntry, parse_message};
 use crate::read::links::Unlinked;
 use crate::read::{ProblemKind, Problems, TranscriptHeader};
-use crate::source::{Source, Span};
+use crate::source::{Source, SourcePosition, Span};
 
 /// The parent of an entry.
 #[derive(Clone, Debug)]
@@ -33,44 +31,17 @@ pub(crate) enum Parent<'a> {
 pub(crate) struct Draft<'a> {
     pub(crate) id: Option<Cow<'a, str>>,
     pub(crate) parent: Parent<'a>,
-    pub(crate) kind: EntryKind,
-    pub(crate) role: Option<Role>,
-    pub(crate) timestamp: Option<Timestamp>,
-    pub(crate) part: (u32, u32),
-    pub(crate) encoding: MessageEncoding,
-    pub(crate) head: Option<u32>,
-    pub(crate) audience: Audience,
-    pub(crate) detail: Option<Detail>,
+    pub(crate) entry: TreeEntry,
 }
 
 impl Draft<'_> {
     pub(crate) fn new(kind: EntryKind) -> Self {
-        Self {
-            id: None,
-            parent: Parent::Previous,
-            kind,
-            role: None,
-            timestamp: None,
-            part: (0, 0),
-            encoding: MessageEncoding::Nothing,
-            head: None,
-            audience: Audience::Model,
-            detail: None,
-        }
+        Self { id: None, parent: Parent::Previous, entry: TreeEntry::new(kind) }
     }
 }
 
-/// The position of an object in the source.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SourcePosition {
-    pub(crate) span: Span,
-    pub(crate) fingerprint: u64,
-    pub(crate) line: u64,
-    /// Whether it is valid JSON only after a repair.
-    pub(crate) mended: bool,
-}
-
 /// The entries, header and problems read so far.
+#[derive(Default)]
 pub(crate) struct Builder {
     pub(crate) source: Arc<Source>,
     pub(crate) entries: Vec<TreeEntry>,
@@ -101,25 +72,7 @@ pub(crate) struct Builder {
 
 impl Builder {
     pub(crate) fn new(source: &Arc<Source>) -> Self {
-        Self {
-            source: source.clone(),
-            entries: Vec::new(),
-            index: HashMap::new(),
-            header: TranscriptHeader::default(),
-            problems: Problems::default(),
-            labels: BTreeMap::new(),
-            name: None,
-            system: None,
-            tools: None,
-            body: Vec::new(),
-            model: None,
-            tip: None,
-            lost: Vec::new(),
-            bridges: HashMap::new(),
-            unlinked: Vec::new(),
-            window: None,
-            auto_compacted_at: None,
-        }
+        Self { source: source.clone(), ..Self::default() }
     }
 
     /// Returns the newest entry recorded under `id`.
@@ -142,23 +95,7 @@ impl Builder {
             self.index.insert(recorded, index);
         }
         self.index.insert(id.clone(), index);
-        self.entries.push(TreeEntry {
-            id,
-            parent,
-            kind: draft.kind,
-            role: draft.role,
-            timestamp: draft.timestamp,
-            line: place.line,
-            span: place.span,
-            part: draft.part,
-            fingerprint: place.fingerprint,
-            mended: place.mended,
-            encoding: draft.encoding,
-            head: draft.head,
-            audience: draft.audience,
-            overlay: false,
-            detail: draft.detail.map(Box::new),
-        });
+        self.entries.push(TreeEntry { id, parent, place, ..draft.entry });
         self.tip = Some(index);
         Ok(Some(index))
     }
@@ -174,7 +111,7 @@ impl Builder {
         let Some(id) = draft.id.as_deref() else { return Ok(Some((self.fresh_id(), None))) };
         let Some(&earlier) = self.index.get(id) else { return Ok(Some((id.into(), None))) };
         if self.is_same(earlier, draft, place, text)? {
-            let first = self.entries.get(earlier as usize).map_or(0, |e| e.line);
+            let first = self.entries.get(earlier as usize).map_or(0, |e| e.place.line);
             self.problems.note(
                 place.line,
                 ProblemKind::DuplicateLine,
@@ -201,30 +138,33 @@ impl Builder {
         text: &str,
     ) -> Result<bool> {
         let Some(entry) = self.entries.get(earlier as usize) else { return Ok(false) };
-        if entry.span.len == place.span.len && entry.fingerprint == place.fingerprint {
+        if entry.place.span.len == place.span.len && entry.place.fingerprint == place.fingerprint {
             return Ok(true);
         }
         let size = |(from, to): (u32, u32)| u64::from(to.saturating_sub(from));
-        let (old, new) = (size(entry.part), size(draft.part));
+        let (old, new) = (size(entry.part), size(draft.entry.part));
         // Each repetition reads the earlier entry again, so that must not be much longer.
-        if draft.encoding == MessageEncoding::Nothing
-            || entry.encoding != draft.encoding
-            || new == u64::from(draft.part.1)
+        if draft.entry.encoding == MessageEncoding::Nothing
+            || entry.encoding != draft.entry.encoding
+            || new == u64::from(draft.entry.part.1)
             || old > new * 2 + 1024
         {
             return Ok(false);
         }
         let text_of_part =
             |text: &str, (from, to): (u32, u32)| text.slice(from as usize..to as usize).to_owned();
-        let old = text_of_part(&text_of(&self.source, entry)?, entry.part);
-        let new = text_of_part(text, draft.part);
+        let old = text_of_part(&self.source.text(entry.place)?, entry.part);
+        let new = text_of_part(text, draft.entry.part);
         // The same message, possibly with its fields in a different order.
         let same = |old: Result<Message>, new: Result<Message>| match (old, new) {
             (Ok(old), Ok(new)) => old == new,
             _ => false,
         };
         Ok(old == new
-            || same(parse_message(draft.encoding, &old), parse_message(draft.encoding, &new)))
+            || same(
+                parse_message(draft.entry.encoding, &old),
+                parse_message(draft.entry.encoding, &new),
+            ))
     }
 
     /// Returns the ordinal of the next entry or, if it is in use, a higher unused number.

@@ -12,8 +12,8 @@ use super::jsonl::{self, LineFormat, Record};
 use super::recovery::recover_document;
 use super::timestamp;
 use crate::entry::{EntryKind, MessageEncoding, byte_range};
-use crate::read::{Builder, Draft, Parent, ProblemKind, SourcePosition};
-use crate::source::{Source, Span, fingerprint};
+use crate::read::{Builder, Draft, ProblemKind};
+use crate::source::{Source, SourcePosition, Span};
 
 /// The fields of a document that contain its entries.
 const LISTS: [&str; 2] = ["messages", "compactedHistory"];
@@ -149,17 +149,12 @@ impl<'a> Document<'a> {
     }
 
     fn push(&self, out: &mut Builder, raw: &RawValue, encoding: MessageEncoding) -> Result<()> {
-        let (from, to) = byte_range(self.text, raw.get());
-        let span = Span { offset: u64::from(from), len: to - from };
+        let text = raw.get();
+        let offset = u64::from(byte_range(self.text, text).0);
         // The line number is only for the user. A document is often one line: counts messages.
         let line = out.entries.len() as u64 + 1;
-        let place = SourcePosition {
-            span,
-            fingerprint: fingerprint(raw.get().as_bytes()),
-            line,
-            mended: false,
-        };
-        push_message(out, raw.get(), place, encoding)
+        let place = SourcePosition::of(text.as_bytes(), offset, line).unwrap_or_default();
+        push_message(out, text, place, encoding)
     }
 }
 
@@ -201,18 +196,17 @@ fn push_message(
     let mut draft = Draft::new(EntryKind::Message);
     let role = object.text("role").unwrap_or("unknown".into());
     let role = Role::from_name(&role);
-    draft.timestamp = timestamp(&object);
-    draft.part = byte_range(text, text);
-    draft.encoding = encoding;
-    draft.parent = Parent::Previous;
+    draft.entry.timestamp = timestamp(&object);
+    draft.entry.part = byte_range(text, text);
+    draft.entry.encoding = encoding;
     let at_beginning = out.entries.iter().all(|e| {
         e.kind == EntryKind::SystemPrompt || e.encoding == MessageEncoding::PonyBunnySummary
     });
     if encoding == MessageEncoding::PonyBunnySummary {
-        draft.role = Some(Role::CompactionSummary);
+        draft.entry.role = Some(Role::CompactionSummary);
     } else {
         if role == Role::System && at_beginning {
-            draft.kind = EntryKind::SystemPrompt;
+            draft.entry.kind = EntryKind::SystemPrompt;
             let content = object.get("content").map(anthropic::system_text).unwrap_or_default();
             match &mut out.system {
                 Some(system) => {
@@ -222,7 +216,7 @@ fn push_message(
                 None => out.system = Some(content),
             }
         }
-        draft.role = Some(role);
+        draft.entry.role = Some(role);
     }
     out.push(draft, place, text)?;
     Ok(())
@@ -239,6 +233,4 @@ impl LineFormat for MessageLines {
     fn object(&mut self, out: &mut Builder, record: Record<'_>) -> Result<()> {
         push_message(out, record.text, record.place, self.0)
     }
-
-    fn end(&mut self, _out: &mut Builder) {}
 }

@@ -8,8 +8,8 @@ use ctx_dialect::json::{Object, relaxed};
 
 use crate::entry::byte_range;
 use crate::read::salvage::salvage;
-use crate::read::{Builder, ProblemKind, SourcePosition};
-use crate::source::{Source, SourceLine, SourceLines, Span, fingerprint};
+use crate::read::{Builder, ProblemKind};
+use crate::source::{Source, SourceLine, SourceLines, SourcePosition};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -27,7 +27,7 @@ pub(crate) trait LineFormat {
     fn object(&mut self, out: &mut Builder, record: Record<'_>) -> Result<()>;
 
     /// Called at the end of the file.
-    fn end(&mut self, out: &mut Builder);
+    fn end(&mut self, _out: &mut Builder) {}
 
     /// Called for an unreadable line.
     fn bad_line(&mut self, _line: u64) {}
@@ -60,13 +60,10 @@ fn one(out: &mut Builder, format: &mut impl LineFormat, line: SourceLine<'_>) ->
         out.problems.note_once(number, ProblemKind::EmptyLines, "empty lines: skipped");
         return Ok(());
     }
-    let Ok(len) = u32::try_from(bytes.len()) else {
+    let Some(place) = SourcePosition::of(bytes, offset, number) else {
         out.problems.bad_line(number, ProblemKind::CorruptLine, "a line of over 4 GB: skipped");
         return Ok(());
     };
-    let span = Span { offset, len };
-    let place =
-        SourcePosition { span, fingerprint: fingerprint(bytes), line: number, mended: false };
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => String::from_utf8_lossy(bytes),
@@ -131,9 +128,10 @@ fn broken(
     }
     for piece in found.objects {
         let Ok(object) = Object::parse(piece) else { continue };
-        let (from, to) = byte_range(text, piece);
-        let span = Span { offset: place.span.offset + u64::from(from), len: to - from };
-        let place = SourcePosition { span, fingerprint: fingerprint(piece.as_bytes()), ..place };
+        let offset = place.span.offset + u64::from(byte_range(text, piece).0);
+        let Some(place) = SourcePosition::of(piece.as_bytes(), offset, place.line) else {
+            continue;
+        };
         format.object(out, Record { object: &object, text: piece, place })?;
     }
     Ok(())

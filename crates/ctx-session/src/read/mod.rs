@@ -12,7 +12,7 @@ mod salvage;
 use ctx_core::Timestamp;
 use ctx_dialect::json::{Object, integer, string};
 
-pub(crate) use builder::{Builder, Draft, Parent, SourcePosition, shorten_id};
+pub(crate) use builder::{Builder, Draft, Parent, shorten_id};
 pub(crate) use document::{Document, into_json, read_messages};
 pub use header::TranscriptHeader;
 pub(crate) use problem::Problems;

@@ -1,10 +1,10 @@
 //! A compaction as ctx writes it: pi's entry with an additional field for ctx.
 
-use ctx_core::{Compacted, ContentHash, EntryId, Projection, Tokens};
+use ctx_core::{Compacted, ContentHash, EntryId, Error, ErrorKind, Projection, RawJson, Result};
 use ctx_dialect::json::Object;
 use serde::{Deserialize, Serialize};
 
-use super::entry::Body;
+use super::entry::NewEntry;
 
 /// The field of a compaction that contains its [`CompactionExtra`].
 pub(crate) const CTX_FIELD: &str = "ctx";
@@ -36,40 +36,32 @@ impl CompactionExtra {
     }
 }
 
-/// The entry of a compaction.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct CompactionBody<'a> {
-    summary: &'a str,
-    first_kept_entry_id: &'a EntryId,
-    tokens_before: Tokens,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tokens_after: Option<Tokens>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<&'a serde_json::Value>,
-    /// Tells pi that another program wrote the entry, so that pi does not continue its file lists.
-    from_hook: bool,
-    ctx: CompactionExtra,
-}
-
-impl<'a> CompactionBody<'a> {
-    pub(crate) fn new(compacted: &'a Compacted, first_kept_hash: Option<ContentHash>) -> Self {
-        let projections = compacted.projections.clone();
-        Self {
-            summary: &compacted.summary,
-            first_kept_entry_id: &compacted.first_kept_entry_id,
-            tokens_before: compacted.tokens_before,
-            tokens_after: compacted.tokens_after,
-            details: compacted.details.as_ref(),
-            from_hook: !compacted.details.as_ref().is_some_and(has_file_lists),
-            ctx: CompactionExtra {
-                first_kept_hash,
-                staying: compacted.staying.clone(),
-                projections,
-                archived: None,
-            },
-        }
-    }
+/// Returns the entry of a compaction.
+pub(crate) fn compaction_entry(
+    compacted: &Compacted,
+    first_kept_hash: Option<ContentHash>,
+) -> Result<NewEntry> {
+    let extra = CompactionExtra {
+        first_kept_hash,
+        staying: compacted.staying.clone(),
+        projections: compacted.projections.clone(),
+        archived: None,
+    };
+    let extra = serde_json::to_string(&extra).map_err(|e| {
+        Error::new(ErrorKind::InvalidInput, "cannot write the compaction").source(e)
+    })?;
+    let details = compacted.details.as_ref();
+    Ok(NewEntry::Compaction {
+        summary: compacted.summary.clone(),
+        first_kept_entry_id: compacted.first_kept_entry_id.clone(),
+        tokens_before: compacted.tokens_before.0.into(),
+        tokens_after: compacted.tokens_after.map(|tokens| tokens.0.into()),
+        details: details.map(|details| RawJson::from_text(details.to_string())),
+        // Tells pi that another program wrote the entry, so that pi does not continue its file
+        // lists.
+        from_hook: Some(!details.is_some_and(has_file_lists)),
+        ctx: Some(RawJson::from_text(extra)),
+    })
 }
 
 /// Whether `details` contains both file lists, which pi continues unless `fromHook` is set.
@@ -77,10 +69,4 @@ fn has_file_lists(details: &serde_json::Value) -> bool {
     let are_paths = |list: &Vec<serde_json::Value>| list.iter().all(serde_json::Value::is_string);
     let lists = ["readFiles", "modifiedFiles"].map(|key| details.get(key)?.as_array());
     lists.into_iter().all(|list| list.is_some_and(are_paths))
-}
-
-impl Body for CompactionBody<'_> {
-    fn kind(&self) -> &'static str {
-        "compaction"
-    }
 }

@@ -34,6 +34,9 @@ pub enum NewEntry {
         /// Whether the summary was not written by the agent itself.
         #[serde(skip_serializing_if = "Option::is_none")]
         from_hook: Option<bool>,
+        /// The data that ctx stores with its own compactions.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ctx: Option<RawJson>,
     },
     /// A summary of an abandoned branch.
     BranchSummary {
@@ -139,29 +142,14 @@ impl NewEntry {
             Self::ThinkingLevelChange { .. } => "thinking_level_change",
         }
     }
-}
 
-/// The content of an entry except for its id, parent and time.
-pub(crate) trait Body: Serialize {
-    /// Returns the entry's `type`.
-    fn kind(&self) -> &'static str;
-
-    /// Returns the new leaf, if the entry moves it: `Some(None)` is the beginning.
-    fn moves_leaf(&self) -> Option<Option<&EntryId>> {
-        None
-    }
-
-    /// Writes the entry as one line with its line break, replacing the content of `out`.
-    fn write_line(
+    /// Returns the entry as one line with its line break.
+    pub(crate) fn line(
         &self,
         id: &str,
-        parent: Option<&str>,
+        parent: Option<&EntryId>,
         now: Timestamp,
-        out: &mut Vec<u8>,
-    ) -> Result<()>
-    where
-        Self: Sized,
-    {
+    ) -> Result<Vec<u8>> {
         let timestamp = iso(now)?;
         let line = EntryLine {
             kind: self.kind(),
@@ -170,40 +158,26 @@ pub(crate) trait Body: Serialize {
             timestamp: &timestamp,
             body: self,
         };
-        one_line(&line, out).map_err(|e| e.with("entry type", self.kind()))
-    }
-}
-
-impl Body for NewEntry {
-    fn kind(&self) -> &'static str {
-        self.kind()
-    }
-
-    fn moves_leaf(&self) -> Option<Option<&EntryId>> {
-        match self {
-            Self::Leaf { target_id } => Some(target_id.as_ref()),
-            _ => None,
-        }
+        one_line(&line).map_err(|e| e.with("entry type", self.kind()))
     }
 }
 
 /// The common fields of every entry, in pi's order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct EntryLine<'a, B> {
+struct EntryLine<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
     id: &'a str,
-    parent_id: Option<&'a str>,
+    parent_id: Option<&'a EntryId>,
     timestamp: &'a str,
     #[serde(flatten)]
-    body: &'a B,
+    body: &'a NewEntry,
 }
 
-/// Writes `value` as JSON on one line with its line break, replacing the content of `out`.
-pub(crate) fn one_line(value: &impl Serialize, out: &mut Vec<u8>) -> Result<()> {
-    out.clear();
-    serde_json::to_writer(&mut *out, value).map_err(|e| {
+/// Returns `value` as JSON on one line with its line break.
+pub(crate) fn one_line(value: &impl Serialize) -> Result<Vec<u8>> {
+    let mut out = serde_json::to_vec(value).map_err(|e| {
         Error::new(ErrorKind::InvalidInput, "the entry is not valid JSON")
             .source(e)
             .hint("message, data, details, content and replacement must each be one JSON value")
@@ -215,7 +189,7 @@ pub(crate) fn one_line(value: &impl Serialize, out: &mut Vec<u8>) -> Result<()> 
         at += found + 1;
     }
     out.push(b'\n');
-    Ok(())
+    Ok(out)
 }
 
 /// Formats a time as pi does: ISO 8601, UTC, milliseconds.
@@ -233,9 +207,9 @@ mod tests {
     use super::*;
 
     fn line(entry: &NewEntry) -> String {
-        let mut out = b"left over".to_vec();
-        entry.write_line("0000000b", Some("0000000a"), Timestamp(1765233665306), &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        let parent = "0000000a".into();
+        let line = entry.line("0000000b", Some(&parent), Timestamp(1765233665306)).unwrap();
+        String::from_utf8(line).unwrap()
     }
 
     const HEAD: &str =
@@ -257,6 +231,7 @@ mod tests {
                     tokens_after: None,
                     details: Some(raw("{}")),
                     from_hook: Some(false),
+                    ctx: None,
                 },
                 r#","summary":"a\nb","firstKeptEntryId":"00000001","tokensBefore":7,"details":{},"fromHook":false"#,
             ),
@@ -313,14 +288,13 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_refused() {
-        let mut out = Vec::new();
         for text in ["", "{", "{} {}", "{}\n{}"] {
             let entry = NewEntry::message(RawJson::from_text(text));
-            let error = entry.write_line("a", None, Timestamp(0), &mut out).unwrap_err();
+            let error = entry.line("a", None, Timestamp(0)).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{text}");
         }
         let late = NewEntry::SessionInfo { name: None };
-        assert!(late.write_line("a", None, Timestamp(i64::MAX), &mut out).is_err());
+        assert!(late.line("a", None, Timestamp(i64::MAX)).is_err());
     }
 
     #[test]

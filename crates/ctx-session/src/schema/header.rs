@@ -72,9 +72,7 @@ pub(crate) fn header_line(session: &NewSession) -> Result<Vec<u8>> {
         parent_session: session.parent_session.clone(),
         ctx: CTX_MARK,
     };
-    let mut line = Vec::new();
-    one_line(&header, &mut line)?;
-    Ok(line)
+    one_line(&header)
 }
 
 /// Whether a header is that of a ctx session, to which ctx may append.
@@ -117,9 +115,7 @@ pub(crate) fn overlay_header_line(source: &Path) -> Result<Vec<u8>> {
         version: OVERLAY_VERSION,
         source: source.to_string_lossy().into_owned(),
     };
-    let mut line = Vec::new();
-    one_line(&header, &mut line)?;
-    Ok(line)
+    one_line(&header)
 }
 
 /// Checks the first line of an overlay.

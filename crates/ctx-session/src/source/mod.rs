@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result};
+use ctx_dialect::json::relaxed;
 use foldhash::quality::FixedState;
 
 mod lines;
@@ -27,12 +28,12 @@ const LONGEST_STREAM: u64 = 2 << 30;
 type Check = fn(&[u8], &str) -> Result<()>;
 
 /// A byte range of a transcript.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Span {
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Span {
     /// The number of bytes before it.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// Its length in bytes.
-    pub len: u32,
+    pub(crate) len: u32,
 }
 
 impl Span {
@@ -40,6 +41,24 @@ impl Span {
     #[must_use]
     pub(crate) fn end(self) -> u64 {
         self.offset + u64::from(self.len)
+    }
+}
+
+/// The position of an object in the source.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SourcePosition {
+    pub(crate) span: Span,
+    pub(crate) fingerprint: u64,
+    pub(crate) line: u64,
+    /// Whether it is valid JSON only after a repair by the relaxed parser.
+    pub(crate) mended: bool,
+}
+
+impl SourcePosition {
+    /// Returns the position of an object with these bytes; `None` for one of over 4 GB.
+    pub(crate) fn of(bytes: &[u8], offset: u64, line: u64) -> Option<Self> {
+        let span = Span { offset, len: u32::try_from(bytes.len()).ok()? };
+        Some(Self { span, fingerprint: fingerprint(bytes), line, mended: false })
     }
 }
 
@@ -52,6 +71,13 @@ pub(crate) struct Source {
 enum Bytes {
     File(File),
     Memory(Box<[u8]>),
+}
+
+impl Default for Source {
+    /// An empty transcript.
+    fn default() -> Self {
+        Self::memory(Vec::new())
+    }
 }
 
 impl Source {
@@ -132,6 +158,26 @@ impl Source {
         }
     }
 
+    /// Returns the text of an object if the file still contains it. Invalid UTF-8 is replaced by
+    /// U+FFFD.
+    pub(crate) fn text(&self, place: SourcePosition) -> Result<String> {
+        let bytes = self.read(place.span)?;
+        if bytes.len() != place.span.len as usize || fingerprint(&bytes) != place.fingerprint {
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                "the transcript changed while it was in use",
+            )
+            .with("path", self.name())
+            .with("line", place.line)
+            .hint("open it again; ctx follows appended lines, not rewritten ones"));
+        }
+        let text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
+        };
+        Ok(if place.mended { relaxed(&text).unwrap_or(text) } else { text })
+    }
+
     /// Reads the bytes of a span. Returns fewer if the file has become shorter.
     pub(crate) fn read(&self, span: Span) -> Result<Vec<u8>> {
         let mut bytes = vec![0; span.len as usize];
@@ -205,7 +251,7 @@ fn read_file_at(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> 
 }
 
 /// Returns a hash of bytes, to detect later changes. Valid only within one process.
-pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
+fn fingerprint(bytes: &[u8]) -> u64 {
     let mut hasher = FixedState::with_seed(0).build_hasher();
     hasher.write(bytes);
     hasher.finish()

@@ -93,7 +93,7 @@ impl Transcript {
         let mut path = self.path(leaf)?;
         // An overlay entry attached to a message follows all of its lines.
         let in_file =
-            |index: &&usize| !self.entries.get(**index).is_some_and(TreeEntry::is_overlay);
+            |index: &&usize| !self.entries.get(**index).is_some_and(|entry| entry.overlay);
         let last = path.iter().rev().find(in_file).filter(|_| leaf.is_some());
         let Some(&last) = last else { return Ok(path) };
         let head = |index: usize| match self.entries.get(index)?.head {
@@ -101,7 +101,7 @@ impl Transcript {
             None => Some(index),
         };
         let later = (last + 1..self.entries.len()).filter(|&index| {
-            let in_file = self.entries.get(index).is_some_and(|entry| !entry.is_overlay());
+            let in_file = self.entries.get(index).is_some_and(|entry| !entry.overlay);
             in_file && head(index) == head(last)
         });
         path.extend(later);

@@ -51,8 +51,8 @@ impl Transcript {
             results: HashMap::new(),
         };
         // Entries that ctx added were checked when they were read.
-        let of_file = |(_, entry): &(usize, &TreeEntry)| !entry.is_overlay();
-        for (index, entry) in self.entries().iter().enumerate().filter(of_file) {
+        let of_file = |(_, entry): &(usize, &TreeEntry)| !entry.overlay;
+        for (index, entry) in self.entries.iter().enumerate().filter(of_file) {
             pass.entry(index, entry)?;
         }
         let mut all = self.problems.to_vec();
@@ -74,12 +74,12 @@ struct InspectionPass<'t> {
 
 impl InspectionPass<'_> {
     fn note(&mut self, entry: &TreeEntry, kind: ProblemKind, text: String) {
-        self.found.note_entry(entry.line, Some(entry.id.clone()), kind, text);
+        self.found.note_entry(entry.place.line, Some(entry.id.clone()), kind, text);
     }
 
     fn entry(&mut self, index: usize, entry: &TreeEntry) -> Result<()> {
-        if entry.span.len > LONGEST {
-            let text = format!("{} bytes on one line", entry.span.len);
+        if entry.place.span.len > LONGEST {
+            let text = format!("{} bytes on one line", entry.place.span.len);
             self.note(entry, ProblemKind::LongLine, text);
         }
         let text = self.transcript.text(entry)?;
@@ -139,7 +139,7 @@ impl InspectionPass<'_> {
         let Some(kept) = kept.filter(|&kept| !self.ancestry.is_ancestor(kept, index)) else {
             return;
         };
-        let id = self.transcript.entries().get(kept).map_or("", |kept| &*kept.id);
+        let id = self.transcript.entries.get(kept).map_or("", |kept| &*kept.id);
         let text =
             format!("first kept entry {} is on another branch: nothing is kept", shorten_id(id));
         self.note(entry, ProblemKind::BrokenCompaction, text);
@@ -176,7 +176,7 @@ impl InspectionPass<'_> {
             let before = self.results.insert(result.call_id.clone(), index);
             // Two results with the same parent are duplicates, not two branches: branches split at
             // a user message.
-            let parent = |index: usize| self.transcript.entries().get(index)?.parent();
+            let parent = |index: usize| self.transcript.entries.get(index)?.parent();
             let repeated = |before: usize| {
                 parent(before) == parent(index) || self.ancestry.is_ancestor(before, index)
             };

@@ -11,22 +11,21 @@ mod tree;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use ctx_core::{Entry, EntryId, Error, ErrorKind, RawJson, Result, Role, Usage};
 use serde::Serialize;
 
-use crate::entry::{Detail, EntryKind, MessageEncoding, MessagePart, TreeEntry, text_of};
+use crate::entry::{Detail, EntryKind, MessageEncoding, MessagePart, TreeEntry};
 use crate::formats::{self, Format};
 use crate::read;
 use crate::read::{Builder, Problem, TranscriptHeader};
 use crate::source::{Source, Span};
 use overlay_entries::OverlayEntries;
-use tree::Children;
 
 pub(crate) use branch::Branch;
 pub use context::{BranchMessage, SessionContext};
-pub(crate) use projections::{in_force, read_projections};
+pub(crate) use projections::read_projections;
 pub(crate) use tree::Ancestry;
 
 /// A session's transcript: its header, its tree of entries, and access to each message on demand.
@@ -68,7 +67,9 @@ pub struct Transcript {
     pub(crate) source: Arc<Source>,
     /// Whether the source is a single value instead of lines.
     pub(crate) is_document: bool,
-    pub(crate) entries: Vec<TreeEntry>,
+    /// Every entry, in the order of the file; if the file is in reverse order, parents first. An
+    /// overlay entry follows the entry that it is attached to.
+    pub entries: Vec<TreeEntry>,
     /// The entries of an overlay.
     pub(crate) overlay_entries: Option<OverlayEntries>,
     pub(crate) lost: Vec<Span>,
@@ -79,7 +80,6 @@ pub struct Transcript {
     pub(crate) model: Option<(String, String)>,
     bad_lines: u64,
     bytes: u64,
-    pub(crate) children: OnceLock<Children>,
 }
 
 /// Statistics of a transcript.
@@ -174,7 +174,6 @@ impl Transcript {
             model: builder.model,
             bad_lines,
             bytes,
-            children: OnceLock::new(),
         }
     }
 
@@ -182,13 +181,6 @@ impl Transcript {
     #[must_use]
     pub(crate) fn file(&self) -> Option<&Path> {
         self.source.path()
-    }
-
-    /// Returns every entry, in the order of the file; if the file is in reverse order, parents
-    /// first. An overlay entry follows the entry that it is attached to.
-    #[must_use]
-    pub fn entries(&self) -> &[TreeEntry] {
-        &self.entries
     }
 
     /// Returns the parent of the next entry. If overlay entries are attached to the file's leaf,
@@ -233,11 +225,11 @@ impl Transcript {
             Error::new(ErrorKind::NotFound, "invalid entry index in the transcript")
                 .with("index", index)
         })?;
-        self.source_of(entry).read(entry.span)
+        self.source_of(entry).read(entry.place.span)
     }
 
     pub(crate) fn text(&self, entry: &TreeEntry) -> Result<String> {
-        text_of(self.source_of(entry), entry)
+        self.source_of(entry).text(entry.place)
     }
 
     /// Returns statistics. For formats with several messages per line or several results per

@@ -24,18 +24,6 @@ pub(crate) struct StoredProjections {
     pub(crate) projections: Vec<Projection>,
 }
 
-/// Returns the projections in force at the leaf of a transcript. Opens the transcript only if some
-/// were stored with a compaction.
-pub(crate) fn in_force(
-    stored: Vec<StoredProjections>,
-    transcript: impl FnOnce() -> Result<Transcript>,
-) -> Result<Vec<Projection>> {
-    if stored.iter().any(|stored| stored.by.is_some()) {
-        return transcript()?.select_in_force(None, stored);
-    }
-    Ok(stored.into_iter().flat_map(|stored| stored.projections).collect())
-}
-
 /// Returns all projections in a file of entries, oldest first. Unreadable lines and projections are
 /// skipped: without its projection a message is sent in a new form, which costs only a cached
 /// prefix.
@@ -108,15 +96,6 @@ impl Transcript {
         for path in [self.file(), overlay].into_iter().flatten() {
             stored.extend(read_projections(path)?);
         }
-        self.select_in_force(leaf, stored)
-    }
-
-    /// Selects the projections that are in force on a branch.
-    pub(crate) fn select_in_force(
-        &self,
-        leaf: Option<&EntryId>,
-        stored: Vec<StoredProjections>,
-    ) -> Result<Vec<Projection>> {
         let branch = Branch::of(self, self.path(leaf)?);
         let in_force = branch.in_force();
         let mut gone: HashSet<(ProjectionKey, Option<String>)> = HashSet::new();

@@ -209,18 +209,8 @@ fn head(file: &mut BufReader<File>) -> Option<String> {
 /// Returns the files of a folder that contain values.
 fn values_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = |e| disk::io_error("cannot list a store", folder, e);
-    let items = match std::fs::read_dir(folder) {
-        Ok(items) => items,
-        Err(e) if e.kind() == IoKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(failed(e)),
-    };
-    let mut paths = Vec::new();
-    for item in items {
-        let path = item.map_err(failed)?.path();
-        if path.extension().is_some_and(|ending| ending == "value") {
-            paths.push(path);
-        }
-    }
+    let mut paths = disk::list(folder).map_err(failed)?;
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "value"));
     Ok(paths)
 }
 

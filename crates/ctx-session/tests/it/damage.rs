@@ -177,7 +177,7 @@ fn ids_that_are_numbers_or_missing() {
     let (texts, kinds) = texts_and_problems(&transcript);
     assert_eq!(texts, ABC);
     assert_eq!(kinds, [ProblemKind::MissingId]);
-    let ids: Vec<_> = transcript.entries().iter().map(|e| e.id.to_string()).collect();
+    let ids: Vec<_> = transcript.entries.iter().map(|e| e.id.to_string()).collect();
     assert_eq!(ids, ["7", "00000001", "c"]);
 }
 
@@ -228,7 +228,7 @@ fn a_line_of_a_hundred_megabytes() {
     let b = entry("b", "a");
     let transcript = read(session(&[&long, &b]));
     assert_eq!(transcript.problems, []);
-    assert_eq!(transcript.entries()[0].span.len as usize, long.len());
+    assert_eq!(transcript.raw_line(0).unwrap().len(), long.len());
     assert_eq!(
         transcript.main_line().unwrap()[1].entry.message().unwrap().plain_text(),
         "text of b"
@@ -241,7 +241,7 @@ fn unknown_things_are_carried() {
     let role = r#"{"type":"message","id":"r","parentId":"u","timestamp":"t","message":{"role":"oracle","content":[{"type":"vision","v":1e2}]}}"#;
     let transcript = read(session(&[&entry("a", ""), unknown, role]));
     assert_eq!(transcript.problems, []);
-    assert_eq!(transcript.entries()[1].kind.to_string(), "hologram");
+    assert_eq!(transcript.entries[1].kind.to_string(), "hologram");
     let line = transcript.main_line().unwrap();
     assert_eq!(line[1].entry.message().unwrap().role.name(), "oracle");
     let mut copy = Vec::new();

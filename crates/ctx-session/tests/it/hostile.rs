@@ -84,7 +84,7 @@ fn json5_of_any_depth() {
 fn what_is_no_message_is_carried_and_not_sent() {
     let text = r#"[{"role":"user","content":"a"},5,null,"str",{"role":"assistant","content":"z"}]"#;
     let transcript = read(text);
-    assert_eq!(transcript.entries().len(), 5);
+    assert_eq!(transcript.entries.len(), 5);
     assert_eq!(texts_of(&transcript), ["a", "*z"]);
     let mut copy = Vec::new();
     transcript.convert(Format::OPENAI_CHAT, &mut copy).unwrap();
@@ -125,7 +125,7 @@ fn siblings_of_a_lost_line_stay_siblings() {
         user("e", "x"),
     ];
     let transcript = read(session(&lines));
-    let parents: Vec<_> = transcript.entries().iter().map(ctx_session::TreeEntry::parent).collect();
+    let parents: Vec<_> = transcript.entries.iter().map(ctx_session::TreeEntry::parent).collect();
     assert_eq!(parents, [None, Some(0), Some(1), Some(2), Some(1)]);
 }
 
@@ -229,12 +229,12 @@ fn claude_code_lines() {
         text,
     ];
     let transcript = read(lines.join("\n") + "\n");
-    assert_eq!(transcript.entries().len(), 4);
+    assert_eq!(transcript.entries.len(), 4);
     assert_eq!(texts_of(&transcript), ["go", "No response requested.", "*done"]);
     let mut copy = Vec::new();
     transcript.convert(Format::PI, &mut copy).unwrap();
     let copy = read(copy);
-    assert_eq!(copy.entries().len(), 4);
+    assert_eq!(copy.entries.len(), 4);
     assert_eq!(texts_of(&copy), ["go", "No response requested.", "*done"]);
 }
 

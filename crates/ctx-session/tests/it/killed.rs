@@ -231,7 +231,7 @@ impl Writer {
         for file in files {
             let transcript = open(&self.home, &file).unwrap();
             assert_eq!(transcript.problems, [], "{}", file.display());
-            ids.extend(transcript.entries().iter().map(|entry| entry.id.clone()));
+            ids.extend(transcript.entries.iter().map(|entry| entry.id.clone()));
         }
         ids
     }
@@ -248,7 +248,7 @@ impl Writer {
         // Another program, which does not know the overlay.
         let last = Transcript::open(&self.path).unwrap().leaf().cloned();
         let parent = last.map_or("null".to_owned(), |id| format!("\"{id}\""));
-        let id = format!("e{}", transcript.entries().len());
+        let id = format!("e{}", transcript.entries.len());
         let line =
             format!(r#"{{"type":"message","id":"{id}","parentId":{parent},"message":{message}}}"#);
         let mut file = std::fs::File::options().append(true).open(&self.path).unwrap();

@@ -100,16 +100,16 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
 /// Calls every function of a transcript.
 fn exercise(bytes: Vec<u8>) -> bool {
     let Ok(transcript) = Transcript::from_bytes(bytes) else { return false };
-    let count = transcript.entries().len();
-    for (index, entry) in transcript.entries().iter().enumerate() {
+    let count = transcript.entries.len();
+    for (index, entry) in transcript.entries.iter().enumerate() {
         assert!(entry.parent().is_none_or(|parent| parent < index));
         assert!(transcript.index_of(&entry.id).is_some());
         transcript.raw_line(index).unwrap();
     }
-    let ids: std::collections::HashSet<_> = transcript.entries().iter().map(|e| &e.id).collect();
+    let ids: std::collections::HashSet<_> = transcript.entries.iter().map(|e| &e.id).collect();
     assert_eq!(ids.len(), count);
     for tip in transcript.tips() {
-        let id = transcript.entries()[tip].id.clone();
+        let id = transcript.entries[tip].id.clone();
         for entry in transcript.context(Some(&id)).unwrap().entries {
             entry.message().unwrap();
         }

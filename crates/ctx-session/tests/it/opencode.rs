@@ -244,10 +244,10 @@ fn the_files_that_a_database_took_in_are_not_listed_again() {
 fn what_ctx_keeps_beside_a_session_is_found_again() {
     let opencode = Opencode::new();
     let home = Home::at(opencode.dir.path().join("home"));
-    let path = Overlay::of(&home, &opencode.session()).unwrap().path().to_owned();
+    let path = Overlay::of(&home, &opencode.session()).unwrap().path;
     opencode.db.execute_batch("UPDATE session SET time_updated = time_updated + 1").unwrap();
-    assert_eq!(Overlay::of(&home, &opencode.session()).unwrap().path(), path);
-    assert_ne!(Overlay::of(&home, &opencode.database().join(SUBAGENT)).unwrap().path(), path);
+    assert_eq!(Overlay::of(&home, &opencode.session()).unwrap().path, path);
+    assert_ne!(Overlay::of(&home, &opencode.database().join(SUBAGENT)).unwrap().path, path);
     let log = ctx_session::SessionLog::open(&opencode.session(), Default::default());
     assert_eq!(log.unwrap_err().kind(), ErrorKind::UnknownFormat);
 }

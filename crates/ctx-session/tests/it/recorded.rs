@@ -27,7 +27,7 @@ fn pi_computes_the_same() {
         let prefix: String = whole.split_inclusive('\n').take(entries + 1).collect();
         let transcript = Transcript::from_bytes(prefix.into_bytes()).unwrap();
         assert_eq!(transcript.problems, []);
-        assert_eq!(transcript.entries().len(), entries);
+        assert_eq!(transcript.entries.len(), entries);
         let context = transcript.context(None).unwrap();
         let mut roles: BTreeMap<String, u64> = BTreeMap::new();
         let mut estimate = 0;
@@ -106,7 +106,7 @@ fn claude_code_compactions_begin_the_context() {
     assert_eq!(first.role.name(), "compactionSummary");
     assert_eq!(Some(context.entries[0].id()), context.compaction.as_ref());
     assert!(context.entries.len() < transcript.main_line().unwrap().len());
-    let kinds = transcript.entries().iter().filter(|e| e.kind == EntryKind::Compaction);
+    let kinds = transcript.entries.iter().filter(|e| e.kind == EntryKind::Compaction);
     assert_eq!(kinds.count(), 2);
     assert_eq!(context.model.unwrap().0, "anthropic");
 }

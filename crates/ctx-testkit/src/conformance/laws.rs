@@ -37,7 +37,7 @@ impl Groups {
     pub(super) fn of(view: &ContextView) -> Self {
         let mut groups: HashMap<u32, Vec<EntryId>> = HashMap::new();
         for node in view.nodes().iter().filter(|node| node.is_live()) {
-            groups.entry(node.group()).or_default().push(node.entry().id().clone());
+            groups.entry(node.group).or_default().push(node.entry().id().clone());
         }
         Self(groups.into_values().filter(|group| group.len() > 1).collect())
     }
@@ -73,7 +73,7 @@ pub(super) fn pairs(view: &ContextView) -> Result<(), Stop> {
 pub(super) fn must_stay(view: &ContextView) -> Vec<(EntryId, String)> {
     let kept = (0..view.len()).filter(|&at| view.node(at).is_live() && view.is_protected(at));
     let named = kept.map(|at| view.node(at)).map(|node| {
-        let is_pinned = node.is_pinned() && node.role() != &ctx_core::Role::System;
+        let is_pinned = node.pinned && node.role() != &ctx_core::Role::System;
         let what = if is_pinned { "pinned".to_owned() } else { node.role().to_string() };
         (node.entry().id().clone(), what)
     });
@@ -109,7 +109,7 @@ pub(super) fn nothing_doubled(view: &ContextView) -> Result<(), Stop> {
     }
     let mut texts = BTreeSet::new();
     let inserted = view.nodes().iter().filter(|node| node.state() == NodeState::Inserted);
-    for node in inserted.filter(|node| node.calls().is_empty() && node.results().is_empty()) {
+    for node in inserted.filter(|node| node.outline.calls.is_empty() && node.results().is_empty()) {
         let message = node.message().map_err(|error| Stop::error("reading", &error))?;
         let text = message.plain_text();
         ensure(

@@ -179,7 +179,7 @@ fn a_view_takes_every_transcript_and_finishes_it() {
             let at = entries.iter().position(|entry| entry.id() == node.entry().id()).unwrap();
             let always = matches!(node.role(), Role::System | Role::CompactionSummary);
             let pinned = always || transcript.pinned.contains(&at);
-            assert_eq!(node.is_pinned(), pinned, "seed {seed} message {at}");
+            assert_eq!(node.pinned, pinned, "seed {seed} message {at}");
         }
         view.finish().unwrap();
         let messages = view.messages().unwrap();

@@ -165,7 +165,7 @@ impl Simple {
                 return copy(&view, passes);
             }
             Fault::DropsPinned => {
-                return copy(&view, |node| !(node.is_pinned() && node.role() == &Role::User));
+                return copy(&view, |node| !(node.pinned && node.role() == &Role::User));
             }
             Fault::DropsSystem => return copy(&view, |node| node.role() != &Role::System),
             Fault::ReadsAscii => {
@@ -224,9 +224,7 @@ fn copy(view: &ContextView, passes: impl Fn(&Node) -> bool) -> Result<ContextVie
     for node in view.nodes().iter().filter(|node| node.is_live() && passes(node)) {
         copy.append(Arc::clone(node.entry()))?;
         let at = copy.len().saturating_sub(1);
-        if node.is_pinned()
-            && copy.nodes().last().is_some_and(|n| n.entry().id() == node.entry().id())
-        {
+        if node.pinned && copy.nodes().last().is_some_and(|n| n.entry().id() == node.entry().id()) {
             copy.pin(at, "simple", "was pinned");
         }
     }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use ctx_core::{Block, CounterKind, Message, ToolHooks};
-use ctx_tool_guard::{CONTEXT_LIMIT_TRUNCATION_NOTICE, Config, ToolGuard};
+use ctx_core::{Block, CounterKind, Message};
+use ctx_tool_guard::{CONTEXT_LIMIT_TRUNCATION_NOTICE, Config, ToolGuard, ToolHooks};
 
 use crate::session::{Blobs, Session, ledger, result};
 

@@ -40,7 +40,7 @@ struct Listed {
 impl Listed {
     fn new(mut entry: EngineEntry, trouble: Option<FailedEngine>) -> Self {
         let is_sound = entry.state == EngineState::Ok && entry.sha256.is_some();
-        let trouble = trouble.filter(|trouble| is_sound && trouble.is_of(&entry.sha256));
+        let trouble = trouble.filter(|trouble| is_sound && trouble.sha256 == entry.sha256);
         if let Some(trouble) = &trouble {
             entry.state = EngineState::Degraded;
             entry.reason = Some(trouble.last_error.message.clone());

@@ -147,7 +147,7 @@ fn a_plan_is_carried_out_in_the_name_of_its_engine() {
     assert_eq!(node("r1").message().unwrap().tool_results().next().unwrap().plain_text(), "cut");
     assert_eq!(node("a2").message().unwrap().plain_text(), "short");
     assert_eq!((node("n2").role(), node("n1").state()), (&Role::Assistant, NodeState::Inserted));
-    assert!(node("a2").is_pinned() && node("n1").is_pinned() && !node("n2").is_pinned());
+    assert!(node("a2").pinned && node("n1").pinned && !node("n2").pinned);
     assert!(view.edits().iter().all(|e| e.layer == "scripted" && e.reason == "to\u{fffd} test"));
 }
 

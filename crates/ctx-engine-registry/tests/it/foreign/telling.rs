@@ -60,7 +60,7 @@ fn as_it_is(view: &ContextView) -> Value {
             &**node.entry().id(),
             node.role().name(),
             node.tokens(),
-            node.group(),
+            node.group,
             view.is_protected(at),
             node.state() == NodeState::Inserted,
             texts.collect::<Vec<_>>().join("\n"),

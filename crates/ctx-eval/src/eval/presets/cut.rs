@@ -24,13 +24,13 @@ impl<'a> CutPoints<'a> {
             .collect();
         let mut last: HashMap<u32, usize> = HashMap::new();
         for &at in &live {
-            last.insert(nodes[at].group(), at);
+            last.insert(nodes[at].group, at);
         }
         let mut open_until = None;
         let mut clean = Vec::with_capacity(live.len());
         for &at in &live {
             clean.push(open_until.is_none_or(|until| until < at));
-            open_until = open_until.max(last.get(&nodes[at].group()).copied());
+            open_until = open_until.max(last.get(&nodes[at].group).copied());
         }
         Self { view, live, clean }
     }

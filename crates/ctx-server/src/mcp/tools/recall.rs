@@ -94,7 +94,8 @@ fn call(setup: &Setup, given: JsonObject) -> Result<ToolOutput> {
 /// Returns the sources of the block's passages, as accepted by `expand`.
 fn sources(recalled: &lookup::RecallReport) -> String {
     let mut of_sessions: BTreeMap<&str, String> = BTreeMap::new();
-    for passage in recalled.passages.iter().filter(|passage| passage.used) {
+    for found in recalled.passages.iter().filter(|passage| passage.used) {
+        let passage = &found.passage;
         if let (Some(session), Some(entry)) = (&passage.session, &passage.entry) {
             of_sessions.entry(session).or_default().push_str(&format!(" [e:{entry}]"));
         }

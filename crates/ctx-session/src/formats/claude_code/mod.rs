@@ -98,12 +98,12 @@ impl LineFormat for Reader {
         let sidechain = object.is_true("isSidechain");
         let mut draft = Draft::new(EntryKind::Other(kind.as_ref().into()));
         draft.id = object.id("uuid").filter(|id| !id.is_empty());
-        draft.timestamp = timestamp(object);
+        draft.entry.timestamp = timestamp(object);
         draft.parent = self.parent(out, object, sidechain);
         let message = object.get("message").filter(|_| kind == "user" || kind == "assistant");
         let mut id = None;
         if let Some(message) = message {
-            draft.part = byte_range(text, message.get());
+            draft.entry.part = byte_range(text, message.get());
             id = self.message(out, object, message.get(), sidechain, &mut draft);
         }
         let boundary = object.text("subtype").is_some_and(|s| s == "compact_boundary");
@@ -159,28 +159,28 @@ impl Reader {
         sidechain: bool,
         draft: &mut Draft<'_>,
     ) -> Option<String> {
-        draft.kind = EntryKind::Message;
-        draft.encoding = MessageEncoding::Anthropic;
+        draft.entry.kind = EntryKind::Message;
+        draft.entry.encoding = MessageEncoding::Anthropic;
         if object.is_true("isCompactSummary") {
-            draft.kind = EntryKind::Compaction;
-            draft.encoding = MessageEncoding::AnthropicSummary;
-            draft.role = Some(Role::CompactionSummary);
+            draft.entry.kind = EntryKind::Compaction;
+            draft.entry.encoding = MessageEncoding::AnthropicSummary;
+            draft.entry.role = Some(Role::CompactionSummary);
             let first_kept = self.boundary.take().filter(|_| !sidechain);
-            draft.detail = Some(Detail::Compaction { first_kept, skip: None });
+            draft.entry.detail = Some(Box::new(Detail::Compaction { first_kept, skip: None }));
             return None;
         }
         if object.is_true("isVisibleInTranscriptOnly") {
-            draft.audience = Audience::People;
+            draft.entry.audience = Audience::People;
         }
         let inner = Object::parse(message).unwrap_or_default();
         let role = inner.text("role");
-        draft.role = Some(role.map_or_else(|| peek_role(message), |r| Role::from_name(&r)));
-        if draft.role != Some(Role::Assistant) {
+        draft.entry.role = Some(role.map_or_else(|| peek_role(message), |r| Role::from_name(&r)));
+        if draft.entry.role != Some(Role::Assistant) {
             return None;
         }
         let model = inner.owned("model").unwrap_or_default();
         if model == SYNTHETIC {
-            draft.audience = match is_api_error(object, &inner) {
+            draft.entry.audience = match is_api_error(object, &inner) {
                 true => Audience::People,
                 false => Audience::Synthetic,
             };
@@ -190,16 +190,11 @@ impl Reader {
                 self.model = Some(model.clone());
             }
             let (provider, model) = ("anthropic".into(), model.into());
-            draft.detail = Some(Detail::Model { provider, model });
+            draft.entry.detail = Some(Box::new(Detail::Model { provider, model }));
         }
         let id = inner.id("id").filter(|id| !id.is_empty())?.into_owned();
         let key = (sidechain, id);
-        if let Some(&head) = self.heads.get(&key) {
-            // A repeated line of the same answer is skipped by its uuid, not here.
-            if out.entries.get(head as usize).is_some() {
-                draft.head = Some(head);
-            }
-        }
+        draft.entry.head = self.heads.get(&key).copied();
         Some(key.1)
     }
 }

@@ -86,22 +86,24 @@ impl LineFormat for Reader {
         let kind = object.text("type").unwrap_or_default();
         let inner = Object::of(payload).unwrap_or_default();
         let mut draft = Draft::new(EntryKind::Other(kind.as_ref().into()));
-        draft.timestamp = timestamp(object);
-        draft.part = byte_range(text, payload.get());
+        draft.entry.timestamp = timestamp(object);
+        draft.entry.part = byte_range(text, payload.get());
         match &*kind {
             "session_meta" => self.header(out, &inner, payload.get()),
             "response_item" => return self.item(out, &inner, draft, record),
             "compacted" => {
                 self.answer = None;
-                draft.kind = EntryKind::Compaction;
-                draft.role = Some(Role::CompactionSummary);
-                draft.encoding = MessageEncoding::CodexCompacted;
-                draft.detail = Some(Detail::Compaction { first_kept: None, skip: None });
+                draft.entry.kind = EntryKind::Compaction;
+                draft.entry.role = Some(Role::CompactionSummary);
+                draft.entry.encoding = MessageEncoding::CodexCompacted;
+                draft.entry.detail =
+                    Some(Box::new(Detail::Compaction { first_kept: None, skip: None }));
             }
             "turn_context" => {
                 if let Some(model) = inner.text("model") {
                     let provider = self.provider.as_deref().unwrap_or("openai").into();
-                    draft.detail = Some(Detail::Model { provider, model: model.as_ref().into() });
+                    draft.entry.detail =
+                        Some(Box::new(Detail::Model { provider, model: model.as_ref().into() }));
                 }
             }
             "event_msg" => self.event(out, &inner),
@@ -111,8 +113,6 @@ impl LineFormat for Reader {
         out.push(draft, place, text)?;
         Ok(())
     }
-
-    fn end(&mut self, _out: &mut Builder) {}
 }
 
 impl Reader {
@@ -130,13 +130,13 @@ impl Reader {
             out.push(draft, place, text)?;
             return Ok(());
         }
-        draft.kind = EntryKind::Message;
-        draft.encoding = MessageEncoding::Responses;
+        draft.entry.kind = EntryKind::Message;
+        draft.entry.encoding = MessageEncoding::Responses;
         if role != Role::Assistant {
             self.answer = None;
         }
-        draft.head = self.answer;
-        draft.role = Some(role.clone());
+        draft.entry.head = self.answer;
+        draft.entry.role = Some(role.clone());
         let index = out.push(draft, place, text)?;
         if role == Role::Assistant && self.answer.is_none() {
             self.answer = index;
@@ -159,8 +159,8 @@ impl Reader {
     fn bare(&mut self, out: &mut Builder, record: Record<'_>) -> Result<()> {
         let Record { object, text, place } = record;
         let mut draft = Draft::new(EntryKind::Other("state".into()));
-        draft.timestamp = timestamp(object);
-        draft.part = byte_range(text, text);
+        draft.entry.timestamp = timestamp(object);
+        draft.entry.part = byte_range(text, text);
         if object.has("type") {
             return self.item(out, object, draft, record);
         }
@@ -200,9 +200,8 @@ fn token_usage(object: &Object<'_>) -> Usage {
         input: count("input_tokens").saturating_sub(cached),
         output: count("output_tokens"),
         cache_read: cached,
-        cache_write: 0,
-        cache_write_hour: 0,
         total_tokens: object.count("total_tokens"),
+        ..Usage::default()
     }
 }
 

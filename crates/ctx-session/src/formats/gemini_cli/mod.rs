@@ -74,9 +74,8 @@ fn usage(tokens: &Object<'_>) -> Usage {
         input: count("input").saturating_sub(count("cached")),
         output: count("output").saturating_add(count("thoughts")),
         cache_read: count("cached"),
-        cache_write: 0,
-        cache_write_hour: 0,
         total_tokens: tokens.count("total"),
+        ..Usage::default()
     }
 }
 

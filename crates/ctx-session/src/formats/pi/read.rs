@@ -7,12 +7,13 @@ use ctx_core::{Result, Role};
 use ctx_dialect::json::{Object, identifier};
 use serde_json::value::RawValue;
 
-use crate::entry::{Audience, Detail, EntryKind, MessageEncoding, byte_range, peek_role, text_of};
-use crate::read::jsonl::{LineFormat, Record};
-use crate::read::{
-    Builder, Draft, Parent, ProblemKind, SYNTHETIC, SourcePosition, shorten_id, timestamp,
+use crate::entry::{
+    Audience, Detail, EntryKind, MessageEncoding, TreeEntry, byte_range, peek_role,
 };
+use crate::read::jsonl::{LineFormat, Record};
+use crate::read::{Builder, Draft, Parent, ProblemKind, SYNTHETIC, shorten_id, timestamp};
 use crate::schema::{SYSTEM_PROMPT_TYPE, TOOLS_TYPE, UNDO_TYPE};
+use crate::source::SourcePosition;
 
 /// The newest known version.
 const NEWEST: u64 = 3;
@@ -37,12 +38,12 @@ impl LineFormat for Reader {
         let has_id = object.id("id").is_some_and(|id| !id.is_empty());
         let ordinals = *self.ordinals.get_or_insert(!has_id);
         let mut draft = Draft::new(EntryKind::from_name(&kind));
-        draft.timestamp = timestamp(object);
-        draft.part = byte_range(text, text);
+        draft.entry.timestamp = timestamp(object);
+        draft.entry.part = byte_range(text, text);
         if !ordinals {
             identify(out, object, place.line, &mut draft);
         }
-        fill(out, object, text, ordinals, &mut draft);
+        fill(out, object, text, ordinals, &mut draft.entry);
         if out.push(draft, place, text)?.is_some() {
             note_whole_file(out, object, &kind);
         }
@@ -135,51 +136,51 @@ fn identify<'a>(out: &mut Builder, object: &Object<'a>, line: u64, draft: &mut D
 }
 
 /// Fills in the fields of the entry's kind.
-fn fill(out: &Builder, object: &Object<'_>, text: &str, ordinals: bool, draft: &mut Draft<'_>) {
+fn fill(out: &Builder, object: &Object<'_>, text: &str, ordinals: bool, entry: &mut TreeEntry) {
     let target = || object.id("targetId").and_then(|id| out.find(&id));
     let boxed = |key| object.text(key).unwrap_or_default().into();
-    match draft.kind {
+    match entry.kind {
         EntryKind::Message => {
             let Some(message) = object.get("message") else { return };
             let role = peek_role(message.get());
             if role == Role::Assistant {
-                draft.audience = audience(message.get());
+                entry.audience = audience(message.get());
             }
-            draft.role = Some(role);
-            draft.part = byte_range(text, message.get());
-            draft.encoding = MessageEncoding::Pi;
+            entry.role = Some(role);
+            entry.part = byte_range(text, message.get());
+            entry.encoding = MessageEncoding::Pi;
         }
         EntryKind::CustomMessage => {
-            draft.role = Some(Role::Custom);
-            draft.encoding = MessageEncoding::PiCustom;
+            entry.role = Some(Role::Custom);
+            entry.encoding = MessageEncoding::PiCustom;
         }
         EntryKind::BranchSummary => {
-            draft.role = Some(Role::BranchSummary);
+            entry.role = Some(Role::BranchSummary);
             if object.text("summary").is_some_and(|s| !s.is_empty()) {
-                draft.encoding = MessageEncoding::PiBranch;
+                entry.encoding = MessageEncoding::PiBranch;
             }
         }
         EntryKind::Compaction => {
-            draft.role = Some(Role::CompactionSummary);
-            draft.encoding = MessageEncoding::PiCompaction;
-            draft.detail = Some(Detail::Compaction {
+            entry.role = Some(Role::CompactionSummary);
+            entry.encoding = MessageEncoding::PiCompaction;
+            entry.detail = Some(Box::new(Detail::Compaction {
                 first_kept: first_kept(out, object, ordinals),
                 skip: None,
-            });
+            }));
         }
         EntryKind::ThinkingLevelChange => {
-            draft.detail = Some(Detail::Thinking(boxed("thinkingLevel")));
+            entry.detail = Some(Box::new(Detail::Thinking(boxed("thinkingLevel"))));
         }
         EntryKind::ModelChange => {
             let (provider, model) = (boxed("provider"), boxed("modelId"));
-            draft.detail = Some(Detail::Model { provider, model });
+            entry.detail = Some(Box::new(Detail::Model { provider, model }));
         }
-        EntryKind::ContextEdit => draft.detail = Some(Detail::Edit { target: target() }),
-        EntryKind::Leaf => draft.detail = Some(Detail::Leaf { target: target() }),
+        EntryKind::ContextEdit => entry.detail = Some(Box::new(Detail::Edit { target: target() })),
+        EntryKind::Leaf => entry.detail = Some(Box::new(Detail::Leaf { target: target() })),
         EntryKind::Custom if object.text("customType").is_some_and(|t| t == UNDO_TYPE) => {
             let target = object.object("data").and_then(|data| data.id("targetId"));
             let target = target.and_then(|id| out.find(&id));
-            draft.detail = Some(Detail::Undo { target });
+            entry.detail = Some(Box::new(Detail::Undo { target }));
         }
         _ => {}
     }
@@ -220,13 +221,13 @@ fn refill(out: &mut Builder, ordinals: bool) {
         }) else {
             continue;
         };
-        let text = text_of(&out.source, entry).unwrap_or_default();
-        let mut draft = Draft::new(entry.kind.clone());
+        let text = out.source.text(entry.place).unwrap_or_default();
+        let mut again = TreeEntry::new(entry.kind.clone());
         if let Ok(object) = Object::parse(&text) {
-            fill(out, &object, &text, ordinals, &mut draft);
+            fill(out, &object, &text, ordinals, &mut again);
         }
         if let Some(entry) = out.entries.get_mut(index) {
-            entry.detail = draft.detail.map(Box::new);
+            entry.detail = again.detail;
         }
     }
 }
@@ -240,12 +241,12 @@ fn note_broken_compactions(out: &mut Builder) {
         if !entry.is_compaction() || kept.is_some() || entry.parent.is_none() {
             continue;
         }
-        let text = text_of(&out.source, entry).unwrap_or_default();
+        let text = out.source.text(entry.place).unwrap_or_default();
         let Ok(object) = Object::parse(&text) else { continue };
         let named = object.id("firstKeptEntryId");
         if named.is_none() || named != object.id("id") {
             let named = named.as_deref().map_or("none", shorten_id).to_owned();
-            broken.push((entry.line, entry.id.clone(), named));
+            broken.push((entry.place.line, entry.id.clone(), named));
         }
     }
     for (line, id, named) in broken {

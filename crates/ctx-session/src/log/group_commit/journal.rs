@@ -23,9 +23,10 @@ const STEP: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     round: u64,
-    epoch: u64,
+    /// The number of this round, counted from one.
+    pub(super) epoch: u64,
     position: u64,
     allocated: u64,
 }
@@ -47,16 +48,6 @@ impl Journal {
         })?;
         disk::sync_dir(dir)?;
         Ok(Self { file, path, round, epoch: 1, position: 0, allocated: 0 })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns the number of this round, counted from one.
-    #[cfg(test)]
-    pub(super) fn rounds(&self) -> u64 {
-        self.epoch
     }
 
     /// Whether a frame of that size needs a new round.

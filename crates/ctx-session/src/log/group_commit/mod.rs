@@ -121,7 +121,7 @@ impl GroupCommit {
         let id = self.next_member.fetch_add(1, Ordering::Relaxed);
         let path = std::path::absolute(path)
             .map_err(|e| disk::io_error("cannot find the file's full path", path, e))?;
-        let journal = locked(&self.journal).path().to_owned();
+        let journal = locked(&self.journal).path.clone();
         pointer::set(lock, &journal, id)?;
         locked(&self.files).insert(id, file.clone());
         let path = record::path_bytes(&path);
@@ -288,8 +288,8 @@ mod tests {
         });
 
         let journal = locked(&group.journal);
-        assert!(journal.rounds() > 3, "{}", journal.rounds());
-        let bytes = std::fs::read(journal.path()).unwrap();
+        assert!(journal.epoch > 3, "{}", journal.epoch);
+        let bytes = std::fs::read(&journal.path).unwrap();
         let records = record::read(&bytes);
         assert!(!records.is_empty());
         let mut ends = HashMap::new();

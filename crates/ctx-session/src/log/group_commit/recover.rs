@@ -40,8 +40,7 @@ pub(super) fn sweep(dir: &Path) -> Result<usize> {
     let failed = |e| disk::io_error("cannot list the journals", dir, e);
     let mut complete = 0;
     let mut first_error = None;
-    for file in std::fs::read_dir(dir).map_err(failed)? {
-        let path = file.map_err(failed)?.path();
+    for path in disk::list(dir).map_err(failed)? {
         if path.extension().is_none_or(|e| e != "journal") {
             continue;
         }

@@ -86,7 +86,7 @@ struct Session {
 
 impl Session {
     fn append(&mut self, length: usize) -> ctx_core::Result<()> {
-        let line = format!("{{\"n\":{},\"x\":\"{}\"}}\n", self.log.len(), "x".repeat(length));
+        let line = format!("{{\"n\":{},\"x\":\"{}\"}}\n", self.log.len, "x".repeat(length));
         self.log.append(line.as_bytes())?;
         self.expected += &line;
         self.log.commit()
@@ -177,7 +177,7 @@ fn a_failed_sync_of_ones_own_does_not_cost_what_the_journal_has() {
     // The same, but the entry is rolled back, and the next rounds do not rely on that sync.
     let mut b = setup.session("b");
     b.append(100).unwrap();
-    let (before, len) = (b.expected.clone(), b.log.len());
+    let (before, len) = (b.expected.clone(), b.log.len);
     b.disk.fail(1);
     b.append(300 << 10).unwrap_err();
     b.log.truncate_to(len).unwrap();

@@ -2,7 +2,7 @@ pub(crate) mod failing_disk;
 
 use std::path::PathBuf;
 
-use ctx_core::{Block, Role, ToolResult};
+use ctx_core::{Block, ContentHash, Projected, ProjectionKey, Role, ToolResult};
 use proptest::prelude::*;
 
 use super::*;
@@ -16,6 +16,12 @@ pub(crate) fn new_session(path: &Path, options: LogOptions) -> SessionLog {
         parent_session: None,
     };
     SessionLog::create(path, &session, options).unwrap()
+}
+
+pub(crate) fn sample(entry: &str, form: Projected) -> Projection {
+    let hash = ContentHash::of(&Message::text(Role::User, entry));
+    let key = ProjectionKey { entry: entry.into(), hash };
+    Projection { key, layer: "pruning".into(), form, reason: "old".into() }
 }
 
 fn message(text: &str) -> NewEntry {
@@ -50,7 +56,7 @@ fn entries_form_a_chain_and_leaf_entries_begin_branches() {
     log.close().unwrap();
 
     let mut log = open(&path).unwrap();
-    assert_eq!((log.session_id(), log.leaf()), ("s1", Some(&a)));
+    assert_eq!((&*log.session_id, log.leaf()), ("s1", Some(&a)));
     let c = log.append(&message("c"), now).unwrap();
     log.branch(Some(b.clone())).unwrap();
     log.append(&message("d"), now).unwrap();
@@ -91,7 +97,7 @@ fn what_is_written_is_what_a_transcript_reads() {
     let transcript = Transcript::open(&path).unwrap();
     assert_eq!(transcript.problems, []);
     assert_eq!(transcript.header.id.as_deref(), Some("s1"));
-    let ids: Vec<_> = transcript.entries().iter().map(|e| e.id.clone()).collect();
+    let ids: Vec<_> = transcript.entries.iter().map(|e| e.id.clone()).collect();
     assert_eq!(ids, [user.clone(), results[0].clone(), results[1].clone(), label]);
     assert_eq!(transcript.leaf(), log.leaf());
     assert_eq!(transcript.labels.get(&*user).map(String::as_str), Some("start"));
@@ -119,6 +125,7 @@ fn an_undone_compaction_is_as_if_it_were_not_there() {
         tokens_after: None,
         details: None,
         from_hook: None,
+        ctx: None,
     };
     let compaction = log.append(&compaction, now).unwrap();
     let context = || {

@@ -1,13 +1,12 @@
 //! Placing an overlay's entries in the tree, and resolving their references.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::OnceLock;
 
-use ctx_core::{EntryId, Role};
+use ctx_core::EntryId;
 
 use super::lines::{OverlayEffect, OverlayLine, note};
 use super::resolve::resolve;
-use crate::entry::{Audience, Detail, MessageEncoding, TreeEntry};
+use crate::entry::{Detail, TreeEntry};
 use crate::read::{Problems, shorten_id};
 use crate::transcript::Transcript;
 
@@ -52,17 +51,18 @@ pub(super) fn attach(
     let mut attached: Vec<(u32, OverlayLine)> = Vec::with_capacity(lines.len());
     let mut anchors: HashMap<EntryId, u32> = HashMap::with_capacity(lines.len());
     for line in lines {
-        let taken = anchors.contains_key(&line.id) || transcript.index.contains_key(&line.id);
+        let (id, number) = (&line.entry.id, line.entry.place.line);
+        let taken = anchors.contains_key(id) || transcript.index.contains_key(id);
         let anchor = anchors.get(&line.parent).copied();
         match anchor.or_else(|| ids.find(transcript, &line.parent)) {
-            _ if taken => note(problems, line.line, "duplicate id: skipped"),
+            _ if taken => note(problems, number, "duplicate id: skipped"),
             Some(anchor) => {
-                anchors.insert(line.id.clone(), anchor);
+                anchors.insert(id.clone(), anchor);
                 attached.push((anchor, line));
             }
             None => {
                 let parent = shorten_id(&line.parent);
-                note(problems, line.line, &format!("{parent} is not in the file: skipped"));
+                note(problems, number, &format!("{parent} is not in the file: skipped"));
             }
         }
     }
@@ -106,10 +106,10 @@ fn merge_entries(transcript: &mut Transcript, attached: Vec<(u32, OverlayLine)>)
         let mut end = place;
         while let Some((_, line)) = attached.next_if(|(anchor, _)| *anchor as usize == old) {
             let index = small(entries.len());
-            ids.push((line.id.clone(), index));
+            let entry = TreeEntry { parent: Some(end), ..line.entry };
+            ids.push((entry.id.clone(), index));
             out.anchors.insert(index, place);
-            let (entry, effect) = tree_entry(line, end);
-            out.effect.push((index, entry.line, effect));
+            out.effect.push((index, entry.place.line, line.effect));
             entries.push(entry);
             end = index;
         }
@@ -126,34 +126,7 @@ fn merge_entries(transcript: &mut Transcript, attached: Vec<(u32, OverlayLine)>)
     transcript.index.extend(ids);
     transcript.leaf = transcript.leaf.map(|leaf| at(&ends, leaf));
     transcript.entries = entries;
-    transcript.children = OnceLock::new();
     out
-}
-
-fn tree_entry(line: OverlayLine, parent: u32) -> (TreeEntry, OverlayEffect) {
-    let is_compaction = matches!(line.effect, OverlayEffect::Compaction { .. });
-    let entry = TreeEntry {
-        id: line.id,
-        parent: Some(parent),
-        role: is_compaction.then_some(Role::CompactionSummary),
-        encoding: if is_compaction {
-            MessageEncoding::PiCompaction
-        } else {
-            MessageEncoding::Nothing
-        },
-        kind: line.kind,
-        timestamp: line.timestamp,
-        line: line.line,
-        span: line.span,
-        part: (0, line.span.len),
-        fingerprint: line.fingerprint,
-        mended: false,
-        head: None,
-        audience: Audience::Model,
-        overlay: true,
-        detail: None,
-    };
-    (entry, line.effect)
 }
 
 fn at(list: &[u32], index: u32) -> u32 {

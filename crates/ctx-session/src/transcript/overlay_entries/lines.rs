@@ -2,26 +2,22 @@
 
 use std::sync::Arc;
 
-use ctx_core::{ContentHash, EntryId, Result, Timestamp};
+use ctx_core::{ContentHash, EntryId, Result, Role};
 use ctx_dialect::json::Object;
 
-use crate::entry::EntryKind;
+use crate::entry::{EntryKind, MessageEncoding, TreeEntry};
 use crate::newer::is_newer;
 use crate::read::{ProblemKind, Problems, shorten_id, timestamp};
 use crate::schema::{
     FORGOTTEN_TYPE, Forgotten, PROJECTIONS_TYPE, UNDO_TYPE, check_overlay_header, forgotten_of,
 };
-use crate::source::{Source, SourceLine, SourceLines, Span, fingerprint};
+use crate::source::{Source, SourceLine, SourceLines, SourcePosition};
 
 /// One entry of an overlay.
 pub(super) struct OverlayLine {
-    pub(super) id: EntryId,
+    /// The entry, without its place in the tree.
+    pub(super) entry: TreeEntry,
     pub(super) parent: EntryId,
-    pub(super) kind: EntryKind,
-    pub(super) timestamp: Option<Timestamp>,
-    pub(super) line: u64,
-    pub(super) span: Span,
-    pub(super) fingerprint: u64,
     pub(super) effect: OverlayEffect,
 }
 
@@ -73,7 +69,7 @@ fn read_line(line: SourceLine<'_>) -> Result<Option<OverlayLine>, String> {
     let damaged = || "damaged: skipped".to_owned();
     let text = std::str::from_utf8(line.bytes).map_err(|_| damaged())?;
     let object = Object::parse(text).map_err(|_| damaged())?;
-    let len = u32::try_from(line.bytes.len()).map_err(|_| damaged())?;
+    let place = SourcePosition::of(line.bytes, line.offset, line.number).ok_or_else(damaged)?;
     let kind = object.text("type").unwrap_or_default();
     let custom = object.text("customType");
     if custom.as_deref() == Some(PROJECTIONS_TYPE) {
@@ -113,14 +109,17 @@ fn read_line(line: SourceLine<'_>) -> Result<Option<OverlayLine>, String> {
             ));
         }
     };
-    Ok(Some(OverlayLine {
+    let mut entry = TreeEntry {
         id: id.as_ref().into(),
-        parent: parent.as_ref().into(),
-        kind,
         timestamp: timestamp(&object),
-        line: line.number,
-        span: Span { offset: line.offset, len },
-        fingerprint: fingerprint(line.bytes),
-        effect,
-    }))
+        place,
+        part: (0, place.span.len),
+        overlay: true,
+        ..TreeEntry::new(kind)
+    };
+    if let OverlayEffect::Compaction { .. } = effect {
+        entry.role = Some(Role::CompactionSummary);
+        entry.encoding = MessageEncoding::PiCompaction;
+    }
+    Ok(Some(OverlayLine { entry, parent: parent.as_ref().into(), effect }))
 }

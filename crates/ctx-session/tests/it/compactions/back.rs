@@ -28,7 +28,7 @@ pub(crate) fn there_and_back(house: &House, name: &str) {
     assert_eq!(transcript.main_line().unwrap().len(), line, "{name}");
     assert_eq!(transcript.tips().len(), tips, "{name}");
     assert_eq!(transcript.leaf(), Some(&id));
-    for (index, entry) in transcript.entries().iter().enumerate() {
+    for (index, entry) in transcript.entries.iter().enumerate() {
         assert!(entry.parent().is_none_or(|parent| parent < index), "{name}");
         transcript.raw_line(index).unwrap();
     }

@@ -42,11 +42,12 @@ fn a_compaction_is_in_force_on_every_branch_through_its_place() {
     let house = House::new(pi_tree().as_bytes());
     let plain = Transcript::open(&house.path).unwrap();
     let children = |transcript: &Transcript, id: &str| -> Vec<String> {
-        let children = transcript.children(transcript.index_of(id).unwrap());
-        children.iter().map(|&c| transcript.entries()[c].id.to_string()).collect()
+        let parent = transcript.index_of(id);
+        let children = transcript.entries.iter().filter(|entry| entry.parent() == parent);
+        children.map(|entry| entry.id.to_string()).collect()
     };
     let tips = |transcript: &Transcript| -> Vec<String> {
-        transcript.tips().iter().map(|&t| transcript.entries()[t].id.to_string()).collect()
+        transcript.tips().iter().map(|&t| transcript.entries[t].id.to_string()).collect()
     };
     let id = house.store(Some(&"c".into()), &compacted("sum", &"b".into())).unwrap();
     let transcript = house.open();

@@ -68,7 +68,7 @@ fn what_stands_beside_the_file_comes_along() {
     let after = ours.open();
     assert_eq!(after.problems, []);
     assert_eq!(after.leaf(), before.leaf());
-    for leaf in before.entries().iter().map(|entry| &entry.id) {
+    for leaf in before.entries.iter().map(|entry| &entry.id) {
         assert_eq!(snapshot(&after, Some(leaf)), snapshot(&before, Some(leaf)), "{leaf}");
     }
     let (was, is) = (before.compaction_list(None), after.compaction_list(None));

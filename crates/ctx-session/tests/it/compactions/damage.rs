@@ -169,7 +169,7 @@ fn as_one_session(transcript: &Transcript) {
     let session = Transcript::from_bytes(copy).unwrap();
     assert!(session.is_ctx_session());
     assert_eq!(snapshot(&session, None), snapshot(transcript, None));
-    for entry in session.entries().iter().filter(|entry| transcript.index_of(&entry.id).is_some()) {
+    for entry in session.entries.iter().filter(|entry| transcript.index_of(&entry.id).is_some()) {
         let id = Some(&entry.id);
         assert_eq!(snapshot(&session, id), snapshot(transcript, id), "{}", entry.id);
     }
@@ -208,7 +208,7 @@ fn an_overlay_damaged_at_random_leaves_the_transcript_whole() {
         in_force += transcript.compactions().unwrap();
         assert_eq!(transcript.main_line().unwrap().len(), line);
         assert_eq!(transcript.tips().len(), plain.tips().len());
-        for (index, entry) in transcript.entries().iter().enumerate() {
+        for (index, entry) in transcript.entries.iter().enumerate() {
             assert!(entry.parent().is_none_or(|parent| parent < index));
             assert_eq!(transcript.index_of(&entry.id), Some(index));
             let id = Some(&entry.id);

@@ -27,7 +27,7 @@ fn forget(house: &House, ids: &[&EntryId], marker: &str) -> Option<Erased> {
 }
 
 fn ids(house: &House) -> Vec<EntryId> {
-    house.open().entries().iter().map(|entry| entry.id.clone()).collect()
+    house.open().entries.iter().map(|entry| entry.id.clone()).collect()
 }
 
 fn form(entry: &EntryId, text: &str) -> Projection {
@@ -113,7 +113,7 @@ fn sessions_that_were_archived_lose_it_too() {
         EraseCriteria { entries: &HashSet::new(), all: true, derived: &never, holds: &never };
     erase_in_session(&house.path, &criteria, false).unwrap();
     assert!(!archived.exists());
-    assert_eq!(house.open().entries().len(), 0);
+    assert_eq!(house.open().entries.len(), 0);
     assert!(house.open().is_ctx_session() && !is_on_disk(&house, "m5"));
 }
 

@@ -63,7 +63,7 @@ impl House {
     }
 
     pub(crate) fn overlay(&self) -> PathBuf {
-        Overlay::of(&self.home, &self.path).unwrap().path().to_owned()
+        Overlay::of(&self.home, &self.path).unwrap().path
     }
 
     pub(crate) fn grow(&self, text: &str) {

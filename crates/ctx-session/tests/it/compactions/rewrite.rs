@@ -2,8 +2,8 @@
 
 use ctx_core::{ErrorKind, RawJson};
 use ctx_session::{
-    ConvertOptions, Format, LogOptions, NewEntry, SessionLog, Transcript, rewrite_compacted,
-    store_compaction, undo_compaction,
+    Format, LogOptions, NewEntry, SessionLog, Transcript, rewrite_compacted, store_compaction,
+    undo_compaction,
 };
 
 use super::house::{self, *};
@@ -49,7 +49,7 @@ fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
     assert_eq!(snapshot(&transcript, None), before);
     assert_eq!(texts(&transcript, Some(&side)), ["second", "m7", "m8", "m20"]);
     assert!(transcript.index_of(&first).is_none());
-    assert_eq!(transcript.entries()[0].id, second);
+    assert_eq!(transcript.entries[0].id, second);
     let list = transcript.compaction_list(None).unwrap();
     assert_eq!(list.len(), 1);
     assert_eq!(list[0].archived.as_deref(), Some("session.jsonl.archived-2"));
@@ -75,7 +75,7 @@ fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
 #[test]
 fn messages_left_standing_before_the_cut_stand_there_after_a_rewrite_too() {
     let house = House::ours(8);
-    let ids: Vec<_> = house.open().entries().iter().map(|entry| entry.id.clone()).collect();
+    let ids: Vec<_> = house.open().entries.iter().map(|entry| entry.id.clone()).collect();
     let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
     log.branch(Some(ids[2].clone())).unwrap();
     let side = log.append(&said(20), NOW).unwrap();
@@ -220,13 +220,12 @@ fn a_file_of_another_program_is_not_rewritten() {
 
 #[test]
 fn ponybunny_gets_the_summary_as_compacted_history() {
-    let options = ConvertOptions { compacted: true };
     let house = House::ours(6);
     let mut out = Vec::new();
     house.store(None, &compacted("first", &kept(&house.open(), 4))).unwrap();
     house.store(None, &compacted("second", &kept(&house.open(), 2))).unwrap();
     let transcript = house.open();
-    let converted = transcript.convert_with(Format::PONYBUNNY, options, &mut out).unwrap();
+    let converted = transcript.convert_with(Format::PONYBUNNY, true, &mut out).unwrap();
     let at = NOW.0;
     let expected = format!(
         r#"{{"messages":[{{"role":"user","content":"m5"}},{{"role":"assistant","content":"m6"}}],"compactedHistory":[{{"role":"system","content":"second","compactedAt":{at},"originalMessageCount":4}}]}}"#
@@ -239,7 +238,7 @@ fn ponybunny_gets_the_summary_as_compacted_history() {
     let again = Transcript::from_bytes(written.into_bytes()).unwrap();
     assert_eq!(again.format, Format::PONYBUNNY);
     assert_eq!(texts(&again, None), texts(&transcript, None));
-    let error = transcript.convert_with(Format::PI, options, &mut Vec::new()).unwrap_err();
+    let error = transcript.convert_with(Format::PI, true, &mut Vec::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     // Its own summaries are dropped if the new one covers everything.
     let house = House::new(
@@ -247,7 +246,7 @@ fn ponybunny_gets_the_summary_as_compacted_history() {
     );
     house.store(None, &compacted("new", &kept(&house.open(), 1))).unwrap();
     let mut out = Vec::new();
-    house.open().convert_with(Format::PONYBUNNY, options, &mut out).unwrap();
+    house.open().convert_with(Format::PONYBUNNY, true, &mut out).unwrap();
     let again = Transcript::from_bytes(out).unwrap();
     assert_eq!(texts(&again, None), ["new", "b"]);
 }

@@ -1,9 +1,8 @@
 //! Permissions and ordering of store and undo.
 
 use ctx_core::{EntryId, ErrorKind, Tokens};
-use ctx_session::{
-    CompactionAuthor, LogOptions, NewEntry, Overlay, ProblemKind, SessionLog, undo_compaction,
-};
+use ctx_disk::FileLock;
+use ctx_session::{CompactionAuthor, LogOptions, ProblemKind, SessionLog, undo_compaction};
 
 use super::house::*;
 
@@ -94,11 +93,15 @@ fn a_session_of_ours_goes_on_after_its_compactions() {
 #[test]
 fn two_writers_beside_a_file_are_one_after_the_other() {
     let house = House::new(pi_tree().as_bytes());
-    let other = Overlay::of(&house.home, &house.path).unwrap();
-    let id = other.append(&NewEntry::undo(&"x".into()), Some(&"r2".into()), NOW).unwrap();
+    let overlay = house.overlay();
+    std::fs::create_dir_all(overlay.parent().unwrap()).unwrap();
+    let header = r#"{"type":"overlay","version":1,"source":"/"}"#;
+    let undo = r#"{"type":"custom","id":"other","parentId":"r2","customType":"ctx.undo","data":{"targetId":"x"}}"#;
+    std::fs::write(&overlay, format!("{header}\n{undo}\n")).unwrap();
+    let other = FileLock::with_default_timeout(&overlay).unwrap();
     let error = house.store(None, &compacted("sum", &"c".into())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked);
-    other.release().unwrap();
+    drop(other);
     // A plan made without the overlay names the file's own leaf.
     house.store(Some(&"r2".into()), &compacted("sum", &"c".into())).unwrap();
     let error = house.store(Some(&"r2".into()), &compacted("sum", &"c".into())).unwrap_err();
@@ -106,7 +109,7 @@ fn two_writers_beside_a_file_are_one_after_the_other() {
     let problems = house.open().problems.to_vec();
     assert_eq!(problems.len(), 1);
     assert_eq!(problems[0].kind, ProblemKind::DamagedOverlay);
-    assert!(house.open().index_of(&id).is_some());
+    assert!(house.open().index_of("other").is_some());
 }
 
 #[test]
@@ -126,34 +129,32 @@ fn many_who_store_at_once_wait_for_each_other() {
 }
 
 #[test]
-fn who_holds_the_overlay_compacts_and_undoes_through_it() {
+fn beside_a_file_outdated_plans_are_refused_and_an_undo_is_undone() {
     let house = House::new(pi_tree().as_bytes());
     let before = snapshot(&house.open(), None);
-    let held = Overlay::of(&house.home, &house.path).unwrap();
-    let id = held.store_compaction(None, &compacted("sum", &"c".into()), NOW).unwrap();
+    let undo =
+        |which: Option<&EntryId>| undo_compaction(&house.home, &house.path, which, NOW).unwrap();
+    let id = house.store(None, &compacted("sum", &"c".into())).unwrap();
     assert_eq!(texts(&house.open(), None), ["sum", "three", "right", "right again"]);
-    let error = house.store(None, &compacted("other", &"r".into())).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Locked);
-    // A plan from before the compaction is outdated for the overlay's owner too.
-    let late = held.store_compaction(Some(&"r2".into()), &compacted("late", &"r".into()), NOW);
+    // A plan from before the compaction is outdated.
+    let late = house.store(Some(&"r2".into()), &compacted("late", &"r".into()));
     assert_eq!(late.unwrap_err().kind(), ErrorKind::Conflict);
-    let undone = held.undo_compaction(None, NOW).unwrap().unwrap();
+    let undone = undo(None).unwrap();
     assert_eq!((&undone.target, undone.redone), (&id, false));
     assert_eq!(snapshot(&house.open(), None), before);
-    assert_eq!(held.undo_compaction(None, NOW).unwrap(), None);
-    let redone = held.undo_compaction(Some(&undone.id), NOW).unwrap().unwrap();
+    assert_eq!(undo(None), None);
+    let redone = undo(Some(&undone.id)).unwrap();
     assert!(redone.redone);
     // If many threads plan at one entry, exactly one succeeds.
     let at = house.open().leaf().cloned();
     let stored = std::thread::scope(|scope| {
-        let plan = || held.store_compaction(at.as_ref(), &compacted("new", &"r".into()), NOW);
+        let plan = || house.store(at.as_ref(), &compacted("new", &"r".into()));
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(plan)).collect();
         threads.into_iter().map(|t| t.join().unwrap()).filter(|s| s.is_ok()).count()
     });
     assert_eq!(stored, 1);
-    held.release().unwrap();
     house.store(None, &compacted("other", &"r2".into())).unwrap();
-    let error = held.store_compaction(None, &compacted("again", &"nowhere".into()), NOW);
+    let error = house.store(None, &compacted("again", &"nowhere".into()));
     assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidInput);
 }
 
@@ -168,10 +169,7 @@ fn a_plan_that_is_refused_creates_nothing() {
             let (at, plan) = (at.map(EntryId::from), compacted("sum", &first_kept.into()));
             let error = house.store(at.as_ref(), &plan).unwrap_err();
             assert_eq!(error.kind(), kind, "{error}");
-            let held = Overlay::of(&house.home, &house.path).unwrap();
-            let error = held.store_compaction(at.as_ref(), &plan, NOW).unwrap_err();
-            assert_eq!(error.kind(), kind, "{error}");
-            assert_eq!(held.undo_compaction(None, NOW).unwrap(), None);
+            assert_eq!(undo_compaction(&house.home, &house.path, None, NOW).unwrap(), None);
         }
         assert!(!house.home.root.exists(), "not even the folder");
     }

@@ -24,7 +24,7 @@ fn conversions_keep_every_message() {
         assert_eq!(copy.system_prompt.as_deref(), Some("be kind"), "{format}");
     }
     assert!(original.convert(Format::CODEX, &mut Vec::new()).is_err());
-    let roles: Vec<_> = original.entries().iter().filter_map(|e| e.role.clone()).collect();
+    let roles: Vec<_> = original.entries.iter().filter_map(|e| e.role.clone()).collect();
     assert_eq!(roles[3], Role::ToolResult);
 }
 

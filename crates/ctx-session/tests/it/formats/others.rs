@@ -147,8 +147,8 @@ fn openai_chat() {
     assert_eq!(transcript.format, Format::OPENAI_CHAT);
     assert_eq!(line(&transcript), expected);
     assert_eq!(transcript.system_prompt.as_deref(), Some("be kind"));
-    assert_eq!(transcript.entries()[0].kind, EntryKind::SystemPrompt);
-    assert_eq!(&*transcript.entries()[1].id, "00000001");
+    assert_eq!(transcript.entries[0].kind, EntryKind::SystemPrompt);
+    assert_eq!(&*transcript.entries[1].id, "00000001");
     assert_eq!(transcript.stats().unwrap().tool_results, 1);
     let body =
         format!(r#"{{"model":"gpt","tools":[{{"type":"function"}}],"messages":{messages}}}"#);

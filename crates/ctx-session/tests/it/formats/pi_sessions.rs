@@ -1,6 +1,6 @@
 //! pi sessions: entries, branches, compactions, edits, older versions.
 
-use ctx_session::Format;
+use ctx_session::{Format, TreeEntry};
 
 use super::{context, line, pi, read, user};
 
@@ -46,8 +46,8 @@ fn pi_branches_and_the_leaf() {
     ]);
     let transcript = read(&text);
     assert_eq!(line(&transcript), ["user: a", "user: b"]);
-    assert_eq!(transcript.roots(), [0]);
-    assert_eq!(transcript.children(0), [1, 2]);
+    let parents: Vec<_> = transcript.entries.iter().map(TreeEntry::parent).collect();
+    assert_eq!(parents, [None, Some(0), Some(0), Some(2), Some(3)]);
     assert_eq!(transcript.tips(), [1, 4]);
     let d = transcript.find("d").unwrap();
     assert_eq!(transcript.path(Some(&d)).unwrap(), [0, 2, 3]);
@@ -124,7 +124,7 @@ fn pi_v1_and_v2() {
         r#"{"type":"message","message":{"role":"user","content":"three"}}"#,
     ];
     let transcript = read(&v1.join("\n"));
-    let ids: Vec<_> = transcript.entries().iter().map(|e| e.id.to_string()).collect();
+    let ids: Vec<_> = transcript.entries.iter().map(|e| e.id.to_string()).collect();
     assert_eq!(ids, ["00000000", "00000001", "00000002", "00000003"]);
     let expected = ["compactionSummary: sum", "custom: two", "user: three"];
     assert_eq!(context(&transcript.context(None).unwrap()), expected);
