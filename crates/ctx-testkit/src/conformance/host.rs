@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use ctx_core::{Result, Store, Timer};
+
+use crate::locked;
 
 /// A store in memory. Its clones share their contents, so that a second engine finds what the first
 /// one wrote.
@@ -20,29 +22,25 @@ impl HeldStore {
     /// that uses JSON, counts as removed.
     #[must_use]
     pub fn snapshot(&self) -> BTreeMap<String, Vec<u8>> {
-        let values = self.values();
+        let values = locked(&self.0);
         let full = values.iter().filter(|(_, value)| !matches!(&value[..], b"" | b"null"));
         full.map(|(key, value)| (key.clone(), value.clone())).collect()
-    }
-
-    fn values(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl Store for HeldStore {
     async fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
-        Ok(self.values().get(key).cloned())
+        Ok(locked(&self.0).get(key).cloned())
     }
 
     async fn put(&self, key: &str, value: &[u8]) -> Result<()> {
-        self.values().insert(key.to_owned(), value.to_vec());
+        locked(&self.0).insert(key.to_owned(), value.to_vec());
         Ok(())
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        let values = self.values();
+        let values = locked(&self.0);
         Ok(values.keys().filter(|key| key.starts_with(prefix)).cloned().collect())
     }
 }

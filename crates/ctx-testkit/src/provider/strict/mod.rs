@@ -11,7 +11,7 @@ mod messages;
 mod responses;
 mod seals;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use serde_json::Value;
 
@@ -20,6 +20,7 @@ use super::failure::{anthropic_error, google_error};
 use super::request::Request;
 use super::speech::Speech;
 use super::words::Words;
+use crate::locked;
 
 pub use house::{House, Ids};
 pub use seals::Seals;
@@ -34,7 +35,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    fn new(message: impl Into<String>) -> Self {
+    pub(super) fn new(message: impl Into<String>) -> Self {
         Self { status: 400, message: message.into(), param: None, code: None }
     }
 
@@ -90,16 +91,12 @@ impl Strict {
             model: request.model(),
             is_beta: request.header("anthropic-beta").is_some(),
         };
-        check(api, request, &House::of_words(api, self.words), &self.seals()).err()
+        check(api, request, &House::of_words(api, self.words), &locked(&self.seals)).err()
     }
 
     /// Signs an answer, and records its contents.
     pub(super) fn seal(&self, api: Api, speech: &mut Speech) {
-        self.seals().seal(api, speech);
-    }
-
-    fn seals(&self) -> MutexGuard<'_, Seals> {
-        self.seals.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.seals).seal(api, speech);
     }
 }
 
