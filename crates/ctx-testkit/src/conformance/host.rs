@@ -15,13 +15,13 @@ use crate::locked;
 /// A store in memory. Its clones share their contents, so that a second engine finds what the first
 /// one wrote.
 #[derive(Clone, Debug, Default)]
-pub struct HeldStore(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);
+pub(super) struct HeldStore(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);
 
 impl HeldStore {
     /// Returns all values. A store cannot remove a key: an empty value, or the `null` of an engine
     /// that uses JSON, counts as removed.
     #[must_use]
-    pub fn snapshot(&self) -> BTreeMap<String, Vec<u8>> {
+    pub(super) fn snapshot(&self) -> BTreeMap<String, Vec<u8>> {
         let values = locked(&self.0);
         let full = values.iter().filter(|(_, value)| !matches!(&value[..], b"" | b"null"));
         full.map(|(key, value)| (key.clone(), value.clone())).collect()
@@ -48,7 +48,7 @@ impl Store for HeldStore {
 /// A clock for models that answer at once or never: a sleeper is woken at once, and the time
 /// advances by its sleep. It works under any executor and on any thread.
 #[derive(Clone, Debug, Default)]
-pub struct HastyTimer(Arc<AtomicU64>);
+pub(super) struct HastyTimer(Arc<AtomicU64>);
 
 /// How often a sleeper yields, so that a finished answer wins over a deadline.
 const YIELDS: u32 = 16;
