@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::api::{Api, embeddings};
 use super::builder::Scenario;
 use super::delivery::Events;
-use super::failure::{Failure, Sizes, openai_error, worded};
+use super::failure::{Failure, Sizes, worded};
 use super::prompt::{Prompt, tokens_of};
 use super::request::Request;
 use super::script::{Answer, Reply, Report};
@@ -202,8 +202,7 @@ impl Scenario {
 /// Answers an unknown path.
 pub(super) fn not_found(request: &Request) -> Response {
     let message = format!("Invalid URL ({} {})", request.method, request.path);
-    let body = openai_error("invalid_request_error", None, &message);
-    json_response(404, body.to_string())
+    json_response(404, Fault::new(message).body(Api::Chat).to_string())
 }
 
 /// Answers a body that is not JSON.

@@ -220,7 +220,7 @@ pub(super) fn worded(failure: &Failure, api: Api, model: &str, sizes: Sizes) -> 
                 _ if api.is_anthropic() => anthropic_error(name, &message),
                 _ if api.is_google() => google_error(*status, name, &message),
                 _ if api.is_ollama() => json!({ "error": message }),
-                _ => openai_error(name, code.as_deref(), &message),
+                _ => openai_error(name, None, code.as_deref(), &message),
             };
             json(*status, body)
         }
@@ -234,8 +234,13 @@ pub(super) fn anthropic_error(name: &str, message: &str) -> Value {
 }
 
 /// Formats an error as OpenAI does.
-pub(super) fn openai_error(name: &str, code: Option<&str>, message: &str) -> Value {
-    json!({ "error": { "message": message, "type": name, "param": null, "code": code } })
+pub(super) fn openai_error(
+    name: &str,
+    param: Option<&str>,
+    code: Option<&str>,
+    message: &str,
+) -> Value {
+    json!({ "error": { "message": message, "type": name, "param": param, "code": code } })
 }
 
 /// Formats an error as Google does.

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use serde_json::Value;
 
 use super::api::Api;
-use super::failure::{anthropic_error, google_error};
+use super::failure::{anthropic_error, google_error, openai_error};
 use super::request::Request;
 use super::speech::Speech;
 use super::words::Words;
@@ -62,12 +62,10 @@ impl Fault {
                 body
             }
             _ if api.is_google() => google_error(self.status, "INVALID_ARGUMENT", &self.message),
-            _ => serde_json::json!({ "error": {
-                "message": self.message,
-                "type": "invalid_request_error",
-                "param": self.param,
-                "code": self.code,
-            } }),
+            _ => {
+                let name = "invalid_request_error";
+                openai_error(name, self.param.as_deref(), self.code, &self.message)
+            }
         }
     }
 }
