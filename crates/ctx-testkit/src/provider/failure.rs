@@ -163,7 +163,7 @@ pub(super) struct Worded {
     pub(super) body: String,
 }
 
-/// How a provider words an error. `$model` stands for the name of the model.
+/// How a provider words an error. `$model` is replaced by the name of the model.
 #[derive(Deserialize)]
 struct Wording {
     status: u16,
