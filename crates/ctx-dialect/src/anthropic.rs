@@ -80,9 +80,7 @@ pub struct RequestParts {
 /// because the API would refuse it.
 #[must_use]
 pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> RequestParts {
-    let (system, turns) = turns(messages);
-    let messages = turns.into_iter().map(|turn| turn.end(false)).collect();
-    RequestParts { system, messages }
+    write_marked(messages, 0)
 }
 
 /// Like [`write()`], with cache marks on the last two user messages: the next request reads the
@@ -90,9 +88,13 @@ pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> RequestPart
 /// not search far back.
 #[must_use]
 pub fn write_cached<'m>(messages: impl IntoIterator<Item = &'m Message>) -> RequestParts {
+    write_marked(messages, 2)
+}
+
+fn write_marked<'m>(messages: impl IntoIterator<Item = &'m Message>, marks: usize) -> RequestParts {
     let (system, turns) = turns(messages);
     let users = turns.iter().enumerate().rev().filter(|(_, turn)| turn.role == "user");
-    let marked: Vec<_> = users.take(2).map(|(at, _)| at).collect();
+    let marked: Vec<_> = users.take(marks).map(|(at, _)| at).collect();
     let turns = turns.into_iter().enumerate();
     let messages = turns.map(|(at, turn)| turn.end(marked.contains(&at))).collect();
     RequestParts { system, messages }

@@ -6,7 +6,8 @@
 use std::time::Instant;
 
 use ctx_core::{Counter, CounterKind, Message, Role, Timestamp};
-use ctx_memory::archive::{ArchiveLimits, SegmentMaker, Segments};
+use ctx_memory::archive::{ArchiveLimits, SegmentMaker};
+use ctx_memory::{Memory, MemorySettings};
 use ctx_redact::Redactor;
 use ctx_search::SegmentId;
 
@@ -15,8 +16,8 @@ const NOW: Timestamp = Timestamp(1_770_000_000_000);
 
 fn main() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("segments.jsonl");
-    let limits = ArchiveLimits { max_segments: SEGMENTS, eviction_days: 0 };
+    let mut settings = MemorySettings::default();
+    settings.limits = ArchiveLimits { max_segments: SEGMENTS, eviction_days: 0 };
     let maker = SegmentMaker::new("main", "s", Counter::new(CounterKind::Chars3));
     let said = |nth: usize| {
         let text = format!(
@@ -26,24 +27,22 @@ fn main() {
         Message::text(Role::User, text.repeat(6))
     };
 
-    let mut segments = Segments::open(&path, limits, NOW).unwrap();
+    let memory = Memory::open(dir.path(), settings.clone());
     let begin = Instant::now();
     let made: Vec<_> =
         (0..SEGMENTS).map(|nth| maker.of_message(&said(nth), NOW).unwrap()).collect();
     println!("make {SEGMENTS} segments: {:.1} us each", micros(begin) / SEGMENTS as f64);
 
     let begin = Instant::now();
-    for segment in &made {
-        segments.add(segment).unwrap();
-    }
-    segments.commit(NOW).unwrap();
+    memory.add(&made).unwrap();
     println!("store them in one commit: {:.1} ms", micros(begin) / 1e3);
-    println!("on the disk: {:.1} MB", std::fs::metadata(&path).unwrap().len() as f64 / 1e6);
+    println!("on the disk: {:.1} MB", memory.stats().unwrap().archive_bytes as f64 / 1e6);
 
     let mut times: Vec<f64> = (0..21)
         .map(|_| {
             let begin = Instant::now();
-            assert_eq!(Segments::open(&path, limits, NOW).unwrap().len(), SEGMENTS);
+            let memory = Memory::open(dir.path(), settings.clone());
+            assert_eq!(memory.stats().unwrap().segments, SEGMENTS);
             micros(begin)
         })
         .collect();
@@ -52,15 +51,14 @@ fn main() {
 
     let ids: Vec<SegmentId> = made.iter().step_by(SEGMENTS / 20).map(|s| s.id).collect();
     let begin = Instant::now();
-    assert!(segments.get(&ids).unwrap().iter().all(Option::is_some));
+    assert!(memory.get(&ids).unwrap().iter().all(Option::is_some));
     println!("read {} segments: {:.1} us", ids.len(), micros(begin));
 
     let mut worst = 0f64;
     let begin = Instant::now();
     for nth in 0..100 {
         let begin = Instant::now();
-        segments.add(&maker.of_message(&said(SEGMENTS + nth), NOW).unwrap()).unwrap();
-        segments.commit(NOW).unwrap();
+        memory.add(&[maker.of_message(&said(SEGMENTS + nth), NOW).unwrap()]).unwrap();
         worst = worst.max(micros(begin));
     }
     println!("add one and commit it: {:.0} us, worst {worst:.0} us", micros(begin) / 100.0);

@@ -1,6 +1,7 @@
 //! Smart trim: when the window is nearly full, drops the messages least relevant to the current
 //! question first.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use ctx_core::Tokens;
@@ -21,13 +22,23 @@ pub(crate) struct TrimRow {
     pub(crate) score: f32,
 }
 
-/// Why a message is trimmed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a message is trimmed. What has to do with the question is trimmed last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TrimReason {
     /// It has little to do with the current question.
     Relevance,
     /// It is old, and the request was still too large.
     Age,
+}
+
+impl TrimReason {
+    /// Returns the reason in words.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Relevance => "has little to do with what is being asked; it can be recalled",
+            Self::Age => "old, and the window was nearly full; it can be recalled",
+        }
+    }
 }
 
 /// Returns the positions of the messages to trim so that `over` tokens are freed, each with a
@@ -57,11 +68,12 @@ pub(crate) fn plan_trim(rows: &[Option<TrimRow>], over: Tokens) -> Vec<(usize, T
         false => TrimReason::Relevance,
     };
     // The sort is stable: groups with the same reason and score stay in the order of age.
-    groups.sort_by(|a, b| match (reason(a), reason(b)) {
-        (TrimReason::Relevance, TrimReason::Relevance) => a.score.total_cmp(&b.score),
-        (TrimReason::Age, TrimReason::Age) => std::cmp::Ordering::Equal,
-        (TrimReason::Relevance, TrimReason::Age) => std::cmp::Ordering::Less,
-        (TrimReason::Age, TrimReason::Relevance) => std::cmp::Ordering::Greater,
+    groups.sort_by(|a, b| {
+        let by_score = || match reason(a) {
+            TrimReason::Relevance => a.score.total_cmp(&b.score),
+            TrimReason::Age => Ordering::Equal,
+        };
+        reason(a).cmp(&reason(b)).then_with(by_score)
     });
     let mut freed = Tokens::ZERO;
     let mut plan = Vec::new();

@@ -207,7 +207,10 @@ fn find<'a>(name: &str, providers: &'a [Provider]) -> Result<ConfiguredModel<'a>
     }
     let mut names: Vec<&str> = providers.iter().map(|p| p.id.as_str()).collect();
     names.extend(
-        known_providers::PROVIDERS.iter().map(|p| p.id).filter(|id| configured(id).is_none()),
+        known_providers::PROVIDERS
+            .iter()
+            .map(|p| p.id.as_str())
+            .filter(|id| configured(id).is_none()),
     );
     let near = Catalogue::embedded().nearest(name);
     let near = match near.first() {
@@ -225,7 +228,7 @@ impl ConfiguredModel<'_> {
         let set = self.configured.and_then(|p| p.base_url.clone()).or_else(|| {
             self.known.and_then(|known| known.base_url_of(|name| std::env::var(name).ok()))
         });
-        let usual = self.known.map(|known| known.base_url);
+        let usual = self.known.map(|known| known.base_url.as_str());
         let Some(base_url) = set.as_deref().or(usual) else {
             return Err(Error::new(ErrorKind::InvalidInput, "missing base URL of a provider")
                 .with("provider", &self.provider)
@@ -245,7 +248,7 @@ impl ConfiguredModel<'_> {
             endpoint = endpoint.with_header(name.clone(), value.clone());
         }
         let key = self.configured.and_then(|p| p.api_key.clone());
-        let usual = self.known.and_then(|k| k.key).map(|name| KeyRef::Env(name.to_owned()));
+        let usual = self.known.and_then(|k| k.key.clone()).map(KeyRef::Env);
         match (key, usual) {
             (Some(key), _) => endpoint = endpoint.with_key(key),
             // A custom gateway, or one authenticated by headers, may need no key.

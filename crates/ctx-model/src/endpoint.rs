@@ -7,6 +7,7 @@ use ctx_core::{Error, ErrorKind, Result};
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
 
 use crate::{KeyRef, Secret};
 
@@ -14,15 +15,18 @@ use crate::{KeyRef, Secret};
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// A family of chat APIs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[non_exhaustive]
 pub enum Api {
     /// OpenAI Chat Completions and compatible servers: Ollama, vLLM, llama.cpp, LM Studio,
     /// OpenRouter and most others.
+    #[serde(rename = "openai-completions")]
     OpenAiCompletions,
     /// OpenAI Responses.
+    #[serde(rename = "openai-responses")]
     OpenAiResponses,
     /// Anthropic Messages.
+    #[serde(rename = "anthropic-messages")]
     AnthropicMessages,
 }
 

@@ -134,7 +134,8 @@ impl ErrorContext<'_> {
             Some(key) => format!("check the key in {key}"),
             None => {
                 let provider = self.name.split('/').next().unwrap_or_default();
-                let known = crate::known_providers::provider(provider).and_then(|known| known.key);
+                let known = crate::known_providers::provider(provider)
+                    .and_then(|known| known.key.as_deref());
                 let export = known.map(|name| format!("export {name}, or ")).unwrap_or_default();
                 format!(
                     "no key was sent: {export}set models.providers.{provider}.apiKey in ctx.json5"

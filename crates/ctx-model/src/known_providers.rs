@@ -1,79 +1,31 @@
 //! Built-in providers and model facts.
 
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
 use crate::Api;
 use crate::name::normal;
 
 /// A built-in provider.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct KnownProvider {
-    pub(crate) id: &'static str,
-    pub(crate) base_url: &'static str,
+    pub(crate) id: String,
+    pub(crate) base_url: String,
     pub(crate) api: Api,
     /// The environment variable of its key; `None` if it needs none.
-    pub(crate) key: Option<&'static str>,
-}
-
-const fn known(
-    id: &'static str,
-    base_url: &'static str,
-    api: Api,
-    key: Option<&'static str>,
-) -> KnownProvider {
-    KnownProvider { id, base_url, api, key }
+    pub(crate) key: Option<String>,
+    /// The environment variable that overrides its URL, as read by its own SDKs.
+    pub(crate) base_url_variable: Option<String>,
 }
 
 /// Makers of the catalogue's models under their catalogue ids, providers that serve models of
 /// others, and local servers at their default ports.
-pub(crate) const PROVIDERS: [KnownProvider; 15] = {
-    use Api::{AnthropicMessages, OpenAiCompletions, OpenAiResponses};
-    [
-        known("openai", "https://api.openai.com/v1", OpenAiResponses, Some("OPENAI_API_KEY")),
-        known(
-            "anthropic",
-            "https://api.anthropic.com",
-            AnthropicMessages,
-            Some("ANTHROPIC_API_KEY"),
-        ),
-        known(
-            "openrouter",
-            "https://openrouter.ai/api/v1",
-            OpenAiCompletions,
-            Some("OPENROUTER_API_KEY"),
-        ),
-        known("ollama", "http://127.0.0.1:11434", OpenAiCompletions, None),
-        known(
-            "google",
-            "https://generativelanguage.googleapis.com/v1beta/openai",
-            OpenAiCompletions,
-            Some("GEMINI_API_KEY"),
-        ),
-        known("mistral", "https://api.mistral.ai/v1", OpenAiCompletions, Some("MISTRAL_API_KEY")),
-        known(
-            "deepseek",
-            "https://api.deepseek.com/v1",
-            OpenAiCompletions,
-            Some("DEEPSEEK_API_KEY"),
-        ),
-        known("xai", "https://api.x.ai/v1", OpenAiCompletions, Some("XAI_API_KEY")),
-        known(
-            "moonshot",
-            "https://api.moonshot.ai/v1",
-            OpenAiCompletions,
-            Some("MOONSHOT_API_KEY"),
-        ),
-        known("zai", "https://api.z.ai/api/paas/v4", OpenAiCompletions, Some("ZAI_API_KEY")),
-        known(
-            "qwen",
-            "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
-            OpenAiCompletions,
-            Some("DASHSCOPE_API_KEY"),
-        ),
-        known("groq", "https://api.groq.com/openai/v1", OpenAiCompletions, Some("GROQ_API_KEY")),
-        known("lmstudio", "http://127.0.0.1:1234/v1", OpenAiCompletions, None),
-        known("vllm", "http://127.0.0.1:8000/v1", OpenAiCompletions, None),
-        known("llamacpp", "http://127.0.0.1:8080/v1", OpenAiCompletions, None),
-    ]
-};
+pub(crate) static PROVIDERS: LazyLock<Vec<KnownProvider>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../data/providers.json"))
+        .expect("the embedded table is the one the tests of this crate read")
+});
 
 /// Returns the built-in provider with this id.
 pub(crate) fn provider(id: &str) -> Option<&'static KnownProvider> {
@@ -81,21 +33,12 @@ pub(crate) fn provider(id: &str) -> Option<&'static KnownProvider> {
 }
 
 impl KnownProvider {
-    /// Returns the environment variable that overrides the provider's URL, as read by its own SDKs.
-    pub(crate) fn base_url_variable(&self) -> Option<&'static str> {
-        match self.id {
-            "openai" => Some("OPENAI_BASE_URL"),
-            "anthropic" => Some("ANTHROPIC_BASE_URL"),
-            _ => None,
-        }
-    }
-
     /// Returns the provider's URL from the environment, if set.
     pub(crate) fn base_url_of(
         &self,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Option<String> {
-        let url = environment(self.base_url_variable()?)?;
+        let url = environment(self.base_url_variable.as_deref()?)?;
         let url = url.trim();
         (!url.is_empty()).then(|| url.to_owned())
     }

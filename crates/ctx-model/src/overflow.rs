@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 
 use ctx_core::Usage;
 use regex::{Captures, Regex, RegexBuilder};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::provider_error::{self, ErrorText};
@@ -35,10 +36,11 @@ pub struct Overflow {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct OverflowRowText {
+struct OverflowRow {
     id: String,
     provider: String,
-    pattern: Option<String>,
+    #[serde(default, deserialize_with = "compiled")]
+    pattern: Option<Regex>,
     #[serde(default)]
     codes: Vec<String>,
     #[serde(default)]
@@ -53,18 +55,15 @@ struct OverflowRowText {
     source: String,
 }
 
+fn compiled<'de, D: Deserializer<'de>>(pattern: D) -> Result<Option<Regex>, D::Error> {
+    let pattern = String::deserialize(pattern)?;
+    let mut builder = RegexBuilder::new(&pattern);
+    builder.case_insensitive(true).dot_matches_new_line(true);
+    builder.build().map(Some).map_err(D::Error::custom)
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct OverflowTableText {
-    overflow: Vec<OverflowRowText>,
-    not_overflow: Vec<OverflowRowText>,
-}
-
-struct OverflowRow {
-    text: OverflowRowText,
-    pattern: Option<Regex>,
-}
-
 struct OverflowTable {
     overflow: Vec<OverflowRow>,
     not_overflow: Vec<OverflowRow>,
@@ -75,27 +74,12 @@ static TABLE: LazyLock<OverflowTable> = LazyLock::new(|| {
         .expect("the embedded table is the one the tests of this crate read")
 });
 
-fn table(json: &str) -> Result<OverflowTable, Box<dyn std::error::Error>> {
-    let text: OverflowTableText = serde_json::from_str(json)?;
-    let rows =
-        |rows: Vec<OverflowRowText>| -> Result<Vec<OverflowRow>, Box<dyn std::error::Error>> {
-            rows.into_iter()
-                .map(|text| {
-                    if text.source.is_empty() {
-                        return Err(format!("{}: no source", text.id).into());
-                    }
-                    let build = |p: &str| {
-                        RegexBuilder::new(p)
-                            .case_insensitive(true)
-                            .dot_matches_new_line(true)
-                            .build()
-                    };
-                    let pattern = text.pattern.as_deref().map(build).transpose()?;
-                    Ok(OverflowRow { text, pattern })
-                })
-                .collect()
-        };
-    Ok(OverflowTable { overflow: rows(text.overflow)?, not_overflow: rows(text.not_overflow)? })
+fn table(json: &str) -> Result<OverflowTable, serde_json::Error> {
+    let table: OverflowTable = serde_json::from_str(json)?;
+    match table.overflow.iter().chain(&table.not_overflow).find(|row| row.source.is_empty()) {
+        Some(row) => Err(serde_json::Error::custom(format!("{}: no source", row.id))),
+        None => Ok(table),
+    }
 }
 
 /// Whether the status and body of an error response say that the prompt was too long. For an error
@@ -137,8 +121,8 @@ pub(crate) fn overflow_of(status: u16, error: &ErrorText) -> Option<Overflow> {
             used: None,
             prompt: None,
             limit: None,
-            pattern: &row.text.id,
-            provider: &row.text.provider,
+            pattern: &row.id,
+            provider: &row.provider,
         });
         if so_far.used.is_none() && so_far.limit.is_none() {
             (so_far.used, so_far.prompt, so_far.limit) = (read.used, read.prompt, read.limit);
@@ -176,25 +160,24 @@ struct Numbers {
 impl OverflowRow {
     /// Returns the numbers of an error; `None` if the row does not match it.
     fn read(&self, status: u16, error: &ErrorText) -> Option<Numbers> {
-        let row = &self.text;
-        if !row.statuses.is_empty() && !row.statuses.contains(&status) {
+        if !self.statuses.is_empty() && !self.statuses.contains(&status) {
             return None;
         }
-        if row.no_body && !error.is_empty() {
+        if self.no_body && !error.is_empty() {
             return None;
         }
         let field = |name: &Option<String>| error.number(name.as_deref()?);
         let mut found = Numbers::default();
         if let Some(pattern) = &self.pattern {
             found = self.numbers(&error.texts().find_map(|text| pattern.captures(text))?);
-        } else if !row.codes.is_empty() && !row.codes.iter().any(|code| error.has_code(code)) {
+        } else if !self.codes.is_empty() && !self.codes.iter().any(|code| error.has_code(code)) {
             return None;
         }
         if found.used.is_none() {
-            found.used = field(&row.used_field);
-            found.prompt = found.used.filter(|_| !row.with_answer);
+            found.used = field(&self.used_field);
+            found.prompt = found.used.filter(|_| !self.with_answer);
         }
-        found.limit = found.limit.or_else(|| field(&row.limit_field));
+        found.limit = found.limit.or_else(|| field(&self.limit_field));
         Some(found)
     }
 
@@ -205,7 +188,7 @@ impl OverflowRow {
         let used = number("used");
         Numbers {
             used: used.map(|used| used.saturating_add(number("extra").unwrap_or(0))),
-            prompt: number("prompt").or_else(|| used.filter(|_| !self.text.with_answer)),
+            prompt: number("prompt").or_else(|| used.filter(|_| !self.with_answer)),
             limit: number("limit"),
         }
     }
@@ -231,14 +214,14 @@ mod tests {
                 let status = body["status"].as_u64().unwrap() as u16;
                 body["pattern"].is_string() && row.read(status, &error(body)).is_some()
             };
-            assert!(bodies.iter().any(hit), "{}", row.text.id);
+            assert!(bodies.iter().any(hit), "{}", row.id);
         }
         for row in &TABLE.not_overflow {
             let pattern = row.pattern.as_ref().unwrap();
             let hit = |body: &Value| {
                 body["pattern"].is_null() && error(body).texts().any(|text| pattern.is_match(text))
             };
-            assert!(bodies.iter().any(hit), "{}", row.text.id);
+            assert!(bodies.iter().any(hit), "{}", row.id);
         }
     }
 

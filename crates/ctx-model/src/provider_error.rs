@@ -31,6 +31,16 @@ const CODES: [&str; 6] = ["code", "type", "status", "errorType", "error_type", "
 const INNER: [&str; 8] =
     ["error", "errors", "detail", "details", "metadata", "response", "base_resp", "fault"];
 
+/// What codes contain, and the status that it means. The first match counts.
+const STATUSES: [(u16, &[&str]); 6] = [
+    (429, &["rate_limit", "resource_exhausted", "insufficient_quota", "too_many"]),
+    (529, &["overloaded", "unavailable"]),
+    (401, &["authentication", "invalid_api_key", "unauthenticated"]),
+    (403, &["permission"]),
+    (404, &["not_found"]),
+    (400, &["invalid_request", "invalid_argument", "badrequest", "bad_request"]),
+];
+
 /// Maximum nesting depth, including JSON inside texts.
 const DEPTH: usize = 6;
 
@@ -138,27 +148,10 @@ impl ErrorText {
             .iter()
             .find_map(|code| code.parse::<u16>().ok().filter(|status| (400..600).contains(status)));
         number.unwrap_or_else(|| {
-            let has = |words: &[&str]| {
-                self.codes.iter().any(|code| {
-                    let code = code.to_ascii_lowercase();
-                    words.iter().any(|word| code.contains(word))
-                })
-            };
-            if has(&["rate_limit", "resource_exhausted", "insufficient_quota", "too_many"]) {
-                429
-            } else if has(&["overloaded", "unavailable"]) {
-                529
-            } else if has(&["authentication", "invalid_api_key", "unauthenticated"]) {
-                401
-            } else if has(&["permission"]) {
-                403
-            } else if has(&["not_found"]) {
-                404
-            } else if has(&["invalid_request", "invalid_argument", "badrequest", "bad_request"]) {
-                400
-            } else {
-                500
-            }
+            let codes: Vec<_> = self.codes.iter().map(|code| code.to_ascii_lowercase()).collect();
+            let is_named = |word: &&str| codes.iter().any(|code| code.contains(*word));
+            let found = STATUSES.iter().find(|(_, words)| words.iter().any(is_named));
+            found.map_or(500, |(status, _)| *status)
         })
     }
 

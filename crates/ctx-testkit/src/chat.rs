@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use async_trait::async_trait;
@@ -13,6 +13,8 @@ use ctx_core::{
     ModelCard, RawJson, Reply, Result, Role, Tokens, ToolCall, ToolOutput, ToolSpec, Toolbox,
     Usage,
 };
+
+use crate::locked;
 
 /// Computes the answer to a request.
 type Act = Box<dyn FnOnce(&ChatRequest) -> Result<Reply> + Send>;
@@ -289,8 +291,4 @@ async fn pause(wanted: bool) {
 pub fn shared(model: ScriptedChat) -> (Arc<ScriptedChat>, Arc<dyn ChatModel>) {
     let model = Arc::new(model);
     (model.clone(), model)
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -22,6 +22,8 @@ mod summary;
 mod transcript;
 mod virtual_timer;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use needed::{cases, skipped};
 pub use random::Random;
 pub use recorded::recorded;
@@ -30,3 +32,8 @@ pub use summarizer::{FaultySummarizer, Reply, ScriptedSummarizer};
 pub use summary::faithful_summary;
 pub use transcript::{RandomTranscript, Transcript};
 pub use virtual_timer::VirtualTimer;
+
+/// Locks a mutex, also if a test panicked while it held it.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -9,6 +9,8 @@ use ctx_core::{
     TurnContext,
 };
 
+use crate::locked;
+
 /// Answers every query with its configured answer, and records queries and messages.
 #[derive(Default)]
 pub struct ScriptedMemory {
@@ -55,18 +57,13 @@ impl ScriptedMemory {
     #[must_use]
     pub fn unseen(passages: &[&str]) -> Arc<Self> {
         let memory = Self::with(passages, &[]);
-        let answer = Mutex::new(memory.answer.lock().expect("no test panicked before").clone());
+        let answer = Mutex::new(locked(&memory.answer).clone());
         Arc::new(Self { answer, is_considerate: true, ..Self::default() })
     }
 
     /// Returns the queries it got.
     pub fn queries(&self) -> Vec<String> {
-        self.asked
-            .lock()
-            .expect("no test panicked before")
-            .iter()
-            .map(|request| request.query.clone())
-            .collect()
+        locked(&self.asked).iter().map(|request| request.query.clone()).collect()
     }
 }
 
@@ -76,21 +73,18 @@ impl MemoryStore for ScriptedMemory {
         if self.fails {
             return Err(Error::new(ErrorKind::Io, "the disk is full"));
         }
-        self.archived
-            .lock()
-            .expect("no test panicked before")
-            .extend(entries.iter().map(|e| e.id().to_string()));
+        locked(&self.archived).extend(entries.iter().map(|e| e.id().to_string()));
         Ok(())
     }
 
     async fn recall(&self, request: RecallRequest) -> Result<Recollection> {
-        let mut answer = self.answer.lock().expect("no test panicked before").clone();
+        let mut answer = locked(&self.answer).clone();
         if self.is_considerate {
             let is_seen =
                 |p: &Passage| p.entry.as_ref().is_some_and(|id| request.visible.contains(id));
             answer.passages.retain(|passage| !is_seen(passage));
         }
-        self.asked.lock().expect("no test panicked before").push(request);
+        locked(&self.asked).push(request);
         match self.fails {
             true => Err(Error::new(ErrorKind::Io, "the index is gone")),
             false => Ok(answer),

@@ -69,7 +69,7 @@ impl Random {
     }
 
     /// Shuffles the elements.
-    pub fn shuffle<T>(&mut self, all: &mut [T]) {
+    pub(crate) fn shuffle<T>(&mut self, all: &mut [T]) {
         for at in (1..all.len()).rev() {
             all.swap(at, self.within(0..=at));
         }

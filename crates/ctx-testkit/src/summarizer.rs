@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use ctx_core::{
     Usage,
 };
 
-use crate::{Random, faithful_summary};
+use crate::{Random, faithful_summary, locked};
 
 /// What a model does when it is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl ScriptedSummarizer {
     /// Adds replies, one per call.
     #[must_use]
     pub fn replies(self, replies: impl IntoIterator<Item = Reply>) -> Self {
-        lock(&self.script).extend(replies);
+        locked(&self.script).extend(replies);
         self
     }
 
@@ -107,7 +107,7 @@ impl ScriptedSummarizer {
     /// Returns the requests so far.
     #[must_use]
     pub fn asked(&self) -> Vec<SummaryRequest> {
-        lock(&self.asked).clone()
+        locked(&self.asked).clone()
     }
 }
 
@@ -130,8 +130,8 @@ impl Summarizer for ScriptedSummarizer {
     }
 
     async fn summarize(&self, request: SummaryRequest) -> Result<Summary> {
-        lock(&self.asked).push(request.clone());
-        let mut reply = lock(&self.script).pop_front().unwrap_or_else(|| self.otherwise.clone());
+        locked(&self.asked).push(request.clone());
+        let mut reply = locked(&self.script).pop_front().unwrap_or_else(|| self.otherwise.clone());
         while let Reply::After(wait, then) = reply {
             if let Some(timer) = &self.timer {
                 timer.sleep(wait).await;
@@ -254,10 +254,6 @@ fn half(text: &str) -> String {
 /// Returns the first number of a seed.
 fn mix(seed: u64) -> u64 {
     Random::seeded(seed).next()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use ctx_core::Timer;
+
+use crate::locked;
 
 /// A clock that stops while futures make progress, and advances to the next sleeper when they all
 /// wait. A deadline of five minutes takes no time, and every run is the same.
@@ -61,28 +63,24 @@ impl VirtualTimer {
 
     /// Advances the time to the next sleeper. Returns whether there was one.
     fn jump(&self) -> bool {
-        let mut clock = self.clock();
+        let mut clock = locked(&self.0);
         let Some(((until, _), waker)) = clock.sleepers.pop_first() else { return false };
         clock.now = clock.now.max(until);
         drop(clock);
         waker.wake();
         true
     }
-
-    fn clock(&self) -> MutexGuard<'_, Clock> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[async_trait]
 impl Timer for VirtualTimer {
     fn elapsed(&self) -> Duration {
-        self.clock().now
+        locked(&self.0).now
     }
 
     async fn sleep(&self, duration: Duration) {
         let key = {
-            let mut clock = self.clock();
+            let mut clock = locked(&self.0);
             clock.begun += 1;
             (clock.now.saturating_add(duration), clock.begun)
         };
@@ -98,7 +96,7 @@ struct Sleep {
 impl Future for Sleep {
     type Output = ();
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut clock = self.timer.clock();
+        let mut clock = locked(&self.timer.0);
         if clock.now >= self.key.0 {
             return Poll::Ready(());
         }
@@ -110,7 +108,7 @@ impl Future for Sleep {
 impl Drop for Sleep {
     /// A dropped sleep must not advance the time.
     fn drop(&mut self) {
-        self.timer.clock().sleepers.remove(&self.key);
+        locked(&self.timer.0).sleepers.remove(&self.key);
     }
 }
 

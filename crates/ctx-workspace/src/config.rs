@@ -147,9 +147,12 @@ impl Config {
     /// Returns the settings for indexing.
     #[must_use]
     pub fn settings(&self, counter: ctx_core::Counter) -> WorkspaceSettings {
-        WorkspaceSettings { vector_weight: self.vector_weight, ..WorkspaceSettings::default() }
-            .with_counter(counter)
-            .with_chunk(Tokens(self.chunk_tokens))
+        WorkspaceSettings {
+            chunk: Tokens(self.chunk_tokens.max(16)),
+            counter,
+            vector_weight: self.vector_weight,
+            ..WorkspaceSettings::default()
+        }
     }
 }
 

@@ -85,7 +85,8 @@ fn open(root: &Path, path: &str) -> io::Result<File> {
     ctx_disk::open(place)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;

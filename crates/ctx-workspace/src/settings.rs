@@ -32,20 +32,6 @@ impl Default for WorkspaceSettings {
 }
 
 impl WorkspaceSettings {
-    /// Sets the counter.
-    #[must_use]
-    pub(crate) fn with_counter(mut self, counter: Counter) -> Self {
-        self.counter = counter;
-        self
-    }
-
-    /// Sets the length of chunks, at least 16 tokens.
-    #[must_use]
-    pub(crate) fn with_chunk(mut self, chunk: Tokens) -> Self {
-        self.chunk = chunk.max(Tokens(16));
-        self
-    }
-
     pub(super) fn cut(&self) -> Cut {
         Cut { version: VERSION, counter: self.counter.kind, chunk: self.chunk }
     }

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
+use ctx_testkit::Random;
 
 use clock::Clock;
-use random::Random;
+use random::{hex8, letters, uuid};
 
 /// The end of the newest session, and the interval between sessions, in milliseconds.
 const NEWEST: u64 = 1_790_000_000_000;
@@ -43,7 +44,7 @@ pub(crate) fn run(mut args: impl Iterator<Item = String>) -> Result<()> {
         }
     }
     let folder = std::path::absolute(folder)?;
-    let mut random = Random::new(0x0007_e570_f403);
+    let mut random = Random::seeded(0x0007_e570_f403);
     for n in 0..sessions {
         let size = bytes / sessions * SIZES[n as usize % SIZES.len()] / 8;
         session(&folder, n, size, &mut random).context("cannot write a session")?;
@@ -54,7 +55,7 @@ pub(crate) fn run(mut args: impl Iterator<Item = String>) -> Result<()> {
 fn session(home: &Path, n: u64, size: u64, random: &mut Random) -> Result<()> {
     let project = home.join(format!("work/project-{}", n % 20));
     fs::create_dir_all(&project)?;
-    let (id, cwd) = (random.uuid(), project.to_string_lossy().into_owned());
+    let (id, cwd) = (uuid(random), project.to_string_lossy().into_owned());
     let ended = NEWEST.saturating_sub(n * APART);
     let mut clock = Clock(i64::try_from(ended - APART)?);
     let began = clock.iso();
@@ -80,10 +81,10 @@ fn session(home: &Path, n: u64, size: u64, random: &mut Random) -> Result<()> {
         let new = (ask.len() + result.len() + answer.len()) as u64 / 4;
         prompt = cached + new;
         let [cached, new, sum] = [cached, new, prompt].map(|tokens| tokens.to_string());
-        let call = random.letters(20);
+        let call = letters(random, 20);
         for line in lines.clone() {
-            clock.pass(random.range(500, 2_000));
-            let (uuid, time) = (random.uuid(), clock.iso());
+            clock.pass(random.within(500..=1_999) as u64);
+            let (uuid, time) = (uuid(random), clock.iso());
             let of_session = [("ID", &id), ("CWD", &cwd), ("TIME", &time), ("UUID", &uuid)];
             let of_turn =
                 [("PARENT", &parent), ("CALL", &call), ("ASK", &ask), ("ANSWER", &answer)];
@@ -110,11 +111,7 @@ fn filled(line: &str, values: &[(&str, &String)]) -> String {
 fn text(random: &mut Random, count: u64) -> String {
     let words: Vec<&str> = include_str!("words.txt").split_whitespace().collect();
     let word = |n: u64| {
-        if n.is_multiple_of(7) {
-            random.hex8()
-        } else {
-            (*random.pick(words.as_slice())).to_owned()
-        }
+        if n.is_multiple_of(7) { hex8(random) } else { random.pick(&words).to_owned() }
     };
     (0..count).map(word).collect::<Vec<_>>().join(" ")
 }

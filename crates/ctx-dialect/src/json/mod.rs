@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use ctx_core::{Error, ErrorKind, Result};
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 pub use arguments::unwrap_arguments;
@@ -184,18 +184,11 @@ pub fn elements(raw: &RawValue) -> Option<Vec<&RawValue>> {
 pub fn elements_prefix(text: &str) -> (Vec<&RawValue>, Option<serde_json::Error>) {
     let mut found = Vec::new();
     let mut json = serde_json::Deserializer::from_str(text);
-    let read = Elements(&mut found).deserialize(&mut json).and_then(|()| json.end());
+    let read = json.deserialize_seq(Elements(&mut found)).and_then(|()| json.end());
     (found, read.err())
 }
 
 struct Elements<'v, 'a>(&'v mut Vec<&'a RawValue>);
-
-impl<'a> DeserializeSeed<'a> for Elements<'_, 'a> {
-    type Value = ();
-    fn deserialize<D: Deserializer<'a>>(self, json: D) -> Result<(), D::Error> {
-        json.deserialize_seq(self)
-    }
-}
 
 impl<'a> Visitor<'a> for Elements<'_, 'a> {
     type Value = ();

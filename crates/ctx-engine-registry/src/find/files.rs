@@ -77,20 +77,16 @@ pub(super) fn is_trusted(owner: u32, own: u32) -> bool {
     owner == 0 || owner == own
 }
 
+/// What a file is read for. Only what is run must be out of reach of other users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Run,
+    Copy,
+}
+
 /// Reads a manifest.
-pub(super) fn read_manifest(path: &Path) -> Result<String> {
-    let (bytes, metadata) = read(path, MAX_MANIFEST_BYTES)?;
-    check_rights(path, &metadata)?;
-    text_of(path, bytes)
-}
-
-/// Reads a manifest to be copied, without checking who can write to it.
-pub(super) fn read_manifest_to_copy(path: &Path) -> Result<String> {
-    let (bytes, _) = read(path, MAX_MANIFEST_BYTES)?;
-    text_of(path, bytes)
-}
-
-fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String> {
+pub(super) fn read_manifest(path: &Path, purpose: Purpose) -> Result<String> {
+    let (bytes, _) = read(path, MAX_MANIFEST_BYTES, purpose)?;
     String::from_utf8(bytes).map_err(|e| {
         Error::new(ErrorKind::Config, "the manifest is not UTF-8 text")
             .with("path", path.display())
@@ -100,20 +96,14 @@ fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String> {
 }
 
 /// Reads an engine's file: its bytes, and the stamp that identifies it later.
-pub(super) fn read_engine(path: &Path) -> Result<(Vec<u8>, Stamp)> {
-    let (bytes, metadata) = read(path, MAX_FILE_BYTES)?;
-    check_rights(path, &metadata)?;
+pub(super) fn read_engine(path: &Path, purpose: Purpose) -> Result<(Vec<u8>, Stamp)> {
+    let (bytes, metadata) = read(path, MAX_FILE_BYTES, purpose)?;
     Ok((bytes, Stamp::of(path, &metadata)))
-}
-
-/// Reads an engine's file to be copied, without checking who can write to it.
-pub(super) fn read_engine_to_copy(path: &Path) -> Result<Vec<u8>> {
-    Ok(read(path, MAX_FILE_BYTES)?.0)
 }
 
 /// Reads a regular file. The metadata is that of the file that was read, even if it was replaced
 /// meanwhile.
-fn read(path: &Path, most: u64) -> Result<(Vec<u8>, Metadata)> {
+fn read(path: &Path, most: u64, purpose: Purpose) -> Result<(Vec<u8>, Metadata)> {
     // Before it is opened: opening a named pipe would block.
     let before = path.symlink_metadata().map_err(|e| unreadable(path, e))?;
     regular(path, &before)?;
@@ -127,6 +117,9 @@ fn read(path: &Path, most: u64) -> Result<(Vec<u8>, Metadata)> {
             .with("path", path.display())
             .with("limit", format!("{most} bytes"))
             .hint("check that it is the file that the engine's author shipped"));
+    }
+    if purpose == Purpose::Run {
+        check_rights(path, &metadata)?;
     }
     Ok((bytes, metadata))
 }

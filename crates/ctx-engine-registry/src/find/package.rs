@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_engine_sdk::protocol::PROTOCOL;
 
-use super::files::{inside, read_engine_to_copy, read_manifest_to_copy, sha256_of, unreadable};
+use super::files::{Purpose, read_engine, sha256_of, unreadable};
 use super::object_file::{self, FileKind, kind_of};
-use super::verify::{check_hash, check_name};
+use super::verify::{EngineFiles, at_manifest, read};
 use crate::manifest::{MANIFEST_VERSION, Manifest, PlatformFile, this_platform};
 use crate::{EngineName, Slot};
 
@@ -98,19 +98,10 @@ fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
 
 fn of_folder(folder: &Path) -> Result<Package> {
     let path = manifest_in(folder)?;
-    let at = |error: Error| match error.context().iter().any(|(key, _)| *key == "path") {
-        true => error,
-        false => error.with("path", path.display()),
-    };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let manifest = Manifest::parse(&read_manifest_to_copy(&inside(folder, &name)?)?).map_err(at)?;
-    check_name(&name, &manifest).map_err(at)?;
-    manifest.check_contract().map_err(at)?;
-    let entry = manifest.file().map_err(at)?.clone();
-    let file = inside(folder, entry.name())?;
-    let bytes = read_engine_to_copy(&file)?;
-    let at = |error: Error| error.with("path", file.display());
-    check_hash(&entry, &bytes).map_err(at)?;
+    let files = read(folder, &name, Purpose::Copy).map_err(|error| at_manifest(error, &path))?;
+    let EngineFiles { manifest, entry, path, bytes, .. } = files;
+    let at = |error: Error| error.with("path", path.display());
     let kind = match (&entry.library, &entry.interpreter) {
         (Some(_), _) => object_file::library(&bytes).map(|()| FileKind::Library).map_err(at)?,
         (None, Some(_)) => FileKind::Script,
@@ -119,7 +110,7 @@ fn of_folder(folder: &Path) -> Result<Package> {
             if bytes.starts_with(b"#!") { FileKind::Script } else { FileKind::Program }
         }
     };
-    Ok(Package { manifest, has_manifest: true, kind, path: file, bytes })
+    Ok(Package { manifest, has_manifest: true, kind, path, bytes })
 }
 
 /// Returns the manifest of a folder: the one with the folder's name, or the only one.
@@ -153,7 +144,7 @@ fn manifest_in(folder: &Path) -> Result<PathBuf> {
 
 fn of_file(path: &Path, name: Option<&str>) -> Result<Package> {
     let file_name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let bytes = read_engine_to_copy(path)?;
+    let (bytes, _) = read_engine(path, Purpose::Copy)?;
     let kind = kind_of(file_name, &bytes).map_err(|e| e.with("path", path.display()))?;
     if kind == FileKind::Library {
         object_file::library(&bytes).map_err(|e| e.with("path", path.display()))?;

@@ -5,20 +5,23 @@ use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result};
 
-use super::files::{check_rights, inside, read_engine, read_manifest, sha256_of, unreadable};
+use super::files::{
+    Purpose, Stamp, check_rights, inside, read_engine, read_manifest, sha256_of, unreadable,
+};
 use super::{EngineFile, FolderKind, FoundEngine, object_file};
 use crate::manifest::{Manifest, PlatformFile};
 
 /// Runs every check on the manifest at an absolute path.
 pub(super) fn verify(place: FolderKind, manifest_path: &Path) -> Result<FoundEngine> {
-    check(place, manifest_path).map_err(|error| match names_a_path(&error) {
-        true => error,
-        false => error.with("path", manifest_path.display()),
-    })
+    check(place, manifest_path).map_err(|error| at_manifest(error, manifest_path))
 }
 
-fn names_a_path(error: &Error) -> bool {
-    error.context().iter().any(|(key, _)| *key == "path")
+/// Adds the manifest's path to an error that names no path.
+pub(super) fn at_manifest(error: Error, path: &Path) -> Error {
+    match error.context().iter().any(|(key, _)| *key == "path") {
+        true => error,
+        false => error.with("path", path.display()),
+    }
 }
 
 fn check(place: FolderKind, manifest_path: &Path) -> Result<FoundEngine> {
@@ -29,15 +32,8 @@ fn check(place: FolderKind, manifest_path: &Path) -> Result<FoundEngine> {
     };
     let folder = folder.canonicalize().map_err(|e| unreadable(folder, e))?;
     check_folder(&folder)?;
-    let text = read_manifest(&inside(&folder, name)?)?;
-    let manifest = Manifest::parse(&text)?;
-    check_name(name, &manifest)?;
-    manifest.check_contract()?;
-    let entry = manifest.file()?.clone();
-    let path = inside(&folder, entry.name())?;
-    let (bytes, stamp) = read_engine(&path)?;
+    let EngineFiles { manifest, entry, path, bytes, stamp } = read(&folder, name, Purpose::Run)?;
     let at = |error: Error| error.with("path", path.display());
-    check_hash(&entry, &bytes).map_err(at)?;
     let file = match &entry.library {
         Some(_) => {
             object_file::library(&bytes).map_err(at)?;
@@ -46,6 +42,27 @@ fn check(place: FolderKind, manifest_path: &Path) -> Result<FoundEngine> {
         None => command(&entry, &path, &bytes).map_err(at)?,
     };
     Ok(FoundEngine { manifest, manifest_path: manifest_path.to_owned(), place, file, stamp })
+}
+
+/// A manifest and the file that it names for this machine, which belong together.
+pub(super) struct EngineFiles {
+    pub(super) manifest: Manifest,
+    pub(super) entry: PlatformFile,
+    pub(super) path: PathBuf,
+    pub(super) bytes: Vec<u8>,
+    pub(super) stamp: Stamp,
+}
+
+/// Reads a manifest in a canonical folder, and its file.
+pub(super) fn read(folder: &Path, name: &str, purpose: Purpose) -> Result<EngineFiles> {
+    let manifest = Manifest::parse(&read_manifest(&inside(folder, name)?, purpose)?)?;
+    check_name(name, &manifest)?;
+    manifest.check_contract()?;
+    let entry = manifest.file()?.clone();
+    let path = inside(folder, entry.name())?;
+    let (bytes, stamp) = read_engine(&path, purpose)?;
+    check_hash(&entry, &bytes).map_err(|error| error.with("path", path.display()))?;
+    Ok(EngineFiles { manifest, entry, path, bytes, stamp })
 }
 
 /// Checks the folder, and that other users cannot replace a parent of it.
@@ -66,7 +83,7 @@ fn check_folder(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn check_name(file: &str, manifest: &Manifest) -> Result<()> {
+fn check_name(file: &str, manifest: &Manifest) -> Result<()> {
     if file.strip_suffix(".toml") == Some(manifest.name.as_str()) {
         return Ok(());
     }
@@ -74,7 +91,7 @@ pub(super) fn check_name(file: &str, manifest: &Manifest) -> Result<()> {
         .hint(format!("the file must be named after its engine: {}.toml", manifest.name)))
 }
 
-pub(super) fn check_hash(entry: &PlatformFile, bytes: &[u8]) -> Result<()> {
+fn check_hash(entry: &PlatformFile, bytes: &[u8]) -> Result<()> {
     let found = sha256_of(bytes);
     if found.eq_ignore_ascii_case(&entry.sha256) {
         return Ok(());

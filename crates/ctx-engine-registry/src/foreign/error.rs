@@ -1,7 +1,5 @@
 //! Failures of an engine.
 
-use std::fmt;
-
 use ctx_core::Error;
 use ctx_engine_sdk::protocol::{self, ErrorKind};
 
@@ -9,13 +7,16 @@ use super::Rejection;
 use super::transport::Fault;
 
 /// A failure of an engine.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// There was no answer.
-    Fault(Fault),
+    #[error(transparent)]
+    Fault(#[from] Fault),
     /// The answer was rejected.
-    Rejected(Rejection),
+    #[error(transparent)]
+    Rejected(#[from] Rejection),
     /// The engine is not the selected one, or uses another protocol.
+    #[error("{why}")]
     Unfit {
         /// Why.
         why: String,
@@ -113,30 +114,6 @@ impl EngineError {
             self,
             Self::Fault(Fault::Refused(protocol::Error { kind: ErrorKind::OutOfStep, .. }))
         )
-    }
-}
-
-impl fmt::Display for EngineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fault(fault) => fault.fmt(f),
-            Self::Rejected(rejection) => rejection.fmt(f),
-            Self::Unfit { why, .. } => f.write_str(why),
-        }
-    }
-}
-
-impl std::error::Error for EngineError {}
-
-impl From<Fault> for EngineError {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-impl From<Rejection> for EngineError {
-    fn from(rejection: Rejection) -> Self {
-        Self::Rejected(rejection)
     }
 }
 

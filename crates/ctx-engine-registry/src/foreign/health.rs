@@ -42,18 +42,8 @@ pub(super) struct FailureContext<'a> {
 /// The supervisor's record of an engine's health.
 #[derive(Debug)]
 pub(super) struct HealthRecord {
-    id: String,
-    sha256: Option<String>,
-    transport: &'static str,
-    pub(super) version: String,
-    state: EngineState,
-    strikes: u32,
-    restarts: u32,
-    pub(super) lease: LeaseState,
-    last_error: Option<EngineFailure>,
-    /// Number of requests and compactions it answered.
-    answered: u64,
-    failures: u64,
+    /// What is reported, except for the fallback and whether calls fail.
+    pub(super) health: EngineHealth,
     /// The verbs whose last call failed.
     failing: BTreeSet<String>,
     /// The earliest time of a restart.
@@ -92,17 +82,21 @@ enum WarningSubject {
 impl HealthRecord {
     pub(super) fn new(spec: &EngineSpec, transport: &'static str) -> Self {
         Self {
-            id: spec.id.clone(),
-            sha256: spec.sha256.clone(),
-            transport,
-            version: spec.version.clone(),
-            state: EngineState::Ok,
-            strikes: 0,
-            restarts: 0,
-            lease: LeaseState::default(),
-            last_error: None,
-            answered: 0,
-            failures: 0,
+            health: EngineHealth {
+                id: spec.id.clone(),
+                carrier: Cow::Borrowed(transport),
+                version: spec.version.clone(),
+                sha256: spec.sha256.clone(),
+                state: EngineState::Ok,
+                strikes: 0,
+                lease: LeaseState::default(),
+                last_error: None,
+                restarts: 0,
+                answered: 0,
+                failures: 0,
+                failing: false,
+                stand_in: None,
+            },
             failing: BTreeSet::new(),
             pause_until: None,
             was_started: false,
@@ -119,19 +113,19 @@ impl HealthRecord {
     /// Why it may not be started.
     pub(super) fn start(&mut self, now: Duration) -> Result<(), String> {
         let pauses = self.pause_until.is_some_and(|until| now < until);
-        if self.state == EngineState::Failed || pauses {
+        if self.health.state == EngineState::Failed || pauses {
             return Err(self.why_unavailable());
         }
-        self.restarts += u32::from(self.was_started);
+        self.health.restarts += u32::from(self.was_started);
         self.was_started = true;
         Ok(())
     }
 
     /// Records that the engine has started.
     pub(super) fn started(&mut self, version: &str) {
-        self.version = version.to_owned();
-        self.state = EngineState::Ok;
-        self.strikes = 0;
+        self.health.version = version.to_owned();
+        self.health.state = EngineState::Ok;
+        self.health.strikes = 0;
         self.pause_until = None;
         self.succeeded(verb::HELLO);
     }
@@ -139,7 +133,7 @@ impl HealthRecord {
     /// Records a successful call.
     pub(super) fn succeeded(&mut self, verb: &str) {
         self.failing.remove(verb);
-        self.answered += u64::from(matches!(verb, verb::ASSEMBLE | verb::COMPACT));
+        self.health.answered += u64::from(matches!(verb, verb::ASSEMBLE | verb::COMPACT));
     }
 
     /// Records a failure. Returns whether the engine no longer serves.
@@ -150,27 +144,27 @@ impl HealthRecord {
         context: FailureContext<'_>,
     ) -> bool {
         if failure.counts_as_strike() {
-            self.strikes += 1;
-            self.failures += 1;
+            self.health.strikes += 1;
+            self.health.failures += 1;
             self.failing.insert(call.verb.to_owned());
         }
-        self.last_error = Some(EngineFailure {
+        self.health.last_error = Some(EngineFailure {
             verb: call.verb.to_owned(),
             name: Cow::Borrowed(failure.name()),
             message: failure.to_string(),
             at: call.at,
         });
-        let is_down = context.is_lost || self.strikes >= STRIKES || failure.is_permanent();
+        let is_down = context.is_lost || self.health.strikes >= STRIKES || failure.is_permanent();
         if !is_down {
             self.warn_of_failure(failure, call.verb, context);
             return false;
         }
         let comes_back =
-            context.can_restart && !failure.is_permanent() && self.restarts < MAX_RESTARTS;
+            context.can_restart && !failure.is_permanent() && self.health.restarts < MAX_RESTARTS;
         let state = if comes_back { EngineState::Degraded } else { EngineState::Failed };
-        let pause = FIRST_PAUSE * (1 << self.restarts.min(MAX_RESTARTS));
+        let pause = FIRST_PAUSE * (1 << self.health.restarts.min(MAX_RESTARTS));
         self.pause_until = comes_back.then(|| context.now + pause);
-        if std::mem::replace(&mut self.state, state) == state {
+        if std::mem::replace(&mut self.health.state, state) == state {
             self.warn_of_failure(failure, call.verb, context);
         } else {
             let until = match (comes_back, context.can_restart) {
@@ -213,7 +207,7 @@ impl HealthRecord {
             format!(
                 "the context engine '{}' {failed}: {failure} (in '{verb}'); {ended}{serves} \
                  {until}{lease}{}",
-                self.id,
+                self.health.id,
                 in_brackets(failure.hint()),
             ),
             WarningSubject::Other,
@@ -229,7 +223,7 @@ impl HealthRecord {
             let text = format!(
                 "the context engine '{}' no longer compacts this session: {failure}; the default \
                  engine does",
-                self.id,
+                self.health.id,
             );
             return self.warn(text, WarningSubject::Lease);
         }
@@ -244,7 +238,7 @@ impl HealthRecord {
             _ => String::new(),
         };
         let hint = in_brackets(failure.hint());
-        let id = &self.id;
+        let id = &self.health.id;
         let text =
             format!("the context engine '{id}' failed: {failure} (in '{verb}'){served}{hint}");
         self.warn(text, WarningSubject::Failure(kind));
@@ -253,12 +247,15 @@ impl HealthRecord {
     /// Records a remark on an applied answer. Only the first one is reported.
     pub(super) fn remark(&mut self, remark: &Remark) {
         if !std::mem::replace(&mut self.has_warned_of_estimate, true) {
-            self.warn(format!("the context engine '{}': {remark}", self.id), WarningSubject::Other);
+            self.warn(
+                format!("the context engine '{}': {remark}", self.health.id),
+                WarningSubject::Other,
+            );
         }
     }
 
     fn warn(&mut self, text: String, of: WarningSubject) {
-        tracing::warn!(engine = %self.id, "{text}");
+        tracing::warn!(engine = %self.health.id, "{text}");
         self.warnings.push(Warning { text, of });
     }
 
@@ -267,33 +264,23 @@ impl HealthRecord {
     }
 
     pub(super) fn why_unavailable(&self) -> String {
-        match &self.last_error {
+        match &self.health.last_error {
             Some(error) => format!("{}: {}", error.name, error.message),
-            None => self.state.name().to_owned(),
+            None => self.health.state.name().to_owned(),
         }
     }
 
     /// Returns the engine note of a turn's manifest, with the reason if another engine served it.
     pub(super) fn note(&self, reason: Option<String>) -> EngineNote {
-        EngineNote { id: self.id.clone(), state: self.state, reason }
+        EngineNote { id: self.health.id.clone(), state: self.health.state, reason }
     }
 
     /// Returns its health; `fallback` is the engine that replaces it.
     pub(super) fn health(&self, fallback: Option<Cow<'static, str>>) -> EngineHealth {
         EngineHealth {
-            id: self.id.clone(),
-            sha256: self.sha256.clone(),
-            stand_in: fallback,
-            answered: self.answered,
-            failures: self.failures,
             failing: !self.failing.is_empty(),
-            carrier: Cow::Borrowed(self.transport),
-            version: self.version.clone(),
-            state: self.state,
-            strikes: self.strikes,
-            lease: self.lease,
-            last_error: self.last_error.clone(),
-            restarts: self.restarts,
+            stand_in: fallback,
+            ..self.health.clone()
         }
     }
 }

@@ -5,35 +5,41 @@ use ctx_core::{Error, ErrorKind, Tokens};
 use ctx_engine_sdk::protocol;
 
 /// Why an answer of an engine is not applied. No part of it is applied then.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejection {
     /// It is not an answer to the call.
+    #[error("invalid answer: {why}")]
     Malformed {
         /// What is wrong with it.
         why: String,
     },
     /// It names an unknown row.
+    #[error("the answer names the unknown row '{id}'")]
     UnknownId {
         /// The row.
         id: String,
     },
     /// It names a row twice.
+    #[error("the answer names '{id}' twice")]
     NamedTwice {
         /// The row.
         id: String,
     },
     /// It drops a protected row.
+    #[error("the answer drops the protected row '{id}'")]
     ProtectedDropped {
         /// The row.
         id: String,
     },
     /// It separates a tool call from its results.
+    #[error("the answer separates a tool call from its results: '{id}' would remain")]
     GroupSplit {
         /// A row of the group that would remain.
         id: String,
     },
     /// A row is replaced by a message with another role, or with other calls or results.
+    #[error("the answer replaces '{id}' with an invalid message: {why}")]
     ReplacementMismatch {
         /// The row.
         id: String,
@@ -41,11 +47,13 @@ pub enum Rejection {
         why: &'static str,
     },
     /// A new message has the id of a row.
+    #[error("the answer adds a message with the existing id '{id}'")]
     TakenId {
         /// The id.
         id: String,
     },
     /// A new message cannot be inserted.
+    #[error("the answer adds a message '{id}' that cannot be added: {why}")]
     BadInsertion {
         /// Its id.
         id: String,
@@ -53,11 +61,13 @@ pub enum Rejection {
         why: &'static str,
     },
     /// It names rows out of order.
+    #[error("the answer names '{id}' out of order")]
     OutOfOrder {
         /// The first row that is out of order.
         id: String,
     },
     /// The remaining messages do not fit.
+    #[error("the answer leaves {tokens} tokens, but only {budget} fit{}", misjudged(*estimated))]
     OverBudget {
         /// The tokens of the messages.
         tokens: Tokens,
@@ -67,8 +77,10 @@ pub enum Rejection {
         estimated: Option<u64>,
     },
     /// A compaction without a summary.
+    #[error("the compaction has no summary")]
     EmptySummary,
     /// A compaction that does not make the session smaller.
+    #[error("the compaction does not reduce the size: {before} tokens before, {after} after")]
     NotSmaller {
         /// Tokens before.
         before: Tokens,
@@ -97,46 +109,50 @@ impl Rejection {
     /// Returns a stable name, for programs and logs.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Malformed { .. } => "malformed",
-            Self::UnknownId { .. } => "unknown-id",
-            Self::NamedTwice { .. } => "named-twice",
-            Self::ProtectedDropped { .. } => "protected-dropped",
-            Self::GroupSplit { .. } => "group-split",
-            Self::ReplacementMismatch { .. } => "replacement-mismatch",
-            Self::TakenId { .. } => "taken-id",
-            Self::BadInsertion { .. } => "bad-insertion",
-            Self::OutOfOrder { .. } => "out-of-order",
-            Self::OverBudget { .. } => "over-budget",
-            Self::EmptySummary => "empty-summary",
-            Self::NotSmaller { .. } => "not-smaller",
-        }
+        self.described().0
     }
 
     /// Returns a hint for the engine's author.
     #[must_use]
     pub fn hint(&self) -> &'static str {
+        self.described().1
+    }
+
+    /// Returns its name and its hint.
+    fn described(&self) -> (&'static str, &'static str) {
         match self {
-            Self::Malformed { .. } => "answer with the JSON that the protocol defines for the verb",
-            Self::UnknownId { .. } => {
-                "name only current rows of the session: each update removes those in 'gone'"
+            Self::Malformed { .. } => {
+                ("malformed", "answer with the JSON that the protocol defines for the verb")
             }
-            Self::NamedTwice { .. } => "name each row once, in one list of the plan",
-            Self::ProtectedDropped { .. } => "do not drop rows with 'keep'",
-            Self::GroupSplit { .. } => "drop all rows of one 'group' or none of them",
-            Self::ReplacementMismatch { .. } => {
-                "keep the row's role, and its calls and results in their order; or give 'text'"
+            Self::UnknownId { .. } => (
+                "unknown-id",
+                "name only current rows of the session: each update removes those in 'gone'",
+            ),
+            Self::NamedTwice { .. } => {
+                ("named-twice", "name each row once, in one list of the plan")
             }
-            Self::TakenId { .. } => "give new messages unused ids",
-            Self::BadInsertion { .. } => {
-                "add text, as one of the roles user, assistant, system and custom"
+            Self::ProtectedDropped { .. } => ("protected-dropped", "do not drop rows with 'keep'"),
+            Self::GroupSplit { .. } => {
+                ("group-split", "drop all rows of one 'group' or none of them")
             }
-            Self::OutOfOrder { .. } => "name rows in their order in the session",
-            Self::OverBudget { .. } => {
-                "drop rows until their 'tokens' and those of insertions are within 'budget.messages'"
+            Self::ReplacementMismatch { .. } => (
+                "replacement-mismatch",
+                "keep the row's role, and its calls and results in their order; or give 'text'",
+            ),
+            Self::TakenId { .. } => ("taken-id", "give new messages unused ids"),
+            Self::BadInsertion { .. } => (
+                "bad-insertion",
+                "add text, as one of the roles user, assistant, system and custom",
+            ),
+            Self::OutOfOrder { .. } => ("out-of-order", "name rows in their order in the session"),
+            Self::OverBudget { .. } => (
+                "over-budget",
+                "drop rows until their 'tokens' and those of insertions are within 'budget.messages'",
+            ),
+            Self::EmptySummary => ("empty-summary", "write a summary, or decline the compaction"),
+            Self::NotSmaller { .. } => {
+                ("not-smaller", "cut later or write less, or decline the compaction")
             }
-            Self::EmptySummary => "write a summary, or decline the compaction",
-            Self::NotSmaller { .. } => "cut later or write less, or decline the compaction",
         }
     }
 
@@ -163,45 +179,9 @@ pub(super) fn tidy(text: &str) -> String {
     clip(text, 200).replace(char::is_control, "\u{fffd}")
 }
 
-impl std::fmt::Display for Rejection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Malformed { why } => write!(f, "invalid answer: {why}"),
-            Self::UnknownId { id } => write!(f, "the answer names the unknown row '{id}'"),
-            Self::NamedTwice { id } => write!(f, "the answer names '{id}' twice"),
-            Self::ProtectedDropped { id } => write!(f, "the answer drops the protected row '{id}'"),
-            Self::GroupSplit { id } => {
-                write!(f, "the answer separates a tool call from its results: '{id}' would remain")
-            }
-            Self::ReplacementMismatch { id, why } => {
-                write!(f, "the answer replaces '{id}' with an invalid message: {why}")
-            }
-            Self::TakenId { id } => {
-                write!(f, "the answer adds a message with the existing id '{id}'")
-            }
-            Self::BadInsertion { id, why } => {
-                write!(f, "the answer adds a message '{id}' that cannot be added: {why}")
-            }
-            Self::OutOfOrder { id } => write!(f, "the answer names '{id}' out of order"),
-            Self::OverBudget { tokens, budget, estimated } => {
-                write!(f, "the answer leaves {tokens} tokens, but only {budget} fit")?;
-                match estimated {
-                    Some(n) => write!(f, ", and its estimate is off: it says {n}"),
-                    None => Ok(()),
-                }
-            }
-            Self::EmptySummary => f.write_str("the compaction has no summary"),
-            Self::NotSmaller { before, after } => {
-                write!(
-                    f,
-                    "the compaction does not reduce the size: {before} tokens before, {after} after"
-                )
-            }
-        }
-    }
+fn misjudged(estimated: Option<u64>) -> String {
+    estimated.map(|n| format!(", and its estimate is off: it says {n}")).unwrap_or_default()
 }
-
-impl std::error::Error for Rejection {}
 
 impl From<Rejection> for Error {
     fn from(rejection: Rejection) -> Self {

@@ -163,7 +163,7 @@ impl SupervisedEngine {
                 let lease = live.leases.state();
                 let mut record = self.record();
                 record.started(&info.version);
-                record.lease = lease;
+                record.health.lease = lease;
                 drop(record);
                 // A restarted engine is the same one, so the first info stays valid.
                 self.info.get_or_init(|| info);
@@ -200,7 +200,7 @@ impl SupervisedEngine {
         };
         let mut record = self.record();
         let is_down = record.failed(&failure, call, context);
-        record.lease = live.leases.state();
+        record.health.lease = live.leases.state();
         drop(record);
         if is_down {
             live.end();

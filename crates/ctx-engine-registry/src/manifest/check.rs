@@ -4,7 +4,7 @@ use ctx_core::text::head_chars;
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_engine_sdk::protocol::PROTOCOL;
 
-use super::{Manifest, PlatformFile};
+use super::{Manifest, PlatformFile, this_platform};
 use crate::EngineName;
 
 /// The platform of files that run everywhere.
@@ -15,28 +15,68 @@ const MAX_ARGS: usize = 64;
 /// Maximum length of the description line.
 const MAX_ABOUT_CHARS: usize = 200;
 
-pub(super) fn values(manifest: &Manifest) -> Result<()> {
-    one_line("version", &manifest.version, 64)?;
-    if manifest.version.trim().is_empty() {
-        return Err(wrong("version", &manifest.version, "the engine's version, such as 0.1.0"));
+impl Manifest {
+    pub(super) fn check_values(&self) -> Result<()> {
+        one_line("version", &self.version, 64)?;
+        if self.version.trim().is_empty() {
+            return Err(wrong("version", &self.version, "the engine's version, such as 0.1.0"));
+        }
+        one_line("license", &self.license, 128)?;
+        one_line("about", &self.about, MAX_ABOUT_CHARS)?;
+        if self.contract.is_empty() {
+            return Err(wrong("contract", "[]", "the versions of the protocol, such as [\"1.0\"]"));
+        }
+        if let Some(version) = self.contract.iter().find(|version| numbers(version).is_none()) {
+            return Err(wrong("contract", version, "versions such as \"1.0\""));
+        }
+        if let Some(base) = &self.base
+            && (EngineName::new(base).is_err() || base == self.name.as_str())
+        {
+            return Err(wrong("base", base, "the id of another engine, such as \"legacy\""));
+        }
+        if self.platform.is_empty() {
+            return Err(wrong("platform", "{}", "a table such as [platform.linux-x86_64]"));
+        }
+        self.platform.iter().try_for_each(|(platform, file)| platform_file(platform, file))
     }
-    one_line("license", &manifest.license, 128)?;
-    one_line("about", &manifest.about, MAX_ABOUT_CHARS)?;
-    if manifest.contract.is_empty() {
-        return Err(wrong("contract", "[]", "the versions of the protocol, such as [\"1.0\"]"));
+
+    /// Rejects an engine that supports no version of the protocol that this host supports.
+    pub(crate) fn check_contract(&self) -> Result<()> {
+        let major = |version: &str| numbers(version).map(|(major, _)| major);
+        let ours = major(PROTOCOL);
+        let theirs: Vec<_> = self.contract.iter().map(|version| major(version)).collect();
+        if theirs.contains(&ours) {
+            return Ok(());
+        }
+        let hint = if theirs.iter().any(|version| *version > ours) {
+            "use a newer ctx, or a release of the engine for this version"
+        } else {
+            "use a newer release of the engine"
+        };
+        let spoken = self.contract.join(", ");
+        Err(Error::new(
+            ErrorKind::Contract,
+            format!(
+                "the engine supports version {spoken} of the protocol, ctx supports {PROTOCOL}"
+            ),
+        )
+        .hint(hint))
     }
-    if let Some(version) = manifest.contract.iter().find(|version| numbers(version).is_none()) {
-        return Err(wrong("contract", version, "versions such as \"1.0\""));
+
+    /// Returns the file for this machine.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, with the available platforms.
+    pub fn file(&self) -> Result<&PlatformFile> {
+        let platform = this_platform();
+        self.platform.get(&platform).or_else(|| self.platform.get(ANY)).ok_or_else(|| {
+            let there: Vec<_> = self.platform.keys().map(String::as_str).collect();
+            Error::new(ErrorKind::NotFound, format!("the engine has no file for {platform}"))
+                .with("available", there.join(", "))
+                .hint("use a release of the engine for this platform, or build it here")
+        })
     }
-    if let Some(base) = &manifest.base
-        && (EngineName::new(base).is_err() || base == manifest.name.as_str())
-    {
-        return Err(wrong("base", base, "the id of another engine, such as \"legacy\""));
-    }
-    if manifest.platform.is_empty() {
-        return Err(wrong("platform", "{}", "a table such as [platform.linux-x86_64]"));
-    }
-    manifest.platform.iter().try_for_each(|(platform, file)| platform_file(platform, file))
 }
 
 fn platform_file(platform: &str, file: &PlatformFile) -> Result<()> {
@@ -115,33 +155,4 @@ fn wrong(key: &str, value: &str, expected: &str) -> Error {
 fn numbers(version: &str) -> Option<(u32, u32)> {
     let (major, minor) = version.split_once('.')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
-}
-
-pub(super) fn contract(manifest: &Manifest) -> Result<()> {
-    let major = |version: &str| numbers(version).map(|(major, _)| major);
-    let ours = major(PROTOCOL);
-    let theirs: Vec<_> = manifest.contract.iter().map(|version| major(version)).collect();
-    if theirs.contains(&ours) {
-        return Ok(());
-    }
-    let hint = if theirs.iter().any(|version| *version > ours) {
-        "use a newer ctx, or a release of the engine for this version"
-    } else {
-        "use a newer release of the engine"
-    };
-    let spoken = manifest.contract.join(", ");
-    Err(Error::new(
-        ErrorKind::Contract,
-        format!("the engine supports version {spoken} of the protocol, ctx supports {PROTOCOL}"),
-    )
-    .hint(hint))
-}
-
-pub(super) fn file_for<'m>(manifest: &'m Manifest, platform: &str) -> Result<&'m PlatformFile> {
-    manifest.platform.get(platform).or_else(|| manifest.platform.get(ANY)).ok_or_else(|| {
-        let there: Vec<_> = manifest.platform.keys().map(String::as_str).collect();
-        Error::new(ErrorKind::NotFound, format!("the engine has no file for {platform}"))
-            .with("available", there.join(", "))
-            .hint("use a release of the engine for this platform, or build it here")
-    })
 }

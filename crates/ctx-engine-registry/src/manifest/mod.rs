@@ -30,7 +30,6 @@ mod read;
 
 use std::collections::BTreeMap;
 
-use ctx_core::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::{EngineName, Slot};
@@ -84,41 +83,6 @@ pub struct PlatformFile {
     pub args: Vec<String>,
     /// The SHA-256 of the file, in hexadecimal.
     pub sha256: String,
-}
-
-impl Manifest {
-    /// Parses a manifest, and makes the checks that need no other file.
-    ///
-    /// # Errors
-    ///
-    /// `Config`, with the line: a manifest that is not TOML, lacks a key or has an unknown one, has
-    /// an invalid value, or is of another version.
-    pub fn parse(text: &str) -> Result<Self> {
-        read::parse(text)
-    }
-
-    /// Returns the manifest as TOML.
-    ///
-    /// # Errors
-    ///
-    /// As [`Manifest::parse`]: a manifest that could not be read again is not written.
-    pub fn to_toml(&self) -> Result<String> {
-        read::write(self)
-    }
-
-    /// Rejects an engine that supports no version of the protocol that this host supports.
-    pub(crate) fn check_contract(&self) -> Result<()> {
-        check::contract(self)
-    }
-
-    /// Returns the file for this machine.
-    ///
-    /// # Errors
-    ///
-    /// `NotFound`, with the available platforms.
-    pub fn file(&self) -> Result<&PlatformFile> {
-        check::file_for(self, &this_platform())
-    }
 }
 
 impl PlatformFile {

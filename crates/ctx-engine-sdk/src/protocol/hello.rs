@@ -34,8 +34,9 @@ impl Hello {
     }
 }
 
-/// What an engine expects from its host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What an engine expects from its host. Default: rows without contents, all rows each time, and no
+/// optional verbs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Contract {
     /// Whether rows include their message. If not, they still have id, role, tokens and group, and
@@ -52,19 +53,6 @@ pub struct Contract {
     pub base: Option<String>,
     /// The optional [verbs](super::verb) that the engine implements. Others are not called.
     pub verbs: Vec<String>,
-}
-
-impl Default for Contract {
-    /// Rows without contents, all rows each time, and no optional verbs.
-    fn default() -> Self {
-        Self {
-            contents: false,
-            remembers: false,
-            owns_compaction: false,
-            base: None,
-            verbs: Vec::new(),
-        }
-    }
 }
 
 /// The answer to [`Hello`].

@@ -20,13 +20,8 @@ pub enum AddOutcome {
 }
 
 impl Segments {
-    /// Adds a segment, to be written by the next [`commit`](Self::commit). Returns false if it
-    /// exists, was forgotten, is empty, or holds recalled text.
-    pub fn add(&mut self, segment: &Segment) -> Result<bool> {
-        Ok(self.insert(segment)? == AddOutcome::New)
-    }
-
-    /// Like [`add`](Self::add), but returns the reason.
+    /// Adds a segment, to be written by the next [`commit`](Self::commit), unless it exists, was
+    /// forgotten, is empty, or holds recalled text.
     ///
     /// # Errors
     ///

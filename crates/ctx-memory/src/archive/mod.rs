@@ -1,7 +1,7 @@
 //! `segments.jsonl`: the verbatim text of messages, one segment per line.
 //!
 //! ```text
-//! message --> SegmentMaker (text, redaction, tags, id) --> Segments::add --> commit --> the disk
+//! message --> SegmentMaker (text, redaction, tags, id) --> Segments::insert --> commit --> the disk
 //! ```
 //!
 //! The file is the source of truth: it is only appended to, or replaced atomically. Memory holds a
@@ -10,7 +10,7 @@
 //! - **Several processes** may open one archive. A writer takes the lock beside the file, reads
 //!   what others wrote, writes, and releases the lock. A generation number in the lock file tells
 //!   the others that the file was replaced.
-//! - **What [`Segments::commit`] acknowledged is on the disk.** A failed write is rolled back, and
+//! - **What `Segments::commit` acknowledged is on the disk.** A failed write is rolled back, and
 //!   its segments wait for the next commit.
 //! - **A torn last line** is moved to `segments.jsonl.torn-<n>` by the next writer. Unreadable
 //!   lines in the middle are skipped and counted, and moved to `segments.jsonl.unreadable` when the
@@ -32,7 +32,7 @@ mod segments;
 mod sessions;
 
 pub use add::AddOutcome;
-pub use row::ArchiveRow;
 pub use segment_maker::{SegmentMaker, text_of};
-pub use segments::{ArchiveLimits, Changes, Damage, Segments};
+pub use segments::ArchiveLimits;
+pub(crate) use segments::{Changes, Segments};
 pub use sessions::{ArchiveLock, ArchivedSession, ArchivedSessions};

@@ -22,7 +22,6 @@ pub(super) struct RowEntry {
     /// Length of its line in bytes, without the line break.
     pub(super) length: u32,
     pub(super) session: u32,
-    pub(super) tokens: u32,
     pub(super) role: u16,
     /// The number of its speaker, or [`NAMELESS`].
     pub(super) name: u16,
@@ -32,21 +31,17 @@ pub(super) struct RowEntry {
 
 /// A segment without its text.
 #[derive(Clone, Copy, Debug)]
-pub struct ArchiveRow<'a> {
+pub(crate) struct ArchiveRow<'a> {
     /// The segment's id.
     pub id: SegmentId,
     /// The session it belongs to.
     pub session: &'a str,
-    /// A number for the session, stable while the archive is open.
-    pub session_ordinal: u32,
     /// The message's time.
     pub timestamp: Timestamp,
     /// The message's role.
     pub role: &'a Role,
     /// The speaker's name, if any.
     pub name: Option<&'a str>,
-    /// Its size in tokens.
-    pub tokens: u32,
 }
 
 /// Names that many rows share.
@@ -72,10 +67,11 @@ pub(super) struct RowHeader<'a> {
     #[serde(default)]
     archived_at: Option<Timestamp>,
     role: Role,
-    tokens: u32,
     #[serde(borrow, default)]
     name: Option<Cow<'a, str>>,
     // Required fields of a segment: a line without them could not be read later.
+    #[expect(dead_code, reason = "it must be there")]
+    tokens: u32,
     #[expect(dead_code, reason = "it must be there")]
     agent_id: IgnoredAny,
     #[expect(dead_code, reason = "it must be there")]
@@ -98,7 +94,6 @@ impl Names {
             since: head.archived_at.unwrap_or(head.timestamp),
             length: u32::try_from(length).ok()?,
             session: self.session(&head.session_id)?,
-            tokens: head.tokens,
             role: self.role(&head.role)?,
             name: head.name.as_deref().map_or(NAMELESS, |name| self.speaker(name)),
             live: true,
@@ -109,11 +104,9 @@ impl Names {
         Some(ArchiveRow {
             id: row.id,
             session: self.sessions.get(row.session as usize)?,
-            session_ordinal: row.session,
             timestamp: row.timestamp,
             role: self.roles.get(usize::from(row.role))?,
             name: self.speakers.get(usize::from(row.name)).map(|name| &**name),
-            tokens: row.tokens,
         })
     }
 

@@ -33,7 +33,7 @@ impl Default for ArchiveLimits {
 
 /// What this process and others changed in the archive since the last call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub(crate) struct Changes {
     /// New segments, in the order of the file.
     pub added: Vec<SegmentId>,
     /// Segments that were evicted or forgotten.
@@ -42,7 +42,7 @@ pub struct Changes {
 
 /// The damage found in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Damage {
+pub(crate) struct Damage {
     /// The number of lines that are not a segment.
     pub unreadable: usize,
     /// The number of lines that repeat an earlier segment.
@@ -54,7 +54,7 @@ pub struct Damage {
 /// The segments of one agent, stored in `segments.jsonl`. Opening creates no file; the first commit
 /// does.
 #[derive(Debug)]
-pub struct Segments {
+pub(crate) struct Segments {
     pub(super) file: SegmentFile,
     pub(super) limits: ArchiveLimits,
     pub(super) mark: ReadPosition,
@@ -84,7 +84,11 @@ impl Segments {
     ///
     /// If the file exists and cannot be read. Damage is not an error; [`damage`](Self::damage)
     /// reports it.
-    pub fn open(path: impl Into<PathBuf>, limits: ArchiveLimits, now: Timestamp) -> Result<Self> {
+    pub(crate) fn open(
+        path: impl Into<PathBuf>,
+        limits: ArchiveLimits,
+        now: Timestamp,
+    ) -> Result<Self> {
         let path = path.into();
         let mut segments = Self {
             forgotten: Forgotten::beside(&path),
@@ -110,26 +114,14 @@ impl Segments {
         Ok(segments)
     }
 
-    /// The number of segments, without those that wait for a commit.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.places.len()
-    }
-
-    /// Whether there are no segments.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The damage found when the file was read.
     #[must_use]
-    pub fn damage(&self) -> &Damage {
+    pub(crate) fn damage(&self) -> &Damage {
         &self.damage
     }
 
     /// The segments without their texts, in the order of the file.
-    pub fn rows(&self) -> impl Iterator<Item = ArchiveRow<'_>> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = ArchiveRow<'_>> {
         self.rows.iter().filter(|row| row.live).filter_map(|row| self.names.show(row))
     }
 
@@ -150,7 +142,7 @@ impl Segments {
     /// # Errors
     ///
     /// If the lock cannot be taken or the file cannot be written. The segments keep waiting.
-    pub fn commit(&mut self, now: Timestamp) -> Result<Changes> {
+    pub(crate) fn commit(&mut self, now: Timestamp) -> Result<Changes> {
         if self.pending.is_empty() {
             self.catch_up()?;
             self.evict(now);
@@ -203,7 +195,7 @@ impl Segments {
     /// # Errors
     ///
     /// If the file cannot be read.
-    pub fn get(&mut self, ids: &[SegmentId]) -> Result<Vec<Option<Segment>>> {
+    pub(crate) fn get(&mut self, ids: &[SegmentId]) -> Result<Vec<Option<Segment>>> {
         let mut found = self.read_all(ids)?;
         let missed = |(id, segment): (&SegmentId, &Option<Segment>)| {
             segment.is_none() && self.places.contains_key(id)
@@ -235,7 +227,7 @@ impl Segments {
     /// # Errors
     ///
     /// If the lock cannot be taken or the file cannot be written. Nothing is forgotten then.
-    pub fn forget(&mut self, ids: &HashSet<SegmentId>) -> Result<usize> {
+    pub(crate) fn forget(&mut self, ids: &HashSet<SegmentId>) -> Result<usize> {
         self.pending.retain(|(id, _)| !ids.contains(id));
         self.waiting.retain(|id| !ids.contains(id));
         if ids.is_empty() && self.file.open()?.is_none() {

@@ -8,7 +8,6 @@ use ctx_core::{
 };
 
 use super::recalled_blocks::{Anchor, RecalledBlock, RecalledBlocks};
-use super::trim::Trimmed;
 use crate::recall::{RecallBlock, build_recall_block, query_of};
 use crate::{Config, Placement};
 use ctx_core::Views;
@@ -166,8 +165,8 @@ impl Recall {
         let Some(query) = query(view)? else { return Ok(()) };
         let over = view.used() - limit.scale(self.config.recall.trim_to);
         let keep_recent = self.config.recall.keep_recent as usize;
-        for Trimmed { at, reason } in shown.trim.plan(view, &query, over, keep_recent)? {
-            view.drop(at, Self::ID, reason);
+        for (at, reason) in shown.trim.plan(view, &query, over, keep_recent)? {
+            view.drop(at, Self::ID, reason.words());
         }
         Ok(())
     }

@@ -16,12 +16,6 @@ const READ_CHARS: usize = 4_000;
 /// BM25 for whole messages (Robertson): the conventional constants.
 const BM25: Bm25 = Bm25 { k1: 1.2, b: 0.75 };
 
-/// A message to trim.
-pub(super) struct Trimmed {
-    pub(super) at: usize,
-    pub(super) reason: &'static str,
-}
-
 /// The words of the messages of a view. Each message is read once, when it is first needed.
 #[derive(Debug, Default)]
 pub(super) struct Index {
@@ -49,14 +43,14 @@ impl Index {
         Ok(())
     }
 
-    /// Returns the messages to trim so that `over` tokens are freed.
+    /// Returns the positions of the messages to trim so that `over` tokens are freed.
     pub(super) fn plan(
         &mut self,
         view: &ContextView,
         query: &str,
         over: Tokens,
         keep_recent: usize,
-    ) -> Result<Vec<Trimmed>> {
+    ) -> Result<Vec<(usize, TrimReason)>> {
         let recent = recent_from(view, keep_recent);
         let free = |at: usize, node: &Node| {
             at < recent && !view.is_protected(at) && node.state() != NodeState::Inserted
@@ -82,8 +76,7 @@ impl Index {
                 })
             })
             .collect();
-        let plan = plan_trim(&rows, over).into_iter();
-        Ok(plan.map(|(at, reason)| Trimmed { at, reason: words(reason) }).collect())
+        Ok(plan_trim(&rows, over))
     }
 
     fn add(&mut self, node: &Node) -> Result<()> {
@@ -101,13 +94,6 @@ impl Index {
         let mut scores = vec![0.0; self.ordinals.len()];
         score(&terms_of(query), &[&self.words], BM25, &mut scores);
         scores
-    }
-}
-
-fn words(reason: TrimReason) -> &'static str {
-    match reason {
-        TrimReason::Relevance => "has little to do with what is being asked; it can be recalled",
-        TrimReason::Age => "old, and the window was nearly full; it can be recalled",
     }
 }
 

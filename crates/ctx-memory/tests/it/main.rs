@@ -2,6 +2,5 @@
 
 mod blocks;
 mod facts;
-mod killed;
 mod layers;
 mod support;

@@ -16,8 +16,8 @@ pub fn min_max(scores: &mut [f32]) {
     }
     let span = most - least;
     for score in scores {
-        let spawn_blocking = span > 0.0 && score.is_finite();
-        *score = if spawn_blocking { (*score - least) / span } else { 0.0 };
+        let counts = span > 0.0 && score.is_finite();
+        *score = if counts { (*score - least) / span } else { 0.0 };
     }
 }
 

@@ -175,14 +175,9 @@ impl VectorFile {
                 .with("expected", self.embedding.dimensions)
                 .hint("memory works without it; check the embedding model"));
         }
-        let place = u32::try_from(self.ids.len()).ok();
-        let (Entry::Vacant(vacant), Some(place)) = (self.places.entry(id), place) else {
-            return Ok(false);
-        };
-        vacant.insert(place);
-        self.ids.push(id);
-        self.values.extend_from_slice(vector);
-        Ok(true)
+        let before = self.ids.len();
+        self.place(id, vector);
+        Ok(self.ids.len() > before)
     }
 
     pub(super) fn place(&mut self, id: SegmentId, vector: &[f32]) {

@@ -5,8 +5,6 @@
 //! UUID, 16 bytes | dimensions x float32                        count times
 //! ```
 
-use std::fmt;
-
 use crate::SegmentId;
 
 pub(super) const HEADER: usize = 16;
@@ -18,23 +16,16 @@ const UUID: usize = 16;
 pub(super) const MOST_DIMENSIONS: usize = 1 << 16;
 
 /// Why a header is invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BadHeader {
+    #[error("the file ends within its header")]
     Short,
+    #[error("not a VMEM file")]
     Magic,
+    #[error("unsupported VMEM version {0}")]
     Version(u32),
+    #[error("invalid number of dimensions: {0}")]
     Dimensions(u32),
-}
-
-impl fmt::Display for BadHeader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Short => f.write_str("the file ends within its header"),
-            Self::Magic => f.write_str("not a VMEM file"),
-            Self::Version(version) => write!(f, "unsupported VMEM version {version}"),
-            Self::Dimensions(n) => write!(f, "invalid number of dimensions: {n}"),
-        }
-    }
 }
 
 pub(super) fn header(dimensions: usize, count: u32) -> [u8; HEADER] {

@@ -1,11 +1,12 @@
 //! The environment in which a case runs an engine.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use ctx_core::{
     ContextEngine, Counter, EngineInfo, Result, Services, SummaryModels, TokenLedger, Tokens,
 };
 
+use crate::locked;
 use crate::{Reply, ScriptedSummarizer};
 
 use super::Start;
@@ -27,19 +28,15 @@ struct BenchState {
 
 impl Progress {
     pub(super) fn verb(&self) -> &'static str {
-        self.state().verb.unwrap_or("start")
+        locked(&self.0).verb.unwrap_or("start")
     }
 
     pub(super) fn engine(&self) -> Option<EngineInfo> {
-        self.state().engine.clone()
+        locked(&self.0).engine.clone()
     }
 
     pub(super) fn has_answered(&self) -> bool {
-        self.state().has_answered
-    }
-
-    fn state(&self) -> MutexGuard<'_, BenchState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0).has_answered
     }
 }
 
@@ -71,10 +68,10 @@ impl Bench {
 
     /// Starts an instance of the engine.
     pub(super) fn engine(&self, host: &TestHost) -> Result<Running<'_>, Stop> {
-        self.progress.state().verb = Some("start");
+        locked(&self.progress.0).verb = Some("start");
         let engine = (self.start)(&host.start);
         let engine = engine.map_err(|error| Stop::error("start", &error).fatal())?;
-        self.progress.state().engine.get_or_insert_with(|| engine.info().clone());
+        locked(&self.progress.0).engine.get_or_insert_with(|| engine.info().clone());
         Ok(Running { bench: self, engine, ledger: host.ledger() })
     }
 }
@@ -135,10 +132,10 @@ impl<'b> Running<'b> {
         verb: &'static str,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        self.bench.progress.state().verb = Some(verb);
+        locked(&self.bench.progress.0).verb = Some(verb);
         let answer = self.bench.runtime.block_on(work);
         if answer.is_ok() {
-            let mut progress = self.bench.progress.state();
+            let mut progress = locked(&self.bench.progress.0);
             // An engine that is not built in starts at its first call, and has its info only then.
             progress.engine = Some(self.engine.info().clone());
             progress.has_answered = true;
@@ -149,7 +146,7 @@ impl<'b> Running<'b> {
     /// Polls a future this number of times and then drops it. Returns whether it was ready before
     /// that.
     pub(super) fn give_up_after(&self, polls: u32, verb: &'static str, work: impl Future) -> bool {
-        self.bench.progress.state().verb = Some(verb);
+        locked(&self.bench.progress.0).verb = Some(verb);
         self.bench.runtime.block_on(async {
             let mut work = std::pin::pin!(work);
             let mut left = polls;

@@ -3,46 +3,44 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use ctx_core::{Result, Store, Timer};
 
+use crate::locked;
+
 /// A store in memory. Its clones share their contents, so that a second engine finds what the first
 /// one wrote.
 #[derive(Clone, Debug, Default)]
-pub struct HeldStore(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);
+pub(super) struct HeldStore(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);
 
 impl HeldStore {
     /// Returns all values. A store cannot remove a key: an empty value, or the `null` of an engine
     /// that uses JSON, counts as removed.
     #[must_use]
-    pub fn snapshot(&self) -> BTreeMap<String, Vec<u8>> {
-        let values = self.values();
+    pub(super) fn snapshot(&self) -> BTreeMap<String, Vec<u8>> {
+        let values = locked(&self.0);
         let full = values.iter().filter(|(_, value)| !matches!(&value[..], b"" | b"null"));
         full.map(|(key, value)| (key.clone(), value.clone())).collect()
-    }
-
-    fn values(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl Store for HeldStore {
     async fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
-        Ok(self.values().get(key).cloned())
+        Ok(locked(&self.0).get(key).cloned())
     }
 
     async fn put(&self, key: &str, value: &[u8]) -> Result<()> {
-        self.values().insert(key.to_owned(), value.to_vec());
+        locked(&self.0).insert(key.to_owned(), value.to_vec());
         Ok(())
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        let values = self.values();
+        let values = locked(&self.0);
         Ok(values.keys().filter(|key| key.starts_with(prefix)).cloned().collect())
     }
 }
@@ -50,7 +48,7 @@ impl Store for HeldStore {
 /// A clock for models that answer at once or never: a sleeper is woken at once, and the time
 /// advances by its sleep. It works under any executor and on any thread.
 #[derive(Clone, Debug, Default)]
-pub struct HastyTimer(Arc<AtomicU64>);
+pub(super) struct HastyTimer(Arc<AtomicU64>);
 
 /// How often a sleeper yields, so that a finished answer wins over a deadline.
 const YIELDS: u32 = 16;

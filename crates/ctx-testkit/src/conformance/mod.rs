@@ -29,7 +29,6 @@ mod run;
 mod sitting;
 mod stop;
 
-pub use host::{HastyTimer, HeldStore};
 pub use plugin::Plugin;
 pub use report::{CaseReport, Outcome, Report};
 pub use run::{Options, Start, cases, check, check_with};

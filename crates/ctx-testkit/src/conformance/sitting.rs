@@ -121,11 +121,7 @@ impl<'r> TestSession<'r> {
     }
 
     fn assemble_request(&mut self) -> AssembleRequest {
-        AssembleRequest {
-            session_id: self.id.clone(),
-            turn: self.turn(),
-            view: std::mem::replace(&mut self.view, ContextView::new(self.ledger.clone())),
-        }
+        AssembleRequest { session_id: self.id.clone(), turn: self.turn(), view: self.take_view() }
     }
 
     /// Enforces the rules of the host, and treats the request as sent.
@@ -144,19 +140,25 @@ impl<'r> TestSession<'r> {
         &mut self,
         configure: impl FnOnce(CompactRequest) -> CompactRequest,
     ) -> Result<CompactResult> {
-        let view = std::mem::replace(&mut self.view, ContextView::new(self.ledger.clone()));
-        let (id, turn) = (self.id.clone(), self.turn());
-        let request = configure(CompactRequest::new(id, view, turn, CompactionTrigger::Manual));
+        let request = configure(self.compact_request());
         self.running.try_call("compact", self.running.engine.compact(request))
     }
 
     /// Starts a compaction and drops it.
     pub(super) fn compact_and_drop(&mut self, polls: u32) {
-        let view = std::mem::replace(&mut self.view, ContextView::new(self.ledger.clone()));
-        let (id, turn) = (self.id.clone(), self.turn());
-        let mut request = CompactRequest::new(id, view, turn, CompactionTrigger::Manual);
+        let mut request = self.compact_request();
         request.force = true;
         self.running.give_up_after(polls, "compact", self.running.engine.compact(request));
+    }
+
+    fn compact_request(&mut self) -> CompactRequest {
+        let turn = self.turn();
+        CompactRequest::new(self.id.clone(), self.take_view(), turn, CompactionTrigger::Manual)
+    }
+
+    /// Leaves an empty view.
+    fn take_view(&mut self) -> ContextView {
+        std::mem::replace(&mut self.view, ContextView::new(self.ledger.clone()))
     }
 
     /// Calls `bootstrap`.

@@ -1,20 +1,18 @@
 //! Turns a request and a step into the bytes of a response.
 
-use ctx_core::{Chars, Tokens, Usage, text};
+use ctx_core::{Chars, Tokens, Usage};
 use serde_json::{Value, json};
 
 use super::api::{Api, embeddings};
+use super::builder::Scenario;
 use super::delivery::Events;
-use super::failure::{
-    Failure, FailureKind, Sizes, anthropic_error, google_error, openai_error, worded,
-};
+use super::failure::{Failure, Sizes, worded};
 use super::prompt::{Prompt, tokens_of};
 use super::request::Request;
 use super::script::{Answer, Reply, Report};
 use super::speech::Speech;
 use super::step::Step;
 use super::strict::{Fault, Strict};
-use super::words::Words;
 use crate::faithful_summary;
 
 /// Default maximum length of an answer, in tokens.
@@ -29,18 +27,8 @@ pub(super) struct Response {
     pub(super) usage: Usage,
 }
 
-/// The settings of a provider that affect answers.
-#[derive(Clone, Debug)]
-pub(super) struct Setup {
-    pub(super) server: Option<String>,
-    pub(super) models: Vec<String>,
-    pub(super) window: Option<Tokens>,
-    pub(super) limit_chars: Option<u64>,
-    pub(super) words: Option<Words>,
-    pub(super) dimensions: usize,
-}
-
-impl Setup {
+/// The settings that affect answers.
+impl Scenario {
     /// Returns the refusal of a prompt that exceeds the model's window.
     pub(super) fn overflow(&self, request: &Request) -> Option<String> {
         let sizes = self.sizes(request);
@@ -80,18 +68,14 @@ impl Setup {
         let answer = match &step.reply {
             Reply::Error(failure) => return self.fail(request, api, failure, step),
             Reply::Raw(raw) => {
-                let events = Events::whole(raw.body.clone());
-                return Response { events, ..json_response(raw.status, raw.headers.clone()) };
+                let body = Events::whole(raw.body.clone());
+                return response(raw.status, raw.headers.clone(), body);
             }
-            Reply::Garbage => return json_response(200, Vec::new()),
+            Reply::Garbage => return response(200, Vec::new(), Events::default()),
             _ if !api.is_completion() => return self.plain(request, api),
             Reply::Summary => {
                 let prompt = request.prompt.last_user();
                 text_answer(faithful_summary(prompt, longest(request)))
-            }
-            Reply::Echo => {
-                let most = longest(request);
-                text_answer(text::head(request.prompt.last_user(), most).to_owned())
             }
             Reply::Text(text) => text_answer(text.clone()),
             Reply::Answer(answer) => (**answer).clone(),
@@ -113,7 +97,7 @@ impl Setup {
             false => speech.whole(api),
         };
         let headers = if request.stream() { stream_headers(request, api) } else { Vec::new() };
-        Response { events, usage: usage.unwrap_or_default(), ..json_response(200, headers) }
+        Response { usage: usage.unwrap_or_default(), ..response(200, headers, events) }
     }
 
     /// Returns the answer of the emulated server (`data/windows.json`) at that path, which contains
@@ -127,22 +111,21 @@ impl Setup {
         };
         let window = self.window.unwrap_or_default().to_string();
         let body = row["body"].to_string().replace("\"WINDOW\"", &window);
-        let events = Events::whole(body.replace("MODEL", self.models.first()?));
-        Some(Response { events, ..json_response(200, Vec::new()) })
+        Some(json_response(200, body.replace("MODEL", self.models.first()?)))
     }
 
     /// Answers requests that are not for a model.
     pub(super) fn plain(&self, request: &Request, api: Api) -> Response {
         let body = match api {
-            Api::Models => self.models(),
+            Api::Models => self.listed_models(),
             Api::CountTokens => json!({ "input_tokens": request.prompt.tokens() }),
             Api::GeminiCount => json!({ "totalTokens": counted(request) }),
             _ => self.embed(request, api),
         };
-        Response { events: Events::whole(body.to_string()), ..json_response(200, Vec::new()) }
+        json_response(200, body.to_string())
     }
 
-    fn models(&self) -> Value {
+    fn listed_models(&self) -> Value {
         let window = self.window.map(Tokens::get);
         let models = self.models.iter().map(|id| {
             json!({
@@ -194,12 +177,11 @@ impl Setup {
             let words = faithful_summary(request.prompt.last_user(), longest(request));
             let speech = self.speech(request, step, text_answer(words));
             let events = speech.failing(api, &error, after, step.crlf);
-            return Response { events, ..json_response(200, stream_headers(request, api)) };
+            return response(200, stream_headers(request, api), events);
         }
         let mut headers = failure.headers();
         headers.push(header("content-type", worded.content_type));
-        let body = listed(request, worded.body);
-        Response { events: Events::whole(body), ..json_response(worded.status, headers) }
+        response(worded.status, headers, Events::whole(listed(request, worded.body)))
     }
 
     fn speech(&self, request: &Request, step: &Step, answer: Answer) -> Speech {
@@ -220,32 +202,21 @@ impl Setup {
 /// Answers an unknown path.
 pub(super) fn not_found(request: &Request) -> Response {
     let message = format!("Invalid URL ({} {})", request.method, request.path);
-    let body = openai_error("invalid_request_error", None, &message);
-    Response { events: Events::whole(body.to_string()), ..json_response(404, Vec::new()) }
+    json_response(404, Fault::new(message).body(Api::Chat).to_string())
 }
 
 /// Answers a body that is not JSON.
 pub(super) fn not_json(api: Api) -> Response {
-    let message = "We could not parse the JSON body of your request.";
-    let body = match api {
-        _ if api.is_anthropic() => anthropic_error("invalid_request_error", message),
-        _ if api.is_google() => {
-            google_error(400, "INVALID_ARGUMENT", "Invalid JSON payload received.")
-        }
-        _ => openai_error("invalid_request_error", None, message),
+    let message = match api.is_google() {
+        true => "Invalid JSON payload received.",
+        false => "We could not parse the JSON body of your request.",
     };
-    Response { events: Events::whole(body.to_string()), ..json_response(400, Vec::new()) }
+    json_response(400, Fault::new(message).body(api).to_string())
 }
 
 /// Returns the refusal of a strict provider.
 pub(super) fn refused(request: &Request, api: Api, fault: &Fault) -> Response {
-    let body = listed(request, fault.body(api).to_string());
-    Response { events: Events::whole(body), ..json_response(fault.status, Vec::new()) }
-}
-
-/// Answers a wrong key.
-pub(super) fn wrong_key() -> Step {
-    Step::error(FailureKind::Unauthorized)
+    json_response(fault.status, listed(request, fault.body(api).to_string()))
 }
 
 fn text_answer(text: String) -> Answer {
@@ -285,9 +256,13 @@ fn stream_headers(request: &Request, api: Api) -> Vec<(String, String)> {
     }
 }
 
-fn json_response(status: u16, mut headers: Vec<(String, String)>) -> Response {
+fn json_response(status: u16, body: String) -> Response {
+    response(status, Vec::new(), Events::whole(body))
+}
+
+fn response(status: u16, mut headers: Vec<(String, String)>, events: Events) -> Response {
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
         headers.push(header("content-type", "application/json"));
     }
-    Response { status, headers, events: Events::default(), usage: Usage::default() }
+    Response { status, headers, events, usage: Usage::default() }
 }

@@ -60,8 +60,7 @@ impl Api {
 
     /// Whether the model generates text. Only such requests take steps of a script, unless a step
     /// names another API.
-    #[must_use]
-    pub fn is_completion(self) -> bool {
+    pub(super) fn is_completion(self) -> bool {
         matches!(
             self,
             Self::Chat | Self::Responses | Self::Messages | Self::Gemini | Self::OllamaChat

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::FakeProvider;
-use super::answer::Setup;
 use super::ledger::{Ledger, Observer};
 use super::loopback::Loopback;
 use super::playbook::{Playbook, Respond};
@@ -185,21 +184,13 @@ impl Builder {
     ///
     /// [`ErrorKind::Io`] if the port is in use or no thread can be started.
     pub fn start(self) -> Result<FakeProvider> {
-        let Self { scenario, respond, observer, port } = self;
+        let Self { mut scenario, respond, observer, port } = self;
         let strict = scenario.strict.then(|| Strict::new(scenario.words));
-        let setup = Setup {
-            server: scenario.server,
-            models: scenario.models,
-            window: scenario.window,
-            limit_chars: scenario.limit_chars,
-            words: scenario.words,
-            dimensions: scenario.dimensions,
-        };
+        let script = std::mem::take(&mut scenario.script);
         let shared = Arc::new(Shared {
-            setup,
+            scenario,
             strict,
-            key: scenario.key,
-            playbook: Playbook::new(scenario.script, respond),
+            playbook: Playbook::new(script, respond),
             ledger: Arc::new(Ledger::new(observer)),
             releases: Arc::new(Semaphore::new(0)),
         });

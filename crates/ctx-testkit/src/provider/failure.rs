@@ -1,5 +1,8 @@
 //! Errors with the wording of real providers.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -160,6 +163,29 @@ pub(super) struct Worded {
     pub(super) body: String,
 }
 
+/// How a provider words an error. `$model` is replaced by the name of the model.
+#[derive(Deserialize)]
+struct Wording {
+    status: u16,
+    /// The type of the error; in Google's format its status.
+    name: String,
+    code: Option<String>,
+    message: String,
+}
+
+/// The errors that have the format of their API, by format.
+#[derive(Deserialize)]
+struct Wordings {
+    anthropic: HashMap<FailureKind, Wording>,
+    google: HashMap<FailureKind, Wording>,
+    openai: HashMap<FailureKind, Wording>,
+}
+
+static WORDINGS: LazyLock<Wordings> = LazyLock::new(|| {
+    let data = include_str!("../../data/failures.toml");
+    toml::from_str(data).expect("data/failures.toml has a table for each kind of failure")
+});
+
 const GATEWAY_PAGE: &str = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n\
     <center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>cloudflare</center>\r\n</body>\r\n\
     </html>\r\n";
@@ -182,20 +208,21 @@ pub(super) fn worded(failure: &Failure, api: Api, model: &str, sizes: Sizes) -> 
             content_type: "text/html",
             body: GATEWAY_PAGE.to_owned(),
         },
-        kind if api.is_google() => {
-            let (status, name, message) = google(kind, model);
-            json(status, google_error(status, name, &message))
-        }
-        kind if api.is_anthropic() => {
-            let (status, name, message) = anthropic(kind, model);
-            json(status, anthropic_error(name, &message))
-        }
         kind => {
-            let (status, name, code, message) = openai(kind, model);
-            match api.is_ollama() {
-                true => json(status, json!({ "error": message })),
-                false => json(status, openai_error(name, code, &message)),
-            }
+            let wordings = match api {
+                _ if api.is_anthropic() => &WORDINGS.anthropic,
+                _ if api.is_google() => &WORDINGS.google,
+                _ => &WORDINGS.openai,
+            };
+            let Wording { status, name, code, message } = &wordings[&kind];
+            let message = message.replace("$model", model);
+            let body = match api {
+                _ if api.is_anthropic() => anthropic_error(name, &message),
+                _ if api.is_google() => google_error(*status, name, &message),
+                _ if api.is_ollama() => json!({ "error": message }),
+                _ => openai_error(name, None, code.as_deref(), &message),
+            };
+            json(*status, body)
         }
     }
 }
@@ -207,162 +234,16 @@ pub(super) fn anthropic_error(name: &str, message: &str) -> Value {
 }
 
 /// Formats an error as OpenAI does.
-pub(super) fn openai_error(name: &str, code: Option<&str>, message: &str) -> Value {
-    json!({ "error": { "message": message, "type": name, "param": null, "code": code } })
+pub(super) fn openai_error(
+    name: &str,
+    param: Option<&str>,
+    code: Option<&str>,
+    message: &str,
+) -> Value {
+    json!({ "error": { "message": message, "type": name, "param": param, "code": code } })
 }
 
 /// Formats an error as Google does.
 pub(super) fn google_error(status: u16, name: &str, message: &str) -> Value {
     json!({ "error": { "code": status, "message": message, "status": name } })
-}
-
-fn google(kind: FailureKind, model: &str) -> (u16, &'static str, String) {
-    use FailureKind as K;
-    let (status, name, message) = match kind {
-        K::RateLimited | K::TokensPerMinute => {
-            (429, "RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota).")
-        }
-        K::QuotaExhausted => (
-            429,
-            "RESOURCE_EXHAUSTED",
-            "You exceeded your current quota, please check your plan and billing details.",
-        ),
-        K::Unauthorized => {
-            (400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.")
-        }
-        K::Forbidden => (403, "PERMISSION_DENIED", "The caller does not have permission"),
-        K::NoSuchModel => {
-            let message = format!(
-                "models/{model} is not found for API version v1beta, or is not supported for \
-                 generateContent."
-            );
-            return (404, "NOT_FOUND", message);
-        }
-        K::UnsupportedParameter => {
-            (400, "INVALID_ARGUMENT", "Request contains an invalid argument.")
-        }
-        K::TooLarge => {
-            (400, "INVALID_ARGUMENT", "Request payload size exceeds the limit: 20971520 bytes.")
-        }
-        K::Overloaded => (503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
-        K::GatewayTimeout => {
-            (504, "DEADLINE_EXCEEDED", "Deadline expired before operation could complete.")
-        }
-        K::ServerError | K::BadGateway | K::Overflow => {
-            (500, "INTERNAL", "An internal error has occurred.")
-        }
-    };
-    (status, name, message.to_owned())
-}
-
-fn anthropic(kind: FailureKind, model: &str) -> (u16, &'static str, String) {
-    use FailureKind as K;
-    let (status, name, message) = match kind {
-        K::RateLimited => (
-            429,
-            "rate_limit_error",
-            "This request would exceed your organization's rate limit of 50 requests per minute.",
-        ),
-        K::TokensPerMinute => (
-            429,
-            "rate_limit_error",
-            "This request would exceed your organization's rate limit of 30,000 input tokens per \
-             minute. Please reduce the prompt length or the maximum tokens requested, or try again \
-             later.",
-        ),
-        K::QuotaExhausted => (
-            400,
-            "invalid_request_error",
-            "Your credit balance is too low to access the Anthropic API. Please go to Plans & \
-             Billing to upgrade or purchase credits.",
-        ),
-        K::Unauthorized => (401, "authentication_error", "invalid x-api-key"),
-        K::Forbidden => (
-            403,
-            "permission_error",
-            "Your API key does not have permission to use the specified resource.",
-        ),
-        K::NoSuchModel => return (404, "not_found_error", format!("model: {model}")),
-        K::UnsupportedParameter => {
-            (400, "invalid_request_error", "thinking: Extra inputs are not permitted")
-        }
-        K::TooLarge => (413, "request_too_large", "Request exceeds the maximum size"),
-        K::Overloaded => (529, "overloaded_error", "Overloaded"),
-        K::GatewayTimeout => (504, "timeout_error", "Request timed out"),
-        K::ServerError | K::BadGateway | K::Overflow => (500, "api_error", "Internal server error"),
-    };
-    (status, name, message.to_owned())
-}
-
-fn openai(kind: FailureKind, model: &str) -> (u16, &'static str, Option<&'static str>, String) {
-    use FailureKind as K;
-    match kind {
-        K::RateLimited => (
-            429,
-            "requests",
-            Some("rate_limit_exceeded"),
-            format!(
-                "Rate limit reached for {model} in organization org-fake on requests per min \
-                 (RPM): Limit 3, Used 3, Requested 1. Please try again in 20s."
-            ),
-        ),
-        K::TokensPerMinute => (
-            429,
-            "tokens",
-            Some("rate_limit_exceeded"),
-            format!(
-                "Request too large for {model} in organization org-fake on tokens per min (TPM): \
-                 Limit 30000, Requested 41000. The input or output tokens must be reduced in order \
-                 to run successfully."
-            ),
-        ),
-        K::QuotaExhausted => (
-            429,
-            "insufficient_quota",
-            Some("insufficient_quota"),
-            "You exceeded your current quota, please check your plan and billing details.".into(),
-        ),
-        K::Unauthorized => (
-            401,
-            "invalid_request_error",
-            Some("invalid_api_key"),
-            "Incorrect API key provided. You can find your API key at the provider's site.".into(),
-        ),
-        K::Forbidden => (
-            403,
-            "invalid_request_error",
-            Some("model_not_allowed"),
-            format!("Project `proj_fake` does not have access to model `{model}`"),
-        ),
-        K::NoSuchModel => (
-            404,
-            "invalid_request_error",
-            Some("model_not_found"),
-            format!("The model `{model}` does not exist or you do not have access to it."),
-        ),
-        K::UnsupportedParameter => (
-            400,
-            "invalid_request_error",
-            Some("unsupported_parameter"),
-            "Unsupported parameter: 'max_tokens' is not supported with this model. Use \
-             'max_completion_tokens' instead."
-                .into(),
-        ),
-        K::TooLarge => {
-            (413, "invalid_request_error", None, "Maximum content size limit exceeded".into())
-        }
-        K::Overloaded => (
-            503,
-            "server_error",
-            Some("server_is_overloaded"),
-            "The server is currently overloaded. Please try again later.".into(),
-        ),
-        K::GatewayTimeout => (504, "server_error", None, "Gateway timeout".into()),
-        K::ServerError | K::BadGateway | K::Overflow => (
-            500,
-            "server_error",
-            None,
-            "The server had an error while processing your request. Sorry about that!".into(),
-        ),
-    }
 }

@@ -1,12 +1,13 @@
 //! The record of requests.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ctx_core::Usage;
 use tokio::sync::Notify;
 
 use super::request::{Outcome, Request};
+use crate::locked;
 
 /// All requests so far, and the tasks that wait for more.
 #[derive(Default)]
@@ -34,7 +35,7 @@ impl Ledger {
 
     /// Records a request and sets its number.
     pub(super) fn enter(self: &Arc<Self>, mut request: Request) -> (Request, Ticket) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         let at = state.requests.len();
         request.number = at + 1;
         state.requests.push(request.clone());
@@ -46,17 +47,17 @@ impl Ledger {
 
     /// Returns all requests.
     pub(super) fn requests(&self) -> Vec<Request> {
-        self.lock().requests.clone()
+        locked(&self.state).requests.clone()
     }
 
     /// Returns the number of requests.
     pub(super) fn len(&self) -> usize {
-        self.lock().requests.len()
+        locked(&self.state).requests.len()
     }
 
     /// Waits until `done` returns true for the requests, at most `limit`. Returns whether it did.
     pub(super) fn wait_until(&self, limit: Duration, done: impl Fn(&[Request]) -> bool) -> bool {
-        let state = self.lock();
+        let state = locked(&self.state);
         let waiting = self.changed.wait_timeout_while(state, limit, |state| !done(&state.requests));
         let (state, _) = waiting.unwrap_or_else(PoisonError::into_inner);
         done(&state.requests)
@@ -67,7 +68,7 @@ impl Ledger {
         loop {
             let mut changed = std::pin::pin!(self.notify.notified());
             changed.as_mut().enable();
-            if done(&self.lock().requests) {
+            if done(&locked(&self.state).requests) {
                 return;
             }
             changed.await;
@@ -77,17 +78,13 @@ impl Ledger {
     /// Waits until no request has arrived for this time, starting now.
     pub(super) fn wait_idle(&self, idle: Duration) {
         let start = Instant::now();
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         loop {
             let quiet = state.last.unwrap_or(start).max(start).elapsed();
             let Some(left) = idle.checked_sub(quiet).filter(|left| !left.is_zero()) else { return };
             let woken = self.changed.wait_timeout(state, left);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LedgerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wake(&self) {
@@ -115,7 +112,7 @@ impl Ticket {
 
     /// Records status, refusal and usage of the answer.
     pub(super) fn answered(&self, status: u16, refusal: Option<String>, usage: Usage) {
-        if let Some(request) = self.ledger.lock().requests.get_mut(self.at) {
+        if let Some(request) = locked(&self.ledger.state).requests.get_mut(self.at) {
             request.status = status;
             request.refusal = refusal;
             if usage != Usage::default() {
@@ -125,7 +122,7 @@ impl Ticket {
     }
 
     fn set(&self, outcome: Outcome) {
-        let mut state = self.ledger.lock();
+        let mut state = locked(&self.ledger.state);
         let open = state.requests.get_mut(self.at).filter(|r| r.outcome == Outcome::Open);
         let ended = open.map(|request| {
             request.outcome = outcome;

@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 /// A server that listens on loopback until it is dropped.
+#[derive(Debug)]
 pub(super) struct Loopback {
     pub(super) address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,

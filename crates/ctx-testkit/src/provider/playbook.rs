@@ -1,6 +1,6 @@
 //! Selects the step for a request.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use ctx_core::Usage;
 
@@ -9,6 +9,7 @@ use super::cache::PromptCache;
 use super::request::Request;
 use super::script::{Reply, When};
 use super::step::Step;
+use crate::locked;
 
 /// A function that answers requests.
 pub(super) type Respond = Arc<dyn Fn(&Request) -> Step + Send + Sync>;
@@ -33,13 +34,13 @@ impl Playbook {
 
     /// Adds steps.
     pub(super) fn extend(&self, steps: impl IntoIterator<Item = Step>) {
-        self.lock().steps.extend(steps);
+        locked(&self.state).steps.extend(steps);
     }
 
     /// Returns the number of requests that the remaining steps cover; unlimited steps are not
     /// counted.
     pub(super) fn left(&self) -> usize {
-        let state = self.lock();
+        let state = locked(&self.state);
         state.steps.iter().filter_map(|step| step.times).map(|n| n as usize).sum()
     }
 
@@ -47,7 +48,7 @@ impl Playbook {
     /// function, otherwise a summary.
     pub(super) fn step(&self, request: &Request, api: Api) -> Step {
         let fits = |step: &Step| step.times != Some(0) && step.when.holds(request, api);
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         if let Some(step) = state.steps.iter_mut().find(|step| fits(step)) {
             let taken = step.clone();
             step.times = step.times.map(|n| n.saturating_sub(1));
@@ -66,7 +67,7 @@ impl Playbook {
     pub(super) fn charge(&self, request: &Request, api: Api) -> Usage {
         let whole = request.prompt.tokens();
         let flat = request.prompt.flat();
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         let shared = state.cache.shared(request.model(), &flat);
         let share = shared as f64 / flat.len().max(1) as f64;
         state.cache.keep(request.model(), flat);
@@ -80,10 +81,6 @@ impl Playbook {
             true => Usage { input: 0, cache_read: read, cache_write: whole - read, ..fresh },
             false => fresh,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PlaybookState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -34,8 +34,6 @@ pub enum Reply {
     /// A summary in six sections, made of the lines of the prompt that contain paths, identifiers,
     /// numbers and instructions, no longer than the request allows.
     Summary,
-    /// The newest text of the user, no longer than the request allows.
-    Echo,
     /// A text.
     Text(String),
     /// Text, tool calls, finish reason and usage.

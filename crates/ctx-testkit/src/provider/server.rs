@@ -14,9 +14,11 @@ use hyper::service::service_fn;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-use super::answer::{self, Response, Setup};
+use super::answer::{self, Response};
 use super::api::Api;
+use super::builder::Scenario;
 use super::delivery::{self, Action, Delivery};
+use super::failure::FailureKind;
 use super::ledger::{Ledger, Ticket};
 use super::playbook::Playbook;
 use super::prompt::Prompt;
@@ -35,10 +37,10 @@ const GARBAGE: &[u8] = b"\x16\x03\x01\xff\xfe\x00\x80garbage\x00\xc3\x28\xa0\xa1
 
 /// The state that answers depend on.
 pub(super) struct Shared {
-    pub(super) setup: Setup,
+    /// The settings. Its script is in the playbook.
+    pub(super) scenario: Scenario,
     /// The checks of a strict provider.
     pub(super) strict: Option<Strict>,
-    pub(super) key: Option<String>,
     pub(super) playbook: Playbook,
     pub(super) ledger: Arc<Ledger>,
     pub(super) releases: Arc<Semaphore>,
@@ -78,13 +80,12 @@ impl Shared {
             _ => Usage::default(),
         };
         let (request, ticket) = self.ledger.enter(Request { usage, ..request });
-        let reported = self.setup.report_window(&request);
+        let reported = self.scenario.report_window(&request);
         let (Some(api), None) = (known, &reported) else {
             let answer = reported.unwrap_or_else(|| answer::not_found(&request));
             return self.deliver(answer, &Step::default(), fault, ticket);
         };
-        let asked = self.take(&request, api);
-        let (step, refusal, refused) = (asked.step, asked.refusal, asked.refused);
+        let Taken { step, refusal, refused } = self.take(&request, api);
         if step.wait_at == Moment::BeforeHeaders {
             delivery::wait(step.wait, &self.releases).await;
         }
@@ -93,7 +94,7 @@ impl Shared {
             true => answer::not_json(api),
             false => match &refused {
                 Some(fault) => answer::refused(&request, api, fault),
-                None => self.setup.respond(&request, api, &step, self.strict.as_ref()),
+                None => self.scenario.respond(&request, api, &step, self.strict.as_ref()),
             },
         };
         ticket.answered(response.status, refusal, response.usage);
@@ -118,24 +119,23 @@ impl Shared {
     /// A wrong key and a full window are checked before the script, as with a real provider.
     fn take(&self, request: &Request, api: Api) -> Taken {
         let refusal = |step: Step, why: String| Taken { step, refusal: Some(why), refused: None };
-        if self.key.is_some() && self.key.as_deref() != request.key() {
-            return refusal(answer::wrong_key(), "the key is wrong".to_owned());
+        let key = self.scenario.key.as_deref();
+        if key.is_some() && key != request.key() {
+            return refusal(Step::error(FailureKind::Unauthorized), "the key is wrong".to_owned());
         }
-        if !api.is_completion() || request.json.is_null() {
-            let step = self.playbook.step(request, api);
-            return Taken { step, refusal: None, refused: None };
-        }
-        if let Some(fault) = self.strict.as_ref().and_then(|strict| strict.fault(request, api)) {
-            let refusal = Some(fault.message.clone());
-            return Taken { step: Step::default(), refusal, refused: Some(fault) };
-        }
-        match self.setup.overflow(request) {
-            Some(why) => refusal(Step::overflow(), why),
-            None => {
-                let step = self.playbook.step(request, api);
-                Taken { step, refusal: None, refused: None }
+        if api.is_completion() && !request.json.is_null() {
+            let fault = self.strict.as_ref().and_then(|strict| strict.fault(request, api));
+            if let Some(fault) = fault {
+                return Taken {
+                    refused: Some(fault.clone()),
+                    ..refusal(Step::default(), fault.message)
+                };
+            }
+            if let Some(why) = self.scenario.overflow(request) {
+                return refusal(Step::overflow(), why);
             }
         }
+        Taken { step: self.playbook.step(request, api), refusal: None, refused: None }
     }
 
     fn deliver(

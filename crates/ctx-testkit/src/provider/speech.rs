@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use ctx_core::Usage;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::api::{Api, anthropic, chat, gemini, ollama, responses};
 use super::delivery::Events;
@@ -180,6 +180,15 @@ fn as_list(events: &[Event]) -> Vec<Bytes> {
         Bytes::from(format!("{before}{}{after}", event.data))
     };
     events.iter().enumerate().map(element).collect()
+}
+
+/// Returns a call's arguments as an object; arguments that are not JSON can only be sent as text.
+pub(super) fn object_arguments(call: &Call) -> Value {
+    match &call.arguments {
+        Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| json!({})),
+        Value::Null => json!({}),
+        value => value.clone(),
+    }
 }
 
 /// Returns a call's arguments as JSON text.

@@ -2,13 +2,15 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+
+use crate::locked;
 
 /// The scheduled failure of a connection.
 #[derive(Debug, Default)]
@@ -42,7 +44,7 @@ impl Fault {
     }
 
     fn set(&self, mode: Mode) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+        *locked(&self.0) = mode;
     }
 }
 
@@ -88,7 +90,7 @@ impl Write for Wire {
     ) -> Poll<io::Result<usize>> {
         let Self { stream, fault } = self.get_mut();
         let mut stream = Pin::new(stream);
-        let mut mode = fault.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mode = locked(&fault.0);
         match &mut *mode {
             Mode::Sound | Mode::CloseWhenFlushed => stream.poll_write(cx, bytes),
             Mode::CloseAfter(left) => {
@@ -113,7 +115,7 @@ impl Write for Wire {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Self { stream, fault } = self.get_mut();
         std::task::ready!(Pin::new(stream).poll_flush(cx))?;
-        let mode = fault.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mode = locked(&fault.0);
         match *mode {
             Mode::CloseWhenFlushed => Poll::Ready(Err(closed())),
             _ => Poll::Ready(Ok(())),

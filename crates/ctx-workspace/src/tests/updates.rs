@@ -65,7 +65,8 @@ fn other_chunks_make_another_index_and_a_folder_has_one_of_its_own() {
     let long: String = (0..200).map(|n| format!("apple number {n}\n")).collect();
     let room = Room::with(&[("a.md", &long)]);
     let many = update(&room.open()).chunks;
-    let settings = WorkspaceSettings::default().with_chunk(ctx_core::Tokens(64));
+    let settings =
+        WorkspaceSettings { chunk: ctx_core::Tokens(64), ..WorkspaceSettings::default() };
     let index = room.dir.path().join("i");
     let fine = Workspace::open(&index, &room.folder(), settings).unwrap();
     assert!(update(&fine).chunks > many * 4);
@@ -87,7 +88,8 @@ fn a_word_is_found_where_it_is_however_the_file_was_cut_before() {
     update(&room.open());
     // In the same folder, like an index of another version.
     for tokens in [64, 32, 512] {
-        let settings = WorkspaceSettings::default().with_chunk(ctx_core::Tokens(tokens));
+        let settings =
+            WorkspaceSettings { chunk: ctx_core::Tokens(tokens), ..WorkspaceSettings::default() };
         let mut cut = Workspace::open(&room.index(), &room.folder(), settings).unwrap();
         cut.store = room.open().store().to_owned();
         update(&cut);
@@ -101,7 +103,10 @@ fn a_word_is_found_where_it_is_however_the_file_was_cut_before() {
 fn hosts_that_cut_otherwise_leave_each_other_alone() {
     let room = Room::with(&[("a.md", "apple"), ("b.md", "banana")]);
     update(&room.open());
-    let settings = WorkspaceSettings::default().with_counter(Counter::new(CounterKind::Cjk));
+    let settings = WorkspaceSettings {
+        counter: Counter::new(CounterKind::Cjk),
+        ..WorkspaceSettings::default()
+    };
     let other = Workspace::open(&room.index(), &room.folder(), settings).unwrap();
     assert_eq!(counts(&update(&other)), [2, 0, 0, 0]);
     assert_eq!(counts(&update(&room.open())), [0, 0, 2, 0]);
@@ -194,7 +199,8 @@ fn an_index_is_removed_with_its_lock_held_and_the_lock_stays() {
     let (one, two) = (room.open(), room.open());
     assert!(!one.forget().unwrap(), "there is none");
     update(&one);
-    let coarse = WorkspaceSettings::default().with_chunk(ctx_core::Tokens(1_024));
+    let coarse =
+        WorkspaceSettings { chunk: ctx_core::Tokens(1_024), ..WorkspaceSettings::default() };
     update(&Workspace::open(&room.index(), &room.folder(), coarse).unwrap());
     let removal = one
         .update(|_| {

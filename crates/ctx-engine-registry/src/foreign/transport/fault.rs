@@ -1,6 +1,5 @@
 //! The ways in which a foreign engine can fail to answer.
 
-use std::fmt;
 use std::time::Duration;
 
 use ctx_core::text::clip;
@@ -15,12 +14,14 @@ const UNFINISHED: &str = "after a line without a line end";
 
 /// Why a call to a foreign engine has no answer. Texts of the engine are untrusted: they are
 /// truncated and stripped of control characters here.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// The engine could not be loaded or run.
+    #[error("the engine could not be started: {0}")]
     Unopened(Box<Error>),
     /// The process ended.
+    #[error("the engine's process ended ({status})")]
     Crashed {
         /// Its exit status as a text, and the beginning of its last line if that has no line end.
         status: String,
@@ -28,6 +29,7 @@ pub enum Fault {
         stderr: Vec<String>,
     },
     /// The process closed its stdin or stdout and kept running. It was killed.
+    #[error("the engine closed its standard {what} without ending")]
     Closed {
         /// `input` or `output`.
         what: &'static str,
@@ -36,6 +38,7 @@ pub enum Fault {
     },
     /// The engine did not answer in time. A process was killed, unless it reacted to the cancel; a
     /// library that kept running was abandoned.
+    #[error("the engine did not answer '{verb}' within {after:?}")]
     Deadline {
         /// The verb.
         verb: String,
@@ -45,6 +48,7 @@ pub enum Fault {
         stderr: Vec<String>,
     },
     /// The engine worked on other calls for the whole deadline of this one. Not the engine's fault.
+    #[error("'{verb}' waited {after:?} for the engine, which was busy with other calls")]
     Busy {
         /// The verb.
         verb: String,
@@ -52,11 +56,13 @@ pub enum Fault {
         after: Duration,
     },
     /// The answer exceeded the maximum size.
+    #[error("the engine's answer is larger than {limit} bytes")]
     TooLarge {
         /// The maximum, in bytes.
         limit: usize,
     },
     /// The message does not follow the protocol.
+    #[error("the engine broke the protocol: {why}{}", output(excerpt))]
     Garbage {
         /// What is wrong with it.
         why: String,
@@ -64,13 +70,16 @@ pub enum Fault {
         excerpt: String,
     },
     /// The engine panicked.
+    #[error("the engine panicked: {message}")]
     Panicked {
         /// The panic message.
         message: String,
     },
     /// The engine answered with an error.
+    #[error("the engine refused: {}", .0.message)]
     Refused(protocol::Error),
     /// The engine was lost in an earlier fault.
+    #[error("the engine is gone: {why}")]
     Lost {
         /// The earlier fault.
         why: String,
@@ -162,40 +171,9 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unopened(error) => write!(f, "the engine could not be started: {error}"),
-            Self::Crashed { status, .. } => write!(f, "the engine's process ended ({status})"),
-            Self::Closed { what, .. } => {
-                write!(f, "the engine closed its standard {what} without ending")
-            }
-            Self::Deadline { verb, after, .. } => {
-                write!(f, "the engine did not answer '{verb}' within {after:?}")
-            }
-            Self::Busy { verb, after } => {
-                write!(
-                    f,
-                    "'{verb}' waited {after:?} for the engine, which was busy with other calls"
-                )
-            }
-            Self::TooLarge { limit } => {
-                write!(f, "the engine's answer is larger than {limit} bytes")
-            }
-            Self::Garbage { why, excerpt } if excerpt.is_empty() => {
-                write!(f, "the engine broke the protocol: {why}")
-            }
-            Self::Garbage { why, excerpt } => {
-                write!(f, "the engine broke the protocol: {why}; output: {excerpt}")
-            }
-            Self::Panicked { message } => write!(f, "the engine panicked: {message}"),
-            Self::Refused(error) => write!(f, "the engine refused: {}", error.message),
-            Self::Lost { why } => write!(f, "the engine is gone: {why}"),
-        }
-    }
+fn output(excerpt: &str) -> String {
+    if excerpt.is_empty() { String::new() } else { format!("; output: {excerpt}") }
 }
-
-impl std::error::Error for Fault {}
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {

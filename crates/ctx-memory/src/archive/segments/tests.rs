@@ -8,7 +8,23 @@ use super::*;
 use crate::archive::{AddOutcome, SegmentMaker};
 use ctx_search::Metadata;
 
+mod killed;
+
 const NOW: Timestamp = Timestamp(1_770_000_000_000);
+
+impl Segments {
+    fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn add(&mut self, segment: &Segment) -> Result<bool> {
+        Ok(self.insert(segment)? == AddOutcome::New)
+    }
+}
 
 struct House {
     dir: tempfile::TempDir,

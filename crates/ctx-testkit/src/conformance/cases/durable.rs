@@ -103,7 +103,7 @@ pub(super) fn commit_turn(bench: &Bench) -> Verdict {
 }
 
 fn unchanged(
-    store: &crate::conformance::HeldStore,
+    store: &crate::conformance::host::HeldStore,
     key: &str,
     again: impl FnOnce() -> Result<(), Stop>,
 ) -> Result<(), Stop> {

@@ -3,8 +3,8 @@
 use ctx_core::Usage;
 use serde_json::{Value, json};
 
-use super::super::script::{Call, Finish};
-use super::super::speech::{Event, Speech, arguments};
+use super::super::script::Finish;
+use super::super::speech::{Event, Speech, arguments, object_arguments};
 
 fn stop_reason(finish: Finish) -> &'static str {
     match finish {
@@ -26,15 +26,6 @@ fn usage(usage: &Usage, output: u64) -> Value {
     })
 }
 
-/// Input is an object here; arguments that are not JSON can only be streamed.
-fn input(call: &Call) -> Value {
-    match &call.arguments {
-        Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| json!({})),
-        Value::Null => json!({}),
-        value => value.clone(),
-    }
-}
-
 fn signature(speech: &Speech) -> &str {
     speech.signature.as_deref().unwrap_or("fake")
 }
@@ -52,8 +43,7 @@ fn blocks(speech: &Speech) -> Vec<Value> {
     }
     for (n, call) in speech.calls.iter().enumerate() {
         let id = format!("toolu_{}_{n}", speech.number);
-        let block =
-            json!({ "type": "tool_use", "id": id, "name": call.name, "input": input(call) });
+        let block = json!({ "type": "tool_use", "id": id, "name": call.name, "input": object_arguments(call) });
         blocks.push(block);
     }
     blocks

@@ -4,7 +4,7 @@ use ctx_core::Usage;
 use serde_json::{Value, json};
 
 use super::super::script::{Call, Finish};
-use super::super::speech::{Event, Speech};
+use super::super::speech::{Event, Speech, object_arguments};
 
 fn finish_reason(finish: Finish) -> &'static str {
     match finish {
@@ -27,14 +27,9 @@ fn usage(usage: &Usage) -> Value {
     counts
 }
 
-/// Arguments are an object here.
 fn call(speech: &Speech, n: usize, call: &Call) -> Value {
-    let args = match &call.arguments {
-        Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| json!({})),
-        Value::Null => json!({}),
-        value => value.clone(),
-    };
-    let mut part = json!({ "functionCall": { "name": call.name, "args": args } });
+    let function = json!({ "name": call.name, "args": object_arguments(call) });
+    let mut part = json!({ "functionCall": function });
     // The first call of an answer carries the signature of the thinking before it.
     if n == 0
         && let Some(signature) = &speech.signature

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::script::{Call, Finish};
-use super::super::speech::{Event, Speech};
+use super::super::speech::{Event, Speech, object_arguments};
 
 const CREATED_AT: &str = "2026-01-05T08:00:00Z";
 
@@ -11,14 +11,8 @@ fn object(speech: &Speech, message: &Value) -> Value {
     json!({ "model": speech.model, "created_at": CREATED_AT, "message": message, "done": false })
 }
 
-/// Arguments are an object here.
 fn call(call: &Call) -> Value {
-    let arguments = match &call.arguments {
-        Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| json!({})),
-        Value::Null => json!({}),
-        value => value.clone(),
-    };
-    json!({ "function": { "name": call.name, "arguments": arguments } })
+    json!({ "function": { "name": call.name, "arguments": object_arguments(call) } })
 }
 
 fn message(speech: &Speech, text: &str) -> Value {

@@ -91,19 +91,15 @@ pub(in super::super) fn whole(speech: &Speech) -> Value {
     whole
 }
 
+const TEXT_DELTA: &str = "response.output_text.delta";
+
 /// Events with their sequence numbers.
 #[derive(Default)]
-struct Sequence {
-    events: Vec<Event>,
-}
+struct Sequence(Vec<Event>);
 
 impl Sequence {
     fn push(&mut self, name: &'static str, fields: Value) {
-        self.events.push(numbered(name, self.events.len(), fields));
-    }
-
-    fn push_text(&mut self, name: &'static str, fields: Value) {
-        self.events.push(numbered(name, self.events.len(), fields).text());
+        self.0.push(numbered(name, self.0.len(), fields));
     }
 }
 
@@ -112,7 +108,7 @@ fn numbered(name: &'static str, number: usize, fields: Value) -> Event {
     if let (Value::Object(data), Value::Object(fields)) = (&mut data, fields) {
         data.extend(fields);
     }
-    Event::named(name, &data)
+    Event { is_text: name == TEXT_DELTA, ..Event::named(name, &data) }
 }
 
 /// Returns the answer as a stream.
@@ -125,17 +121,18 @@ pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
         let id = item["id"].clone();
         let mut empty = item.clone();
         empty["status"] = json!("in_progress");
-        match item["type"].as_str() {
-            Some("message") => {
-                empty["content"] = json!([]);
-                let added = json!({ "output_index": index, "item": empty });
-                sequence.push("response.output_item.added", added);
-                text(speech, &mut sequence, index, &id);
-            }
-            Some("function_call") => {
-                empty["arguments"] = json!("");
-                let added = json!({ "output_index": index, "item": empty });
-                sequence.push("response.output_item.added", added);
+        let kind = item["type"].as_str().unwrap_or_default();
+        let (key, nothing) = match kind {
+            "message" => ("content", json!([])),
+            "function_call" => ("arguments", json!("")),
+            _ => ("summary", json!([])),
+        };
+        empty[key] = nothing;
+        let added = json!({ "output_index": index, "item": empty });
+        sequence.push("response.output_item.added", added);
+        match kind {
+            "message" => text(speech, &mut sequence, index, &id),
+            "function_call" => {
                 let arguments = item["arguments"].as_str().unwrap_or_default();
                 for piece in speech.deltas(arguments) {
                     let delta = json!({ "item_id": id, "output_index": index, "delta": piece });
@@ -144,12 +141,7 @@ pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
                 let done = json!({ "item_id": id, "output_index": index, "arguments": arguments });
                 sequence.push("response.function_call_arguments.done", done);
             }
-            _ => {
-                empty["summary"] = json!([]);
-                let added = json!({ "output_index": index, "item": empty });
-                sequence.push("response.output_item.added", added);
-                summary(speech, &mut sequence, index, &id);
-            }
+            _ => summary(speech, &mut sequence, index, &id),
         }
         let done = json!({ "output_index": index, "item": item });
         sequence.push("response.output_item.done", done);
@@ -159,16 +151,19 @@ pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
         _ => "response.incomplete",
     };
     sequence.push(name, json!({ "response": whole(speech) }));
-    sequence.events
+    sequence.0
+}
+
+/// Adds the place of a part to the fields of its event; `list` names the index in its item.
+fn placed(mut fields: Value, id: &Value, index: usize, list: &str) -> Value {
+    fields["item_id"] = id.clone();
+    fields["output_index"] = json!(index);
+    fields[list] = json!(0);
+    fields
 }
 
 fn summary(speech: &Speech, sequence: &mut Sequence, index: usize, id: &Value) {
-    let place = |mut fields: Value| {
-        fields["item_id"] = id.clone();
-        fields["output_index"] = json!(index);
-        fields["summary_index"] = json!(0);
-        fields
-    };
+    let place = |fields: Value| placed(fields, id, index, "summary_index");
     let part = |text: &str| json!({ "type": "summary_text", "text": text });
     let added = place(json!({ "part": part("") }));
     sequence.push("response.reasoning_summary_part.added", added);
@@ -183,17 +178,12 @@ fn summary(speech: &Speech, sequence: &mut Sequence, index: usize, id: &Value) {
 }
 
 fn text(speech: &Speech, sequence: &mut Sequence, index: usize, id: &Value) {
-    let place = |mut fields: Value| {
-        fields["item_id"] = id.clone();
-        fields["output_index"] = json!(index);
-        fields["content_index"] = json!(0);
-        fields
-    };
+    let place = |fields: Value| placed(fields, id, index, "content_index");
     let part = |text: &str| json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] });
     sequence.push("response.content_part.added", place(json!({ "part": part("") })));
     for piece in speech.deltas(&speech.text) {
         let delta = place(json!({ "delta": piece, "logprobs": [] }));
-        sequence.push_text("response.output_text.delta", delta);
+        sequence.push(TEXT_DELTA, delta);
     }
     let done = place(json!({ "text": speech.text, "logprobs": [] }));
     sequence.push("response.output_text.done", done);

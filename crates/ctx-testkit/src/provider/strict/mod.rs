@@ -11,15 +11,16 @@ mod messages;
 mod responses;
 mod seals;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use serde_json::Value;
 
 use super::api::Api;
-use super::failure::{anthropic_error, google_error};
+use super::failure::{anthropic_error, google_error, openai_error};
 use super::request::Request;
 use super::speech::Speech;
 use super::words::Words;
+use crate::locked;
 
 pub use house::{House, Ids};
 pub use seals::Seals;
@@ -34,7 +35,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    fn new(message: impl Into<String>) -> Self {
+    pub(super) fn new(message: impl Into<String>) -> Self {
         Self { status: 400, message: message.into(), param: None, code: None }
     }
 
@@ -61,12 +62,10 @@ impl Fault {
                 body
             }
             _ if api.is_google() => google_error(self.status, "INVALID_ARGUMENT", &self.message),
-            _ => serde_json::json!({ "error": {
-                "message": self.message,
-                "type": "invalid_request_error",
-                "param": self.param,
-                "code": self.code,
-            } }),
+            _ => {
+                let name = "invalid_request_error";
+                openai_error(name, self.param.as_deref(), self.code, &self.message)
+            }
         }
     }
 }
@@ -90,16 +89,12 @@ impl Strict {
             model: request.model(),
             is_beta: request.header("anthropic-beta").is_some(),
         };
-        check(api, request, &House::of_words(api, self.words), &self.seals()).err()
+        check(api, request, &House::of_words(api, self.words), &locked(&self.seals)).err()
     }
 
     /// Signs an answer, and records its contents.
     pub(super) fn seal(&self, api: Api, speech: &mut Speech) {
-        self.seals().seal(api, speech);
-    }
-
-    fn seals(&self) -> MutexGuard<'_, Seals> {
-        self.seals.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.seals).seal(api, speech);
     }
 }
 

@@ -16,7 +16,7 @@ use ctx_engine_sdk::abi::{
 use libloading::Library;
 
 use super::host_calls::HostCalls;
-use crate::foreign::transport::HostCallHandler;
+use crate::foreign::transport::{Fault, HostCallHandler};
 
 /// An engine that a library created.
 pub(super) struct Instance {
@@ -42,14 +42,11 @@ struct CancelState {
     is_destroyed: bool,
 }
 
-/// The result of a call.
-pub(super) enum CallOutcome {
-    Answer(Vec<u8>),
-    TooLarge,
-    NullAnswer,
-    Misused,
-    Panicked,
-    Unknown(i32),
+/// Why a call has no answer.
+pub(super) struct CallFault {
+    pub(super) fault: Fault,
+    /// Whether the engine must not be called again.
+    pub(super) is_fatal: bool,
 }
 
 impl Instance {
@@ -84,10 +81,13 @@ impl Instance {
         call: &[u8],
         services: &mut HostCallHandler<'_>,
         limit: usize,
-    ) -> CallOutcome {
+    ) -> Result<Vec<u8>, CallFault> {
+        let harmless = |fault| Err(CallFault { fault, is_fatal: false });
+        let fatal = |fault| Err(CallFault { fault, is_fatal: true });
+        let misused = || harmless(Fault::garbage("the library reported a misuse of its API", &[]));
         // Both were checked when the table was read.
         let (Some(entry), Some(release)) = (self.table.call, self.table.release) else {
-            return CallOutcome::Misused;
+            return misused();
         };
         let mut answer = Buffer::EMPTY;
         self.cancel_state().active = Some(id);
@@ -100,17 +100,24 @@ impl Instance {
         // A running `cancel` finishes first, or it would cancel the next call.
         self.cancel_state().active = None;
         let outcome = match status {
-            OK if answer.len == 0 => CallOutcome::Answer(Vec::new()),
-            OK if answer.data.is_null() => return CallOutcome::NullAnswer,
-            OK if answer.len > limit => CallOutcome::TooLarge,
+            OK if answer.len == 0 => Ok(Vec::new()),
+            OK if answer.data.is_null() => {
+                let why = "the answer has a length but a null pointer";
+                return fatal(Fault::garbage(why, &[]));
+            }
+            OK if answer.len > limit => harmless(Fault::TooLarge { limit }),
             // SAFETY: the library guarantees this length until the bytes are released.
-            OK => CallOutcome::Answer(unsafe {
-                std::slice::from_raw_parts(answer.data, answer.len).to_vec()
-            }),
+            OK => Ok(unsafe { std::slice::from_raw_parts(answer.data, answer.len).to_vec() }),
             // The buffer is then undefined and is not read.
-            PANICKED => return CallOutcome::Panicked,
-            MISUSED => return CallOutcome::Misused,
-            status => return CallOutcome::Unknown(status),
+            PANICKED => {
+                let message = "it gave no answer, and cannot be used again".into();
+                return fatal(Fault::Panicked { message });
+            }
+            MISUSED => return misused(),
+            status => {
+                let why = format!("the library returned an unknown status, {status}");
+                return fatal(Fault::garbage(why, &[]));
+            }
         };
         if !answer.data.is_null() {
             // SAFETY: the library allocated it, and it is released once.

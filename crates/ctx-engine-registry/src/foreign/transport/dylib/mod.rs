@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ctx_core::Result;
 
 use super::{Canceller, Fault, HostCallHandler, MAX_ANSWER_BYTES, RawAnswer, Request, Transport};
-use library::{CallOutcome, Instance};
+use library::{CallFault, Instance};
 
 /// An engine in a library that runs inside the host's process.
 ///
@@ -48,29 +48,12 @@ impl Dylib {
         request: &Request,
         services: &mut HostCallHandler<'_>,
     ) -> Result<Vec<u8>, Fault> {
-        match self.instance.call(request.id, &request.json, services, self.max_answer_bytes) {
-            CallOutcome::Answer(answer) => Ok(answer),
-            CallOutcome::TooLarge => Err(Fault::TooLarge { limit: self.max_answer_bytes }),
-            CallOutcome::Misused => {
-                Err(Fault::garbage("the library reported a misuse of its API", &[]))
-            }
-            CallOutcome::Panicked => {
-                self.is_usable = false;
-                let message = "it gave no answer, and cannot be used again".into();
-                Err(Fault::Panicked { message })
-            }
-            CallOutcome::Unknown(status) => {
-                self.is_usable = false;
-                Err(Fault::garbage(
-                    format!("the library returned an unknown status, {status}"),
-                    &[],
-                ))
-            }
-            CallOutcome::NullAnswer => {
-                self.is_usable = false;
-                Err(Fault::garbage("the answer has a length but a null pointer", &[]))
-            }
-        }
+        let limit = self.max_answer_bytes;
+        let answer = self.instance.call(request.id, &request.json, services, limit);
+        answer.map_err(|CallFault { fault, is_fatal }| {
+            self.is_usable &= !is_fatal;
+            fault
+        })
     }
 }
 

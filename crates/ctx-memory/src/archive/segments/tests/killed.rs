@@ -4,7 +4,7 @@
 //! Each writer is this program again, running the same test with the variable `CTX_TEST_CHILD` set.
 
 // Helpers of tests are tests.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::print_stdout)]
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
@@ -13,10 +13,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ctx_core::{Role, Timestamp};
-use ctx_memory::archive::{ArchiveLimits, Segments};
 use ctx_search::vectors::{Embedding, VectorFile};
 use ctx_search::{Metadata, Segment, SegmentId};
 use ctx_testkit::Random;
+
+use crate::archive::{ArchiveLimits, Segments};
 
 const CHILD: &str = "CTX_TEST_CHILD";
 const SEED: &str = "CTX_TEST_SEED";
@@ -92,7 +93,7 @@ fn work(dir: &Path, seed: u64, work: Work) -> ! {
             .iter()
             .map(|name| {
                 let segment = segment(name, (random.next() % 1_000_000) as i64);
-                segments.add(&segment).unwrap();
+                segments.insert(&segment).unwrap();
                 segment.id
             })
             .collect();
@@ -114,7 +115,12 @@ fn work(dir: &Path, seed: u64, work: Work) -> ! {
 
 fn spawn(test: &str, dir: &Path, seed: u64) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([&*format!("killed::{test}"), "--exact", "--nocapture", "--test-threads=1"]);
+    command.args([
+        &*format!("archive::segments::tests::killed::{test}"),
+        "--exact",
+        "--nocapture",
+        "--test-threads=1",
+    ]);
     command.env(CHILD, dir).env(SEED, seed.to_string());
     command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap()
 }
