@@ -34,7 +34,7 @@ const REQUEST_SHARE: u32 = 60;
 const USER_SHARE: u32 = 70;
 
 /// The share of names that may be needed next, in hundredths of the budget; twice as much if it is left.
-const NAMES_SHARE: u32 = 4;
+const NAMES_SHARE: u32 = 12;
 
 /// Notes below this weight are dropped even if they fit: they would only distract.
 const LEAST: f32 = 0.2;
@@ -95,7 +95,7 @@ fn names_line(job: &ExtractInput<'_>, text: &str, left: Tokens) -> Option<Summar
     let room = left.min(most).0.checked_sub(job.counter.text("\n\n## Critical Context\n- ").0)?;
     let mut line = NAMES.to_owned();
     for name in job.facts.names.iter().filter(|name| !text.contains(name.as_str())) {
-        let next = format!("{line}{}`{name}`", if line.len() > NAMES.len() { ", " } else { "" });
+        let next = format!("{line}{}{name}", if line.len() > NAMES.len() { ", " } else { "" });
         if job.counter.text(&next).0 > room {
             break;
         }

@@ -12,9 +12,12 @@ use crate::strings;
 /// The maximum number of names that are counted.
 const MOST: usize = 4_000;
 /// The maximum number of names that are returned.
-const RETURNED: usize = 160;
+const RETURNED: usize = 600;
 /// The length of an argument that is examined.
 const ARGUMENT: Chars = Chars(600);
+
+/// The length of a result that is examined.
+const RESULT: Chars = Chars(4_000);
 
 /// Arguments that are one of a few words, such as `"status": "in_progress"`.
 static CHOICES: WordList = WordList::new("arguments.choices");
@@ -34,6 +37,10 @@ impl Names {
             }
         }
         for block in &message.blocks {
+            if let Block::ToolResult(result) = block {
+                self.text(at, head(&result.plain_text(), RESULT));
+                continue;
+            }
             let Block::ToolCall(call) = block else { continue };
             for argument in strings(call.arguments.as_str()) {
                 if CHOICES.contains(&argument.key) {
