@@ -17,6 +17,7 @@ mod workspace;
 
 use std::path::PathBuf;
 
+use anstream::ColorChoice;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ctx_config::Profile;
@@ -71,16 +72,12 @@ pub(crate) struct Global {
     pub(crate) log_file: Option<PathBuf>,
     /// When to use colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
-    #[arg(help_heading = GLOBAL, display_order = 902)]
-    pub(crate) color: When,
+    #[arg(help_heading = GLOBAL, display_order = 902, value_parser = names::one_of(COLOURS))]
+    pub(crate) color: ColorChoice,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum When {
-    Auto,
-    Always,
-    Never,
-}
+const COLOURS: &[(&str, ColorChoice)] =
+    &[("auto", ColorChoice::Auto), ("always", ColorChoice::Always), ("never", ColorChoice::Never)];
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

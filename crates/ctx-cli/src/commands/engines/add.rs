@@ -38,7 +38,7 @@ pub(super) fn run(args: &AddEngine, out: &Out) -> anyhow::Result<ExitCode> {
             .hint("set another id in its `hello`; --name is for a file whose name is not the id")
             .into());
     }
-    let trust = Trust::from(args.trust);
+    let trust = args.trust;
     if trust == Trust::InProcess && package.kind != FileKind::Library {
         let error = Error::new(ErrorKind::InvalidInput, "only a library can run in the process");
         return Err(misuse(error.with("path", package.path.display()).hint("omit --trust")));

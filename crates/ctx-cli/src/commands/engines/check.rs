@@ -62,8 +62,8 @@ struct CaseRow<'a> {
 pub(super) fn run(global: &Global, args: &CheckEngine, out: &Out) -> anyhow::Result<ExitCode> {
     let config = setup::config(global)?;
     let subject = Subject::named(args, &config)?;
-    let options = Options::new(args.level.into());
-    let bar = out.progress("checking", cases(args.level.into()).count());
+    let options = Options::new(args.level);
+    let bar = out.progress("checking", cases(args.level).count());
     let (id, carrier) = (subject.id().to_owned(), subject.carrier());
     let start = move |start: &Start| subject.start(start);
     let report = check_with(start, &options, |_| bar.inc(1));
@@ -114,9 +114,8 @@ impl Subject {
         }
         let mut settings = plugins.engine(plugin.id());
         // `--trust` applies, not the configured trust.
-        let trust = args.trust.into();
-        settings.trust = Some(trust);
-        let carrier = plugin.transport(trust)?;
+        settings.trust = Some(args.trust);
+        let carrier = plugin.transport(args.trust)?;
         let plugin = Box::new(plugin.with_settings(settings));
         Ok(Self::Plugin { plugin, carrier })
     }
