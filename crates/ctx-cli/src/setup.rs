@@ -23,7 +23,6 @@ use crate::format::counted;
 use crate::models;
 use crate::out::Out;
 use crate::selection;
-use crate::stores::Keeping;
 
 /// A resolved setup with its engine and its budget.
 pub(crate) struct Fitted {
@@ -158,14 +157,14 @@ pub(crate) fn resolve(
     Ok(resolved)
 }
 
-/// Resolves the setup and builds the engine, which stores its data as `keeping` specifies. Fails if
+/// Resolves the setup and builds the engine, which stores its data in `stores`. Fails if
 /// the window is too small.
 pub(crate) fn fit(
     global: &Global,
     (fit, summaries): (&Fit, &Summaries),
     session: &Path,
     transcript: &Transcript,
-    keeping: Keeping,
+    stores: Stores,
     out: &Out,
 ) -> anyhow::Result<Fitted> {
     let resolved = resolve(global, fit, session, transcript)?;
@@ -174,8 +173,6 @@ pub(crate) fn fit(
     let summary_models = models::summary_models(&resolved.config, fit, summaries, out)?;
     let chain = summary_models.as_ref().map(|models| models.chain.as_slice());
     let writer = chain.and_then(|chain| Some(chain.first()?.name().to_owned()));
-    let Keeping { blobs, store: values, memory, workspaces } = keeping;
-    let stores = Stores { values, blobs, memory, workspaces };
     let agent = selection::agent(fit, session).unwrap_or_else(|| FileId::main().to_string());
     let name = memory_session(transcript.header.id.as_deref(), session);
     let (memories, warn) = (SharedMemories::default(), |warning| out.warn(warning));
