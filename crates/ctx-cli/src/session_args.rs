@@ -133,13 +133,7 @@ pub(crate) fn each<R: Serialize>(
     print: impl Fn(&R) -> anyhow::Result<()>,
 ) -> anyhow::Result<ExitCode> {
     if let [session] = sessions {
-        let report = report(session)?;
-        if json {
-            out.json(&report)?;
-        } else {
-            print(&report)?;
-        }
-        return Ok(ExitCode::SUCCESS);
+        return out.report(json, &report(session)?, |report, _| print(report));
     }
     let mut reports = Vec::with_capacity(sessions.len());
     for session in sessions {

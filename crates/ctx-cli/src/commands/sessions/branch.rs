@@ -67,14 +67,11 @@ pub(super) fn run(global: &Global, args: &BranchArgs, out: &Out) -> anyhow::Resu
     let entry_id = to.append(&mut log, &entry, clock::now())?;
     log.commit()?;
     let moved = Moved { target: to.target, entry_id, messages_left: to.left.len() };
-    if args.json {
-        out.json(&moved)?;
-    } else {
+    out.report(args.json, &moved, |moved, out| {
         let left = counted(moved.messages_left, "message");
-        out.line(format!(
-            "the session continues after {}; {left} left on the other branch",
-            moved.target
-        ))?;
-    }
-    Ok(ExitCode::SUCCESS)
+        let target = &moved.target;
+        let words =
+            format!("the session continues after {target}; {left} left on the other branch");
+        Ok(out.line(words)?)
+    })
 }
