@@ -44,17 +44,6 @@ pub struct ReplaySetup {
     pub details: bool,
 }
 
-impl std::fmt::Debug for ReplaySetup {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ReplaySetup")
-            .field("ledger", &self.ledger)
-            .field("engine", self.engine.info())
-            .field("profile", &self.profile)
-            .field("model", &self.model)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Replays the messages of a transcript's main line. Before each message marked as a request, the
 /// engine assembles the view, the view is finished, and the request it would have sent is measured.
 /// Compactions that ctx stored take effect where they were made. `progress` receives the number of
@@ -101,25 +90,10 @@ struct ReplayRun<'a> {
     forms: EditedMessages,
     tally: LayerTally,
     totals: ReplayTotals,
-    served: Served,
-}
-
-/// Which engine assembled the requests.
-#[derive(Default)]
-struct Served {
     /// Requests that an engine other than the selected one assembled.
     by_others: usize,
     /// Why it assembled the first of them.
     why: Option<String>,
-}
-
-impl Served {
-    fn note(&mut self, view: &ContextView) {
-        if let Some(why) = view.engine.as_ref().and_then(|note| note.reason.as_ref()) {
-            self.by_others += 1;
-            self.why.get_or_insert_with(|| why.clone());
-        }
-    }
 }
 
 /// The full history: the same session with nothing ever dropped. Sizes are uncorrected.
@@ -155,7 +129,8 @@ impl<'a> ReplayRun<'a> {
             forms: EditedMessages::default(),
             tally: LayerTally::default(),
             totals,
-            served: Served::default(),
+            by_others: 0,
+            why: None,
         }
     }
 
@@ -180,7 +155,10 @@ impl<'a> ReplayRun<'a> {
         };
         let request = AssembleRequest { session_id: self.session.path.clone(), view, turn };
         let mut view = self.setup.engine.assemble(request).await?.into_view();
-        self.served.note(&view);
+        if let Some(why) = view.engine.as_ref().and_then(|note| note.reason.as_ref()) {
+            self.by_others += 1;
+            self.why.get_or_insert_with(|| why.clone());
+        }
         let compacted = view.take_compactions();
         let finished = view.finish()?;
         for compacted in compacted {
@@ -327,7 +305,7 @@ impl<'a> ReplayRun<'a> {
         let layers = self.tally.totals();
         let health = self.setup.engine.health();
         let stand_in = health.as_ref().and_then(|health| health.stand_in.as_deref());
-        let by_others = self.served.by_others;
+        let by_others = self.by_others;
         ReplayReport {
             session: self.session,
             window: ledger.window(),
@@ -336,7 +314,7 @@ impl<'a> ReplayRun<'a> {
             engine_answered: self.totals.requests.saturating_sub(by_others),
             engine_failures: health.as_ref().map_or(0, |health| health.failures),
             stand_in: stand_in.filter(|_| by_others > 0).map(str::to_owned),
-            stand_in_reason: self.served.why,
+            stand_in_reason: self.why,
             warnings: Vec::new(),
             acted: layers.keys().cloned().collect(),
             layers,

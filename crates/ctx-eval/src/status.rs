@@ -358,7 +358,9 @@ impl ContextSums {
         calibration: Option<&SessionCalibration>,
     ) -> (Tokens, TokenSource) {
         match (&self.last, calibration) {
-            (Some((usage, ..)), _) => (reported_tokens(usage.prompt()), TokenSource::Provider),
+            (Some((usage, ..)), _) => {
+                (Tokens::saturating_from(usage.prompt()), TokenSource::Provider)
+            }
             (None, Some(fit)) => {
                 let ledger = fit.apply(ledger.clone());
                 (ledger.corrected(sent + ledger.fixed()), TokenSource::Calibrated)
@@ -371,7 +373,7 @@ impl ContextSums {
     fn pending(&self, calibration: Option<&SessionCalibration>) -> Tokens {
         let Some((usage, before, answer)) = self.last else { return Tokens::ZERO };
         let corrected = |tokens: Tokens| tokens.scale(calibration.map_or(1.0, |fit| fit.factor));
-        let answered = usage.answer().map_or_else(|| corrected(answer), reported_tokens);
+        let answered = usage.answer().map_or_else(|| corrected(answer), Tokens::saturating_from);
         answered + corrected(self.counted - before - answer)
     }
 }
@@ -395,9 +397,4 @@ impl Measured {
             failed: matches!(message.meta.stop_reason.as_deref(), Some("error" | "aborted")),
         }
     }
-}
-
-/// Saturates: a plausible figure fits.
-fn reported_tokens(tokens: u64) -> Tokens {
-    Tokens(u32::try_from(tokens).unwrap_or(u32::MAX))
 }

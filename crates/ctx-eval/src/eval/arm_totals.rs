@@ -36,7 +36,7 @@ impl Mean {
 }
 
 /// The sums of one candidate.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ArmTotals {
     pub(super) name: String,
     pub(super) kind: RowKind,
@@ -59,25 +59,7 @@ pub(super) struct ArmTotals {
 
 impl ArmTotals {
     pub(super) fn new(name: impl Into<String>, kind: RowKind, prices: Option<Prices>) -> Self {
-        Self {
-            name: name.into(),
-            kind,
-            requests: 0,
-            sent: 0,
-            cached: 0,
-            cost: prices.map(|_| 0.0),
-            ratio: Mean::default(),
-            calls: 0,
-            errors: Vec::new(),
-            coverage: KeptFacts::default(),
-            ungrounded: 0,
-            invented: Vec::new(),
-            wedges: 0,
-            cuts: 0,
-            failed: None,
-            cache: PromptCache::default(),
-            prices,
-        }
+        Self { name: name.into(), kind, cost: prices.map(|_| 0.0), prices, ..Self::default() }
     }
 
     /// Adds a request of `sent` tokens, whose first `prefix` tokens are those of the previous one.

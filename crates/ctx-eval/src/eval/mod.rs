@@ -27,7 +27,7 @@ pub use report::{
     SummaryFigures, SummarySums,
 };
 
-use crate::calibration::walk;
+use crate::calibration::{seen, walk};
 use crate::{Baseline, SessionReport};
 use arm_totals::ArmTotals;
 
@@ -139,7 +139,7 @@ pub async fn evaluate(
             let sizes = recorded::sizes(&points, &own)?;
             let fixed = setup.system + setup.tools;
             let cuts = recorded::cuts(&points, &sizes);
-            let mut size = |entry: &Entry| recorded::seen(entry, &own);
+            let mut size = |entry: &Entry| seen(entry, &own);
             let walked = walk(transcript, &line, &cuts, fixed, &mut size)?;
             let reported = &setup.baseline.recorded;
             errors.push((own, recorded::estimate_errors(&line, &walked, reported)));
