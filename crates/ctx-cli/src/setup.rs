@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ctx_config::{Config, Profile};
-use ctx_core::{
-    ContextEngine, Entry, Error, ErrorKind, MemoryStore, Services, TokenLedger, Tokens,
-};
+use ctx_core::{ContextEngine, Error, ErrorKind, MemoryStore, Services, TokenLedger, Tokens};
 use ctx_engine_registry::{BuildContext, Registry};
 use ctx_model::Prices;
 use ctx_runtime::lifecycle::SessionConfig;
@@ -17,7 +15,6 @@ use ctx_session::key::FileId;
 use ctx_session::{Home, Transcript, with_home_hint};
 
 use crate::args::{Fit, Global, Summaries};
-use crate::entry_ids;
 use crate::failure::misuse;
 use crate::format::counted;
 use crate::models;
@@ -112,23 +109,6 @@ fn stdin_error(error: &Error) -> Error {
     }
 }
 
-/// Returns the messages of a request after `at`, before any layer edits them.
-pub(crate) fn entries(
-    transcript: &Transcript,
-    at: Option<&str>,
-    ignore_compactions: bool,
-) -> anyhow::Result<Vec<Arc<Entry>>> {
-    let leaf = match at {
-        Some(id) => Some(entry_ids::find_entry(transcript, id)?),
-        None => None,
-    };
-    if ignore_compactions {
-        let line = transcript.messages_to(leaf.as_ref())?;
-        return Ok(line.into_iter().map(|item| item.entry).collect());
-    }
-    Ok(transcript.context(leaf.as_ref())?.entries)
-}
-
 /// Resolves profile, counter, model, window and reserve.
 pub(crate) fn resolve(
     global: &Global,
@@ -153,7 +133,7 @@ pub(crate) fn resolve(
         Some(_) if error.kind() == ErrorKind::NotFound => misuse(error),
         _ => error.into(),
     })?;
-    selection::check(fit)?;
+    selection::check(fit.engine.as_deref())?;
     Ok(resolved)
 }
 

@@ -47,11 +47,12 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     let (stores, ids) = stores(args, &transcript, &home);
     let fit = (&args.fit, &args.summaries);
     let fitted = setup::fit(global, fit, &args.session, &transcript, stores, out)?;
-    let entries = setup::entries(&transcript, args.at.as_deref(), args.ignore_compactions)?;
-    let leaf = match &args.at {
-        Some(id) => Some(find_entry(&transcript, id)?),
-        None => transcript.leaf().cloned(),
+    let at = args.at.as_deref().map(|id| find_entry(&transcript, id)).transpose()?;
+    let entries = match args.ignore_compactions {
+        true => transcript.messages_to(at.as_ref())?.into_iter().map(|item| item.entry).collect(),
+        false => transcript.context(at.as_ref())?.entries,
     };
+    let leaf = at.or_else(|| transcript.leaf().cloned());
     let sent = transcript.projections(leaf.as_ref())?;
     let mut view = ctx_core::ContextView::new(fitted.ledger).with_projections(sent);
     let last = entries.iter().rev().find_map(|e| e.timestamp());
