@@ -32,7 +32,6 @@ mod store;
 mod summary_models;
 mod summary_record;
 mod token_owner;
-mod undo;
 mod units;
 mod upstream;
 mod window_query;
@@ -211,7 +210,26 @@ impl Proxy {
     ///
     /// [`ErrorKind::NotFound`] if no such compaction is in force.
     pub async fn undo(&self, session: &str, entry: &str) -> Result<()> {
-        undo::undo(self, session, entry).await
+        let unknown = |what: &'static str| {
+            Error::new(ErrorKind::NotFound, what)
+                .with("session", session)
+                .hint("only the compaction in force of a conversation in memory can be undone")
+        };
+        let closed = || unknown("the conversation is not in memory");
+        let conversation = self.conversations.in_memory(session).ok_or_else(closed)?;
+        let mut state = conversation.state.lock().await;
+        let hosted = state.session.as_mut().ok_or_else(closed)?;
+        let kept = hosted.in_force.as_ref().map(|kept| (&kept.id, &kept.compacted));
+        if !kept.is_some_and(|(id, kept)| **id == *entry || *kept.first_kept_entry_id == *entry) {
+            return Err(unknown("this compaction is not in force").with("compaction", entry));
+        }
+        hosted.undo();
+        if let Some(store) = self.conversations.store.as_ref().filter(|_| conversation.is_stored())
+        {
+            state.save_undone(session, store);
+        }
+        self.trace.undone(session, entry);
+        Ok(())
     }
 
     /// Waits until all cuts and records are on disk.
