@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use ctx_core::text::head_bytes;
-use ctx_core::{Compacted, Component, EntryId, ManifestEntry, NodeState, Timestamp, Tokens};
+use ctx_core::{Component, EntryId, ManifestEntry, NodeState, Timestamp, Tokens};
 use serde::{Deserialize, Serialize};
 
 /// Maximum characters of a message in a record.
@@ -228,22 +228,6 @@ impl Record {
 }
 
 impl CompactionRecord {
-    /// Returns the record of a compaction.
-    #[must_use]
-    pub fn of(request: u64, entry: Option<EntryId>, compacted: &Compacted) -> Self {
-        Self {
-            request,
-            entry_id: entry,
-            first_kept_entry_id: compacted.first_kept_entry_id.clone(),
-            tokens_before: compacted.tokens_before,
-            tokens_after: compacted.tokens_after,
-            summary: compacted.summary.clone(),
-            details: compacted.details.clone(),
-            summarised: None,
-            undone: false,
-        }
-    }
-
     /// Whether it is the compaction with that entry.
     pub(super) fn is_of(&self, entry: &str) -> bool {
         self.entry_id.as_deref() == Some(entry) || *self.first_kept_entry_id == *entry
