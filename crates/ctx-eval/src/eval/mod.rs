@@ -171,14 +171,18 @@ impl EvalReport {
         let mut joined: Vec<ArmTotals> = Vec::new();
         let any_recorded = sessions.iter().any(|session| !session.recorded.is_empty());
         for sums in sessions.iter().flat_map(|session| &session.sums) {
-            let same = |other: &&mut ArmTotals| other.kind == sums.kind && other.name == sums.name;
+            let same = |other: &&mut ArmTotals| {
+                other.row.kind == sums.row.kind && other.row.name == sums.row.name
+            };
             match joined.iter_mut().find(same) {
                 Some(all) => all.join(sums),
                 None => joined.push(sums.clone()),
             }
         }
         let named = |preset: &Preset| {
-            joined.iter().any(|sums| sums.kind == RowKind::Preset && sums.name == preset.name)
+            joined
+                .iter()
+                .any(|sums| sums.row.kind == RowKind::Preset && sums.row.name == preset.name)
         };
         Self {
             counter: counter.kind.name().to_owned(),

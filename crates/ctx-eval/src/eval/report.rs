@@ -24,7 +24,7 @@ pub enum RowKind {
 }
 
 /// One candidate over one session, or over all of them.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvalRow {
     /// The candidate.
