@@ -58,16 +58,12 @@ use tokio::sync::Semaphore;
 use crate::Host;
 use crate::http::Metrics;
 use crate::trace::Trace;
-use conversations::{ConversationLimits, Conversations};
+use conversations::Conversations;
 use fingerprint::Salt;
 use store::ConversationStore;
 
 pub use config::{ServerConfig, SummariesBy, TimeoutsConfig, UpstreamsConfig};
 pub use upstream::{Family, Upstreams};
-
-/// Approximate memory limit of conversations in bytes. A conversation of a million tokens takes
-/// about twelve million.
-const MOST_BYTES: usize = 128 << 20;
 
 /// Maximum number of large bodies processed concurrently on blocking threads; lower than the size
 /// of the pool, because some of that work waits for other blocking threads.
@@ -150,8 +146,7 @@ impl Proxy {
         };
         let salt = Salt::of(&folder)?;
         let config = &settings.config;
-        let limits =
-            ConversationLimits { count: config.max_conversations as usize, bytes: MOST_BYTES };
+        let most = config.max_conversations as usize;
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());
         let timeouts = Timeouts {
             connect: seconds(config.timeouts.connect),
@@ -163,7 +158,7 @@ impl Proxy {
             client: Client::new(timeouts).anonymous(),
             writer: Arc::new(Client::default()),
             salt,
-            conversations: Arc::new(Conversations::new(limits, store, trace.clone())),
+            conversations: Arc::new(Conversations::new(most, store, trace.clone())),
             memories: Arc::default(),
             trace,
             metrics,

@@ -70,11 +70,11 @@ impl RpcSession {
                 )
             })
             .unzip();
-        let written = given.format.unwrap_or(self.format).write(self.format, &outgoing);
+        let (messages, system) = given.format.unwrap_or(self.format).write(self.format, &outgoing);
         Ok(Assembled {
-            messages: written.messages,
+            messages,
             ids,
-            system: written.system,
+            system,
             system_prompt_addition: assembled.addition,
             tokens: assembled.tokens,
             limit: assembled.limit,

@@ -32,7 +32,7 @@ enum TraceLine {
     Undone(String),
 }
 
-enum WriteTask {
+pub(super) enum WriteTask {
     Begin(Arc<SessionInfo>),
     Add(Box<Record>),
     /// The conversation, and the entry of the compaction.
@@ -82,18 +82,6 @@ impl TraceDisk {
         self.status.lost.load(Ordering::Relaxed)
     }
 
-    pub(super) fn begin(&self, info: Arc<SessionInfo>) {
-        self.enqueue(WriteTask::Begin(info));
-    }
-
-    pub(super) fn add(&self, record: Record) {
-        self.enqueue(WriteTask::Add(Box::new(record)));
-    }
-
-    pub(super) fn undone(&self, session: &str, entry: &str) {
-        self.enqueue(WriteTask::Undone(session.to_owned(), entry.to_owned()));
-    }
-
     pub(super) fn remove(&self, gone: Vec<String>) {
         if let Err(TrySendError::Full(WriteTask::Remove(gone))) =
             self.work.try_send(WriteTask::Remove(gone))
@@ -133,7 +121,8 @@ impl TraceDisk {
         }
     }
 
-    fn enqueue(&self, work: WriteTask) {
+    /// Queues a write. While the queue is full, it is lost.
+    pub(super) fn enqueue(&self, work: WriteTask) {
         // A request must not wait for the disk.
         if self.work.try_send(work).is_err() {
             self.status.lost.fetch_add(1, Ordering::Relaxed);

@@ -20,7 +20,7 @@ use ctx_core::Result;
 use tokio::sync::broadcast;
 
 use cache::RecordCache;
-use disk::TraceDisk;
+use disk::{TraceDisk, WriteTask};
 
 pub(crate) use record::PREVIEW_CHARS;
 pub use record::{
@@ -91,7 +91,7 @@ impl Trace {
     pub fn session(&self, info: SessionInfo) {
         let info = Arc::new(info);
         let gone = self.lock().begin(info.clone());
-        self.disk.begin(info.clone());
+        self.disk.enqueue(WriteTask::Begin(info.clone()));
         self.publish(TraceEvent::Session(info));
         self.evict(gone);
     }
@@ -99,7 +99,7 @@ impl Trace {
     /// Adds a request.
     pub fn add(&self, record: Record) {
         let (sizes, gone) = self.lock().add(&record);
-        self.disk.add(record);
+        self.disk.enqueue(WriteTask::Add(Box::new(record)));
         self.publish(TraceEvent::Recorded(sizes));
         self.evict(gone);
     }
@@ -114,7 +114,7 @@ impl Trace {
     /// Records that the compaction with that entry was undone.
     pub(crate) fn undone(&self, session: &str, entry: &str) {
         self.lock().undone(session, entry);
-        self.disk.undone(session, entry);
+        self.disk.enqueue(WriteTask::Undone(session.to_owned(), entry.to_owned()));
     }
 
     /// Waits until all records are on disk.
