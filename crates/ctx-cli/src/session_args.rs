@@ -27,10 +27,8 @@ pub(crate) fn resolved(mut command: Command, out: &Out) -> anyhow::Result<Comman
             None => args.sessions = all(&args.sessions, out)?,
         },
         Command::Status(args) => args.sessions = all(&args.sessions, out)?,
-        Command::Memory(args) => {
-            if let MemoryCommand::Ingest(args) = &mut args.command {
-                args.sessions = all(&args.sessions, out)?;
-            }
+        Command::Memory(MemoryCommand::Ingest(args)) => {
+            args.sessions = all(&args.sessions, out)?;
         }
         Command::Assemble(args) => args.session = one(&args.session)?,
         Command::Compact(args) => args.session = one(&args.session)?,

@@ -16,13 +16,13 @@ use ctx_runtime::memory_session;
 use ctx_session::key::FileId;
 use ctx_session::{Home, Transcript, is_transcript};
 
-use crate::args::{self, Global, MemoryCommand};
+use crate::args::{Global, MemoryCommand};
 use crate::failure::misuse;
 use crate::out::Out;
 use crate::setup;
 
-pub(crate) fn run(global: &Global, args: &args::Memory, out: &Out) -> anyhow::Result<ExitCode> {
-    match &args.command {
+pub(crate) fn run(global: &Global, args: &MemoryCommand, out: &Out) -> anyhow::Result<ExitCode> {
+    match args {
         MemoryCommand::Ingest(args) => ingest::run(global, args, out),
         MemoryCommand::Stats(args) => stats::run(global, args, out),
         MemoryCommand::Search(args) => search::run(global, args, out),
