@@ -17,6 +17,7 @@ mod workspace;
 
 use std::path::PathBuf;
 
+use anstream::ColorChoice;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ctx_config::Profile;
@@ -32,7 +33,7 @@ pub(crate) use help::command;
 pub(crate) use inspect::Inspect;
 pub(crate) use mcp::Mcp;
 pub(crate) use memory::{
-    Facts, ForgetArgs, InMemory, Ingest, Memory, MemoryCommand, RecallArgs, SearchMemory,
+    Facts, ForgetArgs, InMemory, Ingest, MemoryCommand, RecallArgs, SearchMemory,
 };
 pub(crate) use recall::{EmbedWith, EvalCommand, EvalRecall};
 pub(crate) use serve::Serve;
@@ -71,16 +72,12 @@ pub(crate) struct Global {
     pub(crate) log_file: Option<PathBuf>,
     /// When to use colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
-    #[arg(help_heading = GLOBAL, display_order = 902)]
-    pub(crate) color: When,
+    #[arg(help_heading = GLOBAL, display_order = 902, value_parser = names::one_of(COLOURS))]
+    pub(crate) color: ColorChoice,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum When {
-    Auto,
-    Always,
-    Never,
-}
+const COLOURS: &[(&str, ColorChoice)] =
+    &[("auto", ColorChoice::Auto), ("always", ColorChoice::Always), ("never", ColorChoice::Never)];
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -111,7 +108,8 @@ pub(crate) enum Command {
     /// Check a transcript for damage, and write a repaired copy
     Check(Check),
     /// Archive, search and forget messages: an agent's long-term memory
-    Memory(Memory),
+    #[command(subcommand)]
+    Memory(MemoryCommand),
     /// Print the block that memory would insert into a request
     Recall(RecallArgs),
     /// Index the files of a folder, so that messages can refer to them
@@ -130,10 +128,16 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Config(Config),
     /// Print a completion script for a shell
-    Completions(Completions),
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
     /// Serve an engine library on stdin and stdout: how ctx runs untrusted libraries
     #[command(hide = true)]
-    EngineHost(EngineHost),
+    EngineHost {
+        /// The library
+        library: PathBuf,
+    },
     /// Run a command for a tool, without a terminal, until the caller ends
     #[command(hide = true)]
     CommandHost(CommandHost),
@@ -384,16 +388,4 @@ pub(crate) struct Check {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct EngineHost {
-    /// The library
-    pub(crate) library: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Completions {
-    /// The shell
-    pub(crate) shell: clap_complete::Shell,
 }

@@ -62,7 +62,7 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
     // The parent process logs for the hosts of engines and commands.
     #[cfg_attr(not(feature = "otlp"), expect(unused_mut))]
     let mut layers = match cli.command {
-        Command::EngineHost(_) | Command::CommandHost(_) => log::Layers::new(),
+        Command::EngineHost { .. } | Command::CommandHost(_) => log::Layers::new(),
         _ => log::layers(&global, out)?,
     };
     #[cfg(feature = "otlp")]
@@ -91,8 +91,8 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
         Command::Rpc => commands::rpc::run(&global),
         Command::Mcp(args) => commands::mcp::run(&global, &args, out),
         Command::Config(args) => commands::config::run(&global, args, out),
-        Command::Completions(args) => commands::completions::run(&args),
-        Command::EngineHost(args) => commands::engine_host::run(&args),
+        Command::Completions { shell } => commands::completions::run(shell),
+        Command::EngineHost { library } => commands::engine_host::run(&library),
         Command::CommandHost(args) => commands::command_host::run(&args),
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn begin<'a>(
 ) -> Option<Traces<'a>> {
     let is_named = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_off = env::var("OTEL_SDK_DISABLED").is_ok_and(|v| v.eq_ignore_ascii_case("true"));
-    let is_host = matches!(command, Command::EngineHost(_) | Command::CommandHost(_));
+    let is_host = matches!(command, Command::EngineHost { .. } | Command::CommandHost(_));
     if is_off || is_host || !ENDPOINTS.iter().any(is_named) {
         return None;
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anstream::{eprintln, stdout};
@@ -12,7 +13,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use terminal_size::{Width, terminal_size_of};
 
-use crate::args::{Global, When};
+use crate::args::Global;
 use crate::format::{bytes, counted, escaped, escaped_json, shortened, wrapped};
 pub(crate) use crate::table::{Cell, DIM, Table, table, terminal_columns};
 
@@ -39,11 +40,7 @@ pub(crate) struct Out {
 
 impl Out {
     pub(crate) fn new(global: &Global) -> Self {
-        match global.color {
-            When::Auto => {}
-            When::Always => anstream::ColorChoice::Always.write_global(),
-            When::Never => anstream::ColorChoice::Never.write_global(),
-        }
+        global.color.write_global();
         Self { quiet: global.quiet, silent: false }
     }
 
@@ -80,6 +77,20 @@ impl Out {
         writeln!(out, "{}", escaped_json(&text))?;
         out.flush()?;
         Ok(())
+    }
+
+    /// Prints a report: as JSON, or with `print` for a reader.
+    pub(crate) fn report<R: Serialize>(
+        &self,
+        json: bool,
+        report: &R,
+        print: impl FnOnce(&R, &Self) -> anyhow::Result<()>,
+    ) -> anyhow::Result<ExitCode> {
+        match json {
+            true => self.json(report)?,
+            false => print(report, self)?,
+        }
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Prints additional information on stderr.
@@ -159,21 +170,17 @@ impl Out {
     }
 
     fn bar(&self, what: &'static str, length: u64, template: &str) -> ProgressBar {
-        let bar = ProgressBar::new(length).with_message(what);
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
-        bar.set_draw_target(self.target());
-        bar.enable_steady_tick(Duration::from_millis(500));
-        bar
+        self.started(ProgressBar::new(length).with_message(what), template)
     }
-}
 
-impl Out {
     /// Returns a spinner that appears only if the work takes longer than a moment.
     pub(crate) fn waiting(&self, what: impl Into<Cow<'static, str>>) -> ProgressBar {
         let bar = ProgressBar::new_spinner().with_message(what);
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+        self.started(bar, "{spinner} {msg} {elapsed}")
+    }
+
+    fn started(&self, bar: ProgressBar, template: &str) -> ProgressBar {
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         bar.set_draw_target(self.target());

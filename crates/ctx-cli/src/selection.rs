@@ -10,12 +10,7 @@ use crate::args::Fit;
 use crate::failure::misuse;
 
 /// Rejects an `--engine` that cannot run.
-pub(crate) fn check(fit: &Fit) -> anyhow::Result<()> {
-    check_id(fit.engine.as_deref())
-}
-
-/// As [`check`], for an id.
-pub(crate) fn check_id(engine: Option<&str>) -> anyhow::Result<()> {
+pub(crate) fn check(engine: Option<&str>) -> anyhow::Result<()> {
     let Some(id) = engine else { return Ok(()) };
     // An existing engine that is rejected is a failure; an unknown one is an argument error.
     Registry::collect()?.check_engine(id).map_err(|error| {

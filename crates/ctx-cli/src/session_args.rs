@@ -27,10 +27,8 @@ pub(crate) fn resolved(mut command: Command, out: &Out) -> anyhow::Result<Comman
             None => args.sessions = all(&args.sessions, out)?,
         },
         Command::Status(args) => args.sessions = all(&args.sessions, out)?,
-        Command::Memory(args) => {
-            if let MemoryCommand::Ingest(args) = &mut args.command {
-                args.sessions = all(&args.sessions, out)?;
-            }
+        Command::Memory(MemoryCommand::Ingest(args)) => {
+            args.sessions = all(&args.sessions, out)?;
         }
         Command::Assemble(args) => args.session = one(&args.session)?,
         Command::Compact(args) => args.session = one(&args.session)?,
@@ -133,13 +131,7 @@ pub(crate) fn each<R: Serialize>(
     print: impl Fn(&R) -> anyhow::Result<()>,
 ) -> anyhow::Result<ExitCode> {
     if let [session] = sessions {
-        let report = report(session)?;
-        if json {
-            out.json(&report)?;
-        } else {
-            print(&report)?;
-        }
-        return Ok(ExitCode::SUCCESS);
+        return out.report(json, &report(session)?, |report, _| print(report));
     }
     let mut reports = Vec::with_capacity(sessions.len());
     for session in sessions {

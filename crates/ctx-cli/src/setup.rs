@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ctx_config::{Config, Profile};
-use ctx_core::{
-    ContextEngine, Entry, Error, ErrorKind, MemoryStore, Services, TokenLedger, Tokens,
-};
+use ctx_core::{ContextEngine, Error, ErrorKind, MemoryStore, Services, TokenLedger, Tokens};
 use ctx_engine_registry::{BuildContext, Registry};
 use ctx_model::Prices;
 use ctx_runtime::lifecycle::SessionConfig;
@@ -17,13 +15,11 @@ use ctx_session::key::FileId;
 use ctx_session::{Home, Transcript, with_home_hint};
 
 use crate::args::{Fit, Global, Summaries};
-use crate::entry_ids;
 use crate::failure::misuse;
 use crate::format::counted;
 use crate::models;
 use crate::out::Out;
 use crate::selection;
-use crate::stores::Keeping;
 
 /// A resolved setup with its engine and its budget.
 pub(crate) struct Fitted {
@@ -113,23 +109,6 @@ fn stdin_error(error: &Error) -> Error {
     }
 }
 
-/// Returns the messages of a request after `at`, before any layer edits them.
-pub(crate) fn entries(
-    transcript: &Transcript,
-    at: Option<&str>,
-    ignore_compactions: bool,
-) -> anyhow::Result<Vec<Arc<Entry>>> {
-    let leaf = match at {
-        Some(id) => Some(entry_ids::find_entry(transcript, id)?),
-        None => None,
-    };
-    if ignore_compactions {
-        let line = transcript.messages_to(leaf.as_ref())?;
-        return Ok(line.into_iter().map(|item| item.entry).collect());
-    }
-    Ok(transcript.context(leaf.as_ref())?.entries)
-}
-
 /// Resolves profile, counter, model, window and reserve.
 pub(crate) fn resolve(
     global: &Global,
@@ -154,18 +133,18 @@ pub(crate) fn resolve(
         Some(_) if error.kind() == ErrorKind::NotFound => misuse(error),
         _ => error.into(),
     })?;
-    selection::check(fit)?;
+    selection::check(fit.engine.as_deref())?;
     Ok(resolved)
 }
 
-/// Resolves the setup and builds the engine, which stores its data as `keeping` specifies. Fails if
+/// Resolves the setup and builds the engine, which stores its data in `stores`. Fails if
 /// the window is too small.
 pub(crate) fn fit(
     global: &Global,
     (fit, summaries): (&Fit, &Summaries),
     session: &Path,
     transcript: &Transcript,
-    keeping: Keeping,
+    stores: Stores,
     out: &Out,
 ) -> anyhow::Result<Fitted> {
     let resolved = resolve(global, fit, session, transcript)?;
@@ -174,8 +153,6 @@ pub(crate) fn fit(
     let summary_models = models::summary_models(&resolved.config, fit, summaries, out)?;
     let chain = summary_models.as_ref().map(|models| models.chain.as_slice());
     let writer = chain.and_then(|chain| Some(chain.first()?.name().to_owned()));
-    let Keeping { blobs, store: values, memory, workspaces } = keeping;
-    let stores = Stores { values, blobs, memory, workspaces };
     let agent = selection::agent(fit, session).unwrap_or_else(|| FileId::main().to_string());
     let name = memory_session(transcript.header.id.as_deref(), session);
     let (memories, warn) = (SharedMemories::default(), |warning| out.warn(warning));

@@ -58,14 +58,8 @@ impl Cell {
     fn printed(&self, columns: Option<usize>) -> String {
         let lines = wrapped(&shortened(&self.text, CELL_CHARS), [0, 0], columns);
         let Self { style, .. } = self;
-        match *style == Style::new() {
-            true => lines.join("\n"),
-            false => lines
-                .iter()
-                .map(|line| format!("{style}{line}{style:#}"))
-                .collect::<Vec<_>>()
-                .join("\n"),
-        }
+        let lines = lines.iter().map(|line| format!("{style}{line}{style:#}"));
+        lines.collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{EngineNote, EntryId, Tokens};
 
@@ -38,7 +38,7 @@ impl Action {
 }
 
 /// The form in which a node is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NodeState {
     /// As recorded.
@@ -52,6 +52,17 @@ pub enum NodeState {
 }
 
 impl NodeState {
+    /// Returns the name used in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Replaced => "replaced",
+            Self::Dropped => "dropped",
+            Self::Inserted => "inserted",
+        }
+    }
+
     /// Returns a description of the state for users.
     #[must_use]
     pub fn in_words(self) -> &'static str {
@@ -83,10 +94,10 @@ pub struct Edit {
 }
 
 /// A part of the request and its size.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Component {
     /// `system`, `tools`, `summary`, `inserted`, `history`, `newest`, `pending`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Its size.
     pub tokens: Tokens,
 }

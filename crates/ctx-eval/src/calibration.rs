@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use ctx_core::{Calibration, Entry, EntryId, MIN_MESSAGE_TOKENS, Result, TokenLedger, Tokens};
+use ctx_core::{
+    Calibration, Counter, Entry, EntryId, MIN_MESSAGE_TOKENS, Result, TokenLedger, Tokens,
+};
 use ctx_model::Prices;
 use ctx_session::{BranchMessage, CompactionAuthor, StoredCompaction, Transcript};
 use serde::Serialize;
@@ -107,10 +109,8 @@ impl Baseline {
     pub fn of(transcript: &Transcript, ledger: &TokenLedger) -> Result<Self> {
         let recorded = RecordedUsage::of(transcript)?;
         let line = transcript.main_line()?;
-        let fitted = SessionCalibration::fit(transcript, &line, &recorded, |entry| {
-            let (facts, tokens) = entry.measure(ledger.counter())?;
-            Ok(if facts.in_model_context { tokens } else { Tokens::ZERO })
-        })?;
+        let size = |entry: &Entry| seen(entry, ledger.counter());
+        let fitted = SessionCalibration::fit(transcript, &line, &recorded, size)?;
         let calibration = fitted.map(|fitted| SessionCalibration {
             constant_applied: fitted.has_room(ledger.limit()),
             ..fitted
@@ -145,6 +145,12 @@ impl Baseline {
             None => ledger,
         }
     }
+}
+
+/// Returns the tokens of an entry that a model sees.
+pub(crate) fn seen(entry: &Entry, counter: &Counter) -> Result<Tokens> {
+    let (facts, tokens) = entry.measure(counter)?;
+    Ok(if facts.in_model_context { tokens } else { Tokens::ZERO })
 }
 
 /// Whether the agent that wrote the session made this compaction. A compaction that ctx added to

@@ -21,10 +21,7 @@ struct LayerCounts {
 impl LayerTally {
     /// Counts an edit. Returns whether its layer did this to the message for the first time.
     pub(crate) fn add(&mut self, edit: &Edit) -> bool {
-        if !self.layers.contains_key(&*edit.layer) {
-            self.layers.insert(edit.layer.to_string(), LayerCounts::default());
-        }
-        let Some(layer) = self.layers.get_mut(&*edit.layer) else { return false };
+        let layer = self.layers.entry(edit.layer.to_string()).or_default();
         let totals = &mut layer.totals;
         totals.tokens_removed += i64::from(edit.before.0) - i64::from(edit.after.0);
         // A summary that the next one replaces was not a message of the session.

@@ -31,6 +31,4 @@ pub use report::{
     CompactionReport, EditedMessage, LayerTotals, ReplayReport, ReplayTotals, RequestDetail,
     RequestReport, SessionReport,
 };
-pub use status::{
-    ContextReport, ModelName, ReportedSize, StatusReport, StatusSetup, TokenSource, status,
-};
+pub use status::{ContextReport, ModelName, ReportedSize, StatusReport, TokenSource, status};

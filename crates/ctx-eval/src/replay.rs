@@ -1,5 +1,6 @@
 //! Replays a transcript request by request.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -44,17 +45,6 @@ pub struct ReplaySetup {
     pub details: bool,
 }
 
-impl std::fmt::Debug for ReplaySetup {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ReplaySetup")
-            .field("ledger", &self.ledger)
-            .field("engine", self.engine.info())
-            .field("profile", &self.profile)
-            .field("model", &self.model)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Replays the messages of a transcript's main line. Before each message marked as a request, the
 /// engine assembles the view, the view is finished, and the request it would have sent is measured.
 /// Compactions that ctx stored take effect where they were made. `progress` receives the number of
@@ -69,7 +59,7 @@ pub async fn replay(
     setup: &ReplaySetup,
     mut progress: impl FnMut(usize),
 ) -> Result<ReplayReport> {
-    let mut run = ReplayRun::new(line.len(), session, setup);
+    let mut run = ReplayRun::new(session, setup);
     for (done, ReplayMessage { item, compactions }) in line.iter().enumerate() {
         for (id, compacted) in compactions {
             run.take_stored(&item.entry, id, compacted);
@@ -89,37 +79,17 @@ struct ReplayRun<'a> {
     /// The prices of simulated requests.
     prices: Option<Prices>,
     ledger: TokenLedger,
-    session: SessionReport,
+    /// The report so far.
+    report: ReplayReport,
     view: Option<ContextView>,
     raw: FullHistory,
     sent_cache: PromptCache,
     ids: Arc<SequentialIds>,
     last_request: Option<Timestamp>,
-    compactions: Vec<CompactionReport>,
-    requests: Vec<RequestReport>,
-    details: Vec<RequestDetail>,
     forms: EditedMessages,
     tally: LayerTally,
-    totals: ReplayTotals,
-    served: Served,
-}
-
-/// Which engine assembled the requests.
-#[derive(Default)]
-struct Served {
     /// Requests that an engine other than the selected one assembled.
     by_others: usize,
-    /// Why it assembled the first of them.
-    why: Option<String>,
-}
-
-impl Served {
-    fn note(&mut self, view: &ContextView) {
-        if let Some(why) = view.engine.as_ref().and_then(|note| note.reason.as_ref()) {
-            self.by_others += 1;
-            self.why.get_or_insert_with(|| why.clone());
-        }
-    }
 }
 
 /// The full history: the same session with nothing ever dropped. Sizes are uncorrected.
@@ -131,17 +101,29 @@ struct FullHistory {
 }
 
 impl<'a> ReplayRun<'a> {
-    fn new(messages: usize, session: SessionReport, setup: &'a ReplaySetup) -> Self {
-        let priced = setup.prices.map(|_| 0.0);
-        let totals = ReplayTotals {
-            cost_without_usd: priced,
-            cost_with_usd: priced,
-            ..ReplayTotals::default()
-        };
+    fn new(session: SessionReport, setup: &'a ReplaySetup) -> Self {
         let ledger = setup.baseline.corrected(setup.ledger.clone());
+        let priced = setup.prices.map(|_| 0.0);
+        let report = ReplayReport {
+            session,
+            window: ledger.window(),
+            reserve: ledger.reserve(),
+            engine: setup.engine.info().id.to_string(),
+            profile: setup.profile,
+            counter: ledger.counter().kind.name().to_owned(),
+            model: setup.model.clone(),
+            recorded_compactions: setup.baseline.compactions.clone(),
+            calibration: setup.baseline.calibration,
+            totals: ReplayTotals {
+                cost_without_usd: priced,
+                cost_with_usd: priced,
+                ..ReplayTotals::default()
+            },
+            ..ReplayReport::default()
+        };
         Self {
             setup,
-            session,
+            report,
             prices: setup.baseline.prices(setup.prices),
             view: Some(ContextView::new(ledger.clone())),
             raw: FullHistory { total: ledger.fixed(), ..FullHistory::default() },
@@ -149,13 +131,9 @@ impl<'a> ReplayRun<'a> {
             sent_cache: PromptCache::default(),
             ids: Arc::default(),
             last_request: None,
-            compactions: Vec::new(),
-            requests: Vec::with_capacity(messages / 2),
-            details: Vec::new(),
             forms: EditedMessages::default(),
             tally: LayerTally::default(),
-            totals,
-            served: Served::default(),
+            by_others: 0,
         }
     }
 
@@ -178,9 +156,12 @@ impl<'a> ReplayRun<'a> {
             last_request: self.last_request,
             ids: self.ids.clone(),
         };
-        let request = AssembleRequest { session_id: self.session.path.clone(), view, turn };
+        let request = AssembleRequest { session_id: self.report.session.path.clone(), view, turn };
         let mut view = self.setup.engine.assemble(request).await?.into_view();
-        self.served.note(&view);
+        if let Some(why) = view.engine.as_ref().and_then(|note| note.reason.as_ref()) {
+            self.by_others += 1;
+            self.report.stand_in_reason.get_or_insert_with(|| why.clone());
+        }
         let compacted = view.take_compactions();
         let finished = view.finish()?;
         for compacted in compacted {
@@ -204,7 +185,7 @@ impl<'a> ReplayRun<'a> {
 
     fn compacted(&mut self, next: &Entry, stored: Option<EntryId>, compacted: Compacted) {
         let report = CompactionReport {
-            request: self.requests.len(),
+            request: self.report.requests.len(),
             entry_id: next.id().clone(),
             stored: stored.is_some(),
             id: stored,
@@ -215,14 +196,14 @@ impl<'a> ReplayRun<'a> {
             details: compacted.details,
         };
         if let Some(receipt) = report.receipt() {
-            let totals = &mut self.totals;
+            let totals = &mut self.report.totals;
             totals.summary_calls += receipt.calls.len();
             if let Some(cost) = receipt.cost_usd {
                 *totals.summary_cost_usd.get_or_insert_default() += cost;
                 *totals.cost_with_usd.get_or_insert_default() += cost;
             }
         }
-        self.compactions.push(report);
+        self.report.compactions.push(report);
     }
 
     fn record(
@@ -255,7 +236,7 @@ impl<'a> ReplayRun<'a> {
         let compacted = COMPACTION_LAYERS.iter().any(|layer| actions.contains_key(*layer));
         let cost_usd = self.charge(answer, (raw, raw_cached), (sent, cached))?;
 
-        let totals = &mut self.totals;
+        let totals = &mut self.report.totals;
         totals.requests += 1;
         totals.raw_tokens += raw.get();
         totals.sent_tokens += sent.get();
@@ -266,7 +247,7 @@ impl<'a> ReplayRun<'a> {
         totals.recalled_tokens += recalled_tokens.get();
         totals.trimmed_messages += u64::from(trimmed_messages);
         totals.prefix_reuse += f64::from(cached.0);
-        self.requests.push(RequestReport {
+        self.report.requests.push(RequestReport {
             entry_id: answer.id().clone(),
             timestamp: now,
             raw_tokens: raw,
@@ -292,7 +273,7 @@ impl<'a> ReplayRun<'a> {
             component.tokens = self.ledger.corrected(component.tokens);
         }
         let forms = self.forms.of(&finished.edits, view);
-        self.details.push(RequestDetail { edits, components, forms });
+        self.report.details.push(RequestDetail { edits, components, forms });
     }
 
     /// Adds the cost of both requests to the totals, and returns the cost with ctx.
@@ -310,46 +291,29 @@ impl<'a> ReplayRun<'a> {
         };
         let cost = |(prompt, cached)| prices.cost(&usage(prompt, cached, output)).0;
         let (without, with) = (cost(raw), cost(sent));
-        *self.totals.cost_without_usd.get_or_insert_default() += without;
-        *self.totals.cost_with_usd.get_or_insert_default() += with;
+        *self.report.totals.cost_without_usd.get_or_insert_default() += without;
+        *self.report.totals.cost_with_usd.get_or_insert_default() += with;
         Ok(Some(with))
     }
 
-    fn finish(mut self) -> ReplayReport {
-        if self.totals.sent_tokens > 0 {
-            self.totals.prefix_reuse /= self.totals.sent_tokens as f64;
+    fn finish(self) -> ReplayReport {
+        let (baseline, mut report) = (&self.setup.baseline, self.report);
+        let totals = &mut report.totals;
+        if totals.sent_tokens > 0 {
+            totals.prefix_reuse /= totals.sent_tokens as f64;
         }
-        let (ledger, baseline) = (&self.ledger, &self.setup.baseline);
+        let (limit, compactions) = (self.ledger.limit(), baseline.compactions.len());
         let model = (self.setup.model.as_deref(), self.setup.prices);
-        let recorded = baseline.recorded.totals(ledger.limit(), baseline.compactions.len(), model);
-        self.totals.recorded_tokens = recorded.map(|recorded| recorded.tokens);
-        self.totals.cost_recorded_usd = recorded.and_then(|recorded| recorded.cost_usd);
-        let layers = self.tally.totals();
+        report.recorded = baseline.recorded.totals(limit, compactions, model);
+        totals.recorded_tokens = report.recorded.map(|recorded| recorded.tokens);
+        totals.cost_recorded_usd = report.recorded.and_then(|recorded| recorded.cost_usd);
+        report.engine_answered = totals.requests.saturating_sub(self.by_others);
         let health = self.setup.engine.health();
-        let stand_in = health.as_ref().and_then(|health| health.stand_in.as_deref());
-        let by_others = self.served.by_others;
-        ReplayReport {
-            session: self.session,
-            window: ledger.window(),
-            reserve: ledger.reserve(),
-            engine: self.setup.engine.info().id.to_string(),
-            engine_answered: self.totals.requests.saturating_sub(by_others),
-            engine_failures: health.as_ref().map_or(0, |health| health.failures),
-            stand_in: stand_in.filter(|_| by_others > 0).map(str::to_owned),
-            stand_in_reason: self.served.why,
-            warnings: Vec::new(),
-            acted: layers.keys().cloned().collect(),
-            layers,
-            profile: self.setup.profile,
-            counter: ledger.counter().kind.name().to_owned(),
-            model: self.setup.model.clone(),
-            recorded,
-            recorded_compactions: baseline.compactions.clone(),
-            calibration: baseline.calibration,
-            compactions: self.compactions,
-            requests: self.requests,
-            details: self.details,
-            totals: self.totals,
-        }
+        report.engine_failures = health.as_ref().map_or(0, |health| health.failures);
+        let stand_in = health.and_then(|health| health.stand_in).filter(|_| self.by_others > 0);
+        report.stand_in = stand_in.map(Cow::into_owned);
+        report.layers = self.tally.totals();
+        report.acted = report.layers.keys().cloned().collect();
+        report
     }
 }

@@ -197,7 +197,7 @@ pub struct ReplayTotals {
 }
 
 /// A replay.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayReport {
     /// The transcript.

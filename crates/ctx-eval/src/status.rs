@@ -12,29 +12,6 @@ use serde::Serialize;
 
 use crate::{RecordedUsage, SessionCalibration, SessionReport};
 
-/// The settings of a status.
-#[derive(Clone, Debug)]
-pub struct StatusSetup {
-    /// Window, reserve, counter; system prompt and tool schemas if the transcript has them.
-    pub ledger: TokenLedger,
-    /// Where the window comes from.
-    pub source: String,
-    /// If a recorded size determines the window: that size, and the catalogue's window.
-    pub proof: Option<(Tokens, Tokens)>,
-    /// Whether the guard warns of it.
-    pub should_warn: bool,
-    /// Whether the guard refuses it.
-    pub should_block: bool,
-    /// The profile.
-    pub profile: Profile,
-    /// The selected engine.
-    pub engine: String,
-    /// What selects it: `flag`, `model`, `agent`, `global` or `default`.
-    pub engine_source: String,
-    /// The engine's last failure.
-    pub engine_trouble: Option<FailedEngine>,
-}
-
 /// The context of the next request, before any layer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -113,7 +90,7 @@ pub struct ModelName {
 }
 
 /// The status of a session.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusReport {
     /// The transcript.
@@ -188,17 +165,18 @@ pub struct StatusReport {
     pub problems: Vec<String>,
 }
 
-/// Measures a session. Messages are read one at a time and not kept.
+/// Measures a session under a ledger (window, reserve, counter; system prompt and tool schemas if the
+/// transcript has them), and completes what the caller knows of it: the session, the window's source,
+/// the guard's verdict, the profile and the engine. Messages are read one at a time and not kept.
 ///
 /// # Errors
 ///
 /// Those of reading the transcript.
 pub fn status(
     transcript: &Transcript,
-    session: SessionReport,
-    setup: &StatusSetup,
+    ledger: &TokenLedger,
+    known: StatusReport,
 ) -> Result<StatusReport> {
-    let ledger = &setup.ledger;
     let sizes = MessageSizes::of(transcript, ledger)?;
     let recorded = RecordedUsage::of(transcript)?;
     let line = transcript.main_line()?;
@@ -237,10 +215,6 @@ pub fn status(
         roles: sums.roles,
     };
     let used = report.next_request();
-    let (auto_compacted_at, answered_prompt) = match setup.proof {
-        Some((size, window)) if size > window => (None, Some(size)),
-        proof => (proof.map(|(size, _)| size), None),
-    };
     Ok(StatusReport {
         name: transcript.name.clone(),
         leaf: transcript.leaf().map(ToString::to_string),
@@ -252,22 +226,8 @@ pub fn status(
         all_messages_tokens: sizes.total,
         reported: sums.reported,
         calibration,
-        profile: setup.profile,
-        engine: setup.engine.clone(),
-        engine_source: setup.engine_source.clone(),
-        engine_state: match setup.engine_trouble {
-            Some(_) => EngineState::Degraded,
-            None => EngineState::Ok,
-        },
-        engine_trouble: setup.engine_trouble.clone(),
         counter: ledger.counter().kind.name().to_owned(),
         window: ledger.window(),
-        source: setup.source.clone(),
-        auto_compacted_at,
-        answered_prompt,
-        catalogued_window: setup.proof.map(|(_, catalogued)| catalogued),
-        should_warn: setup.should_warn,
-        should_block: setup.should_block,
         reserve: ledger.reserve(),
         limit,
         system: ledger.system(),
@@ -276,7 +236,7 @@ pub fn status(
         should_compact: used > limit,
         problems: transcript.problems.iter().map(ToString::to_string).collect(),
         context: report,
-        session,
+        ..known
     })
 }
 
@@ -358,7 +318,9 @@ impl ContextSums {
         calibration: Option<&SessionCalibration>,
     ) -> (Tokens, TokenSource) {
         match (&self.last, calibration) {
-            (Some((usage, ..)), _) => (reported_tokens(usage.prompt()), TokenSource::Provider),
+            (Some((usage, ..)), _) => {
+                (Tokens::saturating_from(usage.prompt()), TokenSource::Provider)
+            }
             (None, Some(fit)) => {
                 let ledger = fit.apply(ledger.clone());
                 (ledger.corrected(sent + ledger.fixed()), TokenSource::Calibrated)
@@ -371,7 +333,7 @@ impl ContextSums {
     fn pending(&self, calibration: Option<&SessionCalibration>) -> Tokens {
         let Some((usage, before, answer)) = self.last else { return Tokens::ZERO };
         let corrected = |tokens: Tokens| tokens.scale(calibration.map_or(1.0, |fit| fit.factor));
-        let answered = usage.answer().map_or_else(|| corrected(answer), reported_tokens);
+        let answered = usage.answer().map_or_else(|| corrected(answer), Tokens::saturating_from);
         answered + corrected(self.counted - before - answer)
     }
 }
@@ -395,9 +357,4 @@ impl Measured {
             failed: matches!(message.meta.stop_reason.as_deref(), Some("error" | "aborted")),
         }
     }
-}
-
-/// Saturates: a plausible figure fits.
-fn reported_tokens(tokens: u64) -> Tokens {
-    Tokens(u32::try_from(tokens).unwrap_or(u32::MAX))
 }

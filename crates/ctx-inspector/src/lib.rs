@@ -45,34 +45,24 @@ const LISTENERS: usize = 64;
 /// Serves the page and its API.
 pub struct Inspector {
     sources: Vec<Arc<dyn Source>>,
-    memory: Option<MemorySearch>,
+    memory: MemorySearch,
     has_token: bool,
     shutdown: Shutdown,
     listeners: Arc<Semaphore>,
 }
 
-impl std::fmt::Debug for Inspector {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Inspector").field("sources", &self.sources.len()).finish_non_exhaustive()
-    }
-}
-
 impl Inspector {
-    /// Creates an inspector of transcripts.
+    /// Creates an inspector of transcripts, which also searches memories. Its event streams end at
+    /// `shutdown`.
     #[must_use]
-    pub fn new(replays: Replays) -> Self {
-        Self::of(vec![Arc::new(replays)])
+    pub fn new(replays: Replays, memory: MemorySearch, shutdown: Shutdown) -> Self {
+        Self::of(vec![Arc::new(replays)], memory, shutdown)
     }
 
     /// Creates an inspector of these sources, queried in order.
-    fn of(sources: Vec<Arc<dyn Source>>) -> Self {
-        Self {
-            sources,
-            memory: None,
-            has_token: false,
-            shutdown: Shutdown::default(),
-            listeners: Arc::new(Semaphore::new(LISTENERS)),
-        }
+    fn of(sources: Vec<Arc<dyn Source>>, memory: MemorySearch, shutdown: Shutdown) -> Self {
+        let listeners = Arc::new(Semaphore::new(LISTENERS));
+        Self { sources, memory, has_token: false, shutdown, listeners }
     }
 
     /// Adds the conversations of a proxy.
@@ -82,24 +72,10 @@ impl Inspector {
         self
     }
 
-    /// Enables searching memories.
-    #[must_use]
-    pub fn with_memory(mut self, memory: MemorySearch) -> Self {
-        self.memory = Some(memory);
-        self
-    }
-
     /// Enables writes for requests with the token, if the server has one.
     #[must_use]
     pub fn with_token(mut self, has_token: bool) -> Self {
         self.has_token = has_token;
-        self
-    }
-
-    /// Ends event streams at shutdown.
-    #[must_use]
-    pub fn with_shutdown(mut self, shutdown: Shutdown) -> Self {
-        self.shutdown = shutdown;
         self
     }
 

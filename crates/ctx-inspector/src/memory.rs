@@ -44,12 +44,6 @@ pub struct MemorySearch {
     opened: Arc<Mutex<HashMap<FileId, (u64, AgentMemory)>>>,
 }
 
-impl std::fmt::Debug for MemorySearch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MemorySearch").field("home", &self.home).finish_non_exhaustive()
-    }
-}
-
 impl MemorySearch {
     /// Creates a search over the memories of this home.
     #[must_use]

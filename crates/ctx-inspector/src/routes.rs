@@ -54,15 +54,12 @@ pub(super) async fn nothing() -> Response {
 }
 
 async fn server(Shared(inspector): InspectorState) -> ApiResult {
-    let agents = match inspector.memory.clone() {
-        Some(memory) => blocking(move || Ok(memory.agents())).await?,
-        None => Vec::new(),
-    };
+    let memory = inspector.memory.clone();
     json_of(&json!({
         "name": "ctx",
         "version": env!("CARGO_PKG_VERSION"),
         "writes": inspector.has_token,
-        "agents": agents,
+        "agents": blocking(move || Ok(memory.agents())).await?,
     }))
 }
 
@@ -143,14 +140,8 @@ async fn undo(
 
 async fn memory(Shared(inspector): InspectorState, query: QueryParams<MemoryQuery>) -> ApiResult {
     let query = parse_query(query)?;
-    let Some(memory) = inspector.memory.clone() else {
-        let error = Error::new(ErrorKind::NotFound, "this server cannot search memory");
-        return Err(error
-            .hint("`ctx inspect` and `ctx serve` search the memories of $CTX_HOME")
-            .into());
-    };
     let handle = tokio::runtime::Handle::current();
-    let found = blocking(move || handle.block_on(memory.search(&query)));
+    let found = blocking(move || handle.block_on(inspector.memory.search(&query)));
     json_of(&found.await?)
 }
 
@@ -175,18 +166,17 @@ async fn of_session<T: serde::Serialize + Send + 'static>(
     id: String,
     ask: impl FnOnce(&dyn SessionView) -> ctx_core::Result<T> + Send + 'static,
 ) -> ApiResult {
-    match open(inspector.clone(), id.clone()).await? {
+    let mut state = open(inspector.clone(), id.clone()).await?;
+    if let SourceState::Working(progress) = &mut state {
+        let done = progress.wait_for(|progress| progress.finished);
+        let _ = tokio::time::timeout(PATIENCE, done).await.map(drop);
+        state = open(inspector, id).await?;
+    }
+    match state {
         SourceState::Open(session) => json_of(&blocking(move || ask(&*session)).await?),
-        SourceState::Working(mut progress) => {
-            let done = progress.wait_for(|progress| progress.finished);
-            let _ = tokio::time::timeout(PATIENCE, done).await;
-            match open(inspector, id).await? {
-                SourceState::Open(session) => json_of(&blocking(move || ask(&*session)).await?),
-                SourceState::Working(progress) => {
-                    let progress = *progress.borrow();
-                    accepted(&json!({ "progress": progress }))
-                }
-            }
+        SourceState::Working(progress) => {
+            let progress = *progress.borrow();
+            accepted(&json!({ "progress": progress }))
         }
     }
 }

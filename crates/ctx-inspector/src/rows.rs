@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use ctx_core::{Action, Edit, Tokens};
+use ctx_core::text::head_chars;
+use ctx_core::{Action, Edit, Error, ErrorKind, Tokens};
 use serde_json::Value;
 
-use super::shape::{EntriesQuery, LayerEdits};
+use super::shape::{EntriesQuery, EntryRow, LayerEdits, RequestPage};
 use super::text::contains;
 use ctx_server::trace::EntryRecord;
 
@@ -22,21 +23,53 @@ pub(super) fn page(from: usize, count: Option<usize>, all: usize) -> (usize, usi
     (from, count.unwrap_or(ROWS).min(MOST_ROWS).min(all - from))
 }
 
-/// Returns the position of the entry that the query names.
-pub(super) fn entry_position(query: &EntriesQuery, found: &[&EntryRecord]) -> Option<usize> {
-    let named = query.entry.as_deref()?;
-    found.iter().position(|entry| &*entry.entry == named)
+impl RequestPage {
+    /// Adds the entries of the request that match a query, and counts all of them. `changed` tells
+    /// whether the request edited an entry, `contains` searches its text, `begins` returns its
+    /// beginning.
+    pub(super) fn with_entries(
+        mut self,
+        all: &[EntryRecord],
+        query: &EntriesQuery,
+        changed: impl Fn(&EntryRecord) -> bool,
+        contains: impl Fn(&EntryRecord, &str) -> bool,
+        begins: impl Fn(&EntryRecord) -> String,
+    ) -> Self {
+        let filter = EntryFilter::of(query);
+        let fits = |entry: &&EntryRecord| {
+            filter.entry(entry, changed(entry), |words| contains(entry, words))
+        };
+        let found: Vec<&EntryRecord> = all.iter().filter(fits).collect();
+        let named = |named: &String| found.iter().position(|entry| *entry.entry == **named);
+        self.place = query.entry.as_ref().and_then(named);
+        self.matching = found.len();
+        let (from, count) = page(query.from, query.count, found.len());
+        self.from = from;
+        let shown = found.iter().skip(from).take(count).map(|&entry| EntryRow {
+            changed: changed(entry),
+            entry: EntryRecord { begins: begins(entry), ..entry.clone() },
+        });
+        self.entries = shown.collect();
+        for entry in all {
+            *self.states.entry(entry.state.name()).or_default() += 1;
+            *self.states.entry("changed").or_default() += usize::from(changed(entry));
+            if let Some(layer) = &entry.layer {
+                *self.layers.entry(layer.to_string()).or_default() += 1;
+            }
+        }
+        self
+    }
 }
 
 /// A filter of entries.
-pub(super) struct EntryFilter<'a> {
+struct EntryFilter<'a> {
     state: Option<&'a str>,
     layer: Option<&'a str>,
     words: Option<String>,
 }
 
 impl<'a> EntryFilter<'a> {
-    pub(super) fn of(query: &'a EntriesQuery) -> Self {
+    fn of(query: &'a EntriesQuery) -> Self {
         let given = |text: &'a Option<String>| text.as_deref().filter(|text| !text.is_empty());
         Self {
             state: given(&query.state),
@@ -46,7 +79,7 @@ impl<'a> EntryFilter<'a> {
     }
 
     /// Whether an entry matches. `message_contains` searches its text.
-    pub(super) fn entry(
+    fn entry(
         &self,
         entry: &EntryRecord,
         changed: bool,
@@ -65,6 +98,20 @@ impl<'a> EntryFilter<'a> {
                 texts.iter().any(|text| contains(text, words)) || message_contains(words)
             })
     }
+}
+
+/// Returns the error for an entry that a request does not have.
+pub(super) fn unknown_entry(id: &str) -> Error {
+    Error::new(ErrorKind::NotFound, "unknown entry")
+        .with("entry", head_chars(id, 80))
+        .hint("the request lists its entries")
+}
+
+/// Returns the error for a compaction that a session does not have.
+pub(super) fn unknown_compaction(id: &str) -> Error {
+    Error::new(ErrorKind::NotFound, "unknown compaction")
+        .with("compaction", head_chars(id, 80))
+        .hint("the session lists its compactions")
 }
 
 /// Returns the receipt. `None` if this version cannot read the details: the page relies on their

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use ctx_core::{EntryId, Timestamp, Tokens};
+use ctx_core::{Component, EntryId, Timestamp, Tokens};
 use ctx_eval::{LayerTotals, RecordedTotals, ReplayTotals, SessionCalibration};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use ctx_server::trace::{ComponentRecord, EntryRecord, PrefixBreak, SummaryRecord};
+use ctx_server::trace::{EntryRecord, PrefixBreak, SummaryRecord};
 
 /// The origin of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -239,7 +239,7 @@ pub(crate) struct EntryQuery {
 }
 
 /// A request.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RequestPage {
     /// Its row.
@@ -256,7 +256,7 @@ pub(crate) struct RequestPage {
     /// Window minus reserve.
     pub(crate) limit: Tokens,
     /// The components in the order of the request.
-    pub(crate) components: Vec<ComponentRecord>,
+    pub(crate) components: Vec<Component>,
     /// The edits made for it, by layer and action.
     pub(crate) edits: Vec<LayerEdits>,
     /// The number of entries by state.

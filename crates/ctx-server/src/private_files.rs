@@ -6,6 +6,8 @@ use std::io::{Result, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use ctx_core::{Error, ErrorKind};
+
 /// The share of a limit that remains after eviction. Evicting more at once makes it rare; finding
 /// the oldest takes time proportional to the number of files.
 const REMAINING_SHARE: f64 = 0.9;
@@ -84,6 +86,19 @@ impl LruFiles {
     /// Returns the total size in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+}
+
+/// Returns the error of a folder in which nothing can be stored.
+pub(crate) fn unwritable(
+    what: &'static str,
+    path: &Path,
+) -> impl Fn(std::io::Error) -> Error + Copy {
+    move |error| {
+        Error::new(ErrorKind::Io, what)
+            .with("path", path.display())
+            .hint("set CTX_HOME to a folder that can be written to")
+            .source(error)
     }
 }
 

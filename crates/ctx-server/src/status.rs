@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use ctx_core::Result;
-use ctx_eval::{SessionReport, StatusReport, StatusSetup};
+use ctx_core::{EngineState, Result};
+use ctx_eval::{SessionReport, StatusReport};
 use ctx_runtime::Resolved;
 use ctx_session::{FailedEngine, Transcript};
 
@@ -18,20 +18,26 @@ pub fn status(
     resolved: &Resolved,
     trouble: Option<FailedEngine>,
 ) -> Result<StatusReport> {
-    let setup = StatusSetup {
+    // A recorded size determines the window: of a compaction, or of a larger prompt.
+    let proof = resolved.proof.map(|proof| (proof.recorded, proof.catalogued));
+    let known = StatusReport {
+        session: SessionReport::of(path, transcript)?,
+        engine_state: if trouble.is_some() { EngineState::Degraded } else { EngineState::Ok },
         engine_trouble: trouble,
-        ledger: resolved.ledger(),
         source: match resolved.proof {
             Some(proof) if proof.is_smaller() => "recordedCompaction".to_owned(),
             Some(_) => "recordedRequest".to_owned(),
             None => resolved.window.source.name().to_owned(),
         },
-        proof: resolved.proof.map(|proof| (proof.recorded, proof.catalogued)),
+        auto_compacted_at: proof.filter(|(size, window)| size <= window).map(|(size, _)| size),
+        answered_prompt: proof.filter(|(size, window)| size > window).map(|(size, _)| size),
+        catalogued_window: proof.map(|(_, catalogued)| catalogued),
         should_warn: resolved.window.should_warn,
         should_block: resolved.window.should_block,
         profile: resolved.profile,
         engine: resolved.engine.id.clone(),
         engine_source: resolved.engine.source.name().to_owned(),
+        ..StatusReport::default()
     };
-    ctx_eval::status(transcript, SessionReport::of(path, transcript)?, &setup)
+    ctx_eval::status(transcript, &resolved.ledger(), known)
 }

@@ -2,9 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use ctx_engine_registry::Trust;
 use ctx_testkit::conformance::Level;
+
+use super::names::one_of;
+
+const TRUST: &[(&str, Trust)] = &[("process", Trust::Process), ("in-process", Trust::InProcess)];
+const LEVELS: &[(&str, Level)] = &[("core", Level::Core), ("full", Level::Full)];
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -37,8 +42,8 @@ pub(crate) struct AddEngine {
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// Where a library runs; ctx prints the configuration for it, and you add it to ctx.json5
-    #[arg(long, value_name = "WHERE", default_value = "process")]
-    pub(crate) trust: TrustIn,
+    #[arg(long, value_name = "WHERE", default_value = "process", value_parser = one_of(TRUST))]
+    pub(crate) trust: Trust,
     /// Do not ask for confirmation
     #[arg(long, short)]
     pub(crate) yes: bool,
@@ -68,47 +73,15 @@ pub(crate) struct CheckEngine {
     #[arg(value_name = "PATH|NAME")]
     pub(crate) engine: PathBuf,
     /// How much is tested: core, which a minimal engine can pass, or full
-    #[arg(long, value_name = "LEVEL", default_value = "core")]
-    pub(crate) level: CheckLevel,
+    #[arg(long, value_name = "LEVEL", default_value = "core", value_parser = one_of(LEVELS))]
+    pub(crate) level: Level,
     /// Its id, as in its `hello`, if a file is given [default: its file name]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// Where a library runs; in-process, its crash ends the check
-    #[arg(long, value_name = "WHERE", default_value = "process")]
-    pub(crate) trust: TrustIn,
+    #[arg(long, value_name = "WHERE", default_value = "process", value_parser = one_of(TRUST))]
+    pub(crate) trust: Trust,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// How much of an engine is tested.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CheckLevel {
-    Core,
-    Full,
-}
-
-impl From<CheckLevel> for Level {
-    fn from(level: CheckLevel) -> Self {
-        match level {
-            CheckLevel::Core => Self::Core,
-            CheckLevel::Full => Self::Full,
-        }
-    }
-}
-
-/// Where a library runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TrustIn {
-    Process,
-    InProcess,
-}
-
-impl From<TrustIn> for Trust {
-    fn from(trust: TrustIn) -> Self {
-        match trust {
-            TrustIn::Process => Self::Process,
-            TrustIn::InProcess => Self::InProcess,
-        }
-    }
 }

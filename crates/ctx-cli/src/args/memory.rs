@@ -5,12 +5,6 @@ use std::path::PathBuf;
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, Subcommand};
 
-#[derive(Debug, Args)]
-pub(crate) struct Memory {
-    #[command(subcommand)]
-    pub(crate) command: MemoryCommand,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemoryCommand {
     /// Archive the messages of transcripts and their facts; archived messages are not stored twice

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 
-use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
 use ctx_config::Profile;
 use ctx_core::CounterKind;
@@ -31,6 +31,16 @@ impl TypedValueParser for Names {
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
     }
+}
+
+/// A parser of one of these names.
+pub(super) fn one_of<T: Copy + Send + Sync>(
+    all: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(all.iter().map(|(name, _)| *name)).map(|name| {
+        let known = all.iter().find(|(known, _)| *known == name);
+        known.map(|(_, value)| *value).expect("the parser accepts only these names")
+    })
 }
 
 pub(super) fn profiles() -> impl TypedValueParser<Value = Profile> {

@@ -17,13 +17,6 @@ use crate::format::{escaped, escaped_piece};
 use crate::out::{BOLD, Cell, DIM, Out, table};
 use crate::shutdown;
 
-/// The result of a message.
-enum Turned {
-    Answered(Box<TurnOutcome>),
-    /// Ctrl-C.
-    Stopped,
-}
-
 /// Runs the conversation to its end. If messages come from a pipe, Ctrl-C ends the program, and the
 /// exit code is that of the first failed message.
 pub(crate) fn run(
@@ -76,8 +69,8 @@ pub(crate) fn run(
             Err(error) => Err(error.into()),
         };
         match turned {
-            Ok(Turned::Answered(outcome)) => end_of_turn(&outcome, out),
-            Ok(Turned::Stopped) => out.note("stopped; what was stored so far is kept"),
+            Ok(Some(outcome)) => outcome.fill.iter().for_each(|fill| out.aside(bar(fill))),
+            Ok(None) => out.note("stopped; what was stored so far is kept"),
             Err(error) => {
                 out.error(&error);
                 failed.get_or_insert(failure::code(&error));
@@ -95,14 +88,14 @@ pub(crate) fn run(
 }
 
 /// Runs one message. Ctrl-C drops the turn: what it stored remains, and what it left open is
-/// repaired when the session is next used.
+/// repaired when the session is next used; the result is `None`.
 async fn turn(
     talk: &Talk<'_>,
     input: Input,
     mut show: Show<'_>,
     stopped: impl Future<Output = ()>,
     out: &Out,
-) -> anyhow::Result<Turned> {
+) -> anyhow::Result<Option<TurnOutcome>> {
     let outcome = tokio::select! {
         // Ctrl-C takes precedence over the result.
         biased;
@@ -110,18 +103,12 @@ async fn turn(
         outcome = talk.runtime.turn(talk.key, input, talk.tools, &mut show) => Some(outcome),
     };
     let was_shown = show.end()?;
-    let Some(outcome) = outcome else { return Ok(Turned::Stopped) };
+    let Some(outcome) = outcome else { return Ok(None) };
     let outcome = outcome.map_err(|error| talk.turn_error(error))?;
     if let Some(answer) = outcome.answer.as_deref().filter(|_| !was_shown) {
         out.line(escaped_piece(answer.trim_end()))?;
     }
-    Ok(Turned::Answered(Box::new(outcome)))
-}
-
-fn end_of_turn(outcome: &TurnOutcome, out: &Out) {
-    if let Some(fill) = &outcome.fill {
-        out.aside(bar(fill));
-    }
+    Ok(Some(outcome))
 }
 
 fn help(out: &Out) -> std::io::Result<()> {

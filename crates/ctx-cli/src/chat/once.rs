@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Usage};
-use ctx_runtime::TurnOutcome;
-use serde::Serialize;
+use ctx_runtime::{Notice, TurnOutcome};
+use serde_json::{Value, json};
 
 use super::Talk;
 use super::input::{Mode, ParsedLine};
@@ -18,43 +18,6 @@ use crate::out::Out;
 
 /// Maximum length of a message: no model reads more.
 const LONGEST: u64 = 64 << 20;
-
-/// The output of `--json`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answered<'a> {
-    session: String,
-    answer: Option<&'a str>,
-    model: Option<&'a str>,
-    requests: u32,
-    compactions: u32,
-    tokens: Option<u64>,
-    window: Option<u64>,
-    usage: Used,
-    notices: Vec<NoticeReport<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Used {
-    input: u64,
-    output: u64,
-    cache_read: u64,
-    cache_write: u64,
-}
-
-#[derive(Serialize)]
-struct NoticeReport<'a> {
-    kind: &'static str,
-    words: &'a str,
-}
-
-impl From<Usage> for Used {
-    fn from(usage: Usage) -> Self {
-        let Usage { input, output, cache_read, cache_write, .. } = usage;
-        Self { input, output, cache_read, cache_write }
-    }
-}
 
 /// How long the program waits at exit for the maintenance after a turn.
 const MAINTENANCE: Duration = Duration::from_secs(2);
@@ -129,20 +92,21 @@ fn print(answer: Option<&str>) -> io::Result<()> {
     out.flush()
 }
 
-fn answered<'a>(talk: &Talk<'_>, outcome: &'a TurnOutcome) -> Answered<'a> {
-    let report = |notice: &'a ctx_runtime::Notice| NoticeReport {
-        kind: notice.kind.name(),
-        words: &notice.text,
-    };
-    Answered {
-        session: talk.key.to_string(),
-        answer: outcome.answer.as_deref(),
-        model: outcome.model.as_deref(),
-        requests: outcome.requests,
-        compactions: outcome.compactions,
-        tokens: outcome.fill.map(|fill| fill.used.get()),
-        window: outcome.fill.map(|fill| fill.window.get()),
-        usage: outcome.usage.into(),
-        notices: outcome.notices.iter().map(report).collect(),
-    }
+/// Returns the output of `--json`.
+fn answered(talk: &Talk<'_>, outcome: &TurnOutcome) -> Value {
+    let Usage { input, output, cache_read, cache_write, .. } = outcome.usage;
+    let notice = |it: &Notice| json!({ "kind": it.kind.name(), "words": it.text });
+    json!({
+        "session": talk.key.to_string(),
+        "answer": outcome.answer,
+        "model": outcome.model,
+        "requests": outcome.requests,
+        "compactions": outcome.compactions,
+        "tokens": outcome.fill.map(|fill| fill.used.get()),
+        "window": outcome.fill.map(|fill| fill.window.get()),
+        "usage": {
+            "input": input, "output": output, "cacheRead": cache_read, "cacheWrite": cache_write,
+        },
+        "notices": outcome.notices.iter().map(notice).collect::<Vec<_>>(),
+    })
 }

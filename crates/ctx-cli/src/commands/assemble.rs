@@ -8,7 +8,8 @@ use ctx_core::{
     AssembleRequest, Error, ErrorKind, IdSource, Manifest, RawJson, SequentialIds, Tokens,
     TurnContext,
 };
-use ctx_session::{Home, RandomIds, Transcript, clock, store_compaction};
+use ctx_runtime::Stores;
+use ctx_session::{FileBlobs, Home, RandomIds, Transcript, clock, store_compaction};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -20,7 +21,7 @@ use crate::format::{counted, shortened, thousands};
 use crate::out::{BOLD, Cell, DIM, Out, Table};
 use crate::receipt;
 use crate::setup;
-use crate::stores::{Keeping, Left, archive};
+use crate::stores::{self, Left, archive};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -43,14 +44,15 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     }
     let transcript = setup::open(&args.session, out)?;
     let home = Home::from_env()?;
-    let (keeping, ids) = keeping(args, &transcript, &home);
+    let (stores, ids) = stores(args, &transcript, &home);
     let fit = (&args.fit, &args.summaries);
-    let fitted = setup::fit(global, fit, &args.session, &transcript, keeping, out)?;
-    let entries = setup::entries(&transcript, args.at.as_deref(), args.ignore_compactions)?;
-    let leaf = match &args.at {
-        Some(id) => Some(find_entry(&transcript, id)?),
-        None => transcript.leaf().cloned(),
+    let fitted = setup::fit(global, fit, &args.session, &transcript, stores, out)?;
+    let at = args.at.as_deref().map(|id| find_entry(&transcript, id)).transpose()?;
+    let entries = match args.ignore_compactions {
+        true => transcript.messages_to(at.as_ref())?.into_iter().map(|item| item.entry).collect(),
+        false => transcript.context(at.as_ref())?.entries,
     };
+    let leaf = at.or_else(|| transcript.leaf().cloned());
     let sent = transcript.projections(leaf.as_ref())?;
     let mut view = ctx_core::ContextView::new(fitted.ledger).with_projections(sent);
     let last = entries.iter().rev().find_map(|e| e.timestamp());
@@ -103,14 +105,15 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
 
 /// Returns where dropped texts are stored, and the source of their names. Only `--record` stores
 /// these texts in files, to which the messages refer; a workspace index is always written.
-fn keeping(args: &Assemble, transcript: &Transcript, home: &Home) -> (Keeping, Arc<dyn IdSource>) {
-    let keeping = Keeping::values(&args.fit, &args.session, transcript, args.record)
-        .with_workspace(home, &args.fit, &args.session);
-    if args.record {
-        (keeping.with_files(home, &args.fit, &args.session), Arc::new(RandomIds))
-    } else {
-        (keeping, Arc::new(SequentialIds::default()))
+fn stores(args: &Assemble, transcript: &Transcript, home: &Home) -> (Stores, Arc<dyn IdSource>) {
+    let agent = stores::agent_of(&args.fit, &args.session);
+    let mut stores = stores::of_session(&args.fit, &args.session, transcript, args.record);
+    stores.workspaces = Some(home.workspaces_dir(&agent));
+    if !args.record {
+        return (stores, Arc::new(SequentialIds::default()));
     }
+    stores.blobs = Arc::new(FileBlobs::at(home.tool_results_dir(&agent)));
+    (stores, Arc::new(RandomIds))
 }
 
 /// Returns the messages in the requested format, as one JSON array.

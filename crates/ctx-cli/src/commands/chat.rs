@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ctx_config::Config;
-use ctx_core::{ChatModel, Error, ErrorKind, Tokens};
+use ctx_core::{Error, ErrorKind, Tokens};
 use ctx_runtime::{Builder, Runtime};
 use ctx_session::Home;
 use ctx_session::key::{AgentScope, FileId, Name, PeerId, SessionKey};
@@ -38,7 +38,7 @@ pub(crate) fn run(global: &Global, args: &Chat, out: &Out) -> anyhow::Result<Exi
     let home = Home::from_env()?;
     let key = key(args).map_err(misuse)?;
     let window = args.window.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
-    selection::check_id(args.engine.as_deref())?;
+    selection::check(args.engine.as_deref())?;
     let profiled = |config: Config| match args.profile {
         Some(profile) => config.with_profile(profile),
         None => config,
@@ -123,11 +123,8 @@ fn key(args: &Chat) -> ctx_core::Result<SessionKey> {
 
 fn demo(args: &Chat, window: Option<Tokens>) -> Models {
     let watched = args.prompt.is_none() && io::stdout().is_terminal();
-    let model = match watched {
-        true => Demo::new(window).with_pace(PACE),
-        false => Demo::new(window),
-    };
-    vec![Arc::new(model) as Arc<dyn ChatModel>]
+    let pace = if watched { PACE } else { Duration::ZERO };
+    vec![Arc::new(Demo::new(window, pace))]
 }
 
 /// Returns the tools that the model may use. Without a user to ask, writing and running must be

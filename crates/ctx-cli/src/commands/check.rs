@@ -74,12 +74,7 @@ pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
     }
     let ok = problems.iter().all(|p| p.severity == Severity::Carried);
     let report = CheckReport { ok, session, problems, repaired_copy, unreadable };
-    if args.json {
-        out.json(&report)?;
-    } else {
-        print(&report, out)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    out.report(args.json, &report, print)
 }
 
 /// Writes the unreadable parts beside the copy, if there are any.

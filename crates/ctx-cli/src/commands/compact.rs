@@ -24,7 +24,7 @@ use crate::format::{escaped, escaped_lines, shortened, thousands};
 use crate::out::{BOLD, Out, terminal_columns};
 use crate::receipt;
 use crate::setup::{self, Fitted};
-use crate::stores::{Keeping, Left, archive};
+use crate::stores::{self, Left, archive};
 
 /// The result, and how it was stored.
 #[derive(Serialize)]
@@ -90,14 +90,9 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
     let archived = if args.rewrite { rewrite(&args.session)? } else { None };
     let dry_run = args.dry_run;
     let report = CompactReport { result, health, entry_id, dry_run, target_reached, archived };
-    if args.json {
-        out.json(&report)?;
-    } else {
-        // The receipt does not repeat the warning.
-        let warning = fell_back.unwrap_or_default();
-        print(&report, &transcript, args, &warning, out)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    // The receipt does not repeat the warning.
+    let warning = fell_back.unwrap_or_default();
+    out.report(args.json, &report, |report, out| print(report, &transcript, args, &warning, out))
 }
 
 /// A compaction that is not stored yet.
@@ -130,9 +125,9 @@ impl Planned {
             let hint = format!("`ctx convert {path} --to ctx -o NEW` makes one");
             return Err(error.with("path", path).hint(hint).into());
         }
-        let keeping = Keeping::values(&args.fit, &args.session, &transcript, !args.dry_run);
+        let stores = stores::of_session(&args.fit, &args.session, &transcript, !args.dry_run);
         let fit = (&args.fit, &args.summaries);
-        let fitted = setup::fit(global, fit, &args.session, &transcript, keeping, out)?;
+        let fitted = setup::fit(global, fit, &args.session, &transcript, stores, out)?;
         let context = transcript.context(None)?;
         let leaf = transcript.leaf().cloned();
         let sent = transcript.projections(None)?;

@@ -6,6 +6,7 @@ use ctx_core::{Error, ErrorKind, Snippet, Tokens};
 use ctx_search::vectors::Embedding;
 use ctx_workspace::{ContextBlock, Trigger, build_context, question_of, rank, should_search};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::args::{Context, Global};
 use crate::failure::misuse;
@@ -20,7 +21,7 @@ struct ContextReport<'a> {
     workspace: &'a std::path::Path,
     question: &'a str,
     /// The part of the text that would trigger the search automatically.
-    trigger: Option<TriggerReport<'a>>,
+    trigger: Option<Value>,
     budget: Tokens,
     tokens: Tokens,
     /// The block that a request would contain; null if nothing fits.
@@ -28,12 +29,6 @@ struct ContextReport<'a> {
     snippets: Vec<SnippetRow<'a>>,
     /// Number of matches dropped because their files changed during the search.
     stale: usize,
-}
-
-#[derive(Serialize)]
-struct TriggerReport<'a> {
-    kind: &'static str,
-    text: &'a str,
 }
 
 #[derive(Serialize)]
@@ -129,10 +124,11 @@ fn note(block: &ContextBlock, found: usize, budget: Tokens, out: &Out) {
     out.note(note);
 }
 
-fn trigger_report(trigger: Trigger<'_>) -> TriggerReport<'_> {
-    match trigger {
-        Trigger::Command(text) => TriggerReport { kind: "command", text },
-        Trigger::File(text) => TriggerReport { kind: "file", text },
-        Trigger::Word(text) => TriggerReport { kind: "word", text },
-    }
+fn trigger_report(trigger: Trigger<'_>) -> Value {
+    let (kind, text) = match trigger {
+        Trigger::Command(text) => ("command", text),
+        Trigger::File(text) => ("file", text),
+        Trigger::Word(text) => ("word", text),
+    };
+    json!({ "kind": kind, "text": text })
 }

@@ -30,12 +30,9 @@ pub(crate) fn run(global: &Global, args: &Diff, out: &Out) -> anyhow::Result<Exi
     if args.lost {
         report.facts.retain(|fact| fact.status == FactStatus::Lost);
     }
-    if args.json {
-        out.json(&report)?;
-    } else {
-        print(&report, &ShortIds::of(&transcript), args, out)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    out.report(args.json, &report, |report, out| {
+        print(report, &ShortIds::of(&transcript), args, out)
+    })
 }
 
 /// Returns the named compaction, or the newest one in force.

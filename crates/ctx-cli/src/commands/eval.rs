@@ -45,12 +45,7 @@ pub(crate) fn run(global: &Global, args: &Eval, out: &Out) -> anyhow::Result<Exi
     write_page(&args.page, &args.sessions, out, |writer| {
         ctx_inspector::pages::eval::write(&report, writer)
     })?;
-    if args.json {
-        out.json(&report)?;
-    } else {
-        print::print(&report, out)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    out.report(args.json, &report, print::print)
 }
 
 /// Writes the page, if one is requested. It must not replace any of the sessions.

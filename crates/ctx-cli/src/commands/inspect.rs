@@ -8,7 +8,7 @@ use ctx_inspector::replay::{self, ReplaySettings, Replays};
 use ctx_inspector::{Inspector, MemorySearch};
 use ctx_server::http::{Server, Shutdown};
 use ctx_session::{AgentHomes, Home};
-use serde::Serialize;
+use serde_json::json;
 
 use crate::args::{Fit, Global, Inspect};
 use crate::failure::misuse;
@@ -21,16 +21,8 @@ use crate::shutdown;
 /// How long the program waits at exit for answers in progress.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The address of the page.
-#[derive(Serialize)]
-struct Address {
-    url: String,
-    /// The id of the named session in the API.
-    session: Option<String>,
-}
-
 pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<ExitCode> {
-    selection::check(&args.fit)?;
+    selection::check(args.fit.engine.as_deref())?;
     let (config, home) = (setup::config(global)?, Home::from_env()?);
     let files = match args.sessions.as_slice() {
         [] => Vec::new(),
@@ -46,10 +38,7 @@ pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<
     let session = named.map(|named| replays.find(&named)).transpose()?;
     let token = setup::token(args.token.as_deref())?;
     let shutdown = Shutdown::default();
-    let inspector = Inspector::new(replays)
-        .with_memory(memory)
-        .with_token(token.is_some())
-        .with_shutdown(shutdown.clone());
+    let inspector = Inspector::new(replays, memory, shutdown.clone()).with_token(token.is_some());
     let stop = shutdown.clone();
     shutdown::on_interrupt(move || stop.stop());
     let listen = SocketAddr::new(args.listen.ip(), args.port.unwrap_or(args.listen.port()));
@@ -58,13 +47,11 @@ pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<
         let other = "another program may use the port: set another one with --port or --listen";
         let bound = server.bind().await.map_err(|error| error.hint(other))?;
         let hash = session.as_ref().map(|id| format!("#/s/{id}")).unwrap_or_default();
-        let address = Address { url: format!("{}/{hash}", bound.url()), session };
-        match args.json {
-            true => out.json(&address)?,
-            false => out.line(&address.url)?,
-        }
+        let url = format!("{}/{hash}", bound.url());
+        let address = json!({ "url": url, "session": session });
+        out.report(args.json, &address, |_, out| Ok(out.line(&url)?))?;
         if args.open
-            && let Err(error) = open_browser(&address.url)
+            && let Err(error) = open_browser(&url)
         {
             out.warn(format!("cannot open the browser: {error}"));
         }

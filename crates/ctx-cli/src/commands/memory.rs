@@ -7,7 +7,6 @@ mod rebuild;
 mod search;
 mod stats;
 
-use std::ops::Deref;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -17,13 +16,13 @@ use ctx_runtime::memory_session;
 use ctx_session::key::FileId;
 use ctx_session::{Home, Transcript, is_transcript};
 
-use crate::args::{self, Global, MemoryCommand};
+use crate::args::{Global, MemoryCommand};
 use crate::failure::misuse;
 use crate::out::Out;
 use crate::setup;
 
-pub(crate) fn run(global: &Global, args: &args::Memory, out: &Out) -> anyhow::Result<ExitCode> {
-    match &args.command {
+pub(crate) fn run(global: &Global, args: &MemoryCommand, out: &Out) -> anyhow::Result<ExitCode> {
+    match args {
         MemoryCommand::Ingest(args) => ingest::run(global, args, out),
         MemoryCommand::Stats(args) => stats::run(global, args, out),
         MemoryCommand::Search(args) => search::run(global, args, out),
@@ -33,83 +32,64 @@ pub(crate) fn run(global: &Global, args: &args::Memory, out: &Out) -> anyhow::Re
     }
 }
 
-/// An agent's memory, opened as configured.
-pub(crate) struct OfAgent {
-    lookup: Lookup,
+/// Opens the memory of an agent as configured, without creating one.
+pub(crate) fn open(global: &Global, agent: &str, out: &Out) -> anyhow::Result<Lookup> {
+    let agent: FileId = agent.parse().map_err(misuse)?;
+    let home = Home::from_env()?;
+    let of = Lookup::open(&setup::config(global)?, home, agent)?;
+    of.warnings.iter().for_each(|warning| out.warn(warning));
+    Ok(of)
 }
 
-impl Deref for OfAgent {
-    type Target = Lookup;
-
-    fn deref(&self) -> &Lookup {
-        &self.lookup
+/// Returns the name of a session in memory, for its key, its id or its path.
+///
+/// # Errors
+///
+/// If the sessions of the agent cannot be read, or if the name is unknown.
+pub(crate) fn session(of: &Lookup, named: &str) -> anyhow::Result<String> {
+    let path = Path::new(named);
+    let opened = is_transcript(path).then(|| Transcript::open(path));
+    if let Some(Ok(transcript)) = &opened {
+        return Ok(name_of(transcript, path));
     }
+    of.session(named).map_err(|unknown| match opened {
+        _ if unknown.kind() != ErrorKind::NotFound => unknown.into(),
+        // If a file has that name, its error is more useful.
+        Some(Err(error)) => error.into(),
+        _ => {
+            let hint = unknown.hint_text().unwrap_or_default();
+            let hint = format!("{hint}; the path of a transcript works as well");
+            unknown.hint(hint).into()
+        }
+    })
 }
 
-impl OfAgent {
-    /// Opens the memory of an agent, without creating one.
-    pub(crate) fn open(global: &Global, agent: &str, out: &Out) -> anyhow::Result<Self> {
-        let agent: FileId = agent.parse().map_err(misuse)?;
-        let home = Home::from_env()?;
-        let lookup = Lookup::open(&setup::config(global)?, home, agent)?;
-        lookup.warnings.iter().for_each(|warning| out.warn(warning));
-        Ok(Self { lookup })
-    }
+/// Rebuilds the index if it is missing: a search finds only what the index contains.
+pub(crate) fn index(of: &Lookup, out: &Out) -> anyhow::Result<()> {
+    let waiting = out.waiting("rebuilding the index");
+    of.index()?;
+    waiting.finish_and_clear();
+    Ok(())
+}
 
-    pub(crate) fn into_lookup(self) -> Lookup {
-        self.lookup
+/// Computes missing vectors. If the model fails, warns; a later command retries.
+fn embed(of: &Lookup, out: &Out) -> anyhow::Result<()> {
+    let waiting = out.waiting("computing vectors");
+    let embedded = setup::block_on(async { Ok(of.memory.embed().await) });
+    waiting.finish_and_clear();
+    if let Err(error) = embedded? {
+        out.warn(format!("recalling by words only, without vectors: {error}"));
     }
+    Ok(())
+}
 
-    /// Returns the name of a session in memory, for its key, its id or its path.
-    ///
-    /// # Errors
-    ///
-    /// If the sessions of the agent cannot be read, or if the name is unknown.
-    pub(crate) fn session(&self, named: &str) -> anyhow::Result<String> {
-        let path = Path::new(named);
-        let opened = is_transcript(path).then(|| Transcript::open(path));
-        if let Some(Ok(transcript)) = &opened {
-            return Ok(name_of(transcript, path));
-        }
-        self.lookup.session(named).map_err(|unknown| match opened {
-            _ if unknown.kind() != ErrorKind::NotFound => unknown.into(),
-            // If a file has that name, its error is more useful.
-            Some(Err(error)) => error.into(),
-            _ => {
-                let hint = unknown.hint_text().unwrap_or_default();
-                let hint = format!("{hint}; the path of a transcript works as well");
-                unknown.hint(hint).into()
-            }
-        })
-    }
-
-    /// Rebuilds the index if it is missing: a search finds only what the index contains.
-    pub(crate) fn index(&self, out: &Out) -> anyhow::Result<()> {
-        let waiting = out.waiting("rebuilding the index");
-        self.lookup.index()?;
-        waiting.finish_and_clear();
-        Ok(())
-    }
-
-    /// Computes missing vectors. If the model fails, warns; a later command retries.
-    fn embed(&self, out: &Out) -> anyhow::Result<()> {
-        let waiting = out.waiting("computing vectors");
-        let embedded = setup::block_on(async { Ok(self.memory.embed().await) });
-        waiting.finish_and_clear();
-        if let Err(error) = embedded? {
-            out.warn(format!("recalling by words only, without vectors: {error}"));
-        }
-        Ok(())
-    }
-
-    /// Prints the warnings of the memory store.
-    pub(crate) fn warn(&self, out: &Out) {
-        self.memory.take_warnings().iter().for_each(|warning| out.warn(warning));
-    }
+/// Prints the warnings of the memory store.
+fn warn(of: &Lookup, out: &Out) {
+    of.memory.take_warnings().iter().for_each(|warning| out.warn(warning));
 }
 
 /// Returns the name under which memory stores a transcript's session.
-pub(crate) fn name_of(transcript: &Transcript, path: &Path) -> String {
+fn name_of(transcript: &Transcript, path: &Path) -> String {
     memory_session(transcript.header.id.as_deref(), path)
 }
 

@@ -6,7 +6,7 @@ use ctx_runtime::lookup::RecallQuery;
 use ctx_session::clock;
 
 use crate::args::{Global, RecallArgs};
-use crate::commands::memory::OfAgent;
+use crate::commands::memory;
 use crate::failure::misuse;
 use crate::format::{counted, escaped_lines};
 use crate::out::Out;
@@ -14,9 +14,9 @@ use crate::setup;
 
 pub(crate) fn run(global: &Global, args: &RecallArgs, out: &Out) -> anyhow::Result<ExitCode> {
     let budget = args.budget.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
-    let of = OfAgent::open(global, &args.of.agent, out)?;
-    of.index(out)?;
-    let session = args.session.as_deref().map(|named| of.session(named)).transpose()?;
+    let of = memory::open(global, &args.of.agent, out)?;
+    memory::index(&of, out)?;
+    let session = args.session.as_deref().map(|named| memory::session(&of, named)).transpose()?;
     let asked = RecallQuery {
         query: &args.query.join(" "),
         session: session.as_deref(),

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind};
 use ctx_eval::{Baseline, ReplayReport, SessionReport};
+use ctx_runtime::Stores;
 
 use super::status::calibrated;
 use crate::args::{Global, Replay};
@@ -16,7 +17,6 @@ use crate::out::{Cell, DIM, GREEN, Out, RED, Table, YELLOW, table, terminal_colu
 use crate::receipt;
 use crate::session_args::each;
 use crate::setup;
-use crate::stores::Keeping;
 
 pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<ExitCode> {
     if args.page.html.is_some() && args.sessions.len() > 1 {
@@ -31,9 +31,8 @@ pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<E
 fn report(global: &Global, args: &Replay, path: &Path, out: &Out) -> anyhow::Result<ReplayReport> {
     let transcript = setup::open(path, out)?;
     let line = transcript.messages_with_compactions(None)?.items;
-    let keeping = Keeping::nothing();
     let fit = (&args.fit, &args.summaries);
-    let fitted = setup::fit(global, fit, path, &transcript, keeping, out)?;
+    let fitted = setup::fit(global, fit, path, &transcript, Stores::discarding(), out)?;
     let session = SessionReport::of(path, &transcript)?;
     let replay = ctx_eval::ReplaySetup {
         baseline: Baseline::of(&transcript, &fitted.ledger)?,

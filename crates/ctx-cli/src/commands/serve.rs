@@ -98,11 +98,9 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         Vec::new(),
         true,
     );
-    let inspector = Inspector::new(stored)
+    let inspector = Inspector::new(stored, memory, shutdown.clone())
         .with_proxy(proxy.clone())
-        .with_memory(memory)
-        .with_token(server.token.is_some())
-        .with_shutdown(shutdown.clone());
+        .with_token(server.token.is_some());
     let (interrupted, terminated) = (shutdown.clone(), shutdown.clone());
     runtime.block_on(async {
         let bound = server.bind().await?;

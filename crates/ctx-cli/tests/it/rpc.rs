@@ -105,7 +105,7 @@ fn the_manual_has_every_method() {
     let manual = include_str!("../../../../docs/rpc.md");
     let sections: Vec<&str> =
         manual.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`')).collect();
-    let methods = ctx_server::rpc::Method::ALL.map(ctx_server::rpc::Method::name);
+    let methods = ctx_server::rpc::Method::names();
     assert_eq!(sections, methods);
 }
 

@@ -60,7 +60,7 @@ impl ContextView {
             ("newest", newest),
             ("pending", self.ledger.pending),
         ]
-        .map(|(name, tokens)| Component { name, tokens })
+        .map(|(name, tokens)| Component { name: name.into(), tokens })
         .to_vec()
     }
 }

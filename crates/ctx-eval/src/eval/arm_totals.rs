@@ -36,48 +36,23 @@ impl Mean {
 }
 
 /// The sums of one candidate.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ArmTotals {
-    pub(super) name: String,
-    pub(super) kind: RowKind,
-    requests: usize,
-    sent: u64,
+    /// The sums. [`Self::row`] adds what is computed from the other fields.
+    pub(super) row: EvalRow,
     cached: u64,
-    cost: Option<f64>,
-    pub(super) ratio: Mean,
-    pub(super) calls: u64,
+    ratio: Mean,
     pub(super) errors: Vec<f64>,
     pub(super) coverage: KeptFacts,
-    ungrounded: u64,
-    invented: Vec<String>,
-    pub(super) wedges: usize,
-    pub(super) cuts: usize,
-    pub(super) failed: Option<String>,
     cache: PromptCache,
     prices: Option<Prices>,
 }
 
 impl ArmTotals {
     pub(super) fn new(name: impl Into<String>, kind: RowKind, prices: Option<Prices>) -> Self {
-        Self {
-            name: name.into(),
-            kind,
-            requests: 0,
-            sent: 0,
-            cached: 0,
-            cost: prices.map(|_| 0.0),
-            ratio: Mean::default(),
-            calls: 0,
-            errors: Vec::new(),
-            coverage: KeptFacts::default(),
-            ungrounded: 0,
-            invented: Vec::new(),
-            wedges: 0,
-            cuts: 0,
-            failed: None,
-            cache: PromptCache::default(),
-            prices,
-        }
+        let cost_usd = prices.map(|_| 0.0);
+        let row = EvalRow { name: name.into(), kind, cost_usd, ..EvalRow::default() };
+        Self { row, prices, ..Self::default() }
     }
 
     /// Adds a request of `sent` tokens, whose first `prefix` tokens are those of the previous one.
@@ -89,90 +64,81 @@ impl ArmTotals {
         answer: u64,
     ) {
         let cached = self.cache.request(prefix.min(sent), now);
-        self.requests += 1;
-        self.sent += sent.get();
+        self.row.requests += 1;
+        self.row.sent_tokens += sent.get();
         self.cached += cached.get();
         self.charge(sent, cached, answer);
     }
 
     /// Adds a summary call. It begins differently from the requests, so no cache applies.
     pub(super) fn summary_call(&mut self, input: Tokens, output: Tokens) {
-        self.calls += 1;
+        self.row.calls += 1;
         self.charge(input, Tokens::ZERO, output.get());
     }
 
     /// Adds a cut that left `after` of `before` tokens.
     pub(super) fn cut(&mut self, before: Tokens, after: Tokens) {
-        self.cuts += 1;
+        self.row.cuts += 1;
         self.ratio.add(f64::from(after.0) / f64::from(before.0.max(1)));
     }
 
     /// Adds unsupported claims of a summary.
     pub(super) fn unsupported(&mut self, texts: &[String]) {
-        self.ungrounded += texts.len() as u64;
+        self.row.ungrounded += texts.len() as u64;
         self.name_invented(texts);
     }
 
     fn name_invented(&mut self, texts: &[String]) {
-        let room = INVENTED_NAMED.saturating_sub(self.invented.len());
-        self.invented.extend(texts.iter().take(room).cloned());
+        let room = INVENTED_NAMED.saturating_sub(self.row.invented.len());
+        self.row.invented.extend(texts.iter().take(room).cloned());
     }
 
     /// Adds the actual cost of model calls, if a receipt has it.
     pub(super) fn add_cost(&mut self, usd: Option<f64>) {
-        if let (Some(usd), Some(cost)) = (usd, &mut self.cost) {
+        if let (Some(usd), Some(cost)) = (usd, &mut self.row.cost_usd) {
             *cost += usd;
         }
     }
 
     fn charge(&mut self, prompt: Tokens, cached: Tokens, output: u64) {
-        if let (Some(prices), Some(cost)) = (self.prices, &mut self.cost) {
+        if let (Some(prices), Some(cost)) = (self.prices, &mut self.row.cost_usd) {
             *cost += prices.cost(&usage(prompt, cached, output)).0;
         }
     }
 
     /// Replaces counted sums by what the provider reported.
     pub(super) fn report(&mut self, reported: &RecordedTotals) {
-        self.requests = reported.requests;
-        self.sent = reported.tokens;
+        self.row.requests = reported.requests;
+        self.row.sent_tokens = reported.tokens;
         self.cached = reported.cached_tokens;
-        self.cost = reported.cost_usd;
+        self.row.cost_usd = reported.cost_usd;
     }
 
     /// Adds another session's sums. If one has no price, the sum of costs is `None`.
     pub(super) fn join(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.sent += other.sent;
+        self.row.requests += other.row.requests;
+        self.row.sent_tokens += other.row.sent_tokens;
         self.cached += other.cached;
-        self.cost = self.cost.zip(other.cost).map(|(one, two)| one + two);
+        self.row.cost_usd = self.row.cost_usd.zip(other.row.cost_usd).map(|(one, two)| one + two);
         self.ratio.join(other.ratio);
-        self.calls += other.calls;
+        self.row.calls += other.row.calls;
         self.errors.extend(&other.errors);
         self.coverage += other.coverage;
-        self.ungrounded += other.ungrounded;
-        self.name_invented(&other.invented);
-        self.wedges += other.wedges;
-        self.cuts += other.cuts;
-        self.failed = self.failed.take().or_else(|| other.failed.clone());
+        self.row.ungrounded += other.row.ungrounded;
+        self.name_invented(&other.row.invented);
+        self.row.wedges += other.row.wedges;
+        self.row.cuts += other.row.cuts;
+        self.row.failed = self.row.failed.take().or_else(|| other.row.failed.clone());
     }
 
     pub(super) fn row(&self) -> EvalRow {
+        let sent = self.row.sent_tokens;
         EvalRow {
-            name: self.name.clone(),
-            kind: self.kind,
-            requests: self.requests,
-            sent_tokens: self.sent,
-            prefix_reuse: (self.sent > 0).then(|| self.cached as f64 / self.sent as f64),
-            cost_usd: self.cost,
+            prefix_reuse: (sent > 0).then(|| self.cached as f64 / sent as f64),
             compression_ratio: self.ratio.get(),
-            calls: self.calls,
             estimate_error: median(self.errors.clone()),
             coverage: self.coverage.share(),
-            ungrounded: self.ungrounded,
-            invented: self.invented.clone(),
-            wedges: self.wedges,
-            cuts: self.cuts,
-            failed: self.failed.clone(),
+            ..self.row.clone()
         }
     }
 }

@@ -27,7 +27,7 @@ pub use report::{
     SummaryFigures, SummarySums,
 };
 
-use crate::calibration::walk;
+use crate::calibration::{seen, walk};
 use crate::{Baseline, SessionReport};
 use arm_totals::ArmTotals;
 
@@ -139,7 +139,7 @@ pub async fn evaluate(
             let sizes = recorded::sizes(&points, &own)?;
             let fixed = setup.system + setup.tools;
             let cuts = recorded::cuts(&points, &sizes);
-            let mut size = |entry: &Entry| recorded::seen(entry, &own);
+            let mut size = |entry: &Entry| seen(entry, &own);
             let walked = walk(transcript, &line, &cuts, fixed, &mut size)?;
             let reported = &setup.baseline.recorded;
             errors.push((own, recorded::estimate_errors(&line, &walked, reported)));
@@ -171,14 +171,18 @@ impl EvalReport {
         let mut joined: Vec<ArmTotals> = Vec::new();
         let any_recorded = sessions.iter().any(|session| !session.recorded.is_empty());
         for sums in sessions.iter().flat_map(|session| &session.sums) {
-            let same = |other: &&mut ArmTotals| other.kind == sums.kind && other.name == sums.name;
+            let same = |other: &&mut ArmTotals| {
+                other.row.kind == sums.row.kind && other.row.name == sums.row.name
+            };
             match joined.iter_mut().find(same) {
                 Some(all) => all.join(sums),
                 None => joined.push(sums.clone()),
             }
         }
         let named = |preset: &Preset| {
-            joined.iter().any(|sums| sums.kind == RowKind::Preset && sums.name == preset.name)
+            joined
+                .iter()
+                .any(|sums| sums.row.kind == RowKind::Preset && sums.row.name == preset.name)
         };
         Self {
             counter: counter.kind.name().to_owned(),

@@ -15,7 +15,7 @@ use super::report::{RecordedSummary, RowKind, SummaryFigures};
 use super::run::{answer_tokens, boundless};
 use super::{EvalSetup, text};
 use crate::RecordedUsage;
-use crate::calibration::{Cut, walk};
+use crate::calibration::{Cut, seen, walk};
 
 /// The row of the agent's own compactions.
 pub(super) const RECORDED: &str = "recorded";
@@ -74,12 +74,6 @@ pub(super) fn sizes(points: &[Point], counter: &Counter) -> Result<Vec<Tokens>> 
     points.iter().map(|point| tokens(&point.after, counter)).collect()
 }
 
-/// Returns the tokens of an entry that a model sees.
-pub(super) fn seen(entry: &Entry, counter: &Counter) -> Result<Tokens> {
-    let (facts, tokens) = entry.measure(counter)?;
-    Ok(if facts.in_model_context { tokens } else { Tokens::ZERO })
-}
-
 fn tokens(entries: &[Arc<Entry>], counter: &Counter) -> Result<Tokens> {
     entries.iter().map(|entry| entry.tokens(counter)).sum()
 }
@@ -114,24 +108,24 @@ pub(super) fn recorded(
     let mut our_sizes = Vec::new();
     let mut summaries = Vec::new();
     for (point, &size) in points.iter().zip(&own_sizes) {
-        let Some(found) = Compared::of(point, &setup.counter)? else {
+        let Some(found) = compare(point, &setup.counter)? else {
             our_sizes.push(size);
             continue;
         };
         let before = fixed + tokens(&point.before, &setup.counter)?;
-        let our_size = size - found.figures.recorded.tokens + found.figures.ctx.tokens;
+        let our_size = size - found.recorded.tokens + found.ctx.tokens;
         our_sizes.push(our_size);
-        own.summary_call(corrected(before), found.figures.recorded.tokens);
+        own.summary_call(corrected(before), found.recorded.tokens);
         for (sums, figures, size) in
-            [(&mut own, &found.figures.recorded, size), (&mut ours, &found.figures.ctx, our_size)]
+            [(&mut own, &found.recorded, size), (&mut ours, &found.ctx, our_size)]
         {
             sums.cut(corrected(before), corrected(fixed + size));
             sums.unsupported(&figures.ungrounded);
-            let facts = found.figures.facts;
+            let facts = found.facts;
             let kept = figures.coverage.map_or(0, |share| (share * facts as f64).round() as u64);
             sums.coverage += KeptFacts { facts, kept };
         }
-        summaries.push(found.figures);
+        summaries.push(found);
     }
     let model = (setup.model.as_deref(), setup.prices);
     let reported = setup.baseline.recorded.totals(setup.window, points.len(), model);
@@ -159,55 +153,39 @@ pub(super) fn recorded(
     Ok((rows, summaries))
 }
 
-/// A recorded summary and that of ctx, judged.
-struct Compared {
-    figures: RecordedSummary,
-}
-
-impl Compared {
-    /// Returns `None` if the agent left no summary as text.
-    fn of(point: &Point, counter: &Counter) -> Result<Option<Self>> {
-        let is_summary = |entry: &Arc<Entry>| {
-            entry.outline().is_ok_and(|facts| facts.role == Role::CompactionSummary)
-        };
-        let Some(summary) = point.after.iter().find(|entry| is_summary(entry)) else {
-            return Ok(None);
-        };
-        let summary = summary.message()?.plain_text();
-        let staying: HashSet<&EntryId> = point.after.iter().map(|entry| entry.id()).collect();
-        let (old, messages): (Vec<_>, Vec<_>) =
-            point.before.iter().partition(|entry| is_summary(entry));
-        let (kept_messages, removed): (Vec<_>, Vec<_>) =
-            messages.into_iter().partition(|entry| staying.contains(entry.id()));
-        let removed: Vec<CitedMessage> =
-            removed.into_iter().filter_map(|entry| cited_message(entry)).collect();
-        let mut beside = String::new();
-        for entry in &kept_messages {
-            text::add_message(&*entry.message()?, &mut beside);
-        }
-        let mut previous = String::new();
-        for entry in old {
-            previous.push_str(&entry.message()?.plain_text());
-        }
-        let mut source = removed.clone();
-        source.extend(kept_messages.into_iter().filter_map(|entry| cited_message(entry)));
-        let previous = Some(previous).filter(|text| !text.is_empty());
-        let judge = |summary: &str| {
-            figures(summary, &beside, &removed, &source, previous.as_deref(), counter)
-        };
-        let (recorded, KeptFacts { facts, .. }) = judge(&summary);
-        let ours =
-            our_summary(&removed, &source, previous.as_deref(), counter.text(&summary), counter);
-        Ok(Some(Self {
-            figures: RecordedSummary {
-                entry_id: point.id.clone(),
-                messages: removed.len(),
-                facts,
-                recorded,
-                ctx: judge(&ours).0,
-            },
-        }))
+/// Judges a recorded summary and that of ctx. Returns `None` if the agent left no summary as text.
+fn compare(point: &Point, counter: &Counter) -> Result<Option<RecordedSummary>> {
+    let is_summary = |entry: &Arc<Entry>| {
+        entry.outline().is_ok_and(|facts| facts.role == Role::CompactionSummary)
+    };
+    let Some(summary) = point.after.iter().find(|entry| is_summary(entry)) else {
+        return Ok(None);
+    };
+    let summary = summary.message()?.plain_text();
+    let staying: HashSet<&EntryId> = point.after.iter().map(|entry| entry.id()).collect();
+    let (old, messages): (Vec<_>, Vec<_>) =
+        point.before.iter().partition(|entry| is_summary(entry));
+    let (kept_messages, removed): (Vec<_>, Vec<_>) =
+        messages.into_iter().partition(|entry| staying.contains(entry.id()));
+    let removed: Vec<CitedMessage> =
+        removed.into_iter().filter_map(|entry| cited_message(entry)).collect();
+    let mut beside = String::new();
+    for entry in &kept_messages {
+        text::add_message(&*entry.message()?, &mut beside);
     }
+    let mut previous = String::new();
+    for entry in old {
+        previous.push_str(&entry.message()?.plain_text());
+    }
+    let mut source = removed.clone();
+    source.extend(kept_messages.into_iter().filter_map(|entry| cited_message(entry)));
+    let previous = Some(previous).filter(|text| !text.is_empty());
+    let previous = previous.as_deref();
+    let judge = |summary: &str| figures(summary, &beside, &removed, &source, previous, counter);
+    let (recorded, KeptFacts { facts, .. }) = judge(&summary);
+    let ours = our_summary(&removed, &source, previous, counter.text(&summary), counter);
+    let (entry_id, messages, ctx) = (point.id.clone(), removed.len(), judge(&ours).0);
+    Ok(Some(RecordedSummary { entry_id, messages, facts, recorded, ctx }))
 }
 
 fn figures(

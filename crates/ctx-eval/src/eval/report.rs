@@ -7,10 +7,11 @@ use super::Preset;
 use crate::{SessionCalibration, SessionReport};
 
 /// The kind of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RowKind {
     /// Nothing was ever dropped.
+    #[default]
     None,
     /// The default engine under a profile of ctx.
     Profile,
@@ -23,7 +24,7 @@ pub enum RowKind {
 }
 
 /// One candidate over one session, or over all of them.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvalRow {
     /// The candidate.
@@ -65,7 +66,7 @@ pub struct EvalRow {
 }
 
 /// A session compacted once, to a share of its tokens.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SingleCompactionRow {
     /// The candidate.
@@ -123,7 +124,7 @@ pub struct SummaryFigures {
 
 /// The sums over all recorded summaries and those of ctx of the same messages: the comparison at
 /// equal size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EqualSize {
     /// The number of summaries by the agents' own models.
@@ -139,8 +140,7 @@ pub struct EqualSize {
 impl EqualSize {
     /// Returns the sums, if there are any recorded summaries.
     pub(super) fn of<'a>(found: impl Iterator<Item = &'a RecordedSummary>) -> Option<Self> {
-        let nothing = SummarySums { tokens: 0, kept: 0, ungrounded: 0 };
-        let mut sums = Self { summaries: 0, facts: 0, recorded: nothing, ctx: nothing };
+        let mut sums = Self::default();
         for summary in found {
             sums.summaries += 1;
             sums.facts += summary.facts;
@@ -152,7 +152,7 @@ impl EqualSize {
 }
 
 /// The sums of several summaries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SummarySums {
     /// Their tokens.

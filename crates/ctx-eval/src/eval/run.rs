@@ -24,8 +24,8 @@ pub(super) async fn run(
     let mut run = EvalRun::new(candidate, setup);
     for (done, item) in line.iter().enumerate() {
         if let Err(error) = run.step(item).await {
-            run.sums.failed = Some(error.to_string());
-            run.sums.wedges += line[done..].iter().filter(|item| item.request).count();
+            run.sums.row.failed = Some(error.to_string());
+            run.sums.row.wedges += line[done..].iter().filter(|item| item.request).count();
             break;
         }
     }
@@ -130,7 +130,7 @@ impl<'a> EvalRun<'a> {
         let mut view = engine.engine.assemble(request).await?.into_view();
         for compacted in view.take_compactions() {
             let receipt = receipt_of(&compacted);
-            self.sums.calls += receipt.as_ref().map_or(0, |r| r.calls.len() as u64);
+            self.sums.row.calls += receipt.as_ref().map_or(0, |r| r.calls.len() as u64);
             self.sums.add_cost(receipt.and_then(|receipt| receipt.cost_usd));
             summaries.extend(Some(compacted.summary).filter(|text| !text.is_empty()));
         }
@@ -180,7 +180,7 @@ impl<'a> EvalRun<'a> {
         let answer_tokens = answer_tokens(answer, self.setup)?;
         let prefix = view.ledger().corrected(finished.unchanged_prefix);
         self.sums.request(finished.tokens, prefix, now, answer_tokens);
-        self.sums.wedges += usize::from(stuck || finished.tokens > self.setup.window);
+        self.sums.row.wedges += usize::from(stuck || finished.tokens > self.setup.window);
         self.last_request = now.or(self.last_request);
         self.view = Some(view);
         Ok(())
@@ -206,7 +206,10 @@ impl<'a> EvalRun<'a> {
         if let Some(view) = self.view.take().filter(|_| self.losses.is_pending())
             && self.judge(&view).is_err()
         {
-            self.sums.failed.get_or_insert_with(|| "the last request cannot be read".to_owned());
+            self.sums
+                .row
+                .failed
+                .get_or_insert_with(|| "the last request cannot be read".to_owned());
         }
         self.sums
     }

@@ -29,14 +29,8 @@ pub(super) async fn compact_once(
     let mut row = SingleCompactionRow {
         name: candidate.name().to_owned(),
         kind: candidate.kind(),
-        tokens_before: 0,
-        tokens_after: 0,
-        facts: 0,
-        coverage: None,
-        ungrounded: 0,
         sessions: 1,
-        reached: 0,
-        failed: None,
+        ..SingleCompactionRow::default()
     };
     if let Err(error) = measure(line, candidate, setup, &mut row).await {
         row.failed = Some(error.to_string());
@@ -105,17 +99,10 @@ async fn compact(
     // At most a quarter of the window is reserve.
     let window = view.used().scale(4.0 / 3.0).max(contender.ledger.window());
     let ledger = own_ledger(contender, setup, window);
-    let turn = TurnContext {
-        ..TurnContext::at(
-            line.iter().rev().find_map(|item| item.entry.timestamp()).unwrap_or_default(),
-        )
-    };
-    let mut request = CompactRequest::new(
-        setup.session.path.clone(),
-        view_of(line, ledger)?,
-        turn,
-        CompactionTrigger::Manual,
-    );
+    let last = line.iter().rev().find_map(|item| item.entry.timestamp());
+    let turn = TurnContext::at(last.unwrap_or_default());
+    let (session_id, whole) = (setup.session.path.clone(), view_of(line, ledger)?);
+    let mut request = CompactRequest::new(session_id, whole, turn, CompactionTrigger::Manual);
     request.token_budget = Some(most);
     request.force = true;
     let answer = contender.engine.compact(request).await?;

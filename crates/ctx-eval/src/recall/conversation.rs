@@ -37,15 +37,11 @@ impl FromStr for DatasetFormat {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "locomo" => Ok(Self::Locomo),
-            "beam" => Ok(Self::Beam),
-            _ => {
-                Err(Error::new(ErrorKind::InvalidInput, "unknown format of labelled conversations")
-                    .with("name", name)
-                    .hint("use locomo or beam"))
-            }
-        }
+        [Self::Locomo, Self::Beam].into_iter().find(|form| form.name() == name).ok_or_else(|| {
+            Error::new(ErrorKind::InvalidInput, "unknown format of labelled conversations")
+                .with("name", name)
+                .hint("use locomo or beam")
+        })
     }
 }
 

@@ -36,13 +36,6 @@ pub struct Vectors<'a> {
     pub cache: &'a mut VectorCache,
 }
 
-impl std::fmt::Debug for Vectors<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = self.embedder.name();
-        f.debug_struct("Vectors").field("embedder", &name).field("weight", &self.weight).finish()
-    }
-}
-
 /// Searches for every question of every conversation. `done` receives the number of finished turns
 /// and questions, and their total.
 ///

@@ -67,7 +67,7 @@ mod tests {
             after: Tokens(100),
             reason: text.to_owned().into(),
         };
-        let component = Component { name: "history", tokens: Tokens(20_000) };
+        let component = Component { name: "history".into(), tokens: Tokens(20_000) };
         let (edits, components) = (vec![edit], vec![component]);
         let detail = RequestDetail { edits, components, forms: Vec::new() };
         ReplayReport {

@@ -3,19 +3,21 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use ctx_core::{Counter, CounterKind, Entry, Error, ErrorKind, Result, Timestamp, Tokens};
+use ctx_core::{
+    Counter, CounterKind, Entry, Error, ErrorKind, NodeState, Result, Timestamp, Tokens,
+};
 use ctx_eval::{CompactionDiff, RemovedMessage};
 
 use super::{LiveConversations, head};
 use crate::diff::{DiffPage, DiffQuery};
-use crate::rows::{EntryFilter, entry_position, page, receipt_of};
+use crate::rows::{receipt_of, unknown_compaction, unknown_entry};
 use crate::shape::{
-    CompactionRow, EntriesQuery, EntryPage, EntryQuery, EntryRow, LayerEdits, MessagePart,
-    MessageView, Overview, RequestPage, RequestRow, UndoResult,
+    CompactionRow, EntriesQuery, EntryPage, EntryQuery, LayerEdits, MessagePart, MessageView,
+    Overview, RequestPage, RequestRow, UndoResult,
 };
 use crate::source::SessionView;
 use crate::text::{contains, message_view};
-use ctx_server::trace::{CompactionRecord, EntryRecord, EntryState, Record, SessionTrace, Trace};
+use ctx_server::trace::{CompactionRecord, EntryRecord, Record, SessionTrace, Trace};
 
 /// The prefix of a compaction's id in the API, followed by the number of its request.
 const AT: &str = "at-";
@@ -27,7 +29,7 @@ pub(super) struct ProxiedSession {
 }
 
 /// State and size of the entries of the previous request.
-type PreviousEntries = HashMap<ctx_core::EntryId, (EntryState, Tokens)>;
+type PreviousEntries = HashMap<ctx_core::EntryId, (NodeState, Tokens)>;
 
 impl ProxiedSession {
     /// Returns a request by its number in the API, with its entries.
@@ -69,11 +71,7 @@ impl ProxiedSession {
             let record = self.session.requests.iter().find(|one| number_of(one) == number)?;
             Some((number, record.compaction.as_ref()?))
         });
-        found.ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, "unknown compaction")
-                .with("compaction", ctx_core::text::head_chars(id, 80))
-                .hint("the session lists its compactions")
-        })
+        found.ok_or_else(|| unknown_compaction(id))
     }
 
     fn compaction_row(&self, record: &Record) -> Option<CompactionRow> {
@@ -127,29 +125,7 @@ impl SessionView for ProxiedSession {
         let record = self.record(number)?;
         let before = self.before(number);
         let changed = |entry: &EntryRecord| is_changed(entry, before.as_ref());
-        let fits = EntryFilter::of(query);
-        // Of texts, only the beginnings are recorded.
-        let is_one = |entry: &EntryRecord| {
-            fits.entry(entry, changed(entry), |words| contains(&entry.begins, words))
-        };
-        let found: Vec<&EntryRecord> =
-            record.entries.iter().filter(|entry| is_one(entry)).collect();
-        let (from, count) = page(query.from, query.count, found.len());
-        let entries = found.iter().skip(from).take(count);
-        let entries = entries
-            .map(|&entry| EntryRow { changed: changed(entry), entry: entry.clone() })
-            .collect();
-        let (matching, place) = (found.len(), entry_position(query, &found));
-        let mut states: BTreeMap<&'static str, usize> = BTreeMap::new();
-        let mut layers: BTreeMap<String, usize> = BTreeMap::new();
-        for entry in &record.entries {
-            *states.entry(entry.state.name()).or_default() += 1;
-            *states.entry("changed").or_default() += usize::from(changed(entry));
-            if let Some(layer) = &entry.layer {
-                *layers.entry(layer.to_string()).or_default() += 1;
-            }
-        }
-        Ok(RequestPage {
+        let page = RequestPage {
             row: row(&record),
             title: head(&self.session).title,
             requests: self.session.requests.last().map_or(0, |record| number_of(record)),
@@ -158,13 +134,12 @@ impl SessionView for ProxiedSession {
             limit: record.limit,
             edits: edits(record.entries.iter().filter(|entry| changed(entry))),
             components: record.components,
-            states,
-            layers,
-            matching,
-            place,
-            from,
-            entries,
-        })
+            ..RequestPage::default()
+        };
+        // Of texts, only the beginnings are recorded.
+        let has = |entry: &EntryRecord, words: &str| contains(&entry.begins, words);
+        let begins = |entry: &EntryRecord| entry.begins.clone();
+        Ok(page.with_entries(&record.entries, query, changed, has, begins))
     }
 
     fn entry(&self, id: &str, query: &EntryQuery) -> Result<EntryPage> {
@@ -172,11 +147,7 @@ impl SessionView for ProxiedSession {
         let newest = self.session.requests.last().map_or(0, |record| number_of(record));
         let record = self.record(number.unwrap_or(newest))?;
         let found = record.entries.into_iter().find(|entry| &*entry.entry == id);
-        let entry = found.ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, "unknown entry")
-                .with("entry", ctx_core::text::head_chars(id, 80))
-                .hint("the request lists its entries")
-        })?;
+        let entry = found.ok_or_else(|| unknown_entry(id))?;
         let message = self.live.message(&self.session.info.id, id);
         let (recorded, note) = match message {
             Some(message) => (Some(message_view(&message, &self.counter(), query)), None),
@@ -207,11 +178,11 @@ impl SessionView for ProxiedSession {
         let (number, compaction_record) = self.compaction(compaction)?;
         let before = self.before(number).unwrap_or_default();
         let is_removed = |entry: &EntryRecord| {
-            let was = before.get(&entry.entry).is_some_and(|(was, _)| *was != EntryState::Dropped);
-            was && entry.state == EntryState::Dropped
+            let was = before.get(&entry.entry).is_some_and(|(was, _)| *was != NodeState::Dropped);
+            was && entry.state == NodeState::Dropped
         };
         let entries = self.record(number)?.entries;
-        let is_sent = |entry: &&EntryRecord| entry.state != EntryState::Dropped;
+        let is_sent = |entry: &&EntryRecord| entry.state != NodeState::Dropped;
         let covered = self.texts(entries.iter().filter(|entry| is_removed(entry)));
         let kept = self.texts(entries.iter().filter(is_sent));
         let removed =
@@ -280,7 +251,7 @@ fn row(record: &Record) -> RequestRow {
 fn is_changed(entry: &EntryRecord, before: Option<&PreviousEntries>) -> bool {
     match before.and_then(|before| before.get(&entry.entry)) {
         Some(was) => *was != (entry.state, entry.tokens),
-        None => entry.state != EntryState::Kept,
+        None => entry.state != NodeState::Kept,
     }
 }
 
@@ -289,10 +260,10 @@ fn edits<'a>(changed: impl Iterator<Item = &'a EntryRecord>) -> Vec<LayerEdits> 
     let mut sums: BTreeMap<(&str, &str), LayerEdits> = BTreeMap::new();
     for entry in changed {
         let action = match entry.state {
-            EntryState::Kept => continue,
-            EntryState::Replaced => "replace",
-            EntryState::Dropped => "drop",
-            EntryState::Inserted => "insert",
+            NodeState::Kept => continue,
+            NodeState::Replaced => "replace",
+            NodeState::Dropped => "drop",
+            NodeState::Inserted => "insert",
         };
         let layer = entry.layer.as_deref().unwrap_or_default();
         let sum = sums.entry((layer, action)).or_default();

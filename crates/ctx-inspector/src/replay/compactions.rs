@@ -3,11 +3,11 @@
 use ctx_core::text::Slice;
 use std::sync::Arc;
 
-use ctx_core::{Counter, Entry, EntryId, Error, ErrorKind, Result};
+use ctx_core::{Counter, Entry, EntryId, Result};
 use ctx_eval::{CompactionDiff, CompactionReport, ReplayReport};
 use ctx_session::{ReplayMessage, StoredCompaction, Transcript};
 
-use crate::rows::receipt_of;
+use crate::rows::{receipt_of, unknown_compaction};
 use crate::shape::CompactionRow;
 
 /// The id prefix of compactions made by the replay.
@@ -86,12 +86,6 @@ pub(super) fn diff(
     let covered = entries(line.slice(from..to));
     let kept = entries(line.slice(to..end.max(to)));
     Ok(CompactionDiff::new(id.into(), report.summary.clone(), &covered, &kept, counter))
-}
-
-pub(super) fn unknown_compaction(id: &str) -> Error {
-    Error::new(ErrorKind::NotFound, "unknown compaction")
-        .with("compaction", ctx_core::text::head_chars(id, 80))
-        .hint("the session lists its compactions")
 }
 
 fn entries(line: &[ReplayMessage]) -> Vec<Arc<Entry>> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctx_core::{Error, Result};
 use ctx_session::Overlay;
@@ -45,6 +45,7 @@ struct ReplaySlots {
 }
 
 /// The replays of one transcript.
+#[derive(Default)]
 struct ReplaySlot {
     /// The stamp at the start of the newest replay.
     stamp: Stamp,
@@ -65,16 +66,10 @@ impl Jobs {
     /// of the first one. Starts a replay if the files changed.
     pub(super) fn open(&self, listed: &ListedSession) -> Result<SourceState> {
         let now = self.stamp(&listed.path);
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots();
         slots.clock += 1;
         let clock = slots.clock;
-        let slot = slots.of.entry(listed.path.clone()).or_insert_with(|| ReplaySlot {
-            stamp: (None, None),
-            used: 0,
-            generation: 0,
-            running: None,
-            done: None,
-        });
+        let slot = slots.of.entry(listed.path.clone()).or_default();
         slot.used = clock;
         let is_old = slot.done.is_none() || slot.stamp != now;
         if slot.running.is_none() && is_old {
@@ -96,10 +91,7 @@ impl Jobs {
         let mut newest: Vec<&ListedSession> = listed.iter().collect();
         newest.sort_by_key(|listed| std::cmp::Reverse(listed.head.last_at));
         for listed in newest.into_iter().take(WARM) {
-            let is_known = {
-                let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-                slots.of.contains_key(&listed.path)
-            };
+            let is_known = self.slots().of.contains_key(&listed.path);
             if !is_known && listed.head.bytes.is_some_and(|bytes| bytes <= WARM_BYTES) {
                 // Errors are reported when the session is opened.
                 let _ = self.open(listed);
@@ -109,26 +101,23 @@ impl Jobs {
 
     /// Discards the cached replay of a session.
     pub(super) fn forget(&self, path: &Path) {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slot) = slots.of.get_mut(path) {
+        if let Some(slot) = self.slots().of.get_mut(path) {
             slot.done = None;
         }
     }
 
     /// Returns the number of finished replays.
     pub(super) fn ended(&self) -> u64 {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.ended
+        self.slots().ended
     }
 
     pub(super) fn generation(&self, path: &Path) -> u64 {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.of.get(path).map_or(0, |slot| slot.generation)
+        self.slots().of.get(path).map_or(0, |slot| slot.generation)
     }
 
     /// Adds the results of a replay to a row of the list.
     pub(super) fn completed(&self, head: SessionHead, path: &Path) -> SessionHead {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots();
         match slots.of.get(path).and_then(|slot| slot.done.as_ref()) {
             Some(Ok(replayed)) => {
                 // The provider's count is more accurate than a replay's estimate.
@@ -138,6 +127,10 @@ impl Jobs {
             }
             _ => head,
         }
+    }
+
+    fn slots(&self) -> MutexGuard<'_, ReplaySlots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stamp(&self, path: &Path) -> Stamp {

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use ctx_core::{Result, Timestamp, Tokens};
+use ctx_session::key::SessionKey;
 use ctx_session::{AgentHomes, DiscoveredSession, Home, SessionEntry, SessionStore};
 
-use super::{id_of, key_of, number_of, stamp_of};
+use super::{id_of, number_of, stamp_of};
 use crate::shape::{SessionHead, SourceKind};
 
 /// The files and folders to search.
@@ -136,7 +137,8 @@ impl Listing {
         entry: &SessionEntry,
         sent_tokens: &mut FileCache<Option<u64>>,
     ) -> Option<ListedSession> {
-        let parsed = key_of(key)?;
+        // The key may be of another version.
+        let parsed: SessionKey = key.parse().ok()?;
         let path = self.home.transcript(&parsed, entry).ok()?;
         let path = path.canonicalize().ok()?;
         let agent = parsed.agent().map_or_else(|| "main".to_owned(), ToString::to_string);

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_session::key::SessionKey;
 use ctx_session::{AgentHomes, DiscoveredSession};
 
 use self::jobs::Jobs;
@@ -135,9 +134,4 @@ fn id_of(kind: &str, parts: &[&[u8]]) -> String {
         hasher.update(part);
     }
     format!("{kind}-{}", &hasher.finalize().to_hex()[..16])
-}
-
-/// Parses a session key; `None` for a key of another version.
-fn key_of(key: &str) -> Option<SessionKey> {
-    key.parse().ok()
 }

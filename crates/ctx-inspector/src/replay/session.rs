@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ctx_core::{
-    Action, Edit, EntryId, Error, ErrorKind, ManifestEntry, NodeState, Result, Timestamp,
-};
+use ctx_core::{Action, EntryId, Error, ErrorKind, ManifestEntry, NodeState, Result, Timestamp};
 use ctx_eval::{
     CompactionDiff, ReplayReport, SessionReport, manifest_at, preview, replay, request_ends,
 };
@@ -15,18 +13,18 @@ use ctx_session::{Home, ReplayMessage, StoredCompaction, Transcript, undo_compac
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::compactions::{self, unknown_compaction};
+use super::compactions;
 use super::listing::ListedSession;
 use super::setup::{ReplaySettings, replay_setup};
 use crate::diff::{DiffPage, DiffQuery};
-use crate::rows::{EntryFilter, by_layer, entry_position, page};
+use crate::rows::{by_layer, unknown_compaction, unknown_entry};
 use crate::shape::{
-    CompactionRow, EntriesQuery, EntryPage, EntryQuery, EntryRow, Overview, Progress, RequestPage,
+    CompactionRow, EntriesQuery, EntryPage, EntryQuery, Overview, Progress, RequestPage,
     RequestRow, SessionHead, UndoResult,
 };
 use crate::source::SessionView;
 use crate::text::{message_contains, message_view};
-use ctx_server::trace::{ComponentRecord, EntryRecord, EntryState};
+use ctx_server::trace::EntryRecord;
 
 pub(super) struct ReplayedSession {
     listed: ListedSession,
@@ -58,26 +56,17 @@ impl ReplayedSession {
         let line = transcript.messages_with_compactions(None)?.items;
         let total = line.len();
         progress.send_modify(|progress| progress.total = total);
-        let replay_setup = replay_setup(with, listed, &transcript)?;
-        let stats = transcript.stats()?;
-        let session = SessionReport {
-            path: listed.path.display().to_string(),
-            format: transcript.format.name().to_owned(),
-            entries: stats.entries,
-            messages: stats.messages,
-            tool_results: stats.tool_results,
-            bytes: stats.bytes,
-            bad_lines: stats.bad_lines,
-        };
+        let (setup, warnings) = replay_setup(with, listed, &transcript)?;
+        let session = SessionReport::of(&listed.path, &transcript)?;
         // Progress is reported in steps of one percent.
         let step = (total / 100).max(1);
-        let run = replay(&line, session, &replay_setup.setup, |done| {
+        let run = replay(&line, session, &setup, |done| {
             if done % step == 0 {
                 progress.send_modify(|progress| progress.done = done);
             }
         });
         let mut report = handle.block_on(run)?;
-        report.warnings = replay_setup.warnings;
+        report.warnings = warnings;
         let problems = transcript.problems.iter().filter(|problem| !problem.kind.is_harmless());
         report.warnings.extend(problems.take(5).map(ToString::to_string));
         let stored = transcript.compaction_list(None).unwrap_or_else(|error| {
@@ -99,7 +88,7 @@ impl ReplayedSession {
             line,
             stored,
             report,
-            counter: *replay_setup.setup.ledger.counter(),
+            counter: *setup.ledger.counter(),
             manifest: Mutex::default(),
             diff: Mutex::default(),
         })
@@ -167,19 +156,6 @@ impl ReplayedSession {
         Ok(manifest)
     }
 
-    fn components(&self, at: usize) -> Vec<ComponentRecord> {
-        let parts = self.report.details.get(at).into_iter().flat_map(|detail| &detail.components);
-        parts.map(|part| ComponentRecord { name: part.name.into(), tokens: part.tokens }).collect()
-    }
-
-    fn edits(&self, at: usize) -> &[Edit] {
-        self.report.details.get(at).map_or(&[], |detail| &detail.edits)
-    }
-
-    fn preview(&self, entry: &EntryId, at: usize) -> String {
-        self.message(entry, at).map(|message| preview(&message)).unwrap_or_default()
-    }
-
     /// Returns an entry as recorded; an inserted entry, as sent.
     fn message(&self, entry: &EntryId, at: usize) -> Option<Arc<ctx_core::Message>> {
         let recorded = self.places.get(entry).and_then(|&place| self.line.get(place));
@@ -225,53 +201,33 @@ impl SessionView for ReplayedSession {
             .and_then(|at| Some((at, self.row(at)?)))
             .ok_or_else(|| self.no_request(number))?;
         let manifest = self.manifest(at)?;
-        let edits = self.edits(at);
+        let detail = self.report.details.get(at);
+        let edits = detail.map_or(&[][..], |detail| &detail.edits);
         let changed: std::collections::HashSet<&EntryId> = edits
             .iter()
             .filter(|edit| !matches!(edit.action, Action::Pin | Action::Move))
             .map(|edit| &edit.entry)
             .collect();
-        let fits = EntryFilter::of(query);
-        let found: Vec<&EntryRecord> = manifest
-            .iter()
-            .filter(|entry| {
-                let message_contains = |words: &str| {
-                    self.message(&entry.entry, at)
-                        .is_some_and(|message| message_contains(&message, words))
-                };
-                fits.entry(entry, changed.contains(&entry.entry), message_contains)
-            })
-            .collect();
-        let (from, count) = page(query.from, query.count, found.len());
-        let entries = found.iter().skip(from).take(count).map(|&entry| EntryRow {
-            changed: changed.contains(&entry.entry),
-            entry: EntryRecord { begins: self.preview(&entry.entry, at), ..entry.clone() },
-        });
-        let mut page = RequestPage {
+        let page = RequestPage {
             row,
             title: self.listed.head.title.clone(),
             requests: self.report.requests.len(),
             window: self.report.window,
             reserve: self.report.reserve,
             limit: self.report.window - self.report.reserve,
-            components: self.components(at),
+            components: detail.map(|detail| detail.components.clone()).unwrap_or_default(),
             edits: by_layer(edits),
-            states: Default::default(),
-            layers: Default::default(),
-            matching: found.len(),
-            place: entry_position(query, &found),
-            from,
-            entries: entries.collect(),
+            ..RequestPage::default()
         };
-        for entry in manifest.iter() {
-            *page.states.entry(entry.state.name()).or_default() += 1;
-            let is_changed = changed.contains(&entry.entry);
-            *page.states.entry("changed").or_default() += usize::from(is_changed);
-            if let Some(layer) = &entry.layer {
-                *page.layers.entry(layer.to_string()).or_default() += 1;
-            }
-        }
-        Ok(page)
+        let is_changed = |entry: &EntryRecord| changed.contains(&entry.entry);
+        let contains = |entry: &EntryRecord, words: &str| {
+            let message = self.message(&entry.entry, at);
+            message.is_some_and(|message| message_contains(&message, words))
+        };
+        let begins = |entry: &EntryRecord| {
+            self.message(&entry.entry, at).map(|message| preview(&message)).unwrap_or_default()
+        };
+        Ok(page.with_entries(&manifest, query, is_changed, contains, begins))
     }
 
     fn entry(&self, id: &str, query: &EntryQuery) -> Result<EntryPage> {
@@ -284,14 +240,12 @@ impl SessionView for ReplayedSession {
         };
         let form = self.form(id, at);
         if recorded.is_none() && form.is_none() && fate.is_none() {
-            return Err(Error::new(ErrorKind::NotFound, "unknown entry")
-                .with("entry", ctx_core::text::head_chars(id, 80))
-                .hint("the request lists its entries"));
+            return Err(unknown_entry(id));
         }
         let message = recorded.map(|item| item.item.entry.message()).transpose()?;
         let role = message.as_ref().or(form.as_ref()).map(|message| message.role.name().to_owned());
         let state = fate.as_ref().map(|fate| fate.state);
-        let is_edited = matches!(state, Some(EntryState::Replaced | EntryState::Inserted));
+        let is_edited = matches!(state, Some(NodeState::Replaced | NodeState::Inserted));
         let is_lost = is_edited && form.is_none();
         let note = is_lost.then(|| "the sent text was too large to be stored".to_owned());
         Ok(EntryPage {

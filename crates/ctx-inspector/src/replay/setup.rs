@@ -2,7 +2,7 @@
 
 use ctx_config::{Config, Profile};
 use ctx_core::{CounterKind, Result, Tokens};
-use ctx_eval::Baseline;
+use ctx_eval::{Baseline, ReplaySetup};
 use ctx_runtime::{SessionSpec, SharedMemories, Stores, memory_session};
 use ctx_session::key::FileId;
 use ctx_session::{Home, Transcript};
@@ -38,18 +38,12 @@ pub struct ReplayOverrides {
     pub model: Option<String>,
 }
 
-/// The setup of a replay, and its warnings.
-pub(super) struct ReplaySetup {
-    pub(super) setup: ctx_eval::ReplaySetup,
-    pub(super) warnings: Vec<String>,
-}
-
-/// Resolves all settings and builds the engine. Nothing is persisted.
+/// Resolves all settings and builds the engine; also returns warnings. Nothing is persisted.
 pub(super) fn replay_setup(
     with: &ReplaySettings,
     listed: &ListedSession,
     transcript: &Transcript,
-) -> Result<ReplaySetup> {
+) -> Result<(ReplaySetup, Vec<String>)> {
     let is_ours = listed.head.source == SourceKind::Store;
     let own = || listed.head.agent.clone().filter(|_| is_ours);
     let agent = with.fit.agent.clone().or_else(own);
@@ -73,7 +67,7 @@ pub(super) fn replay_setup(
     let services =
         resolved.services(&memories, Stores::discarding(), (&agent, &name), None, warn)?;
     let ledger = resolved.ledger();
-    let setup = ctx_eval::ReplaySetup {
+    let setup = ReplaySetup {
         baseline: Baseline::of(transcript, &ledger)?,
         ledger,
         engine: resolved.engine(&services)?,
@@ -82,5 +76,5 @@ pub(super) fn replay_setup(
         prices: resolved.prices,
         details: true,
     };
-    Ok(ReplaySetup { setup, warnings })
+    Ok((setup, warnings))
 }

@@ -4,7 +4,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 use super::*;
-use ctx_server::http::{Server, Shutdown, Token};
+use ctx_server::http::{Server, Token};
 
 /// Starts a server with a token. Returns its address, the session's id, its shutdown and its task.
 async fn served(place: &Place) -> (String, String, Shutdown, tokio::task::JoinHandle<()>) {
@@ -12,7 +12,7 @@ async fn served(place: &Place) -> (String, String, Shutdown, tokio::task::JoinHa
     let replays = place.replays(&[&file]);
     let id = replays.find(file.to_str().unwrap()).unwrap();
     let shutdown = Shutdown::default();
-    let inspector = Inspector::new(replays).with_token(true).with_shutdown(shutdown.clone());
+    let inspector = Inspector::new(replays, place.memory(), shutdown.clone()).with_token(true);
     let token = Some(Token::new("a-token-of-tests").unwrap());
     let server = Server { token, ..Server::new(([127, 0, 0, 1], 0).into()) };
     let bound = server.bind().await.unwrap();

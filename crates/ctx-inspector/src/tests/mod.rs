@@ -21,8 +21,8 @@ use tempfile::TempDir;
 use tower::ServiceExt;
 
 use super::replay::{ReplayOverrides, ReplaySettings, Replays};
-use super::{Inspector, Source};
-use ctx_server::http::Access;
+use super::{Inspector, MemorySearch, Source};
+use ctx_server::http::{Access, Shutdown};
 
 /// A home, and a folder for other files.
 struct Place {
@@ -55,7 +55,17 @@ impl Place {
     fn api(&self, files: &[&Path]) -> (Api, String) {
         let replays = self.replays(files);
         let id = replays.find(files[0].to_str().unwrap()).unwrap();
-        (Api::over(Arc::new(replays)), id)
+        (self.over(Arc::new(replays)), id)
+    }
+
+    /// Returns the API over a source.
+    fn over(&self, source: Arc<dyn Source>) -> Api {
+        let inspector = Inspector::of(vec![source], self.memory(), Shutdown::default());
+        Api { router: inspector.router_alone() }
+    }
+
+    fn memory(&self) -> MemorySearch {
+        MemorySearch::new(Config::default(), self.home())
     }
 }
 
@@ -86,10 +96,6 @@ struct Api {
 }
 
 impl Api {
-    fn over(source: Arc<dyn Source>) -> Self {
-        Self { router: Inspector::of(vec![source]).router_alone() }
-    }
-
     async fn ask(&self, method: Method, path: &str, access: Option<Access>) -> (StatusCode, Value) {
         let mut request = Request::builder().method(method).uri(path);
         if let Some(access) = access {

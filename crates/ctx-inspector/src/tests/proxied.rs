@@ -2,17 +2,16 @@
 
 use std::sync::Mutex;
 
-use ctx_core::{Message, Role, Timestamp};
+use ctx_core::{Component, Message, NodeState, Role, Timestamp};
 
 use super::*;
 use crate::proxied::{LiveConversations, Proxied};
 use ctx_server::trace::{
-    CompactionRecord, ComponentRecord, EntryRecord, EntryState, Record, RequestOutcome,
-    SessionInfo, Trace, TraceLimits,
+    CompactionRecord, EntryRecord, Record, RequestOutcome, SessionInfo, Trace, TraceLimits,
 };
 
-fn entry(id: &str, state: EntryState, tokens: u32) -> EntryRecord {
-    let layer = (state != EntryState::Kept).then(|| "compaction".into());
+fn entry(id: &str, state: NodeState, tokens: u32) -> EntryRecord {
+    let layer = (state != NodeState::Kept).then(|| "compaction".into());
     EntryRecord {
         entry: id.into(),
         role: "user".to_owned(),
@@ -49,16 +48,17 @@ fn record(number: u64, entries: Vec<EntryRecord>, compaction: Option<CompactionR
         compaction,
         actions: Default::default(),
         millis: 0.5,
-        components: vec![ComponentRecord { name: "history".into(), tokens: Tokens(9_000) }],
+        components: vec![Component { name: "history".into(), tokens: Tokens(9_000) }],
         entries,
     }
 }
 
-fn trace() -> Arc<Trace> {
-    let trace = Trace::in_memory(TraceLimits::default());
+fn trace(place: &Place) -> Arc<Trace> {
+    let records = place.dir.path().join("records");
+    let trace = Trace::at(records, TraceLimits::default()).unwrap();
     let info = SessionInfo { id: "c".into(), title: "a title".into(), ..SessionInfo::default() };
     trace.session(info);
-    let kept = |id| entry(id, EntryState::Kept, 50);
+    let kept = |id| entry(id, NodeState::Kept, 50);
     trace.add(record(0, vec![kept("a"), kept("b")], None));
     let made = CompactionRecord {
         request: 1,
@@ -72,8 +72,8 @@ fn trace() -> Arc<Trace> {
         undone: false,
     };
     let entries = vec![
-        entry("a", EntryState::Dropped, 0),
-        entry("s", EntryState::Inserted, 10),
+        entry("a", NodeState::Dropped, 0),
+        entry("s", NodeState::Inserted, 10),
         kept("b"),
         kept("c"),
     ];
@@ -101,7 +101,8 @@ impl LiveConversations for Live {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_tells_its_requests_as_a_replay_does() {
-    let api = Api::over(Arc::new(Proxied::new(trace(), Arc::<Live>::default())));
+    let place = Place::new();
+    let api = place.over(Arc::new(Proxied::new(trace(&place), Arc::<Live>::default())));
     let list = api.found("/api/sessions").await;
     let head = &list["sessions"][0];
     assert_eq!((&head["id"], &head["source"]), (&json!("proxy-c"), &json!("proxy")));
@@ -128,7 +129,8 @@ async fn a_conversation_tells_its_requests_as_a_replay_does() {
 #[tokio::test(flavor = "multi_thread")]
 async fn its_compaction_tells_what_went_and_is_taken_back_by_the_proxy() {
     let live = Arc::<Live>::default();
-    let api = Api::over(Arc::new(Proxied::new(trace(), live.clone())));
+    let place = Place::new();
+    let api = place.over(Arc::new(Proxied::new(trace(&place), live.clone())));
     let path = "/api/sessions/proxy-c/compactions/at-2";
     let diff = api.found(&format!("{path}/diff?part=removed")).await;
     assert_eq!((&diff["summary"], &diff["removed"][0]["entry"]), (&json!("sum"), &json!("a")));

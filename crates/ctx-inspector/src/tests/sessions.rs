@@ -149,7 +149,7 @@ async fn sessions_of_other_agents_are_listed_with_project_and_usage() {
     write("aaaa-1", 1_000);
     let agents = AgentHomes::default().with(Agent::CLAUDE_CODE, &homes);
     let replays = Arc::new(place.replays(&[]).with_agents(agents));
-    let api = Api::over(replays.clone());
+    let api = place.over(replays.clone());
     let listed = api.found("/api/sessions").await;
     let session = &listed["sessions"][0];
     for (key, value) in [

@@ -52,6 +52,7 @@ fn live(manifest: &Manifest) -> impl Iterator<Item = &ManifestEntry> {
 
 fn fixed(manifest: &Manifest) -> Tokens {
     // The system message may be among the entries as well, and is compared there.
-    let parts = manifest.components.iter().filter(|part| ["system", "tools"].contains(&part.name));
+    let parts =
+        manifest.components.iter().filter(|part| ["system", "tools"].contains(&&*part.name));
     parts.map(|part| part.tokens).sum()
 }

@@ -117,7 +117,7 @@ fn parts(manifest: &Manifest) -> Vec<[String; 4]> {
         so_far += part.tokens.get();
         let until = u128::from(whole) * u128::from(so_far) / u128::from(counted.max(1));
         let until = u64::try_from(until).unwrap_or(u64::MAX);
-        rows.push(row(part.name, until - shown, "█"));
+        rows.push(row(&part.name, until - shown, "█"));
         shown = until;
     }
     rows.push(row("free", manifest.limit.get().saturating_sub(whole), "░"));

@@ -218,10 +218,10 @@ impl HostedSession {
     }
 
     /// Undoes the compaction in force: the next request contains all messages again.
-    pub(crate) fn undo(&mut self) -> Option<InForce> {
-        let undone = self.in_force.take()?;
-        self.view = None;
-        Some(undone)
+    pub(crate) fn undo(&mut self) {
+        if self.in_force.take().is_some() {
+            self.view = None;
+        }
     }
 
     /// Stores a compaction made in `view`, and the new projections.

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use ctx_core::{
     AssembleRequest, CompactRequest, CompactResult, Compacted, CompactionTrigger, ContextView,
-    Edit, EntryId, Message, NodeState, Projection, Result, SummaryInstructions, SummaryModels,
-    Timestamp, Tokens,
+    Edit, EntryId, Message, NodeState, Projection, Result, Timestamp, Tokens,
 };
 
 use super::session::{HostedSession, sent};
@@ -33,20 +32,6 @@ pub(crate) struct OutgoingMessage {
     /// The index in the history, changed or not.
     pub(crate) index: Option<usize>,
     pub(crate) message: Arc<Message>,
-}
-
-/// The parameters of a compaction.
-#[derive(Debug)]
-pub(crate) struct CompactParams {
-    pub(crate) trigger: CompactionTrigger,
-    pub(crate) force: bool,
-    pub(crate) token_budget: Option<Tokens>,
-    pub(crate) custom_instructions: Option<String>,
-    pub(crate) summary_instructions: SummaryInstructions,
-    pub(crate) models: Option<SummaryModels>,
-    pub(crate) attempt: Option<u32>,
-    pub(crate) max_attempts: Option<u32>,
-    pub(crate) now: Option<i64>,
 }
 
 impl HostedSession {
@@ -131,20 +116,21 @@ impl HostedSession {
         Ok(outgoing)
     }
 
-    /// Compacts the session permanently. Later requests contain the result.
-    pub(crate) async fn compact(&mut self, given: CompactParams) -> Result<CompactResult> {
+    /// Compacts the session permanently, as `set` changes the request. Later requests contain the
+    /// result.
+    pub(crate) async fn compact(
+        &mut self,
+        trigger: CompactionTrigger,
+        now: Option<i64>,
+        set: impl FnOnce(&mut CompactRequest),
+    ) -> Result<CompactResult> {
         self.ingest().await?;
         let view = self.take_view()?;
-        let turn = self.turn(given.now);
-        let mut request = CompactRequest::new(self.id.clone(), view, turn, given.trigger);
-        request.force = given.force;
-        request.token_budget = given.token_budget;
-        request.custom_instructions = given.custom_instructions;
-        request.summary_instructions = given.summary_instructions;
-        request.models = given.models;
-        request.attempt = given.attempt.unwrap_or(request.attempt).max(1);
-        request.max_attempts =
-            given.max_attempts.unwrap_or(request.max_attempts).max(request.attempt);
+        let turn = self.turn(now);
+        let mut request = CompactRequest::new(self.id.clone(), view, turn, trigger);
+        set(&mut request);
+        request.attempt = request.attempt.max(1);
+        request.max_attempts = request.max_attempts.max(request.attempt);
         let result = self.engine.compact(request).await;
         self.watch();
         let result = result?;

@@ -7,21 +7,24 @@ use ctx_core::{
     Compacted, ContextView, Entry, EntryId, Message, NodeState, Projection, ProjectionKey, RawJson,
     Result, Role, TokenLedger,
 };
+use serde::{Deserialize, Serialize};
 
 use super::history::History;
 
-/// The compaction in force.
-#[derive(Clone, Debug)]
+/// The compaction in force, as it is also stored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct InForce {
     /// The summary entry.
+    #[serde(rename = "entryId")]
     pub(crate) id: EntryId,
-    pub(crate) compacted: Compacted,
     /// The host's first message after the summary.
     pub(crate) first_kept: EntryId,
     /// Earlier messages that remain: instructions, pinned messages, the newest user message.
     pub(crate) staying: HashSet<EntryId>,
     /// Earlier messages that the summary replaces.
     pub(crate) covered: HashSet<EntryId>,
+    pub(crate) compacted: Compacted,
 }
 
 impl InForce {

@@ -71,18 +71,12 @@ pub struct Access {
 /// Decides which requests a server admits.
 #[derive(Debug)]
 pub(super) struct Guard {
-    address: SocketAddr,
-    token: Option<Token>,
-    hosts: Vec<String>,
-    origins: Vec<String>,
+    /// The bound address.
+    pub(super) address: SocketAddr,
+    pub(super) server: Server,
 }
 
 impl Guard {
-    pub(super) fn new(address: SocketAddr, server: &Server) -> Self {
-        let hosts = server.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
-        Self { address, token: server.token.clone(), hosts, origins: server.origins.clone() }
-    }
-
     /// Admits a request and removes its token, or returns the refusal.
     pub(super) fn admit<B>(
         &self,
@@ -94,17 +88,15 @@ impl Guard {
         let header = header.as_ref().and_then(|value| value.to_str().ok());
         let bearer = bearer(request.headers());
         let shown = [in_path.as_deref(), header, bearer.as_deref()];
-        let has_token = self
-            .token
-            .as_ref()
-            .is_some_and(|token| shown.into_iter().flatten().any(|text| token.is(text)));
+        let is_token = |text: &str| self.server.token.as_ref().is_some_and(|token| token.is(text));
+        let has_token = shown.into_iter().flatten().any(is_token);
         // The provider must not see the token.
-        if bearer.is_some_and(|text| self.token.as_ref().is_some_and(|token| token.is(&text))) {
+        if bearer.as_deref().is_some_and(is_token) {
             request.headers_mut().remove(AUTHORIZATION);
         }
         let is_wrong = !has_token && (in_path.is_some() || header.is_some());
         if is_wrong || (!has_token && !self.address.ip().is_loopback()) {
-            let (what, hint) = match self.token {
+            let (what, hint) = match self.server.token {
                 Some(_) => (
                     "missing or invalid server token",
                     "send it as `x-ctx-token`, or start the path with /t/TOKEN",
@@ -132,7 +124,7 @@ impl Guard {
                 .hint("use the address the server listens on, or add the host to server.hosts");
             return Err(Box::new(refusal(protocol, StatusCode::FORBIDDEN, &error)));
         }
-        if is_cross_origin(&request, host.as_deref(), &self.origins) {
+        if is_cross_origin(&request, host.as_deref(), &self.server.origins) {
             let origin = request.headers().get(ORIGIN).map(HeaderValue::to_str);
             let error = Error::new(ErrorKind::InvalidInput, "origin not allowed")
                 .with("origin", head_chars(origin.and_then(Result::ok).unwrap_or("?"), 80))
@@ -156,7 +148,11 @@ impl Guard {
         if name == "localhost" || name.ends_with(".localhost") {
             return true;
         }
-        if self.hosts.iter().any(|known| known == name || *known == host) {
+        let is_listed = |known: &String| {
+            let known = known.to_ascii_lowercase();
+            known == name || known == host
+        };
+        if self.server.hosts.iter().any(is_listed) {
             return true;
         }
         // Unlike a name, an IP address always means the same machine.

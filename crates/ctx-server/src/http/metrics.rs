@@ -6,7 +6,6 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -14,42 +13,16 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Metric, Registry, Unit};
 
-/// Labels of requests.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct RequestLabels {
-    /// `chat`, `responses`, `messages`, `gemini`, or `other`.
-    pub(crate) protocol: &'static str,
-    /// `ok`, `refused`, `failed`, `abandoned`, `rejected`.
-    pub(crate) outcome: &'static str,
-}
-
-/// Labels of summaries.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct SummaryLabels {
-    /// `written`, `extracted`, `unasked`, `failed`, `unusable`.
-    pub(crate) outcome: &'static str,
-}
-
-/// Labels of cache breaks.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct BreakLabels {
-    /// `compaction`, `edit`, `client`.
-    pub(crate) cause: &'static str,
-}
-
-/// Labels of lost writes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct UnwrittenLabels {
-    /// `conversation`, `record`.
-    pub(crate) of: &'static str,
-}
+/// The names and values of `N` labels.
+type Labels<const N: usize> = [(&'static str, &'static str); N];
 
 /// The metrics of a proxy.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Arc<Registry>,
-    /// Finished requests.
-    pub(crate) requests: Family<RequestLabels, Counter>,
+    /// Finished requests, by `protocol` (`chat`, `responses`, `messages`, `gemini`, or `other`) and
+    /// `outcome` (`ok`, `refused`, `failed`, `abandoned`, `rejected`).
+    requests: Family<Labels<2>, Counter>,
     /// Tokens sent by clients.
     pub(crate) raw_tokens: Counter,
     /// Tokens sent to providers.
@@ -57,15 +30,17 @@ pub struct Metrics {
     /// Answer tokens as counted by providers.
     pub(crate) output_tokens: Counter,
     /// Compactions.
-    pub(crate) compactions: Counter,
-    /// Summaries in compactions.
-    pub(crate) summaries: Family<SummaryLabels, Counter>,
-    /// Requests that do not begin like the previous one.
-    pub(crate) prefix_breaks: Family<BreakLabels, Counter>,
+    compactions: Counter,
+    /// Summaries in compactions, by `outcome` (`written`, `extracted`, `unasked`, `failed`,
+    /// `unusable`).
+    summaries: Family<Labels<1>, Counter>,
+    /// Requests that do not begin like the previous one, by `cause` (`compaction`, `edit`,
+    /// `client`).
+    prefix_breaks: Family<Labels<1>, Counter>,
     /// Tokens of the previous requests that were not sent again: cached in vain.
-    pub(crate) prefix_lost_tokens: Family<BreakLabels, Counter>,
-    /// Lost writes to disk.
-    pub(crate) unwritten: Family<UnwrittenLabels, Counter>,
+    prefix_lost_tokens: Family<Labels<1>, Counter>,
+    /// Lost writes to disk, `of` a `conversation` or a `record`.
+    unwritten: Family<Labels<1>, Counter>,
     /// Tool results dropped because their calls are not in the request.
     pub(crate) orphaned_results: Counter,
     /// Requests that were refused as too long and then accepted in a smaller form.
@@ -129,27 +104,27 @@ fn new<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &
 impl Metrics {
     /// Counts a finished request.
     pub(crate) fn request(&self, protocol: &'static str, outcome: &'static str) {
-        self.requests.get_or_create(&RequestLabels { protocol, outcome }).inc();
+        self.requests.get_or_create(&[("protocol", protocol), ("outcome", outcome)]).inc();
     }
 
     /// Counts a compaction, and the outcome of its summary if known.
     pub(crate) fn compaction(&self, summary: Option<&'static str>) {
         self.compactions.inc();
         if let Some(outcome) = summary {
-            self.summaries.get_or_create(&SummaryLabels { outcome }).inc();
+            self.summaries.get_or_create(&[("outcome", outcome)]).inc();
         }
     }
 
     /// Counts a request that does not begin like the previous one.
     pub(crate) fn prefix_break(&self, cause: &'static str, tokens: u64) {
-        let labels = BreakLabels { cause };
+        let labels = [("cause", cause)];
         self.prefix_breaks.get_or_create(&labels).inc();
         self.prefix_lost_tokens.get_or_create(&labels).inc_by(tokens);
     }
 
     /// Counts lost writes.
     pub(crate) fn not_written(&self, of: &'static str, count: u64) {
-        self.unwritten.get_or_create(&UnwrittenLabels { of }).inc_by(count);
+        self.unwritten.get_or_create(&[("of", of)]).inc_by(count);
     }
 
     /// Returns all metrics in the OpenMetrics text format.

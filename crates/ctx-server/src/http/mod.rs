@@ -105,7 +105,7 @@ impl Bound {
     /// Serves requests until `shutdown`. Then accepts no new ones, and finishes running responses
     /// within the grace period, unless an immediate shutdown is requested.
     pub async fn serve(self, router: Router, shutdown: Shutdown) {
-        let guard = Arc::new(guard::Guard::new(self.address, &self.server));
+        let guard = Arc::new(guard::Guard { address: self.address, server: self.server.clone() });
         let origins = self.server.origins.iter().filter_map(|origin| origin.parse().ok());
         let origins: Vec<HeaderValue> = origins.collect();
         let cors = CorsLayer::new()

@@ -16,7 +16,7 @@ fn guard(listen: &str, token: Option<&str>) -> Guard {
     server.token = token.map(|token| Token::new(token).unwrap());
     server.hosts = vec!["box.example".to_owned()];
     server.origins = vec!["app://obsidian.md".to_owned()];
-    Guard::new(server.listen, &server)
+    Guard { address: server.listen, server }
 }
 
 fn get_request(path: &str, headers: &[(&str, &str)]) -> Request<()> {

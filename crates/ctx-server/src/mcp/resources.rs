@@ -136,42 +136,40 @@ fn of_stored(session: &StoredSession) -> Resource {
     let StoredSession { key, entry, path } = session;
     let named = [&entry.display_name, &entry.subject, &entry.room];
     let title = named.into_iter().flatten().next().unwrap_or(key);
-    let mut resource =
-        Resource::new(SessionPart::whole(key), key).with_title(title).with_mime_type(TEXT);
-    let compactions = entry.compaction_count.unwrap_or(0);
-    let id = &entry.session_id;
-    resource = resource.with_description(format!("session {id}, {compactions} compactions"));
-    resource.size = path.as_deref().and_then(DiscoveredSession::at).map(|found| found.bytes);
-    resource.annotations = Some(modified(entry.updated_at));
-    resource
+    let (id, compactions) = (&entry.session_id, entry.compaction_count.unwrap_or(0));
+    let description = format!("session {id}, {compactions} compactions");
+    let size = path.as_deref().and_then(DiscoveredSession::at).map(|found| found.bytes);
+    resource(key, description, size, Some(entry.updated_at)).with_title(title)
 }
 
 fn of_file(path: &Path) -> Resource {
-    let name = file_name(path);
-    let mut resource = Resource::new(SessionPart::whole(&name), &name).with_mime_type(TEXT);
-    resource.description = Some("the session that the server was started with".to_owned());
-    let found = DiscoveredSession::at(path);
-    resource.size = found.as_ref().map(|found| found.bytes);
-    resource.annotations = found.map(|found| modified(found.modified));
-    resource
+    let description = "the session that the server was started with".to_owned();
+    let (bytes, modified) = DiscoveredSession::at(path).map(|it| (it.bytes, it.modified)).unzip();
+    resource(&file_name(path), description, bytes, modified)
 }
 
 fn of_other(session: &DiscoveredSession) -> Resource {
-    let id = &session.session_id;
     let agent = session.agent.name();
     let project = session.project.as_deref().map(|project| project.display().to_string());
     let place = project.map(|project| format!(" in {}", clip(&project, PROJECT_CHARS)));
     let description = format!("session of {agent}{}", place.unwrap_or_default());
-    let mut resource = Resource::new(SessionPart::whole(id), id).with_mime_type(TEXT);
-    resource = resource.with_description(description);
-    resource.size = Some(session.bytes);
-    resource.annotations = Some(modified(session.modified));
-    resource
+    resource(&session.session_id, description, Some(session.bytes), Some(session.modified))
 }
 
-fn modified(at: Timestamp) -> Annotations {
-    let mut annotations = Annotations::default();
-    let at = jiff::Timestamp::from_millisecond(at.0).ok();
-    annotations.last_modified = at.map(|at| at.to_string());
-    annotations
+fn resource(
+    name: &str,
+    description: String,
+    size: Option<u64>,
+    modified: Option<Timestamp>,
+) -> Resource {
+    let mut resource = Resource::new(SessionPart::whole(name), name).with_mime_type(TEXT);
+    resource.description = Some(description);
+    resource.size = size;
+    resource.annotations = modified.map(|at| {
+        let mut annotations = Annotations::default();
+        let at = jiff::Timestamp::from_millisecond(at.0).ok();
+        annotations.last_modified = at.map(|at| at.to_string());
+        annotations
+    });
+    resource
 }

@@ -128,8 +128,32 @@ impl ContentEncoding {
     }
 }
 
+/// Reads the body of a request, and takes a permit for the request. Counts a rejected one under
+/// `name`.
+pub(super) async fn admit(
+    proxy: &Proxy,
+    name: &'static str,
+    headers: &HeaderMap,
+    body: Body,
+    encoding: Result<Option<ContentEncoding>, BodyError>,
+) -> Result<(RequestBody, OwnedSemaphorePermit), BodyError> {
+    let admitted = async {
+        let body = read(proxy, headers, body, encoding?).await?;
+        // A client that sends its body slowly takes no permit.
+        let permit = proxy.open_requests.clone().try_acquire_owned().map_err(|_| BodyError {
+            status: 503,
+            error: Error::new(ErrorKind::Upstream, "too many open requests")
+                .with("most", proxy.settings.config.max_requests)
+                .retryable()
+                .hint("try again, or raise server.maxRequests"),
+        })?;
+        Ok((body, permit))
+    };
+    admitted.await.inspect_err(|_| proxy.metrics.request(name, "rejected"))
+}
+
 /// Reads a body of at most `most` bytes, encoded or decoded.
-pub(super) async fn read(
+async fn read(
     proxy: &Proxy,
     headers: &HeaderMap,
     body: Body,

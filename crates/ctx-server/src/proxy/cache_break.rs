@@ -69,13 +69,10 @@ impl CachedRequest {
         let total = |messages: &[SentMessage]| -> Tokens {
             messages.iter().map(|message| message.tokens).sum()
         };
-        if self.head != next.head {
-            let tokens = self.fixed + total(&self.messages);
-            return Some(PrefixBreak { cause: BreakCause::Client, tokens });
-        }
-        if self.addition != next.addition {
-            let tokens = self.fixed + total(&self.messages);
-            return Some(PrefixBreak { cause: BreakCause::Edit, tokens });
+        if self.head != next.head || self.addition != next.addition {
+            let is_same_head = self.head == next.head;
+            let cause = if is_same_head { BreakCause::Edit } else { BreakCause::Client };
+            return Some(PrefixBreak { cause, tokens: self.fixed + total(&self.messages) });
         }
         let first = self.messages.get(same)?;
         let cause = self.cause(first, next.messages.get(same), history, in_force);

@@ -5,6 +5,8 @@ use ctx_core::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::upstream::{Family, base};
+
 /// `server`: how `ctx serve` listens and where it sends requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -45,6 +47,17 @@ pub struct UpstreamsConfig {
     pub anthropic: Option<String>,
     /// For Gemini. Default: `https://generativelanguage.googleapis.com`.
     pub gemini: Option<String>,
+}
+
+impl UpstreamsConfig {
+    pub(super) fn of(&self, family: Family) -> Option<&str> {
+        let url = match family {
+            Family::OpenAi => &self.openai,
+            Family::Anthropic => &self.anthropic,
+            Family::Gemini => &self.gemini,
+        };
+        url.as_deref()
+    }
 }
 
 /// Which model writes the summaries of proxied conversations.
@@ -115,16 +128,12 @@ impl Section for ServerConfig {
             let expected = "what a browser sends as Origin, such as app://obsidian.md";
             return Err(invalid_value::<Self>("origins", format!("{origin:?}"), expected));
         }
-        let upstreams = [
-            ("upstreams.openai", &self.upstreams.openai),
-            ("upstreams.anthropic", &self.upstreams.anthropic),
-            ("upstreams.gemini", &self.upstreams.gemini),
-        ];
-        for (key, url) in upstreams {
+        for family in Family::ALL {
             // The URL may contain a password, so the error does not repeat it.
-            if url.as_deref().is_some_and(|url| super::upstream::base(url).is_err()) {
+            if self.upstreams.of(family).is_some_and(|url| base(url).is_err()) {
+                let key = format!("upstreams.{}", family.name());
                 return Err(invalid_value::<Self>(
-                    key,
+                    &key,
                     "this text",
                     "a URL such as https://host/v1",
                 ));

@@ -8,9 +8,7 @@ use ctx_core::{EntryId, Tokens};
 
 use super::cache_break::CachedRequest;
 use super::learned_window::LearnedWindow;
-use super::store::{
-    ConversationStore, Queued, SavedConversation, StoredCompaction, StoredLine, StoredMessage,
-};
+use super::store::{ConversationStore, Queued, SavedConversation, StoredLine, StoredMessage};
 use super::summary_models::SummaryModelSlot;
 use super::units::KnownMessage;
 use crate::hosted::{AssembledRequest, HostedSession, UnitDigest, UnitSource};
@@ -243,9 +241,7 @@ impl ConversationState {
         let in_force = session.in_force.as_ref();
         let first_kept = in_force.map(|in_force| in_force.first_kept.clone());
         if first_kept != self.stored_compaction || self.is_incomplete {
-            lines.push(StoredLine::Compaction(
-                in_force.map(|in_force| Box::new(StoredCompaction::of(in_force))),
-            ));
+            lines.push(StoredLine::Compaction(in_force.cloned().map(Box::new)));
             self.stored_compaction = first_kept;
         }
         // It changes with every answer, so it is written only with other lines.

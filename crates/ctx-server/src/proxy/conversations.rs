@@ -19,19 +19,15 @@ const MAX_REMOVED: usize = 4;
 /// compared.
 const MAX_CANDIDATES: usize = 16;
 
-/// Limits of memory use.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ConversationLimits {
-    /// The number of conversations.
-    pub(super) count: usize,
-    /// The approximate size in bytes.
-    pub(super) bytes: usize,
-}
+/// Approximate memory limit of conversations in bytes. A conversation of a million tokens takes
+/// about twelve million.
+const MOST_BYTES: usize = 128 << 20;
 
 /// All conversations: those in memory, and the ids of those on disk.
 #[derive(Debug)]
 pub(super) struct Conversations {
-    limits: ConversationLimits,
+    /// The maximum number in memory.
+    most: usize,
     pub(super) store: Option<ConversationStore>,
     trace: Arc<Trace>,
     all: Mutex<ConversationIndex>,
@@ -93,18 +89,14 @@ pub(super) struct ConversationMatch {
 }
 
 impl Conversations {
-    pub(super) fn new(
-        limits: ConversationLimits,
-        store: Option<ConversationStore>,
-        trace: Arc<Trace>,
-    ) -> Self {
+    pub(super) fn new(most: usize, store: Option<ConversationStore>, trace: Arc<Trace>) -> Self {
         let mut all = ConversationIndex::default();
         let mut ids = store.as_ref().map(ConversationStore::ids).unwrap_or_default();
         ids.sort_by_cached_key(|id| (group_of(id).to_owned(), number_of(id)));
         for id in ids {
             all.groups.entry(group_of(&id).to_owned()).or_default().add(id);
         }
-        Self { limits, store, trace, all: Mutex::new(all) }
+        Self { most, store, trace, all: Mutex::new(all) }
     }
 
     /// Returns the conversation of a request: the one of its group with the longest common
@@ -156,8 +148,7 @@ impl Conversations {
     pub(super) fn bound(&self, in_use: &Conversation) {
         let mut all = self.lock();
         let mut weight: usize = all.open.values().map(|one| one.weight()).sum();
-        let is_over =
-            |count: usize, weight: usize| count > self.limits.count || weight > self.limits.bytes;
+        let is_over = |count: usize, weight: usize| count > self.most || weight > MOST_BYTES;
         if !is_over(all.open.len(), weight) {
             return;
         }

@@ -29,11 +29,3 @@ pub(super) fn status(error: &Error) -> u16 {
         _ => 400,
     }
 }
-
-/// Returns the error for too many open requests.
-pub(super) fn busy(most: u32) -> Error {
-    Error::new(ErrorKind::Upstream, "too many open requests")
-        .with("most", most)
-        .retryable()
-        .hint("try again, or raise server.maxRequests")
-}

@@ -5,11 +5,12 @@ use std::io::{ErrorKind as IoKind, Write};
 use std::path::Path;
 
 use axum::http::HeaderMap;
-use ctx_core::{Error, ErrorKind, Result};
+use ctx_core::Result;
 use ctx_dialect::wire::Protocol;
 
 use super::headers;
 use super::units::{RequestUnit, first_user_unit};
+use crate::private_files::unwritable;
 
 /// The headers with the client's session name.
 const NAMES: [&str; 4] = ["session-id", "thread-id", "x-claude-code-session-id", "x-session-id"];
@@ -29,12 +30,7 @@ impl Salt {
     /// Reads the salt of a folder, creating it if missing.
     pub(super) fn of(folder: &Path) -> Result<Self> {
         let path = folder.join("salt");
-        let failed = |error: std::io::Error| {
-            Error::new(ErrorKind::Io, "cannot store conversations")
-                .with("path", path.display())
-                .hint("set CTX_HOME to a folder that can be written to")
-                .source(error)
-        };
+        let failed = unwritable("cannot store conversations", &path);
         match ctx_disk::read(&path) {
             Ok(bytes) if bytes.len() == 32 => {
                 let mut salt = [0; 32];

@@ -52,21 +52,16 @@ pub(super) async fn hold_answer(
     }
     let (mut bytes, until) = (0, Instant::now() + PATIENCE);
     loop {
-        let next = next(&mut answer.response.body);
-        let next = match is_refusal {
+        let next = match timeout_at(until, next(&mut answer.response.body)).await {
+            Ok(Ok(next)) => next,
             // A refusal that breaks off or stalls is still a refusal by its status.
-            true => match timeout_at(until, next).await {
-                Ok(Ok(next)) => next,
-                Ok(Err(_)) => {
-                    answer.response.headers.remove(CONTENT_LENGTH);
-                    None
-                }
-                Err(_) => break,
-            },
-            false => match timeout_at(until, next).await {
-                Ok(next) => next?,
-                Err(_) => return Ok(answer),
-            },
+            Ok(Err(_)) if is_refusal => {
+                answer.response.headers.remove(CONTENT_LENGTH);
+                None
+            }
+            Ok(Err(error)) => return Err(error),
+            Err(_) if is_refusal => break,
+            Err(_) => return Ok(answer),
         };
         let Some(piece) = next else {
             answer.is_whole = true;

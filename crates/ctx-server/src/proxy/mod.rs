@@ -32,7 +32,6 @@ mod store;
 mod summary_models;
 mod summary_record;
 mod token_owner;
-mod undo;
 mod units;
 mod upstream;
 mod window_query;
@@ -59,16 +58,12 @@ use tokio::sync::Semaphore;
 use crate::Host;
 use crate::http::Metrics;
 use crate::trace::Trace;
-use conversations::{ConversationLimits, Conversations};
+use conversations::Conversations;
 use fingerprint::Salt;
 use store::ConversationStore;
 
 pub use config::{ServerConfig, SummariesBy, TimeoutsConfig, UpstreamsConfig};
 pub use upstream::{Family, Upstreams};
-
-/// Approximate memory limit of conversations in bytes. A conversation of a million tokens takes
-/// about twelve million.
-const MOST_BYTES: usize = 128 << 20;
 
 /// Maximum number of large bodies processed concurrently on blocking threads; lower than the size
 /// of the pool, because some of that work waits for other blocking threads.
@@ -151,8 +146,7 @@ impl Proxy {
         };
         let salt = Salt::of(&folder)?;
         let config = &settings.config;
-        let limits =
-            ConversationLimits { count: config.max_conversations as usize, bytes: MOST_BYTES };
+        let most = config.max_conversations as usize;
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());
         let timeouts = Timeouts {
             connect: seconds(config.timeouts.connect),
@@ -164,7 +158,7 @@ impl Proxy {
             client: Client::new(timeouts).anonymous(),
             writer: Arc::new(Client::default()),
             salt,
-            conversations: Arc::new(Conversations::new(limits, store, trace.clone())),
+            conversations: Arc::new(Conversations::new(most, store, trace.clone())),
             memories: Arc::default(),
             trace,
             metrics,
@@ -211,7 +205,26 @@ impl Proxy {
     ///
     /// [`ErrorKind::NotFound`] if no such compaction is in force.
     pub async fn undo(&self, session: &str, entry: &str) -> Result<()> {
-        undo::undo(self, session, entry).await
+        let unknown = |what: &'static str| {
+            Error::new(ErrorKind::NotFound, what)
+                .with("session", session)
+                .hint("only the compaction in force of a conversation in memory can be undone")
+        };
+        let closed = || unknown("the conversation is not in memory");
+        let conversation = self.conversations.in_memory(session).ok_or_else(closed)?;
+        let mut state = conversation.state.lock().await;
+        let hosted = state.session.as_mut().ok_or_else(closed)?;
+        let kept = hosted.in_force.as_ref().map(|kept| (&kept.id, &kept.compacted));
+        if !kept.is_some_and(|(id, kept)| **id == *entry || *kept.first_kept_entry_id == *entry) {
+            return Err(unknown("this compaction is not in force").with("compaction", entry));
+        }
+        hosted.undo();
+        if let Some(store) = self.conversations.store.as_ref().filter(|_| conversation.is_stored())
+        {
+            state.save_undone(session, store);
+        }
+        self.trace.undone(session, entry);
+        Ok(())
     }
 
     /// Waits until all cuts and records are on disk.

@@ -15,18 +15,10 @@ use crate::trace::RequestOutcome;
 pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
     const OTHER: &str = "other";
     let (parts, content) = request.into_parts();
-    let content = match body::read(&proxy, &parts.headers, content, None).await {
-        Ok(content) => content,
-        Err(unread) => {
-            proxy.metrics.request(OTHER, "rejected");
-            return failure::answer(None, unread.status, &unread.error);
-        }
-    };
-    // A client that sends its body slowly takes no permit.
-    let Ok(permit) = proxy.open_requests.clone().try_acquire_owned() else {
-        proxy.metrics.request(OTHER, "rejected");
-        let most = proxy.settings.config.max_requests;
-        return failure::answer(None, 503, &failure::busy(most));
+    let admitted = body::admit(&proxy, OTHER, &parts.headers, content, Ok(None)).await;
+    let (content, permit) = match admitted {
+        Ok(admitted) => admitted,
+        Err(refused) => return failure::answer(None, refused.status, &refused.error),
     };
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let family = Family::of_request(path, &parts.headers);

@@ -1,9 +1,9 @@
-//! The recorded parts of a request, without secrets.
+//! The recorded beginning of a message, without secrets.
 
-use ctx_core::{Compacted, EntryId, Message, Role};
+use ctx_core::{Message, Role};
 use ctx_redact::Redactor;
 
-use crate::trace::{CompactionRecord, PREVIEW_CHARS};
+use crate::trace::PREVIEW_CHARS;
 
 /// Maximum characters of a message to examine.
 pub(super) const PREVIEW_SOURCE_CHARS: usize = 512;
@@ -29,18 +29,4 @@ pub(super) fn preview(message: &Message) -> String {
     let head: String = text.trim_start().chars().take(PREVIEW_SOURCE_CHARS).collect();
     let redacted = Redactor::builtin().redact(&head).text;
     redacted.chars().take(PREVIEW_CHARS).collect::<String>().trim_end().to_owned()
-}
-
-/// Returns the record of a compaction, redacted: a summary may contain secrets.
-pub(super) fn redacted_compaction(
-    number: u64,
-    entry: Option<EntryId>,
-    compacted: &Compacted,
-) -> CompactionRecord {
-    let mut record = CompactionRecord::of(number, entry, compacted);
-    record.summary = Redactor::builtin().redact(&record.summary).text.into_owned();
-    let details = record.details.take().map(|details| details.to_string());
-    let details = details.map(|text| Redactor::builtin().redact(&text).text.into_owned());
-    record.details = details.and_then(|text| serde_json::from_str(&text).ok());
-    record
 }

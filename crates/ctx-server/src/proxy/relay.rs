@@ -26,22 +26,10 @@ pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> 
     let protocol = route.protocol;
     let (parts, content) = request.into_parts();
     let encoding = ContentEncoding::of(&parts.headers);
-    let content = match encoding {
-        Ok(encoding) => body::read(&proxy, &parts.headers, content, encoding).await,
-        Err(unread) => Err(unread),
-    };
-    let content = match content {
-        Ok(content) => content,
-        Err(unread) => {
-            proxy.metrics.request(protocol.name(), "rejected");
-            return failure::answer(Some(protocol), unread.status, &unread.error);
-        }
-    };
-    // A client that sends its body slowly takes no permit.
-    let Ok(permit) = proxy.open_requests.clone().try_acquire_owned() else {
-        proxy.metrics.request(protocol.name(), "rejected");
-        let busy = failure::busy(proxy.settings.config.max_requests);
-        return failure::answer(Some(protocol), 503, &busy);
+    let admitted = body::admit(&proxy, protocol.name(), &parts.headers, content, encoding).await;
+    let (content, permit) = match admitted {
+        Ok(admitted) => admitted,
+        Err(refused) => return failure::answer(Some(protocol), refused.status, &refused.error),
     };
     let pending = PendingRequest::new(proxy.clone(), protocol.name(), permit);
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());

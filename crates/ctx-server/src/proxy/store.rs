@@ -14,12 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use ctx_core::{Compacted, ContentHash, EntryId, Error, ErrorKind, Projection, Result};
+use ctx_core::{ContentHash, EntryId, Error, ErrorKind, Projection, Result};
 use serde::{Deserialize, Serialize};
 
 use super::units::KnownMessage;
 use crate::hosted::InForce;
-use crate::private_files::{self, LruFiles, file_of};
+use crate::private_files::{self, LruFiles, file_of, unwritable};
 
 /// Maximum size of all files; beyond it, the least recently changed files are deleted.
 const MOST_BYTES: u64 = 256 << 20;
@@ -47,7 +47,7 @@ pub(super) enum StoredLine {
     #[serde(rename = "form")]
     Projection(Box<Projection>),
     /// The compaction in force; null if it was undone or no longer matches.
-    Compaction(Option<Box<StoredCompaction>>),
+    Compaction(Option<Box<InForce>>),
     /// The provider's count, and the estimate for the same request.
     Reported(u64, u64),
 }
@@ -59,39 +59,6 @@ pub(super) struct StoredMessage(EntryId, ContentHash, bool);
 impl StoredMessage {
     pub(super) fn of(known: &KnownMessage) -> Self {
         Self(known.id.clone(), known.hash, known.is_instruction)
-    }
-}
-
-/// A compaction.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct StoredCompaction {
-    entry_id: EntryId,
-    first_kept: EntryId,
-    staying: Vec<EntryId>,
-    covered: Vec<EntryId>,
-    compacted: Compacted,
-}
-
-impl StoredCompaction {
-    pub(super) fn of(in_force: &InForce) -> Self {
-        Self {
-            entry_id: in_force.id.clone(),
-            first_kept: in_force.first_kept.clone(),
-            staying: in_force.staying.iter().cloned().collect(),
-            covered: in_force.covered.iter().cloned().collect(),
-            compacted: in_force.compacted.clone(),
-        }
-    }
-
-    fn into_force(self) -> InForce {
-        InForce {
-            id: self.entry_id,
-            first_kept: self.first_kept,
-            staying: self.staying.into_iter().collect::<HashSet<_>>(),
-            covered: self.covered.into_iter().collect(),
-            compacted: self.compacted,
-        }
     }
 }
 
@@ -124,7 +91,7 @@ impl SavedConversation {
                 }
             }
             StoredLine::Projection(form) => self.projections.push(*form),
-            StoredLine::Compaction(kept) => self.in_force = kept.map(|kept| kept.into_force()),
+            StoredLine::Compaction(kept) => self.in_force = kept.map(|kept| *kept),
             StoredLine::Reported(reported, estimated) => {
                 self.reported = Some((reported, estimated));
             }
@@ -189,15 +156,7 @@ impl ConversationStore {
     ///
     /// [`ErrorKind::Locked`] if another server uses it, [`ErrorKind::Io`] if it is not writable.
     pub(super) fn at(folder: &Path) -> Result<Self> {
-        let failed = |what: &'static str| {
-            let path = folder.display().to_string();
-            move |error: std::io::Error| {
-                Error::new(ErrorKind::Io, what)
-                    .with("path", path)
-                    .hint("set CTX_HOME to a folder that can be written to")
-                    .source(error)
-            }
-        };
+        let failed = |what| unwritable(what, folder);
         private_files::create_folder(folder).map_err(failed("cannot store conversations"))?;
         let held =
             private_files::lock_folder(folder).map_err(failed("cannot store conversations"))?;

@@ -5,7 +5,6 @@ use ctx_layers::compaction::{Details, Receipt, Rung};
 use ctx_redact::Redactor;
 
 use super::Proxy;
-use super::redacted::redacted_compaction;
 use crate::trace::{CompactionRecord, SummaryOutcome, SummaryRecord};
 
 /// Returns the record of a compaction, and counts it. If the summary is not as configured, warns
@@ -24,8 +23,21 @@ pub(super) fn record_compaction(
             &format!("conversation {conversation}: {text}"),
         );
     }
-    // The request number is filled in later.
-    CompactionRecord { summarised, ..redacted_compaction(0, entry, compacted) }
+    // A summary may contain secrets.
+    let redacted = |text: &str| Redactor::builtin().redact(text).text.into_owned();
+    let details = compacted.details.as_ref().map(|details| redacted(&details.to_string()));
+    CompactionRecord {
+        // Filled in later.
+        request: 0,
+        entry_id: entry,
+        first_kept_entry_id: compacted.first_kept_entry_id.clone(),
+        tokens_before: compacted.tokens_before,
+        tokens_after: compacted.tokens_after,
+        summary: redacted(&compacted.summary),
+        details: details.and_then(|text| serde_json::from_str(&text).ok()),
+        summarised,
+        undone: false,
+    }
 }
 
 /// Returns the summary facts in a compaction's receipt. Other engines may write none.

@@ -42,8 +42,11 @@ pub(super) async fn run(
     mut calls: mpsc::Receiver<RpcCall>,
     answers: Answers,
 ) {
-    let opened = guarded(open_with(&host.0, host.1, id.clone(), &first)).await;
-    let mut served = match opened {
+    let opened = guarded(async {
+        let (served, opened) = open::open(&host.0, host.1, id.clone(), first.params()?).await?;
+        Ok((served, message::json(&opened)?))
+    });
+    let mut served = match opened.await {
         Ok((served, opened)) => {
             answers.give(first.id.as_deref(), Ok(opened)).await;
             served
@@ -81,16 +84,6 @@ pub(super) fn no_session(id: &str) -> RpcError {
         .with("sessionId", id)
         .hint("`open` it first")
         .into()
-}
-
-async fn open_with(
-    host: &Host,
-    memories: Arc<SharedMemories>,
-    id: String,
-    call: &RpcCall,
-) -> Result<(RpcSession, String), RpcError> {
-    let (served, opened) = open::open(host, memories, id, call.params()?).await?;
-    Ok((served, message::json(&opened)?))
 }
 
 async fn close(served: &mut RpcSession, call: &RpcCall) -> Result<String, RpcError> {
@@ -181,9 +174,8 @@ async fn handle(served: &mut RpcSession, call: &RpcCall) -> Result<String, RpcEr
 
 async fn sync(served: &mut RpcSession, call: &RpcCall) -> Result<String, RpcError> {
     let synced = served.sync(call.params()?).await?;
-    let ids = served.session.history.ids();
     message::json(&json!({
-        "ids": ids,
+        "ids": served.session.history.ids(),
         "common": synced.common,
         "kept": synced.kept,
         "added": synced.added,

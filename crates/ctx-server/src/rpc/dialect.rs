@@ -27,13 +27,9 @@ pub(super) struct SourcedMessage {
     pub(super) message: Arc<Message>,
 }
 
-/// A conversation in the host's format.
-#[derive(Debug, Default)]
-pub(super) struct WrittenMessages {
-    pub(super) messages: Vec<RawJson>,
-    /// The leading system messages, if the dialect stores them separately.
-    pub(super) system: Option<String>,
-}
+/// A conversation in the host's format, and the leading system messages, if the dialect stores them
+/// separately.
+pub(super) type WrittenMessages = (Vec<RawJson>, Option<String>);
 
 impl Dialect {
     /// Parses one message of a host's list.
@@ -63,20 +59,15 @@ impl Dialect {
         if self == received
             && let Some(messages) = self.write_each(outgoing)
         {
-            return WrittenMessages { messages, system: None };
+            return (messages, None);
         }
         let messages = outgoing.iter().map(|out| &*out.message);
         match self {
-            Self::Pi => {
-                let messages = messages.flat_map(pi::write).map(RawJson::from_text).collect();
-                WrittenMessages { messages, system: None }
-            }
-            Self::Openai => {
-                WrittenMessages { messages: openai_chat::write(messages), system: None }
-            }
+            Self::Pi => (messages.flat_map(pi::write).map(RawJson::from_text).collect(), None),
+            Self::Openai => (openai_chat::write(messages), None),
             Self::Anthropic => {
                 let written = anthropic::write(messages);
-                WrittenMessages { messages: written.messages, system: written.system }
+                (written.messages, written.system)
             }
         }
     }
@@ -92,16 +83,11 @@ impl Dialect {
     }
 
     fn write_one(self, message: &Message) -> Option<RawJson> {
-        match self {
-            Self::Pi => match <[String; 1]>::try_from(pi::write(message)) {
-                Ok([json]) => Some(RawJson::from_text(json)),
-                Err(_) => None,
-            },
-            Self::Openai => match <[RawJson; 1]>::try_from(openai_chat::write([message])) {
-                Ok([json]) => Some(json),
-                Err(_) => None,
-            },
-            Self::Anthropic => None,
-        }
+        let written: Vec<RawJson> = match self {
+            Self::Pi => pi::write(message).into_iter().map(RawJson::from_text).collect(),
+            Self::Openai => openai_chat::write([message]),
+            Self::Anthropic => return None,
+        };
+        <[RawJson; 1]>::try_from(written).ok().map(|[json]| json)
     }
 }

@@ -65,7 +65,7 @@ impl RpcCall {
             return Err(invalid("missing method"));
         };
         let Some(method) = Method::from_name(&name) else {
-            let known = Method::ALL.map(Method::name).join(", ");
+            let known = Method::names().join(", ");
             let message = format!("unknown method {}", quote(&name));
             let hint = format!("the methods are {known}");
             return Err(fail(RpcError::of_protocol(ErrorCode::UnknownMethod, message, &hint)));

@@ -39,50 +39,40 @@ pub enum Method {
 }
 
 impl Method {
-    /// All methods.
-    pub const ALL: [Self; 15] = [
-        Self::Initialize,
-        Self::Open,
-        Self::Append,
-        Self::Sync,
-        Self::Assemble,
-        Self::Compact,
-        Self::Usage,
-        Self::CommitTurn,
-        Self::AfterTurn,
-        Self::Maintain,
-        Self::PrepareSubagentSpawn,
-        Self::RollbackSubagentSpawn,
-        Self::OnSubagentEnded,
-        Self::Status,
-        Self::Close,
+    /// All methods in the order of their declaration, with their names in the protocol.
+    pub const ALL: [(Self, &'static str); 15] = [
+        (Self::Initialize, "initialize"),
+        (Self::Open, "open"),
+        (Self::Append, "append"),
+        (Self::Sync, "sync"),
+        (Self::Assemble, "assemble"),
+        (Self::Compact, "compact"),
+        (Self::Usage, "usage"),
+        (Self::CommitTurn, "commit_turn"),
+        (Self::AfterTurn, "after_turn"),
+        (Self::Maintain, "maintain"),
+        (Self::PrepareSubagentSpawn, "prepare_subagent_spawn"),
+        (Self::RollbackSubagentSpawn, "rollback_subagent_spawn"),
+        (Self::OnSubagentEnded, "on_subagent_ended"),
+        (Self::Status, "status"),
+        (Self::Close, "close"),
     ];
 
     /// Returns the name in the protocol.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Initialize => "initialize",
-            Self::Open => "open",
-            Self::Append => "append",
-            Self::Sync => "sync",
-            Self::Assemble => "assemble",
-            Self::Compact => "compact",
-            Self::Usage => "usage",
-            Self::CommitTurn => "commit_turn",
-            Self::AfterTurn => "after_turn",
-            Self::Maintain => "maintain",
-            Self::PrepareSubagentSpawn => "prepare_subagent_spawn",
-            Self::RollbackSubagentSpawn => "rollback_subagent_spawn",
-            Self::OnSubagentEnded => "on_subagent_ended",
-            Self::Status => "status",
-            Self::Close => "close",
-        }
+        Self::ALL[self as usize].1
+    }
+
+    /// Returns the names of all methods.
+    #[must_use]
+    pub fn names() -> [&'static str; 15] {
+        Self::ALL.map(|(_, name)| name)
     }
 
     /// Returns the method with that name.
     #[must_use]
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.name() == name)
+        Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(method, _)| method)
     }
 }

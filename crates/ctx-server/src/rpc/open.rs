@@ -5,13 +5,12 @@ use std::sync::Arc;
 use ctx_config::Config;
 use ctx_core::{CounterKind, Error, ErrorKind, Result, Tokens};
 use ctx_dialect::json::string;
-use ctx_engine_registry::Selection;
 use ctx_runtime::{ModelSource, SessionSpec, SharedMemories};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::params::Open;
-use super::session::RpcSession;
+use super::session::{RpcSession, Sizes};
 use crate::hosted::{self, Host, HostedSession, RecordedSession, SessionOptions, SummarySource};
 
 /// The result of `open`.
@@ -27,15 +26,8 @@ pub(super) struct OpenResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     counter: &'static str,
-    window: Tokens,
-    /// The source of the window.
-    source: &'static str,
-    reserve: Tokens,
-    limit: Tokens,
-    system: Tokens,
-    tools: Tokens,
-    /// The number of messages from the session file.
-    messages: usize,
+    #[serde(flatten)]
+    sizes: Sizes,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -70,23 +62,16 @@ pub(super) async fn open(
 }
 
 fn opened(session: &HostedSession, warnings: Vec<String>) -> OpenResult {
-    let (ledger, resolved) = (&session.ledger, &session.resolved);
-    let Selection { source: selected_by, .. } = resolved.engine;
+    let resolved = &session.resolved;
     OpenResult {
         session_id: session.id.clone(),
         engine: session.engine_state(),
-        selected_by,
+        selected_by: resolved.engine.source,
         profile: resolved.profile.name(),
         provider: resolved.provider.clone(),
         model: resolved.model.clone(),
-        counter: ledger.counter().kind.name(),
-        window: ledger.window(),
-        source: resolved.window.source.name(),
-        reserve: ledger.reserve(),
-        limit: ledger.limit(),
-        system: ledger.system(),
-        tools: ledger.tools,
-        messages: session.history.len(),
+        counter: session.ledger.counter().kind.name(),
+        sizes: Sizes::of(session),
         warnings,
     }
 }

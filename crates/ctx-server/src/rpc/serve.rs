@@ -165,7 +165,7 @@ fn initialize(call: &RpcCall) -> std::result::Result<String, RpcError> {
         "name": "ctx",
         "version": env!("CARGO_PKG_VERSION"),
         "protocol": PROTOCOL,
-        "methods": Method::ALL.map(Method::name),
+        "methods": Method::names(),
         "formats": ["pi", "openai", "anthropic"],
         "maxLineBytes": MAX_LINE_BYTES,
     }))

@@ -37,20 +37,43 @@ pub(super) struct Status {
     model: Option<String>,
     counter: &'static str,
     format: Dialect,
-    window: Tokens,
-    source: &'static str,
-    reserve: Tokens,
-    limit: Tokens,
-    system: Tokens,
-    tools: Tokens,
-    /// The number of messages received.
-    messages: usize,
+    #[serde(flatten)]
+    sizes: Sizes,
     /// The size of a request now, before the engine edits it.
     tokens: Tokens,
     calibration: f64,
     compactions: usize,
     /// The summary entry in force.
     summary_id: Option<EntryId>,
+}
+
+/// The budget of a session, and its number of messages.
+#[derive(Serialize)]
+pub(super) struct Sizes {
+    window: Tokens,
+    /// The source of the window.
+    source: &'static str,
+    reserve: Tokens,
+    limit: Tokens,
+    system: Tokens,
+    tools: Tokens,
+    /// The number of messages received, or read from the session file.
+    messages: usize,
+}
+
+impl Sizes {
+    pub(super) fn of(session: &HostedSession) -> Self {
+        let ledger = &session.ledger;
+        Self {
+            window: ledger.window(),
+            source: session.resolved.window.source.name(),
+            reserve: ledger.reserve(),
+            limit: ledger.limit(),
+            system: ledger.system(),
+            tools: ledger.tools,
+            messages: session.history.len(),
+        }
+    }
 }
 
 impl RpcSession {
@@ -93,13 +116,7 @@ impl RpcSession {
             model: resolved.model.clone(),
             counter: ledger.counter().kind.name(),
             format: self.format,
-            window: ledger.window(),
-            source: resolved.window.source.name(),
-            reserve: ledger.reserve(),
-            limit: ledger.limit(),
-            system: ledger.system(),
-            tools: ledger.tools,
-            messages: session.history.len(),
+            sizes: Sizes::of(session),
             tokens,
             calibration: ledger.calibration.factor(),
             compactions: session.compactions,

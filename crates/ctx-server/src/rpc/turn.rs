@@ -8,7 +8,6 @@ use serde::Serialize;
 use super::dialect::SourcedMessage;
 use super::params;
 use super::session::RpcSession;
-use crate::hosted::CompactParams;
 
 /// The messages of a request, and the edits made to fit them.
 #[derive(Serialize)]
@@ -71,11 +70,11 @@ impl RpcSession {
                 )
             })
             .unzip();
-        let written = given.format.unwrap_or(self.format).write(self.format, &outgoing);
+        let (messages, system) = given.format.unwrap_or(self.format).write(self.format, &outgoing);
         Ok(Assembled {
-            messages: written.messages,
+            messages,
             ids,
-            system: written.system,
+            system,
             system_prompt_addition: assembled.addition,
             tokens: assembled.tokens,
             limit: assembled.limit,
@@ -91,18 +90,16 @@ impl RpcSession {
     /// Compacts the session permanently. Later requests contain the result.
     pub(super) async fn compact(&mut self, given: params::Compact) -> Result<CompactionResult> {
         let session = &mut self.session;
-        let params = CompactParams {
-            trigger: given.trigger.unwrap_or(CompactionTrigger::Manual),
-            force: given.force,
-            token_budget: given.token_budget,
-            custom_instructions: given.custom_instructions,
-            summary_instructions: given.summary_instructions,
-            models: None,
-            attempt: given.attempt,
-            max_attempts: given.max_attempts,
-            now: given.now,
-        };
-        let result = session.compact(params).await?;
+        let trigger = given.trigger.unwrap_or(CompactionTrigger::Manual);
+        let compacting = session.compact(trigger, given.now, |request| {
+            request.force = given.force;
+            request.token_budget = given.token_budget;
+            request.custom_instructions = given.custom_instructions;
+            request.summary_instructions = given.summary_instructions;
+            request.attempt = given.attempt.unwrap_or(request.attempt);
+            request.max_attempts = given.max_attempts.unwrap_or(request.max_attempts);
+        });
+        let result = compacting.await?;
         let in_force = session.in_force.as_ref().filter(|_| result.compacted);
         let summary_id = in_force.and_then(|in_force| in_force.summary_id()).cloned();
         let warnings = session.warnings();

@@ -1,18 +1,9 @@
-//! Records in memory.
+//! Records in memory: the data of charts. Their entries are on disk.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::{CompactionRecord, Record, SessionInfo, SessionTrace, TraceLimits};
-
-/// Which part of a record is kept in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Retention {
-    /// Everything.
-    Entries,
-    /// The data of charts; the entries are on disk.
-    Sizes,
-}
 
 /// The position of a record in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,15 +30,14 @@ struct CachedSession {
 #[derive(Debug)]
 pub(super) struct RecordCache {
     limits: TraceLimits,
-    retention: Retention,
     sessions: HashMap<String, CachedSession>,
     records: usize,
     clock: u64,
 }
 
 impl RecordCache {
-    pub(super) fn new(limits: TraceLimits, retention: Retention) -> Self {
-        Self { limits, retention, sessions: HashMap::new(), records: 0, clock: 0 }
+    pub(super) fn new(limits: TraceLimits) -> Self {
+        Self { limits, sessions: HashMap::new(), records: 0, clock: 0 }
     }
 
     /// Adds a conversation. Returns the evicted ones.
@@ -59,11 +49,7 @@ impl RecordCache {
 
     /// Adds a record. Returns its in-memory form, and the evicted conversations.
     pub(super) fn add(&mut self, record: &Record) -> (Arc<Record>, Vec<String>) {
-        let sizes = match self.retention {
-            Retention::Entries => record.clone(),
-            Retention::Sizes => without_entries(record),
-        };
-        let sizes = Arc::new(sizes);
+        let sizes = Arc::new(without_entries(record));
         let id = record.session.clone();
         let row = CachedRecord { record: sizes.clone(), position: None };
         self.used(&id).rows.push_back(row);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::{RecordCache, RecordPosition, without_entries};
 use super::{Record, SessionInfo};
-use crate::private_files::{self, LruFiles, file_of, id_of};
+use crate::private_files::{self, LruFiles, file_of, id_of, unwritable};
 
 /// Capacity of the write queue. While it is full, the entries of new records are lost; their sizes
 /// stay in memory.
@@ -32,7 +32,7 @@ enum TraceLine {
     Undone(String),
 }
 
-enum WriteTask {
+pub(super) enum WriteTask {
     Begin(Arc<SessionInfo>),
     Add(Box<Record>),
     /// The conversation, and the entry of the compaction.
@@ -62,16 +62,8 @@ pub(super) struct TraceDisk {
 
 impl TraceDisk {
     pub(super) fn open(folder: PathBuf, most: u64, cache: Arc<Mutex<RecordCache>>) -> Result<Self> {
-        let failed = |what: &'static str, folder: &Path| {
-            let at = folder.display().to_string();
-            move |error: io::Error| {
-                Error::new(ErrorKind::Io, what)
-                    .with("path", at)
-                    .hint("set CTX_HOME to a folder that can be written to")
-                    .source(error)
-            }
-        };
-        private_files::create_folder(&folder).map_err(failed("cannot store records", &folder))?;
+        private_files::create_folder(&folder)
+            .map_err(unwritable("cannot store records", &folder))?;
         let (work, tasks) = sync_channel(WAITING);
         let status = Arc::<WriterStatus>::default();
         let (folder_, status_) = (folder.clone(), status.clone());
@@ -80,7 +72,7 @@ impl TraceDisk {
         thread::Builder::new()
             .name("ctx-trace".to_owned())
             .spawn(move || writer.run(&tasks))
-            .map_err(failed("cannot start a thread", &folder))?;
+            .map_err(unwritable("cannot start a thread", &folder))?;
         Ok(Self { folder, work, status })
     }
 
@@ -88,18 +80,6 @@ impl TraceDisk {
     /// marks.
     pub(super) fn lost(&self) -> u64 {
         self.status.lost.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn begin(&self, info: Arc<SessionInfo>) {
-        self.enqueue(WriteTask::Begin(info));
-    }
-
-    pub(super) fn add(&self, record: Record) {
-        self.enqueue(WriteTask::Add(Box::new(record)));
-    }
-
-    pub(super) fn undone(&self, session: &str, entry: &str) {
-        self.enqueue(WriteTask::Undone(session.to_owned(), entry.to_owned()));
     }
 
     pub(super) fn remove(&self, gone: Vec<String>) {
@@ -141,7 +121,8 @@ impl TraceDisk {
         }
     }
 
-    fn enqueue(&self, work: WriteTask) {
+    /// Queues a write. While the queue is full, it is lost.
+    pub(super) fn enqueue(&self, work: WriteTask) {
         // A request must not wait for the disk.
         if self.work.try_send(work).is_err() {
             self.status.lost.fetch_add(1, Ordering::Relaxed);

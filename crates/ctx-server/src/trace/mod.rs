@@ -20,13 +20,13 @@ use ctx_core::Result;
 use tokio::sync::broadcast;
 
 use cache::RecordCache;
-use disk::TraceDisk;
+use disk::{TraceDisk, WriteTask};
 
+pub(crate) use record::PREVIEW_CHARS;
 pub use record::{
-    BreakCause, CompactionRecord, ComponentRecord, EntryRecord, EntryState, PrefixBreak, Record,
-    RequestOutcome, SessionInfo, SummaryOutcome, SummaryRecord,
+    BreakCause, CompactionRecord, EntryRecord, PrefixBreak, Record, RequestOutcome, SessionInfo,
+    SummaryOutcome, SummaryRecord,
 };
-pub(crate) use record::{PREVIEW_CHARS, of_manifest};
 
 /// How many events a subscriber may lag behind before it misses some.
 const FEED: usize = 256;
@@ -70,18 +70,11 @@ pub struct SessionTrace {
 #[derive(Debug)]
 pub struct Trace {
     cache: Arc<Mutex<RecordCache>>,
-    disk: Option<TraceDisk>,
+    disk: TraceDisk,
     feed: broadcast::Sender<TraceEvent>,
 }
 
 impl Trace {
-    /// Keeps records in memory only, including entries.
-    #[must_use]
-    pub fn in_memory(limits: TraceLimits) -> Self {
-        let cache = Arc::new(Mutex::new(RecordCache::new(limits, cache::Retention::Entries)));
-        Self { cache, disk: None, feed: broadcast::channel(FEED).0 }
-    }
-
     /// Keeps records in a folder, which is created if missing. Existing records are loaded on a
     /// separate thread.
     ///
@@ -89,18 +82,16 @@ impl Trace {
     ///
     /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if the folder or the thread cannot be created.
     pub fn at(folder: impl Into<PathBuf>, limits: TraceLimits) -> Result<Self> {
-        let cache = Arc::new(Mutex::new(RecordCache::new(limits, cache::Retention::Sizes)));
+        let cache = Arc::new(Mutex::new(RecordCache::new(limits)));
         let disk = TraceDisk::open(folder.into(), limits.bytes, cache.clone())?;
-        Ok(Self { cache, disk: Some(disk), feed: broadcast::channel(FEED).0 })
+        Ok(Self { cache, disk, feed: broadcast::channel(FEED).0 })
     }
 
     /// Adds a conversation, or updates its description.
     pub fn session(&self, info: SessionInfo) {
         let info = Arc::new(info);
         let gone = self.lock().begin(info.clone());
-        if let Some(disk) = &self.disk {
-            disk.begin(info.clone());
-        }
+        self.disk.enqueue(WriteTask::Begin(info.clone()));
         self.publish(TraceEvent::Session(info));
         self.evict(gone);
     }
@@ -108,9 +99,7 @@ impl Trace {
     /// Adds a request.
     pub fn add(&self, record: Record) {
         let (sizes, gone) = self.lock().add(&record);
-        if let Some(disk) = &self.disk {
-            disk.add(record);
-        }
+        self.disk.enqueue(WriteTask::Add(Box::new(record)));
         self.publish(TraceEvent::Recorded(sizes));
         self.evict(gone);
     }
@@ -119,22 +108,18 @@ impl Trace {
     /// The sizes of lost records stay in memory, their entries do not.
     #[must_use]
     pub(crate) fn lost(&self) -> u64 {
-        self.disk.as_ref().map_or(0, TraceDisk::lost)
+        self.disk.lost()
     }
 
     /// Records that the compaction with that entry was undone.
     pub(crate) fn undone(&self, session: &str, entry: &str) {
         self.lock().undone(session, entry);
-        if let Some(disk) = &self.disk {
-            disk.undone(session, entry);
-        }
+        self.disk.enqueue(WriteTask::Undone(session.to_owned(), entry.to_owned()));
     }
 
     /// Waits until all records are on disk.
     pub fn settle(&self) {
-        if let Some(disk) = &self.disk {
-            disk.settle();
-        }
+        self.disk.settle();
     }
 
     /// Returns all conversations, most recently used first.
@@ -156,20 +141,14 @@ impl Trace {
     /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) and
     /// [`ErrorKind::Corrupt`](ctx_core::ErrorKind::Corrupt), if the file exists and cannot be read.
     pub fn record(&self, session: &str, number: u64) -> Result<Option<Record>> {
-        if let Some(disk) = &self.disk {
-            disk.settle();
-        }
+        self.disk.settle();
         let Some((sizes, position)) = self.lock().record(session, number) else { return Ok(None) };
-        match (&self.disk, position) {
-            (Some(disk), Some(position)) => disk.read(session, position).map(|record| {
-                // An undo is a later line of the file, so it is taken from memory.
-                let undone = sizes.compaction.as_ref().is_some_and(|known| known.undone);
-                let compaction =
-                    record.compaction.map(|known| CompactionRecord { undone, ..known });
-                Some(Record { compaction, ..record })
-            }),
-            _ => Ok(Some(Record::clone(&sizes))),
-        }
+        let Some(position) = position else { return Ok(Some(Record::clone(&sizes))) };
+        let record = self.disk.read(session, position)?;
+        // An undo is a later line of the file, so it is taken from memory.
+        let undone = sizes.compaction.as_ref().is_some_and(|known| known.undone);
+        let compaction = record.compaction.map(|known| CompactionRecord { undone, ..known });
+        Ok(Some(Record { compaction, ..record }))
     }
 
     /// Subscribes to future events.
@@ -187,9 +166,7 @@ impl Trace {
         if gone.is_empty() {
             return;
         }
-        if let Some(disk) = &self.disk {
-            disk.remove(gone.clone());
-        }
+        self.disk.remove(gone.clone());
         self.publish(TraceEvent::Gone(gone));
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use ctx_core::text::head_bytes;
-use ctx_core::{Compacted, EntryId, Manifest, ManifestEntry, NodeState, Timestamp, Tokens};
+use ctx_core::{Component, EntryId, ManifestEntry, NodeState, Timestamp, Tokens};
 use serde::{Deserialize, Serialize};
 
 /// Maximum characters of a message in a record.
@@ -108,7 +108,7 @@ pub struct Record {
     /// Milliseconds that ctx added to the time to the first byte.
     pub millis: f64,
     /// The request's size by component.
-    pub components: Vec<ComponentRecord>,
+    pub components: Vec<Component>,
     /// The entries; kept on disk only.
     #[serde(default)]
     pub entries: Vec<EntryRecord>,
@@ -192,15 +192,6 @@ impl SummaryOutcome {
     }
 }
 
-/// A part of the request and its size.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ComponentRecord {
-    /// `system`, `tools`, `summary`, `inserted`, `history`, `newest`, `pending`.
-    pub name: Cow<'static, str>,
-    /// Its size.
-    pub tokens: Tokens,
-}
-
 /// A compaction, with the same fields as in a replay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -237,22 +228,6 @@ impl Record {
 }
 
 impl CompactionRecord {
-    /// Returns the record of a compaction.
-    #[must_use]
-    pub fn of(request: u64, entry: Option<EntryId>, compacted: &Compacted) -> Self {
-        Self {
-            request,
-            entry_id: entry,
-            first_kept_entry_id: compacted.first_kept_entry_id.clone(),
-            tokens_before: compacted.tokens_before,
-            tokens_after: compacted.tokens_after,
-            summary: compacted.summary.clone(),
-            details: compacted.details.clone(),
-            summarised: None,
-            undone: false,
-        }
-    }
-
     /// Whether it is the compaction with that entry.
     pub(super) fn is_of(&self, entry: &str) -> bool {
         self.entry_id.as_deref() == Some(entry) || *self.first_kept_entry_id == *entry
@@ -287,44 +262,6 @@ fn is_short(value: &serde_json::Value, left: &mut usize) -> bool {
         }
 }
 
-/// The state of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum EntryState {
-    /// Sent unchanged.
-    Kept,
-    /// Sent in a shorter form.
-    Replaced,
-    /// Not sent.
-    Dropped,
-    /// Added by a layer.
-    Inserted,
-}
-
-impl EntryState {
-    /// Returns the name in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Kept => "kept",
-            Self::Replaced => "replaced",
-            Self::Dropped => "dropped",
-            Self::Inserted => "inserted",
-        }
-    }
-}
-
-impl From<NodeState> for EntryState {
-    fn from(state: NodeState) -> Self {
-        match state {
-            NodeState::Kept => Self::Kept,
-            NodeState::Replaced => Self::Replaced,
-            NodeState::Dropped => Self::Dropped,
-            NodeState::Inserted => Self::Inserted,
-        }
-    }
-}
-
 /// An entry of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -334,7 +271,7 @@ pub struct EntryRecord {
     /// Its role.
     pub role: String,
     /// The state.
-    pub state: EntryState,
+    pub state: NodeState,
     /// Tokens of the source.
     pub before: Tokens,
     /// Tokens sent.
@@ -350,24 +287,13 @@ pub struct EntryRecord {
     pub begins: String,
 }
 
-/// Converts a manifest to the components and entries of a request.
-#[must_use]
-pub(crate) fn of_manifest(manifest: Manifest) -> (Vec<ComponentRecord>, Vec<EntryRecord>) {
-    let components = manifest.components.into_iter();
-    let components = components
-        .map(|part| ComponentRecord { name: part.name.into(), tokens: part.tokens })
-        .collect();
-    let entries = manifest.entries.into_iter();
-    (components, entries.map(EntryRecord::from).collect())
-}
-
 /// Takes the fields of an entry in a manifest; the beginning of its text stays empty.
 impl From<ManifestEntry> for EntryRecord {
     fn from(entry: ManifestEntry) -> Self {
         Self {
             entry: entry.entry,
             role: entry.role,
-            state: entry.state.into(),
+            state: entry.state,
             before: entry.before,
             tokens: entry.tokens,
             layer: entry.layer,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ctx_core::{Timestamp, Tokens};
+use ctx_core::{NodeState, Timestamp, Tokens};
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn record(session: &str, number: u64) -> Record {
     let entry = EntryRecord {
         entry: "00000000".into(),
         role: "user".to_owned(),
-        state: EntryState::Kept,
+        state: NodeState::Kept,
         before: Tokens(9),
         tokens: Tokens(9),
         layer: None,
@@ -71,7 +71,9 @@ fn what_was_recorded_is_there_after_a_restart() {
 
 #[test]
 fn too_many_records_let_the_conversation_go_that_was_used_longest_ago() {
-    let trace = Trace::in_memory(TraceLimits { records: 4, ..TraceLimits::default() });
+    let home = tempfile::tempdir().unwrap();
+    let limits = TraceLimits { records: 4, ..TraceLimits::default() };
+    let trace = Trace::at(home.path(), limits).unwrap();
     let mut events = trace.subscribe();
     for (session, number) in [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("c", 0)] {
         trace.add(record(session, number));

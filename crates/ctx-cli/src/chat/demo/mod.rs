@@ -25,16 +25,10 @@ pub(crate) struct Demo {
 }
 
 impl Demo {
-    /// Creates the model; without a window, with the default one.
-    pub(crate) fn new(window: Option<Tokens>) -> Self {
+    /// Creates the model, which takes `pace` per word; without a window, with the default one.
+    pub(crate) fn new(window: Option<Tokens>, pace: Duration) -> Self {
         let window = window.unwrap_or(WINDOW);
-        let card = ModelCard::new("demo/rules", window);
-        Self { card, window, pace: Duration::ZERO }
-    }
-
-    /// Sets the time per word.
-    pub(crate) fn with_pace(self, pace: Duration) -> Self {
-        Self { pace, ..self }
+        Self { card: ModelCard::new("demo/rules", window), window, pace }
     }
 
     /// Returns the configuration of a demonstration: memory with recall, a new folder for memory

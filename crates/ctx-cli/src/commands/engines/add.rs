@@ -6,24 +6,13 @@ use std::process::ExitCode;
 use ctx_core::{Error, ErrorKind};
 use ctx_engine_registry::find::{FileKind, Package};
 use ctx_engine_registry::{EngineName, Registry, Trust};
-use serde::Serialize;
+use serde_json::json;
 
 use super::place::Engines;
 use crate::args::AddEngine;
 use crate::failure::misuse;
 use crate::format::{escaped, shortened};
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, table};
-
-#[derive(Serialize)]
-struct Added<'a> {
-    id: &'a str,
-    version: &'a str,
-    kind: FileKind,
-    path: String,
-    sha256: String,
-    /// The configuration needed to use the engine like this.
-    config: String,
-}
 
 pub(super) fn run(args: &AddEngine, out: &Out) -> anyhow::Result<ExitCode> {
     if let Some(name) = &args.name {
@@ -38,7 +27,7 @@ pub(super) fn run(args: &AddEngine, out: &Out) -> anyhow::Result<ExitCode> {
             .hint("set another id in its `hello`; --name is for a file whose name is not the id")
             .into());
     }
-    let trust = Trust::from(args.trust);
+    let trust = args.trust;
     if trust == Trust::InProcess && package.kind != FileKind::Library {
         let error = Error::new(ErrorKind::InvalidInput, "only a library can run in the process");
         return Err(misuse(error.with("path", package.path.display()).hint("omit --trust")));
@@ -61,9 +50,14 @@ pub(super) fn run(args: &AddEngine, out: &Out) -> anyhow::Result<ExitCode> {
     check(&registry, name, &place, out)?;
     let config = snippet(name, trust);
     if args.json {
-        let (path, sha256) = (place.display().to_string(), package.sha256());
-        let (kind, version) = (package.kind, package.manifest.version.as_str());
-        out.json(&Added { id: name, version, kind, path, sha256, config })?;
+        out.json(&json!({
+            "id": name,
+            "version": package.manifest.version,
+            "kind": package.kind,
+            "path": place.display().to_string(),
+            "sha256": package.sha256(),
+            "config": config,
+        }))?;
     } else {
         let place = escaped(&place.display().to_string());
         out.line(format!("{GREEN}installed{GREEN:#} {BOLD}{name}{BOLD:#} in {place}"))?;

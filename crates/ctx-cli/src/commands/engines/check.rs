@@ -12,6 +12,7 @@ use ctx_testkit::conformance::{
     CaseReport, Level, Options, Outcome, Plugin, Report, Start, cases, check_with,
 };
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::args::{CheckEngine, Global};
 use crate::failure::{self, misuse};
@@ -19,31 +20,6 @@ use crate::format::{counted, escaped};
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::setup;
 use crate::shutdown;
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Checked<'a> {
-    /// Whether no case failed.
-    ok: bool,
-    engine: Engine<'a>,
-    level: Level,
-    passed: usize,
-    failed: usize,
-    skipped: usize,
-    rows: Vec<CaseRow<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Engine<'a> {
-    id: &'a str,
-    /// Null if it did not start.
-    name: Option<&'a str>,
-    version: Option<&'a str>,
-    carrier: &'static str,
-    /// Whether it requests the lease on compaction.
-    owns_compaction: Option<bool>,
-}
 
 #[derive(Serialize)]
 struct CaseRow<'a> {
@@ -62,8 +38,8 @@ struct CaseRow<'a> {
 pub(super) fn run(global: &Global, args: &CheckEngine, out: &Out) -> anyhow::Result<ExitCode> {
     let config = setup::config(global)?;
     let subject = Subject::named(args, &config)?;
-    let options = Options::new(args.level.into());
-    let bar = out.progress("checking", cases(args.level.into()).count());
+    let options = Options::new(args.level);
+    let bar = out.progress("checking", cases(args.level).count());
     let (id, carrier) = (subject.id().to_owned(), subject.carrier());
     let start = move |start: &Start| subject.start(start);
     let report = check_with(start, &options, |_| bar.inc(1));
@@ -114,9 +90,8 @@ impl Subject {
         }
         let mut settings = plugins.engine(plugin.id());
         // `--trust` applies, not the configured trust.
-        let trust = args.trust.into();
-        settings.trust = Some(trust);
-        let carrier = plugin.transport(trust)?;
+        settings.trust = Some(args.trust);
+        let carrier = plugin.transport(args.trust)?;
         let plugin = Box::new(plugin.with_settings(settings));
         Ok(Self::Plugin { plugin, carrier })
     }
@@ -152,23 +127,24 @@ fn is_missing(error: &ctx_core::Error, path: &Path) -> bool {
     error.kind() == ErrorKind::NotFound && path.exists()
 }
 
-fn checked<'a>(report: &'a Report, id: &'a str, carrier: &'static str) -> Checked<'a> {
+/// Returns the output of `--json`. The name and the version of an engine that did not start are null.
+fn checked(report: &Report, id: &str, carrier: &str) -> Value {
     let info = report.engine.as_ref();
-    Checked {
-        ok: report.is_passed(),
-        engine: Engine {
-            id,
-            name: info.map(|info| &*info.name),
-            version: info.map(|info| &*info.version),
-            carrier,
-            owns_compaction: info.map(|info| info.owns_compaction),
+    json!({
+        "ok": report.is_passed(),
+        "engine": {
+            "id": id,
+            "name": info.map(|info| &*info.name),
+            "version": info.map(|info| &*info.version),
+            "carrier": carrier,
+            "ownsCompaction": info.map(|info| info.owns_compaction),
         },
-        level: report.level,
-        passed: report.count("passed"),
-        failed: report.count("failed"),
-        skipped: report.count("skipped"),
-        rows: report.cases.iter().map(row).collect(),
-    }
+        "level": report.level,
+        "passed": report.count("passed"),
+        "failed": report.count("failed"),
+        "skipped": report.count("skipped"),
+        "rows": report.cases.iter().map(row).collect::<Vec<_>>(),
+    })
 }
 
 fn row(case: &CaseReport) -> CaseRow<'_> {

@@ -84,12 +84,7 @@ pub(super) fn run(global: &Global, args: &Engines, out: &Out) -> anyhow::Result<
     });
     let engines = engines.collect();
     let report = EnginesReport { engines, selected, named, layers, trace };
-    if args.json {
-        out.json(&report)?;
-    } else {
-        print(&report, out)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    out.report(args.json, &report, print)
 }
 
 /// Returns the steps of the search for all engines and, if it does not find the selected one, of

@@ -33,12 +33,10 @@ pub(super) fn run(global: &Global, args: &RemoveEngine, out: &Out) -> anyhow::Re
     for (key, _) in named.unwrap_or_default().iter().filter(|(_, id)| id == name) {
         out.warn(format!("{key} still names '{name}'"));
     }
-    if args.json {
-        out.json(&serde_json::json!({ "id": name, "path": place }))?;
-    } else {
-        out.line(format!("{GREEN}removed{GREEN:#} {shown}"))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let report = serde_json::json!({ "id": name, "path": place });
+    out.report(args.json, &report, |_, out| {
+        Ok(out.line(format!("{GREEN}removed{GREEN:#} {shown}"))?)
+    })
 }
 
 /// Returns the error for an engine that was not installed by ctx.

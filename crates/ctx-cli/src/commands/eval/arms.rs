@@ -6,13 +6,13 @@ use ctx_config::Profile;
 use ctx_core::Counter;
 use ctx_eval::eval::{COMPACT_TO, EngineArm, EvalSetup, PRESETS, Preset, RowKind};
 use ctx_eval::{Baseline, SessionReport};
+use ctx_runtime::Stores;
 use ctx_session::Transcript;
 
 use crate::args::{Fit, Global, Summaries};
 use crate::failure::misuse;
 use crate::out::Out;
 use crate::setup::{self, Fitted};
-use crate::stores::Keeping;
 
 /// A session, and the flags that fit it.
 pub(super) struct Fitter<'a> {
@@ -43,7 +43,7 @@ impl Fitter<'_> {
         };
         let summaries = Summaries { summary_model: Some(writer.unwrap_or("none").to_owned()) };
         let (global, path) = (self.global, self.path);
-        setup::fit(global, (&fit, &summaries), path, self.transcript, Keeping::nothing(), out)
+        setup::fit(global, (&fit, &summaries), path, self.transcript, Stores::discarding(), out)
     }
 
     /// Builds the default engine under each profile, then each engine under the configured one.

@@ -60,12 +60,7 @@ pub(super) fn run(global: &Global, args: &EvalCompact, out: &Out) -> anyhow::Res
     write_page(&args.page, &args.sessions, out, |writer| {
         ctx_inspector::pages::bench::write(&report, writer)
     })?;
-    if args.json {
-        out.json(&report)?;
-    } else {
-        print::print(&report, out)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    out.report(args.json, &report, print::print)
 }
 
 fn plan(args: &EvalCompact) -> anyhow::Result<BenchPlan> {

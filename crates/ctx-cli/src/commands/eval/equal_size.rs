@@ -1,11 +1,11 @@
 //! The comparison at equal size: the agent's own summaries and ctx's of the same messages.
 
-use ctx_eval::eval::{EqualSize, EvalReport, RecordedSummary, SummaryFigures, SummarySums};
+use ctx_core::EntryId;
+use ctx_eval::eval::{EqualSize, EvalReport, SummaryFigures, SummarySums};
 
 use super::print::{coverage, faults};
 use crate::format::{counted, percent, thousands};
 use crate::out::{BOLD, Cell, Table};
-use crate::table::Column;
 
 /// Returns the title, with the result at equal size.
 pub(super) fn title(sums: &EqualSize) -> String {
@@ -22,98 +22,45 @@ pub(super) fn title(sums: &EqualSize) -> String {
 
 /// Returns a table with one row each for the agent's own summaries and those of ctx.
 pub(super) fn table(report: &EvalReport, sums: &EqualSize) -> Table {
-    let found = report.sessions.iter().flat_map(|session| &session.recorded);
-    let mut rows: Vec<_> =
-        found.flat_map(|found| [SizeRow::Own(found), SizeRow::Ours(found)]).collect();
+    let nothing = || Cell::from("");
+    let mut rows = Vec::new();
+    for found in report.sessions.iter().flat_map(|session| &session.recorded) {
+        let facts = thousands(found.facts).into();
+        let lead = [short(&found.entry_id).into(), thousands(found.messages as u64).into(), facts];
+        rows.push(row(lead, "agent", of_summary(&found.recorded)));
+        rows.push(row([nothing(), nothing(), nothing()], "ctx", of_summary(&found.ctx)));
+    }
     if sums.summaries > 1 {
-        rows.extend([
-            SizeRow::Sum("all", "agent", sums.facts, sums.recorded),
-            SizeRow::Sum("", "ctx", sums.facts, sums.ctx),
-        ]);
+        let lead = [Cell::styled("all", BOLD), nothing(), thousands(sums.facts).into()];
+        rows.push(row(lead, "agent", of_sums(&sums.recorded, sums.facts)));
+        let lead = [Cell::styled("", BOLD), nothing(), nothing()];
+        rows.push(row(lead, "ctx", of_sums(&sums.ctx, sums.facts)));
     }
-    let columns: &[Column<SizeRow<'_>>] = &[
-        ("compaction", SizeRow::compaction),
-        ("messages", SizeRow::messages),
-        ("facts", SizeRow::facts),
-        ("summary", SizeRow::by),
-        ("tokens", SizeRow::tokens),
-        ("kept", SizeRow::kept),
-        ("ungrounded", SizeRow::ungrounded),
-    ];
-    Table::of(&rows, &["messages"], columns)
+    let header = ["compaction", "messages", "facts", "summary", "tokens", "kept", "ungrounded"];
+    Table::new(&header, rows, header.len()).without(&["messages"])
 }
 
-/// A row of the comparison at equal size.
-enum SizeRow<'a> {
-    Own(&'a RecordedSummary),
-    Ours(&'a RecordedSummary),
-    Sum(&'static str, &'static str, u64, SummarySums),
+/// Tokens, the share of the facts that are kept, and ungrounded claims.
+type Figures = (u64, Option<f64>, u64);
+
+fn of_summary(figures: &SummaryFigures) -> Figures {
+    (figures.tokens.get(), figures.in_summary, figures.ungrounded.len() as u64)
 }
 
-impl SizeRow<'_> {
-    fn figures(&self) -> Option<&SummaryFigures> {
-        match self {
-            Self::Own(found) => Some(&found.recorded),
-            Self::Ours(found) => Some(&found.ctx),
-            Self::Sum(..) => None,
-        }
-    }
+fn of_sums(sums: &SummarySums, facts: u64) -> Figures {
+    let kept = (facts > 0).then(|| sums.kept as f64 / facts as f64);
+    (sums.tokens, kept, sums.ungrounded)
+}
 
-    fn compaction(&self) -> Cell {
-        const ID_CHARS: usize = 12;
-        match self {
-            Self::Own(found) if found.entry_id.chars().count() > ID_CHARS => {
-                found.entry_id.chars().take(8).collect::<String>().into()
-            }
-            Self::Own(found) => found.entry_id.to_string().into(),
-            Self::Ours(_) => "".into(),
-            Self::Sum(name, ..) => Cell::styled(*name, BOLD),
-        }
-    }
+fn row(lead: [Cell; 3], by: &str, (tokens, kept, ungrounded): Figures) -> Vec<Cell> {
+    let figures = [by.into(), thousands(tokens).into(), coverage(kept), faults(ungrounded)];
+    lead.into_iter().chain(figures).collect()
+}
 
-    fn messages(&self) -> Cell {
-        match self {
-            Self::Own(found) => thousands(found.messages as u64).into(),
-            Self::Ours(_) | Self::Sum(..) => "".into(),
-        }
-    }
-
-    fn facts(&self) -> Cell {
-        match self {
-            Self::Own(found) => thousands(found.facts).into(),
-            Self::Sum("all", _, facts, _) => thousands(*facts).into(),
-            Self::Ours(_) | Self::Sum(..) => "".into(),
-        }
-    }
-
-    fn by(&self) -> Cell {
-        match self {
-            Self::Own(_) => "agent".into(),
-            Self::Ours(_) => "ctx".into(),
-            Self::Sum(_, by, ..) => (*by).into(),
-        }
-    }
-
-    fn tokens(&self) -> Cell {
-        match self {
-            Self::Sum(_, _, _, sums) => thousands(sums.tokens).into(),
-            _ => self.figures().map(|it| thousands(it.tokens.get())).unwrap_or_default().into(),
-        }
-    }
-
-    fn kept(&self) -> Cell {
-        match self {
-            Self::Sum(_, _, facts, sums) => {
-                coverage((*facts > 0).then(|| sums.kept as f64 / *facts as f64))
-            }
-            _ => coverage(self.figures().and_then(|figures| figures.in_summary)),
-        }
-    }
-
-    fn ungrounded(&self) -> Cell {
-        match self {
-            Self::Sum(_, _, _, sums) => faults(sums.ungrounded),
-            _ => faults(self.figures().map_or(0, |figures| figures.ungrounded.len() as u64)),
-        }
+fn short(id: &EntryId) -> String {
+    const ID_CHARS: usize = 12;
+    match id.chars().count() > ID_CHARS {
+        true => id.chars().take(8).collect(),
+        false => id.to_string(),
     }
 }

@@ -41,32 +41,28 @@ pub(super) fn print(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
         out.line(format!("{DIM}window {}, {model}{DIM:#}", thousands(session.window.get())))?;
     }
     if let Some(sums) = &report.equal_size {
-        heading(out, most, &equal_size::title(sums))?;
+        heading(out, &equal_size::title(sums))?;
         out.line(equal_size::table(report, sums).text(most).0)?;
     }
-    heading(out, most, "Replayed request by request, each candidate by its own rules")?;
+    heading(out, "Replayed request by request, each candidate by its own rules")?;
     let (text, spared) = replayed(report).text(most);
     out.line(text)?;
     if !spared.is_empty() {
-        dimmed(
-            out,
-            most,
-            "",
-            &format!("omitted columns: {}; see --html or --json", spared.join(", ")),
-        )?;
+        let spared = spared.join(", ");
+        dimmed(out, "", &format!("omitted columns: {spared}; see --html or --json"))?;
     }
     if !report.once.is_empty() {
         let title = format!(
             "Compacted once, to {:.0} % at most: what is left differs in size, so compare neighbours only",
             report.compact_to * 100.0
         );
-        heading(out, most, &title)?;
+        heading(out, &title)?;
         out.line(once(report).text(most).0)?;
     }
     failures(report, out)?;
     out.line("")?;
     for note in &report.notes {
-        dimmed(out, most, "- ", note)?;
+        dimmed(out, "- ", note)?;
     }
     Ok(())
 }
@@ -174,22 +170,22 @@ fn failures(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) fn heading(out: &Out, most: Option<usize>, text: &str) -> anyhow::Result<()> {
+pub(super) fn heading(out: &Out, text: &str) -> anyhow::Result<()> {
     out.line("")?;
-    for line in wrapped(text, [0, 0], readable(most)) {
+    for line in wrapped(text, [0, 0], readable()) {
         out.line(format!("{BOLD}{line}{BOLD:#}"))?;
     }
     Ok(())
 }
 
-pub(super) fn dimmed(out: &Out, most: Option<usize>, lead: &str, text: &str) -> anyhow::Result<()> {
-    let text = wrapped(text, [lead.len(); 2], readable(most));
+pub(super) fn dimmed(out: &Out, lead: &str, text: &str) -> anyhow::Result<()> {
+    let text = wrapped(text, [lead.len(); 2], readable());
     let indent = format!("\n{}", " ".repeat(lead.len()));
     out.line(format!("{DIM}{lead}{}{DIM:#}", text.join(&indent)))?;
     Ok(())
 }
 
-/// Returns the text width for a terminal of this width.
-fn readable(most: Option<usize>) -> Option<usize> {
-    Some(most.unwrap_or(TEXT_CHARS).min(TEXT_CHARS))
+/// Returns the width of text.
+fn readable() -> Option<usize> {
+    Some(terminal_columns().unwrap_or(TEXT_CHARS).min(TEXT_CHARS))
 }

@@ -46,12 +46,7 @@ pub(super) fn run(global: &Global, args: &EvalRecall, out: &Out) -> anyhow::Resu
     if let Some(fault) = cache.take_fault() {
         out.warn(fault.to_string());
     }
-    if args.json {
-        out.json(&report)?;
-    } else {
-        print(&report, out)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    out.report(args.json, &report, print)
 }
 
 /// Returns the server and the model configured for memory.

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use ctx_memory::facts::{Fact, FactQuery, FactStore};
 use serde::Serialize;
 
-use super::{OfAgent, minute};
+use super::minute;
 use crate::args::{Facts, Global};
 use crate::format::escaped;
 use crate::out::{Cell, DIM, Out, table};
@@ -30,18 +30,14 @@ struct FactRow {
 }
 
 pub(super) fn run(global: &Global, args: &Facts, out: &Out) -> anyhow::Result<ExitCode> {
-    let of = OfAgent::open(global, &args.of.agent, out)?;
-    let session = args.session.as_deref().map(|named| of.session(named)).transpose()?;
+    let of = super::open(global, &args.of.agent, out)?;
+    let session = args.session.as_deref().map(|named| super::session(&of, named)).transpose()?;
     let facts = of.facts.as_ref().map_or_else(Vec::new, |facts| {
         let facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
         listed(&facts, args, session.as_deref())
     });
     let report = FactsReport { agent: of.agent.to_string(), facts };
-    match args.of.json {
-        true => out.json(&report)?,
-        false => print(&report, out)?,
-    }
-    Ok(ExitCode::SUCCESS)
+    out.report(args.of.json, &report, print)
 }
 
 fn listed(store: &FactStore, args: &Facts, session: Option<&str>) -> Vec<FactRow> {

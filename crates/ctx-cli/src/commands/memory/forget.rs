@@ -11,7 +11,6 @@ use ctx_runtime::lookup::Lookup;
 use ctx_session::key::FileId;
 use ctx_session::{AgentHomes, Erased, Home, Transcript, clock};
 
-use super::OfAgent;
 use crate::args::{ForgetArgs, Global};
 use crate::entry_ids::ID_CHARS;
 use crate::failure::misuse;
@@ -31,8 +30,7 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
         None => home.agents()?,
     };
     let memories = agents.iter().map(|agent| {
-        let of = OfAgent::open(global, agent.as_str(), out)?;
-        let Lookup { agent, memory, facts, .. } = of.into_lookup();
+        let Lookup { agent, memory, facts, .. } = super::open(global, agent.as_str(), out)?;
         Ok(MemoryToErase { agent, memory, facts })
     });
     let memories = memories.collect::<anyhow::Result<Vec<_>>>()?;
@@ -48,11 +46,7 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
         let found = planned.report()?;
         if args.dry_run {
             found.warnings.iter().for_each(|warning| out.warn(warning));
-            match args.json {
-                true => out.json(&found)?,
-                false => print(&found, &would_go(&found), out)?,
-            }
-            return Ok(ExitCode::SUCCESS);
+            return out.report(args.json, &found, |found, out| print(found, &would_go(found), out));
         }
         // Continue even if nothing is found: a killed run may have left data to remove.
         if !found.is_nothing() {
@@ -66,10 +60,7 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
     let gone = gone?;
     gone.warnings.iter().for_each(|warning| out.warn(warning));
     index(&memories, out);
-    match args.json {
-        true => out.json(&gone)?,
-        false => print(&gone, &places(&gone), out)?,
-    }
+    out.report(args.json, &gone, |gone, out| print(gone, &places(gone), out))?;
     Ok(if gone.complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -80,7 +71,7 @@ fn of_project(
     project: &Path,
     out: &Out,
 ) -> anyhow::Result<ExitCode> {
-    let of = OfAgent::open(global, args.agent.as_deref().unwrap_or("main"), out)?;
+    let of = super::open(global, args.agent.as_deref().unwrap_or("main"), out)?;
     let forget = |dry_run| of.forget_project(&AgentHomes::from_env(), project, dry_run);
     let mut report = forget(true)?;
     let describe = |report: &ForgottenProject| {
@@ -93,12 +84,9 @@ fn of_project(
             out.ask("permanently erase all of this?")?;
         }
         report = forget(false)?;
-        of.warn(out);
+        super::warn(&of, out);
     }
-    match args.json {
-        true => out.json(&report)?,
-        false => out.line(describe(&report))?,
-    }
+    out.report(args.json, &report, |report, out| Ok(out.line(describe(report))?))?;
     if args.dry_run {
         out.note("a dry run: nothing was erased");
     }

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ctx_core::Error;
+use ctx_runtime::lookup::{self, Lookup};
 use ctx_session::clock;
 use serde::Serialize;
 
-use super::{OfAgent, name_of};
+use super::name_of;
 use crate::args::{Global, Ingest};
 use crate::failure::misuse;
 use crate::format::{counted, escaped, thousands};
@@ -32,7 +33,7 @@ struct IngestedSession {
     path: PathBuf,
     session: String,
     #[serde(flatten)]
-    done: ctx_runtime::lookup::IngestReport,
+    done: lookup::IngestReport,
 }
 
 #[derive(Serialize)]
@@ -55,7 +56,7 @@ pub(super) fn run(global: &Global, args: &Ingest, out: &Out) -> anyhow::Result<E
         let hint = "write the transcript to a file: memory identifies its session by the file name";
         return Err(misuse(error.hint(hint)));
     }
-    let of = OfAgent::open(global, &args.of.agent, out)?;
+    let of = super::open(global, &args.of.agent, out)?;
     let before = of.memory.stats()?.segments;
     let mut report = IngestReport {
         agent: of.agent.to_string(),
@@ -79,20 +80,17 @@ pub(super) fn run(global: &Global, args: &Ingest, out: &Out) -> anyhow::Result<E
     let waiting = out.waiting("writing the index");
     of.memory.settle()?;
     waiting.finish_and_clear();
-    of.embed(out)?;
-    of.warn(out);
+    super::embed(&of, out)?;
+    super::warn(&of, out);
     report.segments = of.memory.stats()?.segments;
     warn_of_losses(&of, before, &report, out);
-    match args.of.json {
-        true => out.json(&report)?,
-        false => print(&report, out)?,
-    }
+    out.report(args.of.json, &report, print)?;
     Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Warns if segments were evicted or messages skipped. `before` is the number of segments before
 /// the command.
-fn warn_of_losses(of: &OfAgent, before: usize, report: &IngestReport, out: &Out) {
+fn warn_of_losses(of: &Lookup, before: usize, report: &IngestReport, out: &Out) {
     let added: usize = report.sessions.iter().map(|session| session.done.added).sum();
     let gone = (before + added).saturating_sub(report.segments);
     if gone > 0 {
@@ -119,7 +117,7 @@ fn warn_of_losses(of: &OfAgent, before: usize, report: &IngestReport, out: &Out)
 }
 
 fn one(
-    of: &OfAgent,
+    of: &Lookup,
     path: &Path,
     facts: &mut FactCounts,
     out: &Out,

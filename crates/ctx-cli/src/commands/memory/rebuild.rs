@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use super::{OfAgent, stats};
+use super::stats;
 use crate::args::{Global, InMemory};
 use crate::out::Out;
 
 pub(super) fn run(global: &Global, args: &InMemory, out: &Out) -> anyhow::Result<ExitCode> {
-    let of = OfAgent::open(global, &args.agent, out)?;
+    let of = super::open(global, &args.agent, out)?;
     let waiting = out.waiting("rebuilding the index");
     // Without an archive, no index is built.
     if of.folder.is_dir() {
@@ -15,13 +15,9 @@ pub(super) fn run(global: &Global, args: &InMemory, out: &Out) -> anyhow::Result
     }
     waiting.finish_and_clear();
     if of.folder.is_dir() {
-        of.embed(out)?;
+        super::embed(&of, out)?;
     }
     let report = stats::report(&of)?;
-    of.warn(out);
-    match args.json {
-        true => out.json(&report)?,
-        false => stats::print(&report, out)?,
-    }
-    Ok(ExitCode::SUCCESS)
+    super::warn(&of, out);
+    out.report(args.json, &report, stats::print)
 }

@@ -6,7 +6,7 @@ use ctx_runtime::lookup::{SearchHit, SearchQuery, SearchReport};
 use ctx_search::ScoreParts;
 use ctx_session::clock;
 
-use super::{OfAgent, minute};
+use super::minute;
 use crate::args::{Global, SearchMemory};
 use crate::entry_ids::ID_CHARS;
 use crate::format::{escaped, shortened, wrapped};
@@ -17,9 +17,9 @@ use crate::setup;
 const SHOWN: usize = 300;
 
 pub(super) fn run(global: &Global, args: &SearchMemory, out: &Out) -> anyhow::Result<ExitCode> {
-    let of = OfAgent::open(global, &args.of.agent, out)?;
-    of.index(out)?;
-    let session = args.session.as_deref().map(|named| of.session(named)).transpose()?;
+    let of = super::open(global, &args.of.agent, out)?;
+    super::index(&of, out)?;
+    let session = args.session.as_deref().map(|named| super::session(&of, named)).transpose()?;
     let asked = SearchQuery {
         query: &args.query.join(" "),
         session: session.as_deref(),
@@ -29,11 +29,7 @@ pub(super) fn run(global: &Global, args: &SearchMemory, out: &Out) -> anyhow::Re
     };
     let report = setup::block_on(of.search(&asked))?;
     report.warnings.iter().for_each(|warning| out.warn(warning));
-    match args.of.json {
-        true => out.json(&report)?,
-        false => print(&report, out)?,
-    }
-    Ok(ExitCode::SUCCESS)
+    out.report(args.of.json, &report, print)
 }
 
 fn print(report: &SearchReport, out: &Out) -> anyhow::Result<()> {

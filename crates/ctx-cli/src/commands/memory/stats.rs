@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use std::sync::PoisonError;
 
 use ctx_memory::MemoryStats;
+use ctx_runtime::lookup::Lookup;
 use serde::Serialize;
 
-use super::OfAgent;
 use crate::args::{Global, InMemory};
 use crate::format::{bytes, escaped, thousands};
 use crate::out::{Cell, Out, table};
@@ -32,17 +32,13 @@ pub(super) struct StatsReport {
 }
 
 pub(super) fn run(global: &Global, args: &InMemory, out: &Out) -> anyhow::Result<ExitCode> {
-    let of = OfAgent::open(global, &args.agent, out)?;
+    let of = super::open(global, &args.agent, out)?;
     let report = report(&of)?;
-    of.warn(out);
-    match args.json {
-        true => out.json(&report)?,
-        false => print(&report, out)?,
-    }
-    Ok(ExitCode::SUCCESS)
+    super::warn(&of, out);
+    out.report(args.json, &report, print)
 }
 
-pub(super) fn report(of: &OfAgent) -> anyhow::Result<StatsReport> {
+pub(super) fn report(of: &Lookup) -> anyhow::Result<StatsReport> {
     let mut sessions: BTreeMap<String, usize> = BTreeMap::new();
     of.memory.select(|segment| {
         *sessions.entry(segment.session_id.clone()).or_default() += 1;

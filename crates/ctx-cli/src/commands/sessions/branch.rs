@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use ctx_core::{EntryId, Error, ErrorKind};
+use ctx_core::{Error, ErrorKind};
 use ctx_runtime::{BranchMove, branch_ends};
 use ctx_session::{LogOptions, SessionLog, clock};
-use serde::Serialize;
+use serde_json::json;
 
 use crate::args::{BranchArgs, Global};
 use crate::format::{counted, escaped};
@@ -14,40 +14,16 @@ use crate::out::Out;
 use crate::session_args;
 use crate::setup;
 
-/// Where the session continues.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Moved {
-    /// The named entry.
-    target: EntryId,
-    /// The new entry after it.
-    entry_id: EntryId,
-    /// Number of messages on the abandoned branch only.
-    messages_left: usize,
-}
-
-/// The end of a branch.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct End {
-    id: EntryId,
-    begins: String,
-}
-
 pub(super) fn run(global: &Global, args: &BranchArgs, out: &Out) -> anyhow::Result<ExitCode> {
     let session = session_args::one(&args.session)?;
     let transcript = setup::open(&session, out)?;
     let Some(named) = &args.entry else {
         let ends = branch_ends(&transcript)?;
-        let ends = ends.into_iter().map(|(id, begins)| End { id, begins });
-        if args.json {
-            out.json(&ends.collect::<Vec<_>>())?;
-        } else {
-            for End { id, begins } in ends {
-                out.line(format!("{id}  {}", escaped(&begins)))?;
-            }
-        }
-        return Ok(ExitCode::SUCCESS);
+        let end = |(id, begins): &(_, String)| json!({ "id": id, "begins": begins });
+        return out.report(args.json, &ends.iter().map(end).collect::<Vec<_>>(), |_, out| {
+            let mut ends = ends.iter();
+            Ok(ends.try_for_each(|(id, begins)| out.line(format!("{id}  {}", escaped(begins))))?)
+        });
     };
     if !transcript.is_ctx_session() {
         let error = Error::new(ErrorKind::InvalidInput, "only a session of ctx can be changed");
@@ -66,15 +42,13 @@ pub(super) fn run(global: &Global, args: &BranchArgs, out: &Out) -> anyhow::Resu
     }
     let entry_id = to.append(&mut log, &entry, clock::now())?;
     log.commit()?;
-    let moved = Moved { target: to.target, entry_id, messages_left: to.left.len() };
-    if args.json {
-        out.json(&moved)?;
-    } else {
-        let left = counted(moved.messages_left, "message");
-        out.line(format!(
-            "the session continues after {}; {left} left on the other branch",
-            moved.target
-        ))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let (target, left) = (&to.target, to.left.len());
+    // The named entry, and the new one after it.
+    let moved = json!({ "target": target, "entryId": entry_id, "messagesLeft": left });
+    out.report(args.json, &moved, |_, out| {
+        let left = counted(left, "message");
+        let words =
+            format!("the session continues after {target}; {left} left on the other branch");
+        Ok(out.line(words)?)
+    })
 }

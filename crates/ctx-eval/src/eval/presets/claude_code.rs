@@ -10,7 +10,7 @@
 //! Simplified: the recently read files, plan and skills that Claude Code attaches again after a
 //! compaction are not modelled; the clearing of old tool results is the preset `clear-tool-uses`.
 
-use super::{Ask, Checked, Input, Keep, Policy, Preset, Threshold};
+use super::{Ask, Input, Policy, Preset, Threshold};
 
 pub(super) const PRESET: Preset = Preset {
     name: "claude-code",
@@ -19,10 +19,8 @@ pub(super) const PRESET: Preset = Preset {
     simplified: "no files, plans or skills attached again; no clearing of tool results before",
     policy: Policy {
         trigger: Threshold::Below(33_000),
-        checked: Checked::EveryRequest,
         recovers: true,
-        clears: None,
-        keeps: Keep::Newest,
         summary: Some(Ask { tokens: 20_000, calls: 1, input: Input::Fitted }),
+        ..Policy::NOTHING
     },
 };

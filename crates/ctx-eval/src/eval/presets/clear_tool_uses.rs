@@ -10,7 +10,7 @@
 //! results stay cleared, which avoids a second cache break. In a window under 125,000 tokens the
 //! trigger is 80 % of it, because the default would never be reached.
 
-use super::{Checked, Clear, Keep, KeepResults, Policy, Preset, Threshold};
+use super::{Clear, KeepResults, Policy, Preset, Threshold};
 
 pub(super) const PRESET: Preset = Preset {
     name: "clear-tool-uses",
@@ -18,15 +18,11 @@ pub(super) const PRESET: Preset = Preset {
     source: "docs.claude.com: context editing, clear_tool_uses_20250919 defaults (2025-09)",
     simplified: "cleared results stay cleared; trigger at most 80 % of the window",
     policy: Policy {
-        trigger: Threshold::Never,
-        checked: Checked::EveryRequest,
-        recovers: false,
         clears: Some(Clear {
             trigger: Threshold::Tokens(100_000),
             keeps: KeepResults::Newest(3),
             placeholder: "[Tool result cleared]",
         }),
-        keeps: Keep::Newest,
-        summary: None,
+        ..Policy::NOTHING
     },
 };

@@ -12,7 +12,7 @@
 //! Simplified: the server-side compaction that OpenAI's own models get by default is not public and
 //! is not modelled; the kept messages and the summary after them are one message.
 
-use super::{Ask, Checked, Input, Keep, Policy, Preset, Threshold, USUAL_SUMMARY};
+use super::{Ask, Input, Keep, Policy, Preset, Threshold, USUAL_SUMMARY};
 
 pub(super) const PRESET: Preset = Preset {
     name: "codex",
@@ -21,10 +21,8 @@ pub(super) const PRESET: Preset = Preset {
     simplified: "local compaction only, not the provider's own; summary of 4,096 tokens, as none is stated",
     policy: Policy {
         trigger: Threshold::Share(0.9),
-        checked: Checked::EveryRequest,
-        recovers: false,
-        clears: None,
         keeps: Keep::UserMessages(20_000),
         summary: Some(Ask { tokens: USUAL_SUMMARY, calls: 1, input: Input::Fitted }),
+        ..Policy::NOTHING
     },
 };

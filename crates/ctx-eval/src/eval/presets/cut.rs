@@ -80,8 +80,8 @@ impl<'a> CutPoints<'a> {
             Keep::Share(share) => self.split_at_user(self.total().scale(1.0 - share)),
             Keep::Turns { share, least, most, room } => {
                 let room = room.of(window).scale(share);
-                let budget = Tokens(room.0.clamp(least, most));
-                self.turns(budget).and_then(|nth| self.clean_from(nth)).or_else(|| self.newest())
+                // opencode's tail: whole turns while they fit, then as much of the next as fits.
+                self.within(Tokens(room.0.clamp(least, most)))
             }
             Keep::UnderTrigger => None,
         }
@@ -120,12 +120,6 @@ impl<'a> CutPoints<'a> {
             sum += self.tokens(nth);
         }
         last
-    }
-
-    /// opencode's tail: whole turns while they fit, then as much of the next as fits.
-    fn turns(&self, budget: Tokens) -> Option<usize> {
-        let first = self.newest_within(budget);
-        (first < self.live.len()).then_some(first)
     }
 }
 

@@ -14,9 +14,7 @@
 //! Simplified: output beyond the 50,000 tokens is cleared instead of cut to 30 lines; the size of
 //! the snapshot is not stated; after a failure it is tried again.
 
-use super::{
-    Ask, Checked, Clear, Input, Keep, KeepResults, Policy, Preset, Threshold, USUAL_SUMMARY,
-};
+use super::{Ask, Clear, Input, Keep, KeepResults, Policy, Preset, Threshold, USUAL_SUMMARY};
 
 pub(super) const PRESET: Preset = Preset {
     name: "gemini-cli",
@@ -25,8 +23,6 @@ pub(super) const PRESET: Preset = Preset {
     simplified: "old tool output cleared, not cut to 30 lines; summary of 4,096 tokens, as none is stated",
     policy: Policy {
         trigger: Threshold::Share(0.5),
-        checked: Checked::EveryRequest,
-        recovers: false,
         clears: Some(Clear {
             trigger: Threshold::Share(0.5),
             keeps: KeepResults::Tokens { protect: 50_000, minimum: 0, turns: 0 },
@@ -34,5 +30,6 @@ pub(super) const PRESET: Preset = Preset {
         }),
         keeps: Keep::Share(0.3),
         summary: Some(Ask { tokens: USUAL_SUMMARY, calls: 2, input: Input::Fitted }),
+        ..Policy::NOTHING
     },
 };

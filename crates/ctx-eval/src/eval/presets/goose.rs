@@ -12,7 +12,7 @@
 //! background summaries of single tool calls are off, as in that version. The call in progress is
 //! kept; goose mentions it in the summary instead.
 
-use super::{Ask, Checked, Input, Keep, Policy, Preset, Threshold, USUAL_SUMMARY};
+use super::{Ask, Checked, Input, Policy, Preset, Threshold, USUAL_SUMMARY};
 
 pub(super) const PRESET: Preset = Preset {
     name: "goose",
@@ -23,8 +23,7 @@ pub(super) const PRESET: Preset = Preset {
         trigger: Threshold::Share(0.8),
         checked: Checked::NewTurn,
         recovers: true,
-        clears: None,
-        keeps: Keep::Newest,
         summary: Some(Ask { tokens: USUAL_SUMMARY, calls: 1, input: Input::Fitted }),
+        ..Policy::NOTHING
     },
 };

@@ -4,7 +4,7 @@
 //! observations and masks the others before each request; calls and the agent's text stay. Nothing
 //! is summarised. SWE-agent's `LastNObservations` is the same rule with another number.
 
-use super::{Checked, Clear, Keep, KeepResults, Policy, Preset, Threshold};
+use super::{Clear, KeepResults, Policy, Preset, Threshold};
 
 pub(super) const PRESET: Preset = Preset {
     name: "mask-observations",
@@ -12,15 +12,11 @@ pub(super) const PRESET: Preset = Preset {
     source: "arXiv 2508.21433, The Complexity Trap (2025-08): observation masking, M = 10",
     simplified: "the placeholder does not say how many lines were omitted",
     policy: Policy {
-        trigger: Threshold::Never,
-        checked: Checked::EveryRequest,
-        recovers: false,
         clears: Some(Clear {
             trigger: Threshold::Tokens(0),
             keeps: KeepResults::Newest(10),
             placeholder: "[old output omitted]",
         }),
-        keeps: Keep::Newest,
-        summary: None,
+        ..Policy::NOTHING
     },
 };

@@ -74,6 +74,18 @@ struct Policy {
     summary: Option<Ask>,
 }
 
+impl Policy {
+    /// Does nothing: the values of what a project does not do.
+    const NOTHING: Self = Self {
+        trigger: Threshold::Never,
+        checked: Checked::EveryRequest,
+        recovers: false,
+        clears: None,
+        keeps: Keep::Newest,
+        summary: None,
+    };
+}
+
 /// A size relative to the window, or absolute.
 #[derive(Clone, Copy, Debug)]
 enum Threshold {

@@ -6,9 +6,9 @@ use super::{Clear, KeepResults, LAYER};
 
 const REASON: &str = "an old tool result";
 
-/// Replaces old tool results by the placeholder. Returns whether any was replaced. The walk goes
-/// back to the newest result that was cleared before; older ones were cleared with it.
-pub(super) fn clear(view: &mut ContextView, clear: Clear) -> Result<bool> {
+/// Replaces old tool results by the placeholder. The walk goes back to the newest result that was
+/// cleared before; older ones were cleared with it.
+pub(super) fn clear(view: &mut ContextView, clear: Clear) -> Result<()> {
     let end = match clear.keeps {
         KeepResults::Newest(_) => view.len(),
         KeepResults::Tokens { turns, .. } => before_turns(view, turns),
@@ -28,27 +28,18 @@ pub(super) fn clear(view: &mut ContextView, clear: Clear) -> Result<bool> {
             if freed > Tokens(minimum) { old } else { Vec::new() }
         }
     };
-    for &at in &old {
-        replace(view, at, clear.placeholder)?;
-    }
-    Ok(!old.is_empty())
+    old.into_iter().try_for_each(|at| replace(view, at, clear.placeholder))
 }
 
 /// Clears results, oldest first, until the request has at most `most` tokens or none is left to
 /// clear.
-pub(super) fn clear_down_to(view: &mut ContextView, clear: Clear, most: Tokens) -> Result<bool> {
-    let mut any = false;
+pub(super) fn clear_down_to(view: &mut ContextView, clear: Clear, most: Tokens) -> Result<()> {
     for at in 0..view.len() {
-        if view.used() <= most {
-            break;
+        if view.used() > most && is_worth(view, at) {
+            replace(view, at, clear.placeholder)?;
         }
-        if !is_worth(view, at) {
-            continue;
-        }
-        replace(view, at, clear.placeholder)?;
-        any = true;
     }
-    Ok(any)
+    Ok(())
 }
 
 /// Whether a position holds results that are not cleared yet.

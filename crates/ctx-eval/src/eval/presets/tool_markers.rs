@@ -4,7 +4,7 @@
 //! user and agent said and what the agent called stays, and each tool result becomes a marker, but
 //! for the newest one, which the agent has not answered yet.
 
-use super::{Checked, Clear, Keep, KeepResults, Policy, Preset, Threshold};
+use super::{Clear, KeepResults, Policy, Preset, Threshold};
 
 pub(super) const PRESET: Preset = Preset {
     name: "tool-markers",
@@ -12,15 +12,11 @@ pub(super) const PRESET: Preset = Preset {
     source: "no project: the rule of tools that strip transcripts",
     simplified: "nothing",
     policy: Policy {
-        trigger: Threshold::Never,
-        checked: Checked::EveryRequest,
-        recovers: false,
         clears: Some(Clear {
             trigger: Threshold::Share(0.8),
             keeps: KeepResults::Newest(1),
             placeholder: "[tool output]",
         }),
-        keeps: Keep::Newest,
-        summary: None,
+        ..Policy::NOTHING
     },
 };

@@ -4,19 +4,12 @@
 //! tenth of the window free for the answer. A call is dropped with its results. Nothing replaces
 //! the dropped messages.
 
-use super::{Checked, Keep, Policy, Preset, Threshold};
+use super::{Keep, Policy, Preset, Threshold};
 
 pub(super) const PRESET: Preset = Preset {
     name: "truncation",
     about: "drops the oldest messages until the request is within 90 % of the window",
     source: "no project: the simplest policy",
     simplified: "nothing",
-    policy: Policy {
-        trigger: Threshold::Share(0.9),
-        checked: Checked::EveryRequest,
-        recovers: false,
-        clears: None,
-        keeps: Keep::UnderTrigger,
-        summary: None,
-    },
+    policy: Policy { trigger: Threshold::Share(0.9), keeps: Keep::UnderTrigger, ..Policy::NOTHING },
 };

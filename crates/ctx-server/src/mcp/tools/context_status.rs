@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{ToolEntry, described, reading, reads};
+use super::{ToolEntry, described, reads};
 use crate::mcp::Setup;
 use crate::mcp::output::{ToolOutput, arguments};
 use crate::status;
@@ -57,7 +57,7 @@ fn describe() -> Tool {
             "context", "window", "limit", "usedShare", "shouldCompact", "compactions", "engine"
         ]
     });
-    described::<Params>("context_status", title, description, output).annotate(reading(title))
+    described::<Params>("context_status", title, description, output)
 }
 
 fn call(setup: &Setup, given: JsonObject) -> Result<ToolOutput> {

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{MOST_BYTES, ToolEntry, described, reading, reads};
+use super::{MOST_BYTES, ToolEntry, described, reads};
 use crate::mcp::Setup;
 use crate::mcp::output::{ToolOutput, arguments, at_most};
 
@@ -80,7 +80,7 @@ fn describe() -> Tool {
         },
         "required": ["session", "messages", "from", "next", "text"]
     });
-    described::<Params>("expand", title, description, output).annotate(reading(title))
+    described::<Params>("expand", title, description, output)
 }
 
 fn call(setup: &Setup, given: JsonObject) -> Result<ToolOutput> {

@@ -55,24 +55,20 @@ const fn reads(
     ToolEntry { name, describe, call, writes: false }
 }
 
-/// Returns the description of a tool.
+/// Returns the description of a tool, which only reads.
 fn described<Params: JsonSchema + 'static>(
     name: &'static str,
     title: &str,
     description: &'static str,
     output: Value,
 ) -> Tool {
-    let tool = Tool::new(name, description, schema_for_type::<Params>()).with_title(title);
+    let reads = ToolAnnotations::with_title(title).read_only(true).open_world(false);
+    let tool = Tool::new(name, description, schema_for_type::<Params>());
+    let tool = tool.with_title(title).annotate(reads);
     match output {
         Value::Object(schema) => tool.with_raw_output_schema(Arc::new(schema)),
         _ => tool,
     }
-}
-
-/// Returns the annotations of a read-only tool.
-fn reading(title: &str) -> ToolAnnotations {
-    let open_world = false;
-    ToolAnnotations::with_title(title).read_only(true).open_world(open_world)
 }
 
 /// Formats a time in UTC, to the minute.

@@ -11,9 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use super::{
-    MOST_BYTES, ToolEntry, archive_schema, described, of_archive, reading, reads, with_notes,
-};
+use super::{MOST_BYTES, ToolEntry, archive_schema, described, of_archive, reads, with_notes};
 use crate::mcp::Setup;
 use crate::mcp::output::{ToolOutput, arguments, at_most};
 
@@ -62,7 +60,7 @@ fn describe() -> Tool {
         },
         "required": ["block", "tokens", "budget", "facts", "passages", "memoryEnabled", "warnings"]
     });
-    described::<Params>("recall", title, description, output).annotate(reading(title))
+    described::<Params>("recall", title, description, output)
 }
 
 fn call(setup: &Setup, given: JsonObject) -> Result<ToolOutput> {

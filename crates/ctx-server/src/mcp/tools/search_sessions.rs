@@ -11,8 +11,7 @@ use serde_json::json;
 use tokio::runtime::Handle;
 
 use super::{
-    MOST_BYTES, ToolEntry, archive_schema, described, minute, of_archive, reading, reads,
-    with_notes,
+    MOST_BYTES, ToolEntry, archive_schema, described, minute, of_archive, reads, with_notes,
 };
 use crate::mcp::Setup;
 use crate::mcp::output::{ToolOutput, arguments, at_most};
@@ -71,7 +70,7 @@ fn describe() -> Tool {
         },
         "required": ["hits", "memoryEnabled", "warnings"]
     });
-    described::<Params>("search_sessions", title, description, output).annotate(reading(title))
+    described::<Params>("search_sessions", title, description, output)
 }
 
 fn call(setup: &Setup, given: JsonObject) -> Result<ToolOutput> {

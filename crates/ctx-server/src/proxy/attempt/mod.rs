@@ -7,7 +7,7 @@ mod record;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use ctx_core::{CompactionTrigger, EntryId, Error, ErrorKind, Result, SummaryInstructions, Tokens};
+use ctx_core::{CompactionTrigger, EntryId, Error, ErrorKind, Result, Tokens};
 use ctx_dialect::wire::Request;
 use futures_util::FutureExt;
 
@@ -22,7 +22,7 @@ use super::prepare::Retry;
 use super::summary_models::SummaryTarget;
 use super::summary_record::record_compaction;
 use super::units::RequestUnit;
-use crate::hosted::{self, AssembledRequest, CompactParams, HostedSession};
+use crate::hosted::{self, AssembledRequest, HostedSession};
 use crate::trace::{CompactionRecord, Record};
 
 /// A request and its conversation.
@@ -191,18 +191,14 @@ impl Attempt<'_> {
         if let Some(counted) = retry.overflow.prompt.filter(|n| is_plausible(*n, estimated)) {
             session.correct(counted, estimated);
         }
-        let params = CompactParams {
-            trigger: CompactionTrigger::Overflow,
-            force: true,
-            token_budget: Some(session.ledger.limit() - limits.withheld(&session.ledger)),
-            custom_instructions: None,
-            summary_instructions: SummaryInstructions::default(),
-            models: None,
-            attempt: Some(retry.attempt),
-            max_attempts: Some(retry.most),
-            now: None,
-        };
-        match guarded(session.compact(params)).await {
+        let budget = session.ledger.limit() - limits.withheld(&session.ledger);
+        let compacting = session.compact(CompactionTrigger::Overflow, None, |request| {
+            request.force = true;
+            request.token_budget = Some(budget);
+            request.attempt = retry.attempt;
+            request.max_attempts = retry.most;
+        });
+        match guarded(compacting).await {
             Ok(result) => {
                 let compacted = result.result.filter(|_| result.compacted)?;
                 let entry = session.in_force.as_ref().and_then(|kept| kept.summary_id()).cloned();

@@ -12,7 +12,7 @@ use crate::proxy::parallel::parallel_map;
 use crate::proxy::redacted::{PREVIEW_SOURCE_CHARS, preview};
 use crate::proxy::summary_record::record_compaction;
 use crate::proxy::units::first_user_unit;
-use crate::trace::{CompactionRecord, EntryRecord, Record, SessionInfo, of_manifest};
+use crate::trace::{CompactionRecord, EntryRecord, Record, SessionInfo};
 
 impl Attempt<'_> {
     /// Counts the tool results dropped because they match no call, and warns about them.
@@ -73,7 +73,9 @@ impl Attempt<'_> {
             compaction.request = number;
         }
         let Some(view) = &session.view else { return record };
-        (record.components, record.entries) = of_manifest(view.manifest());
+        let manifest = view.manifest();
+        record.components = manifest.components;
+        record.entries = manifest.entries.into_iter().map(EntryRecord::from).collect();
         record.components.retain(|part| part.name != "pending");
         add_previews(&mut record, session, assembled, begins);
         record

@@ -138,7 +138,8 @@ fn a_model_that_is_to_write_summaries_must_be_configured() {
         agent: None,
         warn: Box::new(|_| {}),
     };
-    let trace = Arc::new(Trace::in_memory(trace::TraceLimits::default()));
+    let records = home.path().join("records");
+    let trace = Arc::new(Trace::at(records, trace::TraceLimits::default()).unwrap());
     let error = Proxy::new(settings, trace, Metrics::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("agents.defaults.compaction.model"), "{error}");

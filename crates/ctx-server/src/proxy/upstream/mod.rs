@@ -26,7 +26,8 @@ pub enum Family {
 }
 
 impl Family {
-    const ALL: [Self; 3] = [Self::OpenAi, Self::Anthropic, Self::Gemini];
+    /// In the order of declaration.
+    pub(super) const ALL: [Self; 3] = [Self::OpenAi, Self::Anthropic, Self::Gemini];
 
     /// Returns the name in upstream settings.
     #[must_use]
@@ -80,13 +81,9 @@ impl Family {
     }
 }
 
-/// The base URLs of providers.
+/// The base URLs of providers, by [`Family`].
 #[derive(Clone, Debug)]
-pub struct Upstreams {
-    openai: Url,
-    anthropic: Url,
-    gemini: Url,
-}
+pub struct Upstreams([Url; Family::ALL.len()]);
 
 impl Upstreams {
     /// Uses the `given` URLs (`URL` for all, or `openai=URL`, `anthropic=URL`, `gemini=URL`), else
@@ -115,30 +112,17 @@ impl Upstreams {
                     ));
             }
         }
-        let of = |family: Family| -> Result<Url> {
-            let configured = match family {
-                Family::OpenAi => &config.openai,
-                Family::Anthropic => &config.anthropic,
-                Family::Gemini => &config.gemini,
-            };
-            let given = own[family as usize].or(all);
-            base(given.or(configured.as_deref()).unwrap_or(family.public()))
-        };
-        Ok(Self {
-            openai: of(Family::OpenAi)?,
-            anthropic: of(Family::Anthropic)?,
-            gemini: of(Family::Gemini)?,
-        })
+        let [openai, anthropic, gemini] = Family::ALL.map(|family| {
+            let given = own[family as usize].or(all).or(config.of(family));
+            base(given.unwrap_or(family.public()))
+        });
+        Ok(Self([openai?, anthropic?, gemini?]))
     }
 
     /// Returns the base URL for an API.
     #[must_use]
     pub fn base(&self, family: Family) -> &Url {
-        match family {
-            Family::OpenAi => &self.openai,
-            Family::Anthropic => &self.anthropic,
-            Family::Gemini => &self.gemini,
-        }
+        &self.0[family as usize]
     }
 
     /// Whether an API is reached at its provider's public URL.

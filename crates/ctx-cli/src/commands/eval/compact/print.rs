@@ -118,7 +118,7 @@ fn needed(report: &BenchReport, shown: Setting, out: &Out) -> anyhow::Result<()>
          the cut, still in the request after {}",
         counted(shown.rounds, "compaction"),
     );
-    heading(out, terminal_columns(), &title)?;
+    heading(out, &title)?;
     let at = |budget: f64| Setting { budget: Some(budget), ..shown };
     let name = |budget: f64| format!("at {:.0} %", budget * 100.0);
     let mut columns: Vec<Column<'_>> = report
@@ -134,7 +134,7 @@ fn needed(report: &BenchReport, shown: Setting, out: &Out) -> anyhow::Result<()>
 }
 
 fn kinds(report: &BenchReport, shown: Setting, out: &Out) -> anyhow::Result<()> {
-    heading(out, terminal_columns(), &format!("The same by kind, at {}", setting(shown)))?;
+    heading(out, &format!("The same by kind, at {}", setting(shown)))?;
     let kinds = ctx_eval::eval::bench::HandleKind::ALL;
     let columns: Vec<_> = kinds
         .map(|kind| {
@@ -147,7 +147,7 @@ fn kinds(report: &BenchReport, shown: Setting, out: &Out) -> anyhow::Result<()> 
 }
 
 fn planted(report: &BenchReport, shown: Setting, out: &Out) -> anyhow::Result<()> {
-    heading(out, terminal_columns(), &format!("Planted statements, at {}", percent_of(shown)))?;
+    heading(out, &format!("Planted statements, at {}", percent_of(shown)))?;
     let mut columns: Vec<Column<'_>> = Vec::new();
     for &rounds in &report.rounds {
         let at = Setting { rounds, ..shown };
@@ -173,13 +173,13 @@ fn planted(report: &BenchReport, shown: Setting, out: &Out) -> anyhow::Result<()
     };
     let receipts: Vec<String> = report.arms.iter().filter_map(receipts).collect();
     for line in receipts {
-        dimmed(out, terminal_columns(), "", &format!("after {}, {line}", last.rounds))?;
+        dimmed(out, "", &format!("after {}, {line}", last.rounds))?;
     }
     Ok(())
 }
 
 fn work(report: &BenchReport, shown: Setting, out: &Out) -> anyhow::Result<()> {
-    heading(out, terminal_columns(), &format!("Work and cost, at {}", setting(shown)))?;
+    heading(out, &format!("Work and cost, at {}", setting(shown)))?;
     let columns = [
         column("files named", shown, |f| share(f.files)),
         column("open todos", shown, |f| share(f.todos)),
@@ -198,7 +198,7 @@ fn recorded(report: &BenchReport, out: &Out) -> anyhow::Result<()> {
         return Ok(());
     }
     let title = "Where the agents compacted themselves, at most the tokens of their own requests";
-    heading(out, terminal_columns(), title)?;
+    heading(out, title)?;
     let columns = [
         column("compactions", here, |f| thousands(f.histories).into()),
         column("strict", here, |f| share(f.strict.present)),
@@ -268,5 +268,5 @@ fn notes(report: &BenchReport, out: &Out) -> anyhow::Result<()> {
             .to_owned(),
         "docs/bench.md specifies the measures and their weaknesses".to_owned(),
     ];
-    notes.iter().try_for_each(|note| dimmed(out, terminal_columns(), "- ", note))
+    notes.iter().try_for_each(|note| dimmed(out, "- ", note))
 }

@@ -1,7 +1,9 @@
-//! Threads that read and write the lines of a program. Each end has its own thread, because both
-//! may block indefinitely.
+//! Line-based messages on standard input and output, shared by `rpc` and `mcp`. Each end has its
+//! own thread, because both may block indefinitely.
 
-use std::io::{self, BufRead, Write};
+mod data;
+
+use std::io::{self, BufRead, Read, Write};
 use std::ops::ControlFlow;
 use std::thread::{self, JoinHandle};
 
@@ -9,7 +11,7 @@ use ctx_core::{Error, ErrorKind, Result};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-use super::line::{InputLine, next_line};
+pub(crate) use data::Data;
 
 /// The capacity of the queues of requests and of answers.
 pub(crate) const QUEUE: usize = 16;
@@ -21,6 +23,30 @@ pub(crate) fn runtime() -> Result<Runtime> {
     let threads =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     threads.map_err(|error| failed("cannot start threads", LIMITS, error))
+}
+
+/// The result of reading a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum InputLine {
+    /// A line without its line break.
+    Text(Vec<u8>),
+    /// A line over the limit; its content is discarded.
+    TooLong,
+}
+
+/// Reads the next line of at most `most` bytes; `None` at the end.
+fn next_line(input: &mut impl BufRead, most: usize) -> io::Result<Option<InputLine>> {
+    let mut line = Vec::new();
+    // The line break is beside the limit.
+    input.by_ref().take(most as u64 + 1).read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    if line.pop_if(|byte| *byte == b'\n').is_none() && line.len() > most {
+        input.skip_until(b'\n')?;
+        return Ok(Some(InputLine::TooLong));
+    }
+    Ok(Some(InputLine::Text(line)))
 }
 
 /// Passes each line of at most `most` bytes to `take`, until `take` breaks or the input ends. An
@@ -93,4 +119,29 @@ fn spawn_thread<T: Send + 'static>(
 
 fn failed(what: &'static str, hint: &str, error: io::Error) -> Error {
     Error::new(ErrorKind::Io, what).source(error).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::BufReader;
+
+    use super::*;
+
+    fn lines(text: &str, most: usize) -> Vec<InputLine> {
+        // The buffer is smaller than the lines, so that they are read in chunks.
+        let mut input = BufReader::with_capacity(3, text.as_bytes());
+        std::iter::from_fn(|| next_line(&mut input, most).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_line_over_the_limit_is_skipped_and_the_next_is_read() {
+        let text = |line: &str| InputLine::Text(line.as_bytes().to_vec());
+        assert_eq!(
+            lines("one\n123456789\nthree", 5),
+            [text("one"), InputLine::TooLong, text("three")]
+        );
+        assert_eq!(lines("12345\n123456\n", 5), [text("12345"), InputLine::TooLong]);
+        assert_eq!(lines("", 5), []);
+        assert_eq!(lines("\n\n", 5), [text(""), text("")]);
+    }
 }
