@@ -5,12 +5,15 @@
 //!   `target/plugins`.
 //! - `cargo xtask home [--sessions N] [--bytes N] [DIR]` writes a home folder with sessions of
 //!   agents; the default is 500 sessions, 1 GB, in `target/home`.
+//! - `cargo xtask fit [DATA]` fits the weights by which a statement replaces another one, and says how
+//!   many of the labelled pairs they judge right.
 //! - `cargo xtask docs [DATA]` updates the program outputs in README and docs. `DATA` is a folder
 //!   of recorded sessions.
 
 mod docs;
 #[cfg(test)]
 mod examples;
+mod fit;
 mod home;
 mod plugins;
 
@@ -23,9 +26,10 @@ fn main() -> Result<()> {
     match args.next().as_deref() {
         Some("plugins") => plugins::run(args),
         Some("home") => home::run(args),
+        Some("fit") => fit::run(&root(), args.next().as_deref().map(Path::new)),
         Some("docs") => docs::write(&root(), args.next().as_deref().map(Path::new)),
-        Some(other) => bail!("unknown task '{other}' (known: plugins, home, docs)"),
-        None => bail!("usage: cargo xtask plugins | home | docs [DATA]"),
+        Some(other) => bail!("unknown task '{other}' (known: plugins, home, fit, docs)"),
+        None => bail!("usage: cargo xtask plugins | home | fit [DATA] | docs [DATA]"),
     }
 }
 

@@ -20,4 +20,4 @@ pub use fact::{FactKind, RequiredFact};
 pub use files::{FileLists, base_folder, names_base_folder, with_relative_paths};
 pub use ledger::{FactLedger, LedgerFacts, SupersededFact, required_facts};
 pub use message::{CitedMessage, PreviousSummary};
-pub use statement::{Comparison, FEATURE_NAMES, Statement};
+pub use statement::{Comparison, Feature, Statement};

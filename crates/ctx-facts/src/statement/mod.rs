@@ -7,11 +7,11 @@ use std::ops::Range;
 
 use ctx_core::Chars;
 use ctx_core::text::{Slice, head};
-use ctx_text::{Gist, WordList, gist, is_cjk, is_step, is_task};
+use ctx_text::{Gist, WordList, gist, is_cjk};
 
 use values::Value;
 
-pub use relation::{Comparison, FEATURE_NAMES};
+pub use relation::{Comparison, Feature};
 
 /// A statement, parsed for comparison with others.
 #[derive(Clone, Debug, Default)]
@@ -39,8 +39,6 @@ pub struct Statement {
     is_hypothetical: bool,
     /// Whether it asks for what holds.
     asks: bool,
-    /// Whether it asks for a piece of work.
-    is_task: bool,
     /// Whether it consists of clauses: a new value often comes with its reason.
     has_clauses: bool,
 }
@@ -90,7 +88,6 @@ impl Statement {
         out.led_names(&mut rest);
         out.words(format!(" {} ", spaced(&rest.to_lowercase())));
         out.has_clauses = text.contains([',', ';', ':', '，', '；', '：']);
-        out.is_task = is_step(text) || is_task(text);
         out.asks = out.is_hypothetical && text.trim_end().ends_with(['?', '？']);
         out
     }
