@@ -5,8 +5,8 @@
 //!   `target/plugins`.
 //! - `cargo xtask home [--sessions N] [--bytes N] [DIR]` writes a home folder with sessions of
 //!   agents; the default is 500 sessions, 1 GB, in `target/home`.
-//! - `cargo xtask fit [DATA]` fits the weights by which a statement replaces another one, and says how
-//!   many of the labelled pairs they judge right.
+//! - `cargo xtask fit [DATA]` says how many of the labelled pairs of statements the built-in weights
+//!   judge right, and fits new ones.
 //! - `cargo xtask docs [DATA]` updates the program outputs in README and docs. `DATA` is a folder
 //!   of recorded sessions.
 

@@ -8,7 +8,7 @@ use super::{Statement, UNIQUE};
 /// A measure of what two statements have in common or where they differ, with its name: 0 to 1.
 pub type Feature = (&'static str, f32);
 
-/// The weights of the features, by name and in their order. `cargo xtask fit` writes the file.
+/// The weights of the features, by name and in their order: see `cargo xtask fit`.
 static WEIGHTS: LazyLock<Vec<f32>> = LazyLock::new(|| {
     let lines = include_str!("weights.txt").lines();
     lines.filter_map(|line| line.split_once(' ')?.1.parse().ok()).collect()
