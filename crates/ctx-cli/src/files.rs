@@ -134,7 +134,8 @@ pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

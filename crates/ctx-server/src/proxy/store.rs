@@ -285,7 +285,8 @@ fn id_of(path: &Path) -> Option<String> {
     private_files::id_of(path).filter(is_plain)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::fs::OpenOptions;
     use std::process::Command;
