@@ -190,7 +190,7 @@ impl EvalReport {
             rows: joined.iter().map(ArmTotals::row).collect(),
             equal_size: EqualSize::of(sessions.iter().flat_map(|session| &session.recorded)),
             once: single_compaction::join(sessions.iter().flat_map(|session| session.once.clone())),
-            presets: PRESETS.into_iter().filter(named).collect(),
+            presets: PRESETS.iter().copied().filter(named).collect(),
             notes: notes(counter, compact_to, any_recorded),
             sessions,
         }

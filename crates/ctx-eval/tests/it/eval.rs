@@ -125,7 +125,7 @@ fn setup() -> EvalSetup {
 fn everything() -> Vec<EvalArm> {
     let mut candidates = vec![EvalArm::FullHistory];
     candidates.extend(Profile::all().map(|profile| EvalArm::Engine(engine(profile))));
-    candidates.extend(PRESETS.map(EvalArm::Preset));
+    candidates.extend(PRESETS.iter().copied().map(EvalArm::Preset));
     candidates
 }
 

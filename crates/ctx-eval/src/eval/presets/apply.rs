@@ -230,23 +230,23 @@ fn previous(view: &ContextView) -> Result<Option<PreviousSummary>> {
 
 /// Returns the input tokens of a summary call.
 fn input_of(said: &[CitedMessage], input: Input, counter: &Counter, room: Tokens) -> Tokens {
-    let whole = |cut: Option<u32>| {
-        said.iter().map(|said| tokens_cut(&said.message, cut, counter)).sum::<Tokens>()
-    };
     match input {
-        Input::All { results } => whole(results),
-        Input::Fitted => whole(None).min(room),
+        Input::All { results } => {
+            said.iter().map(|said| tokens_cut(&said.message, results, counter)).sum()
+        }
+        Input::Fitted => {
+            said.iter().map(|said| counter.message(&said.message)).sum::<Tokens>().min(room)
+        }
     }
 }
 
-fn tokens_cut(message: &Message, results: Option<u32>, counter: &Counter) -> Tokens {
-    let all = counter.message(message);
-    let Some(most) = results else { return all };
+/// Returns the tokens of a message whose results are truncated to this many characters.
+fn tokens_cut(message: &Message, results: u32, counter: &Counter) -> Tokens {
     let over = message.tool_results().map(|result| {
         let text = result.plain_text();
-        counter.text(&text) - counter.text(ctx_core::text::head(&text, Chars(most)))
+        counter.text(&text) - counter.text(ctx_core::text::head(&text, Chars(results)))
     });
-    all - over.sum::<Tokens>()
+    counter.message(message) - over.sum::<Tokens>()
 }
 
 /// Returns the user's messages up to `most` tokens, newest first, then the summary. The newest user

@@ -2,8 +2,8 @@
 //! interpreter.
 //!
 //! A preset is not a port. It is the policy that a project documents: when it acts, what it keeps
-//! verbatim, what it clears, and how large a summary it requests from a model. Each file names the
-//! source of its constants and the simplifications. All presets share these rules:
+//! verbatim, what it clears, and how large a summary it requests from a model. `data/presets.toml`
+//! has the constants, with their sources and the simplifications. All presets share these rules:
 //!
 //! - sizes are those of the report's counter. The rivals themselves use the usage that the provider
 //!   reported last, if they have it;
@@ -14,36 +14,24 @@
 //!   whatever the constants: no provider would accept the request otherwise.
 
 mod apply;
-mod claude_code;
-mod clear_tool_uses;
-mod codex;
 mod cut;
-mod gemini_cli;
-mod goose;
-mod mask_observations;
-mod openclaw;
-mod opencode;
-mod pi;
 mod results;
 #[cfg(test)]
 mod tests;
-mod tool_markers;
-mod truncation;
+
+use std::sync::LazyLock;
 
 use ctx_core::{Error, ErrorKind, Result, Tokens};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub(super) use apply::{PresetContext, act, squeeze};
 
 /// The layer name of presets' edits in manifests.
 pub(super) const LAYER: &str = "preset";
 
-/// The summary size assumed for a rival that states none.
-const USUAL_SUMMARY: u32 = 4_096;
-
 /// Another agent's policy.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Preset {
     /// Its name in the report.
     pub name: &'static str,
@@ -53,12 +41,13 @@ pub struct Preset {
     pub source: &'static str,
     /// What was simplified.
     pub simplified: &'static str,
-    #[serde(skip)]
+    #[serde(skip_serializing)]
     policy: Policy,
 }
 
-/// What a preset does, and when.
-#[derive(Clone, Copy, Debug)]
+/// What a preset does, and when. By default it does nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, bound(deserialize = "'de: 'static"))]
 struct Policy {
     /// History is compacted from this size on.
     trigger: Threshold,
@@ -74,20 +63,9 @@ struct Policy {
     summary: Option<Ask>,
 }
 
-impl Policy {
-    /// Does nothing: the values of what a project does not do.
-    const NOTHING: Self = Self {
-        trigger: Threshold::Never,
-        checked: Checked::EveryRequest,
-        recovers: false,
-        clears: None,
-        keeps: Keep::Newest,
-        summary: None,
-    };
-}
-
 /// A size relative to the window, or absolute.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 enum Threshold {
     /// A share of the window.
     Share(f64),
@@ -96,20 +74,24 @@ enum Threshold {
     /// This many tokens.
     Tokens(u32),
     /// Never.
+    #[default]
     Never,
 }
 
 /// When a size is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 enum Checked {
     /// Before each request.
+    #[default]
     EveryRequest,
     /// Before the first request after a message of the user, not between tool calls.
     NewTurn,
 }
 
 /// How old tool results are cleared.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Clear {
     trigger: Threshold,
     keeps: KeepResults,
@@ -117,7 +99,8 @@ struct Clear {
 }
 
 /// Which tool results are not cleared.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 enum KeepResults {
     /// This many of the newest results.
     Newest(usize),
@@ -127,9 +110,11 @@ enum KeepResults {
 }
 
 /// What a compaction keeps verbatim.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 enum Keep {
     /// The newest user message and the call in progress only.
+    #[default]
     Newest,
     /// Messages of the user up to this many tokens, newest first. They are put into the summary
     /// message.
@@ -146,7 +131,8 @@ enum Keep {
 }
 
 /// The summary that is requested.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Ask {
     /// The maximum length of the answer.
     tokens: u32,
@@ -157,14 +143,12 @@ struct Ask {
 }
 
 /// The input of a summary call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 enum Input {
     /// Everything, with tool results truncated to this many characters. If that exceeds the window,
     /// the call fails.
-    All {
-        /// `None` leaves them whole.
-        results: Option<u32>,
-    },
+    All { results: u32 },
     /// Shortened until it fits.
     Fitted,
 }
@@ -182,20 +166,19 @@ impl Threshold {
     }
 }
 
+/// `data/presets.toml`. The bound is there because the texts of a preset are slices of the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'static"))]
+struct File {
+    preset: Vec<Preset>,
+}
+
 /// All presets, in the order of the report.
-pub const ALL: [Preset; 11] = [
-    codex::PRESET,
-    opencode::PRESET,
-    goose::PRESET,
-    gemini_cli::PRESET,
-    claude_code::PRESET,
-    clear_tool_uses::PRESET,
-    mask_observations::PRESET,
-    tool_markers::PRESET,
-    pi::PRESET,
-    openclaw::PRESET,
-    truncation::PRESET,
-];
+pub static ALL: LazyLock<Vec<Preset>> = LazyLock::new(|| {
+    let file: File = toml::from_str(include_str!("../../../data/presets.toml"))
+        .expect("a test parses the table");
+    file.preset
+});
 
 impl Preset {
     /// Returns the preset of that name.
@@ -204,7 +187,7 @@ impl Preset {
     ///
     /// [`ErrorKind::NotFound`]; it lists the known ones.
     pub fn find(name: &str) -> Result<Self> {
-        ALL.into_iter().find(|preset| preset.name == name).ok_or_else(|| {
+        ALL.iter().copied().find(|preset| preset.name == name).ok_or_else(|| {
             let known: Vec<_> = ALL.iter().map(|preset| preset.name).collect();
             Error::new(ErrorKind::NotFound, format!("unknown preset '{name}'"))
                 .with("known", known.join(", "))

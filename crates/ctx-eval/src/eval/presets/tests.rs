@@ -7,7 +7,7 @@ use ctx_core::{
 };
 
 use super::apply::{PresetContext, PresetOutcome, act, squeeze};
-use super::{ALL, Preset, Threshold};
+use super::{ALL, Ask, Checked, Clear, Input, Keep, KeepResults, Policy, Preset, Threshold};
 
 /// A session under construction, with a preset before each request.
 struct Session {
@@ -81,7 +81,7 @@ impl Session {
 
 #[test]
 fn nothing_is_done_before_the_threshold() {
-    for preset in ALL {
+    for preset in ALL.iter() {
         let mut session = Session::new();
         session.user("a short question");
         session.tool(500);
@@ -94,7 +94,7 @@ fn nothing_is_done_before_the_threshold() {
 
 #[test]
 fn every_preset_gets_a_long_session_under_its_window() {
-    for preset in ALL {
+    for preset in ALL.iter() {
         let mut session = Session::long();
         let done = session.act(preset.name, 50_000);
         assert!(session.view.used() <= Tokens(50_000), "{}: {}", preset.name, session.view.used());
@@ -214,12 +214,12 @@ fn truncation_leaves_nothing_in_the_place_of_what_goes() {
 
 #[test]
 fn a_session_is_squeezed_to_a_share_by_every_preset() {
-    for preset in ALL {
+    for preset in ALL.iter() {
         let mut session = Session::long();
         let before = session.view.used();
         let most = before.scale(0.3);
         let moment = PresetContext { window: before, new_turn: true, history: &session.history };
-        squeeze(&preset, &mut session.view, &moment, most).unwrap();
+        squeeze(preset, &mut session.view, &moment, most).unwrap();
         session.view.finish().unwrap();
         let used = session.view.used();
         assert!(used <= most, "{}: {used} of {most}", preset.name);
@@ -229,7 +229,7 @@ fn a_session_is_squeezed_to_a_share_by_every_preset() {
 
 #[test]
 fn a_session_of_nothing_but_a_question_is_left_alone() {
-    for preset in ALL {
+    for preset in ALL.iter() {
         let mut session = Session::new();
         session.user("word".repeat(3_000));
         let text = session.text();
@@ -240,12 +240,61 @@ fn a_session_of_nothing_but_a_question_is_left_alone() {
 }
 
 #[test]
+fn the_file_has_the_constants_of_each_project() {
+    use Threshold::{Below, Never, Share};
+    let ask = |input| move |tokens, calls| Some(Ask { tokens, calls, input });
+    let (fitted, all) = (ask(Input::Fitted), ask(Input::All { results: 2_000 }));
+    let room = Below(52_000);
+    let turns = Keep::Turns { share: 0.25, least: 2_000, most: 15_000, room };
+    let compactions = [
+        ("codex", Share(0.9), Keep::UserMessages(20_000), fitted(4_096, 1)),
+        ("opencode", room, turns, all(4_096, 1)),
+        ("goose", Share(0.8), Keep::Newest, fitted(4_096, 1)),
+        ("gemini-cli", Share(0.5), Keep::Share(0.3), fitted(4_096, 2)),
+        ("claude-code", Below(33_000), Keep::Newest, fitted(20_000, 1)),
+        ("clear-tool-uses", Never, Keep::Newest, None),
+        ("mask-observations", Never, Keep::Newest, None),
+        ("tool-markers", Never, Keep::Newest, None),
+        ("pi-0.73.1", Below(16_384), Keep::Recent(20_000), all(13_107, 1)),
+        ("openclaw-safeguard", Below(20_000), Keep::Recent(20_000), fitted(4_000, 3)),
+        ("truncation", Share(0.9), Keep::UnderTrigger, None),
+    ];
+    let newest = KeepResults::Newest;
+    let tokens = |protect, minimum, turns| KeepResults::Tokens { protect, minimum, turns };
+    let saved = "[Tool output truncated; the full output was saved to a file]";
+    let clears = |name| match name {
+        "opencode" => Some((
+            Threshold::Tokens(0),
+            tokens(40_000, 20_000, 2),
+            "[Old tool result content cleared]",
+        )),
+        "gemini-cli" => Some((Share(0.5), tokens(50_000, 0, 0), saved)),
+        "clear-tool-uses" => Some((Threshold::Tokens(100_000), newest(3), "[Tool result cleared]")),
+        "mask-observations" => Some((Threshold::Tokens(0), newest(10), "[old output omitted]")),
+        "tool-markers" => Some((Share(0.8), newest(1), "[tool output]")),
+        _ => None,
+    };
+    let new_turn = ["goose", "pi-0.73.1", "openclaw-safeguard"];
+    let recovers = ["opencode", "goose", "claude-code", "pi-0.73.1", "openclaw-safeguard"];
+    let expected = compactions.map(|(name, trigger, keeps, summary)| {
+        let clears =
+            clears(name).map(|(trigger, keeps, placeholder)| Clear { trigger, keeps, placeholder });
+        let checked =
+            if new_turn.contains(&name) { Checked::NewTurn } else { Checked::EveryRequest };
+        let recovers = recovers.contains(&name);
+        (name, Policy { trigger, checked, recovers, clears, keeps, summary })
+    });
+    let read: Vec<_> = ALL.iter().map(|preset| (preset.name, preset.policy)).collect();
+    assert_eq!(read, expected);
+}
+
+#[test]
 fn every_preset_says_what_it_does_and_where_that_comes_from() {
     let mut names: Vec<_> = ALL.iter().map(|preset| preset.name).collect();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), ALL.len());
-    for preset in ALL {
+    for preset in ALL.iter() {
         for said in [preset.about, preset.source, preset.simplified] {
             assert!(!said.is_empty(), "{}", preset.name);
         }
