@@ -1,6 +1,7 @@
 //! Maps headings to fields.
 
 use super::Field;
+use ctx_text::WordList;
 
 /// The destination of the lines under a heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub fn place(name: &str) -> Option<Place> {
         return None;
     }
     let name = name.to_lowercase();
-    NAMES.iter().find(|(known, _)| *known == name).map(|(_, place)| *place)
+    NAMES.iter().find(|(_, names)| names.contains(&&*name)).map(|(place, _)| *place)
 }
 
 /// Strips a heading of Markdown, numbering, brackets and colon.
@@ -56,97 +57,20 @@ use Place::Field as To;
 
 /// Names in lower case: those of pi, of OpenClaw's two modes, of CoPaw, of Claude Code, and
 /// variants that models write.
-const NAMES: &[(&str, Place)] = &[
-    ("goal", To(Goal)),
-    ("goals", To(Goal)),
-    ("current goal", To(Goal)),
-    ("objective", To(Goal)),
-    ("user goal", To(Goal)),
-    ("primary request and intent", To(Goal)),
-    ("目标", To(Goal)),
-    ("当前目标", To(Goal)),
-    ("任务目标", To(Goal)),
-    ("用户目标", To(Goal)),
-    ("用户需求", To(Goal)),
-    ("constraints & preferences", To(Constraints)),
-    ("constraints and preferences", To(Constraints)),
-    ("constraints/rules", To(Constraints)),
-    ("constraints", To(Constraints)),
-    ("preferences", To(Constraints)),
-    ("rules", To(Constraints)),
-    ("requirements", To(Constraints)),
-    ("约束", To(Constraints)),
-    ("约束条件", To(Constraints)),
-    ("约束与偏好", To(Constraints)),
-    ("约束和偏好", To(Constraints)),
-    ("限制", To(Constraints)),
-    ("要求", To(Constraints)),
-    ("偏好", To(Constraints)),
-    ("progress", Place::Progress),
-    ("进展", Place::Progress),
-    ("进度", Place::Progress),
-    ("done", To(Done)),
-    ("completed", To(Done)),
-    ("completed tasks", To(Done)),
-    ("finished", To(Done)),
-    ("已完成", To(Done)),
-    ("完成", To(Done)),
-    ("in progress", To(InProgress)),
-    ("in-progress", To(InProgress)),
-    ("ongoing", To(InProgress)),
-    ("current work", To(InProgress)),
-    ("current state", To(InProgress)),
-    ("进行中", To(InProgress)),
-    ("正在进行", To(InProgress)),
-    ("当前工作", To(InProgress)),
-    ("blocked", To(Blocked)),
-    ("blockers", To(Blocked)),
-    ("阻塞", To(Blocked)),
-    ("受阻", To(Blocked)),
-    ("已阻塞", To(Blocked)),
-    ("key decisions", To(Decisions)),
-    ("decisions", To(Decisions)),
-    ("关键决策", To(Decisions)),
-    ("关键决定", To(Decisions)),
-    ("重要决策", To(Decisions)),
-    ("决策", To(Decisions)),
-    ("决定", To(Decisions)),
-    ("next steps", To(NextSteps)),
-    ("next step", To(NextSteps)),
-    ("optional next step", To(NextSteps)),
-    ("open todos", To(NextSteps)),
-    ("todos", To(NextSteps)),
-    ("todo", To(NextSteps)),
-    ("pending tasks", To(NextSteps)),
-    ("pending user asks", To(NextSteps)),
-    ("remaining work", To(NextSteps)),
-    ("下一步", To(NextSteps)),
-    ("后续步骤", To(NextSteps)),
-    ("接下来", To(NextSteps)),
-    ("待办", To(NextSteps)),
-    ("待办事项", To(NextSteps)),
-    ("key technical concepts", To(CriticalContext)),
-    ("files and code sections", To(CriticalContext)),
-    ("errors and fixes", To(CriticalContext)),
-    ("problem solving", To(CriticalContext)),
-    ("analysis", To(CriticalContext)),
-    ("all user messages", To(Constraints)),
-    ("critical context", To(CriticalContext)),
-    ("context", To(CriticalContext)),
-    ("exact identifiers", To(CriticalContext)),
-    ("关键上下文", To(CriticalContext)),
-    ("重要上下文", To(CriticalContext)),
-    ("关键信息", To(CriticalContext)),
-    ("上下文", To(CriticalContext)),
-    ("original request", Place::Turn(TurnPlace::Request)),
-    ("early progress", Place::Turn(TurnPlace::Early)),
-    ("context for suffix", Place::Turn(TurnPlace::Suffix)),
-    ("turn context (split turn)", Place::Turn(TurnPlace::Suffix)),
-    ("summary", Place::Frame),
-    ("conversation summary", Place::Frame),
-    ("context summary", Place::Frame),
-    ("摘要", Place::Frame),
-    ("对话摘要", Place::Frame),
+static NAMES: [(Place, WordList); 13] = [
+    (To(Goal), WordList::new("section_headings.goal")),
+    (To(Constraints), WordList::new("section_headings.constraints")),
+    (Place::Progress, WordList::new("section_headings.progress")),
+    (To(Done), WordList::new("section_headings.done")),
+    (To(InProgress), WordList::new("section_headings.in_progress")),
+    (To(Blocked), WordList::new("section_headings.blocked")),
+    (To(Decisions), WordList::new("section_headings.decisions")),
+    (To(NextSteps), WordList::new("section_headings.next")),
+    (To(CriticalContext), WordList::new("section_headings.critical")),
+    (Place::Turn(TurnPlace::Request), WordList::new("section_headings.request")),
+    (Place::Turn(TurnPlace::Early), WordList::new("section_headings.early")),
+    (Place::Turn(TurnPlace::Suffix), WordList::new("section_headings.suffix")),
+    (Place::Frame, WordList::new("section_headings.frame")),
 ];
 
 #[cfg(test)]
@@ -175,8 +99,10 @@ mod tests {
 
     #[test]
     fn every_name_is_given_as_it_is_looked_up() {
-        for (name, found) in NAMES {
-            assert_eq!(place(name), Some(*found), "{name}");
+        for (found, names) in &NAMES {
+            for name in names.iter() {
+                assert_eq!(place(name), Some(*found), "{name}");
+            }
         }
     }
 }
