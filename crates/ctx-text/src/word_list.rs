@@ -30,6 +30,11 @@ impl WordList {
     pub const fn new(name: &'static str) -> Self {
         Self { name, words: OnceLock::new() }
     }
+
+    /// The entries of two words, such as `毫秒 ms`.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.iter().filter_map(|entry| entry.split_once(' '))
+    }
 }
 
 impl Deref for WordList {

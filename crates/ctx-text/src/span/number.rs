@@ -1,8 +1,12 @@
 //! Numbers and their units.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use crate::WordList;
 use crate::fold::is_cjk;
 use ctx_core::text::Slice;
+use foldhash::fast::FixedState;
 
 /// A parsed number.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,111 +176,23 @@ static MEASURES: WordList = WordList::new("units.measures");
 static COUNTS: WordList = WordList::new("units.counts");
 
 fn chinese(text: &str) -> Option<(&'static str, &'static str, bool)> {
-    let found = |list: &WordList| {
-        list.iter().filter_map(|unit| unit.split_once(' ')).find(|(sign, _)| text.starts_with(sign))
-    };
+    let found = |list: &WordList| list.pairs().find(|(sign, _)| text.starts_with(sign));
     let measure = found(&MEASURES).map(|(sign, name)| (sign, name, false));
     measure.or_else(|| found(&COUNTS).map(|(sign, name)| (sign, name, true)))
 }
 
+/// English units with their canonical names, and those that only count. Megabits and megabytes
+/// differ only in case, so each spelling is listed.
+static WORDS: WordList = WordList::new("units.words");
+static COUNTED: WordList = WordList::new("units.counted");
+
 /// Returns the canonical name of a unit, and whether it only counts.
 fn english(word: &str) -> Option<(&'static str, bool)> {
-    // Megabits and megabytes differ only in case; the case of other units does not matter.
-    let unit = match word {
-        "ms" | "msec" | "msecs" | "millis" | "millisecond" | "milliseconds" => "ms",
-        "us" | "microsecond" | "microseconds" => "us",
-        "am" | "AM" => "am",
-        "pm" | "PM" => "pm",
-        "ns" | "nanosecond" | "nanoseconds" => "ns",
-        "s" | "S" | "sec" | "secs" | "second" | "seconds" => "s",
-        "min" | "mins" | "minute" | "minutes" => "min",
-        "h" | "hr" | "hrs" | "hour" | "hours" => "h",
-        "d" | "day" | "days" => "d",
-        "w" | "week" | "weeks" => "w",
-        "month" | "months" => "month",
-        "y" | "yr" | "year" | "years" => "y",
-        "B" | "byte" | "bytes" => "b",
-        "bit" | "bits" => "bit",
-        "kb" | "KB" | "kB" | "Kb" => "kb",
-        "mb" | "MB" | "Mb" => "mb",
-        "gb" | "GB" | "Gb" | "G" => "gb",
-        "tb" | "TB" | "T" => "tb",
-        "PB" => "pb",
-        "KiB" | "Ki" => "kib",
-        "MiB" | "Mi" => "mib",
-        "GiB" | "Gi" => "gib",
-        "TiB" | "Ti" => "tib",
-        "percent" | "pct" => "%",
-        "pp" => "pp",
-        "Hz" | "hz" => "hz",
-        "kHz" => "khz",
-        "MHz" => "mhz",
-        "GHz" => "ghz",
-        "fps" | "FPS" => "fps",
-        "rps" | "RPS" | "req/s" | "requests/s" => "rps",
-        "qps" | "QPS" => "qps",
-        "tps" | "TPS" => "tps",
-        "rpm" | "RPM" => "rpm",
-        "Mbps" | "mbps" | "Mbit/s" => "mbps",
-        "Gbps" | "gbps" => "gbps",
-        "MB/s" => "mb/s",
-        "GB/s" => "gb/s",
-        "px" | "pixels" => "px",
-        "em" => "em",
-        "rem" => "rem",
-        "vh" => "vh",
-        "vw" => "vw",
-        "dpi" => "dpi",
-        "km" => "km",
-        "m" | "meters" | "metres" => "m",
-        "cm" => "cm",
-        "mm" => "mm",
-        "kg" => "kg",
-        "g" | "grams" => "g",
-        "mg" => "mg",
-        "lb" | "lbs" => "lb",
-        "kW" => "kw",
-        "kWh" => "kwh",
-        "mAh" => "mah",
-        "V" => "v",
-        "W" => "watt",
-        "USD" | "usd" | "dollars" | "cents" => "usd",
-        "EUR" | "euros" => "eur",
-        "GBP" => "gbp",
-        "RMB" | "CNY" | "yuan" => "cny",
-        "x" | "X" => "x",
-        "tokens" | "token" => "token",
-        "cores" | "core" | "vCPU" | "vCPUs" | "CPUs" | "GPUs" => "core",
-        "degrees" => "deg",
-        _ => return counted(word),
-    };
-    Some((unit, false))
-}
-
-fn counted(word: &str) -> Option<(&'static str, bool)> {
-    let unit = match word {
-        "rows" | "records" => "row",
-        "users" | "people" | "customers" => "user",
-        "requests" => "request",
-        "connections" => "connection",
-        "workers" => "worker",
-        "threads" => "thread",
-        "retries" | "attempts" | "times" => "time",
-        "chars" | "characters" => "char",
-        "lines" => "line",
-        "pages" => "page",
-        "messages" => "message",
-        "events" => "event",
-        "items" => "item",
-        "replicas" => "replica",
-        "shards" => "shard",
-        "partitions" => "partition",
-        "epochs" => "epoch",
-        "columns" => "column",
-        "words" => "word",
-        _ => return None,
-    };
-    Some((unit, true))
+    static UNITS: LazyLock<HashMap<&str, (&str, bool), FixedState>> = LazyLock::new(|| {
+        let measures = WORDS.pairs().map(|(word, unit)| (word, (unit, false)));
+        measures.chain(COUNTED.pairs().map(|(word, unit)| (word, (unit, true)))).collect()
+    });
+    UNITS.get(word).copied()
 }
 
 #[cfg(test)]
