@@ -1,14 +1,12 @@
 //! The gist of a passage: its content words, and which of them are negated.
 
-use crate::WordList;
-use ctx_core::text::Slice;
-use std::collections::HashSet;
 use std::hash::BuildHasher;
-use std::sync::LazyLock;
 
-use foldhash::fast::FixedState;
-
+use crate::WordList;
 use crate::fold::is_cjk;
+use crate::word_list::WordSet;
+use ctx_core::text::Slice;
+use foldhash::fast::FixedState;
 
 /// The content words of a passage, as sorted hashes without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,25 +69,9 @@ struct Reader {
     half: bool,
 }
 
-type Words = HashSet<&'static str, FixedState>;
-
 /// Stop words.
-static EMPTY: LazyLock<Words> = LazyLock::new(|| {
-    let words = "a an the this that these those it its is are was were be been being am i you he she we \
-    they me my your our their to of in on at for with as by and or so if then than there here \
-    do does did done have has had will would can could should shall may might must also just \
-    very please want wants wanted like need needs use used uses using any some into from about \
-    what which when who how user asked asks said says because since up out let lets ll ve re s \
-    t d m";
-    words.split_whitespace().collect()
-});
-
-static NEGATIONS: LazyLock<Words> = LazyLock::new(|| {
-    let words = "not no never none nothing neither nor cannot without avoid don't dont doesn't didn't won't \
-    wouldn't shouldn't mustn't can't cant couldn't isn't aren't wasn't weren't haven't hasn't \
-    hadn't forbidden prohibited forbid forbids refuse refused stop";
-    words.split_whitespace().collect()
-});
+static EMPTY: WordSet = WordSet::new("gist.empty");
+static NEGATIONS: WordSet = WordSet::new("gist.negations");
 
 impl Reader {
     fn push(&mut self, word: u64) {
@@ -105,17 +87,17 @@ impl Reader {
         if std::mem::take(&mut self.half) && matches!(lower, "of" | "than") {
             self.negation = true;
         }
-        if NEGATIONS.contains(lower) {
+        if NEGATIONS.has(lower) {
             self.negation = true;
         } else if matches!(lower, "instead" | "rather") {
             self.half = true;
-        } else if !EMPTY.contains(lower) {
+        } else if !EMPTY.has(lower) {
             self.push(hash(stem(lower)));
         }
     }
 
     fn chinese(&mut self, run: &str) {
-        static NEGATIONS: WordList = WordList::new("negations");
+        static NEGATIONS: WordList = WordList::new("gist.negations_anywhere");
         let mut rest = run;
         while let Some(c) = rest.chars().next() {
             if let Some(negation) = NEGATIONS.iter().find(|negation| rest.starts_with(*negation)) {
