@@ -109,18 +109,13 @@ fn table_row(text: &str, pick: &str) -> Option<String> {
 
 /// Parses the number or letter of an option in "The second one", "第二个", "方案2", "选B".
 fn ordinal(reply: &str) -> Option<String> {
-    const ENGLISH: [&str; 6] = ["first", "second", "third", "fourth", "fifth", "sixth"];
-    const SHORT: [&str; 6] = ["1st", "2nd", "3rd", "4th", "5th", "6th"];
+    static ORDINALS: WordList = WordList::new("assent.ordinals");
+    static BEFORE: WordList = WordList::new("assent.before_ordinal");
     let head: String = reply.chars().take(40).collect::<String>().to_lowercase();
     let mut words = head.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let known = [
-        "i", "d", "the", "take", "go", "with", "let", "s", "option", "prefer", "pick", "choose",
-        "yes", "use", "think",
-    ];
-    let word = words.find(|word| !known.contains(word));
+    let word = words.find(|word| !BEFORE.contains(word));
     let english = word.and_then(|word| {
-        let place = ENGLISH.iter().position(|w| *w == word);
-        place.or_else(|| SHORT.iter().position(|w| *w == word))
+        ORDINALS.iter().position(|names| names.split(' ').any(|name| name == word))
     });
     // "First, fix the tests" begins a list of tasks.
     let next = words.next();

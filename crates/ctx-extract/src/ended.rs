@@ -99,10 +99,10 @@ fn says_all(text: &str) -> bool {
 
 /// Whether the text after these words has not happened yet.
 fn is_conditional(before: &str) -> bool {
-    const WORDS: [&str; 10] =
-        ["once", "when", "if", "until", "after", "not", "before", "unless", "till", "isn't"];
+    static WORDS: WordList = WordList::new("ended.conditions");
+    static ANYWHERE: WordList = WordList::new("ended.conditions_anywhere");
     before.split(|c: char| !c.is_alphanumeric() && c != '\'').any(|word| WORDS.contains(&word))
-        || ["如果", "一旦", "等", "没", "未", "要是"].iter().any(|word| before.contains(word))
+        || ANYWHERE.iter().any(|word| before.contains(word))
 }
 
 #[cfg(test)]

@@ -5,7 +5,11 @@
 use std::collections::HashMap;
 
 use ctx_core::{EntryId, ToolCall};
+use ctx_text::WordList;
 use serde_json::Value;
+
+/// Names of the field of a listed task that holds its text, best first.
+static TEXTS: WordList = WordList::new("arguments.task_texts");
 
 /// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,10 +87,9 @@ impl Todos {
             }
         }
         for item in items {
-            let keys = ["content", "step", "description", "title", "subject", "text", "task"];
             let text = match item {
                 Value::String(text) => Some(text.clone()),
-                item => keys.iter().find_map(|key| item.get(key)?.as_str().map(str::to_owned)),
+                item => TEXTS.iter().find_map(|key| item.get(key)?.as_str().map(str::to_owned)),
             };
             let Some(text) = text else { continue };
             let word = ["status", "state"].iter().find_map(|key| item.get(key)?.as_str());

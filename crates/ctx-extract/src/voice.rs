@@ -7,6 +7,7 @@ use super::prose::{Mark, Passage, passages};
 use super::talk::WIDE;
 use crate::Field;
 use ctx_text::Signal;
+use ctx_text::WordList;
 use ctx_text::sentences;
 use ctx_text::{clip_to_width, width};
 
@@ -228,10 +229,7 @@ fn field_of(signal: Signal) -> Option<Field> {
 
 /// Whether a sentence reports the speaker's own work: "I added", "Removed the cache", "已修复".
 fn is_own_work(sentence: &str) -> bool {
-    const OBJECTS: [&str; 20] = [
-        "the", "a", "an", "all", "both", "it", "them", "your", "my", "our", "this", "that",
-        "these", "those", "one", "two", "three", "four", "every", "each",
-    ];
+    static OBJECTS: WordList = WordList::new("report_objects");
     let lower = sentence.chars().take(80).collect::<String>().to_lowercase().replace('’', "'");
     let bare = lower.trim_start_matches(|c: char| !c.is_alphanumeric());
     if bare.starts_with(['我', '已']) {

@@ -13,6 +13,7 @@ use super::todos::{State, Todos};
 use super::turns::Turn;
 use crate::Field;
 use ctx_facts::command::{self, End, Purpose};
+use ctx_text::WordList;
 use ctx_text::clip_to_width;
 use ctx_text::output::root_cause;
 
@@ -213,9 +214,9 @@ impl Work {
 
 /// Returns the file that a call changes.
 pub(super) fn changed_file(call: &ToolCall) -> Option<String> {
+    static EDITS: WordList = WordList::new("tools.name_of_edit");
     let name = call.name.to_lowercase();
-    let writes = ["edit", "write", "multiedit", "notebookedit", "str_replace", "create_file"];
-    if !writes.iter().any(|tool| name.contains(tool)) {
+    if !EDITS.iter().any(|tool| name.contains(tool)) {
         return None;
     }
     argument(call, &["path", "file_path", "filePath", "notebook_path", "filename"])
@@ -229,16 +230,11 @@ fn argument(call: &ToolCall, keys: &[&str]) -> Option<String> {
 
 /// Returns what the user said when rejecting a call.
 fn refusal(text: &str) -> Option<String> {
+    static MARKS: WordList = WordList::new("output.rejections");
     if !text.starts_with("The user doesn't want to") {
         return None;
     }
-    let marks = [
-        "the user said:\n",
-        "the user said: ",
-        "user provided the following reason for the rejection: ",
-        "To tell you how to proceed, the user said:",
-    ];
-    let at = marks.iter().find_map(|mark| text.find(mark).map(|at| at + mark.len()))?;
+    let at = MARKS.iter().find_map(|mark| text.find(mark).map(|at| at + mark.len()))?;
     let words = text.get(at..)?.split("\n\nNote:").next()?;
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     (!words.is_empty()).then_some(words)
@@ -246,15 +242,15 @@ fn refusal(text: &str) -> Option<String> {
 
 /// Returns a note of a call with an external effect, such as filing an issue.
 fn effect(call: &ToolCall, output: &str, entry: &EntryId, at: usize) -> Option<Note> {
+    static ACTS: WordList = WordList::new("tools.name_of_effect");
+    static OWN: WordList = WordList::new("tools.name_without_effect");
+    static TITLES: WordList = WordList::new("arguments.titles");
     let name = call.name.to_lowercase();
-    let acts =
-        ["create", "update", "delete", "send", "post", "publish", "deploy", "merge", "submit"];
-    let own = ["task", "todo", "file", "plan", "edit", "write"];
     let word = |list: &[&str]| list.iter().any(|word| name.contains(word));
-    if !word(&acts) || word(&own) {
+    if !word(&ACTS) || word(&OWN) {
         return None;
     }
-    let title = argument(call, &["title", "subject", "name", "summary", "query", "id"])?;
+    let title = argument(call, &TITLES)?;
     let mut text = format!("`{}`: {}", call.name, clip_to_width(&title, 160));
     if let Some(url) = command::url(output) {
         text.push_str(" → ");

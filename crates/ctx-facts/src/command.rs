@@ -12,6 +12,13 @@ static LASTING: WordList = WordList::new("command.lasting");
 
 static CUTS: WordList = WordList::new("command.cuts");
 
+/// Parts of the names of tools that run a command line.
+static SHELLS: WordList = WordList::new("tools.name_of_shell");
+
+/// Words of commands that check the work, and beginnings of those that only look at it.
+static CHECKS: WordList = WordList::new("command.checks");
+static LOOKS: WordList = WordList::new("command.looks");
+
 /// The purpose of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -28,9 +35,7 @@ pub enum Purpose {
 /// Returns the command line of a call that runs one.
 pub fn command_line(call: &ToolCall) -> Option<String> {
     let name = call.name.to_lowercase();
-    let runs =
-        ["bash", "shell", "exec", "terminal", "run_command", "execute_command", "local_shell"];
-    if !runs.iter().any(|tool| name.contains(tool)) || call.arguments.as_str().len() > 200_000 {
+    if !SHELLS.iter().any(|tool| name.contains(tool)) || call.arguments.as_str().len() > 200_000 {
         return None;
     }
     let arguments: Value = serde_json::from_str(call.arguments.as_str()).ok()?;
@@ -87,10 +92,6 @@ pub fn purpose(line: &str, essence: &str) -> Purpose {
     if has(&LASTING) {
         return Purpose::Effect;
     }
-    let words = [
-        "test", "check", "build", "lint", "clippy", "tsc", "pytest", "vitest", "jest", "mypy",
-        "ruff", "eslint", "make", "compile", "tox", "rspec", "gradle", "mvn", "verify",
-    ];
     // Words in paths and quoted strings are not the command's.
     let mut quoted = false;
     let is_word = essence.split_whitespace().take(60).any(|token| {
@@ -100,16 +101,12 @@ pub fn purpose(line: &str, essence: &str) -> Purpose {
         !inside
             && !token.contains('/')
             && token.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| {
-                words
+                CHECKS
                     .iter()
                     .any(|word| part.strip_prefix(word).is_some_and(|s| s.is_empty() || s == "s"))
             })
     });
-    let looks = [
-        "grep", "rg ", "cat ", "ls ", "find ", "sed ", "head ", "tail ", "echo ", "git ", "gh ",
-        "mkdir", "wc ", "pwd",
-    ];
-    let reads = looks.iter().any(|look| essence.starts_with(look));
+    let reads = LOOKS.iter().any(|look| essence.starts_with(look));
     if !reads && is_word { Purpose::Check } else { Purpose::Other }
 }
 

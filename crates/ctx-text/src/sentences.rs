@@ -88,11 +88,9 @@ fn push_sentence<'a>(out: &mut Vec<&'a str>, piece: &'a str) {
 
 /// Returns a line without its list, quotation or heading marker.
 fn without_bullet(line: &str) -> &str {
+    static BULLETS: WordList = WordList::new("bullets");
     let bare = line.trim_start_matches(['>', '#', '•', '·', ' ', '\t']);
-    let bare = ["- [ ] ", "- [x] ", "- [X] ", "- ", "* ", "+ "]
-        .iter()
-        .find_map(|mark| bare.strip_prefix(mark))
-        .unwrap_or(bare);
+    let bare = BULLETS.iter().find_map(|mark| bare.strip_prefix(mark)).unwrap_or(bare);
     let digits = bare.bytes().take_while(u8::is_ascii_digit).count();
     if (1..=3).contains(&digits)
         && let Some(rest) = bare.get(digits..)

@@ -5,7 +5,7 @@ use ctx_core::text::Slice;
 use ctx_text::WordList;
 
 /// Tags in which models reason before they answer.
-const THINKING: [&str; 6] = ["think", "thinking", "thought", "reasoning", "analysis", "scratchpad"];
+static THINKING: WordList = WordList::new("tags.thinking");
 
 /// Tags that have a meaning for ctx, providers or agents.
 static TAGS: WordList = WordList::new("tags.markup");
@@ -70,7 +70,7 @@ fn without_thinking(text: &str) -> String {
         start += line.len();
         let bare = line.trim_start();
         if inside.is_none() {
-            let opened = THINKING.into_iter().find(|tag| starts_with_tag(bare, "<", tag));
+            let opened = THINKING.iter().copied().find(|tag| starts_with_tag(bare, "<", tag));
             inside = opened.map(|tag| Opened { tag, at: here + line.len() - bare.len() });
         }
         if let Some(opened) = &inside {
@@ -83,7 +83,7 @@ fn without_thinking(text: &str) -> String {
             continue;
         }
         // With a template that opens the block itself, the answer begins inside it.
-        let closed = THINKING.into_iter().find(|tag| starts_with_tag(bare, "</", tag));
+        let closed = THINKING.iter().copied().find(|tag| starts_with_tag(bare, "</", tag));
         match closed.and_then(|tag| end_of(line, tag)) {
             Some(_) if has_heading => out.push_str(&escaped(line, &THINKING)),
             Some(end) => {
@@ -212,25 +212,16 @@ fn without_calls(text: &str) -> String {
 }
 
 fn has_call_key(json: &str) -> bool {
-    const KEYS: [&str; 8] = [
-        "tool",
-        "tool_name",
-        "tool_use",
-        "tool_calls",
-        "function",
-        "function_call",
-        "arguments",
-        "parameters",
-    ];
-    let quoted = |key: &str| {
+    static KEYS: WordList = WordList::new("tags.call_keys");
+    let quoted = |key: &&str| {
         json.match_indices('"').any(|(at, _)| {
-            let rest = json.get(at + 1..).and_then(|rest| rest.strip_prefix(key));
+            let rest = json.get(at + 1..).and_then(|rest| rest.strip_prefix(*key));
             rest.is_some_and(|rest| {
                 rest.strip_prefix('"').is_some_and(|rest| rest.trim_start().starts_with(':'))
             })
         })
     };
-    KEYS.into_iter().any(quoted) || json.contains("\"type\": \"tool_use\"")
+    KEYS.iter().any(quoted) || json.contains("\"type\": \"tool_use\"")
 }
 
 #[cfg(test)]

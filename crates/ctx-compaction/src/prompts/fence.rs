@@ -95,14 +95,7 @@ fn is_line_break(c: char) -> bool {
 }
 
 /// The role markers of a serialised conversation.
-const ROLES: [&str; 6] = [
-    "[User]:",
-    "[Assistant]:",
-    "[Assistant thinking]:",
-    "[Assistant tool calls]:",
-    "[Tool result]:",
-    "[System]:",
-];
+static ROLES: WordList = WordList::new("tags.roles");
 
 /// The markers of a citation and of a message that is too large.
 const CITATION: &str = "[e:";
@@ -144,7 +137,7 @@ pub(crate) fn without_markers(text: &str) -> Option<String> {
 }
 
 fn looks_like_marker(text: &str) -> bool {
-    ROLES.into_iter().chain([CITATION, OMITTED]).any(|marker| begins_marker(text, marker))
+    ROLES.iter().chain(&[CITATION, OMITTED]).any(|marker| begins_marker(text, marker))
 }
 
 /// Whether a line begins with `marker`, ignoring case, added spaces and invisible characters. A

@@ -11,6 +11,10 @@ use ctx_text::{Span, SpanKind, day_len, is_cjk, number, split_line};
 /// Words that precede an exit code.
 static EXIT_LEADS: WordList = WordList::new("exit_leads");
 
+/// Beginnings of a reference to an issue, and the words that precede its number.
+static REFERENCES: WordList = WordList::new("references.leads");
+static BEFORE_NUMBER: WordList = WordList::new("references.words");
+
 /// Words to search for, and the condition on their surroundings.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
@@ -206,8 +210,7 @@ fn id(text: &str) -> Vec<Vec<Place>> {
     if !digits.is_empty()
         && (text.starts_with('#') || lower.contains([' ', '#', ':', '=']) || text.contains("端口"))
     {
-        let issue =
-            ["#", "issue", "pr", "mr", "bug", "ticket"].iter().any(|lead| lower.starts_with(lead));
+        let issue = REFERENCES.iter().any(|lead| lower.starts_with(lead));
         let around = if issue { Around::Issue } else { Around::Alone { exact_case: true } };
         ways.push(vec![Place { words: digits.to_owned(), around }]);
     }
@@ -289,20 +292,7 @@ impl Place {
                     lead.rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
                 free_after
                     && (before.ends_with(['#', '/', '!'])
-                        || matches!(
-                            word.to_ascii_lowercase().as_str(),
-                            "issue"
-                                | "issues"
-                                | "pr"
-                                | "prs"
-                                | "pull"
-                                | "request"
-                                | "mr"
-                                | "bug"
-                                | "ticket"
-                                | "number"
-                                | "id"
-                        ))
+                        || BEFORE_NUMBER.contains(&word.to_ascii_lowercase().as_str()))
             }
             Around::Hash => free_before,
         }

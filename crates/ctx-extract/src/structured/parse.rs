@@ -2,6 +2,7 @@
 
 use super::headings::{Place, TurnPlace, place, plain};
 use super::{Field, StructuredSummary, SummaryLine, TurnPrefix};
+use ctx_text::WordList;
 
 pub(super) fn parse(text: &str) -> StructuredSummary {
     let mut reader = Reader { at: To::Field(Field::CriticalContext), ..Reader::default() };
@@ -188,10 +189,9 @@ impl Reader {
 
 /// Whether an item only says that there is nothing.
 fn is_nothing(item: &str) -> bool {
+    static NOTHING: WordList = WordList::new("nothing");
     let bare = item.trim().trim_matches(|c| matches!(c, '(' | ')' | '（' | '）' | '.' | '。'));
-    bare.is_empty()
-        || ["none", "n/a", "无", "暂无", "none yet", "no prior history"]
-            .contains(&bare.to_lowercase().as_str())
+    bare.is_empty() || NOTHING.contains(&bare.to_lowercase().as_str())
 }
 
 /// Returns the words of a list item, and the state of its check box.

@@ -21,8 +21,7 @@ static MODIFYING: WordList = WordList::new("tools.modifying");
 static EDITORS: WordList = WordList::new("tools.editors");
 
 /// Argument names for one or several paths.
-const PATHS: &[&str] =
-    &["path", "file_path", "filePath", "notebook_path", "absolute_path", "filename", "paths"];
+static PATHS: WordList = WordList::new("arguments.paths");
 
 const PATCH_BEGINS: &str = "*** Begin Patch";
 

@@ -7,6 +7,7 @@ use ctx_core::{Block, EntryId};
 use super::speakers::Speakers;
 use crate::command::essence;
 use crate::{CitedMessage, FactKind, RequiredFact};
+use ctx_text::WordList;
 use ctx_text::output::{plain_cause, root_cause, says_failed, totals};
 
 /// The maximum number of failures that are facts, newest first: an old failure that was never rerun
@@ -88,13 +89,13 @@ impl Failures {
 /// Returns a key that is equal for two runs of the same thing: the program and its task. `cargo
 /// test sums` and `cargo test` are the same; `npm run lint` and `npm run build` are not.
 fn key(essence: &str) -> String {
+    static RUNNERS: WordList = WordList::new("command.runners");
+    static CHECKERS: WordList = WordList::new("command.checkers");
     let mut words = essence.split_whitespace().filter(|word| !word.contains('='));
     let first = words.next().unwrap_or_default();
     let mut key = first.to_owned();
     let mut rest = words.filter(|word| !word.starts_with('-'));
-    let tools =
-        ["cargo", "go", "npm", "pnpm", "yarn", "bun", "make", "just", "git", "docker", "npx"];
-    if tools.contains(&first) {
+    if RUNNERS.contains(&first) {
         for word in rest.by_ref() {
             key.push(' ');
             key.push_str(word);
@@ -105,7 +106,7 @@ fn key(essence: &str) -> String {
         return key;
     }
     // Except for these, other commands differ by all their arguments.
-    if matches!(first, "pytest" | "jest" | "vitest" | "tsc" | "mypy" | "ruff" | "eslint") {
+    if CHECKERS.contains(&first) {
         return key;
     }
     essence.to_owned()

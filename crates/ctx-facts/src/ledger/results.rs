@@ -45,23 +45,21 @@ pub(super) fn command_of(call: &ToolCall) -> Option<String> {
 
 /// Whether a command prints file contents, so that errors in its output are not its own.
 pub(super) fn only_shows(command: &str) -> bool {
-    const SHOW: [&str; 20] = [
-        "cat", "grep", "rg", "sed", "head", "tail", "ls", "find", "fd", "tree", "awk", "less",
-        "wc", "jq", "diff", "bat", "nl", "xxd", "strings", "echo",
-    ];
-    let mut words = command.split_whitespace().skip_while(|word| word.contains('='));
-    let mut first = words.next().unwrap_or_default();
-    if first == "cd" {
+    let mut words = command.split_whitespace().skip_while(|word| word.contains('=')).peekable();
+    if words.peek() == Some(&"cd") {
         let after = command.split_once("&&").map_or("", |(_, rest)| rest);
-        let mut words = after.split_whitespace();
-        first = words.next().unwrap_or_default();
-        return SHOW.contains(&first)
-            || (first == "git"
-                && matches!(words.next(), Some("diff" | "show" | "log" | "grep" | "blame")));
+        return shows(after.split_whitespace());
     }
-    SHOW.contains(&first)
-        || (first == "git"
-            && matches!(words.next(), Some("diff" | "show" | "log" | "grep" | "blame")))
+    shows(words)
+}
+
+/// Whether the first of these words is a program that prints file contents.
+fn shows<'a>(mut words: impl Iterator<Item = &'a str>) -> bool {
+    static SHOW: WordList = WordList::new("command.shows");
+    match words.next().unwrap_or_default() {
+        "git" => matches!(words.next(), Some("diff" | "show" | "log" | "grep" | "blame")),
+        first => SHOW.contains(&first),
+    }
 }
 
 /// Adds the ids of what a command created: a commit, a pull request.

@@ -309,10 +309,9 @@ impl OddLines {
 
 /// Whether the tool with this name changes files.
 fn changes(tool: &str) -> bool {
+    static VERBS: WordList = WordList::new("tools.name_of_change");
     let lower = tool.to_ascii_lowercase();
-    ["write", "edit", "patch", "create", "replace", "insert", "update", "move", "delete", "rename"]
-        .iter()
-        .any(|verb| lower.contains(verb))
+    VERBS.iter().any(|verb| lower.contains(verb))
 }
 
 /// Whether the argument with this name is a location: a file, a folder, an address.

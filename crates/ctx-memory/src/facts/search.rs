@@ -1,6 +1,7 @@
 //! Searches facts.
 
 use ctx_core::Timestamp;
+use ctx_text::WordList;
 use serde::Serialize;
 
 use super::words::word_set;
@@ -49,8 +50,7 @@ fn threshold(words: usize) -> usize {
 
 /// Stems of words that address the assistant rather than the subject. A fact does not have to
 /// contain them.
-const ASKING: [&str; 9] =
-    ["know", "knew", "said", "say", "tell", "told", "rememb", "recal", "mention"];
+static ASKING: WordList = WordList::new("asking_stems");
 
 /// Returns the query words that a fact may contain.
 fn asked_for(text: &str) -> Vec<String> {

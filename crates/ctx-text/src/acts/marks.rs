@@ -18,6 +18,8 @@ use crate::fold::is_cjk;
 
 /// Words that may precede the verb at the beginning of a sentence.
 static BEFORE_VERB: WordList = WordList::new("request.before_verb");
+/// The same in languages without spaces.
+static BEFORE_VERB_ANYWHERE: WordList = WordList::new("request.before_verb_anywhere");
 
 /// The classes of a sentence. Several may apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -160,7 +162,7 @@ pub fn marks(sentence: &str) -> Marks {
 
 /// Finds the start of a closing approval: "good, keep it" demands nothing.
 pub fn approval(sentence: &str) -> Option<usize> {
-    const PRAISE: [&str; 8] = ["good", "fine", "nice", "great", "perfect", "ok", "okay", "well"];
+    static PRAISE: WordList = WordList::new("assent.praise");
     let end = sentence.trim_end_matches(|c: char| !c.is_alphanumeric());
     let keeps = ["keep it", "keep that", "keep this", "keep them"];
     let at = keeps.iter().find_map(|words| {
@@ -199,9 +201,7 @@ fn begins_clause(text: &str, at: usize) -> bool {
     let adverb = word.len() > 4 && word.ends_with("ly");
     adverb
         || BEFORE_VERB.contains(&word.to_ascii_lowercase().as_str())
-        || ["请", "并", "且", "但", "也", "都", "再", "就", "先", "然后"]
-            .iter()
-            .any(|lead| before.ends_with(lead))
+        || BEFORE_VERB_ANYWHERE.iter().any(|lead| before.ends_with(lead))
 }
 
 #[cfg(test)]

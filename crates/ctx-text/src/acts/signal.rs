@@ -3,6 +3,7 @@
 use super::marks::{approval, marks};
 use super::step::{is_asked_about, is_step};
 use super::words::{Found, List, is_on};
+use crate::WordList;
 
 /// The classes of a sentence. Several may apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,11 +87,9 @@ impl Signal {
 
 /// "We'll look at that later": a postponement, not a statement about a later time.
 fn ends_later(lower: &str) -> bool {
+    static BEFORE: WordList = WordList::new("signals.before_later");
     let end = lower.trim_end_matches(|c: char| !c.is_alphanumeric());
-    end.ends_with(" later")
-        && ["will ", "'ll ", "leave ", "left ", "skip", "going to ", "for "]
-            .iter()
-            .any(|word| end.contains(word))
+    end.ends_with(" later") && BEFORE.iter().any(|word| end.contains(word))
 }
 
 /// Returns the beginning of a sentence in lower case, and the start of its first word. The part

@@ -41,12 +41,12 @@ pub fn is_task(sentence: &str) -> bool {
 /// Whether the text at a position is part of an indirect question such as "where it should go" or
 /// "what has to be done", which is not a demand.
 pub fn is_asked_about(sentence: &str, at: usize) -> bool {
+    static INDIRECT: WordList = WordList::new("request.indirect");
     let before = tail(sentence.slice(..at), Chars(60));
     let clause = before.rsplit([',', ';', ':', '.', '(', '\n']).next().unwrap_or_default();
-    let asks = ["where", "what", "how", "whether", "why", "which"];
     // At most four words are in between: "where those two new modules".
     let near = clause.split_whitespace().rev().take(6);
-    near.into_iter().any(|word| asks.iter().any(|ask| word.eq_ignore_ascii_case(ask)))
+    near.into_iter().any(|word| INDIRECT.iter().any(|ask| word.eq_ignore_ascii_case(ask)))
 }
 
 #[cfg(test)]

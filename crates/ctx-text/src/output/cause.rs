@@ -115,55 +115,39 @@ pub fn is_error(line: &str) -> bool {
 
 /// Whether a line is part of a log, or an error as programs print it.
 pub(crate) fn is_logged(line: &str) -> bool {
-    const LEVELS: [&str; 8] =
-        ["TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "FATAL", "CRITICAL"];
+    static LEVELS: WordList = WordList::new("output.log_levels");
+    static STARTS: WordList = WordList::new("output.logged_starts");
     let line = line.trim_start();
     let mut words =
         line.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
     let stamped = line.trim_start_matches(['[', '(']).starts_with(|c: char| c.is_ascii_digit());
     let levels = words.by_ref().take(if stamped { 4 } else { 1 });
     let levelled = levels.into_iter().any(|word| LEVELS.contains(&word));
-    levelled
-        || is_exception(line)
-        || ["error:", "error[", "warning:", "fatal:", "npm ERR!", "npm error", "E   ", "panic:"]
-            .iter()
-            .any(|start| line.starts_with(start))
+    levelled || is_exception(line) || STARTS.iter().any(|start| line.starts_with(start))
 }
 
 fn error_rank(line: &str) -> u8 {
     static ECHOES: WordList = WordList::new("output.echoes");
+    static STARTS: WordList = WordList::new("output.error_starts");
+    static PARTS: [(u8, WordList); 4] = [
+        (4, WordList::new("output.errors")),
+        (3, WordList::new("output.likely_errors")),
+        (2, WordList::new("output.possible_errors")),
+        (1, WordList::new("output.warnings")),
+    ];
     if ECHOES.iter().any(|echo| line.contains(echo)) {
         return 0;
     }
     let lower = line.to_lowercase();
-    let starts = |list: &[&str]| list.iter().any(|start| lower.starts_with(start));
-    let contains = |list: &[&str]| list.iter().any(|part| lower.contains(part));
-    if contains(&["panicked at "]) || line.starts_with("E   ") || starts(&["expected: "]) {
+    if lower.contains("panicked at ") || line.starts_with("E   ") || lower.starts_with("expected: ")
+    {
         return 5;
     }
-    if is_exception(line)
-        || starts(&["error[", "fatal:", "fatal error", "panic:", "error: "])
-        || contains(&[": error ts", ": error: ", "error ts", "segmentation fault"])
-        || contains(&["no such file or directory", "command not found", "permission denied"])
-        || contains(&[
-            "cannot find module",
-            "module not found",
-            "connection refused",
-            "undefined: ",
-        ])
-        || contains(&["错误：", "错误:"])
-    {
+    if is_exception(line) || STARTS.iter().any(|start| lower.starts_with(start)) {
         return 4;
     }
-    if contains(&["assertionerror", "expected ", "--- fail", "cannot ", "undefined", "not found"])
-        || contains(&["error:", "failed to ", "失败", "报错", "timed out", "timeout"])
-    {
-        return 3;
-    }
-    if contains(&["fail", "error", "✗", "✖", "×"]) {
-        return 2;
-    }
-    u8::from(contains(&["warning", "denied", "invalid", "unexpected"]))
+    let found = PARTS.iter().find(|(_, parts)| parts.iter().any(|part| lower.contains(part)));
+    found.map_or(0, |(rank, _)| *rank)
 }
 
 /// `TypeError: x`, `java.lang.IllegalStateException: x`, `Uncaught Error: x`.

@@ -1,5 +1,6 @@
 //! Finds the decisive line of a program's output.
 
+use crate::WordList;
 use ctx_core::Chars;
 use ctx_core::text;
 use ctx_core::text::Slice;
@@ -27,25 +28,15 @@ pub fn totals(output: &str) -> Option<&str> {
 }
 
 fn is_sum(line: &str) -> bool {
+    // Words of totals with a number, beginnings of totals, and totals that need no number.
+    static SUMS: WordList = WordList::new("output.sums");
+    static STARTS: WordList = WordList::new("output.sum_starts");
+    static IN_WORDS: WordList = WordList::new("output.sums_in_words");
     let lower = line.to_lowercase();
     let counted = lower.chars().any(|c| c.is_ascii_digit());
-    (counted
-        && ["passed", "failed", " passing", " failing", "tests:", "test result", "通过", "失败"]
-            .iter()
-            .any(|word| lower.contains(word)))
-        || [
-            "ok  \t",
-            "fail\t",
-            "--- fail",
-            "build failed",
-            "build succeeded",
-            "compiled successfully",
-        ]
-        .iter()
-        .any(|word| lower.starts_with(word))
-        || ["0 issues", "no issues", "0 errors", "all checks passed", "found 0 ", "no errors"]
-            .iter()
-            .any(|word| lower.contains(word))
+    (counted && SUMS.iter().any(|word| lower.contains(word)))
+        || STARTS.iter().any(|word| lower.starts_with(word))
+        || IN_WORDS.iter().any(|word| lower.contains(word))
         || (lower.starts_with("finished ") && lower.contains("target(s)"))
         || (counted && lower.contains(" error") && lower.starts_with("found "))
         || lower == "pass"
@@ -54,10 +45,9 @@ fn is_sum(line: &str) -> bool {
 
 /// Whether a line with totals reports a failure.
 pub fn says_failed(line: &str) -> bool {
+    static ZERO: WordList = WordList::new("output.no_failures");
     let lower = line.to_lowercase();
-    let zero =
-        ["0 failed", "failed: 0", "0 failing", "0 errors", "no errors", "0 failures", "0 error"];
-    let none = zero.iter().any(|word| {
+    let none = ZERO.iter().any(|word| {
         lower.find(word).is_some_and(|at| !lower[..at].ends_with(|c: char| c.is_ascii_digit()))
     });
     !none && ["fail", "error", "失败"].iter().any(|word| lower.contains(word))

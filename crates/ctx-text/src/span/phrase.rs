@@ -6,7 +6,10 @@ use crate::WordList;
 static ID_LEADS: WordList = WordList::new("number_leads.id");
 static ERROR_LEADS: WordList = WordList::new("number_leads.error");
 
+/// Words before and after an HTTP status.
 static RETURNS: WordList = WordList::new("status_leads");
+static RETURNS_ANYWHERE: WordList = WordList::new("status_leads_anywhere");
+static FOLLOWS: WordList = WordList::new("status_follows");
 
 static REASONS: WordList = WordList::new("output.status_reasons");
 
@@ -123,17 +126,11 @@ pub(super) fn is_status(number: &str, before: &str, after: &str) -> bool {
     }
     let ends = after.is_empty()
         || after.starts_with(|c: char| !c.is_ascii_alphanumeric() && c != '%')
-        || [
-            "on ", "when ", "from ", "for ", "in ", "at ", "while ", "if ", "instead", "because",
-            "and ", "or ",
-        ]
-        .iter()
-        .any(|next| after.starts_with(next));
+        || FOLLOWS.iter().any(|next| after.starts_with(next));
     let before = before.trim_end();
     let last = before.rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-    let chinese = ["返回", "报", "状态码", "报了", "返回了", "出现", "是", "为", "返回码"];
     (ends && RETURNS.contains(&last.to_ascii_lowercase().as_str()))
-        || chinese.iter().any(|lead| before.ends_with(lead))
+        || RETURNS_ANYWHERE.iter().any(|lead| before.ends_with(lead))
 }
 
 /// Finds Chinese words before the number of a port or of an issue.

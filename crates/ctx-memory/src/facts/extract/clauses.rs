@@ -48,12 +48,10 @@ pub(super) fn sentences(line: &str) -> Vec<&str> {
 /// `e.g.`, `vs.`, initials.
 fn is_short(word: &str) -> bool {
     let word = word.trim_start_matches(['(', '"', '*']);
-    word.chars().count() <= 1
-        || matches!(
-            word.to_ascii_lowercase().as_str(),
-            "e.g" | "i.e" | "vs" | "cf" | "etc" | "dr" | "mr" | "ms" | "mrs" | "approx" | "no"
-        )
+    word.chars().count() <= 1 || ABBREVIATIONS.contains(&word.to_ascii_lowercase().as_str())
 }
+
+static ABBREVIATIONS: WordList = WordList::new("clause.abbreviations");
 
 /// Words that start a new clause after a comma.
 static OPENERS: WordList = WordList::new("clause.openers");
@@ -103,7 +101,8 @@ pub(super) fn clauses(sentence: &str) -> Vec<Clause<'_>> {
 
 /// Whether the rest is a reason, which stays with its clause.
 fn gives_reason(rest: &str) -> bool {
-    ["因为", "由于", "导致", "原因", "所以", "而不是"].iter().any(|word| rest.starts_with(word))
+    static REASONS: WordList = WordList::new("clause.reasons");
+    REASONS.iter().any(|word| rest.starts_with(word))
 }
 
 fn opens(rest: &str) -> bool {
@@ -112,15 +111,13 @@ fn opens(rest: &str) -> bool {
 
 /// Removes the conjunction at the beginning of a clause.
 fn without_joint(clause: &str) -> &str {
-    ["and ", "but ", "so ", "then ", "plus ", "also "].iter().fold(
-        clause.trim(),
-        |clause, joint| match clause.get(..joint.len()) {
-            Some(start) if start.eq_ignore_ascii_case(joint) => {
-                clause.get(joint.len()..).unwrap_or(clause).trim_start()
-            }
-            _ => clause,
-        },
-    )
+    static CONJUNCTIONS: WordList = WordList::new("clause.conjunctions");
+    CONJUNCTIONS.iter().fold(clause.trim(), |clause, joint| match clause.get(..joint.len()) {
+        Some(start) if start.eq_ignore_ascii_case(joint) => {
+            clause.get(joint.len()..).unwrap_or(clause).trim_start()
+        }
+        _ => clause,
+    })
 }
 
 fn first_word(text: &str) -> String {
