@@ -15,8 +15,9 @@ use crate::Field;
 /// The weight of the latest request, which comes first.
 const NEWEST: f32 = 9.0;
 
-/// Weights of the user's words. They are above those of everything else: within the user's share of
-/// the budget, they are cut by age.
+/// Returns the base weight of a note of the user's words, which is above that of all other notes.
+/// If the user's share is too small, the notes of the lowest weight are dropped first: mostly those
+/// of fields of lower weight, and within a field the older ones.
 fn weight_of(field: Field) -> f32 {
     match field {
         Field::Constraints => 3.0,
@@ -110,14 +111,15 @@ fn label_goals(notes: &mut [Note]) {
     }
 }
 
-/// Drops rules and decisions that are also the request itself.
+/// Drops notes of every other field whose text is also that of a request.
 fn said_once(notes: &mut Vec<Note>) {
     let goals = notes.iter().filter(|note| note.field == Field::Goal);
     let goals: HashSet<String> = goals.map(|note| normal(&note.text)).collect();
     notes.retain(|note| note.field == Field::Goal || !goals.contains(&normal(&note.text)));
 }
 
-/// Joins the sentences of one message. List items have no full stop.
+/// Joins the sentences of one message. A semicolon is put after a sentence that has no punctuation
+/// at its end, such as a list item.
 fn joined(facts: &[&RequiredFact]) -> String {
     let mut text = String::new();
     for fact in facts {

@@ -80,8 +80,9 @@ pub struct ProviderModel {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::NotFound`] for an unknown provider, [`ErrorKind::Capability`] for a missing key
-/// (the hint names the variable), [`ErrorKind::InvalidInput`] for invalid settings.
+/// [`ErrorKind::NotFound`] for an unknown provider or an unknown bare id,
+/// [`ErrorKind::Capability`] for a missing key (the hint names the variable),
+/// [`ErrorKind::InvalidInput`] for invalid settings.
 ///
 /// # Example
 ///
@@ -134,8 +135,8 @@ pub fn connect_models(
 }
 
 /// Creates an embedding model from its name, `provider/model`. `dimensions` may be omitted for
-/// models known by name. If it is set, OpenAI models that can shorten their vectors return that
-/// many.
+/// models known by name. If it is set, OpenAI models that can shorten their vectors return vectors
+/// of that length.
 ///
 /// # Errors
 ///

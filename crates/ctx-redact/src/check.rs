@@ -11,7 +11,7 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Check {
-    /// Not a placeholder: otherwise the form is sufficient.
+    /// Not a placeholder; nothing else is checked, because the form alone indicates a secret.
     #[default]
     Form,
     /// Not a placeholder, variable or call.
@@ -159,7 +159,8 @@ fn is_blank(found: &str) -> bool {
 fn is_reference(found: &str) -> bool {
     let starts = ["$", "<", "{{", "{%", "%(", "#{", "&", "!", "(", "{", "@", "..."];
     let is_variable = starts.iter().any(|start| found.starts_with(start))
-        // A password may begin with these as well, if a special character and a digit follow.
+        // A password may begin with some of these as well, if a special character and a digit
+        // follow.
         && !(found.starts_with(['$', '!', '@', '&', '#', '('])
             && !found.starts_with("${")
             && !found.starts_with("$(")
@@ -360,7 +361,7 @@ pub(crate) fn bits(found: &str) -> f32 {
 }
 
 /// Returns the share of positions where the character class changes: 0.62 for random letters and
-/// digits, about 0.25 for `namesInCamelCase`.
+/// digits, 0.40 for `namesInCamelCase`.
 pub(crate) fn changes(found: &str) -> f32 {
     let class = |b: u8| match b {
         b'0'..=b'9' => Some(0),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ctx_core::{Error, ErrorKind, Result};
 use serde::Deserialize;
 
-/// The longest name considered, on each side of its anchor.
+/// Maximum number of bytes of a name before its anchor, and after it; longer names are ignored.
 const LONGEST: usize = 80;
 
 /// What a name indicates about its value.
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns the name in its marker.
+    /// Returns the word for a secret of this kind in the marker that replaces it.
     pub(crate) fn marker(self) -> &'static str {
         match self {
             Self::Password | Self::Phrase => "password",
@@ -103,7 +103,7 @@ impl FieldWords {
             || is(&self.after, word)
     }
 
-    /// Returns the words of a name without those that do not change its meaning.
+    /// Returns the words of a name without those at its end that do not change its meaning.
     fn bare<'w>(&self, mut words: &'w [String]) -> &'w [String] {
         while let [rest @ .., last] = words
             && !rest.is_empty()

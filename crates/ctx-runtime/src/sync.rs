@@ -11,6 +11,11 @@ pub(crate) async fn spawn_blocking<T: Send + 'static>(
     let span = tracing::Span::current();
     match tokio::task::spawn_blocking(move || span.in_scope(work)).await {
         Ok(done) => done,
+        Err(error) if error.is_panic() => {
+            Err(Error::new(ErrorKind::Cancelled, "disk work failed unexpectedly")
+                .source(error)
+                .hint("this is a bug in ctx: see its log; what was committed is on disk"))
+        }
         Err(error) => Err(Error::new(ErrorKind::Cancelled, "disk work was interrupted")
             .source(error)
             .hint("the program is shutting down; what was committed is on disk")),

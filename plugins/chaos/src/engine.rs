@@ -21,7 +21,8 @@ const NO_SUCH_ROW: &str = "no-such-row";
 pub struct Chaos(Mischief);
 
 impl Chaos {
-    /// If the fault is due at this call, commits it, or returns it if it belongs to one verb.
+    /// Commits the fault if it is due at this call. A fault that belongs to one verb is not
+    /// committed but returned.
     fn at(&mut self, verb: &str, host: &Host<'_>) -> Result<Option<Fault>> {
         match self.0.strikes(verb) {
             Some(fault) => commit(fault, &self.0.orders, host),

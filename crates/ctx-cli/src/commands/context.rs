@@ -43,9 +43,7 @@ pub(crate) fn run(global: &Global, args: &Context, out: &Out) -> anyhow::Result<
     let asked = args.question.join(" ");
     let Some(question) = question_of(&asked) else {
         let error = Error::new(ErrorKind::InvalidInput, "the question is too short");
-        return Err(misuse(
-            error.hint("ask with at least three letters, or two Chinese characters"),
-        ));
+        return Err(misuse(error.hint("write at least three letters, or two Chinese characters")));
     };
     let opened = workspace::open(global, args.workspace.as_deref(), &args.of)?;
     let OpenWorkspace { workspace, config, counter, .. } = &opened;

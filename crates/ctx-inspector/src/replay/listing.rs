@@ -15,7 +15,7 @@ use crate::shape::{SessionHead, SourceKind};
 pub(super) struct Listing {
     pub(super) home: Home,
     pub(super) files: Vec<PathBuf>,
-    /// Whether to list the sessions of the home, and the homes of other agents.
+    /// Whether to list the sessions of the home.
     pub(super) of_home: bool,
     pub(super) agents: AgentHomes,
     /// The values read from files by the last listing.

@@ -5,7 +5,7 @@ use ctx_core::{ContentHash, Message, Role, ToolCall, ToolOutput};
 /// Number of identical calls with identical results that stops the loop.
 const ENOUGH: usize = 3;
 
-/// The last calls and their results.
+/// The last call and its result, and how many times in a row it was made.
 #[derive(Debug, Default)]
 pub(super) struct Repeated {
     last: Option<(String, ContentHash)>,
@@ -14,7 +14,8 @@ pub(super) struct Repeated {
 }
 
 impl Repeated {
-    /// Records a call and its result. Returns the reason to stop, if the limit is reached.
+    /// Records a call and its result. Returns the reason to stop when the limit is reached, and only
+    /// once.
     pub(super) fn note(&mut self, call: &ToolCall, output: &ToolOutput) -> Option<&str> {
         let call_text = format!("{}\n{}", call.name, call.arguments.as_str());
         let output_hash = ContentHash::of(&Message::new(Role::ToolResult, output.content.clone()));

@@ -1,4 +1,4 @@
-//! Removing content derived from erased messages from texts.
+//! Removing from texts and values what was derived from erased messages.
 
 use ctx_core::{EntryId, Projection, RawJson};
 use ctx_dialect::json::Object;
@@ -37,8 +37,9 @@ impl EraseCriteria<'_> {
         (kept, gone)
     }
 
-    /// Removes content derived from erased messages from a value: list elements, and lines of
-    /// multi-line texts. Returns how much was removed.
+    /// From a value, removes what was derived from erased messages: elements of lists, and lines of
+    /// multi-line texts; from single-line texts only what contains erased content verbatim. Returns
+    /// how much was removed.
     pub(super) fn scrub(&self, cited: &CitedEntries<'_>, value: &mut Value) -> usize {
         match value {
             Value::Array(items) => {
@@ -110,7 +111,8 @@ const STRUCTURE: [&str; 24] = [
     "hash",
 ];
 
-/// Whether any text in JSON matches; invalid JSON is searched as plain text.
+/// Whether any text or number in JSON matches. Fields that describe the structure are not searched.
+/// Invalid JSON is searched as plain text.
 pub(super) fn holds(json: &str, test: &dyn Fn(&str) -> bool) -> bool {
     match serde_json::from_str::<Value>(json) {
         Ok(value) => any(&value, test, NESTED),
@@ -136,7 +138,8 @@ fn any(value: &Value, test: &dyn Fn(&str) -> bool, levels: usize) -> bool {
     }
 }
 
-/// Splits a text into items: lines, each with the indented lines below it. No character is lost.
+/// Splits a text into items: lines, each with the indented lines below it that do not begin with a
+/// list marker. No character is lost.
 fn items(text: &str) -> Vec<&str> {
     let mut items: Vec<(usize, usize)> = Vec::new();
     let mut at = 0;

@@ -67,7 +67,7 @@ impl Tools {
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| format!("cannot run bash: {error}"))?;
-        // Closing this pipe ends the command, also if this program dies.
+        // Closing this pipe ends the command, even if this program dies.
         let lifeline = child.stdin.take();
         // Dropping this with the future ends all processes of the command.
         let mut group = ProcessGroup::of(child.id());
@@ -102,7 +102,10 @@ impl Tools {
             Some(Ok(status)) if status.success() => None,
             Some(Ok(status)) => Some(status.to_string()),
             Some(Err(error)) => Some(error.to_string()),
-            None => Some(format!("ended after {}", counted(limit.as_secs() as usize, "second"))),
+            None => Some(format!(
+                "killed at the time limit of {}",
+                counted(limit.as_secs() as usize, "second")
+            )),
         };
         if !in_time && code.is_none() {
             text.push_str("\n[the output was still open at the time limit]");

@@ -248,7 +248,7 @@ fn a_command_ends_at_its_time_and_when_nobody_waits_for_it_any_more() {
     let pid = bench.tools.folder().join("pid");
     let arguments = json!({"command": "echo $$ > pid; echo begun; sleep 1000", "timeout": 1});
     let (text, failed) = bench.run("bash", &arguments);
-    assert!(failed && text == "begun\n[ended after 1 second]", "{text}");
+    assert!(failed && text == "begun\n[killed at the time limit of 1 second]", "{text}");
     gone(&pid);
 
     std::fs::remove_file(&pid).unwrap();

@@ -19,7 +19,7 @@ struct UndoReport {
     undone: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// The compaction that was undone.
+    /// The entry that was undone: a compaction, or an earlier undo.
     #[serde(skip_serializing_if = "Option::is_none")]
     compaction_id: Option<EntryId>,
     /// The entry that records the undo.

@@ -29,7 +29,7 @@ pub(super) fn run(args: &AddEngine, out: &Out) -> anyhow::Result<ExitCode> {
     }
     let trust = args.trust;
     if trust == Trust::InProcess && package.kind != FileKind::Library {
-        let error = Error::new(ErrorKind::InvalidInput, "only a library can run in the process");
+        let error = Error::new(ErrorKind::InvalidInput, "only a library can run inside ctx");
         return Err(misuse(error.with("path", package.path.display()).hint("omit --trust")));
     }
     let engines = Engines::of_user()?;
@@ -115,7 +115,7 @@ fn check(registry: &Registry, name: &str, place: &Path, out: &Out) -> anyhow::Re
     Ok(())
 }
 
-/// Returns the lines of a configuration that selects the engine. Only the user edits the file.
+/// Returns the lines of a configuration that selects the engine. ctx does not edit the file.
 fn snippet(name: &str, trust: Trust) -> String {
     let engines = match trust {
         Trust::Process => String::new(),

@@ -49,7 +49,7 @@ pub struct Preset {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, bound(deserialize = "'de: 'static"))]
 struct Policy {
-    /// History is compacted from this size on.
+    /// History is compacted above this size.
     trigger: Threshold,
     /// When the size is checked.
     checked: Checked,
@@ -59,7 +59,8 @@ struct Policy {
     clears: Option<Clear>,
     /// What stays verbatim.
     keeps: Keep,
-    /// The summary that replaces the rest; `None` replaces it by nothing.
+    /// The summary that replaces the rest. `None`: no compaction; only `Keep::UnderTrigger` then
+    /// drops anything.
     summary: Option<Ask>,
 }
 
@@ -69,11 +70,11 @@ struct Policy {
 enum Threshold {
     /// A share of the window.
     Share(f64),
-    /// The window less this many tokens.
+    /// The window minus this many tokens.
     Below(u32),
     /// This many tokens.
     Tokens(u32),
-    /// Never.
+    /// No size: it is never exceeded.
     #[default]
     Never,
 }

@@ -36,7 +36,7 @@ impl Program {
         }
     }
 
-    /// Sets its arguments.
+    /// Appends arguments.
     #[must_use]
     pub fn with_args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
@@ -52,10 +52,10 @@ impl Program {
 
     /// Sets its memory limit, in bytes; `None` for no limit. Default: 1 GiB.
     ///
-    /// On Linux, limits the memory that a process writes to (`RLIMIT_DATA`), from just after its
-    /// start. The address space is not limited, as Node.js and other runtimes reserve far more than
-    /// they use. Each process that the program starts has the same limit for itself. On other
-    /// systems there is no limit.
+    /// On Linux, this limits the memory that a process writes to (`RLIMIT_DATA`), from just after
+    /// its start. The address space is not limited, because Node.js and other runtimes reserve far
+    /// more than they use. Each process that the program starts has a limit of its own, of the same
+    /// size. On other systems there is no limit.
     #[must_use]
     pub fn with_memory_limit(mut self, bytes: Option<u64>) -> Self {
         self.memory_limit = bytes;
