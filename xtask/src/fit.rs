@@ -6,6 +6,8 @@
 //! (`crates/ctx-facts/src/statement/weights.txt`) were also fitted to statements of data sets whose
 //! licences keep them out of this repository, so that the printed ones differ from them.
 
+#![expect(clippy::print_stdout, reason = "the output of the task")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

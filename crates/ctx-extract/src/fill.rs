@@ -33,9 +33,8 @@ const REQUEST_SHARE: u32 = 60;
 /// nothing else needs it.
 const USER_SHARE: u32 = 70;
 
-/// The guaranteed and the maximum share of names that may be needed next, in hundredths of the budget.
+/// The share of names that may be needed next, in hundredths of the budget; twice as much if it is left.
 const NAMES_SHARE: u32 = 4;
-const NAMES_MOST: u32 = 24;
 
 /// Notes below this weight are dropped even if they fit: they would only distract.
 const LEAST: f32 = 0.2;
@@ -91,12 +90,12 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
 
 /// Returns a line of names that may be needed next and that the summary does not contain.
 fn names_line(job: &ExtractInput<'_>, text: &str, left: Tokens) -> Option<SummaryLine> {
-    let most = Tokens::saturating_from(job.budget.get() * u64::from(NAMES_MOST) / 100);
+    let most = Tokens::saturating_from(job.budget.get() * 2 * u64::from(NAMES_SHARE) / 100);
     // The heading may be new.
     let room = left.min(most).0.checked_sub(job.counter.text("\n\n## Critical Context\n- ").0)?;
     let mut line = NAMES.to_owned();
     for name in job.facts.names.iter().filter(|name| !text.contains(name.as_str())) {
-        let next = format!("{line}{}{name}", if line.len() > NAMES.len() { ", " } else { "" });
+        let next = format!("{line}{}`{name}`", if line.len() > NAMES.len() { ", " } else { "" });
         if job.counter.text(&next).0 > room {
             break;
         }

@@ -12,30 +12,17 @@ use crate::strings;
 /// The maximum number of names that are counted.
 const MOST: usize = 4_000;
 /// The maximum number of names that are returned.
-const RETURNED: usize = 600;
+const RETURNED: usize = 160;
 /// The length of an argument that is examined.
 const ARGUMENT: Chars = Chars(600);
-
-/// The length of a result that is examined.
-const RESULT: Chars = Chars(4_000);
 
 /// Arguments that are one of a few words, such as `"status": "in_progress"`.
 static CHOICES: WordList = WordList::new("arguments.choices");
 
-/// The names so far.
+/// The names so far: how often, and the message that mentions each last.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    found: HashMap<String, Name, foldhash::fast::FixedState>,
-}
-
-/// How often a name occurs.
-#[derive(Debug, Default)]
-struct Name {
-    count: u32,
-    /// The message that mentions it last.
-    last: usize,
-    /// Whether the user or the agent wrote it. A name that only one result mentions is not needed.
-    is_written: bool,
+    found: HashMap<String, (u32, usize), foldhash::fast::FixedState>,
 }
 
 impl Names {
@@ -43,31 +30,31 @@ impl Names {
     pub(super) fn read(&mut self, at: usize, message: &Message, speakers: &Speakers<'_>) {
         for words in [&speakers.user, &speakers.assistant] {
             for segment in segments(words).into_iter().filter(|segment| !segment.is_code) {
-                self.text(at, words.slice(segment.range), true);
+                self.text(at, words.slice(segment.range));
             }
         }
         for block in &message.blocks {
-            if let Block::ToolResult(result) = block {
-                self.text(at, whole_words(&result.plain_text(), RESULT), false);
-                continue;
-            }
             let Block::ToolCall(call) = block else { continue };
             for argument in strings(call.arguments.as_str()) {
                 if CHOICES.contains(&argument.key) {
                     continue;
                 }
-                self.text(at, whole_words(&argument.value, ARGUMENT), true);
+                let start = head(&argument.value, ARGUMENT);
+                let is_cut = start.len() < argument.value.len();
+                // The last word may be cut.
+                let whole = start.rfind(char::is_whitespace).filter(|_| is_cut);
+                self.text(at, start.slice(..whole.unwrap_or(start.len())));
             }
         }
         if self.found.len() > MOST {
-            let mut last: Vec<usize> = self.found.values().map(|name| name.last).collect();
+            let mut last: Vec<usize> = self.found.values().map(|(_, last)| *last).collect();
             last.sort_unstable();
             let middle = last[last.len() / 2];
-            self.found.retain(|_, name| name.last > middle || name.count > 3);
+            self.found.retain(|_, (count, last)| *last > middle || *count > 3);
         }
     }
 
-    fn text(&mut self, at: usize, text: &str, is_written: bool) {
+    fn text(&mut self, at: usize, text: &str) {
         for span in spans(text) {
             let is_name = match span.kind {
                 SpanKind::CodeName => !span.text.contains(' '),
@@ -75,10 +62,9 @@ impl Names {
                 _ => false,
             };
             if is_name && (4..=60).contains(&span.text.len()) && !span.text.contains(['`', '\n']) {
-                let name = self.found.entry(span.text.to_owned()).or_default();
-                name.count += 1;
-                name.last = at;
-                name.is_written |= is_written;
+                let (count, last) = self.found.entry(span.text.to_owned()).or_default();
+                *count += 1;
+                *last = at;
             }
         }
     }
@@ -86,19 +72,12 @@ impl Names {
     /// Returns the names among `messages` messages, most needed first.
     pub(super) fn ranked(&self, messages: usize) -> Vec<String> {
         let all = messages.max(1) as f32;
-        let score = |name: &Name| {
-            (1.0 + (name.count as f32).ln()) * (0.3 + 0.7 * (name.last + 1) as f32 / all)
+        let score = |count: u32, last: usize| {
+            (1.0 + (count as f32).ln()) * (0.3 + 0.7 * (last + 1) as f32 / all)
         };
-        let found = self.found.iter().filter(|(_, name)| name.is_written || name.count > 1);
-        let mut names: Vec<(f32, &String)> = found.map(|(name, is)| (score(is), name)).collect();
+        let mut names: Vec<(f32, &String)> =
+            self.found.iter().map(|(name, &(count, last))| (score(count, last), name)).collect();
         names.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
         names.into_iter().take(RETURNED).map(|(_, name)| name.clone()).collect()
     }
-}
-
-/// Returns the beginning of a text, without the word that may be cut.
-fn whole_words(text: &str, most: Chars) -> &str {
-    let start = head(text, most);
-    let whole = start.rfind(char::is_whitespace).filter(|_| start.len() < text.len());
-    start.slice(..whole.unwrap_or(start.len()))
 }
