@@ -155,7 +155,7 @@ impl Statement {
 /// Returns the words of a lower-case text that another word specifies, with that word: the one right
 /// before, or the one after "for" or "of".
 fn specified(text: &str) -> Vec<(u64, u64)> {
-    let content = |range: Range<usize>| gist(text.slice(range)).words.first().copied();
+    let content = |range: Range<usize>| content_word(text.slice(range));
     let mut out = Vec::new();
     let ranges: Vec<Range<usize>> = words(text).collect();
     for (at, range) in ranges.iter().enumerate() {
@@ -167,9 +167,7 @@ fn specified(text: &str) -> Vec<(u64, u64)> {
                 let end = c + last.len_utf8();
                 if PARTICLES.iter().all(|particle| !particle.starts_with(*first)) {
                     let (own, before) = (word.slice(*b..end), word.slice(*a..*c));
-                    out.extend(
-                        gist(own).words.first().copied().zip(gist(before).words.first().copied()),
-                    );
+                    out.extend(content_word(own).zip(content_word(before)));
                 }
             }
             continue;
@@ -188,6 +186,11 @@ fn specified(text: &str) -> Vec<(u64, u64)> {
         }
     }
     out
+}
+
+/// Returns a word as a gist has it; `None` for a stop word.
+fn content_word(word: &str) -> Option<u64> {
+    gist(word).words.first().copied()
 }
 
 /// Chinese characters that specify nothing: 的, 是, 在.

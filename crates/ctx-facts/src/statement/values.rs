@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use ctx_core::text::{Slice, head_chars};
-use ctx_text::{SpanKind, WordList, day_len, gist, is_cjk, is_name, normal_form, number, spans};
+use ctx_text::{SpanKind, WordList, day_len, is_cjk, is_name, normal_form, number, spans};
 
-use super::{DONE, GENERIC, OPEN, Statement, blank, find, words};
+use super::{DONE, GENERIC, OPEN, Statement, blank, content_word, find, words};
 
 /// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl Statement {
                 continue;
             }
             if is_number && let Some(noun) = numbered(rest, range.start) {
-                self.specified.push((noun, gist(bare).words.first().copied().unwrap_or_default()));
+                self.specified.push((noun, content_word(bare).unwrap_or_default()));
                 blank(rest, &range);
                 continue;
             }
@@ -299,7 +299,7 @@ static NUMBERED: WordList = WordList::new("slots.numbered");
 fn numbered(text: &str, at: usize) -> Option<u64> {
     let before = text.slice(..at).strip_suffix(' ')?;
     let noun = before.rsplit(|c: char| !c.is_alphanumeric()).next()?.to_lowercase();
-    NUMBERED.contains(&noun.as_str()).then(|| gist(&noun).words.first().copied())?
+    NUMBERED.contains(&noun.as_str()).then(|| content_word(&noun))?
 }
 
 /// Whether a value is a plain number or a version: "20", "v20", "3.0.0".
