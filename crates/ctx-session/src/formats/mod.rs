@@ -1,17 +1,8 @@
 //! The transcript formats: one folder each, and the list of them, [`Format::ALL`].
 
 mod agent;
-mod anthropic;
-mod claude_code;
-mod codex;
 mod conversation;
-mod ctx;
 mod detect;
-mod gemini_cli;
-mod openai;
-mod opencode;
-mod pi;
-mod ponybunny;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -37,19 +28,29 @@ pub(crate) use pi::PiLines;
 #[derive(Clone, Copy)]
 pub struct Format(pub(crate) &'static FormatSpec);
 
-impl Format {
-    /// All formats. If several match a transcript equally well, the first one is used.
-    pub const ALL: &[Self] = &[
-        Self::CTX,
-        Self::CLAUDE_CODE,
-        Self::CODEX,
-        Self::PI,
-        Self::GEMINI_CLI,
-        Self::OPENCODE,
-        Self::OPENAI_CHAT,
-        Self::ANTHROPIC,
-        Self::PONYBUNNY,
-    ];
+/// Declares the module of each format, and lists the formats.
+macro_rules! formats {
+    ($($module:ident $format:ident)*) => {
+        $(mod $module;)*
+
+        impl Format {
+            /// All formats. If several match a transcript equally well, the first one is used.
+            pub const ALL: &[Self] = &[$(Self::$format),*];
+        }
+    };
+}
+
+// One line for each format: its folder, and the constant in it.
+formats! {
+    ctx CTX
+    claude_code CLAUDE_CODE
+    codex CODEX
+    pi PI
+    gemini_cli GEMINI_CLI
+    opencode OPENCODE
+    openai OPENAI_CHAT
+    anthropic ANTHROPIC
+    ponybunny PONYBUNNY
 }
 
 /// The properties of a format. Most formats set only a few of them.
