@@ -9,13 +9,15 @@
 #![expect(clippy::print_stdout, reason = "the output of the task")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use ctx_facts::{CitedMessage, Comparison, FactLedger, Statement};
 use ctx_session::Transcript;
 use ctx_testkit::Random;
 use serde::Deserialize;
+
+use crate::transcripts;
 
 /// Steps of the gradient descent, their size, and the penalty of large weights.
 const STEPS: usize = 3_000;
@@ -122,19 +124,6 @@ fn statements(path: &Path) -> Result<Vec<String>> {
     said.retain(|fact| fact.kind.is_passage());
     said.sort_by_key(|fact| fact.order);
     Ok(said.into_iter().map(|fact| fact.text).collect())
-}
-
-/// Returns the transcripts in the folders of a folder, in order.
-fn transcripts(data: &Path) -> Result<Vec<PathBuf>> {
-    let mut out = Vec::new();
-    for folder in ["claude-code", "pi"] {
-        for entry in fs::read_dir(data.join(folder)).with_context(|| data.display().to_string())? {
-            let path = entry?.path();
-            out.extend(Some(path).filter(|p| p.extension().is_some_and(|end| end == "jsonl")));
-        }
-    }
-    out.sort();
-    Ok(out)
 }
 
 /// Fits the weights by gradient descent.

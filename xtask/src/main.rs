@@ -7,9 +7,12 @@
 //!   agents; the default is 500 sessions, 1 GB, in `target/home`.
 //! - `cargo xtask fit [DATA]` says how many of the labelled pairs of statements the built-in weights
 //!   judge right, and fits new ones.
+//! - `cargo xtask ablate DATA [RULE...]` runs the bench of compactions without each rule that reads
+//!   language, and says what it keeps more or less.
 //! - `cargo xtask docs [DATA]` updates the program outputs in README and docs. `DATA` is a folder
 //!   of recorded sessions.
 
+mod ablate;
 mod docs;
 #[cfg(test)]
 mod examples;
@@ -17,9 +20,10 @@ mod fit;
 mod home;
 mod plugins;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
@@ -27,13 +31,30 @@ fn main() -> Result<()> {
         Some("plugins") => plugins::run(args),
         Some("home") => home::run(args),
         Some("fit") => fit::run(&root(), args.next().as_deref().map(Path::new)),
+        Some("ablate") => {
+            let data = args.next().context("the folder of recorded sessions is missing")?;
+            ablate::run(&root(), Path::new(&data), &args.collect::<Vec<_>>())
+        }
         Some("docs") => docs::write(&root(), args.next().as_deref().map(Path::new)),
-        Some(other) => bail!("unknown task '{other}' (known: plugins, home, fit, docs)"),
-        None => bail!("usage: cargo xtask plugins | home | fit [DATA] | docs [DATA]"),
+        Some(other) => bail!("unknown task '{other}' (known: plugins, home, fit, ablate, docs)"),
+        None => bail!("usage: cargo xtask plugins | home | fit [DATA] | ablate DATA | docs [DATA]"),
     }
 }
 
 /// Returns the root of the workspace.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Returns the transcripts in the folders of a folder, in order.
+fn transcripts(data: &Path) -> Result<Vec<PathBuf>> {
+    let mut out = Vec::new();
+    for folder in ["claude-code", "pi"] {
+        for entry in fs::read_dir(data.join(folder)).with_context(|| data.display().to_string())? {
+            let path = entry?.path();
+            out.extend(Some(path).filter(|p| p.extension().is_some_and(|end| end == "jsonl")));
+        }
+    }
+    out.sort();
+    Ok(out)
 }

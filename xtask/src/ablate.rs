@@ -1,0 +1,237 @@
+//! `cargo xtask ablate`: what each rule that reads language adds to the bench of compactions.
+//!
+//! A rule is a word list, or a function that returns `bool`, `Option` or `Vec`. In a copy of the
+//! sources each rule gets a switch: with its name in `CTX_ABLATE`, the list is empty, and the
+//! function returns `false`, `None` or nothing. `ctx eval compact` then runs once per rule.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the output of the task")]
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::transcripts;
+
+/// The sources with rules.
+const SOURCES: &[&str] = &[
+    "crates/ctx-text/src",
+    "crates/ctx-facts/src",
+    "crates/ctx-extract/src",
+    "crates/ctx-compaction/src/answer",
+    "crates/ctx-compaction/src/audit",
+    "crates/ctx-compaction/src/repair",
+    "crates/ctx-compaction/src/source_index",
+];
+const LOADER: &str = "crates/ctx-text/src/word_list.rs";
+const LISTED: &str = "LISTS.get(self.name).cloned().unwrap_or_default()";
+const VARIABLE: &str = "CTX_ABLATE";
+/// The bench that a rule must show in: the arms of every session, cut at two places.
+const BENCH: &str =
+    "eval compact --profile openclaw --preset truncation --cuts 2 --budgets 10,5 --rounds 5 --json";
+/// The measures that are printed: a column, the field of a cell, and its part.
+const MEASURES: &[(&str, &str, &str)] = &[
+    ("strict", "strict", "present"),
+    ("loose", "loose", "present"),
+    ("planted", "planted", "statements"),
+    ("stale", "planted", "staleBesideNew"),
+    ("files", "files", ""),
+    ("todos", "todos", ""),
+];
+
+/// The sums of a run over all cells of the reference.
+#[derive(Clone, Debug, PartialEq)]
+struct Figures {
+    kept: Vec<f64>,
+    tokens: f64,
+    /// All of the reference's cells, without times.
+    cells: Value,
+}
+
+/// Runs the bench without each rule whose name contains one of `names`, or without each one.
+pub(crate) fn run(root: &Path, data: &Path, names: &[String]) -> Result<()> {
+    let copy = root.join("target/ablate");
+    let mut rules = copied(root, &copy)?;
+    rules.retain(|rule| names.is_empty() || names.iter().any(|name| rule.contains(name)));
+    let build = ["build", "--release", "--locked", "-p", "ctx-cli"];
+    let done = Command::new(env!("CARGO")).args(build).current_dir(&copy).status()?;
+    ensure!(done.success(), "the sources with switches do not compile");
+    let program = copy.join("target/release/ctx");
+    let sessions = transcripts(data)?;
+    let base = bench(&program, &sessions, "")?;
+    eprintln!("{} rules", rules.len());
+    println!("{:40} {:>8} {}", "rule", "tokens", headings());
+    println!(
+        "{:40} {:>8} {}",
+        "(nothing left out)",
+        base.tokens,
+        row(&base.kept, |kept| format!("{kept}"))
+    );
+    let waiting = Mutex::new(VecDeque::from(rules));
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                let next = || waiting.lock().ok()?.pop_front();
+                while let Some(rule) = next() {
+                    println!("{}", judged(&rule, &base, bench(&program, &sessions, &rule)));
+                }
+            });
+        }
+    });
+    Ok(())
+}
+
+fn headings() -> String {
+    MEASURES.iter().map(|(column, ..)| format!("{column:>8}")).collect()
+}
+
+fn row(values: &[f64], text: impl Fn(f64) -> String) -> String {
+    values.iter().map(|value| format!("{:>8}", text(*value))).collect()
+}
+
+/// Returns the line of a rule: what the reference keeps more or less without it.
+fn judged(rule: &str, base: &Figures, without: Result<Figures>) -> String {
+    match without {
+        Err(e) => format!("{rule:40} failed: {e:#}"),
+        Ok(without) if without.cells == base.cells => format!("{rule:40} changes nothing"),
+        Ok(without) => {
+            let change: Vec<f64> =
+                without.kept.iter().zip(&base.kept).map(|(without, with)| without - with).collect();
+            let tokens = without.tokens - base.tokens;
+            format!("{rule:40} {tokens:>+8} {}", row(&change, |change| format!("{change:+}")))
+        }
+    }
+}
+
+/// Runs the bench without a rule.
+fn bench(program: &Path, sessions: &[PathBuf], rule: &str) -> Result<Figures> {
+    let mut command = Command::new(program);
+    command.args(BENCH.split(' ')).args(sessions).arg("--quiet").env(VARIABLE, rule);
+    let output = command.output().context("ctx eval compact")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout)?;
+    let mut cells = report["arms"][0]["cells"].clone();
+    let mut figures = Figures { kept: vec![0.0; MEASURES.len()], tokens: 0.0, cells: Value::Null };
+    for cell in cells.as_array_mut().context("a report without cells")? {
+        if let Some(cell) = cell.as_object_mut() {
+            cell.remove("millis");
+        }
+        figures.tokens += cell["tokens"].as_f64().unwrap_or_default();
+        for (sum, (_, field, part)) in figures.kept.iter_mut().zip(MEASURES) {
+            let share = if part.is_empty() { &cell[*field] } else { &cell[*field][*part] };
+            *sum += share["kept"].as_f64().or(share.as_f64()).unwrap_or_default();
+        }
+    }
+    figures.cells = cells;
+    Ok(figures)
+}
+
+/// Copies the sources, with a switch in each rule, and returns the names of the rules.
+fn copied(root: &Path, copy: &Path) -> Result<Vec<String>> {
+    let files = Command::new("git").args(["ls-files"]).current_dir(root).output()?;
+    let mut rules = Vec::new();
+    for file in String::from_utf8(files.stdout)?.lines().filter(|file| root.join(file).is_file()) {
+        let bytes = fs::read(root.join(file))?;
+        let bytes = if file == LOADER {
+            String::from_utf8(bytes)?.replace(LISTED, &loaded()).into_bytes()
+        } else if file.ends_with(".rs") && SOURCES.iter().any(|folder| file.starts_with(folder)) {
+            let (source, found) = switched(&String::from_utf8(bytes)?, &stem(file));
+            rules.extend(found);
+            source.into_bytes()
+        } else {
+            rules.extend(file.contains("/words/").then(|| lists(&bytes)).into_iter().flatten());
+            bytes
+        };
+        let to = copy.join(file);
+        if fs::read(&to).is_ok_and(|old| old == bytes) {
+            continue;
+        }
+        fs::create_dir_all(to.parent().unwrap_or(copy))?;
+        fs::write(to, bytes)?;
+    }
+    rules.sort();
+    rules.dedup();
+    Ok(rules)
+}
+
+fn loaded() -> String {
+    format!(
+        "if std::env::var({VARIABLE:?}).is_ok_and(|off| off == self.name) {{ Vec::new() }} else {{ {LISTED} }}"
+    )
+}
+
+/// Returns the names of the lists in a file of word lists.
+fn lists(bytes: &[u8]) -> Vec<String> {
+    let (mut table, mut out) = (String::new(), Vec::new());
+    for line in String::from_utf8_lossy(bytes).lines() {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            table = format!("{name}.");
+        } else if let Some(name) = line.strip_suffix(" = [") {
+            out.push(format!("{table}{name}"));
+        }
+    }
+    out
+}
+
+/// Returns `compaction/repair/add` for `crates/ctx-compaction/src/repair/add.rs`.
+fn stem(file: &str) -> String {
+    let path = file.trim_start_matches("crates/ctx-").trim_end_matches(".rs");
+    path.replace("/src/", "/")
+}
+
+/// Returns a source whose functions have switches, and their names.
+fn switched(source: &str, file: &str) -> (String, Vec<String>) {
+    let (mut out, mut rules, mut function) = (String::new(), Vec::new(), None);
+    let mut is_test = false;
+    for line in source.lines() {
+        out.push_str(line);
+        out.push('\n');
+        is_test |= line.starts_with("#[cfg(test)]");
+        if let Some((before, after)) = line.split_once("fn ") {
+            let is_plain = before.trim().is_empty() || before.trim().starts_with("pub");
+            let name = after.split(['(', '<']).next().unwrap_or_default();
+            function = (is_plain && !before.contains("const")).then(|| name.to_owned());
+        }
+        let Some(returned) = line.strip_suffix(" {").and_then(|line| line.split_once(") -> "))
+        else {
+            continue;
+        };
+        let nothing = match returned.1 {
+            "bool" => "false",
+            other if other.starts_with("Option<") && !other.contains("impl") => "None",
+            other if other.starts_with("Vec<") => "Vec::new()",
+            _ => continue,
+        };
+        let Some(name) = function.take().filter(|_| !is_test) else { continue };
+        let rule = format!("{file}::{name}");
+        out.push_str(&format!(
+            "{{ static OFF: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| \
+             std::env::var({VARIABLE:?}).is_ok_and(|off| off == {rule:?})); \
+             if *OFF {{ return {nothing}; }} }}\n"
+        ));
+        rules.push(rule);
+    }
+    (out, rules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_and_lists_get_switches() {
+        let source = "fn is_a(b: &str) -> bool {\n    true\n}\nfn long(\n    a: u8,\n) -> Vec<u8> {\n\
+                      }\nfn no() -> u8 {\n}\n#[cfg(test)]\nfn t() -> bool {\n}\n";
+        let (switched, rules) = switched(source, "text/acts");
+        assert_eq!(rules, ["text/acts::is_a", "text/acts::long"]);
+        assert!(switched.contains("if *OFF { return Vec::new(); }"), "{switched}");
+        assert_eq!(lists(b"stop = [\n\"a\",\n]\n[slots]\npast = [\n]\n"), ["stop", "slots.past"]);
+        let loader = include_str!("../../crates/ctx-text/src/word_list.rs");
+        assert_eq!(loader.matches(LISTED).count(), 1);
+    }
+}
