@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_begins_with_its_first_line_that_says_something() {
+    fn the_preview_is_the_first_line_with_text() {
         let said = Message::text(Role::User, "\n  \n  Look at this.\nAnd that.");
         assert_eq!(preview(&said), "Look at this.");
         assert_eq!(preview(&Message::text(Role::User, "wörd".repeat(99))).chars().count(), CHARS);
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_begins_with_what_the_tool_said() {
+    fn the_preview_of_a_result_is_its_first_line() {
         assert_eq!(preview(&Message::tool_result("c1", "\nrun 1: ok\nrun 2: ok")), "run 1: ok");
     }
 }

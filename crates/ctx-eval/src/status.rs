@@ -74,8 +74,8 @@ impl fmt::Display for TokenSource {
 pub struct ReportedSize {
     /// Its count of the last answer's prompt and text, plus an estimate of what followed.
     pub tokens: u64,
-    /// Reported tokens per counted token, of the reported request; see `calibration` of the report
-    /// for what is used. `None` if the session was compacted since.
+    /// Reported tokens per counted token of that request. `None` after a later compaction.
+    /// The correction in use is `calibration` of the report.
     pub calibration: Option<f64>,
 }
 
@@ -157,7 +157,7 @@ pub struct StatusReport {
     pub system: Tokens,
     /// Tokens of the tool schemas, if the transcript has them.
     pub tools: Tokens,
-    /// The whole request over the limit, 0 to 1 and beyond.
+    /// The size of the whole request divided by the limit; above 1 if it is too large.
     pub used_share: f64,
     /// Whether the request is over the limit.
     pub should_compact: bool,
@@ -165,9 +165,9 @@ pub struct StatusReport {
     pub problems: Vec<String>,
 }
 
-/// Measures a session under a ledger (window, reserve, counter; system prompt and tool schemas if the
-/// transcript has them), and completes what the caller knows of it: the session, the window's source,
-/// the guard's verdict, the profile and the engine. Messages are read one at a time and not kept.
+/// Measures a session with a ledger: window, reserve and counter; system prompt and tool schemas if
+/// the transcript has them. In `known`, the caller sets the session, the window's source, the
+/// guard's verdict, the profile and the engine. Messages are read one at a time and not kept.
 ///
 /// # Errors
 ///
@@ -195,7 +195,7 @@ pub fn status(
     let sent_tokens = if sent.is_empty() {
         sums.counted
     } else {
-        // A projection that was sent is sent again.
+        // Messages that were sent as projections are sent as projections again.
         let mut view = ContextView::new(ledger.clone()).with_projections(sent);
         for entry in &context.entries {
             view.append(entry.clone())?;
@@ -240,8 +240,8 @@ pub fn status(
     })
 }
 
-/// Returns the messages before the compaction. The sizes that providers reported with them are of
-/// requests that contained more than is left.
+/// Returns the messages before the compaction. The sizes that providers reported with them are no
+/// longer valid, because those requests contained messages that are dropped now.
 fn before_compaction(
     transcript: &Transcript,
     compaction: Option<&EntryId>,
@@ -283,7 +283,7 @@ impl<'a> MessageSizes<'a> {
 struct ContextSums {
     roles: BTreeMap<String, usize>,
     counted: Tokens,
-    /// The last usage since the compaction, the counted tokens before its answer, and the answer's.
+    /// The last usage since the compaction, with the counted tokens before and of its answer.
     last: Option<(Usage, Tokens, Tokens)>,
     reported: Option<ReportedSize>,
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum FactKind {
     /// A pinned instruction, or one that holds for the whole session.
     Pinned,
-    /// The open request: what the user asked last and is not answered.
+    /// The open request: the user's last request, if it is not answered.
     Ask,
     /// What the user requires or forbids: "always use pnpm", "do not touch main.rs", "不要重启".
     Constraint,
@@ -115,8 +115,8 @@ pub struct RequiredFact {
 }
 
 impl RequiredFact {
-    /// Returns the weight of the fact in the coverage of a summary, 0 to 1: what the user said counts
-    /// most, a name that the agent mentioned little, a temporary file nothing.
+    /// Returns the weight of the fact in the coverage of a summary, 0 to 1: statements of the user
+    /// count most, names mentioned by the agent count little, temporary files do not count.
     #[must_use]
     pub fn importance(&self) -> f64 {
         match (self.kind.is_passage(), self.by_user) {

@@ -1,4 +1,4 @@
-//! A timer that measures real time.
+//! A timer over tokio's clock.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_measures_what_it_waits() {
+    async fn it_measures_its_own_sleep() {
         let timer = TokioTimer::new();
         timer.sleep(Duration::from_secs(90)).await;
         assert!(timer.elapsed() >= Duration::from_secs(90));

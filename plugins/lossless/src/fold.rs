@@ -256,7 +256,7 @@ impl<'r> Fold<'r> {
             let run = self.placed[start..].iter().take_while(|p| level(p) == first).count();
             if first.is_some() && run > fanout {
                 self.merge(tree, start, fanout, sizes.summary, writer)?;
-                // With the new one, the next level may have too many.
+                // The next level, with the new summary, may have too many now.
                 start = 0;
             } else {
                 start += run;

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_an_answer_only_what_rests_on_the_source_is_taken() {
+    fn an_answer_loses_chat_and_citations_of_unknown_entries() {
         let known = HashSet::from(["1", "2"]);
         let answer = "Here is the summary:\n```markdown\n- fix it [e:1]\n\n- made up [e:9]\x07 ü\n\
                       [Summary x]\n- both [e:1][e:2]\n- half a li";

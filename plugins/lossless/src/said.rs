@@ -3,7 +3,7 @@
 use ctx_engine_sdk::Row;
 use ctx_engine_sdk::protocol::Block;
 
-/// Maximum number of bytes read of a message. Of a longer one, the beginning and the end are read.
+/// Maximum number of bytes read of a message: the beginning and the end of a longer one.
 const MOST_READ: usize = 16 * 1024;
 
 /// Tool arguments that name a file.
@@ -46,8 +46,8 @@ impl Content {
     }
 }
 
-/// Returns an id in citation form. Of a random UUID, the first eight digits are enough; other ids
-/// may share their beginning.
+/// Returns an id in citation form. A random UUID is shortened to its first eight digits; other ids
+/// are not, because several may have the same beginning.
 pub(crate) fn cite(id: &str) -> String {
     let is_random = id.len() == 36 && id.as_bytes().get(14) == Some(&b'4');
     let id = if is_random { id.get(..8).unwrap_or(id) } else { id };
@@ -94,7 +94,7 @@ pub(crate) fn clip(text: &str, bytes: usize) -> String {
     format!("{}…", &text[..end])
 }
 
-/// Returns a text; of one that is longer than `bytes`, the beginning and the end.
+/// Returns a text, or the beginning and the end of a text that is longer than `bytes`.
 pub(crate) fn ends(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();

@@ -17,7 +17,7 @@ const LINE_CHARS: usize = 160;
 
 /// Asks the user at the terminal.
 pub(crate) struct TerminalUser {
-    /// Permissions given for the whole conversation: this command, this file.
+    /// Permissions for the whole conversation, each for one command or one file.
     always: Mutex<HashSet<(Tool, String)>>,
     interrupt: Interrupt,
     spinner: Spinner,

@@ -87,8 +87,8 @@ pub(crate) fn run(
     Ok(failed.filter(|_| !is_watched).unwrap_or(ExitCode::SUCCESS))
 }
 
-/// Runs one message. Ctrl-C drops the turn: what it stored remains, and what it left open is
-/// repaired when the session is next used; the result is `None`.
+/// Runs one message. Returns `None` if Ctrl-C dropped the turn: stored messages remain, and open
+/// calls are answered when the session is next used.
 async fn turn(
     talk: &Talk<'_>,
     input: Input,

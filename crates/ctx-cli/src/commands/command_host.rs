@@ -40,8 +40,8 @@ pub(crate) fn run(_: &CommandHost) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(CANNOT_RUN))
 }
 
-/// Waits for the end of standard input, whose other end only the parent process has open, then
-/// kills the command with all its processes.
+/// Waits until standard input is closed, which happens when the parent process ends, and kills the
+/// command with all its processes.
 #[cfg(unix)]
 fn end_with_standard_input() {
     use rustix::process::{Signal, getpid, kill_process_group};

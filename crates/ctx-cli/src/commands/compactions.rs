@@ -19,7 +19,7 @@ use crate::setup;
 pub(crate) fn run(args: &Compactions, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
     let mut list = transcript.compaction_list(None)?;
-    count_what_was_seen(&transcript, &mut list)?;
+    subtract_unsent(&transcript, &mut list)?;
     if args.json {
         out.json(&list)?;
     } else if list.is_empty() {
@@ -37,11 +37,8 @@ pub(crate) fn run(args: &Compactions, out: &Out) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Excludes messages that are never sent to a model from the counts, to match those of the receipts.
-fn count_what_was_seen(
-    transcript: &Transcript,
-    list: &mut [StoredCompaction],
-) -> anyhow::Result<()> {
+/// Subtracts the messages that are never sent to a model from the counts, as receipts do.
+fn subtract_unsent(transcript: &Transcript, list: &mut [StoredCompaction]) -> anyhow::Result<()> {
     if list.is_empty() {
         return Ok(());
     }

@@ -25,7 +25,7 @@ pub trait Channel: Send + Sync {
     /// Whether the engine is permanently lost.
     fn is_lost(&self) -> bool;
 
-    /// Sets the counter for `tokens.count` in the next calls: the one of their session.
+    /// Sets the counter that `tokens.count` uses in the next calls. Each session has its own.
     fn count_with(&self, counter: Counter) {
         let _ = counter;
     }

@@ -36,7 +36,7 @@ impl EngineError {
         }
     }
 
-    /// Returns the key of [`EngineError::name`] in an error: `rejection` or `fault`.
+    /// Returns the key that holds [`EngineError::name`] in an error: `rejection` or `fault`.
     pub(super) fn key(&self) -> &'static str {
         match self {
             Self::Rejected(_) => "rejection",
@@ -83,7 +83,7 @@ impl EngineError {
         )
     }
 
-    /// Whether the engine crashed, or did not return by itself: none of its calls is reliable.
+    /// Whether no call of the engine is reliable after this failure, for example after a crash.
     pub(super) fn is_grave(&self) -> bool {
         match self {
             Self::Fault(fault) => {

@@ -14,15 +14,15 @@ use ctx_search::vectors::{Embedding, VectorFile};
 
 impl Memory {
     /// Removes segments from memory and from the disk, with everything derived from them, and
-    /// returns how many existed. With no ids, it only removes what a killed run left behind and
-    /// what is derived from removed segments.
+    /// returns how many existed. With no ids, it only removes leftovers of a killed run and data
+    /// derived from removed segments.
     ///
     /// A thread rebuilds the index of the remaining segments; [`settle`](Self::settle) returns when
     /// it is done.
     ///
     /// # Errors
     ///
-    /// If a file cannot be written. What was removed by then is gone.
+    /// If a file cannot be written. Data that was removed before is not restored.
     pub fn forget(&self, ids: &HashSet<SegmentId>) -> Result<usize> {
         if self.inner.settings.read_only {
             return Err(super::read_only());
@@ -35,7 +35,7 @@ impl Memory {
             let mut source = self.inner.opened()?;
             // Vectors of segments that others archived meanwhile must stay.
             self.inner.catch_up(&mut source)?;
-            if ids.is_empty() && !indexer.tells_of_what_is_gone(&self.inner) {
+            if ids.is_empty() && !indexer.may_contain_removed(&self.inner) {
                 self.inner.forget_vectors(ids)?;
                 return source.forget(ids);
             }

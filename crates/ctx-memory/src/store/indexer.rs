@@ -206,7 +206,7 @@ impl Indexer {
     }
 
     /// Whether it may contain words of removed segments, or is unusable.
-    pub(super) fn tells_of_what_is_gone(&self, inner: &Inner) -> bool {
+    pub(super) fn may_contain_removed(&self, inner: &Inner) -> bool {
         let is_there = || self.folder.as_ref().is_some_and(|folder| folder.exists());
         match self.stored.as_ref().map(|stored| stored.pieces()) {
             Some((1.., 0)) => inner.live().index.removed() > 0,

@@ -42,7 +42,7 @@ impl NoteIndex {
         self.replace(&all)
     }
 
-    /// Erases paragraphs from the notes. A paragraph that was changed since is kept.
+    /// Erases paragraphs from the notes. Changed paragraphs are kept.
     pub(super) fn forget(
         &self,
         what: &ForgetRequest,
@@ -52,16 +52,16 @@ impl NoteIndex {
         let _lock =
             if self.0.exists() { FileLock::with_default_timeout(&self.0)? } else { return Ok(()) };
         let mut all = self.all()?;
-        for path in all.iter().map(|of| of.path.clone()).collect::<BTreeSet<_>>() {
+        for path in all.iter().map(|note| note.path.clone()).collect::<BTreeSet<_>>() {
             let Ok(before) = ctx_disk::read_to_string(&path) else { continue };
             let mut text = before.clone();
-            for of in all.iter_mut().filter(|of| of.path == path) {
-                let Some(at) = of.place(&text) else { continue };
-                let own = text[at..at + of.bytes].to_owned();
-                let stays = own.split('\n').filter(|line| !goes(of, line, what, plan));
+            for note in all.iter_mut().filter(|note| note.path == path) {
+                let Some(at) = note.place(&text) else { continue };
+                let own = text[at..at + note.bytes].to_owned();
+                let stays = own.split('\n').filter(|line| !is_erased(note, line, what, plan));
                 let stays = stays.collect::<Vec<_>>().join("\n");
                 text.replace_range(at..at + own.len(), &stays);
-                (of.bytes, of.hash) = (stays.len(), hash(&stays));
+                (note.bytes, note.hash) = (stays.len(), hash(&stays));
             }
             let needle = plan.needle.as_ref().filter(|_| what.session.is_none());
             if needle.is_some_and(|needle| needle.is_in_file(&text)) {
@@ -83,7 +83,7 @@ impl NoteIndex {
             let summary_lines = before.lines().count().saturating_sub(text.lines().count());
             to.files.push(Erased { path, summary_lines, ..Erased::default() });
         }
-        all.retain(|of| of.bytes > 0);
+        all.retain(|note| note.bytes > 0);
         if to.dry_run { Ok(()) } else { self.replace(&all) }
     }
 
@@ -100,7 +100,7 @@ impl NoteIndex {
 
     fn replace(&self, all: &[NoteRecord]) -> Result<()> {
         ctx_disk::replace(&self.0, |out| {
-            all.iter().try_for_each(|of| writeln!(out, "{}", serde_json::to_string(of)?))
+            all.iter().try_for_each(|note| writeln!(out, "{}", serde_json::to_string(note)?))
         })
     }
 }
@@ -116,11 +116,11 @@ impl NoteRecord {
 }
 
 /// Whether to erase a line written for a session: with the whole session, or because of its text.
-fn goes(of: &NoteRecord, line: &str, what: &ForgetRequest, plan: &Targets) -> bool {
-    if what.is_whole() && what.session.as_ref() == Some(&of.session) {
+fn is_erased(note: &NoteRecord, line: &str, what: &ForgetRequest, plan: &Targets) -> bool {
+    if what.is_whole() && what.session.as_ref() == Some(&note.session) {
         return true;
     }
-    let mut sessions = plan.sessions.iter().filter(|session| session.names.contains(&of.session));
+    let mut sessions = plan.sessions.iter().filter(|session| session.names.contains(&note.session));
     let holds = || plan.needle.as_ref().is_some_and(|needle| needle.is_in(line));
     what.session.is_none() && holds()
         || sessions.any(|session| session.all || session.only.are_in(line) || holds())

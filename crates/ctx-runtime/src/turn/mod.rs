@@ -138,8 +138,8 @@ impl<'a> Turn<'a> {
         Ok(no_reply::shown(&answer).filter(|_| !self.session.overrides.is_muted))
     }
 
-    /// Stores the user's message: it is in the file before the model is called. A power failure can
-    /// lose it until the turn is answered or fails, or a tool runs, whichever is first.
+    /// Writes the user's message to the file before the model is called. The file is synced when a
+    /// tool is about to run, or the turn ends: until then, a power failure can lose the message.
     async fn store_message(&mut self, message: Message) -> Result<()> {
         let now = self.now();
         // It is appended to an existing view; a missing view is built from the file, which has it.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::history::History;
 
-/// The compaction in force, as it is also stored.
+/// The compaction in force. It is also stored in this form.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct InForce {

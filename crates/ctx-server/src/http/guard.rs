@@ -1,7 +1,7 @@
 //! Access control.
 //!
-//! A page of another origin can make a browser send requests here; the `Origin` header reveals it.
-//! If its host name resolves to 127.0.0.1, they look like same-origin requests; `Host` reveals it.
+//! A page of another origin can make a browser send requests here. Their `Origin` names that page.
+//! If its name resolves to 127.0.0.1, they look like same-origin requests; `Host` has that name.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -113,7 +113,7 @@ impl Guard {
         let is_many = request.headers().get_all(HOST).iter().count() > 1;
         // The request line may name a host as well, as in requests to a proxy.
         let named = request.uri().authority().map(|authority| authority.as_str());
-        // HTTP/1.1 requires it; without it nothing shows that the request is for this server.
+        // HTTP/1.1 requires `Host`. Without it, the request may be meant for another server.
         let is_missing = host.is_none() && named.is_none() && request.version() == Version::HTTP_11;
         let is_unknown = is_many
             || is_missing
@@ -194,7 +194,7 @@ fn name_of(host: &str) -> &str {
     }
 }
 
-/// Whether a page of another origin made a browser send the request. Requests of images and links
+/// Whether a page of another origin made a browser send the request. Requests for images and links
 /// have no `Origin`, only `Sec-Fetch-Site`; links to this server's page are allowed.
 fn is_cross_origin<B>(request: &Request<B>, host: Option<&str>, listed: &[String]) -> bool {
     let origins: Vec<_> = request.headers().get_all(ORIGIN).iter().collect();

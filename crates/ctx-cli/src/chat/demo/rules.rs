@@ -19,7 +19,7 @@ const HELP: &str = "I am a model of a few rules, so that you can see what happen
     THING?`. Long texts fill the window; the bar shows it. Then old history becomes a summary, and \
     what I can no longer see comes back when you ask for it.";
 
-/// Answers a request, from the request alone.
+/// Answers a request. It uses nothing but the request.
 pub(super) fn answer(request: &ChatRequest) -> Vec<Block> {
     let Some(newest) = request.messages.last() else { return vec![Block::text(HELP)] };
     if request.tools.iter().any(|tool| tool.name == APPEND) {
@@ -98,7 +98,7 @@ fn of_result(text: &str, is_error: bool) -> String {
     }
 }
 
-/// Stores what the user said in the first person, then answers silently.
+/// Stores user messages that begin with `I`, `my`, `we` or `our`. After that, answers `NO_REPLY`.
 fn flush(request: &ChatRequest, newest: &Message) -> Vec<Block> {
     if newest.tool_results().next().is_some() {
         return vec![Block::text("NO_REPLY")];
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_used_where_they_are_there() {
+    fn tools_are_used_if_they_are_offered() {
         let of = |said: &str, tools: &[&str]| text_of(&[(Role::User, said)], tools);
         assert_eq!(of("read a b.txt", &["read"]), r#"read {"path":"a b.txt"}"#);
         assert_eq!(of("run ls -l", &["bash"]), r#"bash {"command":"ls -l"}"#);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn it_knows_what_it_is_sent_and_nothing_else() {
+    fn it_knows_only_the_request() {
         let asks = (Role::User, "What did I say about my cat?");
         let knows =
             [(Role::User, "my cat is called Ada"), (Role::Assistant, "Noted: x"), asks.clone()];
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_writes_down_what_was_told_and_is_silent_then() {
+    fn a_flush_stores_statements_then_answers_no_reply() {
         let told = [(Role::User, "I live in Bern"), (Role::User, "run ls"), (Role::User, "flush")];
         assert_eq!(text_of(&told, &[APPEND]), r#"append_memory {"text":"- I live in Bern"}"#);
         assert_eq!(text_of(&[(Role::User, "flush")], &[APPEND]), "NO_REPLY");

@@ -86,7 +86,7 @@ impl Tools {
         Self { place: self.place.with_results(folder), ..self }
     }
 
-    /// Whether the model may use none.
+    /// Whether the model may use no tool.
     pub(crate) fn is_empty(&self) -> bool {
         self.specs.is_empty()
     }
@@ -96,7 +96,7 @@ impl Tools {
         self.place.folder()
     }
 
-    /// Resolves a path and checks permission: always for outside paths, and for writing `content`.
+    /// Resolves a path. Asks for permission if `content` will be written, or if the path is outside.
     async fn allowed(
         &self,
         tool: Tool,

@@ -62,7 +62,7 @@ fn call(name: &str, arguments: &Value) -> ToolCall {
 }
 
 #[test]
-fn the_model_is_told_of_the_tools_in_one_order_with_schemas_that_are_json() {
+fn tools_have_a_fixed_order_and_json_schemas() {
     let bench = Bench::new(Permission::Granted);
     let names: Vec<_> = bench.tools.specs().iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(names, ["read", "write", "bash"]);
@@ -94,7 +94,7 @@ fn a_file_is_read_by_ranges_of_lines() {
 }
 
 #[test]
-fn what_is_no_text_is_not_read() {
+fn only_text_is_read() {
     let bench = Bench::new(Permission::Granted);
     std::fs::write(bench.tools.folder().join("zero"), [b'a', 0, b'b']).unwrap();
     std::fs::write(bench.tools.folder().join("empty"), "").unwrap();
@@ -114,7 +114,7 @@ fn what_is_no_text_is_not_read() {
 }
 
 #[test]
-fn what_is_outside_of_the_folder_is_asked_for() {
+fn access_outside_of_the_folder_needs_permission() {
     let bench = Bench::new(Permission::Granted);
     std::fs::write(bench.room.path().join("secret"), "outside\n").unwrap();
     let (text, failed) = bench.run("read", &json!({"path": "../secret"}));
@@ -132,7 +132,7 @@ fn what_is_outside_of_the_folder_is_asked_for() {
 }
 
 #[test]
-fn a_file_is_written_whole_and_only_with_leave() {
+fn a_file_is_written_whole_and_only_with_permission() {
     let refusing = Bench::new(Permission::Refused("denied by the user".into()));
     let (text, failed) = refusing.run("write", &json!({"path": "a/b.txt", "content": "x"}));
     assert!(failed && text.contains("denied by the user"));
@@ -177,7 +177,7 @@ fn a_pipe_is_neither_read_nor_written() {
 }
 
 #[test]
-fn results_that_were_kept_may_be_read_and_nothing_else_beside_them() {
+fn stored_results_may_be_read_but_no_file_beside_them() {
     let bench = Bench::new(Permission::Granted);
     let kept = bench.room.path().join("kept");
     let alone = Tools::new(&[Tool::Read, Tool::Write], bench.tools.folder(), Box::new(NoUser));
@@ -205,7 +205,7 @@ fn a_long_output_says_how_it_ended_and_how_much_of_it_is_kept() {
 
 #[cfg(unix)]
 #[test]
-fn who_may_run_a_script_may_do_so_after_it_was_written_anew() {
+fn a_replaced_file_keeps_its_permissions() {
     use std::os::unix::fs::PermissionsExt;
     let bench = Bench::new(Permission::Granted);
     let path = bench.tools.folder().join("run.sh");
@@ -233,7 +233,7 @@ fn a_command_says_what_it_prints_and_how_it_ends() {
 
 #[cfg(unix)]
 #[test]
-fn what_a_command_leaves_running_ends_with_it() {
+fn background_processes_end_with_their_command() {
     let bench = Bench::new(Permission::Granted);
     let pid = bench.tools.folder().join("pid");
     let command = "sleep 1000 & echo $! > pid; echo begun";
@@ -243,7 +243,7 @@ fn what_a_command_leaves_running_ends_with_it() {
 
 #[cfg(unix)]
 #[test]
-fn a_command_ends_at_its_time_and_when_nobody_waits_for_it_any_more() {
+fn a_command_ends_at_its_time_limit_or_when_its_call_is_dropped() {
     let bench = Bench::new(Permission::Granted);
     let pid = bench.tools.folder().join("pid");
     let arguments = json!({"command": "echo $$ > pid; echo begun; sleep 1000", "timeout": 1});

@@ -26,12 +26,12 @@ use crate::setup;
 
 use export::Export;
 
-/// The defaults of a run, and of a quick one: cuts, and budgets in percent.
+/// The default number of cuts, and the default budgets in percent.
 const USUAL: (usize, &[f64]) = (5, &[30.0, 10.0, 5.0]);
-/// See `USUAL`.
+/// The same with `--quick`.
 const QUICK: (usize, &[f64]) = (2, &[10.0]);
 
-/// What is the same for all sessions.
+/// The parameters shared by all sessions.
 struct Run<'a> {
     global: &'a Global,
     args: &'a EvalCompact,
@@ -96,7 +96,7 @@ impl Run<'_> {
         let fitter = Fitter { global, window: None, model, path, transcript: &transcript };
         let arms = self.arms(&fitter, out)?;
         let eval = fitter.setup(Counter::default(), out)?;
-        // Budgets are of messages. The calibration has what every request holds besides.
+        // Budgets count messages only. The calibration has the sizes of system prompt and tools.
         let eval = EvalSetup { system: Tokens::ZERO, tools: Tokens::ZERO, ..eval };
         let session = BenchSession { transcript: &transcript, eval, number };
         let bar = out.progress("compacting", 0);

@@ -1,4 +1,4 @@
-//! Finds where the kept part of a history begins, by each rival's rule.
+//! Finds where the kept part of a history begins, by the rule of each preset.
 
 use std::collections::HashMap;
 
@@ -72,7 +72,7 @@ impl<'a> CutPoints<'a> {
         first
     }
 
-    /// Returns where the kept part begins, by the rival's rule; `None` if it keeps everything.
+    /// Returns where the kept part begins, by a preset's rule; `None` if it keeps everything.
     pub(super) fn first_kept(&self, keep: Keep, window: Tokens) -> Option<usize> {
         match keep {
             Keep::Newest | Keep::UserMessages(_) => self.newest(),
@@ -87,8 +87,8 @@ impl<'a> CutPoints<'a> {
         }
     }
 
-    /// Returns the start of the longest tail with a clean cut and at most `most` tokens; else of
-    /// the shortest tail.
+    /// Returns the start of the longest tail with a clean cut and at most `most` tokens. If there is
+    /// none, returns the start of the shortest tail.
     pub(super) fn within(&self, most: Tokens) -> Option<usize> {
         self.clean_from(self.newest_within(most)).or_else(|| self.newest())
     }

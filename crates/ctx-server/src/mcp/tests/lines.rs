@@ -44,7 +44,7 @@ fn request(id: u64, method: &str, params: &Value) -> String {
 }
 
 #[test]
-fn all_that_was_asked_before_the_end_is_answered() {
+fn requests_before_the_end_of_input_are_answered() {
     let status = json!({ "name": "context_status", "arguments": { "session": KEY } });
     let asked: Vec<_> = (1..=40).map(|id| request(id, "tools/call", &status)).collect();
     let (ended, answers) = exchange(&(asked.join("\n") + "\n"));
@@ -56,7 +56,7 @@ fn all_that_was_asked_before_the_end_is_answered() {
 }
 
 #[test]
-fn calls_beyond_what_may_wait_are_answered_too() {
+fn calls_beyond_the_queue_are_answered_too() {
     let list = json!({ "name": "context_status", "arguments": { "session": KEY } });
     let asked: Vec<_> = (1..=400).map(|id| request(id, "tools/call", &list)).collect();
     let (ended, answers) = exchange(&(asked.join("\n") + "\n"));
@@ -70,7 +70,7 @@ fn calls_beyond_what_may_wait_are_answered_too() {
 }
 
 #[test]
-fn input_that_is_no_mcp_is_refused_line_by_line() {
+fn each_line_that_is_not_mcp_is_refused() {
     let deep = "[".repeat(100_000);
     let bad =
         ["{", "null", "[]", "\"x\"", "{\"id\":3}", &deep, "\u{feff}{}", "{\"jsonrpc\":\"1.0\"}"];
@@ -84,7 +84,7 @@ fn input_that_is_no_mcp_is_refused_line_by_line() {
 }
 
 #[test]
-fn a_reader_that_is_gone_ends_the_server() {
+fn the_server_ends_when_its_output_is_closed() {
     struct Gone;
     impl Write for Gone {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
