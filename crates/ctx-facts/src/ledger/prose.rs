@@ -34,8 +34,10 @@ fn without_data(text: &str) -> Vec<&str> {
 /// Whether a sentence consists mostly of letters: not a line of a log, a table or code.
 fn is_language(sentence: &str) -> bool {
     let (mut letters, mut all) = (0usize, 0usize);
+    // "The audit is on 2027-03-30." is a sentence, "2027-03-30 INFO up" is a line of a log.
+    let has_words = sentence.starts_with(char::is_alphabetic);
     for c in sentence.chars().take(EXAMINED) {
-        if !c.is_whitespace() {
+        if !c.is_whitespace() && !(has_words && c.is_ascii_digit()) {
             all += 1;
             // A Chinese character says as much as two letters.
             letters += usize::from(c.is_alphabetic()) + usize::from(is_cjk(c));

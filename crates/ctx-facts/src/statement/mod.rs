@@ -33,6 +33,8 @@ pub struct Statement {
     corrects: bool,
     /// Whether it says that something is something.
     is_copular: bool,
+    /// Whether it allows nothing else: "only", "at most", "只".
+    is_exclusive: bool,
     /// Whether it says that something is done, or is not.
     status: Option<bool>,
     /// Whether it supposes, or reports what others say.
@@ -71,6 +73,7 @@ static HYPOTHETICAL: WordList = WordList::new("slots.hypothetical");
 /// Words that name no subject: "date", "limit", "is", "set".
 static GENERIC: WordList = WordList::new("slots.generic");
 static COPULAS: WordList = WordList::new("slots.copulas");
+static EXCLUSIVE: WordList = WordList::new("slots.exclusive");
 /// Words that say that something is open ("in progress", "not started") or done.
 static OPEN: WordList = WordList::new("status.open");
 static DONE: WordList = WordList::new("status.done");
@@ -101,6 +104,7 @@ impl Statement {
         }
         let says = |list: &WordList| list.iter().any(|words| find(&rest, words).is_some());
         self.is_copular = says(&COPULAS);
+        self.is_exclusive = says(&EXCLUSIVE);
         self.is_hypothetical = says(&HYPOTHETICAL);
         self.corrects = says(&CORRECTIONS);
         for (list, status) in [(&OPEN, false), (&DONE, true)] {

@@ -82,6 +82,7 @@ impl<'a> Comparison<'a> {
         let (slot, word) = (self.slots != 0, self.is_one_word());
         let same = self.value && !self.kinds && new.subject == old.subject
             || word && (slot || self.named > 0);
+        let exclusive = new.is_exclusive && old.is_exclusive;
         let is = |is: bool| f32::from(u8::from(is));
         [
             ("bias", 1.0),
@@ -106,7 +107,7 @@ impl<'a> Comparison<'a> {
             ("word", is(word)),
             ("clauses", is(new.has_clauses)),
             ("clauses_value", is(new.has_clauses && self.value)),
-            ("is", is(same && new.is_copular && old.is_copular)),
+            ("is", is(same && (new.is_copular && old.is_copular || exclusive))),
             ("preference", is(self.prefers_other())),
             ("unique", is(self.slots & UNIQUE != 0 && news && self.value)),
         ]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ctx_core::text::{Slice, head_chars};
 use ctx_text::{SpanKind, WordList, day_len, is_cjk, is_name, normal_form, number, spans};
 
-use super::{DONE, GENERIC, OPEN, Statement, blank, content_word, find, words};
+use super::{DONE, GENERIC, OPEN, SLOTS, Statement, blank, content_word, find, words};
 
 /// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,6 +154,13 @@ impl Statement {
             if is_generic || choice(&lower).is_some() {
                 continue;
             }
+            if is_number && let Some(all) = of_all(rest.slice(range.end..)) {
+                let range = range.start..range.end + all;
+                self.value(ValueKind::Number("of"), &lower, rest, &range);
+                self.written.push(lower);
+                blank(rest, &range);
+                continue;
+            }
             if is_number && let Some(noun) = numbered(rest, range.start) {
                 self.specified.push((noun, content_word(bare).unwrap_or_default()));
                 blank(rest, &range);
@@ -195,7 +202,9 @@ impl Statement {
         let Some(start) = found.max() else { return };
         let tail = rest.slice(start..);
         let len = tail.find(|c: char| !c.is_alphanumeric()).unwrap_or(tail.len());
-        let range = start..start + len;
+        let slots = SLOTS.iter().flat_map(|slot| slot.iter());
+        let len = slots.filter_map(|word| tail.find(word)).fold(len, usize::min);
+        let range = start..start + tail.slice(..len).trim_end_matches('了').len();
         if (2..=LED).contains(&rest.slice(range.clone()).chars().count()) {
             let value = rest.slice(range.clone()).to_owned();
             self.value(ValueKind::Name, &value, rest, &range);
@@ -300,6 +309,14 @@ fn numbered(text: &str, at: usize) -> Option<u64> {
     let before = text.slice(..at).strip_suffix(' ')?;
     let noun = before.rsplit(|c: char| !c.is_alphanumeric()).next()?.to_lowercase();
     NUMBERED.contains(&noun.as_str()).then(|| content_word(&noun))?
+}
+
+/// Returns the length of " of 6" after a number: "phase 2 of 6" is a progress, not a phase by its
+/// number.
+fn of_all(after: &str) -> Option<usize> {
+    let all = after.strip_prefix(" of ")?;
+    let digits = all.len() - all.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    (digits > 0).then_some(after.len() - all.len() + digits)
 }
 
 /// Whether a value is a plain number or a version: "20", "v20", "3.0.0".
