@@ -89,9 +89,9 @@ fn carried_note(
         Field::Goal => 0.55,
         Field::Constraints => 0.78,
         Field::Decisions => 0.55,
-        Field::CriticalContext => 0.42,
-        Field::Done => 0.4,
-        Field::InProgress | Field::Blocked | Field::NextSteps => 0.38,
+        Field::CriticalContext => 0.47,
+        Field::Done => 0.46,
+        Field::InProgress | Field::Blocked | Field::NextSteps => 0.45,
     };
     let mut note = Note {
         field,

@@ -31,13 +31,13 @@ const REQUEST_SHARE: u32 = 60;
 
 /// The maximum share of the user's words in a session with tools, in hundredths. More is only used if
 /// nothing else needs it.
-const USER_SHARE: u32 = 70;
+const USER_SHARE: u32 = 90;
 
 /// The share of names that may be needed next, in hundredths of the budget; twice as much if it is left.
-const NAMES_SHARE: u32 = 4;
+const NAMES_SHARE: u32 = 10;
 
 /// Notes below this weight are dropped even if they fit: they would only distract.
-const LEAST: f32 = 0.2;
+const LEAST: f32 = 0.45;
 
 pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> String {
     let turn = turn_prefix(job);

@@ -12,9 +12,10 @@ use crate::strings;
 /// The maximum number of names that are counted.
 const MOST: usize = 4_000;
 /// The maximum number of names that are returned.
-const RETURNED: usize = 160;
-/// The length of an argument that is examined.
+const RETURNED: usize = 600;
+/// The length of an argument and of a tool result that is examined.
 const ARGUMENT: Chars = Chars(600);
+const RESULT: Chars = Chars(2_000);
 
 /// Arguments that are one of a few words, such as `"status": "in_progress"`.
 static CHOICES: WordList = WordList::new("arguments.choices");
@@ -34,6 +35,9 @@ impl Names {
             }
         }
         for block in &message.blocks {
+            if let Block::ToolResult(result) = block {
+                self.text(at, head(&result.plain_text(), RESULT));
+            }
             let Block::ToolCall(call) = block else { continue };
             for argument in strings(call.arguments.as_str()) {
                 if CHOICES.contains(&argument.key) {
