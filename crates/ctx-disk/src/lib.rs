@@ -1,8 +1,11 @@
-//! File access for ctx: private files, atomic writes, one writer at a time, errors with the path.
+//! File access for ctx: private files, atomic writes, one writer at a time, append-only logs, errors
+//! with the path.
 
 #![forbid(unsafe_code)]
 
 mod lock;
+mod log;
+mod newer;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -12,6 +15,9 @@ use std::time::Duration;
 use ctx_core::{Error, ErrorKind, Result};
 
 pub use lock::{FileLock, set_default_timeout, sidecar_of};
+pub use log::group_commit::{GroupCommit, recover_journals};
+pub use log::{LogFile, Medium, OsMedium, first_line};
+pub use newer::{is_newer, newer};
 
 /// Creates an error for a failed `operation` on `path`. The system's error is its source.
 pub fn io_error(operation: &'static str, path: &Path, error: io::Error) -> Error {

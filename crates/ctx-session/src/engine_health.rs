@@ -11,8 +11,7 @@ use ctx_core::{EngineFailure, EngineHealth, Error, ErrorKind, LeaseState, Result
 use serde::{Deserialize, Serialize};
 
 use crate::disk;
-use crate::disk::FileLock;
-use crate::newer::newer;
+use crate::disk::{FileLock, newer};
 use crate::paths::Home;
 
 /// The version of the file format.

@@ -10,10 +10,9 @@ use std::path::{Path, PathBuf};
 
 use ctx_core::{EntryId, ErrorKind, IdSource, Result, Timestamp};
 
-use crate::disk;
+use crate::disk::{self, LogFile, is_newer};
 use crate::formats::{in_database, is_transcript};
-use crate::log::{LogFile, RandomIds};
-use crate::newer::is_newer;
+use crate::log::RandomIds;
 use crate::paths::{Home, with_home_hint};
 use crate::read::{ProblemKind, Problems};
 use crate::schema::{NewEntry, check_overlay_header, overlay_header_line};

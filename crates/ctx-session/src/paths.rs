@@ -183,7 +183,8 @@ impl Home {
 
     /// `journals`: entries that are durable before their session files are synced. See
     /// [`GroupCommit`](crate::GroupCommit).
-    pub(crate) fn journals_dir(&self) -> PathBuf {
+    #[must_use]
+    pub fn journals_dir(&self) -> PathBuf {
         self.root.join("journals")
     }
 }

@@ -9,9 +9,9 @@ use ctx_dialect::json::Object;
 use super::summary::{erase_from_extra, json, summary};
 use super::texts::holds;
 use super::{CitedEntries, EraseCriteria, Erased};
-use crate::disk;
+use crate::disk::{self, LogFile};
 use crate::entry::{MessageEncoding, TreeEntry};
-use crate::log::{LogFile, RandomIds};
+use crate::log::RandomIds;
 use crate::overlay::Overlay;
 use crate::paths::Home;
 use crate::schema::{

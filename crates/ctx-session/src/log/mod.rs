@@ -1,11 +1,7 @@
 //! Appending to ctx sessions.
 
-mod file;
-mod group_commit;
 mod ids;
-mod scan;
 mod session_lock;
-mod shared;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,15 +11,11 @@ use ctx_core::{
 };
 
 pub use crate::schema::{NewEntry, NewSession};
-pub use group_commit::{GroupCommit, recover_journals};
 pub use ids::RandomIds;
 pub use session_lock::SessionLock;
 
-pub(crate) use file::LogFile;
-pub(crate) use scan::first_line;
-pub(crate) use shared::{Medium, SharedFile, System};
-
-use crate::newer::is_newer;
+use crate::disk::{GroupCommit, LogFile, Medium, OsMedium, is_newer};
+use crate::formats::in_database;
 use crate::schema::{check_session_header, compaction_entry, header_line, projections_entry};
 use crate::transcript::Transcript;
 use ids::UsedIds;
@@ -128,7 +120,7 @@ impl SessionLog {
     /// Opens a ctx session for appending. Leaf and ids are those that a [`Transcript`] finds in it,
     /// so damage is bridged in the same way as for readers.
     pub fn open(path: &Path, options: LogOptions) -> Result<Self> {
-        Self::open_on(path, options, Box::new(System))
+        Self::open_on(path, options, Box::new(OsMedium))
     }
 
     pub(crate) fn open_on(
@@ -136,6 +128,11 @@ impl SessionLog {
         options: LogOptions,
         medium: Box<dyn Medium>,
     ) -> Result<Self> {
+        if in_database(path).is_some() {
+            return Err(Error::new(ErrorKind::UnknownFormat, "cannot append to a database")
+                .with("path", path.display())
+                .hint("convert it to a ctx session with `ctx convert --to ctx`"));
+        }
         let mut session_id = String::new();
         let accept = |first: &[u8]| {
             session_id =
@@ -163,7 +160,7 @@ impl SessionLog {
 
     /// Returns the length of the file in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        self.file.len
+        self.file.bytes()
     }
 
     /// Moves the leaf to another entry: the next append begins a branch there. Nothing is written;
@@ -238,7 +235,7 @@ impl SessionLog {
         }
         Err(Error::new(ErrorKind::NotFound, "unknown entry id in the session")
             .with("entry", id)
-            .with("path", self.file.path.display()))
+            .with("path", self.file.path().display()))
     }
 }
 

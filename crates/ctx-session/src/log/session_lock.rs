@@ -4,9 +4,7 @@ use std::path::Path;
 
 use ctx_core::Result;
 
-use crate::disk;
-use crate::disk::FileLock;
-use crate::log::first_line;
+use crate::disk::{self, FileLock, first_line};
 use crate::schema::is_ctx_header;
 
 /// A session that no other process can open as long as this value lives.

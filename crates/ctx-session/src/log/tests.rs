@@ -1,5 +1,3 @@
-pub(crate) mod failing_disk;
-
 use std::path::PathBuf;
 
 use ctx_core::{Block, ContentHash, Projected, ProjectionKey, Role, ToolResult};
