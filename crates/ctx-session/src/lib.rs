@@ -15,7 +15,6 @@ pub mod key;
 mod log;
 mod overlay;
 mod paths;
-mod projections;
 mod read;
 mod retire;
 mod schema;
@@ -44,9 +43,8 @@ pub use formats::{Agent, Format, LastUsage, is_transcript};
 pub use log::{
     Durability, LogOptions, NewEntry, NewSession, RandomIds, SessionLock, SessionLog, is_foreign,
 };
-pub use overlay::{Overlay, open};
+pub use overlay::{Overlay, open, save_projections};
 pub use paths::{Home, with_home_hint};
-pub use projections::save_projections;
 pub use read::{Problem, ProblemKind, Severity, TranscriptHeader};
 pub use retire::{RetiringSession, discard_session, remove_retired, retired_at, session_is_open};
 pub use store::{ChatType, SessionEntry, SessionStore, Sessions};

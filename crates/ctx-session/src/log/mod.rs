@@ -1,7 +1,6 @@
 //! Appending to ctx sessions.
 
 mod ids;
-mod session_lock;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,11 +11,12 @@ use ctx_core::{
 
 pub use crate::schema::{NewEntry, NewSession};
 pub use ids::RandomIds;
-pub use session_lock::SessionLock;
 
-use crate::disk::{GroupCommit, LogFile, Medium, OsMedium, is_newer};
+use crate::disk::{self, FileLock, GroupCommit, LogFile, Medium, OsMedium, first_line, is_newer};
 use crate::formats::in_database;
-use crate::schema::{check_session_header, compaction_entry, header_line, projections_entry};
+use crate::schema::{
+    check_session_header, compaction_entry, header_line, is_ctx_header, projections_entry,
+};
 use crate::transcript::Transcript;
 use ids::UsedIds;
 
@@ -158,9 +158,17 @@ impl SessionLog {
         self.leaf.as_ref()
     }
 
-    /// Returns the length of the file in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.file.bytes()
+    /// Refuses to replace the file if another program changed it.
+    pub(crate) fn check_unchanged(&self) -> Result<()> {
+        let path = self.file.path();
+        let metadata = std::fs::metadata(path)
+            .map_err(|e| disk::io_error("cannot inspect the file", path, e))?;
+        if metadata.len() == self.file.bytes() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Conflict, "another program changed the file")
+            .with("path", path.display())
+            .hint("try again, with no other program writing to it"))
     }
 
     /// Moves the leaf to another entry: the next append begins a branch there. Nothing is written;
@@ -243,6 +251,34 @@ impl SessionLog {
 #[must_use]
 pub fn is_foreign(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::UnknownFormat | ErrorKind::InvalidInput) && !is_newer(error)
+}
+
+/// A session that no other process can open as long as this value lives.
+#[derive(Debug)]
+pub struct SessionLock {
+    _lock: FileLock,
+}
+
+impl SessionLock {
+    /// Takes the lock of the session at `path`. Returns `None` if the file is missing or belongs to
+    /// another program: ctx does not append to such a file, and creates no lock file beside it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Locked`](ctx_core::ErrorKind::Locked) if it is open,
+    /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if it cannot be read.
+    pub fn of(path: &Path) -> Result<Option<Self>> {
+        let failed = |error| disk::io_error("cannot inspect the session", path, error);
+        let line = match disk::open(path) {
+            Ok(file) => first_line(&file).map_err(failed)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        if !std::str::from_utf8(&line).is_ok_and(is_ctx_header) {
+            return Ok(None);
+        }
+        Ok(Some(Self { _lock: FileLock::with_default_timeout(path)? }))
+    }
 }
 
 #[cfg(test)]
