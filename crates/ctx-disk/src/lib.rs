@@ -1,8 +1,11 @@
-//! File access for ctx: private files, atomic writes, one writer at a time, errors with the path.
+//! File access for ctx: private files, atomic writes, one writer at a time, append-only logs, errors
+//! with the path.
 
 #![forbid(unsafe_code)]
 
 mod lock;
+mod log;
+mod newer;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -12,6 +15,9 @@ use std::time::Duration;
 use ctx_core::{Error, ErrorKind, Result};
 
 pub use lock::{FileLock, set_default_timeout, sidecar_of};
+pub use log::group_commit::{GroupCommit, recover_journals};
+pub use log::{LogFile, Medium, OsMedium, first_line};
+pub use newer::{is_newer, newer};
 
 /// Creates an error for a failed `operation` on `path`. The system's error is its source.
 pub fn io_error(operation: &'static str, path: &Path, error: io::Error) -> Error {
@@ -295,26 +301,33 @@ pub fn remove(path: &Path, operation: &'static str) -> Result<bool> {
 /// If the copy cannot be written. No partial copy is left.
 pub fn copy_torn_tail(path: &Path, start: u64) -> Result<PathBuf> {
     let mut n = 1u32;
-    let (aside, mut copy) = loop {
+    let aside = loop {
         let aside = beside(path, &format!(".torn-{n}"));
-        match private().write(true).create_new(true).open(&aside) {
-            Ok(file) => break (aside, file),
+        match copy_new(path, start, &aside) {
+            Ok(()) => break aside,
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && n < u32::MAX => n += 1,
             Err(e) => return Err(io_error("cannot keep the torn line", &aside, e)),
         }
     };
+    sync_dir(parent(path))?;
+    Ok(aside)
+}
+
+/// Copies a file, from `start` on, to the new private file `to`, and syncs it.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::AlreadyExists`], and those of reading and writing. No partial copy is left.
+pub fn copy_new(path: &Path, start: u64, to: &Path) -> io::Result<()> {
+    let mut copy = private().write(true).create_new(true).open(to)?;
     let mut copy_all = || {
         let mut file = open(path)?;
         file.seek(SeekFrom::Start(start))?;
         io::copy(&mut file, &mut copy)?;
         copy.sync_all()
     };
-    if let Err(e) = copy_all() {
-        let _ = std::fs::remove_file(&aside);
-        return Err(io_error("cannot keep the torn line", &aside, e));
-    }
-    sync_dir(parent(path))?;
-    Ok(aside)
+    // Best effort: the error that matters is the one being reported.
+    copy_all().inspect_err(|_| drop(std::fs::remove_file(to)))
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ fn group_commit(c: &mut Criterion) {
     const ONE: usize = 200;
     const EACH: usize = 500;
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let shared = GroupCommit::open(&Home::at(dir.path())).expect("a group");
+    let shared = GroupCommit::open(&Home::at(dir.path()).journals_dir()).expect("a group");
     let mut alone = session(&dir.path().join("alone.jsonl"), None);
     let mut logs: Vec<_> = (0..WRITERS)
         .map(|n| session(&dir.path().join(format!("s{n}.jsonl")), Some(&shared)))

@@ -10,9 +10,7 @@ use std::path::PathBuf;
 use ctx_core::{EngineFailure, EngineHealth, Error, ErrorKind, LeaseState, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::disk;
-use crate::disk::FileLock;
-use crate::newer::newer;
+use crate::disk::{self, FileLock, newer};
 use crate::paths::Home;
 
 /// The version of the file format.

@@ -13,10 +13,8 @@ mod erase;
 mod formats;
 pub mod key;
 mod log;
-mod newer;
 mod overlay;
 mod paths;
-mod projections;
 mod read;
 mod retire;
 mod schema;
@@ -26,6 +24,7 @@ mod transcript;
 mod values;
 
 pub(crate) use ctx_disk as disk;
+pub use ctx_disk::{GroupCommit, is_newer, recover_journals};
 
 pub use blobs::{FileBlobs, NoBlobs};
 pub use compactions::{
@@ -42,13 +41,10 @@ pub use erase::{
 };
 pub use formats::{Agent, Format, LastUsage, is_transcript};
 pub use log::{
-    Durability, GroupCommit, LogOptions, NewEntry, NewSession, RandomIds, SessionLock, SessionLog,
-    is_foreign, recover_journals,
+    Durability, LogOptions, NewEntry, NewSession, RandomIds, SessionLock, SessionLog, is_foreign,
 };
-pub use newer::is_newer;
-pub use overlay::{Overlay, open};
+pub use overlay::{Overlay, open, save_projections};
 pub use paths::{Home, with_home_hint};
-pub use projections::save_projections;
 pub use read::{Problem, ProblemKind, Severity, TranscriptHeader};
 pub use retire::{RetiringSession, discard_session, remove_retired, retired_at, session_is_open};
 pub use store::{ChatType, SessionEntry, SessionStore, Sessions};

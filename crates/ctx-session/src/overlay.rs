@@ -8,15 +8,15 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use ctx_core::{EntryId, ErrorKind, IdSource, Result, Timestamp};
+use ctx_core::{EntryId, ErrorKind, IdSource, Projection, Result, Timestamp};
 
-use crate::disk;
+use crate::clock;
+use crate::disk::{self, LogFile, is_newer};
 use crate::formats::{in_database, is_transcript};
-use crate::log::{LogFile, RandomIds};
-use crate::newer::is_newer;
+use crate::log::{LogOptions, RandomIds, SessionLog, is_foreign};
 use crate::paths::{Home, with_home_hint};
 use crate::read::{ProblemKind, Problems};
-use crate::schema::{NewEntry, check_overlay_header, overlay_header_line};
+use crate::schema::{NewEntry, check_overlay_header, overlay_header_line, projections_entry};
 use crate::transcript::Transcript;
 
 /// The bytes of the first line that identify a transcript. A transcript that is a single line grows
@@ -125,6 +125,29 @@ pub fn open(home: &Home, path: &Path) -> Result<Transcript> {
     Ok(transcript)
 }
 
+/// Stores projections, and returns the file that contains them. They are on disk when this returns.
+///
+/// # Errors
+///
+/// [`ErrorKind::Locked`] while another process writes to it, and [`ErrorKind::Io`].
+pub fn save_projections(home: &Home, path: &Path, projections: &[Projection]) -> Result<PathBuf> {
+    match SessionLog::open(path, LogOptions::default()) {
+        Ok(mut log) => {
+            log.append_projections(projections, clock::now())?;
+            log.commit()?;
+            Ok(path.to_owned())
+        }
+        Err(error) if is_foreign(&error) => {
+            let overlay = Overlay::of(home, path)?;
+            if let Some(entry) = projections_entry(projections)? {
+                overlay.append(&entry, None, clock::now())?;
+            }
+            Ok(overlay.path)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 impl Transcript {
     /// Adds the entries of an overlay to the tree: compactions and their undos. A missing overlay
     /// adds nothing; a second overlay is ignored.
@@ -147,7 +170,6 @@ mod tests {
 
     use super::*;
     use crate::log::tests::sample;
-    use crate::projections::save_projections;
     use crate::schema::PROJECTIONS_TYPE;
 
     #[derive(Debug, PartialEq, Deserialize)]

@@ -80,18 +80,8 @@ impl Home {
         self.sessions_dir(agent).join("sessions.json")
     }
 
-    /// `agents/<agent>/sessions/<session>.jsonl`.
-    #[must_use]
-    pub(crate) fn session_file(&self, agent: &FileId, session: &FileId) -> PathBuf {
-        self.sessions_dir(agent).join(format!("{session}.jsonl"))
-    }
-
-    /// `agents/<agent>/sessions/<session>-topic-<thread>.jsonl`.
-    fn topic_file(&self, agent: &FileId, session: &FileId, thread: &FileId) -> PathBuf {
-        self.sessions_dir(agent).join(format!("{session}-topic-{thread}.jsonl"))
-    }
-
-    /// Returns the transcript of a stored session. `sessionFile` takes precedence if it is set: an
+    /// Returns the transcript of a stored session, `agents/<agent>/sessions/<session>.jsonl` or
+    /// `agents/<agent>/sessions/<session>-topic-<thread>.jsonl`. `sessionFile` takes precedence if it is set: an
     /// absolute path is used as it is, a relative one is resolved in the sessions folder and must
     /// not leave it. Keys without an agent belong to the agent `main`.
     pub fn transcript(&self, key: &SessionKey, entry: &SessionEntry) -> Result<PathBuf> {
@@ -115,10 +105,10 @@ impl Home {
         }
         let session = FileId::new(&entry.session_id)
             .map_err(|e| e.with("session key", key).with("field", "sessionId"))?;
-        Ok(match key.thread() {
-            Some(thread) => self.topic_file(agent, &session, thread.id()),
-            None => self.session_file(agent, &session),
-        })
+        Ok(self.sessions_dir(agent).join(match key.thread() {
+            Some(thread) => format!("{session}-topic-{}.jsonl", thread.id()),
+            None => format!("{session}.jsonl"),
+        }))
     }
 
     /// Returns the agent of this home whose sessions folder contains a transcript.
@@ -183,7 +173,8 @@ impl Home {
 
     /// `journals`: entries that are durable before their session files are synced. See
     /// [`GroupCommit`](crate::GroupCommit).
-    pub(crate) fn journals_dir(&self) -> PathBuf {
+    #[must_use]
+    pub fn journals_dir(&self) -> PathBuf {
         self.root.join("journals")
     }
 }

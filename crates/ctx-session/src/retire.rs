@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
 
-use crate::disk;
-use crate::disk::{FileLock, sidecar_of};
+use crate::disk::{self, FileLock, sidecar_of};
 use crate::log::{LogOptions, SessionLog};
 
 /// The marks between a session's file name and the time at which it was retired. OpenClaw uses the

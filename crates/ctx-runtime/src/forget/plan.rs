@@ -43,7 +43,7 @@ impl<'m> ForgetPlan<'m> {
         check::request(&what)?;
         if !what.dry_run {
             // Write pending journal entries to the sessions first, to erase them there.
-            ctx_session::recover_journals(home)?;
+            ctx_session::recover_journals(&home.journals_dir())?;
         }
         let agents: Vec<FileId> = memories.iter().map(|memory| memory.agent.clone()).collect();
         let places = KnownTranscripts::of(home, &agents, &what.files)?;

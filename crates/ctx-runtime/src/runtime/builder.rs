@@ -221,7 +221,7 @@ impl Builder {
             Some(registry) => registry,
             None => linked_and_installed(&self.home)?,
         };
-        let group = GroupCommit::open(&self.home)?;
+        let group = GroupCommit::open(&self.home.journals_dir())?;
         let lanes =
             Lanes::new(self.limit.unwrap_or_else(|| GLOBAL_LIMIT.min(max_concurrent_turns())));
         let lifecycle = match &self.lifecycle {

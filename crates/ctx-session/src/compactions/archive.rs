@@ -1,6 +1,6 @@
 //! Archived copies of rewritten sessions, and cleanup after rewrites that were killed.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ctx_core::Result;
@@ -8,6 +8,9 @@ use ctx_core::Result;
 use crate::disk;
 
 const SUFFIX: &str = ".archived-";
+
+/// The number of bytes that are compared at once.
+const STEP: u64 = 64 << 10;
 
 /// Returns an unused name beside the session.
 pub(super) fn free_name(path: &Path) -> Result<PathBuf> {
@@ -27,14 +30,7 @@ pub(super) fn archive(path: &Path, archived: &Path) -> Result<()> {
     let failed = |e| disk::io_error("cannot archive the session", archived, e);
     match std::fs::hard_link(path, archived) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Err(failed(e)),
-        Err(_) => {
-            let copy = || {
-                let mut copy = disk::private().write(true).create_new(true).open(archived)?;
-                io::copy(&mut disk::open(path)?, &mut copy)?;
-                copy.sync_all()
-            };
-            copy().map_err(failed)?;
-        }
+        Err(_) => disk::copy_new(path, 0, archived).map_err(failed)?,
         Ok(()) => {}
     }
     disk::sync_dir(disk::parent(path))
@@ -74,23 +70,15 @@ pub(crate) fn clear_stale(path: &Path) {
 fn is_beginning(part: &Path, whole: &Path) -> bool {
     let compare = || -> io::Result<bool> {
         let (part, whole) = (disk::open(part)?, disk::open(whole)?);
-        let len = part.metadata()?.len();
-        if len > whole.metadata()?.len() {
-            return Ok(false);
-        }
-        let (mut part, mut whole) = (BufReader::new(part), BufReader::new(whole.take(len)));
-        loop {
-            let (left, right) = (part.fill_buf()?, whole.fill_buf()?);
-            let common = left.len().min(right.len());
-            if common == 0 {
-                return Ok(left.is_empty() && right.is_empty());
-            }
-            if left[..common] != right[..common] {
+        let (len, mut at) = (part.metadata()?.len(), 0);
+        while at < len {
+            let left = disk::read_at(&part, at, STEP)?;
+            if left.is_empty() || left != disk::read_at(&whole, at, left.len() as u64)? {
                 return Ok(false);
             }
-            part.consume(common);
-            whole.consume(common);
+            at += left.len() as u64;
         }
+        Ok(true)
     };
     compare().unwrap_or(false)
 }

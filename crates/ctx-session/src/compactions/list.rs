@@ -163,12 +163,12 @@ impl Transcript {
         Ok(made_by(entry, &Object::parse(&text).unwrap_or_default()))
     }
 
-    /// Returns the archived file with the messages that the compaction at `index` replaced, if any.
-    pub(crate) fn archived_by(&self, index: usize) -> Result<Option<String>> {
-        let Some(entry) = self.entries.get(index) else { return Ok(None) };
+    /// Returns what ctx stored with the compaction at `index`; empty if it stored nothing.
+    pub(crate) fn compaction_extra(&self, index: usize) -> Result<CompactionExtra> {
+        let Some(entry) = self.entries.get(index) else { return Ok(CompactionExtra::default()) };
         let text = self.text(entry)?;
         let extra = Object::parse(&text).ok().and_then(|object| CompactionExtra::of(&object));
-        Ok(extra.and_then(|extra| extra.archived))
+        Ok(extra.unwrap_or_default())
     }
 
     /// Reads a compaction from its entry, without the fields that depend on the branch.

@@ -61,7 +61,7 @@ pub fn rewrite_compacted(path: &Path) -> Result<RewriteResult> {
         return Err(error.hint(first));
     };
     let newest = branch.path.get(place).copied().unwrap_or_default();
-    if let Some(archived) = transcript.archived_by(newest)? {
+    if let Some(archived) = transcript.compaction_extra(newest)?.archived {
         let error = nothing("the session was already rewritten from its newest compaction");
         return Err(error.with("archived in", archived).hint(first));
     }
@@ -70,13 +70,7 @@ pub fn rewrite_compacted(path: &Path) -> Result<RewriteResult> {
     let archived = free_name(path)?;
     let bytes = kept.write(&archived)?;
     check(&transcript, &bytes)?;
-    let len = std::fs::metadata(path).map(|metadata| metadata.len());
-    let len = len.map_err(|e| disk::io_error("cannot inspect the file", path, e))?;
-    if len != log.bytes() {
-        return Err(Error::new(ErrorKind::Conflict, "another program changed the file")
-            .with("path", path.display())
-            .hint("try again, with no other program writing to it"));
-    }
+    log.check_unchanged()?;
     archive(path, &archived)?;
     if let Err(error) = disk::replace(path, |out| out.write_all(&bytes)) {
         clear_stale(path);
@@ -213,12 +207,9 @@ impl<'t> KeptEntries<'t> {
         let name = archived.file_name().unwrap_or_default().to_string_lossy();
         let extra = CompactionExtra::of(&object).unwrap_or_default();
         let extra = CompactionExtra { archived: Some(name.into_owned()), ..extra };
-        let extra = serde_json::to_string(&extra).map_err(|e| {
-            Error::new(ErrorKind::InvalidInput, "cannot write the compaction").source(e)
-        })?;
         let mut edits = Edits::new(&text, &object);
         edits.set("parentId", "null".to_owned());
-        edits.set(CTX_FIELD, extra);
+        edits.set(CTX_FIELD, extra.json()?);
         write_json_line(out, &edits.apply())
     }
 

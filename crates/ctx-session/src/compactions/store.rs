@@ -69,11 +69,10 @@ fn plan_of(
 
 /// Adds to an error what was not stored, and a hint that the session is unchanged.
 pub(super) fn not_stored(error: Error, what: &'static str) -> Error {
+    let error = error.with("not stored", what);
     match error.hint_text() {
-        Some(_) => error.with("not stored", what),
-        None => error
-            .with("not stored", what)
-            .hint("the session is unchanged; fix the cause and try again"),
+        Some(_) => error,
+        None => error.hint("the session is unchanged; fix the cause and try again"),
     }
 }
 

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use ctx_core::{EntryId, Result, Timestamp};
 
-use crate::log::{Durability, LogFile, LogOptions, SessionLog, is_foreign};
+use crate::disk::LogFile;
+use crate::log::{Durability, LogOptions, SessionLog, is_foreign};
 use crate::overlay::{Overlay, append};
 use crate::paths::Home;
 use crate::schema::NewEntry;

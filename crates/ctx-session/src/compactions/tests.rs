@@ -1,6 +1,9 @@
 //! A full disk: if a compaction or its undo cannot be stored, all files stay unchanged.
 
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use ctx_core::{Compacted, EntryId, ErrorKind, RawJson, Timestamp, Tokens};
 
@@ -8,15 +11,55 @@ use super::store::store_in;
 use super::store_compaction;
 use super::target::StorageTarget;
 use super::undo::undo_in;
-use crate::log::tests::failing_disk::Disk;
+use crate::disk::{LogFile, Medium};
 use crate::log::tests::new_session;
-use crate::log::{Durability, LogFile, LogOptions, SessionLog};
+use crate::log::{Durability, LogOptions, SessionLog};
 use crate::overlay::Overlay;
 use crate::paths::Home;
 use crate::schema::NewEntry;
 use crate::transcript::Transcript;
 
 const NOW: Timestamp = Timestamp(1);
+
+/// A disk that is full after so many bytes, or whose next syncs fail.
+#[derive(Clone, Debug, Default)]
+struct Disk(Arc<Mutex<DiskState>>);
+
+#[derive(Debug, Default)]
+struct DiskState {
+    space: Option<usize>,
+    failures: usize,
+}
+
+impl Disk {
+    fn fail(&self, syncs: usize) {
+        self.0.lock().unwrap().failures = syncs;
+    }
+
+    /// Limits the remaining space in bytes, or removes the limit.
+    fn limit(&self, space: Option<usize>) {
+        self.0.lock().unwrap().space = space;
+    }
+}
+
+impl Medium for Disk {
+    fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.0.lock().unwrap();
+        let fits = state.space.map_or(bytes.len(), |space| space.min(bytes.len()));
+        file.write_all(&bytes[..fits])?;
+        state.space = state.space.map(|space| space - fits);
+        if fits < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+
+    fn sync(&self, _: &File) -> io::Result<()> {
+        let mut state = self.0.lock().unwrap();
+        if state.failures > 0 {
+            state.failures -= 1;
+            return Err(io::Error::other("the disk failed"));
+        }
+        Ok(())
+    }
+}
 
 struct Setup {
     _dir: tempfile::TempDir,

@@ -118,7 +118,9 @@ fn target(transcript: &Transcript, path: &Path, which: Option<&EntryId>) -> Resu
 /// Fails if the compaction's messages were removed from the session: undoing it would leave a
 /// context that never existed.
 fn not_archived(transcript: &Transcript, path: &Path, index: usize) -> Result<Option<usize>> {
-    let Some(archived) = transcript.archived_by(index)? else { return Ok(Some(index)) };
+    let Some(archived) = transcript.compaction_extra(index)?.archived else {
+        return Ok(Some(index));
+    };
     Err(Error::new(
         ErrorKind::InvalidInput,
         "cannot undo the compaction: its messages were archived",

@@ -196,30 +196,12 @@ impl DiscoveredSession {
     ///
     /// If the file cannot be read.
     pub fn complete(&mut self) -> Result<bool> {
-        // Known sessions come from a database, which was already read.
-        if self.session_id.is_empty() { self.read_beginning() } else { Ok(true) }
-    }
-
-    /// Describes the session at a path. A file is not read.
-    #[must_use]
-    pub fn at(path: &Path) -> Option<Self> {
-        match in_database(path) {
-            Some((database, file, id)) => walk::rows(database, file, Some(id)).ok()?.pop(),
-            None => Some(walk::file(path.to_owned(), Agent::PI, &path.metadata().ok()?)),
-        }
-    }
-
-    /// Returns the usage of the last request, read from the end of the file; `None` if it is not
-    /// found there.
-    #[must_use]
-    pub fn last_usage(&self) -> Option<LastUsage> {
-        (self.agent.format().last_usage)(&self.path)
-    }
-
-    /// Fills in the details. Returns whether the file is a session of an agent.
-    fn read_beginning(&mut self) -> Result<bool> {
         /// The bytes to read at first, and at most.
         const BEGINNINGS: [usize; 2] = [16 << 10, 1 << 20];
+        // Known sessions come from a database, which was already read.
+        if !self.session_id.is_empty() {
+            return Ok(true);
+        }
         let source = formats::open(&self.path)?;
         for look in BEGINNINGS {
             let bytes = source.beginning(look)?;
@@ -243,6 +225,22 @@ impl DiscoveredSession {
             }
         }
         Ok(false)
+    }
+
+    /// Describes the session at a path. A file is not read.
+    #[must_use]
+    pub fn at(path: &Path) -> Option<Self> {
+        match in_database(path) {
+            Some((database, file, id)) => walk::rows(database, file, Some(id)).ok()?.pop(),
+            None => Some(walk::file(path.to_owned(), Agent::PI, &path.metadata().ok()?)),
+        }
+    }
+
+    /// Returns the usage of the last request, read from the end of the file; `None` if it is not
+    /// found there.
+    #[must_use]
+    pub fn last_usage(&self) -> Option<LastUsage> {
+        (self.agent.format().last_usage)(&self.path)
     }
 
     fn stem(&self) -> &str {

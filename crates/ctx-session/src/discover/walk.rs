@@ -1,10 +1,9 @@
 //! Listing files below a folder that may be sessions.
 
 use std::fs::{DirEntry, Metadata, ReadDir};
-use std::io;
 use std::path::{Path, PathBuf};
 
-use ctx_core::{Error, Result, Timestamp};
+use ctx_core::{ErrorKind, Result, Timestamp};
 
 use super::{DiscoveredSession, Discovery};
 use crate::disk::io_error;
@@ -19,8 +18,8 @@ pub(super) fn expand(agent: Agent, folder: &Path, layout: &[&str], found: &mut D
     let Some((name, deeper)) = layout.split_first() else { return };
     let entries = match list(folder) {
         Ok(entries) => entries,
-        Err((error, _)) if error.kind() == io::ErrorKind::NotFound => return,
-        Err((_, error)) => return found.problems.push(error),
+        Err(error) if error.kind() == ErrorKind::NotFound => return,
+        Err(error) => return found.problems.push(error),
     };
     for entry in entries.flatten().filter(|entry| is_named(entry, name)) {
         match entry.file_type() {
@@ -35,14 +34,14 @@ pub(super) fn expand(agent: Agent, folder: &Path, layout: &[&str], found: &mut D
 pub(super) fn below(folder: &Path, found: &mut Discovery) -> Result<()> {
     let layouts = || Agent::all().flat_map(|agent| agent.0.layouts);
     let names: Vec<_> = layouts().filter_map(|layout| layout.last()).collect();
-    let mut folders = vec![(0, list(folder).map_err(|(_, error)| error)?)];
+    let mut folders = vec![(0, list(folder)?)];
     while let Some((depth, entries)) = folders.pop() {
         for entry in entries.flatten() {
             let Ok(kind) = entry.file_type() else { continue };
             if kind.is_dir() && entry.file_name() != "subagents" && depth < DEEPEST {
                 match list(&entry.path()) {
                     Ok(entries) => folders.push((depth + 1, entries)),
-                    Err((_, error)) => found.problems.push(error),
+                    Err(error) => found.problems.push(error),
                 }
             } else if kind.is_file() && names.iter().any(|pattern| is_named(&entry, pattern)) {
                 found.add(&entry, Agent::PI);
@@ -52,11 +51,8 @@ pub(super) fn below(folder: &Path, found: &mut Discovery) -> Result<()> {
     Ok(())
 }
 
-fn list(folder: &Path) -> Result<ReadDir, (io::Error, Error)> {
-    std::fs::read_dir(folder).map_err(|error| {
-        let kind = io::Error::from(error.kind());
-        (kind, io_error("cannot list the folder", folder, error))
-    })
+fn list(folder: &Path) -> Result<ReadDir> {
+    std::fs::read_dir(folder).map_err(|error| io_error("cannot list the folder", folder, error))
 }
 
 impl Discovery {

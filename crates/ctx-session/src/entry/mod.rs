@@ -2,8 +2,6 @@
 
 mod load;
 
-use std::fmt;
-
 use ctx_core::{EntryId, Role, Timestamp, Usage};
 use serde::Deserialize;
 use serde::de::value::StrDeserializer;
@@ -78,12 +76,6 @@ impl EntryKind {
     pub(crate) fn from_name(name: &str) -> Self {
         let known = Self::deserialize(StrDeserializer::<serde::de::value::Error>::new(name));
         known.unwrap_or_else(|_| Self::Other(name.into()))
-    }
-}
-
-impl fmt::Display for EntryKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

@@ -14,7 +14,6 @@
 mod cited;
 mod overlay;
 mod session;
-mod summary;
 mod texts;
 
 use std::collections::HashSet;

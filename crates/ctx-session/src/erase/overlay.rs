@@ -6,12 +6,11 @@ use std::path::Path;
 use ctx_core::{IdSource, RawJson, Result, Timestamp};
 use ctx_dialect::json::Object;
 
-use super::summary::{erase_from_extra, json, summary};
-use super::texts::holds;
+use super::texts::{erase_from_extra, holds, json, summary};
 use super::{CitedEntries, EraseCriteria, Erased};
-use crate::disk;
+use crate::disk::{self, LogFile};
 use crate::entry::{MessageEncoding, TreeEntry};
-use crate::log::{LogFile, RandomIds};
+use crate::log::RandomIds;
 use crate::overlay::Overlay;
 use crate::paths::Home;
 use crate::schema::{

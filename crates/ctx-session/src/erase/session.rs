@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use ctx_core::{EntryId, Error, ErrorKind, RawJson, Result};
 use ctx_dialect::json::{Object, array, quote};
 
-use super::summary::{erase_from_extra, json, summary};
-use super::texts::holds;
+use super::texts::{erase_from_extra, holds, json, summary};
 use super::{CitedEntries, EraseCriteria, Erased, session_files};
 use crate::compactions::clear_stale;
 use crate::disk;
@@ -46,12 +45,7 @@ pub fn erase_in_session(
         clear_stale(path);
     }
     let mut erased = Vec::new();
-    let written_by_us = std::fs::metadata(path).is_ok_and(|found| found.len() == log.bytes());
-    if !written_by_us {
-        return Err(Error::new(ErrorKind::Conflict, "another program changed the file")
-            .with("path", path.display())
-            .hint("try again, with no other program writing to it"));
-    }
+    log.check_unchanged()?;
     for file in session_files(path) {
         let is_archive = file != path;
         if is_archive && criteria.all {

@@ -1,10 +1,12 @@
-//! Removing from texts and values what was derived from erased messages.
+//! Removing what was derived from erased messages: from texts and values, and from the summaries,
+//! details and projections of compactions.
 
-use ctx_core::{EntryId, Projection, RawJson};
-use ctx_dialect::json::Object;
+use ctx_core::{EntryId, Error, ErrorKind, Projection, RawJson, Result};
+use ctx_dialect::json::{Object, quote};
 use serde_json::Value;
 
 use super::{CitedEntries, EraseCriteria};
+use crate::schema::{CompactionExtra, Edits};
 
 /// How many levels of JSON inside JSON strings are searched. Tool arguments are one level.
 const NESTED: usize = 4;
@@ -83,33 +85,60 @@ impl EraseCriteria<'_> {
     }
 }
 
+/// Removes the lines derived from erased messages from a summary and its details. Returns their
+/// number.
+pub(super) fn summary(
+    criteria: &EraseCriteria<'_>,
+    cited: &CitedEntries<'_>,
+    object: &Object<'_>,
+    edits: &mut Edits<'_>,
+) -> usize {
+    let mut gone = 0;
+    if let Some(text) = object.text("summary") {
+        let (kept, lines) = criteria.lines(cited, &text);
+        if lines > 0 {
+            edits.set("summary", quote(&kept));
+            gone += lines;
+        }
+    }
+    let details = object.get("details").and_then(|raw| serde_json::from_str(raw.get()).ok());
+    if let Some(mut details) = details {
+        let notes = criteria.scrub(cited, &mut details);
+        if notes > 0 {
+            edits.set("details", details.to_string());
+            gone += notes;
+        }
+    }
+    gone
+}
+
+/// Removes erased messages and their projections from the field `ctx` of a compaction. Returns the
+/// number of removed projections.
+pub(super) fn erase_from_extra(
+    criteria: &EraseCriteria<'_>,
+    extra: &mut CompactionExtra,
+) -> Result<usize> {
+    extra.staying.retain(|id| !criteria.covers(id));
+    let before = extra.projections.len();
+    let mut kept = Vec::with_capacity(before);
+    for form in extra.projections.drain(..) {
+        if !criteria.covers(&form.key.entry) && !holds(&json(&form)?, criteria.holds) {
+            kept.push(form);
+        }
+    }
+    extra.projections = kept;
+    Ok(before - extra.projections.len())
+}
+
+pub(super) fn json(value: &impl serde::Serialize) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|e| Error::new(ErrorKind::InvalidInput, "cannot write the entry").source(e))
+}
+
 /// Fields that describe the structure of a transcript, not its content.
-const STRUCTURE: [&str; 24] = [
-    "type",
-    "role",
-    "id",
-    "parentId",
-    "timestamp",
-    "uuid",
-    "parentUuid",
-    "sessionId",
-    "version",
-    "api",
-    "provider",
-    "model",
-    "modelId",
-    "stopReason",
-    "stop_reason",
-    "toolCallId",
-    "tool_use_id",
-    "call_id",
-    "customType",
-    "targetId",
-    "fromId",
-    "firstKeptEntryId",
-    "thinkingLevel",
-    "hash",
-];
+const STRUCTURE: &str = "type role id parentId timestamp uuid parentUuid sessionId version api \
+    provider model modelId stopReason stop_reason toolCallId tool_use_id call_id customType \
+    targetId fromId firstKeptEntryId thinkingLevel hash";
 
 /// Whether any text or number in JSON matches. Fields that describe the structure are not searched.
 /// Invalid JSON is searched as plain text.
@@ -130,8 +159,8 @@ fn any(value: &Value, test: &dyn Fn(&str) -> bool, levels: usize) -> bool {
         }
         Value::Array(items) => items.iter().any(|item| any(item, test, levels)),
         Value::Object(fields) => {
-            let content = fields.iter().filter(|(key, _)| !STRUCTURE.contains(&key.as_str()));
-            content.into_iter().any(|(_, field)| any(field, test, levels))
+            let is_content = |key: &str| STRUCTURE.split(' ').all(|known| known != key);
+            fields.iter().any(|(key, field)| is_content(key) && any(field, test, levels))
         }
         Value::Null | Value::Bool(_) => false,
         Value::Number(number) => test(&number.to_string()),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use ctx_core::text::head_chars;
 use ctx_core::{Error, ErrorKind, Result};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The maximum length of a key.
 pub const MAX_KEY_BYTES: usize = 1024;
@@ -26,17 +26,17 @@ const RESERVED: [&str; 12] = [
 
 /// A word that becomes a folder or part of a file name: an agent id, a session id, a thread id, a
 /// blob's name. No separators, no `..`, no leading dot, no control characters, at most 100 bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct FileId(String);
 
 /// A word of a key that is not an id: a channel, an account, a main key, a job. It contains no `:`
 /// and is not a reserved word.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Name(String);
 
 /// An id assigned by a channel. It may contain `:` (as Matrix rooms do) and `/` (as Signal groups
 /// do): it is never used as a file name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct PeerId(String);
 
 impl FileId {
@@ -152,12 +152,6 @@ macro_rules! text_type {
             type Err = Error;
             fn from_str(text: &str) -> Result<Self> {
                 Self::new(text)
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(&self.0)
             }
         }
 

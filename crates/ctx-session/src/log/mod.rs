@@ -1,11 +1,6 @@
 //! Appending to ctx sessions.
 
-mod file;
-mod group_commit;
 mod ids;
-mod scan;
-mod session_lock;
-mod shared;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,16 +10,13 @@ use ctx_core::{
 };
 
 pub use crate::schema::{NewEntry, NewSession};
-pub use group_commit::{GroupCommit, recover_journals};
 pub use ids::RandomIds;
-pub use session_lock::SessionLock;
 
-pub(crate) use file::LogFile;
-pub(crate) use scan::first_line;
-pub(crate) use shared::{Medium, SharedFile, System};
-
-use crate::newer::is_newer;
-use crate::schema::{check_session_header, compaction_entry, header_line, projections_entry};
+use crate::disk::{self, FileLock, GroupCommit, LogFile, Medium, OsMedium, first_line, is_newer};
+use crate::formats::in_database;
+use crate::schema::{
+    check_session_header, compaction_entry, header_line, is_ctx_header, projections_entry,
+};
 use crate::transcript::Transcript;
 use ids::UsedIds;
 
@@ -128,7 +120,7 @@ impl SessionLog {
     /// Opens a ctx session for appending. Leaf and ids are those that a [`Transcript`] finds in it,
     /// so damage is bridged in the same way as for readers.
     pub fn open(path: &Path, options: LogOptions) -> Result<Self> {
-        Self::open_on(path, options, Box::new(System))
+        Self::open_on(path, options, Box::new(OsMedium))
     }
 
     pub(crate) fn open_on(
@@ -136,6 +128,11 @@ impl SessionLog {
         options: LogOptions,
         medium: Box<dyn Medium>,
     ) -> Result<Self> {
+        if in_database(path).is_some() {
+            return Err(Error::new(ErrorKind::UnknownFormat, "cannot append to a database")
+                .with("path", path.display())
+                .hint("convert it to a ctx session with `ctx convert --to ctx`"));
+        }
         let mut session_id = String::new();
         let accept = |first: &[u8]| {
             session_id =
@@ -161,9 +158,17 @@ impl SessionLog {
         self.leaf.as_ref()
     }
 
-    /// Returns the length of the file in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.file.len
+    /// Refuses to replace the file if another program changed it.
+    pub(crate) fn check_unchanged(&self) -> Result<()> {
+        let path = self.file.path();
+        let metadata = std::fs::metadata(path)
+            .map_err(|e| disk::io_error("cannot inspect the file", path, e))?;
+        if metadata.len() == self.file.bytes() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Conflict, "another program changed the file")
+            .with("path", path.display())
+            .hint("try again, with no other program writing to it"))
     }
 
     /// Moves the leaf to another entry: the next append begins a branch there. Nothing is written;
@@ -238,7 +243,7 @@ impl SessionLog {
         }
         Err(Error::new(ErrorKind::NotFound, "unknown entry id in the session")
             .with("entry", id)
-            .with("path", self.file.path.display()))
+            .with("path", self.file.path().display()))
     }
 }
 
@@ -246,6 +251,34 @@ impl SessionLog {
 #[must_use]
 pub fn is_foreign(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::UnknownFormat | ErrorKind::InvalidInput) && !is_newer(error)
+}
+
+/// A session that no other process can open as long as this value lives.
+#[derive(Debug)]
+pub struct SessionLock {
+    _lock: FileLock,
+}
+
+impl SessionLock {
+    /// Takes the lock of the session at `path`. Returns `None` if the file is missing or belongs to
+    /// another program: ctx does not append to such a file, and creates no lock file beside it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Locked`](ctx_core::ErrorKind::Locked) if it is open,
+    /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if it cannot be read.
+    pub fn of(path: &Path) -> Result<Option<Self>> {
+        let failed = |error| disk::io_error("cannot inspect the session", path, error);
+        let line = match disk::open(path) {
+            Ok(file) => first_line(&file).map_err(failed)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        if !std::str::from_utf8(&line).is_ok_and(is_ctx_header) {
+            return Ok(None);
+        }
+        Ok(Some(Self { _lock: FileLock::with_default_timeout(path)? }))
+    }
 }
 
 #[cfg(test)]

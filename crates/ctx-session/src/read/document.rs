@@ -9,14 +9,11 @@ use ctx_dialect::json::{Object, elements_prefix, relaxed};
 use serde_json::value::RawValue;
 
 use super::jsonl::{self, LineFormat, Record};
-use super::recovery::recover_document;
+use super::recovery::{LISTS, recover_document};
 use super::timestamp;
 use crate::entry::{EntryKind, MessageEncoding, byte_range};
 use crate::read::{Builder, Draft, ProblemKind};
 use crate::source::{Source, SourcePosition, Span};
-
-/// The fields of a document that contain its entries.
-const LISTS: [&str; 2] = ["messages", "compactedHistory"];
 
 /// A document's text as strict JSON, or its intact parts.
 pub(crate) struct StrictJson {

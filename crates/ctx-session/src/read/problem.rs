@@ -108,11 +108,8 @@ impl ProblemKind {
     #[must_use]
     pub fn severity(self) -> Severity {
         match self {
-            Self::NoFinalNewline
-            | Self::EmptyLines
-            | Self::CarriageReturns
-            | Self::ByteOrderMark
-            | Self::OrphanResult
+            _ if self.is_harmless() => Severity::Carried,
+            Self::OrphanResult
             | Self::DuplicateResult
             | Self::UnknownRole
             | Self::UnknownBlock

@@ -34,6 +34,13 @@ impl CompactionExtra {
     pub(crate) fn of(entry: &Object<'_>) -> Option<Self> {
         serde_json::from_str(entry.get(CTX_FIELD)?.get()).ok()
     }
+
+    /// Returns the value of the field `ctx`.
+    pub(crate) fn json(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|e| {
+            Error::new(ErrorKind::InvalidInput, "cannot write the compaction").source(e)
+        })
+    }
 }
 
 /// Returns the entry of a compaction.
@@ -47,9 +54,6 @@ pub(crate) fn compaction_entry(
         projections: compacted.projections.clone(),
         archived: None,
     };
-    let extra = serde_json::to_string(&extra).map_err(|e| {
-        Error::new(ErrorKind::InvalidInput, "cannot write the compaction").source(e)
-    })?;
     let details = compacted.details.as_ref();
     Ok(NewEntry::Compaction {
         summary: compacted.summary.clone(),
@@ -60,7 +64,7 @@ pub(crate) fn compaction_entry(
         // Tells pi that another program wrote the entry, so that pi does not continue its file
         // lists.
         from_hook: Some(!details.is_some_and(has_file_lists)),
-        ctx: Some(RawJson::from_text(extra)),
+        ctx: Some(RawJson::from_text(extra.json()?)),
     })
 }
 

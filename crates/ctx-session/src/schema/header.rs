@@ -6,8 +6,8 @@ use ctx_core::{Error, ErrorKind, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{iso, one_line};
+use crate::disk::newer;
 use crate::key::FileId;
-use crate::newer::newer;
 
 /// The version of pi's session format that is written.
 pub(crate) const PI_VERSION: u64 = 3;

@@ -1,10 +1,12 @@
 //! Reading a source line by line through one reused buffer.
 
+use std::io::{self, BufRead, BufReader, Read};
+
 use ctx_core::Result;
 
 use crate::source::Source;
 
-/// The number of bytes read at once. The buffer grows to the length of a longer line.
+/// The number of bytes read at once.
 const CHUNK: usize = 256 * 1024;
 
 /// One line, without its line break.
@@ -20,90 +22,47 @@ pub(crate) struct SourceLine<'a> {
 }
 
 pub(crate) struct SourceLines<'s> {
-    source: &'s Source,
-    buffer: Vec<u8>,
-    /// The offset of `buffer` in the source.
-    base: u64,
-    /// The beginning of the current line in `buffer`.
-    start: usize,
-    /// `start..scanned` contains no line break.
-    scanned: usize,
-    filled: usize,
+    reader: BufReader<SourceReader<'s>>,
+    /// The current line with its line break.
+    line: Vec<u8>,
+    /// The offset of that line in the source.
+    offset: u64,
     number: u64,
-    at_end: bool,
 }
 
 impl<'s> SourceLines<'s> {
     pub(crate) fn new(source: &'s Source) -> Self {
-        Self {
-            source,
-            buffer: Vec::new(),
-            base: 0,
-            start: 0,
-            scanned: 0,
-            filled: 0,
-            number: 0,
-            at_end: false,
-        }
+        let reader = BufReader::with_capacity(CHUNK, SourceReader { source, at: 0 });
+        Self { reader, line: Vec::new(), offset: 0, number: 0 }
     }
 
     /// Returns the next line, or `None` at the end. The last line is returned even without a final
     /// line break.
     pub(crate) fn next(&mut self) -> Result<Option<SourceLine<'_>>> {
-        loop {
-            if let Some(found) = memchr::memchr(b'\n', &self.buffer[self.scanned..self.filled]) {
-                let end = self.scanned + found;
-                return Ok(Some(self.line(end, true)));
-            }
-            self.scanned = self.filled;
-            if self.at_end {
-                let rest = self.start < self.filled;
-                return Ok(rest.then(|| self.line(self.filled, false)));
-            }
-            self.refill()?;
+        self.offset += self.line.len() as u64;
+        self.line.clear();
+        let read = self.reader.read_until(b'\n', &mut self.line);
+        if read.map_err(|e| self.reader.get_ref().source.io(e))? == 0 {
+            return Ok(None);
         }
-    }
-
-    fn line(&mut self, end: usize, terminated: bool) -> SourceLine<'_> {
-        let start = self.start;
-        self.start = end + usize::from(terminated);
-        self.scanned = self.start;
         self.number += 1;
-        SourceLine {
-            bytes: &self.buffer[start..end],
-            offset: self.base + start as u64,
-            number: self.number,
-            terminated,
-        }
+        let terminated = self.line.ends_with(b"\n");
+        let bytes = &self.line[..self.line.len() - usize::from(terminated)];
+        Ok(Some(SourceLine { bytes, offset: self.offset, number: self.number, terminated }))
     }
+}
 
-    fn refill(&mut self) -> Result<()> {
-        self.buffer.copy_within(self.start..self.filled, 0);
-        self.base += self.start as u64;
-        self.filled -= self.start;
-        self.scanned -= self.start;
-        self.start = 0;
-        if self.filled + CHUNK / 2 > self.buffer.len() {
-            self.grow()?;
-        }
-        let n =
-            self.source.read_at(self.base + self.filled as u64, &mut self.buffer[self.filled..])?;
-        self.filled += n;
-        self.at_end = n == 0;
-        Ok(())
-    }
+/// Reads a source from its beginning.
+struct SourceReader<'s> {
+    source: &'s Source,
+    at: u64,
+}
 
-    /// Doubles the buffer, up to the rest of the source: a line of 100 MB must use no more than 100
-    /// MB.
-    fn grow(&mut self) -> Result<()> {
-        let left = self.source.len()?.saturating_sub(self.base);
-        let left = usize::try_from(left).unwrap_or(usize::MAX).saturating_add(1);
-        let wanted = (self.buffer.len() * 2).clamp(CHUNK, left.max(CHUNK));
-        // If the file grows while it is read, the measured rest is too short.
-        let wanted = wanted.max(self.filled + CHUNK / 2);
-        self.buffer.reserve_exact(wanted.saturating_sub(self.buffer.len()));
-        self.buffer.resize(wanted, 0);
-        Ok(())
+impl Read for SourceReader<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let n = self.source.read_at(self.at, into)?;
+        self.at += n as u64;
+        Ok(n)
     }
 }
 

@@ -138,22 +138,15 @@ impl Source {
     }
 
     /// Reads available bytes at `offset`, and returns their number: 0 at the end.
-    pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
-        let file = match &self.bytes {
-            Bytes::File(file) => file,
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        match &self.bytes {
+            Bytes::File(file) => read_file_at(file, offset, into),
             Bytes::Memory(bytes) => {
                 let rest = usize::try_from(offset).ok().and_then(|at| bytes.get(at..));
                 let rest = rest.unwrap_or_default();
                 let n = rest.len().min(into.len());
                 into[..n].copy_from_slice(&rest[..n]);
-                return Ok(n);
-            }
-        };
-        loop {
-            match read_file_at(file, offset, into) {
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(self.io(e)),
-                Ok(n) => return Ok(n),
+                Ok(n)
             }
         }
     }
@@ -183,9 +176,11 @@ impl Source {
         let mut bytes = vec![0; span.len as usize];
         let mut filled = 0;
         while filled < bytes.len() {
-            match self.read_at(span.offset + filled as u64, &mut bytes[filled..])? {
-                0 => break,
-                n => filled += n,
+            match self.read_at(span.offset + filled as u64, &mut bytes[filled..]) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.io(e)),
             }
         }
         bytes.truncate(filled);

@@ -1,7 +1,5 @@
 //! A session's entry in the store.
 
-use std::fmt;
-
 use ctx_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -127,17 +125,6 @@ impl ChatType {
             _ => return None,
         };
         Some((chat_type, channel.map(ToString::to_string)))
-    }
-}
-
-impl fmt::Display for ChatType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Direct => "direct",
-            Self::Group => "group",
-            Self::Room => "room",
-            Self::Other(word) => word,
-        })
     }
 }
 

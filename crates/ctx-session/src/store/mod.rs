@@ -12,8 +12,7 @@ use ctx_core::{Error, ErrorKind, Result};
 pub use entry::{ChatType, SessionEntry};
 pub use sessions::Sessions;
 
-use crate::disk;
-use crate::disk::FileLock;
+use crate::disk::{self, FileLock};
 use sessions::Pairs;
 
 /// The default time that an update waits for another one. Updates take milliseconds unless a

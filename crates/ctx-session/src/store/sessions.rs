@@ -16,7 +16,8 @@ use crate::key::SessionKey;
 /// Keys of unknown shapes are kept and written back; [`Sessions::iter`] skips them and
 /// [`Sessions::all`] includes them. Entries that cannot be read are also kept byte for byte; only
 /// [`Sessions::unreadable`] returns them.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
 pub struct Sessions {
     slots: IndexMap<String, StoredEntry>,
 }
@@ -131,12 +132,6 @@ impl Serialize for StoredEntry {
             Self::Read(entry) => entry.serialize(serializer),
             Self::Unreadable { json, .. } => json.serialize(serializer),
         }
-    }
-}
-
-impl Serialize for Sessions {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.slots.serialize(serializer)
     }
 }
 

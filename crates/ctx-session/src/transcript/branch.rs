@@ -1,7 +1,7 @@
 //! The effects of a branch: its compactions, undos and edits.
 
 use ctx_core::text::Slice;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use ctx_core::{Result, Role};
 
@@ -54,11 +54,6 @@ impl Branch {
         }
         compactions.retain(|&at| !undone.contains_key(&path[at]));
         Self { path, compactions, undone, edits }
-    }
-
-    /// Returns the indices of the compactions in force.
-    pub(crate) fn in_force(&self) -> HashSet<usize> {
-        self.compactions.iter().filter_map(|&at| self.path.get(at).copied()).collect()
     }
 
     /// Finds where the kept part begins on the path, for the compaction at position `at`.

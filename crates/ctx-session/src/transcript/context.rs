@@ -11,7 +11,7 @@ use ctx_dialect::{openai_responses, pi};
 use crate::entry::{
     Audience, MessageEncoding, MessagePart, StoredMessage, TreeEntry, with_content,
 };
-use crate::schema::{CTX_FIELD, CompactionExtra, PI_VERSION};
+use crate::schema::{CTX_FIELD, PI_VERSION};
 use crate::transcript::{Branch, Transcript};
 
 /// One message of a branch.
@@ -189,10 +189,7 @@ impl Transcript {
 
     /// Returns the messages before the first kept entry that a compaction of ctx left in place.
     pub(crate) fn staying(&self, compaction: usize) -> Result<HashSet<usize>> {
-        let Some(entry) = self.entries.get(compaction) else { return Ok(HashSet::new()) };
-        let text = self.text(entry)?;
-        let extra = Object::parse(&text).ok().and_then(|object| CompactionExtra::of(&object));
-        let staying = extra.map(|extra| extra.staying).unwrap_or_default();
+        let staying = self.compaction_extra(compaction)?.staying;
         Ok(staying.iter().filter_map(|id| self.index_of(id)).collect())
     }
 

@@ -2,7 +2,6 @@
 
 mod branch;
 mod context;
-mod forget;
 mod inspect;
 mod overlay_entries;
 mod projections;
@@ -152,7 +151,11 @@ impl Transcript {
         let mut entries = builder.entries;
         entries.shrink_to_fit();
         let (problems, bad_lines) = builder.problems.finish();
-        let leaf = builder.tip.and_then(|tip| moved_leaf(&entries, tip));
+        // A `leaf` entry at the end moves the leaf to its target.
+        let leaf = builder.tip.and_then(|tip| match entries.get(tip as usize)?.detail.as_deref() {
+            Some(Detail::Leaf { target }) => *target,
+            _ => Some(tip),
+        });
         Self {
             format,
             header: builder.header,
@@ -245,7 +248,7 @@ impl Transcript {
             bad_lines: self.bad_lines,
             ..TranscriptStats::default()
         };
-        for entry in self.messages() {
+        for entry in self.entries.iter().filter(|entry| is_message(entry)) {
             stats.messages += usize::from(entry.head.is_none());
             stats.tool_results += match (&entry.role, entry.encoding) {
                 (
@@ -299,23 +302,11 @@ impl Transcript {
         }
         Ok(largest)
     }
-
-    fn messages(&self) -> impl Iterator<Item = &TreeEntry> {
-        self.entries.iter().filter(|entry| is_message(entry))
-    }
 }
 
 /// Whether an entry is a message. An entry of the kind `message` may lack it.
 fn is_message(entry: &TreeEntry) -> bool {
     entry.kind == EntryKind::Message && entry.encoding != MessageEncoding::Nothing
-}
-
-/// Returns the leaf after the last entry: the target of a `leaf` entry, otherwise the entry itself.
-fn moved_leaf(entries: &[TreeEntry], tip: u32) -> Option<u32> {
-    match entries.get(tip as usize)?.detail.as_deref() {
-        Some(Detail::Leaf { target }) => *target,
-        _ => Some(tip),
-    }
 }
 
 impl std::fmt::Debug for Transcript {

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use ctx_core::{EntryId, Projected, Projection, ProjectionKey, RawJson, Result};
-use serde::Deserialize;
+use ctx_core::{EntryId, Projected, Projection, ProjectionKey, Result};
+use ctx_dialect::json::Object;
 
 use super::Transcript;
 use super::branch::Branch;
 use crate::disk;
 use crate::formats;
-use crate::schema::PROJECTIONS_TYPE;
+use crate::schema::{CTX_FIELD, PROJECTIONS_TYPE};
 
 /// The beginning of the projections in a compaction entry. Inside a text the quotes are escaped.
 const OF_COMPACTION: &str = "\"projections\":[";
@@ -28,25 +28,6 @@ pub(crate) struct StoredProjections {
 /// skipped: without its projection a message is sent in a new form, which costs only a cached
 /// prefix.
 pub(crate) fn read_projections(path: &Path) -> Result<Vec<StoredProjections>> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct ProjectionEntryHead {
-        #[serde(rename = "type", default)]
-        kind: String,
-        #[serde(default)]
-        id: Option<EntryId>,
-        #[serde(default)]
-        custom_type: Option<String>,
-        #[serde(default)]
-        data: Option<RawJson>,
-        #[serde(default, rename = "ctx")]
-        extra: Option<CompactionExtraHead>,
-    }
-    #[derive(Deserialize)]
-    struct CompactionExtraHead {
-        #[serde(default)]
-        projections: Vec<RawJson>,
-    }
     if formats::in_database(path).is_some() {
         return Ok(Vec::new());
     }
@@ -63,17 +44,20 @@ pub(crate) fn read_projections(path: &Path) -> Result<Vec<StoredProjections>> {
         if finders.iter().all(|finder| finder.find(&line).is_none()) {
             continue;
         }
-        let Ok(head) = serde_json::from_slice::<ProjectionEntryHead>(&line) else { continue };
-        let (by, projections) = match (head.extra, head.data) {
-            (Some(extra), _) if head.kind == "compaction" => (head.id, extra.projections),
-            (_, Some(data)) if head.custom_type.as_deref() == Some(PROJECTIONS_TYPE) => {
-                (None, serde_json::from_str(data.as_str()).unwrap_or_default())
+        let text = String::from_utf8_lossy(&line);
+        let Ok(entry) = Object::parse(&text) else { continue };
+        let (by, listed) = match entry.object(CTX_FIELD) {
+            Some(extra) if entry.text("type").as_deref() == Some("compaction") => {
+                (entry.id("id").map(|id| EntryId::from(&*id)), extra.array("projections"))
+            }
+            _ if entry.text("customType").as_deref() == Some(PROJECTIONS_TYPE) => {
+                (None, entry.array("data"))
             }
             _ => continue,
         };
-        let projections = projections.iter();
+        let listed = listed.unwrap_or_default().into_iter();
         let projections: Vec<Projection> =
-            projections.filter_map(|p| serde_json::from_str(p.as_str()).ok()).collect();
+            listed.filter_map(|form| serde_json::from_str(form.get()).ok()).collect();
         if !projections.is_empty() {
             found.push(StoredProjections { by, projections });
         }
@@ -97,7 +81,8 @@ impl Transcript {
             stored.extend(read_projections(path)?);
         }
         let branch = Branch::of(self, self.path(leaf)?);
-        let in_force = branch.in_force();
+        let in_force: HashSet<usize> =
+            branch.compactions.iter().map(|&at| branch.path[at]).collect();
         let mut gone: HashSet<(ProjectionKey, Option<String>)> = HashSet::new();
         let is_in_force = |id: &EntryId| self.index_of(id).is_some_and(|i| in_force.contains(&i));
         let undone = |id: &EntryId| {

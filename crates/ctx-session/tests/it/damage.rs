@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // Test helpers are test code.
 
 use ctx_core::ErrorKind;
-use ctx_session::{ProblemKind, Transcript};
+use ctx_session::{EntryKind, ProblemKind, Transcript};
 
 const HEADER: &str =
     r#"{"type":"session","version":3,"id":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/"}"#;
@@ -241,7 +241,7 @@ fn unknown_things_are_carried() {
     let role = r#"{"type":"message","id":"r","parentId":"u","timestamp":"t","message":{"role":"oracle","content":[{"type":"vision","v":1e2}]}}"#;
     let transcript = read(session(&[&entry("a", ""), unknown, role]));
     assert_eq!(transcript.problems, []);
-    assert_eq!(transcript.entries[1].kind.to_string(), "hologram");
+    assert_eq!(transcript.entries[1].kind, EntryKind::Other("hologram".into()));
     let line = transcript.main_line().unwrap();
     assert_eq!(line[1].entry.message().unwrap().role.name(), "oracle");
     let mut copy = Vec::new();

@@ -110,7 +110,7 @@ const SESSIONS: usize = 8;
 /// was reported as durable.
 fn write_until_killed(dir: &Path, size: usize) {
     let home = Home::at(dir);
-    let group = GroupCommit::open(&home).unwrap();
+    let group = GroupCommit::open(&home.journals_dir()).unwrap();
     let text = "x".repeat(size);
     let start = Barrier::new(SESSIONS);
     std::thread::scope(|scope| {
@@ -184,7 +184,7 @@ fn every_acknowledged_entry_survives_a_kill() {
             assert_eq!(found[1..=expected.len()], expected);
             assert!(found.len() <= expected.len() + 3);
         }
-        drop(GroupCommit::open(&Home::at(dir.path())).unwrap());
+        drop(GroupCommit::open(&Home::at(dir.path()).journals_dir()).unwrap());
         assert_eq!(journals(dir.path()), 0);
     }
 }
@@ -216,15 +216,15 @@ fn every_acknowledged_entry_survives_a_power_cut() {
         match how {
             // Each session is opened individually, then the home as a whole.
             0 => {}
-            1 => assert_eq!(recover_journals(&home).unwrap(), SESSIONS),
+            1 => assert_eq!(recover_journals(&home.journals_dir()).unwrap(), SESSIONS),
             // A session in use is skipped, and the journal it needs is kept.
             2 => {
                 let open = SessionLog::open(&dir.path().join("s3.jsonl"), LogOptions::default());
                 let open = open.unwrap();
-                assert_eq!(recover_journals(&home).unwrap(), SESSIONS - 1);
+                assert_eq!(recover_journals(&home.journals_dir()).unwrap(), SESSIONS - 1);
                 drop(open);
             }
-            _ => drop(GroupCommit::open(&home).unwrap()),
+            _ => drop(GroupCommit::open(&home.journals_dir()).unwrap()),
         }
         for (n, expected) in acknowledged {
             let path = dir.path().join(format!("s{n}.jsonl"));
@@ -232,7 +232,7 @@ fn every_acknowledged_entry_survives_a_power_cut() {
             log.append(&message("y"), NOW).unwrap();
             assert_eq!(ids(&path)[1..=expected.len()], expected, "session {n}, way {how}");
         }
-        recover_journals(&home).unwrap();
+        recover_journals(&home.journals_dir()).unwrap();
         assert_eq!(journals(dir.path()), 0, "way {how}");
     }
 }
@@ -249,7 +249,7 @@ fn a_deleted_session_does_not_come_back() {
     std::fs::remove_file(&gone).unwrap();
     std::fs::remove_file(&reused).unwrap();
     drop(create(&reused, LogOptions::default()));
-    assert_eq!(recover_journals(&Home::at(dir.path())).unwrap(), SESSIONS - 2);
+    assert_eq!(recover_journals(&Home::at(dir.path()).journals_dir()).unwrap(), SESSIONS - 2);
     assert!(!gone.exists());
     assert_eq!(ids(&reused).len(), 1);
 }
@@ -259,7 +259,7 @@ fn a_deleted_session_does_not_come_back() {
 #[test]
 fn a_write_that_fails_leaves_the_file_whole() {
     if let Some(dir) = child_dir() {
-        let group = GroupCommit::open(&Home::at(&dir)).unwrap();
+        let group = GroupCommit::open(&Home::at(&dir).journals_dir()).unwrap();
         for durability in [Durability::PerEntry, Durability::PerTurn] {
             for group in [None, Some(group.clone())] {
                 let name = format!("{durability:?}-{}.jsonl", group.is_some());
@@ -299,7 +299,7 @@ fn a_write_that_fails_leaves_the_file_whole() {
 #[test]
 fn many_sessions_in_one_group_all_get_their_entries() {
     let dir = tempfile::tempdir().unwrap();
-    let group = GroupCommit::open(&Home::at(dir.path())).unwrap();
+    let group = GroupCommit::open(&Home::at(dir.path()).journals_dir()).unwrap();
     std::thread::scope(|scope| {
         for n in 0..16usize {
             let (dir, group) = (dir.path(), &group);

@@ -22,7 +22,7 @@ pub(super) fn run(global: &Global, args: &Maintain, out: &Out) -> anyhow::Result
     };
     if !args.dry_run && !agents.is_empty() {
         // First recover what a crashed host left in the journals.
-        recover_journals(&home)?;
+        recover_journals(&home.journals_dir())?;
     }
     let mut reports = Vec::with_capacity(agents.len());
     for agent in &agents {

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use boundaries::{begins_message, includes_messages, list_at};
 
 /// The fields that contain messages.
-const LISTS: [&str; 2] = ["messages", "compactedHistory"];
+pub(super) const LISTS: [&str; 2] = ["messages", "compactedHistory"];
 
 /// How often each byte may be examined. Each attempt to continue after damage may scan the whole
 /// text; this limit keeps a hostile document linear.

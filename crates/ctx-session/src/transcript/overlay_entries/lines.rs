@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ctx_core::{ContentHash, EntryId, Result, Role};
 use ctx_dialect::json::Object;
 
+use crate::disk::is_newer;
 use crate::entry::{EntryKind, MessageEncoding, TreeEntry};
-use crate::newer::is_newer;
 use crate::read::{ProblemKind, Problems, shorten_id, timestamp};
 use crate::schema::{
     FORGOTTEN_TYPE, Forgotten, PROJECTIONS_TYPE, UNDO_TYPE, check_overlay_header, forgotten_of,

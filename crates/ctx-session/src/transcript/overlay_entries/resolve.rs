@@ -6,8 +6,9 @@ use ctx_core::{ContentHash, EntryId};
 
 use super::attach::Ids;
 use super::lines::{OverlayEffect, note};
-use crate::entry::{Detail, EntryKind, MessageEncoding};
+use crate::entry::{Audience, Detail, EntryKind, MessageEncoding};
 use crate::read::{ProblemKind, Problems, shorten_id};
+use crate::schema::Forgotten;
 use crate::transcript::{Ancestry, Transcript};
 
 /// Resolves the effects of overlay entries, given with the index and the line of each entry.
@@ -146,5 +147,27 @@ impl Transcript {
         let entry = self.entries.get(index).filter(|e| e.encoding != MessageEncoding::Nothing)?;
         let message = crate::entry::MessagePart::of(entry).load(self.source_of(entry)).ok()?;
         Some(ContentHash::of(&message))
+    }
+
+    /// Hides messages that ctx has forgotten; the file still contains them. To every use of the transcript, their entries have no message.
+    fn forget(&mut self, forgotten: &[Forgotten]) {
+        let mut heads = Vec::new();
+        for one in forgotten {
+            let Some(index) = self.index_of(&one.id) else { continue };
+            if one.hash.is_some_and(|hash| self.first_line_hash(index) != Some(hash)) {
+                continue;
+            }
+            let head = self.entries.get(index).and_then(|entry| entry.head);
+            heads.push(head.map_or(index, |head| head as usize));
+        }
+        heads.sort_unstable();
+        for index in 0..self.entries.len() {
+            let Some(entry) = self.entries.get_mut(index) else { continue };
+            let head = entry.head.map_or(index, |head| head as usize);
+            if heads.binary_search(&head).is_ok() && !entry.overlay {
+                entry.encoding = MessageEncoding::Nothing;
+                entry.audience = Audience::Nobody;
+            }
+        }
     }
 }

@@ -17,7 +17,8 @@ impl fmt::Display for Newer {
 impl std::error::Error for Newer {}
 
 /// Returns the error for a file whose version is newer than all known ones.
-pub(crate) fn newer(what: &str, found: impl fmt::Display, known: impl fmt::Display) -> Error {
+#[must_use]
+pub fn newer(what: &str, found: impl fmt::Display, known: impl fmt::Display) -> Error {
     Error::new(ErrorKind::UnknownFormat, format!("unsupported version of the {what}"))
         .with("version", found)
         .with("supported", known)

@@ -1,4 +1,8 @@
-//! The file of a log: complete lines, appended by one writer, durable on request.
+//! A log: a file of complete lines, appended by one writer, durable on request.
+
+pub(crate) mod group_commit;
+mod medium;
+mod tail;
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
@@ -7,12 +11,13 @@ use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind, Result};
 
-use super::scan::{Tail, first_line, tail};
-use super::shared::{Medium, SharedFile, System};
-use crate::disk;
-use crate::disk::FileLock;
-use crate::formats::in_database;
-use crate::log::group_commit::{CommitOutcome, GroupCommit, Member, pointer};
+use crate::FileLock;
+use group_commit::{CommitOutcome, GroupCommit, Member, pointer};
+use tail::{Tail, tail};
+
+pub(crate) use medium::SharedFile;
+pub use medium::{Medium, OsMedium};
+pub use tail::first_line;
 
 /// If more bytes than this are written between two commits, writing them again to the group's
 /// journal costs more than a separate sync.
@@ -21,18 +26,19 @@ const MOST_JOURNALED: usize = 256 << 10;
 /// The chunk size for rewriting bytes after a failed sync.
 const STEP: u64 = 1 << 20;
 
-/// An open log.
+/// An open log. There is one writer at a time: a second one, in this process or another, gets
+/// [`ErrorKind::Locked`].
 ///
 /// The file always consists of complete lines, up to its length `len`: a write that fails half-way
 /// is rolled back.
 #[derive(Debug)]
-pub(crate) struct LogFile {
+pub struct LogFile {
     file: Arc<SharedFile>,
-    pub(super) path: PathBuf,
+    path: PathBuf,
     lock: FileLock,
     tail: Tail,
     /// The length of the file, and the position of its cursor.
-    pub(super) len: u64,
+    len: u64,
     /// The bytes known to be on disk, in the file itself or in the group's journal.
     durable: u64,
     /// The bytes known to be on disk in the file itself: those present when it was opened, and
@@ -48,20 +54,20 @@ pub(crate) struct LogFile {
 impl LogFile {
     /// Creates the file with its first line, durably. An existing file is an error, except for an
     /// empty one, which is left by a crash between creation and first line.
-    pub(crate) fn create(path: &Path, header: &[u8]) -> Result<Self> {
-        Self::create_on(path, header, Box::new(System))
+    pub fn create(path: &Path, header: &[u8]) -> Result<Self> {
+        Self::create_on(path, header, Box::new(OsMedium))
     }
 
-    pub(super) fn create_on(path: &Path, header: &[u8], medium: Box<dyn Medium>) -> Result<Self> {
-        disk::create_private_dir(disk::parent(path))?;
+    fn create_on(path: &Path, header: &[u8], medium: Box<dyn Medium>) -> Result<Self> {
+        crate::create_private_dir(crate::parent(path))?;
         let lock = FileLock::with_default_timeout(path)?;
-        let file = disk::private()
+        let file = crate::private()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
             .open(path)
-            .map_err(|e| disk::io_error("cannot create the file", path, e))?;
+            .map_err(|e| crate::io_error("cannot create the file", path, e))?;
         let mut log = Self::new(SharedFile::new(file, medium), path, lock);
         if log.length()? != 0 {
             return Err(Error::new(ErrorKind::Conflict, "the file already exists")
@@ -72,27 +78,23 @@ impl LogFile {
         pointer::clear(&log.lock)?;
         log.append(header)?;
         log.commit()?;
-        disk::sync_dir(disk::parent(path))?;
+        crate::sync_dir(crate::parent(path))?;
         Ok(log)
     }
 
     /// Opens a file for appending if `accept` accepts its first line. First replays the journal of
     /// a crashed group.
-    pub(crate) fn open(path: &Path, accept: impl FnMut(&[u8]) -> Result<()>) -> Result<Self> {
-        Self::open_on(path, accept, Box::new(System))
+    pub fn open(path: &Path, accept: impl FnMut(&[u8]) -> Result<()>) -> Result<Self> {
+        Self::open_on(path, accept, Box::new(OsMedium))
     }
 
-    pub(crate) fn open_on(
+    /// Like [`LogFile::open`], on another medium than the operating system's: for tests.
+    pub fn open_on(
         path: &Path,
         mut accept: impl FnMut(&[u8]) -> Result<()>,
         medium: Box<dyn Medium>,
     ) -> Result<Self> {
-        if in_database(path).is_some() {
-            return Err(Error::new(ErrorKind::UnknownFormat, "cannot append to a database")
-                .with("path", path.display())
-                .hint("convert it to a ctx session with `ctx convert --to ctx`"));
-        }
-        let failed = |e| disk::io_error("cannot open the file", path, e);
+        let failed = |e| crate::io_error("cannot open the file", path, e);
         let mut open = |options: &OpenOptions| {
             let file = options.open(path).map_err(failed)?;
             accept(&first_line(&file).map_err(failed)?)?;
@@ -130,22 +132,32 @@ impl LogFile {
         }
     }
 
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the number of bytes in the file.
+    pub fn bytes(&self) -> u64 {
+        self.len
+    }
+
     /// Makes the commits from now on through `group`.
-    pub(crate) fn join(&mut self, group: &Arc<GroupCommit>) -> Result<()> {
+    pub fn join(&mut self, group: &Arc<GroupCommit>) -> Result<()> {
         self.commit()?;
         self.member = Some(group.join(&self.file, &self.path, &self.lock)?);
         Ok(())
     }
 
     /// Appends a line. It is in the file when this returns, but not durable.
-    pub(crate) fn append(&mut self, line: &[u8]) -> Result<()> {
+    pub fn append(&mut self, line: &[u8]) -> Result<()> {
         self.check()?;
         if self.tail != Tail::Whole {
             self.heal()?;
         }
         if let Err(e) = self.file.write_all(line) {
             self.truncate_to(self.len)?;
-            return Err(disk::io_error("cannot write to the file", &self.path, e));
+            return Err(crate::io_error("cannot write to the file", &self.path, e));
         }
         self.len += line.len() as u64;
         if self.member.is_some() && self.pending.len() + line.len() <= MOST_JOURNALED {
@@ -156,7 +168,7 @@ impl LogFile {
 
     /// Appends a line durably. A line that cannot be synced is removed again, because the error
     /// tells the caller that it is not stored.
-    pub(crate) fn append_durably(&mut self, line: &[u8]) -> Result<()> {
+    pub fn append_durably(&mut self, line: &[u8]) -> Result<()> {
         let before = self.len;
         self.append(line)?;
         if let Err(e) = self.commit() {
@@ -167,7 +179,7 @@ impl LogFile {
     }
 
     /// Makes everything appended so far durable.
-    pub(crate) fn commit(&mut self) -> Result<()> {
+    pub fn commit(&mut self) -> Result<()> {
         if self.durable == self.len {
             return Ok(());
         }
@@ -192,7 +204,7 @@ impl LogFile {
 
     /// Truncates the file to `len` bytes. A broken log is left unchanged for the next process that
     /// opens the file.
-    pub(crate) fn truncate_to(&mut self, len: u64) -> Result<()> {
+    fn truncate_to(&mut self, len: u64) -> Result<()> {
         self.pending.clear();
         if self.broken {
             return Ok(());
@@ -201,7 +213,7 @@ impl LogFile {
         self.broken = true;
         let mut file = self.file.get();
         let cut = file.set_len(len).and_then(|()| file.seek(SeekFrom::Start(len)));
-        cut.map_err(|e| disk::io_error("cannot roll back a failed write", &self.path, e))?;
+        cut.map_err(|e| crate::io_error("cannot roll back a failed write", &self.path, e))?;
         self.len = len;
         self.durable = self.durable.min(len);
         self.synced = self.synced.min(len);
@@ -227,7 +239,7 @@ impl LogFile {
         if let Err(e) = self.file.sync_after(|| self.write_again()) {
             // Rewriting may have stopped half-way, and the next line belongs at the end.
             self.broken |= self.seek_to_end().is_err();
-            return Err(disk::io_error("cannot sync the file to disk", &self.path, e));
+            return Err(crate::io_error("cannot sync the file to disk", &self.path, e));
         }
         self.synced = self.len;
         self.durable = self.len;
@@ -265,7 +277,7 @@ impl LogFile {
                 }
             }
             Tail::Torn { at, after_whole } => {
-                disk::copy_torn_tail(&self.path, at)?;
+                crate::copy_torn_tail(&self.path, at)?;
                 self.truncate_to(at)?;
                 self.tail = if after_whole { Tail::NoNewline } else { Tail::Whole };
                 return self.heal();
@@ -296,16 +308,16 @@ impl LogFile {
         let metadata = self.file.get().metadata();
         metadata
             .map(|m| m.len())
-            .map_err(|e| disk::io_error("cannot inspect the file", &self.path, e))
+            .map_err(|e| crate::io_error("cannot inspect the file", &self.path, e))
     }
 
     fn seek_to_end(&self) -> Result<()> {
         let seek = self.file.get().seek(SeekFrom::Start(self.len));
-        seek.map(drop).map_err(|e| disk::io_error("cannot inspect the file", &self.path, e))
+        seek.map(drop).map_err(|e| crate::io_error("cannot inspect the file", &self.path, e))
     }
 
     /// Makes everything durable in the file itself and removes the journal's claim on it.
-    pub(crate) fn close(&mut self) -> Result<()> {
+    pub fn close(&mut self) -> Result<()> {
         if self.broken {
             return self.check();
         }
@@ -320,3 +332,6 @@ impl Drop for LogFile {
         let _ = self.close();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,12 +5,14 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 
 use serde::de::IgnoredAny;
 
+use crate::read_at;
+
 /// The chunk size of the search for the beginning of the last line.
 const STEP: u64 = 64 << 10;
 
 /// The end of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Tail {
+pub(super) enum Tail {
     /// A line break, or the file is empty.
     #[default]
     Whole,
@@ -25,8 +27,12 @@ pub(crate) enum Tail {
     },
 }
 
-/// Returns the first line without its line break.
-pub(crate) fn first_line(mut file: &File) -> io::Result<Vec<u8>> {
+/// Returns the first line without its line break. Moves the cursor.
+///
+/// # Errors
+///
+/// If the file cannot be read.
+pub fn first_line(mut file: &File) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     file.seek(SeekFrom::Start(0))?;
     BufReader::new(file).read_until(b'\n', &mut line)?;
@@ -35,13 +41,13 @@ pub(crate) fn first_line(mut file: &File) -> io::Result<Vec<u8>> {
 }
 
 /// Returns the file's length and how it ends.
-pub(crate) fn tail(mut file: &File) -> io::Result<(u64, Tail)> {
+pub(super) fn tail(mut file: &File) -> io::Result<(u64, Tail)> {
     let length = file.seek(SeekFrom::End(0))?;
     let start = last_line(file, length)?;
     if start == length {
         return Ok((length, Tail::Whole));
     }
-    let line = ctx_disk::read_at(file, start, length - start)?;
+    let line = read_at(file, start, length - start)?;
     let mut values = serde_json::Deserializer::from_slice(&line).into_iter::<IgnoredAny>();
     let mut whole = 0;
     let torn = loop {
@@ -61,7 +67,7 @@ fn last_line(file: &File, length: u64) -> io::Result<u64> {
     let mut end = length;
     while end > 0 {
         let start = end.saturating_sub(STEP);
-        let chunk = ctx_disk::read_at(file, start, end - start)?;
+        let chunk = read_at(file, start, end - start)?;
         if let Some(found) = memchr::memrchr(b'\n', &chunk) {
             return Ok(start + found as u64 + 1);
         }

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use ctx_core::{Error, ErrorKind, Result};
 
 use super::record;
-use crate::disk;
 
-/// When the journal reaches this length, the session files are synced and a new round begins at the
+/// When the journal reaches this length, the files of the group are synced and a new round begins at the
 /// start of the journal.
 pub(super) const ROUND: u64 = 16 << 20;
 
@@ -36,9 +35,9 @@ impl Journal {
     /// caller holds the folder's lock.
     pub(super) fn create(dir: &Path, round: u64) -> Result<Self> {
         let path = dir.join(format!("{}.journal", uuid::Uuid::new_v4()));
-        let failed = |e| disk::io_error("cannot create the journal", &path, e);
+        let failed = |e| crate::io_error("cannot create the journal", &path, e);
         let file =
-            disk::private().read(true).write(true).create_new(true).open(&path).map_err(failed)?;
+            crate::private().read(true).write(true).create_new(true).open(&path).map_err(failed)?;
         file.try_lock().map_err(|e| match e {
             TryLockError::Error(e) => failed(e),
             TryLockError::WouldBlock => {
@@ -46,7 +45,7 @@ impl Journal {
                     .with("path", path.display())
             }
         })?;
-        disk::sync_dir(dir)?;
+        crate::sync_dir(dir)?;
         Ok(Self { file, path, round, epoch: 1, position: 0, allocated: 0 })
     }
 
@@ -55,7 +54,7 @@ impl Journal {
         self.position > 0 && self.position + frame as u64 > self.round
     }
 
-    /// Begins a new round. All session files must have been synced.
+    /// Begins a new round. All files of the group must have been synced.
     pub(super) fn begin_round(&mut self) {
         self.epoch += 1;
         self.position = 0;
@@ -84,11 +83,5 @@ impl Journal {
             self.allocated += ZEROS.len() as u64;
         }
         self.file.sync_all()
-    }
-
-    /// Removes the file. No session may refer to it any more.
-    pub(super) fn remove(&self) {
-        // If this fails, the next group finds an unlocked journal without claims.
-        let _ = std::fs::remove_file(&self.path);
     }
 }

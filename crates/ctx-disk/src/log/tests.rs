@@ -1,39 +1,30 @@
 //! The content of the disk when syncs fail.
 
-use std::fs::File;
-use std::io::{self, Seek, Write};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::io::{self, Write};
+use std::sync::Mutex;
 
-use crate::log::group_commit::{GroupCommit, recover_journals};
-use crate::log::{LogFile, Medium};
-use crate::paths::Home;
+use super::*;
+use crate::recover_journals;
 
 /// A simulated disk with the behaviour of the kernel: a failed sync is reported once, and the lost
 /// bytes are not retried until they are written again.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Disk(Arc<Mutex<State>>);
+struct Disk(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     stored: Vec<u8>,
     written: Vec<(usize, Vec<u8>)>,
     failures: usize,
-    /// The remaining space, if there is a limit.
-    space: Option<usize>,
 }
 
 impl Medium for Disk {
     fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
         let at = file.stream_position()? as usize;
         let mut state = self.0.lock().unwrap();
-        let fits = state.space.map_or(bytes.len(), |space| space.min(bytes.len()));
-        file.write_all(&bytes[..fits])?;
-        state.written.push((at, bytes[..fits].to_vec()));
-        if let Some(space) = &mut state.space {
-            *space -= fits;
-        }
-        if fits < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        file.write_all(bytes)?;
+        state.written.push((at, bytes.to_vec()));
+        Ok(())
     }
 
     fn sync(&self, _: &File) -> io::Result<()> {
@@ -55,13 +46,8 @@ impl Medium for Disk {
 }
 
 impl Disk {
-    pub(crate) fn fail(&self, syncs: usize) {
+    fn fail(&self, syncs: usize) {
         self.0.lock().unwrap().failures = syncs;
-    }
-
-    /// Limits the remaining space in bytes, or removes the limit.
-    pub(crate) fn limit(&self, space: Option<usize>) {
-        self.0.lock().unwrap().space = space;
     }
 
     /// Returns the number of requested failures that have not occurred yet.
@@ -93,7 +79,7 @@ impl Session {
     }
 
     fn claimed(&self) -> bool {
-        std::fs::metadata(crate::disk::sidecar_of(&self.path)).unwrap().len() > 0
+        std::fs::metadata(crate::sidecar_of(&self.path)).unwrap().len() > 0
     }
 }
 
@@ -105,7 +91,7 @@ struct Setup {
 impl Setup {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let group = GroupCommit::with_round(&Home::at(dir.path()), ROUND).unwrap();
+        let group = GroupCommit::with_round(&dir.path().join("journals"), ROUND).unwrap();
         Self { dir, group }
     }
 
@@ -215,8 +201,9 @@ fn what_a_broken_log_leaves_in_the_journal_is_there_when_it_is_opened_again() {
     expected += "{}\n";
     assert_eq!(disk.stored(), expected);
     drop((again, b, setup.group));
-    recover_journals(&Home::at(setup.dir.path())).unwrap();
-    let journals = std::fs::read_dir(Home::at(setup.dir.path()).journals_dir()).unwrap();
+    let dir = setup.dir.path().join("journals");
+    recover_journals(&dir).unwrap();
+    let journals = std::fs::read_dir(dir).unwrap();
     let journals =
         journals.filter(|f| f.as_ref().unwrap().path().extension().unwrap() == "journal");
     assert_eq!(journals.count(), 0);

@@ -1,4 +1,4 @@
-//! A session's file, shared by its log, which writes it, and its group, which syncs it.
+//! A log's file, shared by the log, which writes it, and its group, which syncs it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// The layer between a file and the disk.
 ///
-/// [`System`] is the operating system. Tests use one whose syncs fail and which tracks what is
+/// [`OsMedium`] is the operating system. Tests use one whose syncs fail and which tracks what is
 /// really on disk.
-pub(crate) trait Medium: Send + Sync + std::fmt::Debug {
+pub trait Medium: Send + Sync + std::fmt::Debug {
     /// Writes all bytes at the file's cursor.
     fn write(&self, file: &File, bytes: &[u8]) -> io::Result<()>;
 
@@ -18,9 +18,9 @@ pub(crate) trait Medium: Send + Sync + std::fmt::Debug {
 
 /// The operating system.
 #[derive(Debug)]
-pub(crate) struct System;
+pub struct OsMedium;
 
-impl Medium for System {
+impl Medium for OsMedium {
     fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
         file.write_all(bytes)
     }

@@ -1,5 +1,3 @@
-pub(crate) mod failing_disk;
-
 use std::path::PathBuf;
 
 use ctx_core::{Block, ContentHash, Projected, ProjectionKey, Role, ToolResult};
@@ -313,7 +311,7 @@ proptest! {
     ) {
         let (dir, path) = setup();
         let mut log = new_session(&path, LogOptions::default());
-        let header = log.bytes();
+        let header = log.file.bytes();
         for text in &texts {
             log.append(&message(text), Timestamp(1)).unwrap();
         }
@@ -335,4 +333,50 @@ proptest! {
             prop_assert!(line.is_empty() || json.is_ok());
         }
     }
+}
+
+#[test]
+fn a_session_that_is_held_is_opened_by_nobody_and_one_that_is_open_is_not_held() {
+    let (dir, path) = setup();
+    assert!(SessionLock::of(&path).unwrap().is_none());
+    assert!(!dir.path().join("s1.jsonl.lock").exists());
+    drop(new_session(&path, LogOptions::default()));
+    let hold = SessionLock::of(&path).unwrap();
+    assert!(hold.is_some());
+    let error = SessionLog::open(&path, LogOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    drop(hold);
+    let log = SessionLog::open(&path, LogOptions::default()).unwrap();
+    assert_eq!(SessionLock::of(&path).unwrap_err().kind(), ErrorKind::Locked);
+    drop(log);
+}
+
+#[test]
+fn nothing_is_made_beside_a_file_of_another_program() {
+    let (dir, path) = setup();
+    std::fs::write(&path, "{\"type\":\"session\",\"version\":3,\"id\":\"s\"}\n").unwrap();
+    assert!(SessionLock::of(&path).unwrap().is_none());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn projections_live_in_the_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    let mut log = new_session(&path, LogOptions::default());
+    let load = || Transcript::open(&path).unwrap().projections(None).unwrap();
+    assert_eq!(load(), []);
+    log.append_projections(&[], Timestamp(5)).unwrap();
+    assert_eq!(log.leaf(), None);
+
+    let short = Arc::new(Message::text(Role::User, "short"));
+    let saved = [sample("a", Projected::Dropped), sample("b", Projected::Replaced(short))];
+    log.append_projections(&saved[..1], Timestamp(5)).unwrap();
+    log.append_projections(&saved[1..], Timestamp(5)).unwrap();
+    assert_eq!(load(), saved);
+
+    let text = std::fs::read_to_string(&path).unwrap();
+    let broken = text.replacen("\"hash\"", "\"hush\"", 1) + "{\"customType\":\"ctx.projections";
+    std::fs::write(&path, broken).unwrap();
+    assert_eq!(load(), saved[1..]);
 }
