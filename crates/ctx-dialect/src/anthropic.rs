@@ -6,7 +6,7 @@ use ctx_core::{Block, Image, Message, Meta, RawJson, Result, Role, Usage};
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Object, ObjectWriter, arguments_object, array, value};
+use crate::json::{Object, ObjectWriter, arguments_object, array, text_block, value};
 use crate::openai_chat::names_a_field;
 use crate::shape::{as_user_text, block_text};
 
@@ -103,7 +103,7 @@ fn write_marked<'m>(messages: impl IntoIterator<Item = &'m Message>, marks: usiz
 /// Writes a system prompt as a block; `marked` adds a cache mark, which caches everything up to it.
 #[must_use]
 pub fn system(text: &str, marked: bool) -> String {
-    let block = ObjectWriter::new().text("type", "text").text("text", text).end();
+    let block = text_block(text);
     if marked { mark(&block) } else { block }
 }
 
@@ -176,8 +176,7 @@ fn is_result(block: &Block) -> bool {
 }
 
 fn text_json(text: &str) -> Option<String> {
-    (!text.trim().is_empty())
-        .then(|| ObjectWriter::new().text("type", "text").text("text", text).end())
+    (!text.trim().is_empty()).then(|| text_block(text))
 }
 
 /// Writes a block; `None` if the API refuses it: empty text, thinking without a valid signature.
@@ -215,7 +214,7 @@ fn block_as(block: &Block, call_id: impl Fn(&str) -> Cow<'_, str>) -> Option<Str
                 .text("type", "tool_result")
                 .text("tool_use_id", &call_id(&result.call_id))
                 .raw("content", content);
-            Some(if result.is_error { fresh.plain("is_error", true) } else { fresh }.end())
+            Some(fresh.plain_if("is_error", result.is_error.then_some(true)).end())
         }
         Block::Image(image) => Some(image_json(image)),
         Block::Bash(_) => text_json(&block_text(block)),

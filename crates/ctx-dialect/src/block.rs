@@ -10,6 +10,11 @@ use serde_json::value::RawValue;
 
 use crate::json::{Object, elements, identifier, string, unwrap_arguments};
 
+/// The fields that may contain the id of a call, and those of a result.
+pub(crate) const CALL_IDS: [&str; 4] = ["call_id", "id", "toolCallId", "toolUseId"];
+pub(crate) const RESULT_IDS: [&str; 6] =
+    ["tool_use_id", "toolCallId", "toolUseId", "tool_call_id", "call_id", "id"];
+
 /// Wraps a value that is not a message in an opaque message.
 pub(crate) fn opaque_message(raw: &RawValue) -> Message {
     Message::new(Role::from_name("unknown"), vec![opaque(raw)])
@@ -167,7 +172,7 @@ pub(crate) fn call_of(object: &Object<'_>, spelling: CallSpelling, stringly: boo
         || RawJson::from_text("{}"),
         |raw| if stringly { unwrap_arguments(raw) } else { RawJson::from(raw) },
     );
-    let id = call_id(object, &["call_id", "id", "toolCallId", "toolUseId"]);
+    let id = call_id(object, &CALL_IDS);
     let name = inner.owned("name").unwrap_or_default();
     // Gemini's calls often have no id; results then refer to the tool's name.
     let id = if id.is_empty() { name.as_str().into() } else { id };
@@ -196,9 +201,8 @@ fn result(object: &Object<'_>) -> Option<ToolResult> {
 
 /// Parses the fields of a tool result.
 pub(crate) fn result_of(object: &Object<'_>) -> ToolResult {
-    let keys = ["tool_use_id", "toolCallId", "toolUseId", "tool_call_id", "call_id", "id"];
     let name = object.owned("toolName").or_else(|| object.owned("name"));
-    let id = call_id(object, &keys);
+    let id = call_id(object, &RESULT_IDS);
     let failed = object.text("status").is_some_and(|s| s == "error");
     let (response, refused) = unwrap_response(object.get("response"));
     ToolResult {

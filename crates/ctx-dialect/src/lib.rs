@@ -18,5 +18,6 @@ pub mod openai_responses;
 pub mod pi;
 pub mod ponybunny;
 mod shape;
+pub mod sse;
 pub mod tools;
 pub mod wire;

@@ -6,7 +6,7 @@ use ctx_core::{Block, CallSpelling, Image, Message, Meta, RawJson, Result, Role,
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Object, ObjectWriter, arguments_text, array, quote, value};
+use crate::json::{Object, ObjectWriter, arguments_text, array, quote, text_block, value};
 use crate::shape::{block_text, parts, results_after_calls, texts};
 
 /// The fields in which compatible providers return reasoning. The field name is stored as the
@@ -50,7 +50,7 @@ pub(crate) fn read(raw: &RawValue, calls: fn(&Object<'_>) -> Vec<Block>) -> Mess
         custom_type: (name == DEVELOPER).then(|| DEVELOPER.to_owned()),
         timestamp: object.integer("timestamp").map(ctx_core::Timestamp),
         model: object.owned("model"),
-        usage: object.object("usage").map(|u| usage(&u)),
+        usage: object.object("usage").map(|u| usage(&u).unwrap_or_else(|| crate::pi::usage(&u))),
         ..Meta::default()
     };
     Message { role, blocks, meta }
@@ -100,22 +100,24 @@ pub(crate) fn call_of(call: &Object<'_>) -> ctx_core::ToolCall {
     }
 }
 
-fn usage(object: &Object<'_>) -> Usage {
-    let details = object.object("prompt_tokens_details").unwrap_or_default();
-    let cached = details.count("cached_tokens").unwrap_or_default();
-    let prompt = object.count("prompt_tokens").or_else(|| object.count("input_tokens"));
-    let output = object.count("completion_tokens").or_else(|| object.count("output_tokens"));
-    match prompt {
-        Some(prompt) => Usage {
-            input: prompt.saturating_sub(cached),
-            output: output.unwrap_or_default(),
-            cache_read: cached,
-            cache_write: 0,
-            cache_write_hour: 0,
-            total_tokens: object.count("total_tokens"),
-        },
-        None => crate::pi::usage(object),
-    }
+/// Parses the usage of an answer; `None` without a prompt count. That count includes cached tokens.
+pub(crate) fn usage(usage: &Object<'_>) -> Option<Usage> {
+    let prompt = usage.count("prompt_tokens").or_else(|| usage.count("input_tokens"))?;
+    let details = usage
+        .object("prompt_tokens_details")
+        .or_else(|| usage.object("input_tokens_details"))
+        .unwrap_or_default();
+    // DeepSeek uses another field.
+    let cached = details.count("cached_tokens").or_else(|| usage.count("prompt_cache_hit_tokens"));
+    let cached = cached.unwrap_or_default().min(prompt);
+    let output = usage.count("completion_tokens").or_else(|| usage.count("output_tokens"));
+    Some(Usage {
+        input: prompt - cached,
+        output: output.unwrap_or_default(),
+        cache_read: cached,
+        total_tokens: usage.count("total_tokens"),
+        ..Usage::default()
+    })
 }
 
 /// Writes a conversation. Each tool result becomes a separate message right after the calls,
@@ -212,10 +214,7 @@ fn assistant(message: &Message) -> Option<String> {
         (true, false) => fresh.raw("content", "null"),
         (false, _) => fresh.text("content", &text),
     };
-    if !calls.is_empty() {
-        fresh = fresh.raw("tool_calls", array(calls));
-    }
-    Some(fresh.end())
+    Some(fresh.raw_if("tool_calls", (!calls.is_empty()).then(|| array(calls))).end())
 }
 
 pub(crate) fn call_json(call: &ctx_core::ToolCall) -> String {
@@ -249,7 +248,7 @@ pub(crate) fn part(block: &Block) -> String {
             ObjectWriter::new().text("type", "image_url").raw("image_url", url).end()
         }
         Block::Opaque { json } if is_part(json) => json.as_str().to_owned(),
-        block => ObjectWriter::new().text("type", "text").text("text", &block_text(block)).end(),
+        block => text_block(&block_text(block)),
     }
 }
 

@@ -65,13 +65,11 @@ fn one(message: &Message) -> String {
     };
     let mut fresh = ObjectWriter::new().text("role", role);
     fresh = match message.tool_results().next() {
-        Some(result) if message.role == Role::ToolResult => {
-            let fresh = fresh
-                .text("toolCallId", &result.call_id)
-                .text_if("toolName", result.name.as_deref())
-                .text("content", &texts(&result.content));
-            if result.is_error { fresh.plain("isError", true) } else { fresh }
-        }
+        Some(result) if message.role == Role::ToolResult => fresh
+            .text("toolCallId", &result.call_id)
+            .text_if("toolName", result.name.as_deref())
+            .text("content", &texts(&result.content))
+            .plain_if("isError", result.is_error.then_some(true)),
         _ => chat_fields(fresh, message),
     };
     fresh.plain_if("timestamp", message.meta.timestamp.map(|t| t.0)).end()
@@ -101,21 +99,20 @@ fn chat_fields(fresh: ObjectWriter, message: &Message) -> ObjectWriter {
             block => text.push(block.clone()),
         }
     }
-    let mut fresh = fresh.text("content", &texts(&text));
-    if !thoughts.is_empty() {
-        fresh = fresh.raw("thinkingBlocks", array(thoughts));
-    }
-    if !calls.is_empty() {
-        fresh = fresh.raw("toolCalls", array(calls));
-    }
-    let Some(usage) = message.meta.usage else { return fresh };
-    let usage = ObjectWriter::new()
-        .plain("input", usage.input)
-        .plain("output", usage.output)
-        .plain("cacheRead", usage.cache_read)
-        .plain("cacheWrite", usage.cache_write)
-        .plain("totalTokens", usage.total());
-    fresh.raw("usage", usage.end())
+    let usage = message.meta.usage.map(|usage| {
+        ObjectWriter::new()
+            .plain("input", usage.input)
+            .plain("output", usage.output)
+            .plain("cacheRead", usage.cache_read)
+            .plain("cacheWrite", usage.cache_write)
+            .plain("totalTokens", usage.total())
+            .end()
+    });
+    fresh
+        .text("content", &texts(&text))
+        .raw_if("thinkingBlocks", (!thoughts.is_empty()).then(|| array(thoughts)))
+        .raw_if("toolCalls", (!calls.is_empty()).then(|| array(calls)))
+        .raw_if("usage", usage)
 }
 
 /// Whether an opaque block is a provider's thinking.

@@ -170,10 +170,10 @@ fn too_much_at_once(status: u16, error_text: &ErrorText) -> Option<Overflow> {
         let (limit, used) = number_after("limit ").zip(number_after("requested "))?;
         (used > limit).then_some(Overflow {
             used: Some(used),
-            prompt: None,
             limit: Some(limit),
             pattern: PER_MINUTE,
             provider: "any",
+            ..Overflow::default()
         })
     })
 }

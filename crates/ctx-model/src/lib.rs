@@ -47,8 +47,6 @@ mod overflow;
 #[cfg(feature = "http")]
 mod provider_error;
 #[cfg(feature = "http")]
-mod sse;
-#[cfg(feature = "http")]
 mod timer;
 
 pub use catalogue::Catalogue;

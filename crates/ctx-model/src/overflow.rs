@@ -19,7 +19,7 @@ use crate::provider_error::{self, ErrorText};
 const NEVER: [u16; 4] = [401, 402, 403, 429];
 
 /// A prompt that was too long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overflow {
     /// Tokens of the request, including the answer if the provider counts it.
     pub used: Option<u64>,
@@ -117,15 +117,10 @@ pub(crate) fn overflow_of(status: u16, error: &ErrorText) -> Option<Overflow> {
     let mut found: Option<Overflow> = None;
     for row in &TABLE.overflow {
         let Some(read) = row.read(status, error) else { continue };
-        let so_far = found.get_or_insert(Overflow {
-            used: None,
-            prompt: None,
-            limit: None,
-            pattern: &row.id,
-            provider: &row.provider,
-        });
+        let so_far = found.get_or_insert(read);
         if so_far.used.is_none() && so_far.limit.is_none() {
-            (so_far.used, so_far.prompt, so_far.limit) = (read.used, read.prompt, read.limit);
+            let Overflow { pattern, provider, .. } = *so_far;
+            *so_far = Overflow { pattern, provider, ..read };
         }
         if so_far.used.is_some() {
             break;
@@ -149,17 +144,9 @@ pub fn silent_overflow(usage: &Usage, window: u64, answer_is_empty: bool) -> Opt
     })
 }
 
-/// The numbers of an error, if present.
-#[derive(Clone, Copy, Debug, Default)]
-struct Numbers {
-    used: Option<u64>,
-    prompt: Option<u64>,
-    limit: Option<u64>,
-}
-
 impl OverflowRow {
-    /// Returns the numbers of an error; `None` if the row does not match it.
-    fn read(&self, status: u16, error: &ErrorText) -> Option<Numbers> {
+    /// Reads an error with the numbers in it; `None` if the row does not match it.
+    fn read(&'static self, status: u16, error: &ErrorText) -> Option<Overflow> {
         if !self.statuses.is_empty() && !self.statuses.contains(&status) {
             return None;
         }
@@ -167,9 +154,10 @@ impl OverflowRow {
             return None;
         }
         let field = |name: &Option<String>| error.number(name.as_deref()?);
-        let mut found = Numbers::default();
+        let (pattern, provider) = (self.id.as_str(), self.provider.as_str());
+        let mut found = Overflow { pattern, provider, ..Overflow::default() };
         if let Some(pattern) = &self.pattern {
-            found = self.numbers(&error.texts().find_map(|text| pattern.captures(text))?);
+            self.numbers(&error.texts().find_map(|text| pattern.captures(text))?, &mut found);
         } else if !self.codes.is_empty() && !self.codes.iter().any(|code| error.has_code(code)) {
             return None;
         }
@@ -181,16 +169,14 @@ impl OverflowRow {
         Some(found)
     }
 
-    fn numbers(&self, found: &Captures<'_>) -> Numbers {
+    fn numbers(&self, captures: &Captures<'_>, found: &mut Overflow) {
         let number = |name: &str| -> Option<u64> {
-            found.name(name)?.as_str().replace(',', "").parse().ok()
+            captures.name(name)?.as_str().replace(',', "").parse().ok()
         };
         let used = number("used");
-        Numbers {
-            used: used.map(|used| used.saturating_add(number("extra").unwrap_or(0))),
-            prompt: number("prompt").or_else(|| used.filter(|_| !self.with_answer)),
-            limit: number("limit"),
-        }
+        found.used = used.map(|used| used.saturating_add(number("extra").unwrap_or(0)));
+        found.prompt = number("prompt").or_else(|| used.filter(|_| !self.with_answer));
+        found.limit = number("limit");
     }
 }
 

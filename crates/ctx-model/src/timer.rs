@@ -13,17 +13,10 @@ pub struct TokioTimer {
     began: Instant,
 }
 
-impl TokioTimer {
-    /// Creates a timer that starts now.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { began: Instant::now() }
-    }
-}
-
 impl Default for TokioTimer {
+    /// Creates a timer that starts now.
     fn default() -> Self {
-        Self::new()
+        Self { began: Instant::now() }
     }
 }
 
@@ -44,7 +37,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn it_measures_its_own_sleep() {
-        let timer = TokioTimer::new();
+        let timer = TokioTimer::default();
         timer.sleep(Duration::from_secs(90)).await;
         assert!(timer.elapsed() >= Duration::from_secs(90));
         assert!(timer.elapsed() < Duration::from_secs(91));

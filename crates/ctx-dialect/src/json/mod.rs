@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 pub use arguments::unwrap_arguments;
 pub(crate) use arguments::{arguments_object, arguments_text};
 pub use relaxed::{relaxed, skip_trivia};
+pub(crate) use write::text_block;
 pub use write::{ObjectWriter, array, quote};
 
 /// The fields of one JSON object, values unparsed.

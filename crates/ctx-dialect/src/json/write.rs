@@ -24,6 +24,11 @@ pub fn array<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
     out
 }
 
+/// Returns a text as the block that most APIs use.
+pub(crate) fn text_block(text: &str) -> String {
+    ObjectWriter::new().text("type", "text").text("text", text).end()
+}
+
 /// Writes one JSON object field by field.
 #[derive(Clone, Debug)]
 pub struct ObjectWriter(String);
@@ -60,13 +65,19 @@ impl ObjectWriter {
         self.raw(key, value)
     }
 
+    /// Adds a field whose value is already JSON, if any.
+    #[must_use]
+    pub fn raw_if(self, key: &str, json: Option<impl AsRef<str>>) -> Self {
+        match json {
+            Some(json) => self.raw(key, json),
+            None => self,
+        }
+    }
+
     /// Adds a string, if any.
     #[must_use]
     pub fn text_if(self, key: &str, value: Option<&str>) -> Self {
-        match value {
-            Some(value) => self.text(key, value),
-            None => self,
-        }
+        self.raw_if(key, value.map(quote))
     }
 
     /// Adds a number or a boolean.
@@ -79,10 +90,7 @@ impl ObjectWriter {
     /// Adds a number or a boolean, if any.
     #[must_use]
     pub fn plain_if(self, key: &str, value: Option<impl fmt::Display>) -> Self {
-        match value {
-            Some(value) => self.plain(key, value),
-            None => self,
-        }
+        self.raw_if(key, value.map(|value| value.to_string()))
     }
 
     /// Adds all fields of another object.

@@ -6,7 +6,7 @@ use ctx_core::{BashRun, Block, Message, Meta, RawJson, Result, Role, Timestamp, 
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Object, ObjectWriter, arguments_object, array, integer, value};
+use crate::json::{Object, ObjectWriter, arguments_object, array, integer, text_block, value};
 use crate::shape;
 
 /// Parses a message.
@@ -86,8 +86,8 @@ pub(crate) fn usage(object: &Object<'_>) -> Usage {
         output: count("output"),
         cache_read: count("cacheRead"),
         cache_write: count("cacheWrite"),
-        cache_write_hour: 0,
         total_tokens: object.count("totalTokens"),
+        ..Usage::default()
     }
 }
 
@@ -130,14 +130,14 @@ fn whole_message(json: &RawJson) -> bool {
 }
 
 fn bash(fresh: ObjectWriter, run: &BashRun) -> ObjectWriter {
-    let fresh = fresh
+    fresh
         .text("command", &run.command)
         .text("output", &run.output)
         .plain_if("exitCode", run.exit_code)
         .plain("cancelled", run.cancelled)
         .plain("truncated", run.truncated)
-        .text_if("fullOutputPath", run.full_output_path.as_deref());
-    if run.exclude_from_context { fresh.plain("excludeFromContext", true) } else { fresh }
+        .text_if("fullOutputPath", run.full_output_path.as_deref())
+        .plain_if("excludeFromContext", run.exclude_from_context.then_some(true))
 }
 
 fn with_meta(fresh: ObjectWriter, message: &Message) -> ObjectWriter {
@@ -190,7 +190,7 @@ fn usage_json(usage: &Usage) -> String {
 
 fn block_json(block: &Block) -> String {
     match block {
-        Block::Text { text } => ObjectWriter::new().text("type", "text").text("text", text).end(),
+        Block::Text { text } => text_block(text),
         Block::Thinking { thinking, signature } => ObjectWriter::new()
             .text("type", "thinking")
             .text("thinking", thinking)
@@ -202,10 +202,7 @@ fn block_json(block: &Block) -> String {
             .text("name", &call.name)
             .raw("arguments", arguments_object(&call.arguments))
             .end(),
-        Block::Image(image) if image.is_url => ObjectWriter::new()
-            .text("type", "text")
-            .text("text", &format!("[image: {}]", image.data))
-            .end(),
+        Block::Image(image) if image.is_url => text_block(&shape::block_text(block)),
         Block::Image(image) => ObjectWriter::new()
             .text("type", "image")
             .text("data", &image.data)
@@ -213,9 +210,7 @@ fn block_json(block: &Block) -> String {
             .end(),
         Block::Opaque { json } => json.as_str().to_owned(),
         // After the split, results and commands are never inside other content.
-        Block::ToolResult(_) | Block::Bash(_) => {
-            ObjectWriter::new().text("type", "text").text("text", &shape::block_text(block)).end()
-        }
+        Block::ToolResult(_) | Block::Bash(_) => text_block(&shape::block_text(block)),
     }
 }
 

@@ -42,7 +42,8 @@ pub(super) fn parse(json: &str) -> Option<Message> {
         provider: plain.provider,
         model: plain.model,
         response_id: plain.response_id,
-        usage: plain.usage.map(PlainUsage::usage),
+        // As the tolerant parser: pi has no such field.
+        usage: plain.usage.map(|usage| Usage { cache_write_hour: 0, ..usage }),
         stop_reason: plain.stop_reason,
         error_message: plain.error_message,
         custom_type: plain.custom_type,
@@ -60,35 +61,21 @@ struct Plain<'a> {
     role: &'a str,
     #[serde(borrow)]
     content: Vec<PlainBlock<'a>>,
-    #[serde(default)]
     timestamp: Option<i64>,
-    #[serde(default)]
     api: Option<String>,
-    #[serde(default)]
     provider: Option<String>,
-    #[serde(default)]
     model: Option<String>,
-    #[serde(default)]
     response_id: Option<String>,
-    #[serde(default)]
-    usage: Option<PlainUsage>,
-    #[serde(default)]
+    usage: Option<Usage>,
     stop_reason: Option<String>,
-    #[serde(default)]
     error_message: Option<String>,
-    #[serde(default)]
     custom_type: Option<String>,
-    #[serde(default)]
     display: Option<bool>,
-    #[serde(default)]
     tool_call_id: Option<String>,
-    #[serde(default)]
     tool_name: Option<String>,
-    #[serde(default)]
     is_error: Option<bool>,
     /// Field names of other dialects: messages with them are left to the tolerant parser.
     #[serde(
-        default,
         rename = "tool_use_id",
         alias = "toolUseId",
         alias = "tool_call_id",
@@ -106,54 +93,19 @@ struct Plain<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct PlainUsage {
-    #[serde(default)]
-    input: u64,
-    #[serde(default)]
-    output: u64,
-    #[serde(default)]
-    cache_read: u64,
-    #[serde(default)]
-    cache_write: u64,
-    #[serde(default)]
-    total_tokens: Option<u64>,
-}
-
-impl PlainUsage {
-    fn usage(self) -> Usage {
-        Usage {
-            input: self.input,
-            output: self.output,
-            cache_read: self.cache_read,
-            cache_write: self.cache_write,
-            cache_write_hour: 0,
-            total_tokens: self.total_tokens,
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct PlainBlock<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
-    #[serde(default)]
     text: Option<String>,
-    #[serde(default)]
     thinking: Option<String>,
-    #[serde(default)]
     thinking_signature: Option<String>,
-    #[serde(default)]
     id: Option<String>,
-    #[serde(default)]
     name: Option<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     arguments: Option<&'a RawValue>,
-    #[serde(default)]
     data: Option<String>,
-    #[serde(default)]
     mime_type: Option<String>,
-    #[serde(default, rename = "signature", alias = "call_id", alias = "function")]
+    #[serde(rename = "signature", alias = "call_id", alias = "function")]
     unusual: Option<IgnoredAny>,
 }
 

@@ -32,10 +32,7 @@ pub(super) fn parse(raw: &RawValue, nth: usize) -> Message {
 
 /// Returns the original id of a result.
 pub(super) fn result_id(object: &Object<'_>) -> CallId {
-    block::call_id(
-        object,
-        &["tool_use_id", "toolCallId", "toolUseId", "tool_call_id", "call_id", "id"],
-    )
+    block::call_id(object, &block::RESULT_IDS)
 }
 
 /// Returns the calls of a message, each with a unique id.
@@ -45,7 +42,7 @@ pub(super) fn calls(object: &Object<'_>) -> Vec<Block> {
     let mut seen: HashMap<CallId, usize> = HashMap::new();
     for (call, raw) in calls.iter_mut().zip(raws) {
         if let (Block::ToolCall(call), Some(object)) = (call, Object::of(raw)) {
-            let id = block::call_id(&object, &["call_id", "id", "toolCallId", "toolUseId"]);
+            let id = block::call_id(&object, &block::CALL_IDS);
             let count = seen.entry(id.clone()).or_insert(0);
             *count += 1;
             call.id = numbered(id, *count);

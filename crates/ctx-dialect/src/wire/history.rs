@@ -7,7 +7,7 @@ use ctx_core::{Message, Role};
 use super::peek::peek;
 use super::rewrite::{self, Names, patched};
 use super::{OutgoingUnit, Protocol, Request, merge, system};
-use crate::json::{Object, ObjectWriter, array, elements, quote, string};
+use crate::json::{Object, ObjectWriter, array, elements, quote, string, text_block};
 
 /// One element of the list.
 #[derive(Clone, Debug)]
@@ -133,7 +133,7 @@ fn with_text(message: &str, addition: &str) -> String {
     let content = match (text, content.and_then(elements)) {
         (Some(text), _) => quote(&system::joined(&text, addition)),
         (None, Some(parts)) => {
-            let more = ObjectWriter::new().text("type", "text").text("text", addition).end();
+            let more = text_block(addition);
             array(parts.iter().map(|raw| raw.get()).chain([more.as_str()]))
         }
         (None, None) => return message.to_owned(),

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use super::Protocol;
 use super::history::Element;
 use super::rewrite::messages;
+use super::system;
 use crate::anthropic::DROPPED_PLACEHOLDER;
 use crate::json::{Object, ObjectWriter, array};
 
@@ -75,11 +76,8 @@ fn speaker(element: &Element<'_>) -> Speaker {
 }
 
 fn placeholder(protocol: Protocol) -> Element<'static> {
-    let text = match protocol {
-        Protocol::Gemini => ObjectWriter::new().text("text", DROPPED_PLACEHOLDER),
-        _ => ObjectWriter::new().text("type", "text").text("text", DROPPED_PLACEHOLDER),
-    };
-    Element::new(message(protocol, Speaker::User, &[text.end()]))
+    let text = system::part(protocol, DROPPED_PLACEHOLDER);
+    Element::new(message(protocol, Speaker::User, &[text]))
 }
 
 fn message(protocol: Protocol, speaker: Speaker, blocks: &[String]) -> String {

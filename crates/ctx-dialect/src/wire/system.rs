@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::Protocol;
 use super::rewrite::patched;
 use crate::block;
-use crate::json::{Object, ObjectWriter, array, elements, quote, string};
+use crate::json::{Object, ObjectWriter, array, elements, quote, string, text_block};
 
 /// Returns the field names of the separate system prompt, the API's own first.
 pub(super) fn keys(protocol: Protocol) -> &'static [&'static str] {
@@ -66,9 +66,10 @@ fn fresh(protocol: Protocol, text: &str) -> String {
     }
 }
 
-fn part(protocol: Protocol, text: &str) -> String {
+/// Returns a text as a block of the API.
+pub(super) fn part(protocol: Protocol, text: &str) -> String {
     match protocol {
         Protocol::Gemini => ObjectWriter::new().text("text", text).end(),
-        _ => ObjectWriter::new().text("type", "text").text("text", text).end(),
+        _ => text_block(text),
     }
 }

@@ -3,8 +3,8 @@
 use ctx_core::{Timestamp, Tokens};
 use ctx_model::Prices;
 
-use super::losses::KeptFacts;
 use super::report::{EvalRow, RowKind};
+use super::share::Share;
 use crate::RecordedTotals;
 use crate::cache::{PromptCache, usage};
 use crate::calibration::median;
@@ -43,7 +43,7 @@ pub(super) struct ArmTotals {
     cached: u64,
     ratio: Mean,
     pub(super) errors: Vec<f64>,
-    pub(super) coverage: KeptFacts,
+    pub(super) coverage: Share,
     cache: PromptCache,
     prices: Option<Prices>,
 }

@@ -1,45 +1,24 @@
 //! Tracks lost messages, and how many of their facts remain in the request.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::ops::AddAssign;
 use std::sync::Arc;
 
 use ctx_core::{Action, ContextView, Edit, Entry, EntryId, Result, Role, Tokens};
 use ctx_facts::{CitedMessage, required_facts};
 use ctx_layers::compaction::{SourceIndex, audit, missing};
 
+use super::share::Share;
 use super::{presets, text};
 
 /// Losses are judged when they reach this share of the window, so that a policy which drops a
 /// message before every request does not cost an audit each time.
 const JUDGED_FROM: f64 = 0.1;
 
-/// The number of facts in a passage, and how many of them are in a text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct KeptFacts {
-    pub(super) facts: u64,
-    pub(super) kept: u64,
-}
-
-impl KeptFacts {
-    /// Returns the share that is kept, if there are any facts.
-    pub(super) fn share(self) -> Option<f64> {
-        (self.facts > 0).then(|| self.kept as f64 / self.facts as f64)
-    }
-}
-
-impl AddAssign for KeptFacts {
-    fn add_assign(&mut self, other: Self) {
-        self.facts += other.facts;
-        self.kept += other.kept;
-    }
-}
-
 /// Returns how many required facts of `said` are in `text`.
-pub(super) fn kept(said: &[CitedMessage], text: &str) -> KeptFacts {
+pub(super) fn kept(said: &[CitedMessage], text: &str) -> Share {
     let facts = required_facts(said);
     let missing = missing(text, &facts).len();
-    KeptFacts { facts: facts.len() as u64, kept: facts.len().saturating_sub(missing) as u64 }
+    Share { of: facts.len() as u64, kept: facts.len().saturating_sub(missing) as u64 }
 }
 
 /// Returns the claims of a summary that are neither in `said` nor in the previous summary.
@@ -148,7 +127,7 @@ impl Losses {
     }
 
     /// Looks up the facts of lost messages in the request, and starts over.
-    pub(super) fn judge(&mut self, view: &ContextView) -> Result<KeptFacts> {
+    pub(super) fn judge(&mut self, view: &ContextView) -> Result<Share> {
         let kept = kept(&self.messages(), &text::of_request(view)?);
         self.pending.clear();
         self.listed.clear();

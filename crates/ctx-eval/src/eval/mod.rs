@@ -12,6 +12,7 @@ mod presets;
 mod recorded;
 mod report;
 mod run;
+mod share;
 mod single_compaction;
 mod text;
 

@@ -10,9 +10,10 @@ use ctx_layers::compaction::{RepairOptions, SourceIndex, Ungrounded, repair};
 use ctx_session::{BranchMessage, CompactionAuthor, Transcript};
 
 use super::arm_totals::ArmTotals;
-use super::losses::{KeptFacts, cited_message, kept, ungrounded};
+use super::losses::{cited_message, kept, ungrounded};
 use super::report::{RecordedSummary, RowKind, SummaryFigures};
 use super::run::{answer_tokens, boundless};
+use super::share::Share;
 use super::{EvalSetup, text};
 use crate::RecordedUsage;
 use crate::calibration::{Cut, seen, walk};
@@ -123,7 +124,7 @@ pub(super) fn recorded(
             sums.unsupported(&figures.ungrounded);
             let facts = found.facts;
             let kept = figures.coverage.map_or(0, |share| (share * facts as f64).round() as u64);
-            sums.coverage += KeptFacts { facts, kept };
+            sums.coverage += Share { of: facts, kept };
         }
         summaries.push(found);
     }
@@ -182,7 +183,7 @@ fn compare(point: &Point, counter: &Counter) -> Result<Option<RecordedSummary>> 
     let previous = Some(previous).filter(|text| !text.is_empty());
     let previous = previous.as_deref();
     let judge = |summary: &str| figures(summary, &beside, &removed, &source, previous, counter);
-    let (recorded, KeptFacts { facts, .. }) = judge(&summary);
+    let (recorded, Share { of: facts, .. }) = judge(&summary);
     let ours = our_summary(&removed, &source, previous, counter.text(&summary), counter);
     let (entry_id, messages, ctx) = (point.id.clone(), removed.len(), judge(&ours).0);
     Ok(Some(RecordedSummary { entry_id, messages, facts, recorded, ctx }))
@@ -195,7 +196,7 @@ fn figures(
     source: &[CitedMessage],
     previous: Option<&str>,
     counter: &Counter,
-) -> (SummaryFigures, KeptFacts) {
+) -> (SummaryFigures, Share) {
     let alone = kept(removed, summary);
     let figures = SummaryFigures {
         tokens: counter.text(summary),
@@ -204,6 +205,16 @@ fn figures(
         ungrounded: ungrounded(summary, source, previous),
     };
     (figures, alone)
+}
+
+/// Returns a summary as the summariser reads it.
+pub(super) fn previous_summary(text: &str, counter: &Counter) -> PreviousSummary {
+    PreviousSummary {
+        files: FileLists::in_summary(text),
+        entry: None,
+        tokens: counter.text(text),
+        text: text.to_owned(),
+    }
 }
 
 /// Returns ctx's extractive summary of the same messages, audited and repaired, at the same size.
@@ -215,12 +226,7 @@ fn our_summary(
     counter: &Counter,
 ) -> String {
     let facts = FactLedger::of(removed).facts();
-    let before = previous.map(|text| PreviousSummary {
-        files: FileLists::in_summary(text),
-        entry: None,
-        tokens: counter.text(text),
-        text: text.to_owned(),
-    });
+    let before = previous.map(|text| previous_summary(text, counter));
     let job = ExtractInput {
         messages: removed,
         facts: &facts,

@@ -79,7 +79,10 @@ pub struct SingleCompactionRow {
     pub tokens_after: u64,
     /// Required facts in dropped messages: the more is dropped, the more there are.
     pub facts: u64,
-    /// The share of them that is in the request afterwards; null without any.
+    /// How many of them are in the request afterwards.
+    #[serde(skip)]
+    pub(super) kept: u64,
+    /// Their share; null without any.
     pub coverage: Option<f64>,
     /// Identifiers and numbers in the summary that are nowhere in its source.
     pub ungrounded: u64,

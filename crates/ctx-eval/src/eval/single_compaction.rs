@@ -6,10 +6,11 @@ use ctx_core::{
 };
 use ctx_session::BranchMessage;
 
-use super::losses::{KeptFacts, Losses, cited_messages_in, ungrounded};
+use super::losses::{Losses, cited_messages_in, ungrounded};
 use super::presets::{PresetContext, squeeze};
 use super::report::SingleCompactionRow;
 use super::run::{boundless, own_ledger};
+use super::share::Share;
 use super::{EngineArm, EvalArm, EvalSetup};
 
 /// A request up to this factor over the share still counts as having reached it, because the
@@ -74,7 +75,7 @@ async fn measure(
     }
     let kept = losses.judge(&view)?;
     row.tokens_after = finished.tokens.get();
-    row.facts = kept.facts;
+    (row.facts, row.kept) = (kept.of, kept.kept);
     row.coverage = kept.share();
     row.reached = usize::from(finished.tokens <= most.scale(TOLERANCE));
     Ok(())
@@ -118,15 +119,11 @@ async fn compact(
 
 /// Merges the rows of several sessions per candidate: sums, and coverage weighted by facts.
 pub(super) fn join(rows: impl Iterator<Item = SingleCompactionRow>) -> Vec<SingleCompactionRow> {
-    let mut joined: Vec<(SingleCompactionRow, KeptFacts)> = Vec::new();
+    let mut joined: Vec<SingleCompactionRow> = Vec::new();
     for row in rows {
-        let kept = row.coverage.map_or(0, |share| (share * row.facts as f64).round() as u64);
-        let kept = KeptFacts { facts: row.facts, kept };
-        let same = |(sum, _): &&mut (SingleCompactionRow, KeptFacts)| {
-            sum.kind == row.kind && sum.name == row.name
-        };
-        let Some((sum, all)) = joined.iter_mut().find(same) else {
-            joined.push((row, kept));
+        let same = |sum: &&mut SingleCompactionRow| sum.kind == row.kind && sum.name == row.name;
+        let Some(sum) = joined.iter_mut().find(same) else {
+            joined.push(row);
             continue;
         };
         sum.tokens_before += row.tokens_before;
@@ -136,8 +133,8 @@ pub(super) fn join(rows: impl Iterator<Item = SingleCompactionRow>) -> Vec<Singl
         sum.sessions += row.sessions;
         sum.reached += row.reached;
         sum.failed = sum.failed.take().or(row.failed);
-        *all += kept;
-        sum.coverage = all.share();
+        sum.kept += row.kept;
+        sum.coverage = Share { of: sum.facts, kept: sum.kept }.share();
     }
-    joined.into_iter().map(|(row, _)| row).collect()
+    joined
 }

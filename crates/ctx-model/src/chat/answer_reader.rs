@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ctx_core::{Deltas, Error, ErrorKind, Result, Usage};
+use ctx_dialect::sse::{SseEvent, SseParser};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde_json::Value;
 
@@ -11,12 +12,14 @@ use super::parts::{AnswerParts, MOST_PARTS};
 use super::{Stop, anthropic, completions, responses};
 use crate::failure::ErrorContext;
 use crate::provider_error;
-use crate::sse::{SseEvent, SseParser};
 use crate::{Api, Body, Response};
 
 /// How long to read on after the answer is complete: usage comes last, and some servers close late
 /// or never.
 const AFTERWARDS: Duration = Duration::from_secs(5);
+
+/// Maximum event size. Providers send tokens one by one; a larger event is invalid.
+const LONGEST_EVENT: usize = 16 * 1024 * 1024;
 
 /// The part of an answer that has been read.
 pub(super) struct AnswerReader<'d> {
@@ -118,14 +121,12 @@ async fn read_all(
     if whole {
         return read_whole(api, &mut response.body, limits, context, reader, first).await;
     }
-    let mut parser = SseParser::default();
+    let mut parser = SseParser::new(LONGEST_EVENT);
     let mut chunk = first;
     loop {
-        for event in parser.push(&chunk)? {
-            take(api, reader, &event)?;
-            if reader.done || reader.failed.is_some() {
-                return Ok(());
-            }
+        take_chunk(api, reader, &mut parser, &chunk)?;
+        if reader.done || reader.failed.is_some() {
+            return Ok(());
         }
         if reader.parts.len() > MOST_PARTS {
             return Err(Error::new(ErrorKind::Upstream, "the answer has too many parts")
@@ -166,8 +167,30 @@ async fn next(
     Ok(chunk)
 }
 
-fn take(api: Api, reader: &mut AnswerReader<'_>, event: &SseEvent) -> Result<()> {
-    let data = event.data.trim();
+/// Reads the events that a chunk completes, up to the end of the answer.
+fn take_chunk(
+    api: Api,
+    reader: &mut AnswerReader<'_>,
+    parser: &mut SseParser,
+    mut chunk: &[u8],
+) -> Result<()> {
+    while let Some(event) = parser.next(&mut chunk) {
+        take(api, reader, &event)?;
+        if reader.done || reader.failed.is_some() {
+            return Ok(());
+        }
+    }
+    if parser.is_too_large() { Err(too_long()) } else { Ok(()) }
+}
+
+fn too_long() -> Error {
+    Error::new(ErrorKind::Upstream, "an event of the answer is too long")
+        .with("bytes", LONGEST_EVENT)
+        .hint("check that the base URL is that of a model provider")
+}
+
+fn take(api: Api, reader: &mut AnswerReader<'_>, event: &SseEvent<'_>) -> Result<()> {
+    let data = event.data.as_deref().ok_or_else(too_long)?.trim();
     if data == "[DONE]" {
         reader.done = true;
         return Ok(());
@@ -242,4 +265,26 @@ fn broken_off(reader: &AnswerReader<'_>) -> Error {
         .with("bytes", reader.parts.bytes())
         .retryable()
         .hint("try again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_without_end_is_refused() {
+        let block = vec![b'x'; 1024 * 1024];
+        let line = [b"data: ".as_slice(), &block, b"\n"].concat();
+        // One long line, and many lines of one event.
+        for (first, more) in [(&b"data: "[..], &block), (b"", &line)] {
+            let mut ignore = |_: ctx_core::Delta<'_>| {};
+            let mut reader = AnswerReader::new(&mut ignore);
+            let mut parser = SseParser::new(LONGEST_EVENT);
+            let mut take =
+                |chunk| take_chunk(Api::OpenAiCompletions, &mut reader, &mut parser, chunk);
+            take(first).unwrap();
+            let failed = (0..20).find_map(|_| take(more).err()).unwrap();
+            assert_eq!(failed.kind(), ErrorKind::Upstream);
+        }
+    }
 }

@@ -24,15 +24,12 @@ pub(super) fn body(request: &ModelRequest<'_>) -> String {
         .text("model", request.model)
         .plain("max_tokens", request.max_tokens_or_usual())
         .plain("stream", true);
-    let fresh = match written.system {
-        Some(system) => fresh.raw("system", array([anthropic::system(&system, marked)])),
-        None => fresh,
-    };
-    let fresh = match request.tools {
-        [] => fresh,
-        specs => fresh.raw("tools", tools::for_anthropic(specs, marked)),
-    };
-    fresh.raw("messages", array(written.messages.iter().map(RawJson::as_str))).end()
+    let system = written.system.map(|system| array([anthropic::system(&system, marked)]));
+    fresh
+        .raw_if("system", system)
+        .raw_if("tools", request.tools(|specs| tools::for_anthropic(specs, marked)))
+        .raw("messages", array(written.messages.iter().map(RawJson::as_str)))
+        .end()
 }
 
 /// Reads one event of a stream.

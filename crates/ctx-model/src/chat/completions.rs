@@ -25,20 +25,16 @@ pub(super) fn body(request: &ModelRequest<'_>) -> String {
     // OpenAI's newer models refuse `max_tokens`; most other servers accept only that.
     let new = request.is_openai != request.quirks.has(Quirks::OTHER_LIMIT_FIELD);
     let limit = if new { "max_completion_tokens" } else { "max_tokens" };
-    let fresh = fresh.plain_if(limit, request.max_tokens);
-    let fresh = match request.quirks.has(Quirks::NO_STREAM_OPTIONS) {
-        true => fresh,
-        false => {
-            fresh.raw("stream_options", ObjectWriter::new().plain("include_usage", true).end())
-        }
-    };
-    let fresh = fresh.text_if("reasoning_effort", request.effort());
-    let fresh = fresh.text_if("prompt_cache_key", request.cache_key().as_deref());
-    let fresh = match request.tools {
-        [] => fresh,
-        specs => fresh.raw("tools", tools::for_openai_chat(specs)),
-    };
-    fresh.raw("messages", array(messages.iter().map(RawJson::as_str))).end()
+    let options = ObjectWriter::new().plain("include_usage", true).end();
+    let takes_options = !request.quirks.has(Quirks::NO_STREAM_OPTIONS);
+    fresh
+        .plain_if(limit, request.max_tokens)
+        .raw_if("stream_options", takes_options.then_some(options))
+        .text_if("reasoning_effort", request.effort())
+        .text_if("prompt_cache_key", request.cache_key().as_deref())
+        .raw_if("tools", request.tools(tools::for_openai_chat))
+        .raw("messages", array(messages.iter().map(RawJson::as_str)))
+        .end()
 }
 
 /// Reads one chunk of a stream.
@@ -145,7 +141,7 @@ fn usage(usage: &Value) -> Usage {
         output: count(&usage["completion_tokens"]),
         cache_read: cached,
         cache_write: written,
-        cache_write_hour: 0,
         total_tokens: as_number(&usage["total_tokens"]),
+        ..Usage::default()
     }
 }

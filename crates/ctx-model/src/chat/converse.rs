@@ -72,12 +72,8 @@ impl HttpModel {
             let seed = format!("{}:{sent}:{prompt}:{at}", id.as_deref().unwrap_or_default());
             format!("call_{}", CallIdFormat::Letters { exactly: 9 }.fit(&seed))
         };
-        let is_empty = parts.is_empty();
-        let blocks = if is_empty {
-            Vec::new()
-        } else {
-            parts.into_blocks(name_call, cut).map_err(|e| e.with("model", context.name))?
-        };
+        let blocks =
+            parts.into_blocks(name_call, cut).map_err(|e| e.with("model", context.name))?;
         let is_content = |block: &Block| match block {
             Block::Text { text } => !text.trim().is_empty(),
             Block::ToolCall(_) => true,

@@ -271,14 +271,8 @@ impl HttpModel {
             return Err(error);
         }
         if stop == Stop::Window && is_empty {
-            let limit = Some(self.facts.window.get());
-            let found = Overflow {
-                used: None,
-                prompt: None,
-                limit,
-                pattern: "window-exceeded",
-                provider: "any",
-            };
+            let (limit, pattern) = (Some(self.facts.window.get()), "window-exceeded");
+            let found = Overflow { limit, pattern, provider: "any", ..Overflow::default() };
             return Err(context.overflow(&found).with("model", name));
         }
         let Some(usage) = usage else { return Ok(()) };

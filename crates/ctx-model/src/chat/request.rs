@@ -82,6 +82,11 @@ impl<'a> ModelRequest<'a> {
         rules
     }
 
+    /// Returns the tools as `write` writes them, if there are any.
+    pub(super) fn tools(&self, write: impl FnOnce(&[ToolSpec]) -> String) -> Option<String> {
+        (!self.tools.is_empty()).then(|| write(self.tools))
+    }
+
     /// Returns `max_tokens`, or the default for APIs that require it.
     pub(super) fn max_tokens_or_usual(&self) -> u32 {
         self.max_tokens.unwrap_or(USUAL_ANSWER.min(self.most_tokens))

@@ -21,11 +21,8 @@ pub(super) fn body(request: &ModelRequest<'_>) -> String {
         .plain("store", false)
         .plain_if("max_output_tokens", request.max_tokens)
         .text_if("instructions", request.system)
-        .text_if("prompt_cache_key", request.cache_key().as_deref());
-    let fresh = match request.tools {
-        [] => fresh,
-        specs => fresh.raw("tools", tools::for_openai_responses(specs)),
-    };
+        .text_if("prompt_cache_key", request.cache_key().as_deref())
+        .raw_if("tools", request.tools(tools::for_openai_responses));
     let fresh = thinking(request, fresh);
     fresh.raw("input", array(input.iter().map(RawJson::as_str))).end()
 }
@@ -37,14 +34,10 @@ fn thinking(request: &ModelRequest<'_>, fresh: ObjectWriter) -> ObjectWriter {
         |without| request.reasoning && request.is_conversation && !request.quirks.has(without);
     let summary = shows(Quirks::NO_THOUGHT_SUMMARY).then_some("auto");
     let how = ObjectWriter::new().text_if("effort", request.effort()).text_if("summary", summary);
-    let fresh = match request.effort().or(summary) {
-        Some(_) => fresh.raw("reasoning", how.end()),
-        None => fresh,
-    };
-    match shows(Quirks::NO_ENCRYPTED) {
-        true => fresh.raw("include", array([quote("reasoning.encrypted_content")])),
-        false => fresh,
-    }
+    let include = array([quote("reasoning.encrypted_content")]);
+    fresh
+        .raw_if("reasoning", request.effort().or(summary).map(|_| how.end()))
+        .raw_if("include", shows(Quirks::NO_ENCRYPTED).then_some(include))
 }
 
 /// Reads one event of a stream.
@@ -153,8 +146,7 @@ fn usage(usage: &Value) -> Usage {
         input: count(&usage["input_tokens"]).saturating_sub(cached),
         output: count(&usage["output_tokens"]),
         cache_read: cached,
-        cache_write: 0,
-        cache_write_hour: 0,
         total_tokens: as_number(&usage["total_tokens"]),
+        ..Usage::default()
     }
 }

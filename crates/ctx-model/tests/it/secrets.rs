@@ -49,7 +49,7 @@ async fn a_provider_that_repeats_the_key_does_not_make_us_print_it() {
             HttpEmbedder::new("test", "e", 2, EmbedApi::OpenAi, endpoint.clone(), client).unwrap();
         let texts = ["a".to_owned()];
         let failed = ctx_core::Embedder::embed(&embedder, &texts).await.unwrap_err();
-        let models = SummaryModels { chain: vec![], timer: Arc::new(TokioTimer::new()) };
+        let models = SummaryModels { chain: vec![], timer: Arc::new(TokioTimer::default()) };
         let all = format!(
             "{} {} {model:?} {model:#?} {embedder:?} {endpoint:?} {models:?} {}",
             all_of(&error),

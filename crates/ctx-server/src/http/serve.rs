@@ -56,7 +56,7 @@ pub(super) async fn run(
             answer(router.clone(), guard.clone(), request)
         });
         let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
+            .timer(TokioTimer::default())
             .header_read_timeout(HEAD)
             .serve_connection(TokioIo::new(Box::pin(stream)), service);
         let connection = graceful.watch(connection);

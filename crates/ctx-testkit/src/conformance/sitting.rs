@@ -9,6 +9,8 @@ use ctx_core::{
 };
 
 use super::bench::Running;
+use super::cases::script;
+use super::laws;
 use super::stop::Stop;
 
 /// The start time of sessions: 2026-01-05T08:00:00Z.
@@ -66,6 +68,11 @@ impl<'r> TestSession<'r> {
         Ok(entry.id().clone())
     }
 
+    /// Says the messages of a [`script::turn`].
+    pub(super) fn say_turn(&mut self, n: usize, chars: usize) -> Result<(), Stop> {
+        script::turn(n, chars).into_iter().try_for_each(|message| self.say(message).map(drop))
+    }
+
     /// Calls `ingest` with a message.
     pub(super) fn ingest(&self, entry: &Entry) -> Result<IngestResult, Stop> {
         let message = entry.message().map_err(|error| Stop::error("reading", &error))?;
@@ -93,6 +100,13 @@ impl<'r> TestSession<'r> {
     /// Makes a request: the engine's `assemble`, then the steps of every host.
     pub(super) fn request(&mut self) -> Result<Finished, Stop> {
         self.assemble()?;
+        self.finish()
+    }
+
+    /// Makes a request, and checks that the engine's answer fits.
+    pub(super) fn fitting_request(&mut self, what: impl Fn() -> String) -> Result<Finished, Stop> {
+        self.assemble()?;
+        laws::fits(&self.view, what)?;
         self.finish()
     }
 
@@ -138,9 +152,10 @@ impl<'r> TestSession<'r> {
     /// Compacts the session in its current state.
     pub(super) fn compact(
         &mut self,
-        configure: impl FnOnce(CompactRequest) -> CompactRequest,
+        configure: impl FnOnce(&mut CompactRequest),
     ) -> Result<CompactResult> {
-        let request = configure(self.compact_request());
+        let mut request = self.compact_request();
+        configure(&mut request);
         self.running.try_call("compact", self.running.engine.compact(request))
     }
 

@@ -11,9 +11,10 @@ use hyper::body::{Body, Frame};
 use tokio::sync::Semaphore;
 
 use super::ledger::Ticket;
+use super::request::Outcome;
 use super::script::{Cut, Moment, Wait};
 use super::step::Step;
-use super::wire::Fault;
+use super::wire::{Fault, Mode};
 
 /// One action of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,7 +137,7 @@ impl Player {
                 Action::Send(bytes) => {
                     // A body of known length is not polled again once it is complete.
                     if self.actions.len() == 0 {
-                        self.ticket.sent();
+                        self.ticket.set(Outcome::Sent);
                     }
                     return (self, Some(bytes));
                 }
@@ -146,8 +147,8 @@ impl Player {
                     return (self, Some(bytes));
                 }
                 Action::Close => {
-                    self.ticket.cut();
-                    self.fault.close_when_flushed();
+                    self.ticket.set(Outcome::Cut);
+                    self.fault.set(Mode::CloseWhenFlushed);
                     std::future::pending::<()>().await;
                 }
             }
@@ -191,7 +192,7 @@ impl Body for Delivery {
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
             (player, None) => {
-                player.ticket.sent();
+                player.ticket.set(Outcome::Sent);
                 self.next = None;
                 Poll::Ready(None)
             }

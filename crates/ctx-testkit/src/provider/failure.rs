@@ -68,19 +68,15 @@ pub struct Failure {
     /// The kind.
     pub kind: FailureKind,
     /// Its HTTP status. Default: that of the kind.
-    #[serde(default)]
     pub status: Option<u16>,
     /// The `retry-after` header. Default: none.
-    #[serde(default)]
     pub retry_after: Option<RetryAfter>,
     /// For streams: sends the error in the stream, after this number of events. Default: the error
     /// is the HTTP response.
-    #[serde(default)]
     pub after_events: Option<usize>,
     /// The provider whose wording an overflow has. Default: the setting of
     /// [`FakeProvider`](super::FakeProvider), else OpenAI, Anthropic or Ollama, depending on the
     /// API.
-    #[serde(default)]
     pub words: Option<Words>,
 }
 
@@ -186,28 +182,21 @@ static WORDINGS: LazyLock<Wordings> = LazyLock::new(|| {
     toml::from_str(data).expect("data/failures.toml has a table for each kind of failure")
 });
 
+const JSON: &str = "application/json";
+
 const GATEWAY_PAGE: &str = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n\
     <center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>cloudflare</center>\r\n</body>\r\n\
     </html>\r\n";
 
 /// Returns the error of a failure in that API.
 pub(super) fn worded(failure: &Failure, api: Api, model: &str, sizes: Sizes) -> Worded {
-    let json = |status, body: Value| Worded {
-        status: failure.status.unwrap_or(status),
-        content_type: "application/json",
-        body: body.to_string(),
-    };
-    match failure.kind {
+    let (status, content_type, body) = match failure.kind {
         FailureKind::Overflow => {
-            let (status, body) = failure.words.unwrap_or_else(|| Words::of(api)).of_sizes(sizes);
-            let status = failure.status.unwrap_or(status);
-            Worded { status, content_type: "application/json", body }
+            let words = failure.words.unwrap_or_else(|| Words::of(api));
+            let (status, body) = words.of_sizes(sizes);
+            (status, JSON, body)
         }
-        FailureKind::BadGateway => Worded {
-            status: failure.status.unwrap_or(502),
-            content_type: "text/html",
-            body: GATEWAY_PAGE.to_owned(),
-        },
+        FailureKind::BadGateway => (502, "text/html", GATEWAY_PAGE.to_owned()),
         kind => {
             let wordings = match api {
                 _ if api.is_anthropic() => &WORDINGS.anthropic,
@@ -222,9 +211,10 @@ pub(super) fn worded(failure: &Failure, api: Api, model: &str, sizes: Sizes) -> 
                 _ if api.is_ollama() => json!({ "error": message }),
                 _ => openai_error(name, None, code.as_deref(), &message),
             };
-            json(*status, body)
+            (*status, JSON, body.to_string())
         }
-    }
+    };
+    Worded { status: failure.status.unwrap_or(status), content_type, body }
 }
 
 /// Formats an error as Anthropic does.

@@ -100,16 +100,6 @@ pub(super) struct Ticket {
 }
 
 impl Ticket {
-    /// Records that the full answer was sent.
-    pub(super) fn sent(&self) {
-        self.set(Outcome::Sent);
-    }
-
-    /// Records that the connection was cut, as scripted.
-    pub(super) fn cut(&self) {
-        self.set(Outcome::Cut);
-    }
-
     /// Records status, refusal and usage of the answer.
     pub(super) fn answered(&self, status: u16, refusal: Option<String>, usage: Usage) {
         if let Some(request) = locked(&self.ledger.state).requests.get_mut(self.at) {
@@ -121,7 +111,8 @@ impl Ticket {
         }
     }
 
-    fn set(&self, outcome: Outcome) {
+    /// Records the outcome; the first one counts.
+    pub(super) fn set(&self, outcome: Outcome) {
         let mut state = locked(&self.ledger.state);
         let open = state.requests.get_mut(self.at).filter(|r| r.outcome == Outcome::Open);
         let ended = open.map(|request| {

@@ -26,7 +26,7 @@ use super::request::{Outcome, Request};
 use super::script::{Cut, Moment, Reply, Wait};
 use super::step::Step;
 use super::strict::{Fault, Strict};
-use super::wire::{self, Wire};
+use super::wire::{self, Mode, Wire};
 
 /// The maximum size of a request.
 const MAX_REQUEST: usize = 256 << 20;
@@ -100,16 +100,12 @@ impl Shared {
         ticket.answered(response.status, refusal, response.usage);
         match (&step.reply, step.cut) {
             (Reply::Garbage, _) => {
-                ticket.sent();
-                fault.send_instead(Bytes::from_static(GARBAGE));
+                ticket.set(Outcome::Sent);
+                fault.set(Mode::Instead(Bytes::from_static(GARBAGE)));
             }
-            (_, Some(Cut::BeforeHeaders)) => {
-                ticket.cut();
-                fault.close_after(0);
-            }
-            (_, Some(Cut::InHeaders)) => {
-                ticket.cut();
-                fault.close_after(IN_HEADERS);
+            (_, Some(cut @ (Cut::BeforeHeaders | Cut::InHeaders))) => {
+                ticket.set(Outcome::Cut);
+                fault.set(Mode::CloseAfter(if cut == Cut::InHeaders { IN_HEADERS } else { 0 }));
             }
             _ => {}
         }
@@ -150,7 +146,7 @@ impl Shared {
         let length: usize = response.events.all.iter().map(Bytes::len).sum();
         let actions = response.events.actions(step);
         if actions.iter().all(|action| matches!(action, Action::Wait(Wait::No))) {
-            ticket.sent();
+            ticket.set(Outcome::Sent);
         }
         let body = Delivery::new(actions, Arc::clone(&self.releases), fault, ticket);
         let mut built = hyper::Response::new(body);

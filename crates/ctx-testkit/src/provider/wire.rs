@@ -14,7 +14,7 @@ use crate::locked;
 
 /// The scheduled failure of a connection.
 #[derive(Debug, Default)]
-enum Mode {
+pub(super) enum Mode {
     /// None.
     #[default]
     Sound,
@@ -31,19 +31,7 @@ enum Mode {
 pub(super) struct Fault(Arc<Mutex<Mode>>);
 
 impl Fault {
-    pub(super) fn close_after(&self, bytes: usize) {
-        self.set(Mode::CloseAfter(bytes));
-    }
-
-    pub(super) fn close_when_flushed(&self) {
-        self.set(Mode::CloseWhenFlushed);
-    }
-
-    pub(super) fn send_instead(&self, bytes: Bytes) {
-        self.set(Mode::Instead(bytes));
-    }
-
-    fn set(&self, mode: Mode) {
+    pub(super) fn set(&self, mode: Mode) {
         *locked(&self.0) = mode;
     }
 }

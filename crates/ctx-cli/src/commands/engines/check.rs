@@ -9,9 +9,8 @@ use ctx_core::{ContextEngine, ErrorKind};
 use ctx_engine_registry::find::{Search, TransportKind};
 use ctx_engine_registry::{BuildContext, Plugins, Registry};
 use ctx_testkit::conformance::{
-    CaseReport, Level, Options, Outcome, Plugin, Report, Start, cases, check_with,
+    CaseReport, Options, Outcome, Plugin, Report, Start, cases, check_with,
 };
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::{CheckEngine, Global};
@@ -20,20 +19,6 @@ use crate::format::{counted, escaped};
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::setup;
 use crate::shutdown;
-
-#[derive(Serialize)]
-struct CaseRow<'a> {
-    name: &'static str,
-    level: Level,
-    about: &'static str,
-    /// `passed`, `failed` or `skipped`.
-    result: &'static str,
-    /// Why it failed or was skipped.
-    reason: Option<&'a str>,
-    hint: Option<&'a str>,
-    /// The measured value.
-    note: Option<&'a str>,
-}
 
 pub(super) fn run(global: &Global, args: &CheckEngine, out: &Out) -> anyhow::Result<ExitCode> {
     let config = setup::config(global)?;
@@ -147,14 +132,22 @@ fn checked(report: &Report, id: &str, carrier: &str) -> Value {
     })
 }
 
-fn row(case: &CaseReport) -> CaseRow<'_> {
-    let (reason, hint, note) = match &case.outcome {
-        Outcome::Passed { note } => (None, None, note.as_deref()),
-        Outcome::Failed { reason, hint } => (Some(reason.as_str()), Some(hint.as_str()), None),
-        Outcome::Skipped { reason } => (Some(reason.as_str()), None, None),
-    };
+fn row(case: &CaseReport) -> Value {
     let CaseReport { name, level, about, .. } = *case;
-    CaseRow { name, level, about, result: case.result(), reason, hint, note }
+    let [reason, hint, note] = said(case);
+    json!({
+        "name": name, "level": level, "about": about, "result": case.result(),
+        "reason": reason, "hint": hint, "note": note,
+    })
+}
+
+/// Returns why a case failed or was skipped, the hint for that, and the measured value.
+fn said(case: &CaseReport) -> [Option<&str>; 3] {
+    match &case.outcome {
+        Outcome::Passed { note } => [None, None, note.as_deref()],
+        Outcome::Failed { reason, hint } => [Some(reason), Some(hint), None],
+        Outcome::Skipped { reason } => [Some(reason), None, None],
+    }
 }
 
 fn print(report: &Report, id: &str, carrier: &str, out: &Out) -> anyhow::Result<()> {
@@ -164,24 +157,25 @@ fn print(report: &Report, id: &str, carrier: &str, out: &Out) -> anyhow::Result<
         "{BOLD}{}{BOLD:#} {version} {DIM}({carrier}, level {level}){DIM:#}",
         escaped(id)
     ))?;
-    let rows = report.cases.iter().map(row).map(|row| {
-        let style = match row.result {
+    let rows = report.cases.iter().map(|case| {
+        let style = match case.result() {
             "passed" => GREEN,
             "failed" => RED,
             _ => YELLOW,
         };
-        let said = row.reason.or(row.note).unwrap_or_default();
-        Vec::<Cell>::from([row.name.into(), Cell::styled(row.result, style), said.into()])
+        let [reason, _, note] = said(case);
+        let said = reason.or(note).unwrap_or_default();
+        Vec::<Cell>::from([case.name.into(), Cell::styled(case.result(), style), said.into()])
     });
     out.line(table(&["case", "result", "reason"], rows.collect(), 0))?;
     for case in report.cases.iter().filter(|case| case.result() == "failed") {
-        let reason = row(case).reason.unwrap_or_default();
+        let reason = said(case)[0].unwrap_or_default();
         // The table truncates a long reason.
         if Cell::from(reason).is_cut() {
             out.line(format!("{RED}reason:{RED:#} {}: {}", case.name, escaped(reason)))?;
         }
     }
-    for (case, hint) in report.cases.iter().filter_map(|case| Some((case, row(case).hint?))) {
+    for (case, hint) in report.cases.iter().filter_map(|case| Some((case, said(case)[1]?))) {
         out.line(format!("{GREEN}hint:{GREEN:#} {}: {}", case.name, escaped(hint)))?;
     }
     let (passed, failed) = (report.count("passed"), report.count("failed"));

@@ -60,20 +60,17 @@ fn replacing(message: &Message, unit: &Unit<'_>) -> Option<String> {
     } else {
         edits.push(("tool_calls", Some(tool_calls(&object, message)?)));
     }
-    let thinks = message.blocks.iter().any(|block| matches!(block, Block::Thinking { .. }));
-    let thought = before.blocks.iter().any(|block| matches!(block, Block::Thinking { .. }));
-    if thought && !thinks {
+    let thoughts = |message: &'_ Message| -> Vec<_> {
+        let is_thought = |block: &&Block| matches!(block, Block::Thinking { .. });
+        message.blocks.iter().filter(is_thought).cloned().collect()
+    };
+    let (new, old) = (thoughts(message), thoughts(&before));
+    if new.is_empty() && !old.is_empty() {
         edits.extend(REASONING.into_iter().chain(["reasoning_details"]).map(|key| (key, None)));
-    } else if thinks
-        && !message.blocks.iter().filter(is_thought).eq(before.blocks.iter().filter(is_thought))
-    {
+    } else if new != old {
         return None;
     }
     Some(patched(&object, &edits))
-}
-
-fn is_thought(block: &&Block) -> bool {
-    matches!(block, Block::Thinking { .. })
 }
 
 fn result(object: &Object<'_>, before: &Message, message: &Message) -> Option<String> {

@@ -1,7 +1,5 @@
 //! OpenAI Chat Completions.
 
-use ctx_core::Usage;
-
 use super::{AnswerFindings, says};
 use crate::json::{Object, elements, string};
 use crate::openai_chat::REASONING;
@@ -26,9 +24,7 @@ fn choices(found: &mut AnswerFindings, answer: &Object<'_>, part: &str) {
         found.content_if(says(&choice, "text"));
         found.finish(choice.owned("finish_reason"));
     }
-    if let Some(usage) = answer.object("usage").and_then(|usage| read(&usage)) {
-        found.usage = Some(usage);
-    }
+    found.report(answer);
 }
 
 fn is_filled(message: &Object<'_>) -> bool {
@@ -44,25 +40,4 @@ fn is_filled(message: &Object<'_>) -> bool {
         || REASONING.iter().any(|key| says(message, key))
         || message.array("reasoning_details").is_some_and(|all| !all.is_empty())
         || message.object("audio").is_some()
-}
-
-/// Parses usage. In this API, the prompt count includes cached tokens.
-pub(super) fn read(usage: &Object<'_>) -> Option<Usage> {
-    let prompt = usage.count("prompt_tokens").or_else(|| usage.count("input_tokens"))?;
-    let details = usage
-        .object("prompt_tokens_details")
-        .or_else(|| usage.object("input_tokens_details"))
-        .unwrap_or_default();
-    // DeepSeek uses another field.
-    let cached = details.count("cached_tokens").or_else(|| usage.count("prompt_cache_hit_tokens"));
-    let cached = cached.unwrap_or_default().min(prompt);
-    let output = usage.count("completion_tokens").or_else(|| usage.count("output_tokens"));
-    Some(Usage {
-        input: prompt - cached,
-        output: output.unwrap_or_default(),
-        cache_read: cached,
-        cache_write: 0,
-        cache_write_hour: 0,
-        total_tokens: usage.count("total_tokens"),
-    })
 }

@@ -31,9 +31,8 @@ pub(super) fn chunk(found: &mut AnswerFindings, chunk: &Object<'_>) {
             input: count("promptTokenCount").saturating_sub(cached),
             output: count("candidatesTokenCount").saturating_add(count("thoughtsTokenCount")),
             cache_read: cached,
-            cache_write: 0,
-            cache_write_hour: 0,
             total_tokens: usage.count("totalTokenCount"),
+            ..Usage::default()
         });
     }
 }

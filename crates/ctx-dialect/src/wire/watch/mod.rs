@@ -12,6 +12,7 @@ use ctx_core::text::head_bytes;
 use self::pieces::{Piece, Pieces};
 use super::Protocol;
 use crate::json::{Object, ObjectWriter, string};
+use crate::openai_chat;
 
 /// Maximum size of a stored error in bytes.
 const LONGEST_ERROR: usize = 64 * 1024;
@@ -226,6 +227,12 @@ impl AnswerFindings {
         if filled {
             self.content();
         }
+    }
+
+    /// Reads OpenAI's usage, if it is reported.
+    fn report(&mut self, answer: &Object<'_>) {
+        let usage = answer.object("usage").and_then(|usage| openai_chat::usage(&usage));
+        self.usage = usage.or(self.usage);
     }
 
     fn finish(&mut self, reason: Option<String>) {

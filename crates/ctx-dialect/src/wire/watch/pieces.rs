@@ -2,6 +2,8 @@
 
 use ctx_core::text::Slice;
 
+use crate::sse::{Buffer, SseEvent, SseParser};
+
 /// Maximum size of a buffered event or value. A whole answer may contain images.
 const LONGEST: usize = 8 * 1024 * 1024;
 
@@ -32,7 +34,7 @@ enum Framing {
     /// Only white space so far.
     #[default]
     Unknown,
-    Events(Events),
+    Events(SseParser),
     Values(Values),
 }
 
@@ -44,13 +46,17 @@ impl Pieces {
             let Some(first) = bytes.iter().position(|b| !blank(b)) else { return };
             bytes = bytes.slice(first..);
             self.framing = match bytes.first() {
-                Some(b'{' | b'[') => Framing::Values(Values::default()),
-                _ => Framing::Events(Events::default()),
+                Some(b'{' | b'[') => Framing::Values(Values::new()),
+                _ => Framing::Events(SseParser::new(LONGEST)),
             };
         }
         match &mut self.framing {
             Framing::Unknown => {}
-            Framing::Events(events) => events.push(bytes, take),
+            Framing::Events(events) => {
+                while let Some(event) = events.next(&mut bytes) {
+                    take_event(&event, take);
+                }
+            }
             Framing::Values(values) => values.push(bytes, take),
         }
     }
@@ -59,126 +65,27 @@ impl Pieces {
     pub(super) fn buffered(&self) -> usize {
         match &self.framing {
             Framing::Unknown => 0,
-            Framing::Events(events) => events.line.bytes.len() + events.data.bytes.len(),
+            Framing::Events(events) => events.buffered(),
             Framing::Values(values) => values.value.bytes.len(),
         }
     }
 
     pub(super) fn end(&mut self, take: &mut dyn FnMut(Piece<'_>)) {
         if let Framing::Events(events) = &mut self.framing {
-            events.end(take);
+            events.finish().iter().for_each(|event| take_event(event, take));
         }
     }
 }
 
-/// A buffer with a size limit.
-#[derive(Debug, Default)]
-struct Buffer {
-    bytes: Vec<u8>,
-    is_too_large: bool,
-}
-
-impl Buffer {
-    fn push(&mut self, bytes: &[u8]) {
-        if self.is_too_large || self.bytes.len().saturating_add(bytes.len()) > LONGEST {
-            self.is_too_large = true;
-            self.bytes = Vec::new();
-        } else {
-            self.bytes.extend_from_slice(bytes);
-        }
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.is_too_large = false;
-    }
-}
-
-/// Server-sent events. Lines end in LF, CR or CRLF.
-#[derive(Debug, Default)]
-struct Events {
-    line: Buffer,
-    after_cr: bool,
-    name: String,
-    data: Buffer,
-    has_data: bool,
-}
-
-impl Events {
-    fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Piece<'_>)) {
-        let mut rest = bytes;
-        while let Some(first) = rest.first() {
-            if std::mem::take(&mut self.after_cr) && *first == b'\n' {
-                rest = rest.slice(1..);
-                continue;
-            }
-            let Some(end) = memchr::memchr2(b'\n', b'\r', rest) else {
-                self.line.push(rest);
-                return;
-            };
-            self.line.push(rest.slice(..end));
-            self.after_cr = rest.get(end) == Some(&b'\r');
-            rest = rest.slice(end + 1..);
-            self.end_line(take);
-        }
-    }
-
-    fn end(&mut self, take: &mut dyn FnMut(Piece<'_>)) {
-        if !self.line.bytes.is_empty() || self.line.is_too_large {
-            self.end_line(take);
-        }
-        self.end_event(take);
-    }
-
-    fn end_line(&mut self, take: &mut dyn FnMut(Piece<'_>)) {
-        let mut line = std::mem::take(&mut self.line);
-        if line.is_too_large {
-            self.data.push(&[]);
-            self.data.is_too_large = true;
-            self.has_data = true;
-            return;
-        }
-        let bytes = line.bytes.as_slice();
-        if bytes.is_empty() {
-            self.end_event(take);
-        } else {
-            let colon = memchr::memchr(b':', bytes).unwrap_or(bytes.len());
-            let (name, value) = (bytes.slice(..colon), bytes.slice(colon..));
-            let value = value.strip_prefix(b":").unwrap_or(value);
-            let value = value.strip_prefix(b" ").unwrap_or(value);
-            match name {
-                b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
-                b"data" => {
-                    if self.has_data {
-                        self.data.push(b"\n");
-                    }
-                    self.data.push(value);
-                    self.has_data = true;
-                }
-                _ => {}
-            }
-        }
-        // The next line reuses the buffer.
-        line.clear();
-        self.line = line;
-    }
-
-    fn end_event(&mut self, take: &mut dyn FnMut(Piece<'_>)) {
-        if self.has_data {
-            let data = String::from_utf8_lossy(&self.data.bytes);
-            take(match self.data.is_too_large {
-                true => Piece::TooLarge,
-                false => Piece::Event { name: &self.name, data: &data },
-            });
-        }
-        self.has_data = false;
-        self.data.clear();
-        self.name.clear();
-    }
+fn take_event(event: &SseEvent<'_>, take: &mut dyn FnMut(Piece<'_>)) {
+    take(match &event.data {
+        Some(data) => Piece::Event { name: event.name, data },
+        None => Piece::TooLarge,
+    });
 }
 
 /// One value, or the elements of a list one by one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Values {
     depth: usize,
     is_list: bool,
@@ -188,6 +95,11 @@ struct Values {
 }
 
 impl Values {
+    fn new() -> Self {
+        let value = Buffer::new(LONGEST);
+        Self { depth: 0, is_list: false, in_string: false, after_backslash: false, value }
+    }
+
     fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Piece<'_>)) {
         let mut from = 0;
         for (at, byte) in bytes.iter().enumerate() {

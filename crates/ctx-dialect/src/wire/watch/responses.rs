@@ -1,12 +1,7 @@
 //! OpenAI Responses.
 
-use super::{AnswerFindings, AnswerState, chat, failure, says};
+use super::{AnswerFindings, AnswerState, failure, says};
 use crate::json::Object;
-
-/// Reads an answer that was not streamed.
-pub(super) fn whole(found: &mut AnswerFindings, answer: &Object<'_>, json: &str) {
-    response(found, answer, json);
-}
 
 /// Reads an event of a stream.
 pub(super) fn event(found: &mut AnswerFindings, event: &Object<'_>, json: &str) {
@@ -15,7 +10,7 @@ pub(super) fn event(found: &mut AnswerFindings, event: &Object<'_>, json: &str) 
         "response.created" | "response.in_progress" | "response.queued" => {}
         "response.completed" | "response.incomplete" | "response.done" | "response.failed" => {
             if let Some(answer) = event.object("response") {
-                response(found, &answer, json);
+                whole(found, &answer, json);
             }
             found.finished = true;
             found.finish_as(&kind);
@@ -27,13 +22,12 @@ pub(super) fn event(found: &mut AnswerFindings, event: &Object<'_>, json: &str) 
     }
 }
 
-fn response(found: &mut AnswerFindings, answer: &Object<'_>, json: &str) {
+/// Reads a response: an answer that was not streamed, or the one in an event.
+pub(super) fn whole(found: &mut AnswerFindings, answer: &Object<'_>, json: &str) {
     for item in answer.array("output").unwrap_or_default() {
         found.content_if(Object::of(item).is_some_and(|item| is_filled(&item)));
     }
-    if let Some(usage) = answer.object("usage").and_then(|usage| chat::read(&usage)) {
-        found.usage = Some(usage);
-    }
+    found.report(answer);
     let status = answer.owned("status");
     let reason = answer.object("incomplete_details").and_then(|details| details.owned("reason"));
     match status.as_deref() {

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use super::Share;
 use super::report::{ArmReport, SessionBench, Setting};
-use super::score::{Figures, Share};
+use super::score::Figures;
 
 /// The number of resamples of a bootstrap.
 const RESAMPLES: usize = 2_000;

@@ -39,7 +39,9 @@ pub use handles::HandleKind;
 pub use planted::{Statement, built_in_statements, statements};
 pub use report::{ArmReport, BenchReport, Cell, CutReport, Loss, SessionBench, Setting};
 pub use run::bench;
-pub use score::{Figures, NeededFigures, PlantedFigures, ReceiptFigures, Share};
+pub use score::{Figures, NeededFigures, PlantedFigures, ReceiptFigures};
+
+pub use super::share::Share;
 
 use super::EvalSetup;
 

@@ -10,8 +10,9 @@ use ctx_core::{Counter, Entry, Error, ErrorKind, Message, Result, Role};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
+use super::Share;
 use super::handles::{HandleIds, holds_word};
-use super::score::{PlantedFigures, Share};
+use super::score::PlantedFigures;
 use super::session::{Item, Speaker, tokens};
 
 /// Statements are planted into this beginning of the history, as a share of its tokens.
@@ -47,10 +48,8 @@ pub struct Statement {
     #[serde(default)]
     pub superseded: Vec<String>,
     /// What the user said before, if it is an update.
-    #[serde(default)]
     pub initial: Option<String>,
     /// The id of a statement that resembles it and must be kept as well.
-    #[serde(default)]
     pub pair: Option<String>,
 }
 
@@ -78,20 +77,16 @@ pub fn built_in_statements() -> Result<Vec<Statement>> {
 pub fn statements(jsonl: &str) -> Result<Vec<Statement>> {
     let lines = jsonl.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let read = lines.map(|(at, line)| {
-        let wrong = |error: Option<serde_json::Error>| {
-            let wrong = Error::new(ErrorKind::InvalidInput, "not a statement to plant")
+        let wrong = || {
+            Error::new(ErrorKind::InvalidInput, "not a statement to plant")
                 .with("line", at + 1)
-                .hint("each line is an object with set, id, type, text and required");
-            match error {
-                Some(error) => wrong.source(error),
-                None => wrong,
-            }
+                .hint("each line is an object with set, id, type, text and required")
         };
         let statement: Statement =
-            serde_json::from_str(line).map_err(|error| wrong(Some(error)))?;
+            serde_json::from_str(line).map_err(|error| wrong().source(error))?;
         let is_empty = |token: &String| token.trim().is_empty();
         match statement.required.is_empty() || statement.required.iter().any(is_empty) {
-            true => Err(wrong(None)),
+            true => Err(wrong()),
             false => Ok(statement),
         }
     });

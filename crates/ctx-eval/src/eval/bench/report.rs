@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashSet};
 use ctx_core::EntryId;
 use serde::Serialize;
 
-use super::BenchPlan;
 use super::arms::{ArmKind, BenchArm};
 use super::difference::{Difference, Measure, differences};
 use super::handles::HandleKind;
-use super::score::{Figures, Share};
+use super::score::Figures;
+use super::{BenchPlan, Share};
 use crate::SessionReport;
 use crate::eval::Preset;
 

@@ -72,23 +72,8 @@ pub async fn bench(
     Ok(run.report)
 }
 
-/// The most tokens of a request.
-#[derive(Clone, Copy)]
-enum Limit {
-    /// A share of the history.
-    Share(f64),
-    /// A size.
-    Size(Tokens),
-}
-
-impl Limit {
-    fn of(self, history: &[Arc<Item>]) -> Tokens {
-        match self {
-            Self::Share(share) => tokens(history).scale(share),
-            Self::Size(size) => size,
-        }
-    }
-}
+/// Returns the most tokens of a request, for the history that it is made of.
+type Limit<'l> = &'l dyn Fn(&[Arc<Item>]) -> Tokens;
 
 /// The sizes that the reference reached in each round, which no other arm may exceed.
 #[derive(Default)]
@@ -119,7 +104,8 @@ impl Run<'_, '_> {
             self.export_labels(case, budget, &wanted)?;
             for &rounds in &self.plan.rounds {
                 let setting = Setting { budget: Some(budget), rounds };
-                let how = (Limit::Share(budget), rounds);
+                let limit = |history: &[Arc<Item>]| tokens(history).scale(budget);
+                let how: (Limit<'_>, _) = (&limit, rounds);
                 let mut sizes = Sizes::default();
                 for arm in 0..self.arms.len() {
                     let figures = match self.outcome(arm, &case.history, how, &mut sizes.work).await
@@ -157,11 +143,11 @@ impl Run<'_, '_> {
         &self,
         arm: usize,
         history: &[Arc<Item>],
-        (limit, rounds): (Limit, usize),
+        (limit, rounds): (Limit<'_>, usize),
         sizes: &mut Option<Vec<Tokens>>,
     ) -> Result<Outcome> {
         let ends = parts(history, rounds);
-        let budgets: Vec<Tokens> = ends.iter().map(|&end| limit.of(&history[..end])).collect();
+        let budgets: Vec<Tokens> = ends.iter().map(|&end| limit(&history[..end])).collect();
         let reference = sizes.as_deref().unwrap_or_default();
         let bound = |round| reference.get(round).copied().unwrap_or(Tokens(u32::MAX));
         let targets = budgets.iter().enumerate().map(|(round, &it)| it.min(bound(round)));
@@ -239,7 +225,7 @@ impl Run<'_, '_> {
         let wanted = case.needed(size);
         for arm in 0..self.arms.len() {
             let mut sizes = None;
-            let how = (Limit::Size(size), 1);
+            let how: (Limit<'_>, _) = (&|_| size, 1);
             let figures = match self.outcome(arm, &case.history, how, &mut sizes).await {
                 Ok(outcome) => self.judge(case, &wanted, &outcome),
                 Err(error) => failed(&error),

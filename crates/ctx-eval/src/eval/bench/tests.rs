@@ -6,11 +6,11 @@ use ctx_core::{Block, Counter, Entry, Message, RawJson, Role, Tokens, ToolCall};
 use ctx_session::Transcript;
 use serde_json::{Value, json};
 
+use super::Share;
 use super::arms::Task;
 use super::handles::HandleIds;
 use super::needed::{HORIZON, needed};
 use super::planted::Planted;
-use super::score::Share;
 use super::session::{Item, cuts, parts, tail, tokens};
 use super::work::{changed_files, open_todos};
 use super::*;

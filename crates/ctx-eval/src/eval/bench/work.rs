@@ -28,7 +28,6 @@ struct Edit {
     #[serde(default)]
     lines: Vec<String>,
     /// An argument, and its values for which nothing is changed.
-    #[serde(default)]
     except: Option<(String, Vec<String>)>,
 }
 

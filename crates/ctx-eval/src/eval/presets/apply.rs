@@ -6,9 +6,10 @@ use ctx_core::{
     Block, Chars, Compacted, ContextView, Counter, Entry, EntryId, Message, Result, Role, Tokens,
 };
 use ctx_extract::{ExtractInput, extract};
-use ctx_facts::{CitedMessage, FactLedger, FileLists, PreviousSummary};
+use ctx_facts::{CitedMessage, FactLedger, PreviousSummary};
 
 use super::super::losses::cited;
+use super::super::recorded::previous_summary;
 use super::cut::CutPoints;
 use super::results::{clear, clear_down_to};
 use super::{Ask, Checked, Input, Keep, LAYER, Policy, Preset};
@@ -220,12 +221,7 @@ fn previous(view: &ContextView) -> Result<Option<PreviousSummary>> {
     };
     let text = node.message()?.plain_text();
     let text = text.rsplit_once(END_OF_KEPT).map_or(text.as_str(), |(_, summary)| summary);
-    Ok(Some(PreviousSummary {
-        files: FileLists::in_summary(text),
-        entry: None,
-        tokens: view.ledger().counter().text(text),
-        text: text.to_owned(),
-    }))
+    Ok(Some(previous_summary(text, view.ledger().counter())))
 }
 
 /// Returns the input tokens of a summary call.

@@ -5,7 +5,6 @@ use ctx_core::Tokens;
 use super::script;
 use crate::RandomTranscript;
 use crate::conformance::bench::Bench;
-use crate::conformance::laws;
 use crate::conformance::stop::Verdict;
 
 /// Windows, from the smallest supported one.
@@ -29,9 +28,7 @@ pub(super) fn answers_fit(bench: &Bench) -> Verdict {
             let (first, rest) = entries.split_at(entries.len() / 2);
             for part in [first, rest] {
                 session.open(part)?;
-                session.assemble()?;
-                laws::fits(&session.view, || name.clone())?;
-                session.finish()?;
+                session.fitting_request(|| name.clone())?;
                 session.next_turn();
                 requests += 1;
             }
@@ -42,21 +39,15 @@ pub(super) fn answers_fit(bench: &Bench) -> Verdict {
         let text = "a line of what was pasted\n".repeat(window as usize / 26 * 9 / 5);
         for n in 0..6 {
             session.say(script::ask(format!("what is wrong with this?\n{text}")))?;
-            session.assemble()?;
-            laws::fits(&session.view, || format!("pasted text {n}, window {window}"))?;
-            session.finish()?;
+            session.fitting_request(|| format!("pasted text {n}, window {window}"))?;
             session.say(script::answer("nothing"))?;
             session.end_turn()?;
             requests += 1;
         }
         let mut session = running.session("growing");
         for n in 0..30 {
-            for message in script::turn(n, 6_000) {
-                session.say(message)?;
-            }
-            session.assemble()?;
-            laws::fits(&session.view, || format!("turn {n}, window {window}"))?;
-            session.finish()?;
+            session.say_turn(n, 6_000)?;
+            session.fitting_request(|| format!("turn {n}, window {window}"))?;
             session.end_turn()?;
             requests += 1;
         }

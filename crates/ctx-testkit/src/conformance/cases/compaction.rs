@@ -5,9 +5,10 @@ use std::sync::Arc;
 use ctx_core::{Compacted, CompactionTrigger, Entry, LeaseState, Tokens};
 
 use super::WINDOW;
+use super::calls::goes_on;
 use super::script;
 use crate::conformance::bench::Bench;
-use crate::conformance::laws::{self, Groups};
+use crate::conformance::laws::Groups;
 use crate::conformance::sitting::TestSession;
 use crate::conformance::stop::{Stop, Verdict, ensure};
 
@@ -38,11 +39,10 @@ pub(super) fn try_compact(
     }
     session.reopen(entries)?;
     let is_owner = session.running.engine.info().owns_compaction;
-    let asked = session.compact(|mut request| {
+    let asked = session.compact(|request| {
         request.force = true;
         request.attempt = attempt;
         request.trigger = CompactionTrigger::Overflow;
-        request
     });
     let answer = match asked {
         Err(error) if is_owner => return Err(Stop::error("compact", &error)),
@@ -104,26 +104,16 @@ pub(super) fn compaction(bench: &Bench) -> Verdict {
     )?;
     // The session continues with the summary instead of its history.
     for n in 0..10 {
-        for message in script::turn(n, 2_000) {
-            session.say(message)?;
-        }
-        let must_stay = laws::must_stay(&session.view);
-        session.assemble()?;
-        laws::fits(&session.view, || format!("turn {n} after the compaction"))?;
-        laws::are_there(&session.view, &must_stay)?;
-        session.finish()?;
-        laws::pairs(&session.view)?;
-        laws::nothing_doubled(&session.view)?;
-        session.end_turn()?;
+        session.say_turn(n, 2_000)?;
+        goes_on(&mut session, &format!("turn {n} after the compaction"))?;
     }
     // A target set by the host is respected, if the protected rows permit it.
     let target = Tokens(12_000);
     session.reopen(&entries)?;
     let answer = session
-        .compact(|mut request| {
+        .compact(|request| {
             request.force = true;
             request.token_budget = Some(target);
-            request
         })
         .map_err(|error| Stop::error("compact", &error))?;
     if let Some(said) = answer.result {
@@ -176,7 +166,7 @@ pub(super) fn nothing(bench: &Bench) -> Verdict {
         [(Vec::new(), "an empty session"), (script::session(4, 200), "a session of six messages")]
     {
         session.reopen(&entries)?;
-        let answer = match session.compact(|request| request) {
+        let answer = match session.compact(|_| {}) {
             Ok(answer) => answer,
             Err(error) if running.engine.info().owns_compaction => {
                 return Err(Stop::error("compact", &error));

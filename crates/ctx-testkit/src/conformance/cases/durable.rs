@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ctx_core::{Entry, Tokens};
+use ctx_core::Entry;
 
 use super::script;
 use crate::conformance::bench::Bench;
@@ -35,7 +35,7 @@ pub(super) fn restart(bench: &Bench) -> Verdict {
             }
             session.assemble()?;
             laws::fits(&session.view, || format!("turn {n}, instance {}", life + 1))?;
-            first.get_or_insert(over(&session));
+            first.get_or_insert(session.view.overflow());
             session.finish()?;
             laws::nothing_doubled(&session.view)?;
             laws::pairs(&session.view)?;
@@ -48,21 +48,14 @@ pub(super) fn restart(bench: &Bench) -> Verdict {
             || "the second instance leaves more for the host to cut than the first".to_owned(),
             "load the stored state at `bootstrap`, or plan again from the rows",
         )?;
-        before = Some(over(&session));
+        before = Some(session.view.overflow());
         drop(session);
         if life == 0 {
             running.dispose()?;
         }
     }
-    Ok(Some(format!("{} bytes in the store", stored(&host.store.snapshot()))))
-}
-
-fn over(session: &crate::conformance::sitting::TestSession<'_>) -> Tokens {
-    session.view.overflow()
-}
-
-fn stored(values: &std::collections::BTreeMap<String, Vec<u8>>) -> usize {
-    values.values().map(Vec::len).sum()
+    let stored: usize = host.store.snapshot().values().map(Vec::len).sum();
+    Ok(Some(format!("{stored} bytes in the store")))
 }
 
 pub(super) fn commit_turn(bench: &Bench) -> Verdict {

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use ctx_core::Entry;
 
 use super::WINDOW;
-use super::script;
 use crate::Sample;
 use crate::conformance::bench::Bench;
-use crate::conformance::laws;
 use crate::conformance::lazy::Reads;
 use crate::conformance::reading::resident;
 use crate::conformance::sitting::TestSession;
@@ -45,9 +43,7 @@ pub(super) fn long_session(bench: &Bench) -> Verdict {
     let entries = entries(&reads, MESSAGES);
     for part in entries.chunks(STRIDE) {
         session.open(part)?;
-        session.assemble()?;
-        laws::fits(&session.view, || format!("a session of {MESSAGES} messages"))?;
-        session.finish()?;
+        session.fitting_request(|| format!("a session of {MESSAGES} messages"))?;
         session.next_turn();
     }
     let each = |reads: u64| reads as f64 / MESSAGES as f64;
@@ -67,9 +63,7 @@ fn at_once(bench: &Bench, messages: usize) -> Result<u64, Stop> {
     let reads = Reads::default();
     session.open(&entries(&reads, messages))?;
     session.bootstrap()?;
-    session.assemble()?;
-    laws::fits(&session.view, || format!("a session of {messages} messages"))?;
-    session.finish()?;
+    session.fitting_request(|| format!("a session of {messages} messages"))?;
     Ok(reads.get())
 }
 
@@ -118,9 +112,7 @@ fn take_turns(
     how_many: usize,
 ) -> Result<(), Stop> {
     for n in turns.take(how_many) {
-        for message in script::turn(n, 400) {
-            session.say(message)?;
-        }
+        session.say_turn(n, 400)?;
         session.request()?;
         session.commit(&format!("turn-{n}"))?;
         session.end_turn()?;

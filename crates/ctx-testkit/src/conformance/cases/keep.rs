@@ -7,7 +7,8 @@ use super::script::{self, ask, call};
 use crate::RandomTranscript;
 use crate::conformance::bench::Bench;
 use crate::conformance::laws::{self, Groups};
-use crate::conformance::stop::{Verdict, ensure};
+use crate::conformance::sitting::TestSession;
+use crate::conformance::stop::{Stop, Verdict, ensure};
 
 /// Number of random sessions.
 const SEEDS: u64 = 12;
@@ -20,11 +21,7 @@ pub(super) fn pairs(bench: &Bench) -> Verdict {
         let drawn = if seed % 3 == 0 { drawn } else { drawn.well_formed() };
         let mut session = running.session(&format!("pairs-{seed}"));
         session.open(&drawn.generate().entries())?;
-        let groups = Groups::of(&session.view);
-        session.assemble()?;
-        groups.are_whole_in(&session.view)?;
-        session.finish()?;
-        laws::pairs(&session.view)?;
+        paired_request(&mut session)?;
     }
     // Parallel calls, with the session ending in the middle of them.
     let mut session = running.session("parallel");
@@ -35,14 +32,19 @@ pub(super) fn pairs(bench: &Bench) -> Verdict {
         for m in 0..3 {
             session.say(Message::tool_result(format!("c{n}-{m}"), "found it\n".repeat(400)))?;
         }
-        let groups = Groups::of(&session.view);
-        session.assemble()?;
-        groups.are_whole_in(&session.view)?;
-        session.finish()?;
-        laws::pairs(&session.view)?;
+        paired_request(&mut session)?;
         session.end_turn()?;
     }
     Ok(None)
+}
+
+/// Makes a request, and checks that calls and results are still together.
+fn paired_request(session: &mut TestSession<'_>) -> Result<(), Stop> {
+    let groups = Groups::of(&session.view);
+    session.assemble()?;
+    groups.are_whole_in(&session.view)?;
+    session.finish()?;
+    laws::pairs(&session.view)
 }
 
 pub(super) fn must_stay(bench: &Bench) -> Verdict {
@@ -74,9 +76,7 @@ pub(super) fn stable(bench: &Bench) -> Verdict {
     let mut session = running.session("stable");
     session.say(script::system())?;
     for n in 0..30 {
-        for message in script::turn(n, 3_000) {
-            session.say(message)?;
-        }
+        session.say_turn(n, 3_000)?;
         session.request()?;
         let (sent, added) = (laws::messages(&session.view)?, addition(&session.view));
         session.request()?;

@@ -9,7 +9,7 @@ mod honesty;
 mod keep;
 mod lifecycle;
 mod odd;
-mod script;
+pub(super) mod script;
 mod subagents;
 
 use super::{Case, Level};

@@ -112,9 +112,7 @@ pub(super) fn huge(bench: &Bench) -> Verdict {
             session.say(message)?;
         }
         let must_stay = laws::must_stay(&session.view);
-        session.assemble()?;
-        laws::fits(&session.view, || name.to_owned())?;
-        session.finish()?;
+        session.fitting_request(|| name.to_owned())?;
         laws::are_there(&session.view, &must_stay)?;
         // The session continues.
         session.say(answer("yes"))?;

@@ -28,7 +28,7 @@ pub(super) fn call(id: impl Into<String>) -> Message {
 }
 
 /// A turn: a question, a tool call with a result of this many characters, an answer.
-pub(super) fn turn(n: usize, chars: usize) -> [Message; 4] {
+pub(in crate::conformance) fn turn(n: usize, chars: usize) -> [Message; 4] {
     let id = format!("call_{n}");
     let line = format!("line {n}: let value = compute(input, {n})?;\n");
     [

@@ -43,9 +43,7 @@ pub(super) fn subagents(bench: &Bench) -> Verdict {
         )?;
         prepare(&running, &spawn)?;
         let mut child = running.session(&spawn.child_session_key);
-        for message in script::turn(n, 1_000) {
-            child.say(message)?;
-        }
+        child.say_turn(n, 1_000)?;
         child.request()?;
         laws::pairs(&child.view)?;
         child.end_turn()?;
