@@ -121,7 +121,7 @@ pub(super) fn worth_keeping(content: &str) -> bool {
         && !lower.split_whitespace().take(3).any(points)
         && !POINTING_ANYWHERE.iter().any(|start| content.starts_with(start))
         && !content.ends_with([':', '：', '?', '？'])
-        && content.matches('`').count().is_multiple_of(2)
+        && ['`', '"'].iter().all(|&quote| content.matches(quote).count().is_multiple_of(2))
         && !content.contains("[redacted")
         && !content.contains('\u{fffd}')
 }
