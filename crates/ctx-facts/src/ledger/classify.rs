@@ -83,7 +83,8 @@ fn demands(marks: &Marks, sentence: &str) -> bool {
 }
 
 /// Whether a sentence gives a reason.
-pub(super) fn has_reason(sentence: &str) -> bool {
+#[must_use]
+pub fn has_reason(sentence: &str) -> bool {
     let lower = sentence.to_ascii_lowercase();
     REASONS.iter().any(|words| lower.contains(words))
 }

@@ -36,6 +36,9 @@ use ctx_text::{NormalForm, normal_form, spans};
 
 use crate::{CitedMessage, RequiredFact};
 
+pub use classify::has_reason;
+pub use prose::prose;
+
 use ask::RecentAsks;
 use failures::Failures;
 use names::Names;

@@ -7,7 +7,7 @@ use ctx_text::{is_cjk, segments, sentences};
 const EXAMINED: usize = 400;
 
 /// Returns the sentences of a text's prose, without code, listings and logs.
-pub(super) fn prose(text: &str) -> impl Iterator<Item = &str> {
+pub fn prose(text: &str) -> impl Iterator<Item = &str> {
     let prose = segments(text).into_iter().filter(|segment| !segment.is_code);
     let prose = prose.filter_map(|segment| text.get(segment.range));
     let parts = prose.flat_map(prose_lines).flat_map(without_data);

@@ -135,7 +135,8 @@ impl Statement {
     }
 
     /// Whether it says that something is something.
-    pub(crate) fn is_copular(&self) -> bool {
+    #[must_use]
+    pub fn is_copular(&self) -> bool {
         self.is_copular
     }
 

@@ -22,7 +22,6 @@ mod update;
 mod words;
 
 pub use daily_budget::{DailyBudget, DailySpend, Spent};
-pub(crate) use extract::is_injected;
 pub use extract::{Extraction, Extractor, IsSecret, Rules, SourceMessage};
 pub(crate) use fact::SOURCES_MAX;
 pub use fact::{CONTENT_MAX, Fact, FactCandidate, FactId, FactKind};

@@ -9,10 +9,11 @@ use ctx_core::{Result, Role, SummaryModels, Timestamp};
 
 use crate::facts::{
     DailyBudget, Extractor, Fact, FactQuery, FactStore, ModelExtractor, SOURCES_MAX, SourceMessage,
-    SpendGuard, SpendLedger, is_injected,
+    SpendGuard, SpendLedger,
 };
 use ctx_search::Segment;
 use ctx_search::spawn_blocking;
+use ctx_text::without_injected;
 
 /// The maximum number of messages waiting for a model; the oldest are dropped. Rules have already
 /// processed them.
@@ -51,7 +52,7 @@ impl FactExtraction {
     /// Queues a segment for the next [`run`](Self::run), if it may hold facts.
     pub(super) fn push(&self, segment: &Segment) {
         let speaks = matches!(segment.role, Role::User | Role::Assistant | Role::Other(_));
-        if speaks && !segment.content.trim().is_empty() && !is_injected(&segment.content) {
+        if speaks && !without_injected(&segment.content).is_empty() {
             let mut waiting = self.waiting();
             waiting.push_back(segment.clone());
             let spare = waiting.len().saturating_sub(WAITING);

@@ -44,6 +44,8 @@ pub struct Marks {
     pub error: bool,
     /// It asks for work: "please", "add", "帮我".
     pub request: bool,
+    /// It doubts, supposes, announces a step, advises or greets: it states nothing that lasts.
+    pub tentative: bool,
 }
 
 impl Marks {
@@ -59,6 +61,7 @@ impl Marks {
             "todo" => &mut self.todo,
             "error" => &mut self.error,
             "request" => &mut self.request,
+            "tentative" => &mut self.tentative,
             _ => return,
         };
         *mark = true;
@@ -80,7 +83,7 @@ struct Cues {
 
 /// The lists of cues. `^cue` counts only at the beginning of a clause, `!cue` cancels the cues
 /// inside it.
-static SECTIONS: [(&str, WordList); 10] = [
+static SECTIONS: [(&str, WordList); 11] = [
     ("constraint", WordList::new("cues.constraint")),
     ("standing", WordList::new("cues.standing")),
     ("revokes", WordList::new("cues.revokes")),
@@ -91,6 +94,7 @@ static SECTIONS: [(&str, WordList); 10] = [
     ("todo", WordList::new("cues.todo")),
     ("error", WordList::new("cues.error")),
     ("request", WordList::new("cues.request")),
+    ("tentative", WordList::new("cues.tentative")),
 ];
 
 static CUES: LazyLock<Option<Cues>> = LazyLock::new(|| {
@@ -220,6 +224,7 @@ mod tests {
             todo,
             error,
             request,
+            tentative,
         } = marks;
         let all = [
             ("constraint", constraint),
@@ -232,6 +237,7 @@ mod tests {
             ("todo", todo),
             ("error", error),
             ("request", request),
+            ("tentative", tentative),
         ];
         all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name).collect()
     }
@@ -285,6 +291,10 @@ mod tests {
             ("Add a retry to the client", "request", ""),
             ("帮我修复登录", "request", ""),
             ("The address is broken", "error", "request"),
+            ("Maybe we should use Redis.", "tentative", ""),
+            ("For now, set it to 5.", "tentative", ""),
+            ("也许可以采用 Redis", "tentative", ""),
+            ("We use Redis.", "", "tentative"),
         ] {
             let found = named(marks(sentence));
             assert!(has.is_empty() || found.contains(&has), "{sentence}: {found:?}");

@@ -10,6 +10,8 @@ use crate::WordList;
 pub struct Signal {
     /// It says that something is finished.
     pub done: bool,
+    /// It begins with a word of finished work: "added".
+    pub done_first: bool,
     /// It says that something is blocked.
     pub blocked: bool,
     /// It decides, or gives a reason.
@@ -63,6 +65,7 @@ impl Signal {
         let says_little = lower.chars().filter(|c| c.is_alphanumeric()).nth(2).is_none();
         Self {
             done,
+            done_first: found.opens(List::DoneFirst),
             blocked,
             decision,
             next,

@@ -52,10 +52,12 @@ fn is_listed(line: &str) -> bool {
     (single && first.is_ascii()) || mode
 }
 
-/// Whether a line is data, not prose: JSON, or a log with escaped line breaks.
+/// Whether a line is data, not prose: JSON, a log with escaped line breaks, a tool call such as
+/// `bash({"command":"ls"})`.
 pub fn is_data(line: &str) -> bool {
     let near = ctx_core::text::head(line, ctx_core::Chars(2_000));
-    near.matches("\":").count() >= 2 || near.matches("\\n").count() >= 2
+    let call = near.split_once("({\"").is_some_and(|(name, _)| !name.contains(' '));
+    call || near.matches("\":").count() >= 2 || near.matches("\\n").count() >= 2
 }
 
 /// Whether a line is a stack frame.
@@ -95,5 +97,11 @@ mod tests {
         let short = "Look at\nsrc/a.rs\nsrc/b.rs\n";
         assert_eq!(prose_lines(short), [short]);
         assert_eq!(prose_lines(""), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_tool_call_is_data() {
+        assert!(is_data("bash({\"command\":\"echo we use MySQL\"})"));
+        assert!(!is_data("We call bash({\"command\":\"ls\"}) here."));
     }
 }

@@ -1,10 +1,8 @@
 //! Extracts facts from messages.
 
 mod clauses;
-mod exclude;
-mod lines;
+mod kind;
 mod rules;
-mod table;
 mod tidy;
 
 use async_trait::async_trait;
@@ -13,7 +11,6 @@ use ctx_core::{Result, Role, Timestamp};
 use super::{Fact, FactCandidate, Proposal, RejectedProposal, Spent};
 use ctx_search::Segment;
 
-pub(crate) use exclude::is_injected;
 pub use rules::{IsSecret, Rules};
 
 /// One message, as an extractor reads it.

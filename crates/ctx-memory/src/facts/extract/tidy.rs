@@ -14,11 +14,6 @@ static JOINTS: WordList = WordList::new("clause.joints");
 
 /// Returns the text of the fact, without Markdown, introductions and trailing additions.
 pub(super) fn tidy(text: &str) -> String {
-    capital(&bare(text))
-}
-
-/// Like [`tidy`], but keeps the case of the first letter.
-pub(super) fn bare(text: &str) -> String {
     let flat = without_links(text)
         .replace("**", "")
         .replace("__", "")
@@ -55,7 +50,7 @@ pub(super) fn bare(text: &str) -> String {
             out.truncate(out.trim_end_matches([',', ';', '，', ' ']).len());
         }
     }
-    out
+    capital(&out)
 }
 
 /// Replaces `[text](address)` by `text`.
@@ -85,39 +80,4 @@ fn capital(text: &str) -> String {
         Some(first) => first.to_uppercase().chain(chars).collect(),
         None => String::new(),
     }
-}
-
-/// Whether a text names code: something in backticks, a path, a call, a camelCase or snake_case
-/// name.
-pub(super) fn names_code(text: &str) -> bool {
-    if text.matches('`').count() >= 2 {
-        return true;
-    }
-    text.split_whitespace().any(|word| {
-        let word = word.trim_matches(|c: char| matches!(c, ',' | '.' | ';' | ':' | '"' | '\''));
-        let path = word.contains('/')
-            && word.len() > 3
-            && !word.starts_with("and/")
-            && word.contains(|c: char| {
-                matches!(c, '.' | '_') || word.starts_with('/') || word.matches('/').count() > 1
-            });
-        let call = word.ends_with("()");
-        let snake = word.contains('_') && word.chars().all(|c| c.is_alphanumeric() || c == '_');
-        let humps = word.is_ascii()
-            && word
-                .as_bytes()
-                .windows(2)
-                .filter(|w| matches!(w, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()))
-                .count()
-                > 0
-            && word.bytes().all(|b| b.is_ascii_alphanumeric());
-        let file = word.rsplit_once('.').is_some_and(|(stem, ext)| {
-            !stem.is_empty()
-                && (1..=5).contains(&ext.len())
-                && ext.bytes().all(|b| b.is_ascii_lowercase())
-                && stem.len() > 1
-                && !word.starts_with("http")
-        });
-        path || call || snake || humps || file
-    })
 }

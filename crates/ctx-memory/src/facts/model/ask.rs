@@ -13,9 +13,10 @@ use super::prompt::{SYSTEM, prompt};
 use super::read::read;
 use crate::facts::{
     DailyBudget, DailySpend, Extraction, Extractor, Fact, IsSecret, Rules, SOURCES_MAX,
-    SourceMessage, Spent, is_injected,
+    SourceMessage, Spent,
 };
 use ctx_redact::Redactor;
+use ctx_text::without_injected;
 
 /// The maximum length of an answer.
 const ANSWER: Tokens = Tokens(4_000);
@@ -214,10 +215,11 @@ impl Extractor for ModelExtractor {
 fn shown<'a>(said: &[SourceMessage<'a>]) -> Vec<Shown<'a>> {
     said.iter()
         .filter(|one| matches!(one.role, Role::User | Role::Assistant | Role::Other(_)))
-        .filter(|one| !one.text.trim().is_empty() && !is_injected(one.text))
+        .map(|one| (one, without_injected(one.text)))
+        .filter(|(_, own)| !own.is_empty())
         .enumerate()
-        .map(|(n, one)| {
-            (n + 1, *one, Redactor::builtin().redact(&ends(one.text)).text.into_owned())
+        .map(|(n, (one, own))| {
+            (n + 1, *one, Redactor::builtin().redact(&ends(&own)).text.into_owned())
         })
         .collect()
 }

@@ -1,6 +1,7 @@
 //! Converts an answer to proposals.
 
 use ctx_core::Timestamp;
+use ctx_text::without_injected;
 use serde_json::{Map, Value};
 
 use super::answer::items;
@@ -67,7 +68,7 @@ fn proposal(
     if is_secret(content) || is_secret(context) {
         return Err(RejectionReason::Secret);
     }
-    if grounds.missing(content).is_some() || crate::facts::is_injected(content) {
+    if grounds.missing(content).is_some() || without_injected(content) != content {
         return Err(RejectionReason::Ungrounded);
     }
     // An ungrounded context is dropped; the fact is kept.

@@ -28,7 +28,7 @@ fn statements_are_found_and_told_in_a_few_words() {
             Role::User,
             "I've chosen SQLite as the database because it's lightweight, can you help?",
             Decision,
-            "Chose SQLite as the database because it's lightweight",
+            "Chosen SQLite as the database because it's lightweight",
         ),
         (
             Role::User,
@@ -58,7 +58,7 @@ fn statements_are_found_and_told_in_a_few_words() {
             Role::User,
             "We migrated from Jenkins to GitHub Actions last week.",
             Decision,
-            "Switched from Jenkins to GitHub Actions last week",
+            "We migrated from Jenkins to GitHub Actions last week",
         ),
         (
             Role::Assistant,
@@ -96,13 +96,13 @@ fn statements_are_found_and_told_in_a_few_words() {
             Role::User,
             "I keep getting the \"TemplateNotFound\" error when I render pages",
             Issue,
-            "Getting \"TemplateNotFound\" error when I render pages",
+            "Getting the \"TemplateNotFound\" error when I render pages",
         ),
         (
             Role::Assistant,
             "The root cause is that `Detect()` iterates over a map without order.",
             Issue,
-            "`Detect()` iterates over a map without order",
+            "The root cause is that `Detect()` iterates over a map without order",
         ),
         (
             Role::User,
@@ -136,7 +136,7 @@ fn statements_are_found_and_told_in_a_few_words() {
             Architecture,
             "The backend is split into three services with a Redis queue between them",
         ),
-        (Role::User, "整个系统采用事件驱动架构", Architecture, "系统采用事件驱动架构"),
+        (Role::User, "整个系统采用事件驱动架构", Architecture, "整个系统采用事件驱动架构"),
     ] {
         assert_eq!(found(&role, text), [(kind, content.to_owned())], "{text}");
     }
@@ -164,6 +164,9 @@ fn talk_doubt_questions_advice_code_and_output_are_left_out() {
         "2024-03-01 12:00:01 ERROR the server failed because of a timeout",
         "    at connect (src/db.ts:12) failed because of a timeout",
         "{\"port\": 3000, \"note\": \"we decided to use X\"}",
+        "let note = we decided to use MySQL;",
+        "bash({\"command\":\"echo we decided to use MySQL\"})",
+        "## We decided to use MySQL",
         "也许我们可以采用 Redis",
         "要不要改用 PostgreSQL？",
         "你好，谢谢！",
@@ -192,6 +195,24 @@ fn talk_doubt_questions_advice_code_and_output_are_left_out() {
     for role in [Role::System, Role::ToolResult, Role::Custom, Role::CompactionSummary] {
         assert_eq!(found(&role, fact), [], "{role:?}");
     }
+}
+
+#[test]
+fn prose_and_tasks_are_found_among_code_output_tables_and_quotations() {
+    let text = "We decided to use Redis for sessions.\n```\nport = 1\n```\n> quoted\n| a | b |\n\
+                    at f (a.js:1)\n{\"a\": 1}\n2024-01-01 00:00 started\n## Next\n\
+                - [ ] write docs\n- [x] release notes\n1. We chose tags for it\nlet x = 1;\n\
+                bash({\"command\":\"echo we use MySQL\"})";
+    let contents: Vec<String> = found(&Role::User, text).into_iter().map(|(_, c)| c).collect();
+    assert_eq!(
+        contents,
+        [
+            "TODO: Write docs",
+            "Done: Release notes",
+            "Use Redis for sessions",
+            "We chose tags for it"
+        ]
+    );
 }
 
 #[test]
