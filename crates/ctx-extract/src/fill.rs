@@ -37,7 +37,11 @@ const USER_SHARE: u32 = 90;
 const NAMES_SHARE: u32 = 10;
 
 /// Notes below this weight are dropped even if they fit: they would only distract.
-const LEAST: f32 = 0.45;
+const LEAST: f32 = 0.2;
+
+/// Notes below this weight leave a share of the budget, in hundredths, to facts and names.
+const LIGHT: f32 = 0.45;
+const LEFT_BY_LIGHT: u32 = 40;
 
 pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> String {
     let turn = turn_prefix(job);
@@ -180,17 +184,19 @@ impl Room<'_> {
         for (field, share) in SHARES {
             let mut share = Tokens::saturating_from(self.budget.get() * u64::from(share) / 100);
             for slot in &mut waiting {
-                let Some(note) = slot.take_if(|note| note.field == field) else { continue };
+                let of_field = |note: &mut Note| note.field == field && note.weight >= LIGHT;
+                let Some(note) = slot.take_if(of_field) else { continue };
                 match self.take(note, share) {
                     Ok(cost) => share -= cost,
                     Err(note) => *slot = note,
                 }
             }
         }
+        let spared = Tokens::saturating_from(self.budget.get() * u64::from(LEFT_BY_LIGHT) / 100);
         for note in waiting.into_iter().flatten() {
-            let left = self.left;
+            let most = if note.weight < LIGHT { self.left - spared } else { self.left };
             // Notes that do not fit are dropped.
-            let _ = self.take(note, left);
+            let _ = self.take(note, most);
         }
         self.chosen
     }

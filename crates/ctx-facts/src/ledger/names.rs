@@ -36,18 +36,14 @@ impl Names {
         }
         for block in &message.blocks {
             if let Block::ToolResult(result) = block {
-                self.text(at, head(&result.plain_text(), RESULT));
+                self.text(at, beginning(&result.plain_text(), RESULT));
             }
             let Block::ToolCall(call) = block else { continue };
             for argument in strings(call.arguments.as_str()) {
                 if CHOICES.contains(&argument.key) {
                     continue;
                 }
-                let start = head(&argument.value, ARGUMENT);
-                let is_cut = start.len() < argument.value.len();
-                // The last word may be cut.
-                let whole = start.rfind(char::is_whitespace).filter(|_| is_cut);
-                self.text(at, start.slice(..whole.unwrap_or(start.len())));
+                self.text(at, beginning(&argument.value, ARGUMENT));
             }
         }
         if self.found.len() > MOST {
@@ -84,4 +80,12 @@ impl Names {
         names.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
         names.into_iter().take(RETURNED).map(|(_, name)| name.clone()).collect()
     }
+}
+
+/// Returns the beginning of a text, without a word that would be cut.
+fn beginning(text: &str, most: Chars) -> &str {
+    let start = head(text, most);
+    let is_cut = start.len() < text.len();
+    let whole = start.rfind(char::is_whitespace).filter(|_| is_cut);
+    start.slice(..whole.unwrap_or(start.len()))
 }

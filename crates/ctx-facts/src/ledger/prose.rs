@@ -37,7 +37,7 @@ fn is_language(sentence: &str) -> bool {
     // "The audit is on 2027-03-30." is a sentence, "2027-03-30 INFO up" is a line of a log.
     let has_words = sentence.starts_with(char::is_alphabetic);
     for c in sentence.chars().take(EXAMINED) {
-        if !c.is_whitespace() && !(has_words && c.is_ascii_digit()) {
+        if !(c.is_whitespace() || has_words && c.is_ascii_digit()) {
             all += 1;
             // A Chinese character says as much as two letters.
             letters += usize::from(c.is_alphabetic()) + usize::from(is_cjk(c));

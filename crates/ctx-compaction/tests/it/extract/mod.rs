@@ -131,6 +131,7 @@ fn an_english_session_is_told_so_that_the_work_can_go_on() {
 ## Critical Context
 - The root cause is that `verify` returns a Result. [e:12]
 - `cargo test` → test result: ok. 12 passed; 0 failed [e:16]
+- Names: `routes()`
 "#,
     );
 }
@@ -204,6 +205,9 @@ R: fn watch() {}
 ## Progress
 ### Done
 - [x] Wrote `src/ini.rs` with 9 tests, all tests pass. [e:2]
+
+## Critical Context
+- Names: `watch()`
 
 ---
 
