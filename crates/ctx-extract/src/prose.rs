@@ -183,23 +183,7 @@ fn is_output(line: &str, words: &str) -> bool {
     });
     let code_end = words.ends_with(['{', '}', ';']) || words.ends_with("=>");
     let indented = line.starts_with("        ") || line.starts_with("\t\t");
-    start || field || code_end || (indented && words.len() == line.trim().len()) || is_dense(words)
-}
-
-/// Whether a line is mostly punctuation: JSON, paths of a listing, a progress bar.
-fn is_dense(words: &str) -> bool {
-    let (mut letters, mut signs, mut blanks) = (0u32, 0u32, 0u32);
-    for c in words.chars().take(400) {
-        match c {
-            ' ' | '\t' => blanks += 1,
-            c if c.is_alphabetic() => letters += 1,
-            '`' | '*' | '\'' | ',' | '.' | '_' | '/' | '-' => {}
-            c if c.is_ascii_digit() => {}
-            c if c.is_ascii() => signs += 1,
-            _ => {}
-        }
-    }
-    letters == 0 || signs * 3 > letters || (blanks == 0 && letters > 200 && words.is_ascii())
+    start || field || code_end || (indented && words.len() == line.trim().len())
 }
 
 #[cfg(test)]

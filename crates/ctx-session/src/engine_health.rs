@@ -32,7 +32,6 @@ pub struct FailedEngine {
     /// Its version, if known.
     pub version: String,
     /// The hash of its file. A different file is a different engine without failures.
-    #[serde(default)]
     pub sha256: Option<String>,
     /// The transport.
     pub carrier: String,

@@ -64,7 +64,6 @@ pub(super) struct RowHeader<'a> {
     #[serde(borrow)]
     session_id: Cow<'a, str>,
     timestamp: Timestamp,
-    #[serde(default)]
     archived_at: Option<Timestamp>,
     role: Role,
     #[serde(borrow, default)]

@@ -22,9 +22,7 @@ struct Whole<T> {
     _id: u64,
     #[serde(default = "Option::default")]
     ok: Option<T>,
-    #[serde(default)]
     error: Option<IgnoredAny>,
-    #[serde(default)]
     host: Option<IgnoredAny>,
 }
 

@@ -33,9 +33,7 @@ struct Outermost<'a> {
     id: u64,
     #[serde(borrow, default)]
     ok: Option<&'a RawValue>,
-    #[serde(default)]
     error: Option<protocol::Error>,
-    #[serde(default)]
     host: Option<IgnoredAny>,
 }
 

@@ -240,7 +240,6 @@ struct HostCall {
     #[serde(default)]
     id: u64,
     host: String,
-    #[serde(default)]
     params: Option<Box<RawValue>>,
 }
 
