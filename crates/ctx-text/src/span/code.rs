@@ -4,8 +4,7 @@ use crate::SpanKind;
 use crate::WordList;
 
 use super::lists::{
-    is_branch_prefix, is_brand, is_errno, is_error_prefix, is_plain_word, is_standard,
-    is_top_domain,
+    BRANCH_PREFIXES, ERRNOS, ERROR_PREFIXES, PLAIN_WORDS, TOP_DOMAINS, is_brand, is_standard,
 };
 
 /// Words that form an ordinal with a number: `step-3`.
@@ -30,7 +29,7 @@ pub(super) fn is_host(word: &str) -> bool {
     let host = word.split(['/', ':', '?']).next().unwrap_or(word);
     let Some((name, top)) = host.rsplit_once('.') else { return false };
     let labels = name.split('.').count();
-    is_top_domain(top)
+    TOP_DOMAINS.has(top)
         && !name.is_empty()
         && host.split('.').all(|label| {
             !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
@@ -42,7 +41,7 @@ pub(super) fn is_host(word: &str) -> bool {
 }
 
 fn is_error(word: &str) -> bool {
-    if is_errno(word) {
+    if ERRNOS.has(word) {
         return true;
     }
     let last = word.rsplit(['.', ':']).next().unwrap_or(word);
@@ -67,7 +66,7 @@ fn is_error(word: &str) -> bool {
     let (prefix, number) = word.split_at(letters);
     (3..=6).contains(&number.len())
         && number.bytes().all(|b| b.is_ascii_digit())
-        && is_error_prefix(prefix)
+        && ERROR_PREFIXES.has(prefix)
 }
 
 fn is_id(word: &str) -> bool {
@@ -93,7 +92,7 @@ fn is_id(word: &str) -> bool {
             && version.contains('.');
     }
     if let Some((first, rest)) = word.split_once('/') {
-        return is_branch_prefix(first)
+        return BRANCH_PREFIXES.has(first)
             && !rest.is_empty()
             && rest.bytes().all(|b| {
                 b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'/' | b'.' | b'#')
@@ -296,7 +295,7 @@ fn is_dotted(name: &str) -> bool {
 /// Whether a word counts as a name because it is in backticks.
 fn is_quoted_name(word: &str) -> bool {
     (2..=100).contains(&word.len())
-        && !is_plain_word(word)
+        && !PLAIN_WORDS.has(word)
         && word.bytes().any(|b| b.is_ascii_alphabetic())
         && word.bytes().all(|b| b.is_ascii_graphic())
 }

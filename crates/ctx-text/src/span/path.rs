@@ -1,8 +1,8 @@
 //! Recognises paths.
 
 use super::lists::{
-    is_also_a_word, is_branch_prefix, is_extension, is_file_name, is_product, is_root_folder,
-    is_slash_command, is_top_folder,
+    ALSO_WORDS, BRANCH_PREFIXES, ROOT_FOLDERS, SLASH_COMMANDS, TOP_FOLDERS, is_extension,
+    is_file_name, is_product,
 };
 use crate::fold::is_cjk;
 
@@ -61,7 +61,9 @@ pub(super) fn is_mentioned(path: &str) -> bool {
     let (head, _) = split_line(path);
     match head.split_once('/') {
         None => true,
-        Some((first, _)) if first.is_empty() || first.contains('.') || is_top_folder(first) => true,
+        Some((first, _)) if first.is_empty() || first.contains('.') || TOP_FOLDERS.has(first) => {
+            true
+        }
         // `@docs/notes.md` is a file below a folder, `@acme/ui` a package below a scope.
         Some((_, rest)) => !rest.contains('/') && is_file(rest, false),
     }
@@ -102,18 +104,18 @@ fn is_rooted(inner: &str, quoted: bool) -> bool {
     if let Some((first, rest)) = inner.split_once('/') {
         return first.chars().any(char::is_alphanumeric) && first.len() + rest.len() > 2;
     }
-    if is_slash_command(inner) {
+    if SLASH_COMMANDS.has(inner) {
         return false;
     }
     let word = inner.len() >= 3 && inner.bytes().all(|b| b.is_ascii_lowercase());
-    is_root_folder(inner) || quoted || word
+    ROOT_FOLDERS.has(inner) || quoted || word
 }
 
 /// Whether it is a relative path like `src/auth` or `my-app/lib`; not `client/server`, `and/or`.
 fn is_relative(inner: &str, is_folder: bool, quoted: bool) -> bool {
     let first = inner.split('/').next().unwrap_or_default();
     let last = inner.rsplit('/').next().unwrap_or_default();
-    if is_branch_prefix(first) || first.starts_with('@') {
+    if BRANCH_PREFIXES.has(first) || first.starts_with('@') {
         return false;
     }
     let count = inner.split('/').count();
@@ -126,7 +128,7 @@ fn is_relative(inner: &str, is_folder: bool, quoted: bool) -> bool {
         return false;
     }
     // `client/server` and `build/test` are more likely two words.
-    if quoted || (is_top_folder(first) && (count != 2 || !is_also_a_word(first))) {
+    if quoted || (TOP_FOLDERS.has(first) && (count != 2 || !ALSO_WORDS.has(first))) {
         return is_folder || count > 1;
     }
     match count {

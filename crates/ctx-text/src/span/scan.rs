@@ -256,7 +256,7 @@ impl<'a> Scan<'a> {
                 .trim_end()
                 .rsplit(|c: char| !c.is_ascii_uppercase())
                 .next()
-                .is_some_and(lists::is_http_verb);
+                .is_some_and(|word| lists::HTTP_VERBS.has(word));
         if let Some(len) = path::path_len(bare, in_backticks || quoted || routed) {
             return Some((SpanKind::Path, len));
         }
