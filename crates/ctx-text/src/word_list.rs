@@ -78,6 +78,7 @@ static LISTS: LazyLock<BTreeMap<String, Vec<&'static str>>> = LazyLock::new(|| {
 const FILES: &[&str] = &[
     include_str!("../words/en.toml"),
     include_str!("../words/zh.toml"),
+    include_str!("../words/de.toml"),
     include_str!("../words/programs.toml"),
 ];
 

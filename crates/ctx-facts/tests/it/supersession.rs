@@ -1,7 +1,7 @@
 //! Later values replace earlier ones; paraphrases and other subjects do not.
 
 use ctx_core::{Message, Role};
-use ctx_facts::{CitedMessage, Comparison, FactLedger, LedgerFacts, Statement};
+use ctx_facts::{CitedMessage, Comparison, FactKind, FactLedger, LedgerFacts, Statement};
 
 /// An earlier and a later statement of the user.
 type Pair = (&'static str, &'static str);
@@ -35,6 +35,10 @@ const REPLACED: &[Pair] = &[
     ("部署到阿里云。", "现在部署到腾讯云。"),
     ("测试环境的地址是 https://test.a.cn。", "测试环境的地址现在是 https://test.b.cn。"),
     ("默认分支是 main。", "默认分支改为 develop。"),
+    ("Der Port des Dienstes ist 8080.", "Der Port des Dienstes ist jetzt 9090."),
+    ("Die Frist ist der 12. Mai.", "Die Frist wurde verschoben, sie ist jetzt der 3. Juni."),
+    ("Incidents go to dpo@harrow.example only.", "Incidents go to privacy@harrow.example only."),
+    ("The rollout is in phase 2 of 6.", "Phase 4 of 6 is where the rollout is."),
     ("The timeout is 30s.", "The timeout is now 60s."),
     ("Our budget is $400.", "The budget is now $600."),
     ("The release date is March 3.", "The release date moved to March 17."),
@@ -57,6 +61,7 @@ const INDEPENDENT: &[Pair] = &[
     ("Alice owns billing.", "Bob owns search."),
     ("The build takes 4 minutes.", "The test run takes 9 minutes."),
     ("前端用 React。", "后端用 Go。"),
+    ("Der Port des Dienstes ist 8080.", "Der Port der Verwaltung ist 9090."),
     ("The service is in eu-west-1.", "The service runs in eu-west-1."),
     ("Log to stdout.", "Write logs to stdout."),
     ("The user table has 12 columns.", "The order table has 9 columns."),
@@ -148,4 +153,20 @@ fn labelled_pairs_are_judged_right() {
     }
     // Of 274 pairs that are independent, and of 296 updates.
     assert!(wrong[0] <= 10 && wrong[1] <= 136, "{wrong:?}");
+}
+
+#[test]
+fn german_sentences_have_their_kinds() {
+    let facts = facts(&[
+        "Fass die Datei src/main.rs niemals an.",
+        "Wir haben uns für PostgreSQL entschieden, weil es Transaktionen hat.",
+        "Vielen Dank!",
+        "Bitte prüfe, warum die Tests fehlschlagen.",
+    ]);
+    let kind =
+        |text: &str| facts.required.iter().find(|f| f.text.starts_with(text)).map(|f| f.kind);
+    assert_eq!(kind("Fass"), Some(FactKind::Constraint));
+    assert_eq!(kind("Wir haben"), Some(FactKind::Decision));
+    assert_eq!(kind("Vielen"), None);
+    assert_eq!(kind("Bitte"), Some(FactKind::Ask));
 }
