@@ -157,12 +157,15 @@ fn labelled_pairs_are_judged_right() {
 
 #[test]
 fn german_sentences_have_their_kinds() {
-    let facts = facts(&[
+    let texts = [
         "Fass die Datei src/main.rs niemals an.",
         "Wir haben uns für PostgreSQL entschieden, weil es Transaktionen hat.",
         "Vielen Dank!",
         "Bitte prüfe, warum die Tests fehlschlagen.",
-    ]);
+    ];
+    let messages: Vec<_> =
+        texts.iter().enumerate().map(|(n, text)| said(n, Role::User, text)).collect();
+    let facts = FactLedger::of(&messages).facts();
     let kind =
         |text: &str| facts.required.iter().find(|f| f.text.starts_with(text)).map(|f| f.kind);
     assert_eq!(kind("Fass"), Some(FactKind::Constraint));
