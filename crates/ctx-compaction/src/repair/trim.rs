@@ -8,7 +8,7 @@ use super::add::{added_passage, compose as compose_with, is_packed};
 use super::outline::{Outline, OutlineLine, Part};
 use super::{RepairOptions, lines_of};
 use ctx_extract::Field;
-use ctx_facts::RequiredFact;
+use ctx_facts::{RequiredFact, names_base_folder};
 
 /// Narrative is removed for facts only above this share of the budget: a summary must stay
 /// readable.
@@ -27,7 +27,8 @@ struct Unit {
 }
 
 /// Trims the text to `target`: removes units, lowest value first, then headings of empty sections.
-/// Only whole lines are removed; if not even one fits, the result is empty.
+/// Only whole lines are removed; if not even one fits, the result is empty. The line that names the
+/// folder of all paths stays.
 pub(super) fn to(text: &str, facts: &[RequiredFact], target: Tokens, counter: &Counter) -> String {
     let outline = Outline::of(text);
     let mut units = units(&outline, facts, counter);
@@ -121,7 +122,7 @@ fn units(outline: &Outline<'_>, facts: &[RequiredFact], counter: &Counter) -> Ve
             unit.packed += packed;
             unit.worth = unit.worth.max(worth);
             unit.is_story &= is_story;
-        } else if line.part == Part::Words || line.fence.is_some() {
+        } else if (line.part == Part::Words || line.fence.is_some()) && !names_base_folder(words) {
             // A line without a fact has the value of its section.
             let worth = if worth > 0.0 { worth } else { section_worth(line) };
             units.push(Unit { lines: vec![at], worth, tokens, packed, is_story });

@@ -337,3 +337,22 @@ fn what_matters_most_finds_room_first() {
     let kept = repaired.report.kinds[&FactKind::Constraint];
     assert_eq!((kept.facts, kept.kept, kept.repaired), (1, 0, 1));
 }
+
+#[test]
+fn the_folder_of_all_paths_is_never_trimmed() {
+    let said = [CitedMessage {
+        id: "1".into(),
+        message: Message::text(Role::User, "Never change src/one.rs.").into(),
+        pinned: false,
+    }];
+    let facts = required_facts(&said);
+    let folder = "Paths are relative to `/home/ann/project/`.";
+    let text = format!("{folder}\n\n{}", "The agent looked around.\n".repeat(40));
+    let grounds = SourceIndex::of(&said, Some(&text), &[]);
+    let counter = Counter::default();
+    let how =
+        RepairOptions { budget: Tokens(80), counter: &counter, ungrounded: Ungrounded::Remove };
+    let repaired = repair(&text, &facts, &grounds, &how).text;
+    assert!(counter.text(&repaired) <= Tokens(80));
+    assert!(repaired.starts_with(folder) && repaired.contains("src/one.rs"), "{repaired}");
+}
