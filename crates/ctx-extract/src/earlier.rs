@@ -7,6 +7,7 @@ use ctx_facts::names_base_folder;
 
 use super::ExtractInput;
 use super::ended::{Ended, covers};
+use super::fill::is_work;
 use super::note::{
     ASKED, EARLIER, FILES, FIRST, LABELS, LATEST, NAMES, Note, QUESTION, normal, words,
 };
@@ -37,9 +38,7 @@ pub(super) fn merge(job: &ExtractInput<'_>, turns: &[Turn], mut notes: Vec<Note>
         }
         age += 1;
         let (label, text) = unlabelled(&line.text);
-        let is_work =
-            matches!(field, Field::Done | Field::InProgress | Field::Blocked | Field::NextSteps);
-        if !is_work && known.covers(text) {
+        if !is_work(field) && known.covers(text) {
             continue;
         }
         let mut cites = line.cites;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use ctx_core::{Counter, EntryId, Tokens};
 
 use super::ExtractInput;
-use super::note::{FILES, FIRST, NAMES, Note, normal, without_marks};
+use super::note::{FILES, FIRST, LATEST, NAMES, Note, normal, without_marks};
 use super::talk::requests;
 use super::turns::Turn;
 use crate::{Field, StructuredSummary, SummaryLine, TurnPrefix};
@@ -61,10 +61,12 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
     let mut notes = distinct(notes);
     if let Some((turn, _)) = &turn {
         let request = normal(&turn.original_request.join("\n"));
+        let goals = notes.iter().filter(|note| note.field == Field::Goal).count();
         let asked: HashSet<EntryId> = requests(job).into_iter().map(|(id, _)| id).collect();
         notes.retain(|note| {
             let is_asked = note.cites.last().is_some_and(|id| asked.contains(id));
-            !(is_asked && in_prefix(note, prefix_at) && is_quoted(note, &request))
+            let is_goal = note.label == LATEST && goals > 1;
+            !(is_asked && (is_goal || in_prefix(note, prefix_at)) && is_quoted(note, &request))
         });
     }
     let mut chosen = room.choose(notes);
@@ -109,6 +111,7 @@ fn names_line(job: &ExtractInput<'_>, text: &str, left: Tokens) -> Option<Summar
 }
 
 /// Removes duplicates within one field: the line of higher weight stays and cites the newest entry.
+/// Of a task in several states, the newest one stays.
 fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
     for (place, note) in notes.iter_mut().enumerate() {
         note.place = place;
@@ -123,9 +126,15 @@ fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
             continue;
         }
         let next = out.len();
-        let at = *seen.entry((note.field, words)).or_insert(next);
+        let field = if is_work(note.field) { Field::Done } else { note.field };
+        let at = *seen.entry((field, words)).or_insert(next);
         match out.get_mut(at) {
             None => out.push(note),
+            Some(kept) if note.field != kept.field => {
+                if note.order > kept.order {
+                    *kept = note;
+                }
+            }
             Some(kept) if note.order > kept.order && kept.cites.len() == 1 => {
                 kept.cites.truncate(0);
                 kept.cites.extend(note.cites);
@@ -134,6 +143,11 @@ fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
         }
     }
     out
+}
+
+/// Whether a field holds tasks, in one state.
+pub(super) fn is_work(field: Field) -> bool {
+    matches!(field, Field::Done | Field::InProgress | Field::Blocked | Field::NextSteps)
 }
 
 /// Removes control characters, and all that could pass for a citation or for the summary's own
@@ -289,7 +303,7 @@ fn in_prefix(note: &Note, prefix_at: Option<i64>) -> bool {
 
 /// Whether the quoted request of a split turn already contains the note.
 fn is_quoted(note: &Note, request: &str) -> bool {
-    matches!(note.field, Field::CriticalContext | Field::NextSteps)
+    matches!(note.field, Field::Goal | Field::CriticalContext | Field::NextSteps)
         && sentences(&note.text).iter().all(|sentence| request.contains(&normal(sentence)))
 }
 
@@ -396,4 +410,18 @@ fn goal_alone(job: &ExtractInput<'_>, turns: &[Turn]) -> String {
         width = width * 3 / 4;
     }
     String::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_task_in_several_states_the_newest_stays() {
+        let task =
+            |field, at| Note::new(field, "Run tests and lint".to_owned(), &"1".into(), 0.6, at);
+        let notes = vec![task(Field::Done, 3), task(Field::NextSteps, 9), task(Field::Goal, 1)];
+        let left: Vec<Field> = distinct(notes).into_iter().map(|note| note.field).collect();
+        assert_eq!(left, [Field::NextSteps, Field::Goal]);
+    }
 }

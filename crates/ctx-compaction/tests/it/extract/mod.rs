@@ -196,7 +196,6 @@ R: fn watch() {}
     .gives(
         r#"
 ## Goal
-- Latest ask: Now read the settings from it. [e:3]
 - First: Write a parser for INI files [e:1]
 
 ## Constraints & Preferences
