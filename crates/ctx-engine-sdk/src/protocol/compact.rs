@@ -51,7 +51,7 @@ pub struct Compact {
     pub force: bool,
     /// The reason.
     pub trigger: Trigger,
-    /// The number of this attempt, from 1. Later ones must cut deeper.
+    /// The number of this attempt, from 1. Later attempts must cut more.
     pub attempt: u32,
     /// The maximum number of attempts.
     pub max_attempts: u32,

@@ -39,7 +39,7 @@ pub struct Metrics {
     prefix_breaks: Family<Labels<1>, Counter>,
     /// Tokens of the previous requests that were not sent again: cached in vain.
     prefix_lost_tokens: Family<Labels<1>, Counter>,
-    /// Lost writes to disk, `of` a `conversation` or a `record`.
+    /// Lost writes to disk. The label `of` is `conversation` or `record`.
     unwritten: Family<Labels<1>, Counter>,
     /// Tool results dropped because their calls are not in the request.
     pub(crate) orphaned_results: Counter,
