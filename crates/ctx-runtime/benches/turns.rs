@@ -264,7 +264,7 @@ async fn many() {
     println!("  each, including the wait: {}", percentiles(&mut times));
     println!("  {}", resident());
     drop(runtime);
-    // As with a low open file limit: most turns first open their session and close another.
+    // Like a low open file limit: most turns first open their session and close another.
     let builder = builder(dir.path(), 200_000).open_sessions(SESSIONS / 4);
     let runtime = builder.build().expect("a runtime");
     let order = (0..SHARED_TURNS / 4).map(|n| n * 7_919 % SESSIONS).collect();

@@ -26,7 +26,7 @@ impl EngineHealthRecorder {
     ///
     /// # Errors
     ///
-    /// Those of [`EngineHealthFile::failed`]. The turn can continue after one.
+    /// Those of [`EngineHealthFile::failed`]. The turn can continue after such an error.
     pub fn record(&mut self, engine: &dyn ContextEngine, now: Timestamp) -> Result<()> {
         let Some(health) = engine.health() else { return Ok(()) };
         if health.failing {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_noted_once_and_forgotten_when_the_engine_works() {
+    fn failures_are_recorded_once_and_cleared_when_the_engine_works() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path().join("home"));
         let file = EngineHealthFile::of(&home);

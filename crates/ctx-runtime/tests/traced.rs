@@ -99,7 +99,7 @@ fn count(runtime: &Runtime, layer: &str, action: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn every_phase_has_its_span_and_a_compaction_tells_what_it_did() {
+async fn every_phase_has_a_span_and_a_compaction_logs_its_result() {
     let collected = Collected::default();
     tracing::subscriber::set_global_default(collected.clone()).unwrap();
     let dir = tempfile::tempdir().unwrap();

@@ -43,7 +43,7 @@ impl OpenedSession {
             }
         }
         let mut messages = IndexMap::new();
-        // If several files have an entry, that of the newest file is used.
+        // If several files contain an entry, the newest file's version is used.
         for entry in transcripts.iter().rev().flat_map(Transcript::all_messages) {
             messages.insert(entry.id().clone(), entry);
         }

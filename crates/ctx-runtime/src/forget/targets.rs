@@ -138,7 +138,7 @@ impl Targets {
             self.warnings.push(format!("{} was not searched: {error}", path.display()));
             return;
         }
-        // If a session is named, it is this one.
+        // If the request names a session, this transcript belongs to it.
         self.is_found |= what.session.is_some();
         self.unread(path, error);
     }

@@ -117,9 +117,9 @@ impl UsageCounters {
         self.write()
     }
 
-    /// Adds a new session to the store, replacing the one that was `seen` there. Returns `false` if
-    /// the store has another one by now. Concurrent calls are written together, by the first of
-    /// them.
+    /// Adds a new session to the store, replacing the session that was `seen` there. Returns
+    /// `false` if the store contains another session by now. Concurrent calls are written together,
+    /// by the first of them.
     ///
     /// # Errors
     ///
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_session_did_is_not_counted_for_another_of_its_name() {
+    fn usage_is_not_counted_for_another_session_of_the_same_key() {
         let dir = tempfile::tempdir().unwrap();
         let (home, agent) = (Home::at(dir.path()), FileId::main());
         let (counters, key) = (UsageCounters::new(home.clone()), SessionKey::main(agent.clone()));

@@ -61,7 +61,7 @@ pub fn branch_ends(transcript: &Transcript) -> Result<Vec<(EntryId, String)>> {
     ends.collect()
 }
 
-/// A move of a session to another of its entries.
+/// Moves a session to another of its entries.
 #[derive(Debug)]
 pub struct BranchMove {
     /// The entry after which the session continues.

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stalled_body_times_out_and_keeps_its_memory_reserved() {
+    async fn a_stalled_body_times_out_and_releases_its_memory() {
         let space = BodyMemory::new();
         let beginning = stream::iter([piece(2 << 20)]).chain(stream::pending());
         let mut body = Body::from_stream(beginning);

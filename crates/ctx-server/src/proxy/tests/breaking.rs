@@ -174,7 +174,7 @@ async fn an_answer_that_cannot_be_forwarded_is_refused() {
 }
 
 #[tokio::test]
-async fn an_endless_answer_head_is_not_waited_for() {
+async fn endless_early_hints_time_out() {
     let (url, count) = raw("HTTP/1.1 103 Early Hints\r\n\r\n", true).await;
     let config = "{ server: { timeouts: { firstByte: 1 } } }";
     let provider = FakeProvider::builder().start().unwrap();

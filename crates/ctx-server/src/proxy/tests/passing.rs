@@ -208,7 +208,7 @@ async fn a_truncated_provider_answer_is_detected() {
 }
 
 #[tokio::test]
-async fn the_proxy_adds_no_client_name() {
+async fn the_proxy_adds_no_user_agent() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let rig = Rig::new(provider([]), Set::default()).await;
     let address = rig.url.strip_prefix("http://").unwrap();

@@ -69,7 +69,7 @@ fn an_invalid_line_gets_its_error_code_and_the_next_is_processed() {
 }
 
 #[test]
-fn deeply_nested_json_is_refused() {
+fn deeply_nested_json_does_not_crash() {
     for deep in ["[".repeat(200_000), "{\"a\":".repeat(200_000)] {
         let answers = exchange(format!("{deep}\n"));
         assert_eq!(answers.len(), 1);
