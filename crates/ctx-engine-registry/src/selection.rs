@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_comes_before_the_model_the_agent_and_the_global_key() {
+    fn the_flag_precedes_the_model_the_agent_and_the_global_key() {
         use SelectedBy::*;
         let none = SelectFor::default();
         let all = SelectFor {

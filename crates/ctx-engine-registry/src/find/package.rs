@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_needs_one_manifest_that_is_meant() {
+    fn a_folder_needs_one_unambiguous_manifest() {
         let folder = tempfile::TempDir::new().unwrap();
         let read = || Package::read(folder.path(), None).unwrap_err();
         assert_eq!(read().kind(), ErrorKind::NotFound);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_made_of_file_names() {
+    fn names_are_derived_from_file_names() {
         for (file, name) in [
             ("libsliding_window.so", "sliding-window"),
             ("liblossless.dylib", "lossless"),

@@ -71,7 +71,7 @@ impl ContextEngine for SupervisedEngine {
         if let Err(unavailable) = self.bring_up(&mut live).await {
             self.strict_error(unavailable)?;
         } else if live.leases.is_granted(&request.session_id) {
-            // If a compaction is required and the engine makes none, the fallback does.
+            // If a compaction is required and the engine makes none, the fallback compacts.
             let must = request.force || request.trigger == CompactionTrigger::Overflow;
             let outcome = live.compact(&request).await;
             if outcome.is_ok() {

@@ -35,7 +35,7 @@ pub(super) struct FailureContext<'a> {
     pub(super) can_restart: bool,
     /// Whether this failure revoked the lease on the session's compaction.
     pub(super) lost_lease: bool,
-    /// By the supervisor's clock.
+    /// The current time of the supervisor's clock.
     pub(super) now: Duration,
 }
 
@@ -106,7 +106,7 @@ impl HealthRecord {
         }
     }
 
-    /// Records a start of the engine, if it may be started.
+    /// Records a start of the engine, if a start is allowed.
     ///
     /// # Errors
     ///

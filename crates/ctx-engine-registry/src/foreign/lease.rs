@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_is_asked_for_allowed_and_lost_session_by_session() {
+    fn each_session_has_its_own_lease() {
         let mut leases = Leases::new(false, CompactionBy::Engine);
         assert_eq!((leases.state(), leases.is_granted("s")), (LeaseState::NotAsked, false));
         leases.set_requested(true);

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_rebuilt_view_has_its_own_history() {
+    async fn another_view_archives_its_own_removed_messages() {
         let store = Arc::new(RecordedMemory::default());
         let mut memory = MemoryWorker::new(Some(store.clone()));
         memory.archive(&view(&["a", "b", "c", "d"], 3), false);

@@ -72,7 +72,7 @@ impl Plugin {
     ///
     /// # Errors
     ///
-    /// `NotFound` if it is in none of them; otherwise why the first match is rejected.
+    /// `NotFound` if no place contains it; otherwise why the first match is rejected.
     pub fn installed(name: &str, search: Search) -> Result<Self> {
         let found = search.find(name)?;
         Ok(Self {

@@ -181,7 +181,7 @@ async fn the_host_sets_the_maximum_retry_wait() {
 }
 
 #[tokio::test]
-async fn a_model_that_failed_after_a_wait_is_not_called_again_in_the_turn() {
+async fn a_model_that_timed_out_is_not_called_again_in_the_turn() {
     let late = Error::new(ErrorKind::Timeout, "the server took too long to answer").retryable();
     let (second, fallback) = shared(ScriptedChat::new("script/b", 64_000));
     let model = ScriptedChat::new("script/a", 128_000).with([Step::Fail(late)]);
