@@ -172,7 +172,7 @@ impl Deadlines {
 }
 
 impl Plugins {
-    /// Returns the settings of the engine `id`: those of the file, else the defaults.
+    /// Returns the settings of the engine `id`: from the file, else the defaults.
     #[must_use]
     pub fn engine(&self, id: &str) -> EngineConfig {
         self.engines.get(id).cloned().unwrap_or_default()

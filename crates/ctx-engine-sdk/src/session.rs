@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_results_are_one_group_wherever_they_stand() {
+    fn calls_and_results_are_one_group_in_any_position() {
         let mut session = Session::new("s");
         let of = |id: &str, group| Row { group, ..row(id, 1) };
         let added = vec![of("a", 7), of("b", 2), of("c", 7)];

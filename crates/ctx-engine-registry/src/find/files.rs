@@ -101,7 +101,7 @@ pub(super) fn read_engine(path: &Path, purpose: Purpose) -> Result<(Vec<u8>, Sta
     Ok((bytes, Stamp::of(path, &metadata)))
 }
 
-/// Reads a regular file. The metadata is that of the file that was read, even if it was replaced
+/// Reads a regular file. The metadata belongs to the file that was read, even if it was replaced
 /// meanwhile.
 fn read(path: &Path, most: u64, purpose: Purpose) -> Result<(Vec<u8>, Metadata)> {
     // Checked before opening: opening a named pipe would block.

@@ -35,7 +35,7 @@ impl Package {
     ///
     /// # Errors
     ///
-    /// As [`Search::find`](super::Search::find); `InvalidInput` for an invalid name, for a name
+    /// See [`Search::find`](super::Search::find); `InvalidInput` for an invalid name, for a name
     /// given with a folder, and for a folder with no manifest or several.
     pub fn read(path: &Path, name: Option<&str>) -> Result<Self> {
         let path = path.canonicalize().map_err(|e| unreadable(path, e))?;
@@ -203,7 +203,7 @@ mod tests {
     use crate::find::tests::{WITH_ENTRY, compiled};
 
     #[test]
-    fn a_library_gets_a_manifest_under_which_it_is_found() {
+    fn a_library_is_found_by_its_generated_manifest() {
         let (from, to) = (tempfile::TempDir::new().unwrap(), tempfile::TempDir::new().unwrap());
         let library = from.path().join("libMy_window.so");
         fs::write(&library, compiled(WITH_ENTRY)).unwrap();

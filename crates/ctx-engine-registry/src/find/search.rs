@@ -56,7 +56,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Returns the places that `$CTX_ENGINE_PATH` and `$CTX_HOME` name, and those of the system.
+    /// Returns the places that `$CTX_ENGINE_PATH` and `$CTX_HOME` name, and the system's places.
     /// Searches nothing yet.
     #[must_use]
     pub fn from_env() -> Self {

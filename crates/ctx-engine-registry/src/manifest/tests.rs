@@ -96,7 +96,7 @@ fn a_newer_contract_is_refused_and_a_newer_minor_version_is_not() {
 }
 
 #[test]
-fn this_machines_file_is_preferred_to_one_for_any() {
+fn the_file_of_this_platform_is_preferred_to_any() {
     let own = format!("\n[platform.{}]\nlibrary = \"own\"\nsha256 = \"{HASH}\"\n", this_platform());
     let both = Manifest::parse(&(sound() + &own)).unwrap();
     assert_eq!(both.file().unwrap().name(), "own");

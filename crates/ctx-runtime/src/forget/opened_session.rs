@@ -20,7 +20,7 @@ pub(super) struct OpenedSession {
     pub(super) in_memory: String,
     pub(super) is_ours: bool,
     transcripts: Vec<Transcript>,
-    /// All messages of all its files, those of the oldest file first.
+    /// All messages of all its files, oldest file first.
     pub(super) messages: IndexMap<EntryId, Arc<Entry>>,
     /// Archived transcripts that cannot be read, and why.
     pub(super) unread: Vec<(PathBuf, Error)>,

@@ -66,8 +66,8 @@ pub struct Archiver {
 }
 
 impl Archiver {
-    /// Starts an archiver of other agents' sessions for the memory of an agent. Those of the folder
-    /// are archived first.
+    /// Starts an archiver of other agents' sessions for the memory of an agent. Sessions of the
+    /// folder are archived first.
     ///
     /// # Errors
     ///

@@ -39,7 +39,7 @@ pub fn find_entry(transcript: &Transcript, id: &str) -> Result<EntryId> {
 ///
 /// # Errors
 ///
-/// Those of [`find_entry`], and [`ErrorKind::NotFound`] for an entry without a message.
+/// The errors of [`find_entry`], and [`ErrorKind::NotFound`] for an entry without a message.
 pub fn expand(transcript: &Transcript, cited: &[impl AsRef<str>]) -> Result<Vec<Arc<Entry>>> {
     let all = transcript.all_messages();
     let mut found = Vec::new();

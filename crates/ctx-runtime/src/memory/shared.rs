@@ -33,7 +33,7 @@ impl SharedMemories {
     ///
     /// # Errors
     ///
-    /// Those of [`Resolved::memory`].
+    /// The errors of [`Resolved::memory`].
     pub fn of_session(
         &self,
         resolved: &Resolved,

@@ -121,7 +121,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`turn`](Self::turn) and of the engine's compaction.
+    /// The errors of [`turn`](Self::turn) and of the engine's compaction.
     pub async fn compact(&self, key: &SessionKey, focus: Option<&str>) -> Result<CompactResult> {
         let span = tracing::info_span!("compact", session = %key);
         let work = |session, _| async move {

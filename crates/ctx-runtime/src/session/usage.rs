@@ -111,7 +111,7 @@ impl UsageCounters {
     ///
     /// # Errors
     ///
-    /// Those of [`SessionStore::update`].
+    /// The errors of [`SessionStore::update`].
     pub(crate) fn write_now(&self, key: &SessionKey, delta: &UsageDelta) -> Result<()> {
         locked(&self.state).deltas.entry(key.clone()).or_default().add(delta);
         self.write()
@@ -123,7 +123,7 @@ impl UsageCounters {
     ///
     /// # Errors
     ///
-    /// Those of [`SessionStore::update`]. The session is not in the store then.
+    /// The errors of [`SessionStore::update`]. The session is not in the store then.
     pub(crate) fn begin(
         &self,
         agent: &FileId,
@@ -160,7 +160,7 @@ impl UsageCounters {
     ///
     /// # Errors
     ///
-    /// Those of [`SessionStore::update`].
+    /// The errors of [`SessionStore::update`].
     pub(crate) fn write_if_due(&self, now: Duration) -> Result<()> {
         {
             let mut state = locked(&self.state);
@@ -176,7 +176,7 @@ impl UsageCounters {
     ///
     /// # Errors
     ///
-    /// Those of [`SessionStore::update`].
+    /// The errors of [`SessionStore::update`].
     pub(crate) fn write(&self) -> Result<()> {
         let _writing = locked(&self.writing);
         self.write_all()

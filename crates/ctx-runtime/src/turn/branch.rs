@@ -127,7 +127,7 @@ impl BranchMove {
     ///
     /// # Errors
     ///
-    /// Those of [`SessionLog::append`].
+    /// The errors of [`SessionLog::append`].
     pub fn append(
         &self,
         log: &mut SessionLog,

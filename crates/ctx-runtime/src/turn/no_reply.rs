@@ -10,7 +10,7 @@
 /// The word.
 pub(crate) const NO_REPLY: &str = "NO_REPLY";
 
-/// Reads an answer in pieces, and outputs what is certain to be shown.
+/// Reads an answer in pieces, and outputs the text that is certain to be shown.
 #[derive(Debug, Default)]
 pub(crate) struct NoReply {
     state: ReadingState,

@@ -1,4 +1,4 @@
-//! What the report shows is what is erased.
+//! The report shows exactly the messages that are erased.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 

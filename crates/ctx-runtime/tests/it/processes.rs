@@ -135,7 +135,7 @@ fn answers_before_a_kill_are_stored_completely() {
         answered += 1;
         let stored = stored(dir.path());
         let of = |wanted: Role| stored.iter().filter(|(role, _)| *role == wanted).count();
-        // The running turn may or may not be stored; acknowledged ones are.
+        // The running turn may or may not be stored; acknowledged turns are stored.
         assert!((answered..=answered + 2 * (round + 1)).contains(&of(Role::Assistant)));
         assert!(of(Role::User) >= of(Role::Assistant));
         answered = of(Role::Assistant);

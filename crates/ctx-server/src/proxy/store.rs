@@ -2,7 +2,7 @@
 //!
 //! A conversation without cuts has no file: the next request rebuilds it with the same ids. From
 //! the first cut on, its file records its messages, their projections, and the compaction in force.
-//! Messages are recorded as ids and hashes without content; replacements, with content.
+//! Messages are recorded as ids and hashes without content. Replacements are recorded with content.
 
 use std::collections::HashSet;
 use std::fs;
@@ -145,7 +145,7 @@ pub(super) struct ConversationStore {
 pub(super) enum Queued {
     /// They will be written.
     Passed,
-    /// They are dropped, and so are later ones until the whole conversation is written again.
+    /// They and later lines are dropped until the whole conversation is written again.
     Lost,
 }
 

@@ -19,8 +19,8 @@ use tempfile::TempDir;
 
 use super::Start;
 
-/// The deadline of a compaction here, in milliseconds: shorter than that of a case, so that the
-/// case reports which call did not end.
+/// The deadline of a compaction here, in milliseconds: shorter than the deadline of a case, so that
+/// the case reports which call did not end.
 const COMPACT_MS: u64 = 60_000;
 
 /// An engine that is not built in: a library, a program or a script, with or without a manifest.

@@ -39,7 +39,7 @@ pub struct Scenario {
     pub limit_chars: Option<u64>,
     /// Whether to refuse requests that the real providers refuse. Default: false.
     pub strict: bool,
-    /// The provider whose wording an overflow error has. Default: that of the API.
+    /// The provider whose wording an overflow error has. Default: the API's.
     pub words: Option<Words>,
     /// The required API key. Default: none.
     pub key: Option<String>,

@@ -60,7 +60,7 @@ impl RawAnswer {
     ///
     /// # Errors
     ///
-    /// As [`RawAnswer::read`].
+    /// See [`RawAnswer::read`].
     pub fn into_json(mut self) -> Result<Vec<u8>, Fault> {
         let value = self.value()?;
         self.json.truncate(value.end);

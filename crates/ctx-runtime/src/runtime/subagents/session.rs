@@ -21,7 +21,7 @@ pub(super) fn depth(key: &SessionKey) -> u32 {
     }
 }
 
-/// Creates the key of a subagent: `agent:<agent>:subagent:<id>`, appended to that of its parent.
+/// Creates the key of a subagent: `agent:<agent>:subagent:<id>`, appended to the parent's key.
 ///
 /// # Errors
 ///

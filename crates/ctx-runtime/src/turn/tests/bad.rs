@@ -167,7 +167,7 @@ fn times(house: &House) -> Vec<Option<Timestamp>> {
 }
 
 #[tokio::test]
-async fn a_clock_that_jumps_back_moves_no_entry_back() {
+async fn a_clock_that_jumps_back_does_not_move_entries_back() {
     let house = House::new(ScriptedChat::new("script/a", 100_000));
     house.say("hello").await.unwrap();
     house.set_clock(1_000);

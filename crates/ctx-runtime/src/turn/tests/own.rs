@@ -26,7 +26,7 @@ fn set(house: &mut House, second: &Arc<ScriptedChat>, change: impl FnOnce(&mut S
 }
 
 #[tokio::test]
-async fn the_model_that_a_session_names_answers_first() {
+async fn the_model_set_for_a_session_answers_first() {
     let (mut house, second) = begun().await;
     assert_eq!((house.model.asked(), second.asked()), (1, 0));
     set(&mut house, &second, |entry| entry.model_override = Some("other/b".into()));

@@ -40,7 +40,7 @@ async fn a_history_that_does_not_fit_is_cut_to_the_budget() {
 }
 
 #[tokio::test]
-async fn what_was_cut_stays_cut_while_the_conversation_grows() {
+async fn cuts_stay_while_the_conversation_grows() {
     let rig = Rig::new(provider(), Set::default()).await;
     let mut all = session(24, 1_500);
     let mut before: Vec<Value> = Vec::new();
@@ -63,7 +63,7 @@ async fn what_was_cut_stays_cut_while_the_conversation_grows() {
 }
 
 #[tokio::test]
-async fn what_was_cut_stays_cut_after_a_restart() {
+async fn cuts_stay_after_a_restart() {
     stays_after_a_restart(session(30, 1_500)).await;
 }
 
@@ -142,7 +142,7 @@ async fn moved_cache_markers_change_nothing() {
 }
 
 #[tokio::test]
-async fn two_keys_share_nothing() {
+async fn two_keys_share_no_conversation() {
     let rig = Rig::new(provider(), Set::default()).await;
     let body = json!({ "model": "m", "messages": [user("hi")] }).to_string();
     for key in ["Bearer one", "Bearer two", "Bearer one"] {
@@ -196,7 +196,7 @@ async fn a_compaction_can_be_undone() {
 }
 
 #[tokio::test]
-async fn records_hold_entries_and_no_secrets() {
+async fn records_contain_entries_without_secrets() {
     let rig = Rig::new(provider(), Set::default()).await;
     let secret = "sk-proj-aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF";
     let headers = [("authorization", "Bearer sk-the-key-itself-0123456789")];

@@ -176,7 +176,7 @@ fn named(text: &str) -> Result<(Option<Family>, &str)> {
     }
 }
 
-/// Whether a path starts like those of Google's API.
+/// Whether a path starts like a path of Google's API.
 fn is_google(path: &str) -> bool {
     path.starts_with("/v1beta") || path.starts_with("/v1alpha")
 }

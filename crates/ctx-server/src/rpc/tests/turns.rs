@@ -30,7 +30,7 @@ fn with_turns(engine: &str, turns: usize) -> (Calls, Vec<Value>) {
 }
 
 #[test]
-fn a_failing_engine_is_an_error_object_and_the_session_goes_on() {
+fn a_failing_engine_is_an_error_object_and_the_session_continues() {
     let mut calls = Calls::open("obedient");
     calls.append(&["one", "fail"]);
     let failed = calls.s("assemble", json!({}));

@@ -67,7 +67,7 @@ fn at_once(bench: &Bench, messages: usize) -> Result<u64, Stop> {
     Ok(reads.get())
 }
 
-/// Number of turns before the first memory measurement: caches are full by then.
+/// Number of turns before the first memory measurement, which fill the caches.
 const WARM_UP: usize = 200;
 /// Number of turns between two measurements, and number of measurements.
 const QUARTER: usize = 200;

@@ -12,7 +12,7 @@ impl ctx_core::Timer for Impatient {
     }
 
     async fn sleep(&self, longest: Duration) {
-        // Only the timeout of the subagent elapses, not that of the model.
+        // Only the timeout of the subagent elapses, not the model's.
         if longest != Duration::from_secs(7) {
             std::future::pending::<()>().await;
         }
