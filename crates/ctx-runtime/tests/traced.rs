@@ -84,7 +84,7 @@ impl Subscriber for Collected {
     fn exit(&self, _: &Id) {}
 }
 
-/// Returns a tool that reads files with this number of tokens, each time a different one.
+/// Returns a tool that reads a different file of this number of tokens each time.
 fn reader(tokens: usize) -> ScriptedTools {
     ScriptedTools::default().with("read", move |call| {
         let lines = (0..tokens / 8).map(|n| format!("line {n} of a long file here\n"));

@@ -16,7 +16,7 @@ use crate::{EngineName, Slot};
 /// An engine to be installed.
 #[derive(Clone, Debug)]
 pub struct Package {
-    /// Its manifest: the original one, or a generated one.
+    /// Its manifest, either original or generated.
     pub manifest: Manifest,
     /// Whether it had a manifest.
     pub has_manifest: bool,
@@ -113,7 +113,7 @@ fn of_folder(folder: &Path) -> Result<Package> {
     Ok(Package { manifest, has_manifest: true, kind, path, bytes })
 }
 
-/// Returns the manifest of a folder: the one with the folder's name, or the only one.
+/// Returns the manifest of a folder: the manifest with the folder's name, or the only manifest.
 fn manifest_in(folder: &Path) -> Result<PathBuf> {
     let own = folder.file_name().map(|name| {
         let mut name = name.to_owned();

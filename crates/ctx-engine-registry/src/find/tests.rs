@@ -317,7 +317,7 @@ fn the_first_manifest_decides_and_the_trace_lists_all_places() {
     assert_eq!(found.unwrap().manifest_path, second.path("demo.toml"));
     assert_eq!(outcomes(&trace), [PassedOver, Absent, Absent, Absent, Absent, Found]);
     assert!(trace.steps[0].reason.as_deref().unwrap().contains("working directory"));
-    // A broken engine is not skipped in favour of a valid one further on.
+    // A broken engine is not replaced by a valid engine of a later folder.
     fs::remove_file(first.path("demo")).unwrap();
     first.put("demo/demo.toml", b"name = ", 0o644);
     let (found, trace) = search.find_traced("demo");

@@ -23,8 +23,8 @@ pub struct CheckContext<'a> {
     pub view: &'a ContextView,
     /// What was sent to the engine.
     pub sync: &'a ViewSync,
-    /// Whether the engine runs after another one. If the other one leaves the request over the
-    /// budget, this engine need not shrink it.
+    /// Whether the engine runs after another engine. If that engine leaves the request over the
+    /// budget, this one need not shrink it.
     pub adds_only: bool,
 }
 

@@ -26,7 +26,7 @@ impl ContextEngine for SupervisedEngine {
 
     async fn assemble(&self, request: AssembleRequest) -> Result<Assembled> {
         let AssembleRequest { session_id, mut view, turn } = request;
-        // The system prompt addition of the last request does not count in this one.
+        // The system prompt addition of the last request does not count in this request.
         view.set_system_addition(None);
         let mut addition = None;
         let (base, unavailable) = match self.base_for(&turn).await {

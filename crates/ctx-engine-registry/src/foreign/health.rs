@@ -16,7 +16,7 @@ const STRIKES: u32 = 3;
 /// Maximum number of restarts.
 const MAX_RESTARTS: u32 = 5;
 
-/// The pause before the first restart. It doubles with each further one.
+/// The pause before the first restart. It doubles with each further restart.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The call in which an engine failed.

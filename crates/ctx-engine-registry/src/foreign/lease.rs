@@ -16,7 +16,7 @@ enum Lease {
     Withdrawn,
 }
 
-/// The leases of one engine. Each session has one from the start, and loses it permanently.
+/// The leases of one engine. Each session starts with a lease. A lost lease is not granted again.
 #[derive(Debug, Default)]
 pub(super) struct Leases {
     requested: bool,

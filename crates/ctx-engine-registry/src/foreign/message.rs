@@ -160,7 +160,7 @@ pub(super) fn addable(id: &str, message: Message) -> Result<Message, Rejection> 
     Ok(message)
 }
 
-/// Returns the form that a whole message gives a row, if it differs from the current one.
+/// Returns the form that a whole message gives a row, if it differs from the current form.
 pub(super) fn change(node: &Node, id: &str, json: &str) -> Result<Option<Message>, Rejection> {
     let own = node.message().ok();
     // Most engines that return all messages return the bytes that they received.

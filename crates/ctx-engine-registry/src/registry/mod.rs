@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_that_is_not_linked_is_refused_with_the_known_ones() {
+    fn an_unknown_engine_is_refused_with_the_known_ids() {
         let registry = Registry::collect().unwrap();
         let check = |text: &str| registry.check(&Config::parse(text).unwrap());
         assert!(check("{}").is_ok());

@@ -104,7 +104,7 @@ impl From<Compacted> for CompactResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Compacted {
-    /// The summary that replaces the rows before the first kept one.
+    /// The summary that replaces the rows before the first kept row.
     pub summary: String,
     /// The first row that is kept unchanged. It may not lie between a tool call and its results.
     pub first_kept_entry_id: String,

@@ -31,7 +31,7 @@ pub(crate) enum Due {
     No,
     /// An hour has passed since this process did it.
     Again,
-    /// This process has not done it yet. Another one may have.
+    /// This process has not done it yet. Another process may have done it.
     First,
 }
 

@@ -179,7 +179,7 @@ fn the_oldest_sessions_beyond_the_limit_are_removed() {
 }
 
 #[test]
-fn a_session_that_is_open_stays_until_it_is_closed() {
+fn an_open_session_is_kept_until_it_is_closed() {
     let house = House::new("", "");
     let path = house.session("old", 31);
     let log = SessionLog::open(&path, LogOptions::default()).unwrap();

@@ -172,7 +172,7 @@ impl UsageCounters {
         self.write()
     }
 
-    /// Writes all counters. A failed write is retried with the next one.
+    /// Writes all counters. A failed write is retried with the next write.
     ///
     /// # Errors
     ///
@@ -239,7 +239,7 @@ impl UsageCounters {
                 }
             }
             for (key, delta) in deltas {
-                // Counters of another session with the same key do not belong to this one.
+                // Counters of another session with the same key do not belong to this session.
                 let entry = sessions.get_mut(key).filter(|entry| entry.session_id == delta.id);
                 let Some(entry) = entry else { continue };
                 let add = |known: &mut Option<u64>, more: u64| {

@@ -16,7 +16,7 @@ pub(crate) struct NoReply {
     state: ReadingState,
     /// Punctuation before the first word.
     lead: String,
-    /// White space, and what may precede the word: shown only if something follows.
+    /// White space and text that may precede the word. Shown only if something follows.
     space: String,
     /// A prefix of the word, or all of it.
     word: String,

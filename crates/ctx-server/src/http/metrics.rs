@@ -115,7 +115,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a request that does not begin like the previous one.
+    /// Counts a request that does not begin like the previous request.
     pub(crate) fn prefix_break(&self, cause: &'static str, tokens: u64) {
         let labels = [("cause", cause)];
         self.prefix_breaks.get_or_create(&labels).inc();

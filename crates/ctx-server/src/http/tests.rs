@@ -64,7 +64,7 @@ fn a_host_name_in_the_request_line_is_checked() {
 }
 
 #[tokio::test]
-async fn a_token_for_a_server_without_one_is_reported() {
+async fn a_token_sent_to_a_server_without_a_token_is_reported() {
     let guard = guard("127.0.0.1:8787", None);
     for (path, headers) in [
         ("/t/a-long-token/v1/models", &[("host", "localhost")][..]),

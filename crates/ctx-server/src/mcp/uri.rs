@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uri_is_parsed_to_the_session_it_was_made_of() {
+    fn a_uri_is_parsed_back_to_its_session() {
         for key in ["agent:main:main", "a/b c", "../../etc/passwd", "агент:%2e", "?#"] {
             let part = |from| SessionPart { key: key.to_owned(), from };
             assert_eq!(SessionPart::parse(&SessionPart::whole(key)).unwrap(), part(0), "{key}");

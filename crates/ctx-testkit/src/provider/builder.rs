@@ -172,7 +172,7 @@ impl Builder {
         self
     }
 
-    /// Sets the port on loopback; 0, the default, is any free one.
+    /// Sets the port on loopback. The default 0 is any free port.
     pub fn port(self, port: u16) -> Self {
         Self { port, ..self }
     }

@@ -147,7 +147,7 @@ fn a_prompt_that_exceeds_the_window_is_refused_and_takes_no_step() {
 }
 
 #[test]
-fn a_wrong_key_is_refused_however_it_is_sent() {
+fn a_wrong_key_is_refused_in_every_position() {
     let provider = FakeProvider::builder().key("sk-right").start().unwrap();
     let rows = [
         ("", 401),

@@ -47,7 +47,7 @@ pub enum Fault {
         /// The last lines of a killed process's stderr.
         stderr: Vec<String>,
     },
-    /// The engine worked on other calls for the whole deadline of this one. Not the engine's fault.
+    /// The engine worked on other calls until the deadline of this call. Not the engine's fault.
     #[error("'{verb}' waited {after:?} for the engine, which was busy with other calls")]
     Busy {
         /// The verb.

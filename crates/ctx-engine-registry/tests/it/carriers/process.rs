@@ -28,7 +28,7 @@ fn the_end_of_a_program_is_reported_with_its_status_and_stderr() {
 }
 
 #[test]
-fn an_abort_and_half_an_answer_are_a_crash() {
+fn an_abort_or_a_partial_answer_is_a_crash() {
     for (verb, told) in [("abort", "signal: 6"), ("half", "exit status: 0")] {
         let Some(program) = python() else { return };
         let fault = Engine::program(program).call(verb).unwrap_err();

@@ -339,7 +339,7 @@ fn an_engine_that_fails_to_start_is_retried_later() {
 }
 
 #[test]
-fn an_engine_that_only_adds_runs_after_its_base() {
+fn an_engine_with_a_base_runs_after_it() {
     let adds = || {
         Does::Answers(json!({
             "insert": [{"id": "note", "before": "u2", "text": "remember"}],

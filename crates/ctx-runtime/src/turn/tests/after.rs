@@ -77,7 +77,7 @@ async fn a_background_compaction_is_applied_at_the_next_turn() {
 #[tokio::test]
 async fn a_new_message_cancels_an_unfinished_compaction() {
     let model = ScriptedChat::new("script/a", 32_000).always(|_| Step::text(filler(1_500)));
-    // The first summary never completes; the one for the next request does.
+    // The first summary never completes; the summary for the next request does.
     let writer = ScriptedSummarizer::new("writer/a").replies([Reply::Hang]);
     let writer = Arc::new(writer.otherwise(Reply::Faithful));
     let timer = Arc::new(ctx_testkit::VirtualTimer::default());

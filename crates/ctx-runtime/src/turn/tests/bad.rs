@@ -7,7 +7,7 @@ use ctx_testkit::chat::{ScriptedChat, Step};
 use super::*;
 
 #[tokio::test]
-async fn a_turn_that_is_dropped_leaves_whole_lines_and_whole_pairs() {
+async fn a_dropped_turn_leaves_complete_lines_and_pairs() {
     let model = ScriptedChat::new("script/a", 100_000).with([
         reads(0..1),
         Step::Hang("I am".into()),

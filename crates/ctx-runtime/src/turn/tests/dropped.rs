@@ -143,7 +143,7 @@ impl crate::lifecycle::Lifecycle for Slow {
 }
 
 #[tokio::test]
-async fn a_turn_waits_for_the_disk_work_of_a_dropped_one() {
+async fn a_turn_waits_for_the_disk_work_of_a_dropped_turn() {
     let mut house = House::new(ScriptedChat::new("script/a", 32_000));
     house.say("hello").await.unwrap();
     let (go_on, may) = std::sync::mpsc::channel();

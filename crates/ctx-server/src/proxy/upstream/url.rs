@@ -76,7 +76,7 @@ fn is_version(segment: &str) -> bool {
     rest.len() > stem.len() && ["", "beta", "alpha"].contains(&word)
 }
 
-/// Whether a path, without its version, starts like one of an API.
+/// Whether a path without its version starts like an API path.
 fn is_api(first: &str) -> bool {
     let word = first.split(':').next().unwrap_or(first);
     [
