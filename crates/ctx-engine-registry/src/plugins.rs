@@ -172,7 +172,7 @@ impl Deadlines {
 }
 
 impl Plugins {
-    /// Returns the settings of the engine `id`: those of the file, else the defaults.
+    /// Returns the settings of the engine `id`: from the file, else the defaults.
     #[must_use]
     pub fn engine(&self, id: &str) -> EngineConfig {
         self.engines.get(id).cloned().unwrap_or_default()
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_key_names_itself_and_its_neighbour() {
+    fn an_unknown_key_is_reported_with_a_similar_key() {
         let error = Config::parse("{ plugins: { slots: { contextEngin: 'x' } } }").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
         let text = format!("{error} {}", error.hint_text().unwrap_or_default());
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn how_an_engine_is_treated_has_defaults_and_limits() {
+    fn engine_settings_have_defaults_and_limits() {
         let config = Config::parse(
             "{ plugins: { onFailure: 'strict', engines: {
                 a: { trust: 'in-process', onFailure: 'fallback', deadlinesMs: { assemble: 50 },

@@ -127,7 +127,7 @@ pub fn selected_engine(config: &Config, wanted: SelectFor<'_>) -> Result<Selecti
 ///
 /// # Errors
 ///
-/// As [`selected_engine`].
+/// See [`selected_engine`].
 pub fn named_engines(config: &Config) -> Result<Vec<(String, String)>> {
     let global = config.section::<Plugins>()?.slots.context_engine;
     let mut named = vec![("plugins.slots.contextEngine".to_owned(), global)];
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_comes_before_the_model_the_agent_and_the_global_key() {
+    fn the_flag_precedes_the_model_the_agent_and_the_global_key() {
         use SelectedBy::*;
         let none = SelectFor::default();
         let all = SelectFor {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn every_engine_that_is_named_is_listed_with_its_key() {
+    fn every_configured_engine_is_listed_with_its_key() {
         let named = named_engines(&Config::parse(ALL).unwrap()).unwrap();
         let keys: Vec<_> = named.iter().map(|(key, id)| format!("{key}={id}")).collect();
         assert_eq!(

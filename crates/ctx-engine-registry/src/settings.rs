@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_under_keys_that_look_like_secrets_are_hidden_and_nothing_else_is() {
+    fn only_texts_under_secret_keys_are_hidden() {
         let settings = EngineSettings::from(json!({
             "apiKey": "sk-1", "API_KEY": "sk-2", "auth-token": "sk-3", "passwordHash": "sk-4",
             "credentials": { "user": "sk-5", "list": ["sk-6", 7] }, "apikey": "sk-7",

@@ -52,7 +52,7 @@ impl<E: Engine> Driver<E> {
         }
     }
 
-    /// As [`Driver::answer`], for a call whose head is already parsed.
+    /// Like [`Driver::answer`], for a call whose head is already parsed.
     pub(crate) fn answer_to(
         &mut self,
         head: Head,

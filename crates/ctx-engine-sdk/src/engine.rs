@@ -33,7 +33,7 @@ pub trait Engine: Send + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// The host then compacts with its own method, as it does if this
+    /// The host then compacts with its own method, also if the engine
     /// [declines](CompactResult::declined).
     fn compact(
         &mut self,

@@ -89,7 +89,7 @@ impl<'a> Host<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Host::get`].
+    /// See [`Host::get`].
     pub fn put(&mut self, key: &str, value: serde_json::Value) -> Result<()> {
         let _: Done = self.ask(service::PUT, &StoredValue { key: key.to_owned(), value })?;
         Ok(())
@@ -99,7 +99,7 @@ impl<'a> Host<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Host::get`].
+    /// See [`Host::get`].
     pub fn list(&mut self, prefix: &str) -> Result<Vec<String>> {
         let keys: Keys = self.ask(service::LIST, &KeyPrefix { prefix: prefix.to_owned() })?;
         Ok(keys.keys)

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_tells_only_what_is_new() {
+    fn an_update_contains_only_changes() {
         let mut session = Session::new("s");
         let added = vec![row("a", 1), row("b", 2), row("c", 3)];
         session.update(Update { added, rows: 3, ..Update::default() }).unwrap();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn who_counts_other_rows_is_out_of_step() {
+    fn a_different_row_count_is_out_of_step() {
         let mut session = Session::new("s");
         let error =
             session.update(Update { added: vec![row("a", 1)], rows: 2, ..Update::default() });
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_results_are_one_group_wherever_they_stand() {
+    fn calls_and_results_are_one_group_in_any_position() {
         let mut session = Session::new("s");
         let of = |id: &str, group| Row { group, ..row(id, 1) };
         let added = vec![of("a", 7), of("b", 2), of("c", 7)];

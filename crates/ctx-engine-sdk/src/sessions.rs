@@ -41,7 +41,7 @@ mod tests {
     use crate::protocol::Row;
 
     #[test]
-    fn of_too_many_sessions_the_one_that_was_not_asked_about_for_longest_goes() {
+    fn the_least_recently_used_session_is_removed() {
         let mut sessions = SessionCache::default();
         for n in 0..MAX_SESSIONS {
             sessions.of(&n.to_string()).ingest(&Row::default());

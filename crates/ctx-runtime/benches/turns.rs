@@ -1,9 +1,9 @@
 //! The cost of the runtime without the model: a turn in a long session, and many concurrent
 //! sessions.
 //!
-//! Each part runs in its own process, so that their memory is measured separately:
-//! `cargo bench -p ctx-runtime --bench turns` runs both, `-- long` and `-- many` one of them.
-//! `CTX_BENCH_DIR` is the folder whose disk is measured; the system's temporary one by default.
+//! Each part runs in its own process, so that their memory is measured separately: `cargo bench -p
+//! ctx-runtime --bench turns` runs both; `-- long` or `-- many` runs one of them. `CTX_BENCH_DIR`
+//! is the folder whose disk is measured; the system's temporary one by default.
 
 #![allow(clippy::print_stdout)] // The figures are this program's output.
 
@@ -264,7 +264,7 @@ async fn many() {
     println!("  each, including the wait: {}", percentiles(&mut times));
     println!("  {}", resident());
     drop(runtime);
-    // As with a low open file limit: most turns first open their session and close another.
+    // Like a low open file limit: most turns first open their session and close another.
     let builder = builder(dir.path(), 200_000).open_sessions(SESSIONS / 4);
     let runtime = builder.build().expect("a runtime");
     let order = (0..SHARED_TURNS / 4).map(|n| n * 7_919 % SESSIONS).collect();

@@ -21,12 +21,12 @@ impl EngineHealthRecorder {
         Self { file: EngineHealthFile::of(home), noted: 0, is_clear: false }
     }
 
-    /// Records the engine's health. Built-in engines are skipped, as they cannot fail separately
-    /// from their host; so are engines that have neither failed nor answered.
+    /// Records the engine's health. Skips built-in engines, which cannot fail separately from their
+    /// host, and engines that have neither failed nor answered.
     ///
     /// # Errors
     ///
-    /// Those of [`EngineHealthFile::failed`]. The turn can continue after one.
+    /// The errors of [`EngineHealthFile::failed`]. The turn can continue after such an error.
     pub fn record(&mut self, engine: &dyn ContextEngine, now: Timestamp) -> Result<()> {
         let Some(health) = engine.health() else { return Ok(()) };
         if health.failing {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_noted_once_and_forgotten_when_the_engine_works() {
+    fn failures_are_recorded_once_and_cleared_when_the_engine_works() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path().join("home"));
         let file = EngineHealthFile::of(&home);

@@ -48,7 +48,7 @@ pub struct SessionSpec {
     pub model: Option<String>,
     /// Where the name of the model comes from.
     pub model_source: ModelSource,
-    /// The window, overriding that of the model.
+    /// The window, overriding the model's.
     pub window: Option<Tokens>,
     /// The model's native window, if a record has it.
     pub native: Option<Tokens>,
@@ -275,7 +275,7 @@ fn vintage(list: PriceList) -> Vintage {
     }
 }
 
-/// Returns the prices of a model: the configured ones, else those of the catalogue.
+/// Returns the prices of a model: the configured prices, else the catalogue's.
 fn prices(models: &Models, configured: Option<&ModelConfig>, name: Option<&str>) -> Option<Prices> {
     configured
         .and_then(configured_prices)

@@ -67,12 +67,12 @@ impl Stores {
 
 impl Resolved {
     /// Opens the memory and the workspace of a session, and returns the services for its engine.
-    /// `memories` are those of the process. Warnings for the user go to `warn`. It may load a model
+    /// `memories` belong to the process. Warnings for the user go to `warn`. It may load a model
     /// and read files: run it on a blocking thread.
     ///
     /// # Errors
     ///
-    /// Those of [`Resolved::memory`].
+    /// The errors of [`Resolved::memory`].
     pub fn services(
         &self,
         memories: &SharedMemories,

@@ -32,7 +32,7 @@ fn line(text: &str) -> String {
     escaped(&text.replace('\t', "    "))
 }
 
-/// As [`escaped`], with its middle cut out if it is longer than `most` characters.
+/// Like [`escaped`], but cuts out the middle of a text longer than `most` characters.
 #[must_use]
 pub fn shortened(text: &str, most: usize) -> String {
     let escaped = escaped(text);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_keep_their_lines_and_nothing_else_that_terminals_obey() {
+    fn escaped_pieces_keep_only_their_line_breaks() {
         assert_eq!(escaped_piece("a\n\tb \r\n\u{1b}[2J"), "a\n    b \n\\u{1b}[2J");
         assert_eq!(escaped_piece("\n"), "\n");
     }

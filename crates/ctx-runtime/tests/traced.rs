@@ -84,7 +84,7 @@ impl Subscriber for Collected {
     fn exit(&self, _: &Id) {}
 }
 
-/// Returns a tool that reads files with this number of tokens, each time a different one.
+/// Returns a tool that reads a different file of this number of tokens each time.
 fn reader(tokens: usize) -> ScriptedTools {
     ScriptedTools::default().with("read", move |call| {
         let lines = (0..tokens / 8).map(|n| format!("line {n} of a long file here\n"));
@@ -99,7 +99,7 @@ fn count(runtime: &Runtime, layer: &str, action: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn every_phase_has_its_span_and_a_compaction_tells_what_it_did() {
+async fn every_phase_has_a_span_and_a_compaction_logs_its_result() {
     let collected = Collected::default();
     tracing::subscriber::set_global_default(collected.clone()).unwrap();
     let dir = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 //!
 //! [`rpc`] serves JSON-RPC over standard input and output: a host in any language can use any
 //! engine. [`proxy`] sits between an agent and its provider: for any program with a configurable
-//! base URL. [`http`] is its HTTP server, [`trace`] its record of requests. [`mcp`] offers tools to
+//! base URL. [`http`] is its HTTP server; [`trace`] records its requests. [`mcp`] offers tools to
 //! any MCP client: session search, memory, and the status of a context.
 
 #![forbid(unsafe_code)]

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_was_torn_takes_no_other_along() {
+    fn a_torn_line_does_not_damage_the_next_line() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("a.jsonl");
         open_append(&path).unwrap().write_all(b"{}\n{\"to").unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_held_by_one() {
+    fn a_folder_is_locked_by_one_process() {
         let home = tempfile::tempdir().unwrap();
         let first = lock_folder(home.path()).unwrap();
         assert!(first.is_some());

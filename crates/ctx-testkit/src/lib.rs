@@ -33,7 +33,7 @@ pub use summary::faithful_summary;
 pub use transcript::{RandomTranscript, Transcript};
 pub use virtual_timer::VirtualTimer;
 
-/// Locks a mutex, also if a test panicked while it held it.
+/// Locks a mutex, even if a test panicked while holding it.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

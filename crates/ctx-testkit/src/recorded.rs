@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Returns the path of a file or folder of recorded sessions, under `$CTX_DATA` or else under
-/// `../shared/data` beside the workspace: they are too large to be part of it. If it does not
+/// `../shared/data` beside the workspace, as they are too large for the workspace. If it does not
 /// exist, reports that the test is skipped and returns `None`.
 ///
 /// ```

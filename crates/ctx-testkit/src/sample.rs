@@ -66,7 +66,7 @@ fn call(n: usize) -> Block {
     ))
 }
 
-/// Returns lines that look like source code, different in every part.
+/// Returns lines that look like source code and differ in every part.
 fn filler(n: usize, chars: usize) -> String {
     let mut text = String::with_capacity(chars + 80);
     let mut line = 0;
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_has_the_size_asked_for() {
+    fn a_sample_has_the_requested_size() {
         let messages = Sample::default().messages();
         let tokens: u64 = messages.iter().map(|m| Counter::default().message(m).get()).sum();
         assert_eq!(messages.len(), 1_000);

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_followed_and_what_was_asked_is_kept() {
+    fn a_script_is_followed_and_requests_are_recorded() {
         let timer = VirtualTimer::default();
         let wait = Duration::from_secs(7);
         let model = ScriptedSummarizer::new("m").with_timer(Arc::new(timer.clone())).replies([

@@ -139,7 +139,7 @@ mod tests {
         [e:a3] Tool: error[E0382] at src/parser.rs:42\n</conversation>\nNow write it.";
 
     #[test]
-    fn the_summary_holds_the_lines_that_matter_with_their_sources() {
+    fn the_summary_contains_important_lines_with_their_sources() {
         expect_test::expect![[r#"
             ## Goal
             (none)
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_keeps_to_its_length_whatever_the_prompt() {
+    fn a_summary_never_exceeds_its_length() {
         let long = "请修复 src/错误.rs 第 42 行 😀\n".repeat(2_000);
         for max in [0, 1, 50, 200, 1_000] {
             for prompt in [PROMPT, &long, "<a>\n<b>\n[e:", ""] {

@@ -71,13 +71,13 @@ pub(super) fn check_rights(path: &Path, metadata: &Metadata) -> Result<()> {
     }
 }
 
-/// Whether files of `owner` are trusted: those of root are, as root can do anything anyway.
+/// Whether files of `owner` are trusted: files of root are trusted, as root can do anything anyway.
 #[cfg(unix)]
 pub(super) fn is_trusted(owner: u32, own: u32) -> bool {
     owner == 0 || owner == own
 }
 
-/// What a file is read for. Only what is run must be out of reach of other users.
+/// Why a file is read. Only files that are run must not be writable by other users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Run,
@@ -101,10 +101,10 @@ pub(super) fn read_engine(path: &Path, purpose: Purpose) -> Result<(Vec<u8>, Sta
     Ok((bytes, Stamp::of(path, &metadata)))
 }
 
-/// Reads a regular file. The metadata is that of the file that was read, even if it was replaced
+/// Reads a regular file. The metadata belongs to the file that was read, even if it was replaced
 /// meanwhile.
 fn read(path: &Path, most: u64, purpose: Purpose) -> Result<(Vec<u8>, Metadata)> {
-    // Before it is opened: opening a named pipe would block.
+    // Checked before opening: opening a named pipe would block.
     let before = path.symlink_metadata().map_err(|e| unreadable(path, e))?;
     regular(path, &before)?;
     let file = ctx_disk::open(path).map_err(|e| unreadable(path, e))?;

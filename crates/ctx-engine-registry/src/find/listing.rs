@@ -12,7 +12,7 @@ use crate::EngineName;
 /// The installed engines, and the places searched.
 #[derive(Debug, Default)]
 pub struct EngineListing {
-    /// The engines, by name. Engines shadowed by an earlier one of the same name are omitted.
+    /// The engines, by name. Engines shadowed by an earlier engine of the same name are omitted.
     pub engines: Vec<ListedEngine>,
     /// Every folder, and every manifest in it.
     pub trace: SearchTrace,

@@ -3,8 +3,8 @@
 //! The search order is: each folder of `$CTX_ENGINE_PATH`, `engines` in ctx's home, then
 //! `/usr/local/lib/ctx/engines` and `/usr/lib/ctx/engines`; in each folder, `NAME.toml` and then
 //! `NAME/NAME.toml`. The working directory is never searched: folders that are not absolute are
-//! skipped. The first manifest decides. If it is rejected, so is the engine; a later one of the
-//! same name is not used instead.
+//! skipped. The first manifest decides. If it is rejected, the engine is too: no later manifest of
+//! the same name is used.
 //!
 //! A manifest and its file are rejected unless
 //!
@@ -23,8 +23,8 @@
 //! The bytes that are hashed are those that are inspected, but the system later loads the file by
 //! its path. [`FoundEngine::check_unchanged`], called directly before and directly after, detects a
 //! file that was replaced or modified meanwhile. Only the owner of the file and root can write
-//! there, and these could replace ctx itself as well. The system finds the dependencies of a
-//! library by its own rules; they are not checked, and neither is an interpreter.
+//! there; they could replace ctx itself as well. The system finds the dependencies of a library by
+//! its own rules; they are not checked, and neither is an interpreter.
 
 mod files;
 mod listing;

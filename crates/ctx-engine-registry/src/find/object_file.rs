@@ -26,7 +26,7 @@ pub enum FileKind {
 ///
 /// # Errors
 ///
-/// `Corrupt`, for a file that is neither, or is incomplete; `Capability`, for one of another
+/// `Corrupt`, for a file that is neither, or is incomplete; `Capability`, for a file of another
 /// platform; `Contract`, for a library without the entry point.
 pub fn kind_of(name: &str, bytes: &[u8]) -> Result<FileKind> {
     let named_library = [".so", ".dylib", ".dll"].iter().any(|ending| name.ends_with(ending));

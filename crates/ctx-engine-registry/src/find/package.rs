@@ -16,7 +16,7 @@ use crate::{EngineName, Slot};
 /// An engine to be installed.
 #[derive(Clone, Debug)]
 pub struct Package {
-    /// Its manifest: the original one, or a generated one.
+    /// Its manifest, either original or generated.
     pub manifest: Manifest,
     /// Whether it had a manifest.
     pub has_manifest: bool,
@@ -35,7 +35,7 @@ impl Package {
     ///
     /// # Errors
     ///
-    /// As [`Search::find`](super::Search::find); `InvalidInput` for an invalid name, for a name
+    /// See [`Search::find`](super::Search::find); `InvalidInput` for an invalid name, for a name
     /// given with a folder, and for a folder with no manifest or several.
     pub fn read(path: &Path, name: Option<&str>) -> Result<Self> {
         let path = path.canonicalize().map_err(|e| unreadable(path, e))?;
@@ -113,7 +113,7 @@ fn of_folder(folder: &Path) -> Result<Package> {
     Ok(Package { manifest, has_manifest: true, kind, path, bytes })
 }
 
-/// Returns the manifest of a folder: the one with the folder's name, or the only one.
+/// Returns the manifest of a folder: the manifest with the folder's name, or the only manifest.
 fn manifest_in(folder: &Path) -> Result<PathBuf> {
     let own = folder.file_name().map(|name| {
         let mut name = name.to_owned();
@@ -203,7 +203,7 @@ mod tests {
     use crate::find::tests::{WITH_ENTRY, compiled};
 
     #[test]
-    fn a_library_gets_a_manifest_under_which_it_is_found() {
+    fn a_library_is_found_by_its_generated_manifest() {
         let (from, to) = (tempfile::TempDir::new().unwrap(), tempfile::TempDir::new().unwrap());
         let library = from.path().join("libMy_window.so");
         fs::write(&library, compiled(WITH_ENTRY)).unwrap();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_needs_one_manifest_that_is_meant() {
+    fn a_folder_needs_one_unambiguous_manifest() {
         let folder = tempfile::TempDir::new().unwrap();
         let read = || Package::read(folder.path(), None).unwrap_err();
         assert_eq!(read().kind(), ErrorKind::NotFound);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_made_of_file_names() {
+    fn names_are_derived_from_file_names() {
         for (file, name) in [
             ("libsliding_window.so", "sliding-window"),
             ("liblossless.dylib", "lossless"),

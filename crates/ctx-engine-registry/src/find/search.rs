@@ -56,7 +56,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Returns the places that `$CTX_ENGINE_PATH` and `$CTX_HOME` name, and those of the system.
+    /// Returns the places that `$CTX_ENGINE_PATH` and `$CTX_HOME` name, and the system's places.
     /// Searches nothing yet.
     #[must_use]
     pub fn from_env() -> Self {
@@ -110,12 +110,12 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// `NotFound`, if it is in none of the places; otherwise why the first match was rejected.
+    /// `NotFound`, if no place contains it; otherwise why the first match was rejected.
     pub fn find(&self, name: &str) -> Result<FoundEngine> {
         self.find_traced(name).0
     }
 
-    /// As [`Search::find`], with all paths tried.
+    /// Like [`Search::find`], but also returns all paths tried.
     pub fn find_traced(&self, name: &str) -> (Result<FoundEngine>, SearchTrace) {
         let mut trace = SearchTrace::default();
         let found = EngineName::new(name).and_then(|name| self.look_for(&name, &mut trace));

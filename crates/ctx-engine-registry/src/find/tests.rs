@@ -107,7 +107,7 @@ fn a_script_with_its_manifest_is_found() {
 }
 
 #[test]
-fn a_library_is_found_and_runs_apart_unless_it_is_trusted() {
+fn a_library_runs_in_its_own_process_unless_trusted() {
     let fixture = Fixture::new();
     fixture.library(&compiled(WITH_ENTRY));
     let found = fixture.search().find("demo").unwrap();
@@ -117,7 +117,7 @@ fn a_library_is_found_and_runs_apart_unless_it_is_trusted() {
 }
 
 #[test]
-fn an_interpreter_is_looked_for_in_path_and_gets_the_script_first() {
+fn an_interpreter_is_searched_in_path_and_gets_the_script_first() {
     let fixture = Fixture::new();
     let by = |name: &str| {
         let file = format!("command = \"demo\"\ninterpreter = \"{name}\"\nargs = [\"-q\"]");
@@ -176,7 +176,7 @@ fn a_bad_library_is_refused_with_the_reason() {
 }
 
 #[test]
-fn no_cut_and_no_flipped_byte_of_a_library_does_any_harm() {
+fn truncated_and_corrupted_libraries_are_parsed_safely() {
     let whole = compiled(WITH_ENTRY);
     for at in (0..whole.len()).step_by(97) {
         let cut = kind_of("a.so", &whole[..at]);
@@ -189,7 +189,7 @@ fn no_cut_and_no_flipped_byte_of_a_library_does_any_harm() {
 }
 
 #[test]
-fn a_file_that_is_not_the_one_described_is_refused() {
+fn a_file_that_differs_from_its_manifest_is_refused() {
     let fixture = Fixture::new();
     fixture.put("demo", b"#!/bin/sh\nexit 1\n", 0o755);
     let error = fixture.refused();
@@ -198,7 +198,7 @@ fn a_file_that_is_not_the_one_described_is_refused() {
 }
 
 #[test]
-fn what_belongs_to_another_user_is_refused() {
+fn files_of_another_user_are_refused() {
     assert!(files::is_trusted(0, 1000) && files::is_trusted(1000, 1000) && files::is_trusted(0, 0));
     assert!(!files::is_trusted(1001, 1000) && !files::is_trusted(1000, 0));
     for name in ["demo", "demo.toml", "."] {
@@ -214,7 +214,7 @@ fn what_belongs_to_another_user_is_refused() {
 }
 
 #[test]
-fn a_place_that_is_no_folder_is_passed_over_as_such() {
+fn a_place_that_is_not_a_folder_is_skipped() {
     let fixture = Fixture::new();
     let search = Search::default().with_list(fixture.path("demo").as_os_str());
     for trace in [search.list().trace, search.find_traced("demo").1] {
@@ -225,7 +225,7 @@ fn a_place_that_is_no_folder_is_passed_over_as_such() {
 }
 
 #[test]
-fn what_others_can_write_to_is_refused() {
+fn files_writable_by_others_are_refused() {
     for name in ["demo", "demo.toml", ""] {
         for (mode, who) in [(0o757, "everybody"), (0o775, "group"), (0o777, "everybody")] {
             let fixture = Fixture::new();
@@ -263,7 +263,7 @@ fn links_out_of_the_folder_are_refused_and_those_inside_are_followed() {
 }
 
 #[test]
-fn only_a_regular_file_with_the_right_name_and_rights_is_taken() {
+fn only_a_regular_file_with_the_right_name_and_rights_is_accepted() {
     let fixture = Fixture::new();
     fs::set_permissions(fixture.path("demo"), Permissions::from_mode(0o644)).unwrap();
     assert!(fixture.refused().to_string().contains("the program is not executable"));
@@ -287,7 +287,7 @@ fn only_a_regular_file_with_the_right_name_and_rights_is_taken() {
 }
 
 #[test]
-fn a_file_that_changes_after_the_check_is_noticed() {
+fn a_file_that_changes_after_the_check_is_detected() {
     let fixture = Fixture::new();
     let found = fixture.search().find("demo").unwrap();
     assert!(found.check_unchanged().is_ok());
@@ -300,7 +300,7 @@ fn a_file_that_changes_after_the_check_is_noticed() {
 }
 
 #[test]
-fn the_first_that_is_there_decides_and_the_trace_tells_the_way() {
+fn the_first_manifest_decides_and_the_trace_lists_all_places() {
     let (first, second) = (Fixture::new(), Fixture::new());
     fs::remove_file(first.path("demo.toml")).unwrap();
     let list = std::env::join_paths([
@@ -317,7 +317,7 @@ fn the_first_that_is_there_decides_and_the_trace_tells_the_way() {
     assert_eq!(found.unwrap().manifest_path, second.path("demo.toml"));
     assert_eq!(outcomes(&trace), [PassedOver, Absent, Absent, Absent, Absent, Found]);
     assert!(trace.steps[0].reason.as_deref().unwrap().contains("working directory"));
-    // A broken engine is not skipped in favour of a valid one further on.
+    // A broken engine is not replaced by a valid engine of a later folder.
     fs::remove_file(first.path("demo")).unwrap();
     first.put("demo/demo.toml", b"name = ", 0o644);
     let (found, trace) = search.find_traced("demo");
@@ -334,7 +334,7 @@ fn the_first_that_is_there_decides_and_the_trace_tells_the_way() {
 }
 
 #[test]
-fn everything_installed_is_listed_once_with_what_it_hides() {
+fn installed_engines_are_listed_once_and_shadowed_ones_are_in_the_trace() {
     let (first, second) = (Fixture::new(), Fixture::new());
     first.put("broken.toml", b"?", 0o644);
     first.put("Not A Name.toml", b"?", 0o644);

@@ -23,8 +23,8 @@ pub struct CheckContext<'a> {
     pub view: &'a ContextView,
     /// What was sent to the engine.
     pub sync: &'a ViewSync,
-    /// Whether the engine runs after another one, and need not shrink a request that the other one
-    /// left over the budget.
+    /// Whether the engine runs after another engine. If that engine leaves the request over the
+    /// budget, this one need not shrink it.
     pub adds_only: bool,
 }
 
@@ -283,8 +283,7 @@ impl Edits {
         self.additions.push(Addition { before, entry, pinned: false });
     }
 
-    /// Drops the rows before the last `rows`, except protected rows and groups of which a part is
-    /// kept.
+    /// Drops the rows before the last `rows`, except protected rows and partly kept groups.
     fn keep_last(&mut self, rows: usize, view: &ContextView) {
         let mut kept = HashSet::new();
         let live = (0..view.len()).rev().filter(|&at| view.node(at).is_live());

@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_engine_is_meant_by_its_own_id_and_by_variants_of_it() {
+    fn an_engine_can_be_selected_by_its_id_and_variants_of_it() {
         for (selected, own, meant) in [
             ("lossless", "lossless", true),
             ("lossless-process", "lossless", true),

@@ -110,7 +110,7 @@ fn checked(
         if !node.is_live() {
             continue;
         }
-        // As in the view: earlier summaries are removed, other protected rows stay.
+        // As in the view, earlier summaries are removed and other protected rows stay.
         if *node.role() == Role::CompactionSummary || !view.is_protected(at) {
             freed += node.tokens().get();
         } else if node.state() != NodeState::Inserted && *node.role() != Role::System {

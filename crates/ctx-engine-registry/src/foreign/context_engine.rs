@@ -26,7 +26,7 @@ impl ContextEngine for SupervisedEngine {
 
     async fn assemble(&self, request: AssembleRequest) -> Result<Assembled> {
         let AssembleRequest { session_id, mut view, turn } = request;
-        // The system prompt addition of the last request does not count in this one.
+        // The system prompt addition of the last request does not count in this request.
         view.set_system_addition(None);
         let mut addition = None;
         let (base, unavailable) = match self.base_for(&turn).await {
@@ -71,7 +71,7 @@ impl ContextEngine for SupervisedEngine {
         if let Err(unavailable) = self.bring_up(&mut live).await {
             self.strict_error(unavailable)?;
         } else if live.leases.is_granted(&request.session_id) {
-            // If a compaction is required and the engine makes none, the fallback does.
+            // If a compaction is required and the engine makes none, the fallback compacts.
             let must = request.force || request.trigger == CompactionTrigger::Overflow;
             let outcome = live.compact(&request).await;
             if outcome.is_ok() {

@@ -66,8 +66,8 @@ impl EngineError {
         }
     }
 
-    /// Whether the failure counts against the engine. It does not if the engine was busy with other
-    /// calls, or if the call was cancelled.
+    /// Whether the failure counts against the engine. It does not count if the engine was busy with
+    /// other calls, or if the call was cancelled.
     pub(super) fn counts_as_strike(&self) -> bool {
         match self {
             Self::Fault(Fault::Busy { .. }) => false,
@@ -83,7 +83,7 @@ impl EngineError {
         )
     }
 
-    /// Whether no call of the engine is reliable after this failure, for example after a crash.
+    /// Whether the engine is unreliable after this failure, for example after a crash.
     pub(super) fn is_grave(&self) -> bool {
         match self {
             Self::Fault(fault) => {

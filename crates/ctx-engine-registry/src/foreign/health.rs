@@ -16,7 +16,7 @@ const STRIKES: u32 = 3;
 /// Maximum number of restarts.
 const MAX_RESTARTS: u32 = 5;
 
-/// The pause before the first restart. It doubles with each further one.
+/// The pause before the first restart. It doubles with each further restart.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The call in which an engine failed.
@@ -35,7 +35,7 @@ pub(super) struct FailureContext<'a> {
     pub(super) can_restart: bool,
     /// Whether this failure revoked the lease on the session's compaction.
     pub(super) lost_lease: bool,
-    /// By the supervisor's clock.
+    /// The current time of the supervisor's clock.
     pub(super) now: Duration,
 }
 
@@ -106,7 +106,7 @@ impl HealthRecord {
         }
     }
 
-    /// Records a start of the engine, if it may be started.
+    /// Records a start of the engine, if a start is allowed.
     ///
     /// # Errors
     ///

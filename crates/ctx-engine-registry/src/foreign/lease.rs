@@ -16,7 +16,7 @@ enum Lease {
     Withdrawn,
 }
 
-/// The leases of one engine. Each session has one from the start, and loses it permanently.
+/// The leases of one engine. Each session starts with a lease. A lost lease is not granted again.
 #[derive(Debug, Default)]
 pub(super) struct Leases {
     requested: bool,
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_is_asked_for_allowed_and_lost_session_by_session() {
+    fn each_session_has_its_own_lease() {
         let mut leases = Leases::new(false, CompactionBy::Engine);
         assert_eq!((leases.state(), leases.is_granted("s")), (LeaseState::NotAsked, false));
         leases.set_requested(true);

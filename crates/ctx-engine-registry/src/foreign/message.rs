@@ -160,7 +160,7 @@ pub(super) fn addable(id: &str, message: Message) -> Result<Message, Rejection> 
     Ok(message)
 }
 
-/// Returns the form that a whole message gives a row, if it differs from the current one.
+/// Returns the form that a whole message gives a row, if it differs from the current form.
 pub(super) fn change(node: &Node, id: &str, json: &str) -> Result<Option<Message>, Rejection> {
     let own = node.message().ok();
     // Most engines that return all messages return the bytes that they received.
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_says_the_same_is_no_change_however_it_is_written() {
+    fn an_equal_message_in_another_spelling_is_no_change() {
         for json in [
             r#"{"role":"user","blocks":[{"type":"text","text":"a \"b\"\n中"}]}"#,
             r#"{ "blocks": [{"text": "a \"b\"\n\u4e2d", "type": "text"}], "role": "user" }"#,
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_only_begins_as_the_row_does_is_a_change() {
+    fn a_message_that_only_begins_like_the_row_is_a_change() {
         for text in [r#"a \"b\"\n"#, r#"a \"b\"\n中 and more"#, "another"] {
             let json = format!(r#"{{"role":"user","blocks":[{{"type":"text","text":"{text}"}}]}}"#);
             let form = changed(&json).expect("another text");

@@ -3,9 +3,9 @@
 //! [`SupervisedEngine`] is the [`ContextEngine`](ctx_core::ContextEngine) that hosts see. It starts
 //! an [`EngineClient`] over a [`Channel`] and sends it the changes of a
 //! [`ContextView`](ctx_core::ContextView) ([`ViewSync`]). The answer is [checked](check()) against
-//! the view before any of it takes effect, and then [applied](apply()). An answer that would break
-//! the session is a [`Rejection`]; a missing answer is a [`Fault`](transport::Fault). In both cases
-//! the default engine serves the turn from the unchanged view.
+//! the view before it takes effect, and then [applied](apply()). An answer that would break the
+//! session is a [`Rejection`]; a missing answer is a [`Fault`](transport::Fault). In both cases the
+//! default engine serves the turn from the unchanged view.
 
 mod apply;
 mod check;

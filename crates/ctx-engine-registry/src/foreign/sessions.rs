@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_session_that_was_not_asked_about_for_longest_is_forgotten() {
+    fn the_least_recently_used_session_is_forgotten() {
         let mut sessions = Sessions::default();
         for n in 0..MAX_SESSIONS {
             sessions.of(&n.to_string()).ingested.insert("e".into());

@@ -8,7 +8,7 @@ use ctx_engine_sdk::protocol::{Contract, Row, Update};
 
 use super::message;
 
-/// Up to this number of rows, rows are sent again without a reset, however short the session is.
+/// Up to this number of rows, rows are sent again without a reset, even in a short session.
 const LEAST_RESET: usize = 32;
 
 /// The sent properties of a row that may change without an edit.

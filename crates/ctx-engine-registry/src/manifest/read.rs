@@ -39,7 +39,7 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// As [`Manifest::parse`]: a manifest that could not be read again is not written.
+    /// See [`Manifest::parse`]: a manifest that could not be read again is not written.
     pub fn to_toml(&self) -> Result<String> {
         self.check_values()?;
         toml::to_string_pretty(self).map_err(|e| {

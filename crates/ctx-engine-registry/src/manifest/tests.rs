@@ -15,7 +15,7 @@ fn sound() -> String {
 }
 
 #[test]
-fn a_manifest_is_read_and_written_back_the_same() {
+fn a_parsed_manifest_is_written_back_unchanged() {
     let manifest = Manifest::parse(&sound()).unwrap();
     assert_eq!((manifest.name.as_str(), manifest.slot), ("demo", Slot::ContextEngine));
     assert_eq!(manifest.file().unwrap().name(), "demo.py");
@@ -25,7 +25,7 @@ fn a_manifest_is_read_and_written_back_the_same() {
 }
 
 #[test]
-fn a_wrong_manifest_is_refused_with_what_is_wrong_and_where() {
+fn an_invalid_manifest_is_refused_with_the_defect_and_its_place() {
     for (from, to, words) in [
         ("about", "abuot", "unknown field `abuot`"),
         ("about", "abuot", "line: 5"),
@@ -70,7 +70,7 @@ fn a_wrong_manifest_is_refused_with_what_is_wrong_and_where() {
 }
 
 #[test]
-fn what_is_no_manifest_at_all_is_refused_without_a_crash() {
+fn arbitrary_text_is_refused_without_a_crash() {
     let deep = format!("manifest_version = 1\nname = {}", "[".repeat(100_000));
     let tables = format!("[{}]", vec!["a"; 10_000].join("."));
     for text in ["", "{}", "\0", "\u{feff}", "[[[[", "= 1", &deep, &tables] {
@@ -96,7 +96,7 @@ fn a_newer_contract_is_refused_and_a_newer_minor_version_is_not() {
 }
 
 #[test]
-fn this_machines_file_is_preferred_to_one_for_any() {
+fn the_file_of_this_platform_is_preferred_to_any() {
     let own = format!("\n[platform.{}]\nlibrary = \"own\"\nsha256 = \"{HASH}\"\n", this_platform());
     let both = Manifest::parse(&(sound() + &own)).unwrap();
     assert_eq!(both.file().unwrap().name(), "own");

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_installed_takes_the_place_of_what_is_linked() {
+    fn an_installed_engine_cannot_replace_a_linked_one() {
         let (registry, _folder) = with_script(crate::DEFAULT_ENGINE);
         let list = registry.engine_list(&Config::default()).unwrap();
         let carriers: Vec<_> =
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_that_an_agent_or_a_model_names_has_to_be_there() {
+    fn an_engine_selected_for_an_agent_or_model_must_exist() {
         let (registry, _folder) = with_script("demo");
         for (text, key) in [
             ("agents: { list: [{ id: 'a', contextEngine: 'no' }] }", "agents.list[0]"),

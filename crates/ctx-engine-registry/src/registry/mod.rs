@@ -116,7 +116,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// As [`Registry::collect`].
+    /// See [`Registry::collect`].
     pub fn from_parts(
         layers: impl IntoIterator<Item = LayerRegistration>,
         engines: impl IntoIterator<Item = EngineRegistration>,
@@ -141,7 +141,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// As [`Registry::collect`].
+    /// See [`Registry::collect`].
     pub fn with_memory(mut self, memory: MemoryRegistration) -> Result<Self> {
         match self.memories.insert(memory.id, memory) {
             Some(other) => Err(conflict("memory", memory.id, other.source, memory.source)),
@@ -240,7 +240,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// As [`Registry::check`].
+    /// See [`Registry::check`].
     pub fn check_engine(&self, id: &str) -> Result<()> {
         match self.linked(id) {
             Some(_) => Ok(()),
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_that_is_not_linked_is_refused_with_the_known_ones() {
+    fn an_unknown_engine_is_refused_with_the_known_ids() {
         let registry = Registry::collect().unwrap();
         let check = |text: &str| registry.check(&Config::parse(text).unwrap());
         assert!(check("{}").is_ok());

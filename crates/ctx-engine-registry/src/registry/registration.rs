@@ -17,7 +17,7 @@ use super::Registry;
 pub struct ModelWindow {
     /// Its size.
     pub tokens: Tokens,
-    /// The model's own window, if it is known and another size is used.
+    /// The model's own window, if it is known and differs from `tokens`.
     pub native: Option<Tokens>,
     /// Its source: `model`, `modelsConfig`, `agentContextTokens` or `default`.
     pub source: &'static str,

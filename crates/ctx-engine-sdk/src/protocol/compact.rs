@@ -51,7 +51,7 @@ pub struct Compact {
     pub force: bool,
     /// The reason.
     pub trigger: Trigger,
-    /// The number of this attempt, from 1. Later ones must cut deeper.
+    /// The number of this attempt, from 1. Later attempts must cut more.
     pub attempt: u32,
     /// The maximum number of attempts.
     pub max_attempts: u32,
@@ -104,7 +104,7 @@ impl From<Compacted> for CompactResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Compacted {
-    /// The summary that replaces the rows before the first kept one.
+    /// The summary that replaces the rows before the first kept row.
     pub summary: String,
     /// The first row that is kept unchanged. It may not lie between a tool call and its results.
     pub first_kept_entry_id: String,

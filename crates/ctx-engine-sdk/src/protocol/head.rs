@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_has_no_head() {
+    fn other_json_has_no_head() {
         for json in ["", "{", "7", "[]", "\u{fffd}", r#"{"id":-1}"#, r#"{"verb":7}"#, "{} {}"] {
             assert!(Head::read(json.as_bytes()).is_err(), "{json}");
         }

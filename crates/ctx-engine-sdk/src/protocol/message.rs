@@ -54,7 +54,7 @@ impl Message {
         Self { role: role.into(), blocks: vec![Block::Text { text: text.into() }] }
     }
 
-    /// Returns all text of the message, including that of tool results, joined by line breaks.
+    /// Returns all text of the message, including text of tool results, joined by line breaks.
     #[must_use]
     pub fn plain_text(&self) -> String {
         let mut texts = Vec::new();

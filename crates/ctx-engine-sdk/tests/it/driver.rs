@@ -25,7 +25,7 @@ impl Driven {
 }
 
 #[test]
-fn whatever_is_asked_there_is_an_answer_that_says_why() {
+fn every_invalid_call_gets_an_error_with_a_reason() {
     for (before, call, kind) in [
         (false, r#"{"id":5,"verb":"assemble","params":{}}"#, "badRequest"),
         (true, r#"{"id":5,"verb":"dance","params":{}}"#, "unsupported"),
@@ -55,7 +55,7 @@ fn whatever_is_asked_there_is_an_answer_that_says_why() {
 }
 
 #[test]
-fn an_engine_that_panicked_can_go_on() {
+fn an_engine_can_be_called_after_a_panic() {
     let mut driven = Driven::up();
     assert_eq!(driven.ask(&assemble(2, "panic", 1))["error"]["message"], "on request");
     assert_eq!(driven.ask(&assemble(3, "hello", 2))["ok"]["keepLast"], 2);
@@ -76,7 +76,7 @@ fn a_message_is_given_to_the_engine_once() {
 }
 
 #[test]
-fn host_services_are_asked_from_inside_a_call() {
+fn host_services_can_be_called_during_a_call() {
     let mut driven = Driven::up();
     assert_eq!(driven.ask(&assemble(2, "count", 1))["ok"]["estimatedTokens"], 7);
     let mut poor = hello(&json!({}));
@@ -86,7 +86,7 @@ fn host_services_are_asked_from_inside_a_call() {
 }
 
 #[test]
-fn what_is_disposed_of_has_to_say_hello_again() {
+fn a_disposed_engine_needs_another_hello() {
     let mut driven = Driven::up();
     assert!(driven.ask(&json!({"id": 2, "verb": "dispose"}))["ok"].is_object());
     assert_eq!(driven.ask(&assemble(3, "x", 1))["error"]["kind"], "badRequest");

@@ -55,7 +55,7 @@ fn calls_are_answered_line_by_line_until_the_pipe_ends() {
 }
 
 #[test]
-fn a_reply_finds_its_way_past_calls_that_wait() {
+fn a_reply_is_read_while_calls_wait() {
     let mut served = Served::start();
     served.send(&hello(&json!({})));
     served.receive();
@@ -70,7 +70,7 @@ fn a_reply_finds_its_way_past_calls_that_wait() {
 }
 
 #[test]
-fn a_call_at_work_can_be_cancelled_and_the_next_one_is_not() {
+fn cancelling_a_running_call_does_not_cancel_the_next() {
     let mut served = Served::start();
     served.send(&hello(&json!({})));
     served.receive();

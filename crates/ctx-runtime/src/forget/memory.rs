@@ -304,7 +304,7 @@ fn message(segment: &Segment) -> ForgottenMessage {
     }
 }
 
-/// Drops the segments that an id selects only as a prefix, if it is the exact id of another one.
+/// Drops the segments that match an id only as a prefix, if another segment has exactly this id.
 fn prefer_exact_ids(segments: &mut Vec<Segment>, ids: &[String]) {
     let is_exact = |segment: &Segment, id: &String| segment.entry_id.as_ref() == Some(id);
     for id in ids {

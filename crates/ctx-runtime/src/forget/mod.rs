@@ -5,8 +5,8 @@
 //! plan --> facts, tool results, index, vectors, archive, summaries of lost files --> transcripts
 //! ```
 //!
-//! The data that identifies what to erase is erased last. So a killed run leaves every file either
-//! old or new, and the next run completes the work.
+//! The data that identifies what to erase is erased last. If a run is killed, every file is either
+//! unchanged or rewritten, and the next run continues.
 
 mod check;
 mod memory;

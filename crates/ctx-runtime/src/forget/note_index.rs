@@ -115,7 +115,7 @@ impl NoteRecord {
     }
 }
 
-/// Whether to erase a line written for a session: with the whole session, or because of its text.
+/// Whether to erase a line of a session: with the whole session, or because of the line's text.
 fn is_erased(note: &NoteRecord, line: &str, what: &ForgetRequest, plan: &Targets) -> bool {
     if what.is_whole() && what.session.as_ref() == Some(&note.session) {
         return true;

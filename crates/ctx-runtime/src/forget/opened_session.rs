@@ -20,7 +20,7 @@ pub(super) struct OpenedSession {
     pub(super) in_memory: String,
     pub(super) is_ours: bool,
     transcripts: Vec<Transcript>,
-    /// All messages of all its files, those of the oldest file first.
+    /// All messages of all its files, oldest file first.
     pub(super) messages: IndexMap<EntryId, Arc<Entry>>,
     /// Archived transcripts that cannot be read, and why.
     pub(super) unread: Vec<(PathBuf, Error)>,
@@ -43,7 +43,7 @@ impl OpenedSession {
             }
         }
         let mut messages = IndexMap::new();
-        // If several files have an entry, that of the newest file is used.
+        // If several files contain an entry, the newest file's version is used.
         for entry in transcripts.iter().rev().flat_map(Transcript::all_messages) {
             messages.insert(entry.id().clone(), entry);
         }

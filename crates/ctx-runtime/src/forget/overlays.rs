@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_known_by_its_name_to_be_of_a_session() {
+    fn a_file_is_assigned_to_a_session_by_its_name() {
         let check = |file: &str, session: &str, expected: bool| {
             assert_eq!(is_of(Path::new(file), session), expected, "{session} in {file}");
         };

@@ -251,8 +251,8 @@ impl ForgetReport {
         }
     }
 
-    /// Records a file that ctx should have erased and could not, unless it is listed already: files
-    /// of other programs, which ctx does not write, are.
+    /// Records a file that ctx should have erased and could not, unless it is already listed. Files
+    /// of other programs are listed before, as ctx does not write them.
     pub(super) fn not_reached(&mut self, held: RemainingCopy) {
         if self.still_held.iter().all(|known| known.path != held.path) {
             self.complete = false;

@@ -72,7 +72,7 @@ impl Lookup {
         if let Some(lock) = lock {
             facts.as_mut().map_or(Ok(Vec::new()), |facts| facts.forget(&erases))?;
             self.memory.forget(&segments)?;
-            // Last: these names show the next run what a killed run did not erase.
+            // Done last: if this run is killed, the next run still finds the session names.
             for folder in folders.iter().collect::<BTreeSet<_>>() {
                 archived.forget(&lock, folder)?;
             }

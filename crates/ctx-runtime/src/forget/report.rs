@@ -6,7 +6,7 @@ use ctx_core::{EntryId, Role};
 use ctx_session::Erased;
 use serde::Serialize;
 
-/// What was forgotten; after a dry run, what would be.
+/// What was forgotten; after a dry run, what would be forgotten.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ForgetReport {

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_tells_what_was_forgotten_by_words_that_nobody_else_said() {
+    fn a_line_with_words_only_from_erased_messages_is_detected() {
         let mut only = OnlyInErased::default();
         only.add_erased("the billing port is 4711, and the 数据库 is new");
         only.add_remaining("which port do we use for billing?");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_needle_is_found_whatever_its_case_and_its_line_breaks() {
+    fn a_search_ignores_case_and_line_breaks() {
         let needle = SearchText::new("Red  Heron");
         assert!(needle.is_in("a RED\n heron flew") && !needle.is_in("red herring"));
         assert!(!SearchText::new(" \n").is_in("anything"));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_needle_is_found_through_the_escapes_of_json() {
+    fn a_search_decodes_json_escapes() {
         let check = |needle: &str, text: &str| {
             assert!(SearchText::new(needle).is_in_file(text), "{needle} in {text}");
         };

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_found_across_parts_in_any_case_and_as_json_writes_it() {
+    fn a_text_is_found_across_chunks_in_any_case_and_json_escaped() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         std::fs::create_dir(at("deep")).unwrap();

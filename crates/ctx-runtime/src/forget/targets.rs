@@ -35,7 +35,7 @@ pub(super) struct SessionTargets {
     pub(super) in_memory: String,
     /// The erased entries, as stored.
     gone: HashMap<EntryId, Arc<Entry>>,
-    /// Remaining entries with the same text as an erased one.
+    /// Remaining entries with the same text as an erased entry.
     repeated: Vec<Arc<Entry>>,
     /// Whether the file itself contains the text searched for.
     pub(super) holds: bool,
@@ -138,7 +138,7 @@ impl Targets {
             self.warnings.push(format!("{} was not searched: {error}", path.display()));
             return;
         }
-        // If a session is named, it is this one.
+        // If the request names a session, this transcript belongs to it.
         self.is_found |= what.session.is_some();
         self.unread(path, error);
     }

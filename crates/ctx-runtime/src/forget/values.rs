@@ -22,7 +22,7 @@ struct Value {
 
 /// Returns the files to erase, and the unreadable ones. If an engine stored anything derived from
 /// erased messages, all its values of that session are erased: the engine then starts as with a new
-/// session, while removing a part would corrupt its state. If the erased messages are only in the
+/// session. Removing a part would corrupt its state. If the erased messages are only in the
 /// archive, all values of their sessions are erased, as it is unknown which are derived from them.
 pub(super) fn to_go(
     home: &Home,
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_of_the_session_whose_name_stands_in_it_as_a_whole() {
+    fn a_key_belongs_to_the_session_whose_whole_name_it_contains() {
         let check = |key: &str, name: &str, expected: bool| {
             assert_eq!(is_of(key, name), expected, "{name} in {key}");
         };

@@ -7,7 +7,7 @@ use ctx_core::Edit;
 
 use crate::sync::locked;
 
-/// The names under which the runtime's own actions are counted, beside the edits of layers.
+/// Names of the runtime's own actions, which are counted beside the edits of layers.
 pub(crate) mod layer {
     pub(crate) const WINDOW_GUARD: &str = "window-guard";
     pub(crate) const TOOL_GUARD: &str = "tool-guard";

@@ -83,7 +83,7 @@ impl Default for Lanes {
 }
 
 impl Lanes {
-    /// Creates lanes of which at most `limit` (at least one) are active at once.
+    /// Creates lanes. At most `limit` of them (at least one) are active at once.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         let global = Arc::new(Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS)));
@@ -95,7 +95,7 @@ impl Lanes {
     /// # Errors
     ///
     /// [`ErrorKind::Conflict`] if the session's lane waits for the caller, directly or through
-    /// other sessions; else those of `work`.
+    /// other sessions; otherwise the errors of `work`.
     pub async fn run<T>(
         &self,
         key: SessionKey,

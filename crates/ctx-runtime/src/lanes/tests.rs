@@ -15,7 +15,7 @@ async fn in_time<T>(work: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn work_in_a_session_is_done_one_after_another_in_the_order_of_asking() {
+async fn work_in_a_session_runs_one_at_a_time_in_order_of_arrival() {
     let lanes = Arc::new(Lanes::default());
     let order = Arc::new(Mutex::new(Vec::new()));
     let at_work = Arc::new(AtomicUsize::new(0));
@@ -38,7 +38,7 @@ async fn work_in_a_session_is_done_one_after_another_in_the_order_of_asking() {
 }
 
 #[tokio::test]
-async fn no_more_than_the_limit_work_at_once_and_others_sessions_do_not_wait_for_each_other() {
+async fn the_limit_bounds_concurrent_work_of_different_sessions() {
     let lanes = Arc::new(Lanes::new(2));
     let (at_work, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let all = (0..12).map(|n| {
@@ -59,7 +59,7 @@ async fn no_more_than_the_limit_work_at_once_and_others_sessions_do_not_wait_for
 }
 
 #[tokio::test]
-async fn a_turn_that_asks_for_its_own_lane_is_refused_and_not_left_waiting() {
+async fn a_turn_that_enters_its_own_lane_is_refused() {
     let lanes = Lanes::new(1);
     let inner = lanes.run(key("a"), async {
         let again = lanes.run(key("a"), async { Ok(()) }).await;
@@ -73,7 +73,7 @@ async fn a_turn_that_asks_for_its_own_lane_is_refused_and_not_left_waiting() {
 }
 
 #[tokio::test]
-async fn a_turn_that_waits_for_another_gives_its_place_of_the_limit_to_it() {
+async fn a_waiting_turn_releases_its_permit() {
     let lanes = Lanes::new(1);
     let inner = lanes.run(key("a"), async {
         lanes.run(key("b"), async { lanes.run(key("c"), async { Ok(3) }).await }).await
@@ -82,7 +82,7 @@ async fn a_turn_that_waits_for_another_gives_its_place_of_the_limit_to_it() {
 }
 
 #[tokio::test]
-async fn a_turn_waits_for_a_session_whose_own_turn_waits_for_a_place() {
+async fn a_turn_can_wait_for_a_session_that_waits_for_a_permit() {
     let lanes = Arc::new(Lanes::new(1));
     let began = Arc::new(Notify::new());
     let outer = {
@@ -108,7 +108,7 @@ async fn a_turn_waits_for_a_session_whose_own_turn_waits_for_a_place() {
 }
 
 #[tokio::test]
-async fn two_turns_that_wait_for_each_other_end_with_one_of_them_refused() {
+async fn one_of_two_turns_that_wait_for_each_other_is_refused() {
     let lanes = Arc::new(Lanes::default());
     let both = Arc::new(tokio::sync::Barrier::new(2));
     let turn = |mine: &'static str, others: &'static str| {
@@ -130,7 +130,7 @@ async fn two_turns_that_wait_for_each_other_end_with_one_of_them_refused() {
 }
 
 #[tokio::test]
-async fn a_task_that_was_handed_the_lanes_counts_as_part_of_the_turn() {
+async fn a_carried_task_counts_as_part_of_the_turn() {
     let lanes = Arc::new(Lanes::new(1));
     let inner = lanes.clone();
     let outer = lanes.run(key("a"), async move {
@@ -141,7 +141,7 @@ async fn a_task_that_was_handed_the_lanes_counts_as_part_of_the_turn() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_given_up_leaves_its_lane_to_the_next() {
+async fn a_dropped_turn_leaves_its_lane() {
     let lanes = Lanes::new(1);
     let never = lanes.run(key("a"), std::future::pending::<Result<()>>());
     assert!(tokio::time::timeout(Duration::from_millis(1), never).await.is_err());
@@ -155,7 +155,7 @@ async fn a_turn_that_is_given_up_leaves_its_lane_to_the_next() {
 }
 
 #[tokio::test]
-async fn who_waits_for_his_place_again_is_in_no_lane_that_he_has_left() {
+async fn a_turn_that_reacquires_its_permit_does_not_block_the_lane_it_left() {
     let lanes = Lanes::new(1);
     let outer = lanes.run(key("a"), async {
         let inner = async {

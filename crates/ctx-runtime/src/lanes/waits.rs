@@ -100,7 +100,7 @@ impl Waits {
         false
     }
 
-    /// Returns a visit, the one that started it, and so on.
+    /// Returns a visit, the visit that started it, and so on.
     fn chain(&self, visit: Visit) -> impl Iterator<Item = &VisitState> {
         let first = self.visits.get(&visit);
         std::iter::successors(first, |known| self.visits.get(&known.by?))

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_read_and_written() {
+    fn ages_are_parsed_and_formatted() {
         for (text, millis, written) in [
             ("30d", 2_592_000_000, "30d"),
             ("30", 2_592_000_000, "30d"),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read_and_written() {
+    fn sizes_are_parsed_and_formatted() {
         for (text, bytes, written) in [
             ("500mb", 524_288_000, "500mb"),
             ("2 GB", 2_147_483_648, "2gb"),

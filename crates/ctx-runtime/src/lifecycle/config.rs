@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_those_of_the_documentation() {
+    fn defaults_match_the_documentation() {
         let section = section("").unwrap();
         assert_eq!((section.at_hour(), section.idle_minutes()), (Some(4), None));
         let maintenance = serde_json::to_value(&section.maintenance).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_counts_by_its_newer_name_first_and_not_at_all_where_nothing_resets() {
+    fn the_newer_idle_key_takes_precedence_and_mode_none_ignores_both() {
         let idle = |keys: &str| section(keys).unwrap().idle_minutes();
         assert_eq!(idle("idleMinutes: 30"), Some(30));
         assert_eq!(idle("idleMinutes: 30, reset: { idleMinutes: 20 }"), Some(20));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn four_fifths_of_the_disk_are_left_unless_it_says_otherwise() {
+    fn the_default_high_water_mark_is_four_fifths_of_the_limit() {
         let disk = |keys: &str| section(&format!("maintenance: {{ {keys} }}")).unwrap();
         assert_eq!(disk("maxDiskBytes: '10kb'").maintenance.disk(), Some((10_240, 8_192)));
         let both = disk("maxDiskBytes: 1000, highWaterBytes: 400");
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_its_key() {
+    fn invalid_values_are_refused_with_their_key() {
         for (keys, named) in [
             ("reset: { atHour: 24 }", "session.reset.atHour"),
             ("reset: { mode: 'weekly' }", "session.reset.mode"),

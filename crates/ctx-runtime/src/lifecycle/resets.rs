@@ -11,8 +11,8 @@ use super::{Lifecycle, SessionConfig, SessionTimes};
 
 const MILLIS_PER_MINUTE: i64 = 60_000;
 
-/// Number of days to search back for the last boundary: a day may be missing where a zone moved
-/// across the date line.
+/// Number of days to search back for the last boundary: a zone that moved across the date line has
+/// a missing day.
 const DAYS_BACK: i64 = 3;
 
 /// Resets sessions at an hour of the day and after an idle time, as `session.reset` says. Settings
@@ -51,8 +51,8 @@ impl Resets {
         let zone = self.zone.clone().unwrap_or_else(TimeZone::system);
         let at = jiff::Timestamp::from_millisecond(now.0).ok()?;
         let today = zone.to_datetime(at).date();
-        // A skipped hour is replaced by the next one, and of a repeated hour the first is used. So
-        // each day has exactly one boundary, also when the clock is set back in autumn.
+        // A skipped hour is replaced by the next hour. A repeated hour counts the first time. So
+        // each day has exactly one boundary, also when the clock is set back.
         let of = |date: Date| {
             let hour = date.at(i8::try_from(hour).ok()?, 0, 0, 0);
             let at = zone.to_ambiguous_timestamp(hour).compatible().ok()?;
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_begins_at_four_where_the_user_is() {
+    fn a_day_begins_at_four_in_the_local_time_zone() {
         let berlin = resets("", "Europe/Berlin");
         let over = |began, now| is_over(&berlin, began, began, now);
         assert!(!over("2026-01-10T02:59:59Z", "2026-01-10T02:59:59.999Z"), "3:59:59 in Berlin");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_in_a_session_after_the_hour_does_not_keep_it() {
+    fn activity_after_the_hour_does_not_prevent_the_reset() {
         let utc = resets("", "UTC");
         assert!(is_over(
             &utc,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_that_is_skipped_in_spring_comes_once() {
+    fn an_hour_skipped_in_spring_resets_once() {
         // In Berlin, 1:59 was followed by 3:00 on 2026-03-29.
         let berlin = resets("reset: { atHour: 2 }", "Europe/Berlin");
         let days = begun(&berlin, "2026-03-28T12:00:00Z", "2026-03-31T12:00:00Z");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_that_is_there_twice_in_autumn_comes_once() {
+    fn an_hour_repeated_in_autumn_resets_once() {
         // In Berlin, 2:59 was followed by 2:00 on 2026-10-25.
         let berlin = resets("reset: { atHour: 2 }", "Europe/Berlin");
         let days = begun(&berlin, "2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_midnight_that_is_set_back_into_the_day_before_comes_once() {
+    fn a_midnight_set_back_into_the_previous_day_resets_once() {
         // In St. John's, 0:00:59 on 2010-11-07 was followed by 23:01 of the day before.
         let newfoundland = resets("reset: { atHour: 0 }", "America/St_Johns");
         let days = begun(&newfoundland, "2010-11-06T12:00:00Z", "2010-11-08T12:00:00Z");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_that_is_missing_altogether_is_no_trouble() {
+    fn a_day_missing_from_the_calendar_is_handled() {
         // Samoa went from 2011-12-29 to 2011-12-31.
         let apia = resets("", "Pacific/Apia");
         let days = begun(&apia, "2011-12-29T20:00:00Z", "2012-01-01T20:00:00Z");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_ends_a_session_and_whichever_comes_first_does() {
+    fn idle_time_or_the_hour_ends_a_session_whichever_comes_first() {
         let both = resets("reset: { idleMinutes: 30 }", "UTC");
         let (began, last) = ("2026-01-10T10:00:00Z", "2026-01-10T12:00:00Z");
         assert!(!is_over(&both, began, last, "2026-01-10T12:30:00Z"));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_or_makes_no_sense_ends_nothing() {
+    fn a_clock_set_back_or_invalid_ends_no_session() {
         let both = resets("reset: { idleMinutes: 1 }", "Europe/Berlin");
         assert!(!is_over(
             &both,
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subagents_session_is_as_long_as_its_task() {
+    fn a_subagent_session_lasts_as_long_as_its_task() {
         let key: SessionKey = "agent:main:subagent:7b1d".parse().unwrap();
         let times = SessionTimes { began: Timestamp(0), last: Timestamp(0) };
         assert!(!resets("", "UTC").is_over(&key, times, at("2026-01-10T10:00:00Z")));

@@ -108,7 +108,7 @@ impl House {
 }
 
 #[tokio::test]
-async fn the_first_message_after_four_begins_a_session_whether_the_last_is_open_or_not() {
+async fn the_first_message_after_four_starts_a_new_session() {
     for reopen in [false, true] {
         let mut house = House::new("");
         house.say("hello").await;
@@ -132,7 +132,7 @@ async fn the_first_message_after_four_begins_a_session_whether_the_last_is_open_
 }
 
 #[tokio::test]
-async fn silence_begins_a_session_with_the_next_message() {
+async fn a_message_after_the_idle_time_starts_a_new_session() {
     let mut house = House::new("idleMinutes: 30");
     house.say("hello").await;
     let first = house.id();
@@ -148,7 +148,7 @@ async fn silence_begins_a_session_with_the_next_message() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_begins_none() {
+async fn a_clock_set_back_starts_no_session() {
     let mut house = House::new("reset: { idleMinutes: 5 }");
     house.say("hello").await;
     let first = house.id();
@@ -162,7 +162,7 @@ async fn a_clock_that_is_set_back_begins_none() {
 }
 
 #[tokio::test]
-async fn a_session_begun_anew_keeps_settings_and_counts_from_nothing() {
+async fn a_reset_session_keeps_settings_and_resets_counters() {
     for word in ["/new", "/reset", "/new hello", "2026-01-11T05:00:00Z"] {
         let mut house = House::new("");
         house.say("hello").await;
@@ -198,7 +198,7 @@ async fn a_session_begun_anew_keeps_settings_and_counts_from_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_begins_no_session() {
+async fn only_messages_start_a_new_session() {
     let mut house = House::new("");
     house.say("hello").await;
     let first = house.id();
@@ -212,7 +212,7 @@ async fn what_is_no_message_begins_no_session() {
 }
 
 #[tokio::test]
-async fn sessions_are_looked_after_once_an_hour_and_those_that_are_open_stay() {
+async fn maintenance_runs_once_an_hour_and_keeps_open_sessions() {
     let mut house = House::new("maintenance: { maxEntries: 1 }");
     let store = house.store();
     let keys = || store.load().unwrap().all().count();
@@ -254,7 +254,7 @@ async fn sessions_are_looked_after_once_an_hour_and_those_that_are_open_stay() {
 }
 
 #[tokio::test]
-async fn programs_that_follow_one_another_look_after_sessions_once_an_hour_all_together() {
+async fn successive_programs_share_the_hourly_maintenance() {
     let mut house = House::new("maintenance: { maxEntries: 1 }, reset: { mode: 'none' }");
     let old = |house: &House| {
         let key: SessionKey = "agent:main:old".parse().unwrap();
@@ -278,7 +278,7 @@ async fn programs_that_follow_one_another_look_after_sessions_once_an_hour_all_t
 }
 
 #[tokio::test]
-async fn a_program_that_ends_does_not_wait_for_what_it_would_look_after() {
+async fn a_program_that_ends_does_not_wait_for_maintenance() {
     let house = House::new("maintenance: { maxEntries: 1 }");
     house.runtime().inner.maintenance.stop();
     let key: SessionKey = "agent:main:old".parse().unwrap();
@@ -294,7 +294,7 @@ fn keys_of(house: &House) -> usize {
 }
 
 #[tokio::test]
-async fn where_it_is_only_told_of_nothing_goes() {
+async fn in_mode_warn_no_session_is_removed() {
     let house = House::new("maintenance: { mode: 'warn', maxEntries: 1 }");
     let key: SessionKey = "agent:main:old".parse().unwrap();
     let entry = SessionEntry::new("00000000-0000-4000-8000-000000000000", Timestamp(1_000));

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A session is identified by its path, size and modification time. An unchanged session is not
-//! read again; one that grew is read from its last archived entry on. `sessions.json` is updated
+//! read again. A grown session is read from its last archived entry on. `sessions.json` is updated
 //! only after the segments are on disk, and the archive ignores duplicates. So the process can be
 //! killed at any time: nothing is lost and nothing is stored twice.
 
@@ -66,8 +66,8 @@ pub struct Archiver {
 }
 
 impl Archiver {
-    /// Starts an archiver of other agents' sessions for the memory of an agent. Those of the folder
-    /// are archived first.
+    /// Starts an archiver of other agents' sessions for the memory of an agent. Sessions of the
+    /// folder are archived first.
     ///
     /// # Errors
     ///

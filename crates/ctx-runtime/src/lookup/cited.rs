@@ -35,11 +35,11 @@ pub fn find_entry(transcript: &Transcript, id: &str) -> Result<EntryId> {
 
 /// Returns the cited messages, in the order of the citations. A citation has the form used in
 /// summaries (`[e:a]`, `e:a`, `[e:a, e:b]`, `[e:a] [e:b]`), or is an id or an unambiguous prefix of
-/// one. The id of a compaction refers to all messages that it replaced.
+/// an id. The id of a compaction refers to all messages that it replaced.
 ///
 /// # Errors
 ///
-/// Those of [`find_entry`], and [`ErrorKind::NotFound`] for an entry without a message.
+/// The errors of [`find_entry`], and [`ErrorKind::NotFound`] for an entry without a message.
 pub fn expand(transcript: &Transcript, cited: &[impl AsRef<str>]) -> Result<Vec<Arc<Entry>>> {
     let all = transcript.all_messages();
     let mut found = Vec::new();

@@ -22,7 +22,7 @@ pub struct IngestReport {
     pub added: usize,
     /// Number of messages that were already in the archive.
     pub known: usize,
-    /// Number of messages that repeat an earlier one of the same transcript.
+    /// Number of messages that repeat an earlier message of the same transcript.
     pub repeated: usize,
     /// Number of messages that were forgotten, and are not archived again.
     pub forgotten: usize,

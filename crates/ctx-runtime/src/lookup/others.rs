@@ -38,8 +38,7 @@ impl OtherSessions {
     }
 
     /// Returns the newest sessions, at most `most`: those of the folder first, each part newest
-    /// first. Sessions of projects that are excluded or forgotten are left out, and files that cannot
-    /// be read.
+    /// first. Omits sessions of excluded or forgotten projects, and files that cannot be read.
     ///
     /// # Errors
     ///

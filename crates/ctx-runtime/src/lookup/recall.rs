@@ -54,7 +54,7 @@ pub struct RecallReport {
     pub warnings: Vec<String>,
 }
 
-/// A passage that matches, or is adjacent to one that does.
+/// A passage that matches, or is adjacent to a matching passage.
 #[derive(Clone, Debug, Serialize)]
 pub struct RecalledPassage {
     /// The passage.

@@ -49,7 +49,7 @@ impl MaintenanceRun<'_> {
             }
         }
         for (_, candidate) in self.candidates(known, folder, report) {
-            // Transcripts archived in this run are removed by a later one: count them as removed.
+            // Transcripts archived in this run are removed by a later run: count them as removed.
             let left = folder.bytes.saturating_sub(folder.fresh_bytes());
             if left <= enough || self.is_stopped() {
                 return Ok(());

@@ -5,10 +5,10 @@
 //! too much disk     --> archived transcripts, oldest first --> removed
 //! ```
 //!
-//! Every step can be interrupted: a transcript without an entry is complete, and so is one that is
-//! archived in memory but not renamed. Open sessions are not touched. Nothing is removed before it
-//! is archived: what memory did not accept stays on disk, and without memory a transcript that was
-//! just renamed stays until the next run.
+//! Every step can be interrupted: the transcript stays complete if its entry is removed, and if it
+//! is archived in memory but not renamed. Open sessions are not touched. Nothing is removed before
+//! it is archived: messages that memory did not accept stay on disk. Without memory, a transcript
+//! that was just renamed stays until the next run.
 
 mod archive;
 mod disk;

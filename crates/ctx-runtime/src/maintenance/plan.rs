@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_limit_goes_and_then_the_oldest_of_too_many() {
+    fn expired_sessions_are_removed_first_then_the_oldest() {
         let all = [
             known("a", Some(2)),
             known("b", Some(31)),
@@ -108,13 +108,13 @@ mod tests {
     }
 
     #[test]
-    fn a_subagent_that_is_done_goes_after_an_hour() {
+    fn a_finished_subagent_is_removed_after_an_hour() {
         let all = [known("sub 1", Some(1)), known("sub 2", Some(0)), known("sub 3", Some(40))];
         assert_eq!(plan(&all, 500), [("sub 3", Reason::Age), ("sub 1", Reason::Subagent)]);
     }
 
     #[test]
-    fn what_has_no_time_or_one_in_the_future_is_young() {
+    fn sessions_without_a_time_or_with_a_future_one_count_as_new() {
         let all = [known("a", None), known("b", Some(-400)), known("c", Some(1))];
         assert_eq!(plan(&all, 500), []);
         assert_eq!(plan(&all, 2), [("c", Reason::Count)]);

@@ -34,7 +34,7 @@ impl Reason {
     }
 }
 
-/// What was done, or would be.
+/// What was done, or would be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
@@ -114,7 +114,7 @@ pub struct MaintenanceReport {
     pub bytes_after: u64,
     /// What was done.
     pub done: Vec<MaintainedSession>,
-    /// What should have been removed and was kept.
+    /// Sessions and files that should have been removed and were kept.
     pub kept: Vec<KeptSession>,
     /// Warnings for the user.
     pub warnings: Vec<String>,

@@ -31,7 +31,7 @@ pub(crate) enum Due {
     No,
     /// An hour has passed since this process did it.
     Again,
-    /// This process has not done it yet. Another one may have.
+    /// This process has not done it yet. Another process may have done it.
     First,
 }
 
@@ -95,7 +95,7 @@ impl MaintenanceSchedule {
 
 impl Drop for MaintenanceSchedule {
     fn drop(&mut self) {
-        // At its end a program waits for its threads, and archiving may take long.
+        // A program that ends waits for its threads, and archiving may take long.
         self.stop();
     }
 }
@@ -135,7 +135,7 @@ impl MaintenanceJob {
         self.home.agent_dir(&self.agent).join(MARKER_FILE)
     }
 
-    /// Whether another program did it within the hour. A time in the future is ignored.
+    /// Whether another program ran maintenance within the hour. A time in the future is ignored.
     fn was_done(&self) -> bool {
         let read = ctx_disk::read_to_string(self.file()).ok();
         let at = read.and_then(|text| text.trim().parse::<i64>().ok());

@@ -119,7 +119,7 @@ fn done(report: &MaintenanceReport) -> Vec<(String, Action, Reason)> {
 const MEMORY: &str = "agents: { defaults: { memoryContext: { enabled: true } } }";
 
 #[test]
-fn an_old_session_goes_and_its_transcript_stays_under_another_name() {
+fn an_old_session_is_removed_and_its_transcript_renamed() {
     let house = House::new("", "");
     let old = house.session("old", 31);
     house.session("young", 29);
@@ -136,7 +136,7 @@ fn an_old_session_goes_and_its_transcript_stays_under_another_name() {
 }
 
 #[test]
-fn a_dry_run_says_the_same_and_changes_nothing() {
+fn a_dry_run_gives_the_same_report_and_changes_nothing() {
     let house = House::new("maxEntries: 1, maxDiskBytes: 1, resetArchiveRetention: 1", MEMORY);
     for (name, days) in [("a", 40), ("b", 3), ("c", 2)] {
         house.session(name, days);
@@ -163,7 +163,7 @@ fn a_dry_run_says_the_same_and_changes_nothing() {
 }
 
 #[test]
-fn the_oldest_of_too_many_go() {
+fn the_oldest_sessions_beyond_the_limit_are_removed() {
     let house = House::new("maxEntries: 40", "");
     for n in 0..100 {
         house.session(&format!("s{n:02}"), n % 25);
@@ -179,7 +179,7 @@ fn the_oldest_of_too_many_go() {
 }
 
 #[test]
-fn a_session_that_is_open_stays_until_it_is_closed() {
+fn an_open_session_is_kept_until_it_is_closed() {
     let house = House::new("", "");
     let path = house.session("old", 31);
     let log = SessionLog::open(&path, LogOptions::default()).unwrap();
@@ -194,7 +194,7 @@ fn a_session_that_is_open_stays_until_it_is_closed() {
 }
 
 #[test]
-fn what_goes_is_in_memory_where_that_is_switched_on_and_nowhere_else() {
+fn removed_sessions_are_archived_only_if_memory_is_enabled() {
     for (more, is_there) in [(MEMORY, true), ("", false)] {
         let house = House::new("", more);
         house.session("old", 31);
@@ -207,7 +207,7 @@ fn what_goes_is_in_memory_where_that_is_switched_on_and_nowhere_else() {
 }
 
 #[test]
-fn what_memory_does_not_take_in_stays() {
+fn a_session_that_cannot_be_archived_is_kept() {
     let house = House::new("maxDiskBytes: 1", MEMORY);
     house.session("old", 31);
     // Its folder cannot be created, as a file is in the way.
@@ -225,7 +225,7 @@ fn what_memory_does_not_take_in_stays() {
 }
 
 #[test]
-fn too_much_disk_takes_what_was_archived_first_and_then_the_oldest() {
+fn too_much_disk_removes_archived_transcripts_then_the_oldest_sessions() {
     let house = House::new("pruneAfter: 1000", MEMORY);
     let path = house.session("archived", 900);
     let older = house.folder().join("older.jsonl.deleted.2020-02-01T10-00-00.000Z");
@@ -262,7 +262,7 @@ fn too_much_disk_takes_what_was_archived_first_and_then_the_oldest() {
 }
 
 #[test]
-fn without_memory_what_was_just_archived_is_not_removed_in_the_same_run() {
+fn without_memory_a_new_archive_file_is_kept_in_the_same_run() {
     let house = House::new("pruneAfter: 1000, maxDiskBytes: 1, highWaterBytes: 0", "");
     house.session("a", 20);
     let report = house.maintain(false);
@@ -274,7 +274,7 @@ fn without_memory_what_was_just_archived_is_not_removed_in_the_same_run() {
 }
 
 #[test]
-fn archived_transcripts_are_kept_for_ever_or_as_long_as_it_says() {
+fn archived_transcripts_are_kept_as_long_as_configured() {
     for (keys, left) in [("", 2), ("resetArchiveRetention: '7d'", 1)] {
         let house = House::new(keys, "");
         std::fs::create_dir_all(house.folder()).unwrap();
@@ -289,7 +289,7 @@ fn archived_transcripts_are_kept_for_ever_or_as_long_as_it_says() {
 }
 
 #[test]
-fn a_transcript_that_is_not_this_sessions_alone_is_not_moved() {
+fn a_shared_transcript_is_not_moved() {
     let house = House::new("", "");
     let shared = house.session("shared", 31);
     let name = shared.file_name().unwrap().to_str().unwrap().to_owned();
@@ -312,7 +312,7 @@ fn a_transcript_that_is_not_this_sessions_alone_is_not_moved() {
 }
 
 #[test]
-fn what_the_store_does_not_understand_is_left_alone() {
+fn unreadable_store_entries_are_left_alone() {
     let house = House::new("pruneAfter: 1000, maxDiskBytes: 1, highWaterBytes: 0", MEMORY);
     let odd = house.transcript("odd", "hello");
     let orphan = house.transcript("orphan", "hello");
@@ -336,7 +336,7 @@ fn what_the_store_does_not_understand_is_left_alone() {
 }
 
 #[test]
-fn what_is_stopped_leaves_the_rest_for_another_time() {
+fn a_stopped_run_leaves_the_rest_for_the_next() {
     let house = House::new("maxDiskBytes: 1, resetArchiveRetention: '1h'", MEMORY);
     for n in 0..10 {
         house.session(&format!("s{n}"), 40);
@@ -352,7 +352,7 @@ fn what_is_stopped_leaves_the_rest_for_another_time() {
 }
 
 #[test]
-fn progress_is_heard_and_a_folder_that_is_not_there_holds_nothing() {
+fn progress_is_reported_and_a_missing_folder_is_empty() {
     let house = House::new("", "");
     assert!(house.maintain(false).is_nothing());
     for n in 0..40 {

@@ -110,7 +110,7 @@ impl AgentMemory {
         }
     }
 
-    /// As [`open`](Self::open), with the configured embedding model. If that is unavailable, a
+    /// Like [`open`](Self::open), with the configured embedding model. If that is unavailable, a
     /// warning is added.
     #[must_use]
     pub fn configured(

@@ -14,7 +14,7 @@ use crate::spec::Resolved;
 use crate::sync::locked;
 
 /// The open memories of a process. Sessions of one agent with the same configuration share its
-/// index, vectors, facts and embedding model; what one session archives, the others find at once. A
+/// index, vectors, facts and embedding model; the others find at once what one session archives. A
 /// memory that no session uses is closed.
 #[derive(Debug, Default)]
 pub struct SharedMemories {
@@ -28,12 +28,12 @@ struct OpenMemory {
 }
 
 impl SharedMemories {
-    /// As [`Resolved::memory`], but shared between sessions. It may load a model and read files:
+    /// Like [`Resolved::memory`], but shared between sessions. It may load a model and read files:
     /// run it on a blocking thread.
     ///
     /// # Errors
     ///
-    /// Those of [`Resolved::memory`].
+    /// The errors of [`Resolved::memory`].
     pub fn of_session(
         &self,
         resolved: &Resolved,

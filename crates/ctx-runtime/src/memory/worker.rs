@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_is_there_when_work_begins_is_there_until_it_ends() {
+    async fn a_kept_value_lives_until_background_work_ends() {
         let store = Arc::new(RecordedMemory::default());
         let mut memory = MemoryWorker::new(Some(store.clone()));
         let model = Arc::new(());
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_view_that_was_made_anew_has_a_past_of_its_own() {
+    async fn another_view_archives_its_own_removed_messages() {
         let store = Arc::new(RecordedMemory::default());
         let mut memory = MemoryWorker::new(Some(store.clone()));
         memory.archive(&view(&["a", "b", "c", "d"], 3), false);

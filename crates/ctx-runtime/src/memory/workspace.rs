@@ -42,8 +42,8 @@ fn search(
     Ok(Some(Arc::new(WorkspaceService::new(workspace, model))))
 }
 
-/// Returns the embedding model for files: that of `agents.defaults.memoryContext`, whether or not
-/// memory is enabled; `None` for `hash`, and if vectors have no weight. An unavailable model is
+/// Returns the embedding model for files: the model of `agents.defaults.memoryContext`, whether or
+/// not memory is enabled; `None` for `hash`, and if vectors have no weight. An unavailable model is
 /// reported as a warning.
 ///
 /// # Errors

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_configuration_reach_nobody_with_what_terminals_obey() {
+    fn control_characters_in_configured_names_are_escaped() {
         let config = r#"{ models: { providers: { p: {
             baseUrl: "http://127.0.0.1:9/v1",
             api: "openai-completions",

@@ -74,7 +74,7 @@ impl Runtime {
     /// [`CompactionFailure`](ErrorKind::CompactionFailure) if the request stayed too long for the
     /// model; [`Conflict`](ErrorKind::Conflict) if the session waits for the caller;
     /// [`NotFound`](ErrorKind::NotFound) if the session's file is missing; the error of the last
-    /// model of the chain; and errors of reading and writing. What was stored before remains.
+    /// model of the chain; and errors of reading and writing. Stored entries remain.
     pub async fn turn(
         &self,
         key: &SessionKey,
@@ -121,7 +121,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`turn`](Self::turn) and of the engine's compaction.
+    /// The errors of [`turn`](Self::turn) and of the engine's compaction.
     pub async fn compact(&self, key: &SessionKey, focus: Option<&str>) -> Result<CompactResult> {
         let span = tracing::info_span!("compact", session = %key);
         let work = |session, _| async move {
@@ -181,8 +181,8 @@ impl Runtime {
     }
 
     /// Waits up to `longest` for the maintenance that follows turns, then stops it after the
-    /// current session; none starts after that. For a program that is about to end, which otherwise
-    /// waits for it without a limit.
+    /// current session; none starts after that. Call it before the program ends, as it would
+    /// otherwise wait without a limit.
     pub async fn end_maintenance(&self, longest: Duration) {
         let Inner { sessions, maintenance, .. } = &*self.inner;
         tokio::select! {

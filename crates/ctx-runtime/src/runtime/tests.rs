@@ -16,7 +16,7 @@ fn nth(n: usize) -> SessionKey {
 }
 
 #[tokio::test]
-async fn many_sessions_that_begin_at_once_are_all_in_the_store() {
+async fn concurrently_created_sessions_are_all_in_the_store() {
     let dir = tempfile::tempdir().unwrap();
     let (_, runtime) = runtime(dir.path());
     let turns = (0..100).map(|n| {

@@ -17,8 +17,8 @@ use crate::memory::{AgentMemory, workspace_search};
 use crate::spec::Resolved;
 use crate::sync::{locked, spawn_blocking};
 
-/// What the sessions of each agent share. The first session that needs it opens it. Other
-/// sessions of the same agent wait for that; those of other agents do not.
+/// What the sessions of each agent share. The first session that needs it opens it. Other sessions
+/// of the same agent wait for it; sessions of other agents do not.
 #[derive(Default)]
 pub(crate) struct AgentResources {
     cells: Mutex<HashMap<FileId, Arc<OnceCell<Resources>>>>,

@@ -17,7 +17,7 @@ pub(crate) struct SessionEngines {
 #[derive(Default)]
 struct OpenEngines {
     engines: HashMap<SessionKey, Weak<dyn ContextEngine>>,
-    /// At this number of engines, those of closed sessions are removed.
+    /// At this number of engines, the engines of closed sessions are removed.
     sweep_at: usize,
 }
 

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn views_of_sessions_unused_for_longest_are_let_go_of_and_made_again_from_the_file() {
+    async fn least_recently_used_views_are_dropped_and_rebuilt_from_the_file() {
         let (_dir, model, runtime) = with_four(100).await;
         let one = of_all(&runtime, Session::held)[3].unwrap();
         assert!(one > 0);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sessions_unused_for_longest_are_closed_beyond_what_may_be_open_and_opened_again() {
+    async fn least_recently_used_sessions_are_closed_and_reopened() {
         let (dir, model, runtime) = with_four(2).await;
         assert_eq!(of_all(&runtime, |_| ()), [None, None, Some(()), Some(())]);
         assert_eq!(runtime.inner.sessions.leases.len(), 2);

@@ -206,7 +206,7 @@ impl Session {
         self.view.as_ref().map_or(0, |view| view.total().get())
     }
 
-    /// Returns the entry that the next one follows.
+    /// Returns the last entry, which the next entry follows.
     pub(crate) fn leaf(&self) -> Option<EntryId> {
         self.log().leaf().cloned()
     }

@@ -10,7 +10,7 @@ use crate::models::ModelChain;
 
 /// The settings of a session.
 pub(crate) struct SessionOverrides {
-    /// The models that answer, the session's own first.
+    /// The models that answer; the model set for the session comes first.
     pub(crate) models: Vec<Arc<dyn ChatModel>>,
     /// The thinking level.
     pub(crate) thinking: Option<String>,

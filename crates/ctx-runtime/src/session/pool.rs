@@ -154,7 +154,7 @@ impl SessionPool {
         }
         if error.is_some() {
             session.dispose_engine().await;
-            // The first error is more useful than one of closing.
+            // The first error is more useful than an error of closing.
             return drop_session(session).await;
         }
         self.idle.put(session, self.held_by_background());

@@ -18,7 +18,7 @@ impl SentRequest {
         Self { fixed: fixed(manifest), entries: entries.collect() }
     }
 
-    /// Number of leading entries that another request shares with this one.
+    /// Number of leading entries that another request shares with this request.
     pub(crate) fn shared_entries(&self, manifest: &Manifest) -> usize {
         if self.fixed != fixed(manifest) {
             return 0;

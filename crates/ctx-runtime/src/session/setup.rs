@@ -132,7 +132,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Those of [`prepare`](Self::prepare); if no model is suitable, that of the first.
+    /// See [`prepare`](Self::prepare). If no model is suitable, the error of the first.
     pub(crate) async fn prepare_any(
         &mut self,
         pool: &SessionPool,

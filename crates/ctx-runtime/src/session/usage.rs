@@ -111,19 +111,19 @@ impl UsageCounters {
     ///
     /// # Errors
     ///
-    /// Those of [`SessionStore::update`].
+    /// The errors of [`SessionStore::update`].
     pub(crate) fn write_now(&self, key: &SessionKey, delta: &UsageDelta) -> Result<()> {
         locked(&self.state).deltas.entry(key.clone()).or_default().add(delta);
         self.write()
     }
 
-    /// Adds a new session to the store, replacing the one that was `seen` there. Returns `false` if
-    /// the store has another one by now. Concurrent calls are written together, by the first of
-    /// them.
+    /// Adds a new session to the store, replacing the session that was `seen` there. Returns
+    /// `false` if the store contains another session by now. Concurrent calls are written together,
+    /// by the first of them.
     ///
     /// # Errors
     ///
-    /// Those of [`SessionStore::update`]. The session is not in the store then.
+    /// The errors of [`SessionStore::update`]. The session is not in the store then.
     pub(crate) fn begin(
         &self,
         agent: &FileId,
@@ -160,7 +160,7 @@ impl UsageCounters {
     ///
     /// # Errors
     ///
-    /// Those of [`SessionStore::update`].
+    /// The errors of [`SessionStore::update`].
     pub(crate) fn write_if_due(&self, now: Duration) -> Result<()> {
         {
             let mut state = locked(&self.state);
@@ -172,11 +172,11 @@ impl UsageCounters {
         self.write()
     }
 
-    /// Writes all counters. A failed write is retried with the next one.
+    /// Writes all counters. A failed write is retried with the next write.
     ///
     /// # Errors
     ///
-    /// Those of [`SessionStore::update`].
+    /// The errors of [`SessionStore::update`].
     pub(crate) fn write(&self) -> Result<()> {
         let _writing = locked(&self.writing);
         self.write_all()
@@ -239,7 +239,7 @@ impl UsageCounters {
                 }
             }
             for (key, delta) in deltas {
-                // Counters of another session with the same key do not belong to this one.
+                // Counters of another session with the same key do not belong to this session.
                 let entry = sessions.get_mut(key).filter(|entry| entry.session_id == delta.id);
                 let Some(entry) = entry else { continue };
                 let add = |known: &mut Option<u64>, more: u64| {
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_session_did_is_not_counted_for_another_of_its_name() {
+    fn usage_is_not_counted_for_another_session_of_the_same_key() {
         let dir = tempfile::tempdir().unwrap();
         let (home, agent) = (Home::at(dir.path()), FileId::main());
         let (counters, key) = (UsageCounters::new(home.clone()), SessionKey::main(agent.clone()));

@@ -67,8 +67,8 @@ impl CompactedRange {
         Self(nodes.map(|node| (node.entry().clone(), is_stored(node))).collect())
     }
 
-    /// Returns the entries that a compaction removes. Sets the first kept entry to one that is in
-    /// the file, as an engine may name a message of its own.
+    /// Returns the entries that a compaction removes. Sets the first kept entry to an entry of the
+    /// file, as an engine may name its own message.
     ///
     /// # Errors
     ///

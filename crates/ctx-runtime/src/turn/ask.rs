@@ -100,7 +100,7 @@ impl Turn<'_> {
     }
 }
 
-/// Adds a hint to an error without one.
+/// Adds a hint to an error that has none.
 fn with_hint(error: Error) -> Error {
     match error.hint_text() {
         Some(_) => error,

@@ -12,8 +12,8 @@ use crate::session::SentRequest;
 const MAX_ATTEMPTS: usize = 2;
 
 impl Turn<'_> {
-    /// Assembles the next request. Its projections are stored, and so are compactions by the
-    /// engine: the request always matches the file.
+    /// Assembles the next request. Its projections and the engine's compactions are stored, so the
+    /// request always matches the file.
     pub(super) async fn assemble(&mut self) -> Result<ChatRequest> {
         let span = tracing::debug_span!(
             "assemble",
@@ -100,8 +100,8 @@ impl Turn<'_> {
 /// Default answer limit for models whose limit is unknown.
 const USUAL_ANSWER: Tokens = Tokens(16_384);
 
-/// Returns the answer limit: the model's maximum, but no more than what is left of the window, as
-/// some providers count the answer as part of it.
+/// Returns the answer limit: the model's maximum, but no more than the rest of the window, as some
+/// providers count the answer as part of it.
 fn longest_answer(most: Option<Tokens>, left: Tokens) -> Option<Tokens> {
     match most {
         Some(most) => Some(most.min(left)),

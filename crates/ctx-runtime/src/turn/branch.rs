@@ -61,7 +61,7 @@ pub fn branch_ends(transcript: &Transcript) -> Result<Vec<(EntryId, String)>> {
     ends.collect()
 }
 
-/// A move of a session to another of its entries.
+/// Moves a session to another of its entries.
 #[derive(Debug)]
 pub struct BranchMove {
     /// The entry after which the session continues.
@@ -127,7 +127,7 @@ impl BranchMove {
     ///
     /// # Errors
     ///
-    /// Those of [`SessionLog::append`].
+    /// The errors of [`SessionLog::append`].
     pub fn append(
         &self,
         log: &mut SessionLog,

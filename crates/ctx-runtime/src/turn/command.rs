@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_listed_is_what_is_understood() {
+    fn every_listed_command_is_understood() {
         for (usage, _) in COMMANDS {
             let word = usage.split(' ').next().unwrap();
             assert!(Command::of(&word.into()).is_some(), "{usage}");
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_a_whole_message_that_begins_with_its_word() {
+    fn a_command_is_a_message_whose_first_word_is_its_name() {
         for (text, command) in [
             ("/compact", Some(Command::Compact(None))),
             ("  /compact  the tests \n", Some(Command::Compact(Some("the tests".into())))),

@@ -235,7 +235,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Stores the compactions made while assembling. Returns whether one was rejected: if the
+    /// Stores the compactions made while assembling. Returns whether any was rejected: if the
     /// engine names an unknown entry, the default compactor runs instead.
     pub(super) async fn store_all(
         &mut self,

@@ -1,8 +1,8 @@
 //! The memory flush: a silent turn before a compaction, in which the model writes down what should
 //! be remembered.
 //!
-//! The turn sees the session's messages, but nothing of it is stored in the session or shown. It
-//! runs once per compaction cycle. If it fails, the user gets only a notice.
+//! The turn sees the session's messages, but is neither stored in the session nor shown. It runs
+//! once per compaction cycle. If it fails, the user gets only a notice.
 
 use std::sync::Arc;
 

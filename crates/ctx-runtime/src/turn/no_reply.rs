@@ -10,13 +10,13 @@
 /// The word.
 pub(crate) const NO_REPLY: &str = "NO_REPLY";
 
-/// Reads an answer in pieces, and outputs what is certain to be shown.
+/// Reads an answer in pieces, and outputs the text that is certain to be shown.
 #[derive(Debug, Default)]
 pub(crate) struct NoReply {
     state: ReadingState,
     /// Punctuation before the first word.
     lead: String,
-    /// White space, and what may precede the word: shown only if something follows.
+    /// White space and text that may precede the word. Shown only if something follows.
     space: String,
     /// A prefix of the word, or all of it.
     word: String,
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_that_begins_with_the_word_is_silent_and_one_that_ends_with_it_loses_it() {
+    fn no_reply_silences_at_the_beginning_and_is_removed_at_the_end() {
         for (text, expected) in [
             ("NO_REPLY", None),
             ("  NO_REPLY.\n", None),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_shown_before_it_is_certain_what_the_answer_begins_with() {
+    fn nothing_is_shown_before_the_beginning_is_decided() {
         let (mut reading, mut out) = (NoReply::default(), String::new());
         for piece in ["N", "O_", "REP", "LY"] {
             reading.push(piece, &mut out);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_of_the_word_in_two_shows_the_same() {
+    fn every_split_of_the_word_shows_the_same() {
         for text in ["NO_REPLY", "a NO_REPLY b", "NO_REPLY a", "a NO_REPLY", "NO_REP"] {
             for at in 0..=text.len() {
                 let (mut reading, mut out) = (NoReply::default(), String::new());
@@ -245,7 +245,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_a_stream_is_cut_the_same_is_shown(
+        fn every_split_of_a_stream_shows_the_same(
             pieces in prop::collection::vec("(NO_REPLY|NO_|REPLY|[a-zN_ .*\n]{0,3})", 0..12),
             cuts in prop::collection::vec(0usize..40, 0..12),
         ) {

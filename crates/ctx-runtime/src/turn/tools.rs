@@ -36,8 +36,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Compacts between two calls. Returns whether that had an effect: what is still too large is
-    /// handled when the next request is assembled.
+    /// Compacts between two calls. Returns whether that had an effect. A session that is still too
+    /// large is handled with the next request.
     async fn make_room(&mut self) -> Result<bool> {
         self.flush_first(WindowShare::Whole).await;
         match self.compact(CompactionTrigger::Threshold, 1, None).await {

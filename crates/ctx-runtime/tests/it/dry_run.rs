@@ -32,7 +32,7 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn a_dry_run_finds_what_was_archived_and_leaves_an_index_that_is_damaged_where_it_is() {
+fn a_dry_run_finds_archived_messages_and_keeps_a_damaged_index() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let said = "the parrot of the lighthouse keeper is called Quillon";

@@ -1,4 +1,4 @@
-//! What the report shows is what is erased.
+//! The report shows exactly the messages that are erased.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 
@@ -38,7 +38,7 @@ fn memories(home: &Home, says: &[&str]) -> [Memory; 2] {
 }
 
 #[test]
-fn what_a_session_says_after_the_plan_was_made_goes_with_it() {
+fn later_messages_of_a_forgotten_session_are_erased_too() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::at(folder.path());
     let [memory, of_another_host] = memories(&home, &["a red heron", "a blue one"]);
@@ -54,7 +54,7 @@ fn what_a_session_says_after_the_plan_was_made_goes_with_it() {
 }
 
 #[test]
-fn what_was_said_after_the_plan_was_made_stays_and_is_told() {
+fn later_messages_outside_the_plan_are_kept_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::at(folder.path());
     let [memory, _] = memories(&home, &["a red heron", "a blue one"]);

@@ -33,7 +33,7 @@ fn said(folder: &Path) -> HashMap<String, usize> {
 }
 
 #[test]
-fn nothing_is_lost_and_nothing_is_there_twice() {
+fn concurrent_maintenance_loses_and_duplicates_no_message() {
     let dir = tempfile::tempdir().unwrap();
     let home = Home::at(dir.path());
     let config = "{ session: { reset: { mode: 'none' }, maintenance: { maxEntries: 2 } } }";

@@ -86,7 +86,7 @@ fn stored(dir: &Path) -> Vec<(Role, String)> {
 }
 
 #[test]
-fn a_session_that_another_process_has_open_is_told_with_a_hint_and_free_once_it_is_killed() {
+fn a_session_open_in_another_process_is_locked_until_it_is_killed() {
     if let Some(dir) = child_dir() {
         let runtime = runtime(&dir, ScriptedChat::new("script/a", 100_000));
         turn(&runtime, "hello").unwrap();
@@ -95,8 +95,7 @@ fn a_session_that_another_process_has_open_is_told_with_a_hint_and_free_once_it_
         unreachable!("it is killed before");
     }
     let dir = tempfile::tempdir().unwrap();
-    let name =
-        "a_session_that_another_process_has_open_is_told_with_a_hint_and_free_once_it_is_killed";
+    let name = "a_session_open_in_another_process_is_locked_until_it_is_killed";
     let mut other = child(name, dir.path());
     let mut lines = said(&mut other);
     assert_eq!(lines.next().as_deref(), Some("open"));
@@ -113,7 +112,7 @@ fn a_session_that_another_process_has_open_is_told_with_a_hint_and_free_once_it_
 }
 
 #[test]
-fn what_was_answered_before_a_process_was_killed_is_there_and_whole() {
+fn answers_before_a_kill_are_stored_completely() {
     if let Some(dir) = child_dir() {
         let model = ScriptedChat::new("script/a", 1_000_000);
         let runtime = runtime(&dir, model);
@@ -123,7 +122,7 @@ fn what_was_answered_before_a_process_was_killed_is_there_and_whole() {
         }
     }
     let dir = tempfile::tempdir().unwrap();
-    let name = "what_was_answered_before_a_process_was_killed_is_there_and_whole";
+    let name = "answers_before_a_kill_are_stored_completely";
     let mut answered = 0;
     for round in 0..3 {
         let mut other = child(name, dir.path());
@@ -136,7 +135,7 @@ fn what_was_answered_before_a_process_was_killed_is_there_and_whole() {
         answered += 1;
         let stored = stored(dir.path());
         let of = |wanted: Role| stored.iter().filter(|(role, _)| *role == wanted).count();
-        // The running turn may or may not be stored; acknowledged ones are.
+        // The running turn may or may not be stored; acknowledged turns are stored.
         assert!((answered..=answered + 2 * (round + 1)).contains(&of(Role::Assistant)));
         assert!(of(Role::User) >= of(Role::Assistant));
         answered = of(Role::Assistant);
@@ -144,7 +143,7 @@ fn what_was_answered_before_a_process_was_killed_is_there_and_whole() {
 }
 
 #[test]
-fn a_full_disk_is_an_error_with_a_hint_and_the_session_goes_on_when_there_is_room() {
+fn a_full_disk_is_an_error_with_a_hint_and_the_session_recovers() {
     const BIG: usize = 200_000;
     if let Some(dir) = child_dir() {
         let model =
@@ -168,7 +167,7 @@ fn a_full_disk_is_an_error_with_a_hint_and_the_session_goes_on_when_there_is_roo
         unreachable!("the disk was never full");
     }
     let dir = tempfile::tempdir().unwrap();
-    let name = "a_full_disk_is_an_error_with_a_hint_and_the_session_goes_on_when_there_is_room";
+    let name = "a_full_disk_is_an_error_with_a_hint_and_the_session_recovers";
     // 2 MiB. With the signal ignored, a write beyond that fails half-way instead of killing.
     let mut other = limited(name, dir.path(), "trap '' XFSZ; ulimit -f 4096");
     // Read to the end: the child's harness also writes.
@@ -188,7 +187,7 @@ fn a_full_disk_is_an_error_with_a_hint_and_the_session_goes_on_when_there_is_roo
 }
 
 #[test]
-fn more_sessions_than_files_may_be_open_are_held_in_one_process() {
+fn more_sessions_than_the_open_file_limit_run_in_one_process() {
     const SESSIONS: usize = 300;
     let nth = |n: usize| -> SessionKey { format!("agent:main:chat-{n}").parse().unwrap() };
     if let Some(dir) = child_dir() {
@@ -208,7 +207,7 @@ fn more_sessions_than_files_may_be_open_are_held_in_one_process() {
         return say("done");
     }
     let dir = tempfile::tempdir().unwrap();
-    let name = "more_sessions_than_files_may_be_open_are_held_in_one_process";
+    let name = "more_sessions_than_the_open_file_limit_run_in_one_process";
     let mut other = limited(name, dir.path(), "ulimit -n 128");
     let lines: Vec<_> = said(&mut other).collect();
     assert_eq!(lines, ["done"]);

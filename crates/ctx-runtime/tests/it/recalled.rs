@@ -165,11 +165,11 @@ fn run(profile: Profile) {
 }
 
 #[test]
-fn with_memory_switched_on_the_default_engine_recalls_what_was_compacted_away() {
+fn the_default_engine_with_memory_recalls_compacted_messages() {
     run(Profile::default());
 }
 
 #[test]
-fn the_profile_of_the_memory_extension_recalls_what_it_trimmed() {
+fn the_memory_extension_profile_recalls_trimmed_messages() {
     run(Profile::find("memory-context").unwrap());
 }

@@ -48,7 +48,7 @@ fn recalled(memory: &Arc<dyn MemoryStore>) -> usize {
 }
 
 #[test]
-fn sessions_that_are_configured_alike_share_one_memory_and_others_have_their_own() {
+fn sessions_with_equal_configuration_share_one_memory() {
     let folder = tempfile::tempdir().unwrap();
     let memories = SharedMemories::default();
     let one = opened(&memories, folder.path(), "one", 20);

@@ -15,13 +15,13 @@ mod run;
 use std::process::Command;
 
 #[test]
-fn every_answer_is_stored_once_and_no_session_is_stuck_whatever_happens() {
+fn every_answer_is_stored_once_and_no_session_is_stuck() {
     if let Some(child) = run::Child::of_environment() {
         return child.live();
     }
     let home = tempfile::tempdir().unwrap();
     let again = || {
-        let name = "soak::every_answer_is_stored_once_and_no_session_is_stuck_whatever_happens";
+        let name = "soak::every_answer_is_stored_once_and_no_session_is_stuck";
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args([name, "--exact", "--nocapture", "--test-threads=1"]);
         command

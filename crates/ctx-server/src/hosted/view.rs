@@ -30,7 +30,7 @@ pub(crate) struct InForce {
 impl InForce {
     /// Returns the compaction just made in `view`.
     pub(crate) fn of(view: &ContextView, history: &History, compacted: Compacted) -> Option<Self> {
-        // The first kept entry may come from the engine. Use the next one of the host then.
+        // The first kept entry may come from the engine. Use the next entry of the host then.
         let kept = &compacted.first_kept_entry_id;
         let live = || view.nodes().iter().filter(|node| node.is_live());
         let mut kept = live().map(|node| node.entry().id()).skip_while(|id| *id != kept);

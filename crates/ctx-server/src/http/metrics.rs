@@ -39,7 +39,7 @@ pub struct Metrics {
     prefix_breaks: Family<Labels<1>, Counter>,
     /// Tokens of the previous requests that were not sent again: cached in vain.
     prefix_lost_tokens: Family<Labels<1>, Counter>,
-    /// Lost writes to disk, `of` a `conversation` or a `record`.
+    /// Lost writes to disk. The label `of` is `conversation` or `record`.
     unwritten: Family<Labels<1>, Counter>,
     /// Tool results dropped because their calls are not in the request.
     pub(crate) orphaned_results: Counter,
@@ -115,7 +115,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a request that does not begin like the previous one.
+    /// Counts a request that does not begin like the previous request.
     pub(crate) fn prefix_break(&self, cause: &'static str, tokens: u64) {
         let labels = [("cause", cause)];
         self.prefix_breaks.get_or_create(&labels).inc();

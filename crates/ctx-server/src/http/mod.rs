@@ -34,7 +34,7 @@ pub struct Server {
     pub listen: SocketAddr,
     /// The token required by non-loopback addresses and for all writes.
     pub token: Option<Token>,
-    /// Names accepted in `Host` besides those of loopback and of the address.
+    /// Names accepted in `Host` besides loopback names and the address.
     pub hosts: Vec<String>,
     /// Origins whose pages may send requests, besides the server's own.
     pub origins: Vec<String>,

@@ -35,7 +35,7 @@ fn admission(guard: &Guard, path: &str, headers: &[(&str, &str)]) -> Result<bool
 }
 
 #[test]
-fn a_name_that_is_pointed_here_is_refused() {
+fn a_foreign_name_that_resolves_to_this_server_is_refused() {
     let guard = guard("127.0.0.1:8787", None);
     for host in ["127.0.0.1:8787", "localhost:8787", "LOCALHOST", "[::1]:8787", "box.example"] {
         assert_eq!(admission(&guard, "/", &[("host", host)]), Ok(false), "{host}");
@@ -54,7 +54,7 @@ fn a_name_that_is_pointed_here_is_refused() {
 }
 
 #[test]
-fn a_name_in_the_first_line_counts_too() {
+fn a_host_name_in_the_request_line_is_checked() {
     let guard = guard("127.0.0.1:8787", None);
     let host = [("host", "127.0.0.1:8787")];
     assert_eq!(admission(&guard, "http://127.0.0.1:8787/v1/models", &host), Ok(false));
@@ -64,7 +64,7 @@ fn a_name_in_the_first_line_counts_too() {
 }
 
 #[tokio::test]
-async fn a_token_for_a_server_that_has_none_is_told_so() {
+async fn a_token_sent_to_a_server_without_a_token_is_reported() {
     let guard = guard("127.0.0.1:8787", None);
     for (path, headers) in [
         ("/t/a-long-token/v1/models", &[("host", "localhost")][..]),
@@ -96,7 +96,7 @@ fn a_page_of_another_origin_is_refused() {
 }
 
 #[test]
-fn what_a_page_of_another_site_loads_without_an_origin_is_refused() {
+fn requests_of_another_site_without_an_origin_are_refused() {
     let guard = guard("127.0.0.1:8787", None);
     let with = |path, site| {
         admission(&guard, path, &[("host", "localhost:8787"), ("sec-fetch-site", site)])
@@ -111,7 +111,7 @@ fn what_a_page_of_another_site_loads_without_an_origin_is_refused() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_in_the_clients_own_protocol() {
+async fn a_refusal_uses_the_protocol_of_the_client() {
     let guard = guard("127.0.0.1:8787", None);
     for (path, at) in [
         ("/v1/messages", "/error/type"),
@@ -133,7 +133,7 @@ async fn a_refusal_is_in_the_clients_own_protocol() {
 }
 
 #[tokio::test]
-async fn a_browser_hears_that_a_page_of_a_listed_origin_may_ask() {
+async fn a_browser_is_told_that_a_listed_origin_is_allowed() {
     let mut server = Server::new("127.0.0.1:0".parse().unwrap());
     server.origins = vec!["app://obsidian.md".to_owned()];
     let bound = server.bind().await.unwrap();
@@ -167,7 +167,7 @@ async fn a_browser_hears_that_a_page_of_a_listed_origin_may_ask() {
 }
 
 #[test]
-fn a_token_is_asked_for_by_all_but_loopback_and_lets_one_write() {
+fn a_token_is_required_beyond_loopback_and_allows_writes() {
     let open = guard("0.0.0.0:8787", Some("a-long-token"));
     let near = guard("127.0.0.1:8787", Some("a-long-token"));
     let host = ("host", "10.0.0.5:8787");
@@ -186,7 +186,7 @@ fn a_token_is_asked_for_by_all_but_loopback_and_lets_one_write() {
 }
 
 #[test]
-fn a_token_goes_no_further_and_a_providers_key_does() {
+fn the_token_is_removed_and_the_provider_key_is_forwarded() {
     let guard = guard("127.0.0.1:8787", Some("a-long-token"));
     let host = ("host", "localhost");
     let headers = [host, ("x-ctx-token", "a-long-token"), ("authorization", "Bearer sk-1")];
@@ -201,7 +201,7 @@ fn a_token_goes_no_further_and_a_providers_key_does() {
 }
 
 #[tokio::test]
-async fn others_are_not_listened_to_without_a_token() {
+async fn a_public_address_requires_a_token() {
     let error = Server::new("0.0.0.0:0".parse().unwrap()).bind().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(Token::new("short").is_err() && Token::new("with a/slash").is_err());
@@ -253,7 +253,7 @@ async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_running_answer_is_finished_before_the_end() {
+async fn shutdown_finishes_a_running_answer() {
     let (address, pieces, shutdown, running) = streaming().await;
     let mut client = ask(address).await;
     pieces.send("one".to_owned()).await.unwrap();
@@ -267,7 +267,7 @@ async fn a_running_answer_is_finished_before_the_end() {
 }
 
 #[tokio::test]
-async fn who_asks_twice_does_not_wait() {
+async fn the_second_stop_is_immediate() {
     let (address, pieces, shutdown, running) = streaming().await;
     let mut client = ask(address).await;
     pieces.send("one".to_owned()).await.unwrap();
@@ -279,7 +279,7 @@ async fn who_asks_twice_does_not_wait() {
 }
 
 #[tokio::test]
-async fn who_reads_nothing_is_not_waited_for() {
+async fn shutdown_does_not_wait_for_a_client_that_reads_nothing() {
     let mut server = Server::new("127.0.0.1:0".parse().unwrap());
     server.unread = Duration::from_millis(50);
     let (address, pieces, shutdown, running) = streaming_by(server).await;
@@ -292,7 +292,7 @@ async fn who_reads_nothing_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn what_a_request_may_do_reaches_its_handler() {
+async fn the_rights_of_a_request_reach_its_handler() {
     let router = Router::new().route(
         "/",
         get(|Extension(access): Extension<Access>| async move {

@@ -34,8 +34,8 @@ const PAGE_CHARS: usize = 40_000;
 
 const TEXT: &str = "text/plain";
 
-/// Lists the file that the server was started with, the sessions of the agent, newest first, and those
-/// of other agents: of the current folder first, newest first.
+/// Lists the file that the server was started with, then the agent's sessions (newest first), then
+/// other agents' sessions (current folder first, each part newest first).
 pub(super) fn list(setup: &Setup, cursor: Option<&str>) -> Result<ListResourcesResult> {
     let from: usize = match cursor {
         None => 0,

@@ -13,7 +13,7 @@ use ctx_session::{DiscoveredSession, SessionStore, Transcript};
 use super::output::at_most;
 use super::{SessionRef, Setup};
 
-/// The memory session of calls that specify none. It stores the facts that they remember.
+/// The session of memory calls that specify no session. It contains the facts that they store.
 const SHARED_SESSION: &str = "mcp";
 
 /// The number of sessions suggested for an unknown name.

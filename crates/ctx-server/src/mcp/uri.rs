@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_names_the_session_it_was_made_of() {
+    fn a_uri_is_parsed_back_to_its_session() {
         for key in ["agent:main:main", "a/b c", "../../etc/passwd", "агент:%2e", "?#"] {
             let part = |from| SessionPart { key: key.to_owned(), from };
             assert_eq!(SessionPart::parse(&SessionPart::whole(key)).unwrap(), part(0), "{key}");
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_with_a_hint() {
+    fn an_invalid_uri_is_refused_with_a_hint() {
         let long = format!("ctx://other/{}", "x".repeat(100_000));
         let bad = [
             "",

@@ -52,8 +52,7 @@ impl BodyMemory {
         self.first.available_permits() < STEP_KIB
     }
 
-    /// Reserves memory until there is enough for that many bytes, or all of the pool for a larger
-    /// body.
+    /// Reserves memory until it is enough for that many bytes, or until the whole pool is reserved.
     async fn reach(
         &self,
         taken: &mut Vec<OwnedSemaphorePermit>,
@@ -128,7 +127,7 @@ impl ContentEncoding {
     }
 }
 
-/// Reads the body of a request, and takes a permit for the request. Counts a rejected one under
+/// Reads the body of a request, and takes a permit for the request. Counts a rejected request under
 /// `name`.
 pub(super) async fn admit(
     proxy: &Proxy,
@@ -197,7 +196,7 @@ async fn drain(mut body: Body) {
             }
         }
     };
-    // What remains after that is not read.
+    // After this timeout, the rest is not read.
     let _ = timeout(SLOWEST, all).await;
 }
 
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_stops_coming_is_given_up_and_holds_what_came() {
+    async fn a_stalled_body_times_out_and_releases_its_memory() {
         let space = BodyMemory::new();
         let beginning = stream::iter([piece(2 << 20)]).chain(stream::pending());
         let mut body = Body::from_stream(beginning);
@@ -298,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_waits_for_memory_no_longer_than_for_bytes() {
+    async fn waiting_for_body_memory_times_out() {
         let space = BodyMemory::new();
         let held = space.rest.clone().acquire_many_owned(BodyMemory::KIB as u32).await.unwrap();
         let body = || Body::from_stream(stream::iter([piece(1 << 20), piece(1)]));

@@ -56,8 +56,8 @@ impl CachedRequest {
         }
     }
 
-    /// Returns the cause of a cache break between this request and the next one, and the tokens
-    /// that it lost.
+    /// Returns the cause of a cache break between this request and the next, and the tokens that it
+    /// lost.
     pub(super) fn cache_break(
         &self,
         next: &Self,

@@ -193,7 +193,7 @@ impl ConversationState {
         }
     }
 
-    /// Returns the state from which a similar conversation, or this one after reopening, continues.
+    /// Returns the initial state for a similar conversation, or for this one when it is reopened.
     pub(super) fn inherit(&self) -> SavedConversation {
         match &self.session {
             Some(session) => SavedConversation {

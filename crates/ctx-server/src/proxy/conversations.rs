@@ -46,7 +46,7 @@ struct ConversationIndex {
 struct ConversationGroup {
     /// The ids, oldest first.
     ids: Vec<String>,
-    /// The number of the next one.
+    /// The number of the next conversation.
     next: u64,
 }
 

@@ -65,8 +65,7 @@ impl Salt {
 }
 
 /// Identifies the candidate conversations of a request: those of the client's session, or those
-/// with the same beginning; always of one key or one login, so that users never share
-/// conversations.
+/// with the same beginning. All belong to one key or login, so users never share conversations.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Fingerprint {
     /// 16 hex digits.

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_between_neighbours_goes_no_further_and_all_else_does() {
+    fn hop_by_hop_headers_are_removed_and_others_are_forwarded() {
         let passed = to_upstream(
             headers(&[
                 ("host", "here"),

@@ -54,7 +54,7 @@ pub(super) async fn hold_answer(
     loop {
         let next = match timeout_at(until, next(&mut answer.response.body)).await {
             Ok(Ok(next)) => next,
-            // A refusal that breaks off or stalls is still a refusal by its status.
+            // A truncated or stalled refusal is still recognised by its status.
             Ok(Err(_)) if is_refusal => {
                 answer.response.headers.remove(CONTENT_LENGTH);
                 None

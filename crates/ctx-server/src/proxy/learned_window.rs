@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tried_holds_only_where_it_was_taken() {
+    fn a_tried_size_is_learned_only_if_accepted() {
         let mut learned = LearnedWindow::default();
         learned.refused(refused(None, 9_000));
         assert_eq!(learned.window(), Some(Tokens(9_000)));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_cannot_be_is_none_and_teaches_nothing() {
+    fn an_implausible_limit_is_ignored() {
         for limit in [0, 1, 1_000, 20_001, 1_000_000_000, u32::MAX] {
             let mut learned = LearnedWindow::default();
             learned.refused(refused(Some(limit), 9_000));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_below_what_went_through_has_to_be_named_twice() {
+    fn a_limit_below_an_accepted_request_must_be_reported_twice() {
         let mut learned = LearnedWindow::default();
         learned.accepted(9_500);
         for lasts in [false, true] {

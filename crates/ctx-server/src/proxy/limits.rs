@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_under_the_least_is_kept_by_leaving_the_rest_empty() {
+    fn a_window_below_the_minimum_is_kept_by_withholding_the_rest() {
         let limits = ModelLimits {
             window: Tokens(200_000),
             native: Some(Tokens(200_000)),

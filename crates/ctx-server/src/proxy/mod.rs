@@ -80,7 +80,7 @@ pub struct Settings {
     pub config: ServerConfig,
     /// The providers that requests are sent to.
     pub upstreams: Upstreams,
-    /// The window, overriding that of the model.
+    /// The window, overriding the model's.
     pub window: Option<Tokens>,
     /// The engine, overriding the configuration.
     pub engine: Option<String>,
@@ -198,7 +198,7 @@ impl Proxy {
         session.history.items().get(at)?.entry.message().ok()
     }
 
-    /// Undoes the compaction in force of a conversation, which must be that of this entry: the next
+    /// Undoes the compaction in force of a conversation, which must have this entry: the next
     /// request contains all messages again, and is cut again if necessary.
     ///
     /// # Errors

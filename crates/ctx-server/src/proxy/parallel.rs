@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_done_in_parts_comes_back_whole_and_in_order() {
+    fn parallel_results_are_complete_and_in_order() {
         for count in [0, 1, 2, 3, 7, 1_000] {
             for bytes in [0, 1 << 10, 1 << 20] {
                 let all: Vec<usize> = (0..count).collect();

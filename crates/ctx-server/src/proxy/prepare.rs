@@ -178,7 +178,7 @@ fn unthreaded() -> Error {
         .hint("send the full conversation without `thread`")
 }
 
-/// Returns the outgoing history. Indexes in the history equal those of the units in the body.
+/// Returns the outgoing history. A message and its unit in the body have the same index.
 fn out(assembled: &AssembledRequest) -> Vec<OutgoingUnit<'_>> {
     assembled
         .outgoing

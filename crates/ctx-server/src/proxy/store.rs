@@ -2,7 +2,7 @@
 //!
 //! A conversation without cuts has no file: the next request rebuilds it with the same ids. From
 //! the first cut on, its file records its messages, their projections, and the compaction in force.
-//! Messages are recorded as ids and hashes, without their content; replacements with it.
+//! Messages are recorded as ids and hashes without content. Replacements are recorded with content.
 
 use std::collections::HashSet;
 use std::fs;
@@ -145,7 +145,7 @@ pub(super) struct ConversationStore {
 pub(super) enum Queued {
     /// They will be written.
     Passed,
-    /// They are dropped, and so are later ones until the whole conversation is written again.
+    /// They and later lines are dropped until the whole conversation is written again.
     Lost,
 }
 
@@ -209,7 +209,7 @@ impl ConversationStore {
     pub(super) fn read(&self, id: &str) -> Option<SavedConversation> {
         let (done, settled) = sync_channel(1);
         if self.queue.try_send(StoreTask::Settle(done)).is_ok() {
-            // The result does not contain writes that are still pending then: it is cut again.
+            // Writes still pending after this are missing from the result, so it is cut again.
             let _ = settled.recv_timeout(PATIENCE);
         }
         let file = ctx_disk::open(file_of(&self.folder, id)).ok()?;
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_stalls_holds_nobody_up_and_what_is_lost_is_counted() {
+    fn a_stalled_disk_blocks_no_caller_and_losses_are_counted() {
         let home = tempfile::tempdir().unwrap();
         let keep = ConversationStore::at(home.path()).unwrap();
         // Opening a pipe without a reader blocks.
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_written_is_told_again_from_its_beginning() {
+    fn an_unwritten_conversation_is_written_again_in_full() {
         let home = tempfile::tempdir().unwrap();
         let keep = ConversationStore::at(home.path()).unwrap();
         let path = home.path().join("aa-cc.jsonl");

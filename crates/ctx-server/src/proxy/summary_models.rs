@@ -48,7 +48,7 @@ const SAME: [&str; 10] = [
 #[derive(Clone, Default)]
 pub(super) struct SummaryModelSlot(Arc<Mutex<Vec<Arc<HttpModel>>>>);
 
-/// A model in its slot, until this is dropped.
+/// Keeps a model in its slot until dropped.
 pub(super) struct SlotGuard(SummaryModelSlot, Option<Arc<HttpModel>>);
 
 impl SummaryModelSlot {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_ends_takes_no_other_ones_model_along() {
+    fn dropping_a_model_leaves_the_models_of_other_requests() {
         let slot = SummaryModelSlot::default();
         let name = || slot.model().map(|model| model.name().to_owned());
         let first = slot.insert(model("a"));

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewed_token_has_the_owner_it_had() {
+    fn a_renewed_token_keeps_its_owner() {
         let of = |claims: &str| owner(&jwt(claims), None);
         let first = of(r#"{"iss":"https://login","sub":"ann","exp":1}"#);
         assert_eq!(first, of(r#"{"exp":2,"iss":"https://login","sub":"ann"}"#));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_names_nobody_stands_for_itself() {
+    fn a_token_without_claims_is_its_own_owner() {
         for claims in [r#"{"sub":"ann"}"#, r#"{"iss":"a","sub":""}"#, r#"{"iss":1,"sub":2}"#, "x"] {
             assert_eq!(owner(&jwt(claims), None), Owner::Token, "{claims}");
         }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_without_a_name_is_known_by_a_session_that_no_other_has() {
+    fn a_login_without_claims_is_identified_by_its_unique_session() {
         let unique: &[u8] = b"3f2b8c1e-6a55-4b0e-9d41-0a1b2c3d4e5f";
         for login in ["Bearer sk-ant-oat01-abc", "bearer ya29.a0Af"] {
             assert_eq!(owner(login.as_bytes(), Some(unique)), Owner::OfSession);

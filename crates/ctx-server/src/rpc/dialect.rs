@@ -72,8 +72,8 @@ impl Dialect {
         }
     }
 
-    /// Writes each message separately, if each becomes exactly one. This is not so for Anthropic:
-    /// adjacent messages of one role are merged.
+    /// Writes each message separately, if each becomes exactly one message. For Anthropic, adjacent
+    /// messages of one role are merged.
     fn write_each(self, outgoing: &[SourcedMessage]) -> Option<Vec<RawJson>> {
         let one = |out: &SourcedMessage| match &out.source {
             Some(source) => Some(RawJson::from_text(source.clone())),

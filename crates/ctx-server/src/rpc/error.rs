@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::lines::Data;
 
-/// The codes of JSON-RPC 2.0, and one for all errors with an error kind.
+/// The codes of JSON-RPC 2.0, and one code for all errors with an error kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ErrorCode {
     /// The line is not JSON.

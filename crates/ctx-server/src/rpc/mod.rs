@@ -6,7 +6,7 @@
 //! keeps the engine's state: the view, the projections, the last compaction. If the view is lost
 //! (an engine failed midway) or outdated (the host changed its history), it is rebuilt from these.
 //!
-//! Calls of one session are processed in order, those of different sessions concurrently.
+//! Calls of one session are processed in order, calls of different sessions concurrently.
 
 mod actor;
 mod dialect;

@@ -121,7 +121,7 @@ impl TraceDisk {
         }
     }
 
-    /// Queues a write. While the queue is full, it is lost.
+    /// Queues a write. The write is lost if the queue is full.
     pub(super) fn enqueue(&self, work: WriteTask) {
         // A request must not wait for the disk.
         if self.work.try_send(work).is_err() {

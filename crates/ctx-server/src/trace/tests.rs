@@ -50,7 +50,7 @@ fn info(id: &str) -> SessionInfo {
 }
 
 #[test]
-fn what_was_recorded_is_there_after_a_restart() {
+fn records_survive_a_restart() {
     let home = tempfile::tempdir().unwrap();
     let trace = Trace::at(home.path().join("traces"), TraceLimits::default()).unwrap();
     trace.session(info("a-0"));
@@ -70,7 +70,7 @@ fn what_was_recorded_is_there_after_a_restart() {
 }
 
 #[test]
-fn too_many_records_let_the_conversation_go_that_was_used_longest_ago() {
+fn too_many_records_evict_the_least_recently_used_conversation() {
     let home = tempfile::tempdir().unwrap();
     let limits = TraceLimits { records: 4, ..TraceLimits::default() };
     let trace = Trace::at(home.path(), limits).unwrap();
@@ -93,7 +93,7 @@ fn too_many_records_let_the_conversation_go_that_was_used_longest_ago() {
 }
 
 #[test]
-fn files_stay_within_their_bytes() {
+fn files_stay_within_their_size_limit() {
     let home = tempfile::tempdir().unwrap();
     let limits = TraceLimits { bytes: 8_000, ..TraceLimits::default() };
     let trace = Trace::at(home.path(), limits).unwrap();
@@ -107,7 +107,7 @@ fn files_stay_within_their_bytes() {
 }
 
 #[test]
-fn a_compaction_that_was_taken_back_stays_so_after_a_restart() {
+fn an_undone_compaction_stays_undone_after_a_restart() {
     let home = tempfile::tempdir().unwrap();
     let trace = Trace::at(home.path(), TraceLimits::default()).unwrap();
     let compaction = |entry: &str| CompactionRecord {
@@ -136,7 +136,7 @@ fn a_compaction_that_was_taken_back_stays_so_after_a_restart() {
 }
 
 #[test]
-fn what_was_settled_is_on_disk() {
+fn settled_records_are_on_disk() {
     let home = tempfile::tempdir().unwrap();
     let trace = Trace::at(home.path(), TraceLimits::default()).unwrap();
     (0..9).for_each(|number| trace.add(record("a-0", number)));

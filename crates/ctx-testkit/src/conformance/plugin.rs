@@ -19,8 +19,8 @@ use tempfile::TempDir;
 
 use super::Start;
 
-/// The deadline of a compaction here, in milliseconds: shorter than that of a case, so that the
-/// case reports which call did not end.
+/// The deadline of a compaction here, in milliseconds: shorter than the deadline of a case, so that
+/// the case reports which call did not end.
 const COMPACT_MS: u64 = 60_000;
 
 /// An engine that is not built in: a library, a program or a script, with or without a manifest.
@@ -72,7 +72,7 @@ impl Plugin {
     ///
     /// # Errors
     ///
-    /// `NotFound` if it is in none of them; otherwise why the first match is rejected.
+    /// `NotFound` if no place contains it; otherwise why the first match is rejected.
     pub fn installed(name: &str, search: Search) -> Result<Self> {
         let found = search.find(name)?;
         Ok(Self {

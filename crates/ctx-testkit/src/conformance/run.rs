@@ -76,7 +76,7 @@ where
     check_with(start, options, |_| {})
 }
 
-/// As [`check`], and calls `done` after each case.
+/// Like [`check`], and calls `done` after each case.
 pub fn check_with<F>(start: F, options: &Options, mut done: impl FnMut(&CaseReport)) -> Report
 where
     F: Fn(&Start) -> Result<Arc<dyn ContextEngine>> + Send + Sync + 'static,
@@ -148,7 +148,7 @@ fn hangs(progress: &Progress, deadline: Duration) -> Stop {
         format!("{}: no answer; the deadline of the case is {seconds} s", progress.verb()),
         "answer each call in bounded time, even if a service of the host does not answer",
     );
-    // If it never answered anything, the other cases cannot succeed.
+    // If the engine never answered a call, the other cases cannot succeed.
     if progress.has_answered() { stop } else { stop.fatal() }
 }
 

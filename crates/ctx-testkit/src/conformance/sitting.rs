@@ -118,8 +118,8 @@ impl<'r> TestSession<'r> {
         Ok(())
     }
 
-    /// Calls `assemble` and discards the answer, as a host that rejects it. With `polls`, drops the
-    /// call.
+    /// Calls `assemble` and discards the answer, like a host that rejects it. With `polls`, drops
+    /// the call.
     pub(super) fn assemble_and_discard(&mut self, polls: Option<u32>) -> Result<(), Stop> {
         let request = self.assemble_request();
         let answer = self.running.engine.assemble(request);

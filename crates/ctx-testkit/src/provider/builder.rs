@@ -39,7 +39,7 @@ pub struct Scenario {
     pub limit_chars: Option<u64>,
     /// Whether to refuse requests that the real providers refuse. Default: false.
     pub strict: bool,
-    /// The provider whose wording an overflow error has. Default: that of the API.
+    /// The provider whose wording an overflow error has. Default: the API's.
     pub words: Option<Words>,
     /// The required API key. Default: none.
     pub key: Option<String>,
@@ -172,7 +172,7 @@ impl Builder {
         self
     }
 
-    /// Sets the port on loopback; 0, the default, is any free one.
+    /// Sets the port on loopback. The default 0 is any free port.
     pub fn port(self, port: u16) -> Self {
         Self { port, ..self }
     }

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_shared_beginning_counts_and_only_of_the_same_model() {
+    fn the_longest_common_prefix_of_the_same_model_counts() {
         let long = "x".repeat(1_000);
         let mut cache = PromptCache::default();
         cache.keep("m", "abc".to_owned());

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_and_cuts_stand_where_the_step_says() {
+    fn waits_and_cuts_happen_where_the_step_says() {
         let whole = Step::text("");
         let (one, two) = (send("one"), send("two"));
         let hold = Action::Wait(Wait::Release);

@@ -67,7 +67,7 @@ impl FailureKind {
 pub struct Failure {
     /// The kind.
     pub kind: FailureKind,
-    /// Its HTTP status. Default: that of the kind.
+    /// Its HTTP status. Default: the kind's.
     pub status: Option<u16>,
     /// The `retry-after` header. Default: none.
     pub retry_after: Option<RetryAfter>,

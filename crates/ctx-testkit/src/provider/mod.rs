@@ -7,8 +7,8 @@
 //! made of the prompt's own lines.
 //!
 //! It can produce all failures of a provider: refuse with the bodies of real providers, report an
-//! overflow with the wording of twenty of them, fail in the middle of a stream, wait until the test
-//! releases it, cut the connection at any point, send garbage, or never end. Requests are recorded,
+//! overflow with the wording of twenty of them, fail in the middle of a stream, wait for a release
+//! by the test, cut the connection at any point, send garbage, or never end. Requests are recorded,
 //! with their outcome. Tokens are characters divided by four, and a prompt cache is simulated:
 //! `usage` contains the part of a prompt that was sent before.
 //!
@@ -160,8 +160,8 @@ impl FakeProvider {
         self.shared.playbook.extend(steps);
     }
 
-    /// Releases one answer that waits for [`Wait::Release`]; if none is waiting, the next one that
-    /// will.
+    /// Releases one answer that waits for [`Wait::Release`]. If none is waiting, releases the next
+    /// one.
     pub fn release(&self) {
         self.shared.releases.add_permits(1);
     }

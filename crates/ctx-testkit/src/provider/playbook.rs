@@ -44,8 +44,8 @@ impl Playbook {
         state.steps.iter().filter_map(|step| step.times).map(|n| n as usize).sum()
     }
 
-    /// Returns the step for a request: the first matching one of the script, otherwise that of the
-    /// function, otherwise a summary.
+    /// Returns the step for a request: the first matching one of the script, otherwise the
+    /// function's, otherwise a summary.
     pub(super) fn step(&self, request: &Request, api: Api) -> Step {
         let fits = |step: &Step| step.times != Some(0) && step.when.holds(request, api);
         let mut state = locked(&self.state);

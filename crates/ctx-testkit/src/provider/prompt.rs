@@ -85,8 +85,8 @@ impl Prompt {
         texts.join("\n")
     }
 
-    /// Returns all of it, roles and tools included, such that one text is a prefix of another if
-    /// and only if the other prompt continues the first.
+    /// Returns all of it, with roles and tools. One text is a prefix of another if and only if the
+    /// other prompt continues the first.
     pub(super) fn flat(&self) -> String {
         let mut flat = self.tools.join("\u{1f}");
         for (role, text) in &self.said {

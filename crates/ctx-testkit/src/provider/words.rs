@@ -42,7 +42,7 @@ pub enum Words {
 struct Refusal {
     status: u16,
     body: String,
-    /// The body if the prompt fits, but not together with the requested answer.
+    /// The body if the prompt fits alone, but not together with the requested answer.
     answer_body: Option<String>,
 }
 

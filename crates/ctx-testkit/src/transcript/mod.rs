@@ -84,8 +84,8 @@ impl RandomTranscript {
         Self { tokens: Some(tokens), ..self }
     }
 
-    /// Generates no damage: each call except those of the last message has its result, once and
-    /// before any other message, and no id is used twice.
+    /// Generates no damage: each call before the last message has its result, once and before any
+    /// other message, and no id is used twice.
     #[must_use]
     pub fn well_formed(self) -> Self {
         Self { well_formed: true, ..self }
@@ -146,7 +146,7 @@ impl Transcript {
         crate::entries(self.messages.clone())
     }
 
-    /// Returns a view of all messages, with the pinned ones pinned.
+    /// Returns a view of all messages, with its pins.
     ///
     /// # Errors
     ///

@@ -135,7 +135,7 @@ fn the_same_seed_gives_the_same_transcript_and_another_seed_another() {
 }
 
 #[test]
-fn sizes_are_those_asked_for_and_span_from_tiny_to_huge_otherwise() {
+fn sizes_match_the_request_or_range_from_tiny_to_huge() {
     for (seed, wanted) in [(1, 100), (2, 4_000), (3, 50_000), (4, 200_000)] {
         let made = tokens(&RandomTranscript::seeded(seed).tokens(Tokens(wanted)).generate());
         let wanted = u64::from(wanted);
@@ -168,7 +168,7 @@ fn a_well_formed_transcript_pairs_all_calls_but_the_last() {
 }
 
 #[test]
-fn a_view_takes_every_transcript_and_finishes_it() {
+fn a_view_accepts_and_finishes_every_transcript() {
     for seed in 0..200 {
         let transcript = RandomTranscript::seeded(seed).generate();
         let counter = Counter::new(CounterKind::Chars4);

@@ -198,7 +198,7 @@ impl Draft {
         let most = match self.random.weighted(&[12, 6, 2]) {
             0 => 800,
             1 => 12_000,
-            // One that is larger than all others.
+            // A result that is larger than all others.
             _ => self.left / 2,
         };
         let bytes = self.size(most);

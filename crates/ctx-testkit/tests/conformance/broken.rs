@@ -1,4 +1,4 @@
-//! Engines with one defect each, detected by the expected case.
+//! Engines with one defect each, which the expected case detects.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn an_engine_without_a_fault_passes() {
 }
 
 #[test]
-fn what_an_engine_says_of_itself_is_checked() {
+fn the_info_of_an_engine_is_checked() {
     each_fails(&[
         (Fault::VersionIsAWord, &["hello"]),
         (Fault::IdIsASentence, &["hello"]),
@@ -43,7 +43,7 @@ fn what_an_engine_says_of_itself_is_checked() {
 }
 
 #[test]
-fn an_engine_that_does_not_live_as_its_host_does_is_told_where() {
+fn violations_of_the_lifecycle_fail_the_expected_cases() {
     each_fails(&[
         (Fault::MakesAViewOfItsOwn, &["lifecycle"]),
         (Fault::NothingToSayIsAnError, &["empty-session"]),
@@ -56,7 +56,7 @@ fn an_engine_that_does_not_live_as_its_host_does_is_told_where() {
 }
 
 #[test]
-fn requests_that_no_model_takes_fail_the_case_that_says_so() {
+fn requests_that_no_model_accepts_fail_the_expected_cases() {
     // Reloaded sessions are too large for an engine that cuts too little, or that assumes its
     // answers took effect: it fails wherever a session is reloaded.
     let reopened: &[_] = &["answers-fit", "answer-rejected", "cancel", "deadline"];
@@ -73,7 +73,7 @@ fn requests_that_no_model_takes_fail_the_case_that_says_so() {
 }
 
 #[test]
-fn text_that_comes_back_other_than_it_was_is_found() {
+fn changed_texts_are_detected() {
     each_fails(&[
         (Fault::ReadsAscii, &["unicode"]),
         (Fault::DropsLineEnds, &["unicode"]),
@@ -82,12 +82,12 @@ fn text_that_comes_back_other_than_it_was_is_found() {
 }
 
 #[test]
-fn work_that_grows_with_the_square_of_the_session_is_found() {
+fn quadratic_work_is_detected() {
     each_fails(&[(Fault::ReadsEachForEach, &["long-session"])]);
 }
 
 #[test]
-fn what_does_not_outlive_a_restart_is_found() {
+fn state_lost_in_a_restart_is_detected() {
     each_fails(&[
         (Fault::RepeatsItselfAfterRestart, &["restart"]),
         (Fault::CountsCommits, &["commit-turn"]),
@@ -97,7 +97,7 @@ fn what_does_not_outlive_a_restart_is_found() {
 }
 
 #[test]
-fn compactions_that_are_none_are_found() {
+fn invalid_compactions_are_detected() {
     let compactions: &[_] = &["compaction", "compact-deeper"];
     each_fails(&[
         (Fault::CompactsNothing, compactions),
@@ -110,7 +110,7 @@ fn compactions_that_are_none_are_found() {
 }
 
 #[test]
-fn every_case_fails_for_somebody() {
+fn every_case_fails_for_some_engine() {
     // The tables above are the expectations; this only checks that none is missing.
     let told = concat!(include_str!("broken.rs"), include_str!("memory.rs"));
     let told: BTreeSet<&str> = told.split('"').collect();
@@ -120,7 +120,7 @@ fn every_case_fails_for_somebody() {
 }
 
 #[test]
-fn a_case_that_hangs_ends_at_its_deadline_and_names_the_verb() {
+fn a_hanging_case_ends_at_its_deadline_and_names_the_verb() {
     let options = Options::new(Level::Core).only(["deadline"]);
     let report =
         check(with(Fault::WaitsForItsModel), &options.deadline(Duration::from_millis(500)));
@@ -128,14 +128,14 @@ fn a_case_that_hangs_ends_at_its_deadline_and_names_the_verb() {
 }
 
 #[test]
-fn a_case_whose_only_call_fails_is_no_reason_to_skip_the_others() {
+fn a_case_whose_only_call_fails_does_not_skip_the_others() {
     let report = check(with(Fault::RefusesSessions), &Options::new(Level::Core));
     assert_eq!(report.count("skipped"), 0, "{report}");
     assert!(report.failed().any(|name| name == "long-session"), "{report}");
 }
 
 #[test]
-fn a_panic_is_told_with_the_verb_it_came_from() {
+fn a_panic_is_reported_with_its_verb() {
     let options = Options::new(Level::Core).only(["huge-message"]);
     let report = check(with(Fault::PanicsOverLargeMessages), &options);
     let expected = "assemble: it panicked: attempt to subtract with overflow";

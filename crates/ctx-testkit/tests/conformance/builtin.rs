@@ -24,7 +24,7 @@ fn legacy(start: &Start) -> Result<Arc<dyn ContextEngine>> {
 }
 
 #[test]
-fn legacy_passes_all_of_it() {
+fn legacy_passes_the_whole_suite() {
     let report = check(legacy, &Options::new(Level::Full));
     assert!(report.is_passed(), "{report}");
     assert_eq!(report.engine.as_ref().map(|engine| &*engine.id), Some("legacy"));

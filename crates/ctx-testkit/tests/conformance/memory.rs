@@ -1,4 +1,4 @@
-//! An engine that leaks memory. Only Linux tells how much memory a process has.
+//! An engine that leaks memory. Only Linux reports the memory of a process.
 #![cfg(target_os = "linux")]
 
 // Most of it is used by the other tests.
@@ -10,7 +10,7 @@ use ctx_testkit::conformance::{Level, Options, check};
 use crate::simple::{Fault, with};
 
 #[test]
-fn memory_that_grows_with_each_turn_is_found() {
+fn memory_that_grows_with_each_turn_is_detected() {
     let report = check(with(Fault::Leaks), &Options::new(Level::Full));
     assert_eq!(report.failed().collect::<Vec<_>>(), ["memory"], "{report}");
 }

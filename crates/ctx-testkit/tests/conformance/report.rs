@@ -5,7 +5,7 @@ use ctx_testkit::conformance::{Level, Options, cases, check_with};
 use crate::simple::{Fault, with};
 
 #[test]
-fn core_is_the_beginning_of_full_and_each_case_is_told_once() {
+fn core_is_the_beginning_of_full_and_each_case_is_reported_once() {
     let core: Vec<_> = cases(Level::Core).map(|case| case.name).collect();
     let full: Vec<_> = cases(Level::Full).map(|case| case.name).collect();
     assert_eq!(core, full[..core.len()]);
@@ -21,7 +21,7 @@ fn core_is_the_beginning_of_full_and_each_case_is_told_once() {
 }
 
 #[test]
-fn two_runs_say_the_same() {
+fn two_runs_give_the_same_report() {
     let run = || {
         let options = Options::new(Level::Full).only([
             "hello",

@@ -33,7 +33,7 @@ const TEXT: [(&str, &str, &str); 4] = [
 ];
 
 #[test]
-fn a_text_is_said_in_every_api_whole_and_as_a_stream() {
+fn a_text_is_sent_in_every_api_whole_and_as_a_stream() {
     let text = "It holds the parser. 😀 它很小。\n".repeat(20);
     for (path, whole, delta) in TEXT {
         let answer = asked(path, false, Step::text(&text)).json();
@@ -51,7 +51,7 @@ fn a_text_is_said_in_every_api_whole_and_as_a_stream() {
 }
 
 #[test]
-fn a_stream_comes_in_many_events_and_ends_as_its_api_ends() {
+fn a_stream_has_many_events_and_the_end_of_its_api() {
     let ends = [
         (CHAT, "[DONE]"),
         (RESPONSES, "response.completed"),
@@ -68,7 +68,7 @@ fn a_stream_comes_in_many_events_and_ends_as_its_api_ends() {
 }
 
 #[test]
-fn a_finish_reason_is_said_in_the_words_of_the_api() {
+fn a_finish_reason_has_the_wording_of_the_api() {
     let rows = [
         (CHAT, Finish::Stop, "/choices/0/finish_reason", "stop"),
         (CHAT, Finish::Length, "/choices/0/finish_reason", "length"),
@@ -96,7 +96,7 @@ fn a_finish_reason_is_said_in_the_words_of_the_api() {
 }
 
 #[test]
-fn tool_calls_and_thinking_are_said_in_every_api() {
+fn tool_calls_and_thinking_are_sent_in_every_api() {
     let calls = vec![
         Call { name: "read".into(), arguments: json!({ "path": "a.rs" }) },
         Call { name: "run".into(), arguments: json!({ "command": "cargo test" }) },
@@ -123,7 +123,7 @@ fn tool_calls_and_thinking_are_said_in_every_api() {
 }
 
 #[test]
-fn usage_is_what_the_script_says_or_computed_or_missing() {
+fn usage_is_scripted_computed_or_missing() {
     let given = Usage { input: 70, output: 9, cache_read: 30, cache_write: 0, ..Usage::default() };
     // Path, pointers to the tokens of the prompt and of the answer, and their expected values.
     let rows = [
@@ -149,7 +149,7 @@ fn usage_is_what_the_script_says_or_computed_or_missing() {
 }
 
 #[test]
-fn a_chat_stream_reports_usage_only_when_asked_to() {
+fn a_chat_stream_reports_usage_only_if_requested() {
     let provider = FakeProvider::builder().start().unwrap();
     let mut body = prompt(CHAT, true);
     let with = post(&provider, CHAT, &body).values();
@@ -160,7 +160,7 @@ fn a_chat_stream_reports_usage_only_when_asked_to() {
 }
 
 #[test]
-fn a_prompt_that_goes_on_from_an_earlier_one_is_read_from_the_cache() {
+fn a_prompt_that_continues_an_earlier_one_is_read_from_the_cache() {
     let provider = FakeProvider::builder().script([Step::text("ok").always()]).start().unwrap();
     let long = "a line of the first message\n".repeat(100);
     let mut messages = vec![json!({ "role": "user", "content": long })];
@@ -215,7 +215,7 @@ fn an_empty_answer_is_empty_in_every_api() {
 }
 
 #[test]
-fn a_huge_answer_comes_whole() {
+fn a_huge_answer_is_complete() {
     let text = "0123456789".repeat(300_000);
     for (path, _, delta) in TEXT {
         assert_eq!(asked(path, true, Step::text(&text)).joined(delta).len(), text.len(), "{path}");

@@ -42,7 +42,7 @@ fn scripted(script: impl IntoIterator<Item = Step>) -> FakeProvider {
 }
 
 #[test]
-fn each_failure_has_the_status_and_the_form_of_its_api() {
+fn each_failure_has_the_status_and_format_of_its_api() {
     use FailureKind as K;
     let rows = [
         (K::RateLimited, 429, 429, "Rate limit reached", "rate_limit_error"),
@@ -70,7 +70,7 @@ fn each_failure_has_the_status_and_the_form_of_its_api() {
 }
 
 #[test]
-fn retry_after_comes_in_each_of_its_forms() {
+fn retry_after_is_sent_in_each_format() {
     let date = "Wed, 21 Oct 2026 07:28:00 GMT";
     let rows = [
         (RetryAfter::Seconds(2), Some("2"), None),
@@ -86,7 +86,7 @@ fn retry_after_comes_in_each_of_its_forms() {
 }
 
 #[test]
-fn an_error_can_come_in_the_stream_after_some_of_the_answer() {
+fn an_error_can_follow_a_part_of_the_stream() {
     let rows = [
         (CHAT, "/error/code", "server_is_overloaded"),
         ("/v1/responses", "/response/error/code", "server_is_overloaded"),
@@ -105,7 +105,7 @@ fn an_error_can_come_in_the_stream_after_some_of_the_answer() {
 }
 
 #[test]
-fn an_overflow_is_said_in_the_words_of_every_provider() {
+fn an_overflow_can_have_the_wording_of_every_provider() {
     for words in Words::all() {
         let failure = Failure::new(FailureKind::Overflow).words(words);
         let answer = failing(CHAT, false, failure);
@@ -147,7 +147,7 @@ fn a_prompt_that_exceeds_the_window_is_refused_and_takes_no_step() {
 }
 
 #[test]
-fn a_wrong_key_is_refused_however_it_is_sent() {
+fn a_wrong_key_is_refused_in_every_position() {
     let provider = FakeProvider::builder().key("sk-right").start().unwrap();
     let rows = [
         ("", 401),
@@ -163,7 +163,7 @@ fn a_wrong_key_is_refused_however_it_is_sent() {
 }
 
 #[test]
-fn what_is_no_request_of_a_model_is_refused_and_recorded() {
+fn invalid_requests_are_refused_and_recorded() {
     let provider = FakeProvider::builder().start().unwrap();
     assert_eq!(post(&provider, "/v1/hologram", &body(false)).status, 404);
     assert_eq!(client::get(&provider, CHAT).status, 404);
@@ -176,7 +176,7 @@ fn what_is_no_request_of_a_model_is_refused_and_recorded() {
 }
 
 #[test]
-fn any_response_can_be_given_and_any_api_can_be_made_to_fail() {
+fn any_response_can_be_scripted_and_any_api_can_fail() {
     let script = [
         Step::raw(200, "text/plain", "{\"choices\":"),
         Step::redirect("http://127.0.0.1:9/v1/chat/completions"),
@@ -196,7 +196,7 @@ fn any_response_can_be_given_and_any_api_can_be_made_to_fail() {
 }
 
 #[test]
-fn a_scenario_that_cannot_be_read_says_where_and_what_is_expected() {
+fn an_invalid_scenario_is_reported_with_place_and_expectation() {
     let error = Scenario::from_json("{\n \"script\": [{\"reply\": {\"txt\": 1}}]}").unwrap_err();
     assert_eq!(error.kind(), ctx_core::ErrorKind::InvalidInput);
     let said = error.to_string();

@@ -8,7 +8,7 @@ use ctx_testkit::provider::Fast;
 use crate::client::{parse, request};
 
 #[test]
-fn it_answers_each_api_without_looking_at_the_body() {
+fn it_answers_each_api_without_parsing_the_body() {
     let upstream = Fast::start().unwrap();
     let body = "{".repeat(100_000);
     for (path, last) in [

@@ -62,7 +62,7 @@ fn a_connection_is_cut_where_the_script_says() {
 }
 
 #[test]
-fn garbage_is_no_http() {
+fn garbage_is_not_http() {
     let provider = FakeProvider::builder().script([Step::garbage()]).start().unwrap();
     let answer = exchange(&provider, &asked(true));
     assert!(!answer.raw.is_empty() && !answer.raw.starts_with(b"HTTP"), "{answer:?}");
@@ -103,7 +103,7 @@ fn an_answer_waits_until_it_is_released() {
 }
 
 #[test]
-fn each_release_lets_one_answer_go_and_release_all_the_rest() {
+fn each_release_sends_one_answer_and_release_all_sends_the_rest() {
     let provider = FakeProvider::builder().script([Step::text("x").held().always()]);
     let provider = provider.start().unwrap();
     let streams: Vec<_> = (0..4).map(|_| send(&provider, &asked(false))).collect();
@@ -123,7 +123,7 @@ fn each_release_lets_one_answer_go_and_release_all_the_rest() {
 }
 
 #[test]
-fn a_client_that_goes_away_is_noticed_wherever_the_answer_stands() {
+fn a_client_that_disconnects_is_detected_at_any_point() {
     let steps = [
         Step::hang(),
         Step::text("x").held(),
@@ -153,14 +153,14 @@ fn an_endless_answer_does_not_end() {
 }
 
 #[test]
-fn a_delay_ends_by_itself() {
+fn a_delay_ends_without_a_release() {
     let script = [Step::text("x").delayed(Duration::from_millis(1))];
     let provider = FakeProvider::builder().script(script).start().unwrap();
     assert_eq!(exchange(&provider, &asked(false)).status, 200);
 }
 
 #[test]
-fn dropping_the_provider_cuts_what_is_open_and_frees_the_port() {
+fn dropping_the_provider_cuts_connections_and_frees_the_port() {
     let provider = FakeProvider::builder().script([Step::hang()]).start().unwrap();
     let address = provider.address();
     let mut stream = send(&provider, &asked(false));
@@ -173,7 +173,7 @@ fn dropping_the_provider_cuts_what_is_open_and_frees_the_port() {
 }
 
 #[test]
-fn hostile_clients_do_it_no_harm() {
+fn hostile_clients_do_not_affect_the_provider() {
     let provider = FakeProvider::builder().start().unwrap();
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let rows: [Vec<u8>; 5] = [

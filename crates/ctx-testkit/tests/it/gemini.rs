@@ -30,7 +30,7 @@ fn said() -> Step {
 }
 
 #[test]
-fn an_answer_comes_whole_as_events_and_as_a_list() {
+fn an_answer_can_be_whole_events_or_a_list() {
     let provider = FakeProvider::builder().script([said().times(3)]).start().unwrap();
     let whole = post(&provider, WHOLE, &body()).json();
     let candidate = &whole["candidates"][0];
@@ -71,7 +71,7 @@ fn an_answer_comes_whole_as_events_and_as_a_list() {
 }
 
 #[test]
-fn errors_are_in_googles_words_and_form() {
+fn errors_have_the_wording_and_format_of_google() {
     let provider = FakeProvider::builder()
         .script([Step::error(FailureKind::Overloaded), Step::error(FailureKind::RateLimited)])
         .window(Tokens(30))
@@ -111,7 +111,7 @@ fn tokens_are_counted_and_models_listed() {
 }
 
 #[test]
-fn a_step_can_wait_for_what_is_new() {
+fn a_step_can_match_only_the_newest_messages() {
     let when = |newest: Option<&str>, after_tool, tool: Option<&str>| When {
         newest: newest.map(str::to_owned),
         after_tool,
@@ -138,7 +138,7 @@ fn a_step_can_wait_for_what_is_new() {
 }
 
 #[test]
-fn a_limit_in_characters_refuses_what_is_longer() {
+fn prompts_over_the_character_limit_are_refused() {
     let provider = FakeProvider::builder().limit_chars(10).start().unwrap();
     let ask = |text: &str| {
         let body = json!({ "messages": [{ "role": "user", "content": text }] });

@@ -8,7 +8,7 @@ use crate::client::{exchange, post, request};
 const CHAT: &str = "/v1/chat/completions";
 
 #[test]
-fn a_request_is_recorded_as_it_came() {
+fn a_request_is_recorded_unchanged() {
     let provider = FakeProvider::builder().start().unwrap();
     let body = json!({
         "model": "m", "max_tokens": 7, "stream": true,
@@ -40,7 +40,7 @@ fn a_request_is_recorded_as_it_came() {
 }
 
 #[test]
-fn steps_are_taken_in_order_by_the_requests_that_they_fit() {
+fn matching_requests_take_the_steps_in_order() {
     let script = [
         Step::text("for anthropic").when(When { api: Some(Api::Messages), ..When::default() }),
         Step::text("for b").when(When { model: Some("b".into()), ..When::default() }),
@@ -71,7 +71,7 @@ fn steps_are_taken_in_order_by_the_requests_that_they_fit() {
 }
 
 #[test]
-fn a_function_answers_what_the_script_does_not() {
+fn a_function_answers_requests_that_no_step_takes() {
     let builder = FakeProvider::builder().script([Step::text("scripted")]);
     let provider = builder
         .respond(|request| {

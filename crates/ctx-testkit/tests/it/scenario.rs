@@ -21,7 +21,7 @@ const FILE: &str = r#"{
 }"#;
 
 #[test]
-fn a_scenario_read_from_a_file_is_what_it_would_be_in_code() {
+fn a_scenario_from_a_file_equals_one_built_in_code() {
     let scenario = Scenario::from_json(FILE).unwrap();
     assert_eq!(scenario.window, Some(Tokens(8_000)));
     assert_eq!(scenario.models, ["small"]);
@@ -46,7 +46,7 @@ fn a_provider_starts_from_a_scenario() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_an_error_that_names_it() {
+fn a_port_in_use_is_an_error_that_names_it() {
     let first = FakeProvider::builder().start().unwrap();
     let port = first.address().port();
     let error = FakeProvider::builder().port(port).start().unwrap_err();

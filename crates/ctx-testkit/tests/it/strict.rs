@@ -53,14 +53,14 @@ fn changed(api: Api, change: impl Fn(&mut Vec<Value>)) -> String {
 }
 
 #[test]
-fn a_sound_conversation_is_taken() {
+fn a_valid_conversation_is_accepted() {
     for api in [Api::Chat, Api::Responses, Api::Messages, Api::Gemini] {
         assert_eq!(changed(api, |_| {}), "taken", "{api:?}");
     }
 }
 
 #[test]
-fn calls_and_results_are_refused_without_each_other() {
+fn unpaired_calls_and_results_are_refused() {
     for (api, no_call, no_result) in [
         (
             Api::Chat,
@@ -104,7 +104,7 @@ fn calls_and_results_are_refused_without_each_other() {
 }
 
 #[test]
-fn ids_names_and_arguments_are_looked_at() {
+fn ids_names_and_arguments_are_checked() {
     let long = "x".repeat(65);
     for (api, field, value, expected) in [
         (
@@ -159,7 +159,7 @@ fn ids_names_and_arguments_are_looked_at() {
 }
 
 #[test]
-fn unknown_roles_and_what_says_nothing_are_refused() {
+fn unknown_roles_and_empty_messages_are_refused() {
     let role = |api, role: &'static str| changed(api, |all| all[0]["role"] = json!(role));
     assert!(
         role(Api::Chat, "bot").contains("Invalid value: 'bot'. Supported values are: 'system'")
@@ -191,7 +191,7 @@ fn unknown_roles_and_what_says_nothing_are_refused() {
 }
 
 #[test]
-fn no_more_than_four_marks_and_no_words_in_the_models_mouth() {
+fn more_than_four_cache_marks_and_prefill_are_refused() {
     let marked = json!({ "type": "text", "text": "a", "cache_control": { "type": "ephemeral" } });
     let marks =
         |n: usize| changed(Api::Messages, |all| all[0]["content"] = json!(vec![marked.clone(); n]));
@@ -206,7 +206,7 @@ fn no_more_than_four_marks_and_no_words_in_the_models_mouth() {
 }
 
 #[test]
-fn tools_with_items_of_their_own_are_paired_too() {
+fn built_in_tools_with_their_own_items_are_paired() {
     for (call, output) in [
         ("apply_patch_call", "apply_patch_call_output"),
         ("computer_call", "computer_call_output"),
@@ -227,7 +227,7 @@ fn tools_with_items_of_their_own_are_paired_too() {
 }
 
 #[test]
-fn gemini_is_spelt_in_two_ways() {
+fn both_spellings_of_gemini_are_accepted() {
     let snake = |all: &mut Vec<Value>| {
         let text = Value::Array(std::mem::take(all)).to_string();
         let text = text.replace("functionCall", "function_call");
@@ -243,7 +243,7 @@ fn gemini_is_spelt_in_two_ways() {
 }
 
 #[test]
-fn houses_differ() {
+fn providers_with_one_api_differ() {
     let two = json!({ "messages": [
         { "role": "user", "content": "a" }, { "role": "user", "content": "b" }] });
     let seals = Seals::default();
@@ -267,7 +267,7 @@ fn error(answer: &Answered) -> String {
 }
 
 #[test]
-fn what_anthropics_model_thought_goes_back_as_it_was() {
+fn anthropic_thinking_must_be_returned_unchanged() {
     let provider = strict();
     let path = "/v1/messages";
     let mut body = json!({
@@ -308,7 +308,7 @@ fn what_anthropics_model_thought_goes_back_as_it_was() {
 }
 
 #[test]
-fn what_is_not_for_everybody_needs_its_header() {
+fn beta_features_need_their_header() {
     let provider = FakeProvider::builder().strict(true).start().unwrap();
     let body = json!({ "max_tokens": 5, "messages": [
         { "role": "user", "content": "go" }, { "role": "system", "content": "s" }] });
@@ -318,7 +318,7 @@ fn what_is_not_for_everybody_needs_its_header() {
 }
 
 #[test]
-fn reasoning_of_responses_goes_with_what_follows_it() {
+fn reasoning_of_responses_stays_with_the_next_item() {
     let provider = strict();
     let path = "/v1/responses";
     let mut body = json!({
@@ -366,7 +366,7 @@ fn reasoning_of_responses_goes_with_what_follows_it() {
 }
 
 #[test]
-fn geminis_signatures_stay_with_their_calls() {
+fn gemini_signatures_stay_with_their_calls() {
     let provider = strict();
     let path = "/v1beta/models/gemini-3-pro:generateContent";
     let mut body = json!({ "contents": [{ "role": "user", "parts": [{ "text": "go" }] }] });

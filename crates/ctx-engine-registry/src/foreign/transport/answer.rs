@@ -7,8 +7,8 @@ use serde::de::IgnoredAny;
 
 use super::{Fault, envelope};
 
-/// The answer of an engine: JSON of which only the head was parsed. It may be megabytes, and the
-/// reader knows its type: one pass then both validates and parses it.
+/// The answer of an engine: JSON of which only the head was parsed. It may be megabytes. The reader
+/// knows its type, so one pass both validates and parses it.
 #[derive(Clone, Debug)]
 pub struct RawAnswer {
     json: Vec<u8>,
@@ -60,7 +60,7 @@ impl RawAnswer {
     ///
     /// # Errors
     ///
-    /// As [`RawAnswer::read`].
+    /// See [`RawAnswer::read`].
     pub fn into_json(mut self) -> Result<Vec<u8>, Fault> {
         let value = self.value()?;
         self.json.truncate(value.end);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_read_wherever_it_stands() {
+    fn a_value_is_read_at_any_position() {
         for json in [r#"{"id":7,"ok":5}"#, r#" {"new":[{}],"ok":5,"id":7} "#] {
             assert_eq!(read(json).unwrap().unwrap(), 5, "{json}");
         }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn another_value_is_told_from_what_is_no_answer() {
+    fn a_wrong_value_is_distinguished_from_an_invalid_answer() {
         assert!(read(r#"{"id":7,"ok":"five"}"#).unwrap().is_err());
         for (json, name) in [
             (r#"{"id":7,"ok":5"#, "garbage"),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_or_of_another_call_is_so_before_it_is_read() {
+    fn refusals_and_answers_to_other_calls_are_detected_before_parsing() {
         for json in [r#"{"id":8,"ok":5}"#, r#"{"id":7,"error":{"message":"no"}}"#] {
             assert!(RawAnswer::to(7, json.into()).is_err(), "{json}");
         }

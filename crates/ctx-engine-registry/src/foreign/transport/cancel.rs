@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_future_is_waited_for_until_it_is_ready_or_not_wanted() {
+    fn a_future_is_awaited_until_it_is_ready_or_cancelled() {
         let cancelled = Arc::new(CancelFlag::default());
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let other = thread::spawn(move || sender.send(7));

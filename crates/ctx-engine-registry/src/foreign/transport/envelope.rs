@@ -103,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_what_its_ok_holds_byte_for_byte() {
+    fn the_value_of_ok_is_returned_byte_for_byte() {
         assert_eq!(answered(r#"{"id":7,"ok":{"a": [1.0]}}"#).unwrap(), r#"{"a": [1.0]}"#);
         assert_eq!(answered(r#" {"ok": 1e2 , "id":7,"new":{}} "#).unwrap(), "1e2");
     }
 
     #[test]
-    fn what_is_no_answer_is_told_by_what_is_wrong_with_it() {
+    fn an_invalid_answer_is_refused_with_its_defect() {
         for (bytes, why) in [
             ("", "invalid JSON:"),
             ("hello, world", "output: hello, world"),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_one_line_whatever_blanks_its_parameters_have() {
+    fn a_call_is_one_line_even_with_line_breaks_in_its_parameters() {
         let line = line(call(3, "ingest", b"{\n \"text\": \"a\\nb\"\r\n}"));
         assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
         let call: serde_json::Value = serde_json::from_slice(&line).unwrap();

@@ -47,7 +47,7 @@ pub enum Fault {
         /// The last lines of a killed process's stderr.
         stderr: Vec<String>,
     },
-    /// The engine worked on other calls for the whole deadline of this one. Not the engine's fault.
+    /// The engine worked on other calls until the deadline of this call. Not the engine's fault.
     #[error("'{verb}' waited {after:?} for the engine, which was busy with other calls")]
     Busy {
         /// The verb.
@@ -214,14 +214,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_an_engine_are_cut_and_cannot_steer_a_terminal() {
+    fn texts_of_an_engine_are_truncated_and_escaped() {
         assert_eq!(tidy("a\u{1b}[2Jb\tc\n", 100), "a\u{fffd}[2Jb\tc");
         assert_eq!(tidy("äöüß", 3), "äöü…");
         assert_eq!(tidy("äöü", 3), "äöü");
     }
 
     #[test]
-    fn an_error_says_what_happened_and_what_to_do() {
+    fn an_error_has_a_message_and_a_hint() {
         let stderr = vec!["Traceback".to_owned(), "KeyError".to_owned()];
         let error = Error::from(Fault::Crashed { status: "exit status: 1".into(), stderr });
         assert_eq!(error.kind(), ErrorKind::Contract);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_that_is_answered_is_told_from_a_refusal() {
+    fn an_answered_panic_is_distinguished_from_a_refusal() {
         let error = protocol::Error::new(protocol::ErrorKind::Panic, "index out of bounds");
         assert_eq!(Fault::refused(error).name(), "panicked");
         assert_eq!(Fault::refused(protocol::Error::failed("no")).name(), "refused");

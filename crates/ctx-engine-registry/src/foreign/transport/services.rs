@@ -52,8 +52,8 @@ impl HostServices {
         Self { engine: engine.into(), models: None, counter: None, store: None }
     }
 
-    /// Also offers `llm.complete`, answered by the first of the models that can; not offered if
-    /// there is no model.
+    /// Also offers `llm.complete`, answered by the first model that succeeds. Not offered if there
+    /// is no model.
     #[must_use]
     pub fn with_models(mut self, models: SummaryModels) -> Self {
         self.models = (!models.chain.is_empty()).then_some(models);

@@ -72,7 +72,7 @@ fn script() -> Script {
 }
 
 #[test]
-fn calls_from_many_threads_come_one_at_a_time() {
+fn calls_from_many_threads_run_one_at_a_time() {
     let script = script();
     for _ in 0..32 {
         script.words.send(Word::Answer).unwrap();
@@ -89,7 +89,7 @@ fn calls_from_many_threads_come_one_at_a_time() {
 }
 
 #[test]
-fn a_call_that_nobody_waits_for_is_cancelled_and_its_late_answer_thrown_away() {
+fn an_abandoned_call_is_cancelled_and_its_late_answer_discarded() {
     let script = script();
     let mut first = Box::pin(script.engine.ask("assemble", json!({"n": 1}), LONG));
     assert!(poll(first.as_mut()).is_pending());
@@ -105,7 +105,7 @@ fn a_call_that_nobody_waits_for_is_cancelled_and_its_late_answer_thrown_away() {
 }
 
 #[test]
-fn a_call_that_is_dropped_while_it_waits_is_never_made() {
+fn a_queued_call_that_is_dropped_is_never_made() {
     let script = script();
     let mut first = Box::pin(script.engine.ask("assemble", json!({}), LONG));
     assert!(poll(first.as_mut()).is_pending());
@@ -121,7 +121,7 @@ fn a_call_that_is_dropped_while_it_waits_is_never_made() {
 }
 
 #[test]
-fn who_waits_too_long_for_others_is_told_so_and_the_engine_is_not_blamed() {
+fn waiting_too_long_in_the_queue_is_no_fault_of_the_engine() {
     let script = script();
     let mut first = Box::pin(script.engine.ask("compact", json!({}), LONG));
     assert!(poll(first.as_mut()).is_pending());
@@ -133,7 +133,7 @@ fn who_waits_too_long_for_others_is_told_so_and_the_engine_is_not_blamed() {
 }
 
 #[test]
-fn when_an_engine_is_given_up_so_are_those_that_wait_for_it() {
+fn losing_an_engine_fails_all_queued_calls() {
     let script = script();
     let mut waits = Box::pin(script.engine.ask("assemble", json!({}), SHORT));
     assert!(poll(waits.as_mut()).is_pending());
@@ -148,7 +148,7 @@ fn when_an_engine_is_given_up_so_are_those_that_wait_for_it() {
 }
 
 #[test]
-fn an_engine_that_never_opens_is_given_up_at_the_first_deadline() {
+fn an_engine_that_never_opens_is_abandoned_at_the_first_deadline() {
     let (release, released) = channel::<()>();
     let engine = Engine::open(move || {
         let _ = released.recv();
@@ -160,7 +160,7 @@ fn an_engine_that_never_opens_is_given_up_at_the_first_deadline() {
 }
 
 #[test]
-fn a_panic_of_the_hosts_own_is_a_fault() {
+fn a_panic_of_the_host_is_a_fault() {
     let script = script();
     script.words.send(Word::Panic).unwrap();
     assert_eq!(script.engine.fault("assemble", LONG), "panicked");
@@ -169,7 +169,7 @@ fn a_panic_of_the_hosts_own_is_a_fault() {
 }
 
 #[test]
-fn a_caller_can_be_dropped_while_its_engine_is_at_work() {
+fn a_caller_can_be_dropped_during_a_call() {
     let engine = Engine::program(shell("exec sleep 3600"));
     let mut call = Box::pin(engine.ask("hello", json!({}), LONG));
     assert!(poll(call.as_mut()).is_pending());

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_library_answers_and_its_answers_are_given_back() {
+fn a_library_answers_and_its_answers_are_released() {
     let engine = Engine::library(library(&[]));
     for _ in 0..3 {
         assert_eq!(engine.call("hello").unwrap()["unreleased"], 0);
@@ -9,7 +9,7 @@ fn a_library_answers_and_its_answers_are_given_back() {
 }
 
 #[test]
-fn an_answer_that_is_too_large_is_refused_and_given_back() {
+fn an_oversized_answer_is_refused_and_released() {
     let engine = Engine::library(library(&[]));
     let fault = engine.call("huge").unwrap_err();
     assert_eq!(fault.to_string(), "the engine's answer is larger than 33554432 bytes");
@@ -17,7 +17,7 @@ fn an_answer_that_is_too_large_is_refused_and_given_back() {
 }
 
 #[test]
-fn what_is_no_answer_is_garbage_and_the_engine_goes_on() {
+fn an_invalid_answer_is_garbage_and_the_engine_continues() {
     let engine = Engine::library(library(&[]));
     let fault = engine.call("garbage").unwrap_err().to_string();
     assert!(fault.contains("output: not JSON"), "{fault}");
@@ -38,7 +38,7 @@ fn a_library_that_breaks_the_abi_is_not_called_again() {
 }
 
 #[test]
-fn host_services_are_answered_inside_a_call_and_refused_outside_of_it() {
+fn host_services_are_available_only_during_a_call() {
     let engine = Engine::library(library(&[]));
     let counted = engine.call("count").unwrap();
     assert_eq!(counted, json!({"status": 0, "said": {"id": 5, "reply": {"tokens": [2]}}}));
@@ -48,7 +48,7 @@ fn host_services_are_answered_inside_a_call_and_refused_outside_of_it() {
 }
 
 #[test]
-fn a_library_that_gives_up_when_told_to_lives_and_one_that_does_not_is_abandoned() {
+fn a_library_that_ignores_a_cancel_is_abandoned() {
     let engine = Engine::library(library(&[]));
     assert_eq!(engine.fault("until_cancelled", SHORT), "deadline");
     assert_eq!(engine.fault("late", SHORT), "deadline", "a late answer does not count");
@@ -58,14 +58,14 @@ fn a_library_that_gives_up_when_told_to_lives_and_one_that_does_not_is_abandoned
 }
 
 #[test]
-fn a_library_whose_cancel_never_returns_holds_nobody_up() {
+fn a_cancel_function_that_never_returns_blocks_no_caller() {
     let engine = Engine::library(library(&["TOLD_CANCEL_HANGS"]));
     assert_eq!(engine.fault("until_cancelled", SHORT), "deadline");
     assert!(engine.caller.is_lost());
 }
 
 #[test]
-fn an_older_table_without_cancel_and_destroy_is_enough() {
+fn an_older_table_without_cancel_and_destroy_is_accepted() {
     let old = library(&["TOLD_SIZE=offsetof(ctx_engine_table_v1,cancel)"]);
     let engine = Engine::library(old);
     assert!(engine.call("hello").is_ok());
@@ -73,7 +73,7 @@ fn an_older_table_without_cancel_and_destroy_is_enough() {
 }
 
 #[test]
-fn what_is_no_engine_library_is_refused_with_what_is_wrong() {
+fn files_that_are_no_engine_library_are_refused_with_the_reason() {
     let text = tempfile::NamedTempFile::with_suffix(".so").unwrap().into_temp_path();
     std::fs::write(&text, "a text").unwrap();
     let nothing = tempfile::NamedTempFile::with_suffix(".so").unwrap().into_temp_path();

@@ -14,7 +14,7 @@ fn a_program_answers_line_by_line() {
 }
 
 #[test]
-fn a_program_that_ends_is_told_with_its_status_and_the_last_it_said() {
+fn the_end_of_a_program_is_reported_with_its_status_and_stderr() {
     let Some(program) = python() else { return };
     let engine = Engine::program(program);
     let Fault::Crashed { status, stderr } = engine.call("exit").unwrap_err() else {
@@ -28,7 +28,7 @@ fn a_program_that_ends_is_told_with_its_status_and_the_last_it_said() {
 }
 
 #[test]
-fn an_abort_and_half_an_answer_are_a_crash() {
+fn an_abort_or_a_partial_answer_is_a_crash() {
     for (verb, told) in [("abort", "signal: 6"), ("half", "exit status: 0")] {
         let Some(program) = python() else { return };
         let fault = Engine::program(program).call(verb).unwrap_err();
@@ -38,7 +38,7 @@ fn an_abort_and_half_an_answer_are_a_crash() {
 }
 
 #[test]
-fn a_program_that_cannot_be_run_is_told_by_its_path() {
+fn a_program_that_cannot_be_run_is_reported_with_its_path() {
     let engine = Engine::program(Program::new("/no/such/engine"));
     let error = ctx_core::Error::from(engine.call("hello").unwrap_err());
     assert!(error.to_string().contains("program: /no/such/engine"), "{error}");
@@ -46,7 +46,7 @@ fn a_program_that_cannot_be_run_is_told_by_its_path() {
 }
 
 #[test]
-fn an_answer_without_a_line_end_is_named_as_what_is_wrong() {
+fn an_answer_without_a_line_end_is_reported_as_the_cause() {
     let script = r#"read -r call; printf '{"id":1,"ok":{}}'"#;
     let fault = Engine::program(shell(script)).call("hello").unwrap_err();
     assert_eq!(fault.name(), "crashed");
@@ -57,7 +57,7 @@ fn an_answer_without_a_line_end_is_named_as_what_is_wrong() {
 
 #[cfg(unix)]
 #[test]
-fn a_script_whose_interpreter_is_missing_is_told_which() {
+fn a_missing_interpreter_is_named_in_the_error() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     for (first, missing) in
@@ -75,7 +75,7 @@ fn a_script_whose_interpreter_is_missing_is_told_which() {
 }
 
 #[test]
-fn a_program_that_closes_a_pipe_is_told_at_once() {
+fn a_program_that_closes_a_pipe_is_reported_at_once() {
     let answers_once = r#"read -r call; echo '{"id":1,"ok":{}}'"#;
     // Its children hold the pipes that are not closed, even after the shell ends.
     let output =
@@ -93,14 +93,14 @@ fn a_program_that_closes_a_pipe_is_told_at_once() {
 }
 
 #[test]
-fn the_end_of_a_program_is_told_at_once_also_if_another_process_holds_its_pipes() {
+fn the_end_of_a_program_is_reported_at_once_even_if_its_pipes_stay_open() {
     let script = "read -r call; sleep 3600 & exit 3";
     let fault = Engine::program(shell(script)).call("hello").unwrap_err();
     assert_eq!(fault.to_string(), "the engine's process ended (exit status: 3)");
 }
 
 #[test]
-fn what_a_program_answered_before_it_ended_is_an_answer() {
+fn an_answer_sent_before_the_program_ended_counts() {
     let script = r#"read -r call; sleep 3600 & echo '{"id":1,"ok":7}'; exit 0"#;
     let engine = Engine::program(shell(script));
     assert_eq!(engine.call("hello").unwrap(), 7);
@@ -131,7 +131,7 @@ fn a_large_request_to_a_program_that_does_not_read_ends_at_its_deadline() {
 }
 
 #[test]
-fn a_program_that_is_dropped_is_reaped_with_all_that_it_started() {
+fn a_dropped_program_is_reaped_with_its_children() {
     let Some(program) = python() else { return };
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
@@ -148,7 +148,7 @@ fn a_program_that_is_dropped_is_reaped_with_all_that_it_started() {
 }
 
 #[test]
-fn a_process_that_left_the_group_with_the_pipes_holds_nobody_up() {
+fn a_process_that_left_the_group_with_the_pipes_blocks_no_caller() {
     let Some(program) = python() else { return };
     let engine = Engine::program(program);
     assert_eq!(engine.fault("leave_one_behind", SHORT), "deadline");
@@ -164,7 +164,7 @@ fn a_line_over_the_limit_ends_the_program() {
 }
 
 #[test]
-fn a_print_to_stdout_is_garbage_and_the_next_call_finds_its_own_answer() {
+fn after_a_print_to_stdout_the_next_call_gets_its_own_answer() {
     let Some(program) = python() else { return };
     let engine = Engine::program(program);
     let fault = engine.call("garbage").unwrap_err();
@@ -174,21 +174,21 @@ fn a_print_to_stdout_is_garbage_and_the_next_call_finds_its_own_answer() {
 }
 
 #[test]
-fn a_flood_on_stderr_holds_nothing_up() {
+fn endless_stderr_output_blocks_no_call() {
     let Some(program) = python() else { return };
     let engine = Engine::program(program);
     assert_eq!(engine.call("flood").unwrap()["bytes"], 2);
 }
 
 #[test]
-fn a_program_asks_its_host_from_inside_a_call() {
+fn a_program_can_call_its_host_during_a_call() {
     let Some(program) = python() else { return };
     let engine = Engine::program(program);
     assert_eq!(engine.call("count").unwrap(), json!({"id": 1, "reply": {"tokens": [2]}}));
 }
 
 #[test]
-fn a_program_that_asks_and_reads_no_reply_is_ended() {
+fn a_program_that_reads_no_replies_is_killed() {
     let Some(program) = python() else { return };
     let engine = Engine::program(program.with_max_answer_bytes(1 << 20));
     assert_eq!(engine.fault("ask_and_never_read", LONG), "garbage");
@@ -196,7 +196,7 @@ fn a_program_that_asks_and_reads_no_reply_is_ended() {
 }
 
 #[test]
-fn a_program_that_gives_up_when_told_to_lives() {
+fn a_program_that_obeys_a_cancel_is_not_killed() {
     let Some(program) = python() else { return };
     let engine = Engine::program(program);
     // Without this call, the deadline includes the start of the interpreter.
@@ -207,7 +207,7 @@ fn a_program_that_gives_up_when_told_to_lives() {
 }
 
 #[test]
-fn a_program_sees_none_of_its_hosts_environment_but_a_few_names() {
+fn a_program_gets_only_a_few_environment_variables() {
     assert!(std::env::vars().any(|(name, _)| name.starts_with("CARGO")), "cargo sets these");
     let script =
         r#"read -r call; printf '{"id":1,"ok":"%s"}\n' "$(env | cut -d= -f1 | tr '\n' ' ')""#;
@@ -221,7 +221,7 @@ fn a_program_sees_none_of_its_hosts_environment_but_a_few_names() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_program_cannot_take_more_memory_than_it_may() {
+fn the_memory_of_a_program_is_limited() {
     let Some(program) = python() else { return };
     let engine = Engine::program(program.clone().with_memory_limit(Some(256 << 20)));
     let take = |engine: &Engine, bytes: u64| {

@@ -33,7 +33,7 @@ fn hello(fault: &str) -> Value {
 }
 
 #[test]
-fn an_engine_of_the_sdk_answers_a_panic_and_goes_on_in_either_carrier() {
+fn an_sdk_engine_continues_after_a_panic_in_both_transports() {
     let (library, program) = chaos();
     for engine in [Engine::library(library), Engine::program(Program::new(program))] {
         let info = block_on(engine.ask("hello", hello("panic"), LONG)).unwrap();

@@ -124,7 +124,7 @@ fn ask(engine: &Engine, host: &str, params: Value) -> Value {
 }
 
 #[test]
-fn a_model_that_never_answers_is_an_error_the_engine_can_go_on_with() {
+fn an_engine_can_continue_after_a_model_times_out() {
     let chain: Vec<Arc<dyn Summarizer>> = vec![Arc::new(Model::Hangs)];
     let models = SummaryModels { chain, timer: Arc::new(LateClock) };
     let engine = engine(HostServices::new("e").with_models(models));
@@ -133,7 +133,7 @@ fn a_model_that_never_answers_is_an_error_the_engine_can_go_on_with() {
 }
 
 #[test]
-fn only_what_the_host_has_is_offered_and_the_rest_is_refused() {
+fn only_available_services_are_offered_and_others_are_refused() {
     assert_eq!(HostServices::new("e").features(), ["log"]);
     let all = HostServices::new("e")
         .with_models(SummaryModels {
@@ -155,7 +155,7 @@ fn only_what_the_host_has_is_offered_and_the_rest_is_refused() {
 }
 
 #[test]
-fn engines_that_share_a_store_do_not_see_one_another() {
+fn engines_that_share_a_store_have_separate_keys() {
     let store = Arc::new(InMemory::default());
     let one = engine(HostServices::new("one").with_store(store.clone()));
     let two = engine(HostServices::new("two").with_store(store.clone()));
@@ -175,7 +175,7 @@ fn engines_that_share_a_store_do_not_see_one_another() {
 }
 
 #[test]
-fn a_model_finds_the_runtime_of_the_one_who_waits() {
+fn a_model_runs_in_the_runtime_of_the_caller() {
     let engine = with_model(Model::NeedsTokio);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let params = json!({"system": "be brief", "prompt": "what?", "maxTokens": 7});
@@ -185,7 +185,7 @@ fn a_model_finds_the_runtime_of_the_one_who_waits() {
 }
 
 #[test]
-fn a_model_that_fails_is_an_error_of_the_service_and_not_of_the_engine() {
+fn a_failing_model_is_an_error_of_the_service() {
     let asked = |model| {
         let reply = ask(&with_model(model), "llm.complete", json!({"prompt": "x", "maxTokens": 9}));
         reply["error"].clone()
@@ -199,7 +199,7 @@ fn a_model_that_fails_is_an_error_of_the_service_and_not_of_the_engine() {
 }
 
 #[test]
-fn a_fallback_answers_where_the_first_model_cannot() {
+fn a_fallback_answers_if_the_first_model_cannot() {
     struct Answers;
     #[async_trait::async_trait]
     impl Summarizer for Answers {
@@ -230,7 +230,7 @@ fn a_fallback_answers_where_the_first_model_cannot() {
 }
 
 #[test]
-fn a_model_that_hangs_ends_with_the_call_that_asked_it() {
+fn a_hanging_model_call_ends_with_the_engine_call() {
     let engine = with_model(Model::Hangs);
     let call = json!({"host": "llm.complete", "params": {"prompt": "x", "maxTokens": 9}});
     let late = block_on(engine.ask("ask", call, SHORT)).unwrap_err();

@@ -90,7 +90,7 @@ fn without_the_lease_the_default_engine_compacts() {
 }
 
 #[test]
-fn a_compaction_that_cannot_be_carried_out_is_rejected_by_name() {
+fn an_invalid_compaction_is_rejected_by_name() {
     let of = |summary: &str, first: &str| {
         json!({"ok": true, "compacted": true,
             "result": {"summary": summary, "firstKeptEntryId": first}})
@@ -120,7 +120,7 @@ fn a_compaction_that_cannot_be_carried_out_is_rejected_by_name() {
 }
 
 #[test]
-fn a_missed_deadline_or_a_crash_costs_the_lease_of_that_session_with_one_warning() {
+fn a_deadline_or_crash_revokes_the_lease_of_the_session_with_one_warning() {
     let mut first = true;
     let stage =
         owner(
@@ -146,7 +146,7 @@ fn a_missed_deadline_or_a_crash_costs_the_lease_of_that_session_with_one_warning
 }
 
 #[test]
-fn a_lease_that_is_lost_in_the_turn_in_which_the_engine_is_given_up_is_no_second_warning() {
+fn losing_lease_and_engine_in_one_turn_gives_one_warning() {
     let stage = owner(|_| Does::Fails(late("compact")));
     let engine = stage.supervised(EngineSpec::default());
     for session in ["s", "t", "u"] {
@@ -162,7 +162,7 @@ fn a_lease_that_is_lost_in_the_turn_in_which_the_engine_is_given_up_is_no_second
 }
 
 #[test]
-fn what_an_engine_declines_the_default_engine_does() {
+fn the_default_engine_compacts_if_the_engine_declines() {
     let declined = || json!({"ok": false, "compacted": false, "reason": "too early"});
     let nothing = || json!({"ok": true, "compacted": false, "reason": "small enough"});
     let stage = owner(move |_| Does::Answers(declined()));
@@ -181,7 +181,7 @@ fn what_an_engine_declines_the_default_engine_does() {
 }
 
 #[test]
-fn where_failures_are_errors_a_compaction_fails_with_what_went_wrong() {
+fn in_strict_mode_a_failed_compaction_is_an_error_with_its_cause() {
     let stage = owner(|_| Does::Answers(json!({"ok": true, "compacted": true})));
     let engine =
         stage.supervised(EngineSpec { on_failure: OnFailure::Strict, ..EngineSpec::default() });

@@ -39,7 +39,7 @@ fn installed() -> (Registry, TempDir) {
 }
 
 #[test]
-fn an_installed_program_serves_by_the_config_key_alone_and_is_replaced_when_it_ends() {
+fn a_configured_program_serves_and_is_replaced_when_it_ends() {
     let (registry, _folder) = installed();
     let config = Config::parse("{ plugins: { slots: { contextEngine: 'demo' } } }").unwrap();
     let services = Services::default();

@@ -12,7 +12,7 @@ use super::now;
 use super::scripted::{Does, Stage, crashed, info};
 
 #[test]
-fn only_verbs_that_an_engine_names_are_called() {
+fn only_declared_verbs_are_called() {
     let spawn = SubagentSpawn {
         parent_session_key: "p".into(),
         child_session_key: "c".into(),
@@ -76,7 +76,7 @@ fn only_verbs_that_an_engine_names_are_called() {
 }
 
 #[test]
-fn a_turn_that_an_engine_did_not_take_in_is_committed_again() {
+fn a_failed_commit_of_a_turn_is_repeated() {
     let mut fails = 1;
     let stage = Stage::new("process", move |verb, _| match verb {
         "hello" => info(json!({"verbs": ["commit_turn"]})),

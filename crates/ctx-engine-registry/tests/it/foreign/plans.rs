@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{calls, entry, live, say, view};
 
-/// Returns the id of a row by its number; beyond the last row, an unknown id.
+/// Returns the id of the row with that number, or an unknown id beyond the last row.
 fn id(n: usize, rows: &[String]) -> String {
     rows.get(n).cloned().unwrap_or_else(|| format!("n{n}"))
 }

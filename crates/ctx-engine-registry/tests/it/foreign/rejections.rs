@@ -94,7 +94,7 @@ fn an_answer_that_would_break_the_session_is_rejected_by_name() {
 }
 
 #[test]
-fn an_engine_cannot_leave_more_than_fits_while_something_could_go() {
+fn a_plan_over_budget_is_rejected_if_rows_could_be_dropped() {
     let mut view = view(16_000);
     for n in 0..40 {
         say(&mut view, &format!("u{n}"), Role::User, &"words ".repeat(400));
@@ -106,7 +106,7 @@ fn an_engine_cannot_leave_more_than_fits_while_something_could_go() {
 }
 
 #[test]
-fn what_has_to_stay_may_be_larger_than_the_budget() {
+fn protected_rows_may_exceed_the_budget() {
     let mut view = view(4_000);
     say(&mut view, "u", Role::User, &"words ".repeat(4_000));
     assert_eq!(applied(&mut view, &json!({})), ["u"]);
@@ -115,7 +115,7 @@ fn what_has_to_stay_may_be_larger_than_the_budget() {
 }
 
 #[test]
-fn the_last_rows_are_kept_with_what_must_stay_and_whole_groups() {
+fn keep_last_keeps_protected_rows_and_whole_groups() {
     for (keep, left) in [
         (0, vec!["sys", "u2"]),
         (1, vec!["sys", "u2"]),
@@ -129,7 +129,7 @@ fn the_last_rows_are_kept_with_what_must_stay_and_whole_groups() {
 }
 
 #[test]
-fn a_plan_is_carried_out_in_the_name_of_its_engine() {
+fn edits_of_a_plan_have_the_engine_as_their_layer() {
     let mut view = short_session(16_000);
     let plan = json!({
         "drop": ["u1"],
@@ -152,7 +152,7 @@ fn a_plan_is_carried_out_in_the_name_of_its_engine() {
 }
 
 #[test]
-fn an_answer_in_full_is_taken_as_the_edits_it_amounts_to() {
+fn a_full_list_of_messages_is_converted_to_edits() {
     let mut view = short_session(16_000);
     let echoed = |text: &str| json!({"role": "user", "blocks": [{"type": "text", "text": text}]});
     let all = json!({"messages": [
@@ -168,7 +168,7 @@ fn an_answer_in_full_is_taken_as_the_edits_it_amounts_to() {
 }
 
 #[test]
-fn a_message_that_comes_back_keeps_what_the_protocol_does_not_carry() {
+fn a_returned_message_keeps_fields_outside_the_protocol() {
     let mut view = short_session(16_000);
     let mut call = super::calls(&["c2"]);
     call.meta.model = Some("a model".into());
@@ -188,7 +188,7 @@ fn a_message_that_comes_back_keeps_what_the_protocol_does_not_carry() {
 }
 
 #[test]
-fn an_estimate_that_is_far_off_is_remarked_upon_and_no_more() {
+fn a_wrong_estimate_only_causes_a_remark() {
     let mut view = view(64_000);
     say(&mut view, "u", Role::User, &"words ".repeat(6_000));
     let remarks = |estimated: u64| {

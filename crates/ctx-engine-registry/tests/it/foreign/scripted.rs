@@ -1,4 +1,4 @@
-//! Engines in memory: one that gives scripted answers, and one driven by the SDK.
+//! Engines in memory: one gives scripted answers, one is driven by the SDK.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

@@ -39,7 +39,7 @@ fn always(carrier: &'static str, mut does: impl FnMut() -> Does + Send + 'static
 }
 
 #[test]
-fn an_engine_that_works_serves_and_is_known_by_what_it_says_of_itself() {
+fn a_working_engine_serves_and_reports_its_own_info() {
     let stage = always("process", || Does::Answers(json!({"drop": ["u1"]})));
     let engine = stage.supervised(EngineSpec::default());
     assert_eq!((&*engine.info().id, &*engine.info().version), ("scripted", "0.9.0"));
@@ -59,7 +59,7 @@ fn an_engine_that_works_serves_and_is_known_by_what_it_says_of_itself() {
 }
 
 #[test]
-fn whatever_an_engine_does_the_fallback_serves_the_same_turn_from_an_untouched_view() {
+fn after_any_failure_the_fallback_serves_the_turn_from_the_unchanged_view() {
     type Failing = Box<dyn Fn() -> Does + Send>;
     let faults: Vec<(&str, Failing)> = vec![
         ("crashed", Box::new(|| Does::Dies(crashed()))),
@@ -100,7 +100,7 @@ fn whatever_an_engine_does_the_fallback_serves_the_same_turn_from_an_untouched_v
 }
 
 #[test]
-fn where_failures_are_errors_the_turn_ends_with_what_went_wrong() {
+fn in_strict_mode_a_failure_ends_the_turn_with_its_cause() {
     let stage = always("process", || Does::Dies(crashed()));
     let engine = stage.supervised(strict());
     let error = assemble(&engine, short_session(16_000)).unwrap_err();
@@ -113,7 +113,7 @@ fn where_failures_are_errors_the_turn_ends_with_what_went_wrong() {
 }
 
 #[test]
-fn after_three_strikes_a_library_is_asked_no_more_and_one_warning_says_so() {
+fn after_three_strikes_a_library_is_not_called_and_one_warning_is_given() {
     let stage = always("dylib", || Does::Answers(json!({"drop": ["nobody"]})));
     let engine = stage.supervised(EngineSpec::default());
     for strikes in 1..=3 {
@@ -134,7 +134,7 @@ fn after_three_strikes_a_library_is_asked_no_more_and_one_warning_says_so() {
 }
 
 #[test]
-fn each_kind_of_failure_is_told_when_it_first_occurs_and_once() {
+fn each_kind_of_failure_is_reported_once() {
     let mut answers = vec![
         Does::Answers(json!({"drop": ["nobody"]})),
         Does::Fails(refused(Kind::Failed)),
@@ -164,7 +164,7 @@ fn each_kind_of_failure_is_told_when_it_first_occurs_and_once() {
 }
 
 #[test]
-fn the_warning_of_the_end_does_not_hide_what_went_wrong_before() {
+fn the_final_warning_does_not_hide_earlier_failures() {
     let mut answers = vec![
         Does::Answers(json!({"drop": ["nobody"]})),
         Does::Answers(json!({"drop": ["nobody"]})),
@@ -182,7 +182,7 @@ fn the_warning_of_the_end_does_not_hide_what_went_wrong_before() {
 }
 
 #[test]
-fn who_was_kept_waiting_or_told_to_stop_has_no_strike() {
+fn busy_and_cancelled_calls_are_no_strikes() {
     let after = std::time::Duration::from_secs(1);
     let mut faults = vec![
         Fault::Busy { verb: "assemble".into(), after },
@@ -203,7 +203,7 @@ fn who_was_kept_waiting_or_told_to_stop_has_no_strike() {
 }
 
 #[test]
-fn a_process_that_crashed_is_started_again_after_a_pause_that_doubles_five_times() {
+fn a_crashed_process_is_restarted_five_times_with_doubling_pauses() {
     let stage = always("process", || Does::Dies(crashed()));
     let engine = stage.supervised(EngineSpec::default());
     served(&engine);
@@ -226,7 +226,7 @@ fn a_process_that_crashed_is_started_again_after_a_pause_that_doubles_five_times
 }
 
 #[test]
-fn an_engine_that_was_started_again_is_told_everything_anew() {
+fn a_restarted_engine_gets_the_whole_session() {
     let mut requests = 0;
     let stage = Stage::new("process", move |verb, _| match verb {
         "hello" => info(json!({"verbs": ["bootstrap"]})),
@@ -256,7 +256,7 @@ fn an_engine_that_was_started_again_is_told_everything_anew() {
 }
 
 #[test]
-fn an_engine_that_is_out_of_step_is_told_everything_once() {
+fn an_engine_out_of_step_gets_the_whole_session_once() {
     let mut steps = vec![true, true, false, true, false, false];
     let stage = always("dylib", move || match steps.pop() {
         Some(true) => Does::Fails(refused(Kind::OutOfStep)),
@@ -282,7 +282,7 @@ fn an_engine_that_is_out_of_step_is_told_everything_once() {
 }
 
 #[test]
-fn a_turn_that_the_host_gives_up_is_no_failure_of_the_engine() {
+fn a_turn_dropped_by_the_host_is_no_engine_failure() {
     let mut requests = 0;
     let stage = always("dylib", move || {
         requests += 1;
@@ -302,7 +302,7 @@ fn a_turn_that_the_host_gives_up_is_no_failure_of_the_engine() {
 }
 
 #[test]
-fn another_engine_or_another_protocol_than_the_selected_one_is_not_taken() {
+fn a_different_engine_or_protocol_is_refused() {
     for (more, why) in [
         (json!({"id": "imposter"}), "imposter"),
         (json!({"protocol": "2.0"}), "protocol version '2.0'"),
@@ -322,7 +322,7 @@ fn another_engine_or_another_protocol_than_the_selected_one_is_not_taken() {
 }
 
 #[test]
-fn an_engine_that_does_not_come_up_is_tried_again_later() {
+fn an_engine_that_fails_to_start_is_retried_later() {
     let mut hellos = 0;
     let stage = Stage::new("process", move |verb, _| {
         hellos += usize::from(verb == "hello");
@@ -339,7 +339,7 @@ fn an_engine_that_does_not_come_up_is_tried_again_later() {
 }
 
 #[test]
-fn an_engine_that_only_adds_runs_after_its_base() {
+fn an_engine_with_a_base_runs_after_it() {
     let adds = || {
         Does::Answers(json!({
             "insert": [{"id": "note", "before": "u2", "text": "remember"}],
@@ -379,7 +379,7 @@ fn an_engine_that_only_adds_runs_after_its_base() {
 }
 
 #[test]
-fn an_estimate_that_is_off_is_told_once_and_the_answer_is_carried_out() {
+fn a_wrong_estimate_is_reported_once_and_the_answer_applied() {
     let stage = always("process", || Does::Answers(json!({"estimatedTokens": 900_000})));
     let engine = stage.supervised(strict());
     for _ in 0..3 {
@@ -390,7 +390,7 @@ fn an_estimate_that_is_off_is_told_once_and_the_answer_is_carried_out() {
 }
 
 #[test]
-fn an_estimate_that_is_off_is_told_once_where_the_answer_is_not_carried_out_as_well() {
+fn a_wrong_estimate_of_a_rejected_answer_is_reported_once() {
     let stage = always("process", || Does::Answers(json!({"estimatedTokens": 1})));
     let engine = stage.supervised(EngineSpec::default());
     let mut long = short_session(16_000);
@@ -411,7 +411,7 @@ fn an_estimate_that_is_off_is_told_once_where_the_answer_is_not_carried_out_as_w
 }
 
 #[test]
-fn health_says_whether_the_last_of_each_call_failed() {
+fn health_contains_the_verbs_whose_last_call_failed() {
     let mut bad = vec![false, true, true];
     let stage = always("dylib", move || match bad.pop() {
         Some(true) => Does::Fails(refused(Kind::Failed)),
@@ -434,7 +434,7 @@ fn health_says_whether_the_last_of_each_call_failed() {
 }
 
 #[test]
-fn an_error_tells_which_rejection_or_fault_it_is() {
+fn an_error_contains_the_name_of_its_rejection_or_fault() {
     let fact = |does: fn() -> Does| {
         let stage = always("process", does);
         let error = assemble(&stage.supervised(strict()), short_session(16_000)).unwrap_err();
@@ -446,7 +446,7 @@ fn an_error_tells_which_rejection_or_fault_it_is() {
 }
 
 #[test]
-fn a_strict_error_says_what_to_do_also_where_the_engine_does_not() {
+fn a_strict_error_has_a_hint_even_if_the_engine_gives_none() {
     let stage = always("process", || Does::Fails(refused(Kind::Failed)));
     let error = assemble(&stage.supervised(strict()), short_session(16_000)).unwrap_err();
     let hint = error.hint_text().expect("a hint");
@@ -454,7 +454,7 @@ fn a_strict_error_says_what_to_do_also_where_the_engine_does_not() {
 }
 
 #[test]
-fn an_engine_that_refuses_to_start_with_a_configuration_is_told_with_its_key() {
+fn a_refused_configuration_is_reported_with_its_key() {
     let refuses = || Stage::new("process", |_, _| Does::Fails(refused(Kind::Failed)));
     let hint = |terms: EngineSpec| {
         let error = assemble(&refuses().supervised(terms), short_session(16_000)).unwrap_err();

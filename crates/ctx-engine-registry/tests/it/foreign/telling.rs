@@ -70,7 +70,7 @@ fn as_it_is(view: &ContextView) -> Value {
 }
 
 #[test]
-fn what_is_told_of_a_turn_does_not_grow_with_the_session() {
+fn the_update_of_a_turn_does_not_grow_with_the_session() {
     let (mut engine, seen) = mirror(json!({"keepLast": 40}));
     let mut view = view(200_000);
     say(&mut view, "sys", Role::System, "be brief");
@@ -90,7 +90,7 @@ fn what_is_told_of_a_turn_does_not_grow_with_the_session() {
 }
 
 #[test]
-fn an_engine_that_adds_something_each_turn_is_not_told_everything_for_that() {
+fn insertions_in_each_turn_do_not_cause_full_updates() {
     let (mut engine, seen) = mirror(json!({}));
     let mut view = view(200_000);
     for n in 0..200 {
@@ -130,7 +130,7 @@ fn an_ingested_message_is_not_sent_again_with_its_row() {
 }
 
 #[test]
-fn another_view_of_the_session_is_told_from_its_beginning() {
+fn another_view_of_the_session_is_sent_in_full() {
     let (mut engine, seen) = mirror(json!({}));
     for text in ["one", "another"] {
         let mut view = view(16_000);
@@ -219,7 +219,7 @@ fn take(view: &mut ContextView, n: usize, step: &Step, open: &mut Vec<String>) {
 
 proptest! {
     #[test]
-    fn an_engine_knows_the_view_as_it_is_whatever_happened_to_it(
+    fn an_engine_always_knows_the_current_view(
         steps in prop::collection::vec(step(), 1..120),
         finishes in any::<bool>(),
     ) {

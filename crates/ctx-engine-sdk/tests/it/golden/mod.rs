@@ -100,7 +100,7 @@ fn wanted() -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_message_stands_on_the_wire_as_its_golden_file_has_it() {
+fn every_message_matches_its_golden_file() {
     let bless = std::env::var_os("CTX_BLESS").is_some();
     for (name, text) in wanted() {
         let path = folder().join(&name);
@@ -113,7 +113,7 @@ fn every_message_stands_on_the_wire_as_its_golden_file_has_it() {
 }
 
 #[test]
-fn each_verb_and_service_has_its_golden_file_and_there_are_no_others() {
+fn every_golden_file_belongs_to_a_verb_or_service() {
     let on_disk: BTreeSet<String> = std::fs::read_dir(folder())
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap())
@@ -124,7 +124,7 @@ fn each_verb_and_service_has_its_golden_file_and_there_are_no_others() {
 }
 
 #[test]
-fn fields_that_nobody_knows_are_ignored_everywhere() {
+fn unknown_fields_are_ignored_everywhere() {
     for exchange in verbs().into_iter().chain(services()) {
         let (asked, said) = (exchange.again)(&exchange.asked, &exchange.said);
         assert_eq!(asked, exchange.asked, "{}", exchange.name);
@@ -133,7 +133,7 @@ fn fields_that_nobody_knows_are_ignored_everywhere() {
 }
 
 #[test]
-fn no_field_of_a_golden_file_is_left_at_nothing() {
+fn no_field_of_a_golden_file_is_empty() {
     fn nothings(at: &str, value: &Value, found: &mut Vec<String>) {
         match value {
             Value::Null | Value::Bool(false) => found.push(at.to_owned()),

@@ -65,7 +65,7 @@ impl SpawnRequest {
         Self { window: Some(tokens), ..self }
     }
 
-    /// Sets the primary model, before those of the parent. Default: the parent's only.
+    /// Sets the primary model, tried before the parent's. Default: only the parent's models.
     pub fn with_model(self, model: Arc<dyn ChatModel>) -> Self {
         Self { model: Some(model), ..self }
     }

@@ -21,7 +21,7 @@ pub(super) fn depth(key: &SessionKey) -> u32 {
     }
 }
 
-/// Creates the key of a subagent: `agent:<agent>:subagent:<id>`, appended to that of its parent.
+/// Creates the key of a subagent: `agent:<agent>:subagent:<id>`, appended to the parent's key.
 ///
 /// # Errors
 ///
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_say_who_started_whom() {
+    fn a_subagent_key_contains_its_ancestors() {
         for (parent, child, of_child) in [
             ("agent:a:main", "agent:a:subagent:7b", 1),
             ("agent:a:telegram:group:-1:topic:4", "agent:a:subagent:7b", 1),

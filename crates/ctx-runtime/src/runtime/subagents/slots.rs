@@ -91,7 +91,7 @@ impl SubagentSlots {
 }
 
 impl SubagentSlot {
-    /// Completes when the subagent is to stop.
+    /// Completes when the subagent must stop.
     pub(crate) async fn stopped(&self) {
         self.stop.notified().await;
     }

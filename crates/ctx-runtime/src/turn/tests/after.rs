@@ -47,7 +47,7 @@ async fn a_session_past_its_threshold_is_compacted_after_the_turn() {
 }
 
 #[tokio::test]
-async fn a_compaction_in_the_background_is_swapped_in_at_the_next_turn() {
+async fn a_background_compaction_is_applied_at_the_next_turn() {
     // The answers fill the window: the threshold is passed at the end of a turn.
     let model = ScriptedChat::new("script/a", 32_000).always(|_| Step::text(filler(1_500)));
     let house = House::with(model, "{}", |builder| builder.background(true));
@@ -75,9 +75,9 @@ async fn a_compaction_in_the_background_is_swapped_in_at_the_next_turn() {
 }
 
 #[tokio::test]
-async fn a_new_message_cancels_a_compaction_that_is_not_written_yet() {
+async fn a_new_message_cancels_an_unfinished_compaction() {
     let model = ScriptedChat::new("script/a", 32_000).always(|_| Step::text(filler(1_500)));
-    // The first summary never completes; the one for the next request does.
+    // The first summary never completes; the summary for the next request does.
     let writer = ScriptedSummarizer::new("writer/a").replies([Reply::Hang]);
     let writer = Arc::new(writer.otherwise(Reply::Faithful));
     let timer = Arc::new(ctx_testkit::VirtualTimer::default());
@@ -107,7 +107,7 @@ async fn a_new_message_cancels_a_compaction_that_is_not_written_yet() {
 }
 
 #[tokio::test]
-async fn a_compaction_that_was_written_from_an_older_session_is_thrown_away() {
+async fn a_compaction_of_an_outdated_session_is_discarded() {
     let model = ScriptedChat::new("script/a", 32_000).always(|_| Step::text(filler(1_500)));
     let house = House::with(model, "{}", |builder| builder.background(true));
     let background = || crate::sync::locked(&house.runtime().inner.sessions.background);
@@ -128,7 +128,7 @@ async fn a_compaction_that_was_written_from_an_older_session_is_thrown_away() {
 }
 
 #[tokio::test]
-async fn memory_is_flushed_once_in_each_cycle() {
+async fn memory_is_flushed_once_per_cycle() {
     let model =
         ScriptedChat::new("script/a", 32_000).always(|request| match request.tools.is_empty() {
             true => Step::text("yes"),
@@ -144,7 +144,7 @@ async fn memory_is_flushed_once_in_each_cycle() {
 }
 
 #[tokio::test]
-async fn memory_is_flushed_once_before_a_compaction_and_nobody_sees_it() {
+async fn memory_is_flushed_silently_once_before_a_compaction() {
     let model = ScriptedChat::new("script/a", 32_000).always(|request| {
         let is_flush = request.tools.iter().any(|tool| tool.name == "append_memory");
         let written = request.messages.last().is_some_and(|m| m.role == Role::ToolResult);
@@ -182,7 +182,7 @@ async fn memory_is_flushed_once_before_a_compaction_and_nobody_sees_it() {
 }
 
 #[tokio::test]
-async fn what_a_flush_wrote_is_forgotten_and_nothing_that_others_wrote() {
+async fn forgetting_erases_notes_of_a_flush_and_keeps_other_notes() {
     use crate::forget::{ForgetPlan, ForgetRequest, MemoryToErase};
     let model = ScriptedChat::new("script/a", 32_000).always(|request| {
         let is_flush = request.tools.iter().any(|tool| tool.name == "append_memory");
@@ -221,7 +221,7 @@ async fn what_a_flush_wrote_is_forgotten_and_nothing_that_others_wrote() {
 }
 
 #[tokio::test]
-async fn where_the_workspace_may_not_be_written_memory_is_not_flushed() {
+async fn memory_is_not_flushed_to_a_read_only_workspace() {
     for access in [WorkspaceAccess::ReadOnly, WorkspaceAccess::None] {
         let model = ScriptedChat::new("script/a", 32_000);
         let house = with_workspace(model, |builder| builder.workspace_access(access));
@@ -247,7 +247,7 @@ async fn is_not_flushed(house: &House) {
 }
 
 #[tokio::test]
-async fn without_a_workspace_a_notice_says_once_why_memory_is_not_flushed() {
+async fn without_a_workspace_one_notice_explains_the_missing_flush() {
     let house = House::new(ScriptedChat::new("script/a", 32_000));
     let mut notices = Vec::new();
     for _ in 0..2 {
@@ -261,7 +261,7 @@ async fn without_a_workspace_a_notice_says_once_why_memory_is_not_flushed() {
 }
 
 #[tokio::test]
-async fn an_emergency_is_noted_as_a_flush_and_the_next_flush_is_still_due() {
+async fn an_emergency_is_recorded_as_a_flush_and_the_next_flush_is_due() {
     let model = ScriptedChat::new("script/a", 128_000);
     let house = House::with(model, r#"{ profile: "ponybunny" }"#, |builder| builder);
     for n in 0..12 {
@@ -277,7 +277,7 @@ async fn an_emergency_is_noted_as_a_flush_and_the_next_flush_is_still_due() {
 }
 
 #[tokio::test]
-async fn the_first_overflow_is_an_emergency_only_where_the_profile_says_so() {
+async fn the_first_overflow_is_an_emergency_only_in_some_profiles() {
     for (profile, overflows, is_emergency) in
         [("ponybunny", 1, true), ("openclaw", 1, false), ("openclaw", 2, true)]
     {
@@ -296,7 +296,7 @@ async fn the_first_overflow_is_an_emergency_only_where_the_profile_says_so() {
 }
 
 #[tokio::test]
-async fn a_flush_that_fails_costs_a_notice() {
+async fn a_failed_flush_causes_a_notice() {
     let model =
         ScriptedChat::new("script/a", 32_000).always(|request| match request.tools.is_empty() {
             true => Step::text("yes"),
@@ -310,7 +310,7 @@ async fn a_flush_that_fails_costs_a_notice() {
 }
 
 #[tokio::test]
-async fn memory_is_flushed_before_the_compaction_of_an_overflow_too() {
+async fn memory_is_flushed_before_an_overflow_compaction() {
     let model = ScriptedChat::new("script/a", 128_000);
     let house = with_workspace(model, |builder| builder);
     for n in 0..12 {
@@ -331,7 +331,7 @@ fn flushes(house: &House) -> usize {
 }
 
 #[tokio::test]
-async fn memory_is_flushed_before_a_compaction_that_is_asked_for() {
+async fn memory_is_flushed_before_a_manual_compaction() {
     let model = ScriptedChat::new("script/a", 128_000);
     let mut house = with_workspace(model, |builder| builder);
     // A compaction without effect does not end a cycle.
@@ -357,7 +357,7 @@ async fn memory_is_flushed_before_a_compaction_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn memory_is_flushed_before_a_compaction_between_two_tools() {
+async fn memory_is_flushed_before_a_compaction_between_two_calls() {
     let model = ScriptedChat::new("script/a", 32_000);
     let house = with_workspace(model, |builder| builder);
     for n in 0..10 {
@@ -379,7 +379,7 @@ async fn memory_is_flushed_before_a_compaction_between_two_tools() {
 }
 
 #[tokio::test]
-async fn what_a_compaction_took_out_is_archived_at_the_next_opening_where_that_was_cut_short() {
+async fn archiving_cut_short_is_completed_at_the_next_opening() {
     const MEMORY: &str = "{ agents: { defaults: { memoryContext: { enabled: true } } } }";
     let mut house = House::with(ScriptedChat::new("script/a", 100_000), MEMORY, |builder| builder);
     house.say("the vault is called Gringolet").await.unwrap();
@@ -439,7 +439,7 @@ impl ChatModel for Slow {
 }
 
 #[tokio::test]
-async fn a_flush_goes_on_for_as_long_as_the_model_says_something() {
+async fn a_flush_continues_while_the_model_sends_output() {
     let mut house = with_workspace(ScriptedChat::new("script/a", 32_000), |builder| builder);
     let clock = ByHand::default();
     let slow = Arc::new(Slow(house.model.clone(), clock.clone()));

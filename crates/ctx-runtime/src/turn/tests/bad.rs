@@ -7,7 +7,7 @@ use ctx_testkit::chat::{ScriptedChat, Step};
 use super::*;
 
 #[tokio::test]
-async fn a_turn_that_is_dropped_leaves_whole_lines_and_whole_pairs() {
+async fn a_dropped_turn_leaves_complete_lines_and_pairs() {
     let model = ScriptedChat::new("script/a", 100_000).with([
         reads(0..1),
         Step::Hang("I am".into()),
@@ -45,7 +45,7 @@ impl Toolbox for Stuck {
 }
 
 #[tokio::test]
-async fn calls_that_were_cut_short_are_answered_as_failed_when_the_session_is_next_used() {
+async fn interrupted_calls_are_answered_as_failed_at_the_next_use() {
     let model = ScriptedChat::new("script/a", 100_000).with([reads(0..2), Step::text("back")]);
     let house = House::new(model);
     let tools = Stuck(reader(1).specs().to_vec());
@@ -75,7 +75,7 @@ async fn calls_that_were_cut_short_are_answered_as_failed_when_the_session_is_ne
 }
 
 #[tokio::test]
-async fn a_session_file_that_is_removed_is_an_error_that_says_how_to_go_on() {
+async fn a_removed_session_file_is_an_error_with_a_hint() {
     let house = House::new(ScriptedChat::new("script/a", 100_000));
     house.say("hello").await.unwrap();
     std::fs::remove_file(house.file()).unwrap();
@@ -91,7 +91,7 @@ async fn a_session_file_that_is_removed_is_an_error_that_says_how_to_go_on() {
 }
 
 #[tokio::test]
-async fn a_session_file_that_is_removed_in_the_middle_of_a_turn_is_told_before_the_turn_ends() {
+async fn a_session_file_removed_during_a_turn_is_reported_by_that_turn() {
     let model = ScriptedChat::new("script/a", 100_000);
     let house = House::new(model);
     house.say("hello").await.unwrap();
@@ -120,7 +120,7 @@ async fn a_session_file_that_is_removed_in_the_middle_of_a_turn_is_told_before_t
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_is_asked_for_again_and_its_answer_stored_once() {
+async fn a_broken_stream_is_retried_and_its_answer_stored_once() {
     let model = ScriptedChat::new("script/a", 100_000)
         .with([Step::Break("here it".into()), Step::text("here it is")]);
     let timer = Arc::new(Impatient::default());
@@ -133,7 +133,7 @@ async fn a_stream_that_breaks_off_is_asked_for_again_and_its_answer_stored_once(
 }
 
 #[tokio::test]
-async fn a_model_that_answers_nothing_is_an_error_and_nothing_is_stored_of_it() {
+async fn an_empty_answer_is_an_error_and_is_not_stored() {
     let timer = Arc::new(Impatient::default());
     let model = ScriptedChat::new("script/a", 100_000).always(|_| Step::text("  "));
     let house = House::with(model, "{}", |builder| builder.timer(timer.clone()));
@@ -167,7 +167,7 @@ fn times(house: &House) -> Vec<Option<Timestamp>> {
 }
 
 #[tokio::test]
-async fn a_clock_that_jumps_back_moves_no_entry_back() {
+async fn a_clock_that_jumps_back_does_not_move_entries_back() {
     let house = House::new(ScriptedChat::new("script/a", 100_000));
     house.say("hello").await.unwrap();
     house.set_clock(1_000);
@@ -178,7 +178,7 @@ async fn a_clock_that_jumps_back_moves_no_entry_back() {
 }
 
 #[tokio::test]
-async fn nor_does_it_where_calls_that_were_cut_short_are_answered() {
+async fn a_clock_that_jumps_back_does_not_move_answers_of_interrupted_calls() {
     let house = House::new(ScriptedChat::new("script/a", 100_000).with([reads(0..1)]));
     let tools = Stuck(reader(1).specs().to_vec());
     let mut turn = Box::pin(house.say_with("read it", &tools));
@@ -215,7 +215,7 @@ async fn a_session_that_another_process_has_open_is_locked_until_it_is_closed() 
 }
 
 #[tokio::test]
-async fn a_session_whose_turn_was_refused_is_not_put_aside_before_the_next_one() {
+async fn a_session_with_a_refused_turn_is_not_removed_before_the_next_turn() {
     let house = House::new(ScriptedChat::new("script/a", 100_000));
     house.say("hello").await.unwrap();
     let (file, before) = (house.file(), house.entry());

@@ -21,7 +21,7 @@ async fn a_message_is_answered_and_both_are_in_the_file() {
 }
 
 #[tokio::test]
-async fn what_is_sent_after_a_restart_is_what_would_have_been_sent_without() {
+async fn a_restart_does_not_change_the_next_request() {
     let run = async |restart: bool| {
         let mut house = House::new(ScriptedChat::new("script/a", 100_000));
         for n in 0..4 {
@@ -43,7 +43,7 @@ async fn what_is_sent_after_a_restart_is_what_would_have_been_sent_without() {
 }
 
 #[tokio::test]
-async fn one_thing_after_another_in_one_session() {
+async fn turns_of_one_session_run_one_after_another() {
     let house = House::new(ScriptedChat::new("script/a", 100_000));
     let turns = (0..8).map(|n| {
         let (runtime, text) = (house.runtime().clone(), format!("message {n}"));

@@ -64,7 +64,7 @@ fn run_in_another_host(home: Home, says: &[&str]) -> Vec<ctx_core::Result<TurnOu
     turns.collect()
 }
 
-/// Creates a house in whose next turn another host runs turns at that moment. Also returns the
+/// Creates a house. During its next turn, another host runs turns at that moment. Also returns the
 /// results of these turns.
 #[allow(clippy::type_complexity)]
 fn met(
@@ -91,7 +91,7 @@ fn transcripts(house: &House) -> usize {
 }
 
 #[tokio::test]
-async fn two_hosts_that_begin_a_session_at_once_hold_one_conversation() {
+async fn two_hosts_that_create_a_session_at_once_share_it() {
     let (house, other) = met(Moment::Begins, false, &["from the other"]);
     house.say("from the first").await.unwrap();
     assert!(other.lock().unwrap()[0].is_ok());
@@ -101,7 +101,7 @@ async fn two_hosts_that_begin_a_session_at_once_hold_one_conversation() {
 }
 
 #[tokio::test]
-async fn a_session_that_somebody_begins_anew_meanwhile_is_gone_on_in() {
+async fn a_session_reset_by_another_host_meanwhile_is_continued() {
     let (house, other) = met(Moment::Seen, false, &["/new hello"]);
     elsewhere(house.home(), &["long ago"]).remove(0).unwrap();
     house.say("from the first").await.unwrap();
@@ -112,7 +112,7 @@ async fn a_session_that_somebody_begins_anew_meanwhile_is_gone_on_in() {
 }
 
 #[tokio::test]
-async fn who_begins_a_session_anew_keeps_others_out_of_the_one_before() {
+async fn a_host_that_resets_a_session_locks_the_old_one() {
     let (house, other) = met(Moment::Begins, true, &["still here"]);
     elsewhere(house.home(), &["long ago"]).remove(0).unwrap();
     let outcome = house.say("good morning").await.unwrap();
@@ -125,7 +125,7 @@ async fn who_begins_a_session_anew_keeps_others_out_of_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_session_that_another_host_has_open_is_not_begun_anew() {
+async fn a_session_open_in_another_host_is_not_reset() {
     let house = House::new(ScriptedChat::new("script/a", 100_000));
     house.say("hello").await.unwrap();
     let refused = elsewhere(house.home(), &["/new"]).remove(0).unwrap_err();
@@ -136,7 +136,7 @@ async fn a_session_that_another_host_has_open_is_not_begun_anew() {
 }
 
 #[tokio::test]
-async fn commands_that_only_look_begin_no_session_where_the_last_is_over() {
+async fn read_only_commands_do_not_reset_an_expired_session() {
     struct AlwaysOver;
     impl Lifecycle for AlwaysOver {
         fn is_over(&self, _: &SessionKey, _: SessionTimes, _: Timestamp) -> bool {

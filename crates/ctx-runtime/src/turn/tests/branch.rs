@@ -3,7 +3,7 @@ use ctx_testkit::chat::ScriptedChat;
 use super::*;
 
 #[tokio::test]
-async fn a_session_that_moves_to_another_branch_takes_a_summary_of_the_one_it_leaves_along() {
+async fn moving_to_another_branch_adds_a_summary_of_the_abandoned_one() {
     let mut house = House::new(ScriptedChat::new("script/a", 32_000));
     house.say("The vault is called Gringolet.").await.unwrap();
     let first = Transcript::open(&house.file()).unwrap().leaf().unwrap().clone();
@@ -38,7 +38,7 @@ async fn a_session_that_moves_to_another_branch_takes_a_summary_of_the_one_it_le
 }
 
 #[tokio::test]
-async fn a_step_ahead_leaves_nothing_behind() {
+async fn moving_forward_on_a_branch_abandons_nothing() {
     let house = House::new(ScriptedChat::new("script/a", 32_000));
     house.say("one").await.unwrap();
     let leaf = Transcript::open(&house.file()).unwrap().leaf().unwrap().clone();

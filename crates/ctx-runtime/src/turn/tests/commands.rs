@@ -8,7 +8,7 @@ async fn answer(house: &House, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn compact_and_undo_are_there_for_the_user_and_leave_no_message() {
+async fn compact_and_undo_add_no_message() {
     let house = House::new(ScriptedChat::new("script/a", 100_000));
     assert_eq!(answer(&house, "/undo").await, "No compaction to undo.");
     for n in 0..30 {
@@ -36,7 +36,7 @@ fn limit(status: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn status_and_context_say_what_the_session_holds() {
+async fn status_and_context_describe_the_session() {
     let house = House::new(ScriptedChat::new("script/a", 100_000));
     house.say("hello").await.unwrap();
     let asked = house.model.asked();
@@ -72,7 +72,7 @@ async fn status_and_context_say_what_the_session_holds() {
 }
 
 #[tokio::test]
-async fn context_is_the_next_request_and_says_where_the_providers_cache_ends() {
+async fn context_shows_the_next_request_and_its_cached_part() {
     let config = r#"{ agents: { defaults: { contextPruning: { mode: "turn-age" } } } }"#;
     let house = House::with(ScriptedChat::new("script/a", 32_000), config, |builder| builder);
     assert!(
@@ -114,7 +114,7 @@ async fn context_is_the_next_request_and_says_where_the_providers_cache_ends() {
 }
 
 #[tokio::test]
-async fn the_workspace_is_searched_by_hand() {
+async fn context_with_a_query_searches_the_workspace() {
     let config = r#"{ agents: { defaults: { workspace: "$DIR/work" } } }"#;
     let house = House::with(ScriptedChat::new("script/a", 100_000), config, |builder| builder);
     std::fs::create_dir_all(house.dir().join("work")).unwrap();
@@ -125,7 +125,7 @@ async fn the_workspace_is_searched_by_hand() {
 }
 
 #[tokio::test]
-async fn what_is_remembered_by_hand_is_recalled() {
+async fn a_remembered_fact_is_recalled() {
     let house = House::new(ScriptedChat::new("script/a", 100_000));
     let text = answer(&house, "/remember We use PostgreSQL instead of MySQL").await;
     assert!(text.starts_with("Remembered. But long-term memory is disabled"), "{text}");
@@ -136,7 +136,7 @@ async fn what_is_remembered_by_hand_is_recalled() {
 }
 
 #[tokio::test]
-async fn new_begins_another_session_and_may_bring_its_first_message() {
+async fn new_starts_a_session_with_an_optional_first_message() {
     let house = House::new(ScriptedChat::new("script/a", 100_000));
     house.say("hello").await.unwrap();
     let old = house.file();
@@ -149,7 +149,7 @@ async fn new_begins_another_session_and_may_bring_its_first_message() {
 }
 
 #[tokio::test]
-async fn a_session_is_compacted_from_outside_of_a_turn() {
+async fn a_session_can_be_compacted_outside_of_a_turn() {
     let mut house = House::new(ScriptedChat::new("script/a", 100_000));
     for n in 0..30 {
         house.say(&format!("message {n}\n{}", filler(1_500))).await.unwrap();

@@ -75,7 +75,7 @@ fn check(stored: &[(Role, String)]) {
 }
 
 #[tokio::test]
-async fn a_turn_given_up_at_any_of_its_waits_leaves_a_session_that_goes_on_as_if_nothing_was() {
+async fn a_turn_dropped_at_any_await_point_leaves_a_usable_session() {
     let original = prepared().await;
     let mut completed = None;
     for polls in 0..2_000 {
@@ -119,8 +119,7 @@ async fn a_turn_given_up_at_any_of_its_waits_leaves_a_session_that_goes_on_as_if
     assert!(completed.is_some_and(|polls| polls > 12), "{completed:?}");
 }
 
-/// Reports once that the session is over, and then blocks the creation of the next one until
-/// released.
+/// Reports once that the session is over, and then blocks the creation of the next session.
 struct Slow {
     asked: AtomicI64,
     began: AtomicI64,
@@ -144,7 +143,7 @@ impl crate::lifecycle::Lifecycle for Slow {
 }
 
 #[tokio::test]
-async fn a_turn_waits_for_what_a_dropped_one_still_does_on_the_disk() {
+async fn a_turn_waits_for_the_disk_work_of_a_dropped_turn() {
     let mut house = House::new(ScriptedChat::new("script/a", 32_000));
     house.say("hello").await.unwrap();
     let (go_on, may) = std::sync::mpsc::channel();

@@ -162,7 +162,7 @@ async fn overflown(engine: &'static str) -> (House, TurnOutcome) {
 }
 
 #[tokio::test]
-async fn an_engine_that_owns_compaction_is_asked_first() {
+async fn an_engine_that_owns_compaction_is_called_first() {
     let (house, outcome) = overflown("owner-compacts").await;
     assert_eq!((outcome.compactions, outcome.answer.as_deref()), (1, Some("here it is")));
     let sent = house.model.requests().last().unwrap().clone();
@@ -173,7 +173,7 @@ async fn an_engine_that_owns_compaction_is_asked_first() {
 }
 
 #[tokio::test]
-async fn a_host_has_a_registry_of_its_own() {
+async fn a_host_can_provide_its_own_registry() {
     let unlinked = EngineRegistration {
         slot: Slot::ContextEngine,
         id: "owner-unlinked",
@@ -193,7 +193,7 @@ async fn a_host_has_a_registry_of_its_own() {
 }
 
 #[tokio::test]
-async fn engines_are_told_which_messages_are_of_a_heartbeat() {
+async fn engines_know_which_messages_belong_to_a_heartbeat() {
     let model = ScriptedChat::new("script/a", 64_000);
     let house = House::with(model, "{}", |builder| builder.engine("owner-hears"));
     house.say("hello").await.unwrap();
@@ -208,7 +208,7 @@ async fn engines_are_told_which_messages_are_of_a_heartbeat() {
 }
 
 #[tokio::test]
-async fn where_the_owner_declines_or_fails_the_default_compactor_takes_over_in_the_same_turn() {
+async fn if_the_owner_does_not_compact_the_default_compactor_does() {
     for (engine, why) in [
         ("owner-declines", "not in the mood"),
         ("owner-fails", "the engine is not up to it"),
@@ -227,7 +227,7 @@ async fn where_the_owner_declines_or_fails_the_default_compactor_takes_over_in_t
 }
 
 #[tokio::test]
-async fn an_engine_that_cannot_take_a_message_in_costs_a_notice_and_no_answer() {
+async fn a_failed_ingest_causes_a_notice_and_the_turn_is_answered() {
     let model = ScriptedChat::new("script/a", 64_000);
     let house = House::with(model, "{}", |builder| builder.engine("owner-compacts"));
     let outcome = house.say("something indigestible").await.unwrap();
@@ -237,7 +237,7 @@ async fn an_engine_that_cannot_take_a_message_in_costs_a_notice_and_no_answer() 
 }
 
 #[tokio::test]
-async fn a_compaction_on_the_way_that_cannot_be_stored_is_made_by_the_default_compactor() {
+async fn the_default_compactor_replaces_an_invalid_compaction_while_assembling() {
     let model = ScriptedChat::new("script/a", 64_000);
     let house = House::with(model, "{}", |builder| builder.engine("owner-misnames-on-the-way"));
     let mut notices = Vec::new();
@@ -258,7 +258,7 @@ fn text_of(request: &ctx_core::ChatRequest) -> String {
 }
 
 #[tokio::test]
-async fn an_engine_stays_for_other_tools_and_is_let_go_of_for_another_model() {
+async fn an_engine_is_kept_for_other_tools_and_replaced_for_another_model() {
     let ended = || ENDED.lock().unwrap().iter().filter(|id| *id == "owner-ends").count();
     let (_, fallback) = ctx_testkit::chat::shared(ScriptedChat::new("script/b", 64_000));
     let model = ScriptedChat::new("script/a", 64_000);

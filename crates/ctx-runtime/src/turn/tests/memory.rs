@@ -74,7 +74,7 @@ async fn with_a_past(house: &House) {
 }
 
 #[tokio::test]
-async fn after_a_compaction_a_model_looks_for_facts_and_another_makes_vectors() {
+async fn after_a_compaction_models_extract_facts_and_compute_vectors() {
     let (writer, models) = writer();
     let embedder = Arc::new(Counting::default());
     let of_house = embedder.clone();
@@ -95,7 +95,7 @@ async fn after_a_compaction_a_model_looks_for_facts_and_another_makes_vectors() 
 }
 
 #[tokio::test]
-async fn a_turn_waits_for_no_model_that_looks_for_facts() {
+async fn a_turn_does_not_wait_for_the_extraction_of_facts() {
     struct Never(ScriptedSummarizer);
     #[async_trait]
     impl Summarizer for Never {
@@ -189,7 +189,7 @@ async fn recalls_and_archives(house: &House, memory: &Known) {
 }
 
 #[tokio::test]
-async fn a_host_has_a_memory_of_its_own() {
+async fn a_host_can_provide_its_own_memory() {
     let memory = Arc::new(Known::default());
     let own = memory.clone();
     let house = House::with(ScriptedChat::new("script/a", 32_000), "{}", |builder| {
@@ -214,7 +214,7 @@ async fn the_memory_of_a_linked_crate_fills_the_slot() {
 }
 
 #[tokio::test]
-async fn an_agent_and_its_subagents_have_windows_profiles_and_models_of_their_own() {
+async fn an_agent_and_its_subagents_have_their_own_windows_profiles_and_models() {
     let config = "{ agents: {
         defaults: { contextTokens: 60000 },
         list: [{ id: 'main', contextTokens: 100000, profile: 'copaw',

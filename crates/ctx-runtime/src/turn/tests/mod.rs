@@ -195,7 +195,7 @@ pub(super) fn filler(tokens: usize) -> String {
     (0..tokens / 8).map(|n| format!("line {n} of a long file here\n")).collect()
 }
 
-/// Returns a tool that reads files with this number of tokens, each time a different one.
+/// Returns a tool that reads a different file of this number of tokens each time.
 pub(super) fn reader(tokens: usize) -> ctx_testkit::chat::ScriptedTools {
     ctx_testkit::chat::ScriptedTools::default().with("read", move |call| {
         ctx_core::ToolOutput::text(format!("{}\n{}", call.arguments.as_str(), filler(tokens)))

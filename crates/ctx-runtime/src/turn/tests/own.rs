@@ -26,7 +26,7 @@ fn set(house: &mut House, second: &Arc<ScriptedChat>, change: impl FnOnce(&mut S
 }
 
 #[tokio::test]
-async fn the_model_that_a_session_names_answers_first() {
+async fn the_model_set_for_a_session_answers_first() {
     let (mut house, second) = begun().await;
     assert_eq!((house.model.asked(), second.asked()), (1, 0));
     set(&mut house, &second, |entry| entry.model_override = Some("other/b".into()));
@@ -53,7 +53,7 @@ async fn the_model_that_a_session_names_answers_first() {
 }
 
 #[tokio::test]
-async fn a_session_says_how_much_is_thought_and_whether_answers_are_sent() {
+async fn thinking_level_and_muting_are_settings_of_a_session() {
     let (mut house, second) = begun().await;
     assert_eq!(house.model.requests()[0].thinking, None);
     set(&mut house, &second, |entry| {
@@ -67,7 +67,7 @@ async fn a_session_says_how_much_is_thought_and_whether_answers_are_sent() {
 }
 
 #[tokio::test]
-async fn who_takes_part_stands_in_the_entry_of_a_session_that_begins() {
+async fn the_entry_of_a_new_session_contains_its_participants() {
     let house = House::new(ScriptedChat::new("script/a", 32_000));
     for (key, chat_type, provider) in [
         ("agent:main:main", ChatType::Direct, None),

@@ -15,7 +15,7 @@ async fn with_history(house: &House, turns: usize) {
 }
 
 #[tokio::test]
-async fn an_overflow_shortens_tool_results_first_and_what_was_cut_stays_cut() {
+async fn an_overflow_first_truncates_tool_results_permanently() {
     let mut house = House::new(ScriptedChat::new("script/a", 32_000));
     with_history(&house, 10).await;
     let before = ScriptedChat::measure(house.model.requests().last().unwrap());
@@ -41,7 +41,7 @@ async fn an_overflow_shortens_tool_results_first_and_what_was_cut_stays_cut() {
 }
 
 #[tokio::test]
-async fn an_overflow_that_stays_compacts_and_the_retried_answer_is_stored_and_returned() {
+async fn a_repeated_overflow_compacts_and_the_retry_is_answered() {
     let house = House::new(ScriptedChat::new("script/a", 32_000));
     with_history(&house, 12).await;
     for _ in 0..2 {
@@ -60,7 +60,7 @@ async fn an_overflow_that_stays_compacts_and_the_retried_answer_is_stored_and_re
 }
 
 #[tokio::test]
-async fn a_model_that_always_says_overflow_ends_in_one_typed_error_and_the_counter_is_the_turns() {
+async fn permanent_overflow_is_a_typed_error_and_the_count_is_per_turn() {
     let house = House::new(ScriptedChat::new("script/a", 32_000));
     with_history(&house, 12).await;
     for round in 0..2 {
@@ -82,7 +82,7 @@ async fn a_model_that_always_says_overflow_ends_in_one_typed_error_and_the_count
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_long_by_itself_is_told_so_in_the_providers_words() {
+async fn a_message_too_long_by_itself_fails_with_the_providers_error() {
     let house = House::new(ScriptedChat::new("script/a", 32_000));
     (0..20).for_each(|_| house.model.then(Step::overflow()));
     let error = house.say("a long story").await.unwrap_err();
@@ -94,7 +94,7 @@ async fn a_message_that_is_too_long_by_itself_is_told_so_in_the_providers_words(
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again_and_the_providers_own_wait_wins() {
+async fn temporary_errors_are_retried_after_the_wait_of_the_provider() {
     let busy = || Error::new(ErrorKind::Upstream, "busy").retryable();
     let patient = Error::new(ErrorKind::Upstream, "busy").retry_after(Duration::from_secs(7));
     let timer = Arc::new(Impatient::default());
@@ -112,7 +112,7 @@ async fn what_may_pass_is_tried_again_and_the_providers_own_wait_wins() {
 }
 
 #[tokio::test]
-async fn a_model_that_fails_for_good_hands_over_to_the_next_and_the_user_is_told() {
+async fn a_permanent_failure_selects_the_next_model_with_a_notice() {
     let (second, fallback) = shared(ScriptedChat::new("script/b", 64_000));
     let no_right = Error::new(ErrorKind::Capability, "no such model");
     let model = ScriptedChat::new("script/a", 128_000).with([Step::Fail(no_right)]);
@@ -127,7 +127,7 @@ async fn a_model_that_fails_for_good_hands_over_to_the_next_and_the_user_is_told
 }
 
 #[tokio::test]
-async fn a_window_that_is_too_small_is_a_failover_to_the_next_that_is_large_enough() {
+async fn a_window_that_is_too_small_selects_the_next_large_enough_model() {
     let (_, small) = shared(ScriptedChat::new("script/b", 4_000));
     let (third, large) = shared(ScriptedChat::new("script/c", 64_000));
     let model = ScriptedChat::new("script/a", 8_000);
@@ -139,7 +139,7 @@ async fn a_window_that_is_too_small_is_a_failover_to_the_next_that_is_large_enou
 }
 
 #[tokio::test]
-async fn a_model_that_never_answers_is_given_up() {
+async fn a_model_that_never_answers_is_cancelled() {
     let hangs = ScriptedChat::new("script/a", 128_000).always(|_| Step::Hang("well".into()));
     let timer = Arc::new(Impatient::default());
     let house = House::with(hangs, "{}", |builder| builder.timer(timer.clone()));
@@ -150,7 +150,7 @@ async fn a_model_that_never_answers_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_provider_that_wants_hours_is_not_waited_for() {
+async fn a_wait_of_hours_is_not_accepted() {
     let hours = || Error::new(ErrorKind::Upstream, "busy").retry_after(Duration::from_secs(7_200));
     let timer = Arc::new(Impatient::default());
     let (second, fallback) = shared(ScriptedChat::new("script/b", 64_000));
@@ -169,7 +169,7 @@ async fn a_provider_that_wants_hours_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn how_long_a_provider_is_waited_for_is_the_hosts_to_say() {
+async fn the_host_sets_the_maximum_retry_wait() {
     let patient = Error::new(ErrorKind::Upstream, "busy").retry_after(Duration::from_secs(60));
     let timer = Arc::new(Impatient::default());
     let model = ScriptedChat::new("script/a", 128_000).with([Step::Fail(patient)]);
@@ -181,7 +181,7 @@ async fn how_long_a_provider_is_waited_for_is_the_hosts_to_say() {
 }
 
 #[tokio::test]
-async fn a_model_that_was_waited_for_in_vain_is_not_asked_again_in_this_turn() {
+async fn a_model_that_timed_out_is_not_called_again_in_the_turn() {
     let late = Error::new(ErrorKind::Timeout, "the server took too long to answer").retryable();
     let (second, fallback) = shared(ScriptedChat::new("script/b", 64_000));
     let model = ScriptedChat::new("script/a", 128_000).with([Step::Fail(late)]);
@@ -191,7 +191,7 @@ async fn a_model_that_was_waited_for_in_vain_is_not_asked_again_in_this_turn() {
 }
 
 #[tokio::test]
-async fn what_a_turn_cost_and_did_is_counted_where_it_fails_too() {
+async fn usage_is_counted_even_if_a_turn_fails() {
     let house = House::new(ScriptedChat::new("script/a", 32_000));
     with_history(&house, 12).await;
     house.runtime().close(&main_key()).await.unwrap();
@@ -227,7 +227,7 @@ fn smaller_than_it_says(limit: u32) -> ScriptedChat {
 }
 
 #[tokio::test]
-async fn after_an_overflow_what_fits_stays_and_the_limit_holds_for_the_turns_to_come() {
+async fn after_an_overflow_the_learned_limit_applies_to_later_turns() {
     let house = House::new(smaller_than_it_says(15_000));
     let mut refused = 0;
     for n in 0..24 {
@@ -244,7 +244,7 @@ async fn after_an_overflow_what_fits_stays_and_the_limit_holds_for_the_turns_to_
 }
 
 #[tokio::test]
-async fn compaction_that_is_switched_off_is_named_as_what_an_overflow_failed_of() {
+async fn an_overflow_error_names_disabled_compaction_as_the_cause() {
     let config =
         "{ agents: { defaults: { compaction: { enabled: false, keepRecentTokens: 2000 } } } }";
     let house = House::with(smaller_than_it_says(8_000), config, |builder| builder);

@@ -5,7 +5,7 @@ use ctx_testkit::chat::{ScriptedChat, ScriptedTools, Step};
 use super::*;
 
 #[tokio::test]
-async fn tools_run_one_after_another_and_their_results_are_stored_as_they_come() {
+async fn tools_run_in_order_and_each_result_is_stored_at_once() {
     let calls = Step::Calls(vec![
         ("read".into(), r#"{"file":1}"#.into()),
         ("fly".into(), "{}".into()),
@@ -26,7 +26,7 @@ async fn tools_run_one_after_another_and_their_results_are_stored_as_they_come()
 }
 
 #[tokio::test]
-async fn a_result_that_is_too_large_is_bounded_before_it_is_stored() {
+async fn an_oversized_result_is_truncated_before_it_is_stored() {
     let model = ScriptedChat::new("script/a", 32_000).with([reads(0..1), Step::text("done")]);
     let house = House::new(model);
     house.say_with("read it", &reader(60_000)).await.unwrap();
@@ -55,7 +55,7 @@ async fn three_identical_calls_with_identical_results_stop_the_tool_loop() {
 }
 
 #[tokio::test]
-async fn calls_that_differ_or_give_something_else_are_no_loop() {
+async fn different_calls_or_results_do_not_stop_the_tool_loop() {
     let steps = (0..5).map(|_| Step::call("look", "{}"));
     let model = ScriptedChat::new("script/a", 100_000).with(steps).with([Step::text("found")]);
     let house = House::new(model);
@@ -68,7 +68,7 @@ async fn calls_that_differ_or_give_something_else_are_no_loop() {
 }
 
 #[tokio::test]
-async fn half_a_tool_call_is_an_error_of_the_model_and_never_stored() {
+async fn an_incomplete_tool_call_is_a_model_error_and_not_stored() {
     let half = || Step::call("read", r#"{"file": 1, "lin"#);
     let timer = Arc::new(Impatient::default());
     let model = ScriptedChat::new("script/a", 100_000).with([
@@ -90,7 +90,7 @@ async fn half_a_tool_call_is_an_error_of_the_model_and_never_stored() {
 }
 
 #[tokio::test]
-async fn what_is_held_is_looked_at_between_two_calls() {
+async fn the_session_size_is_checked_between_two_calls() {
     let model = ScriptedChat::new("script/a", 32_000);
     let house = House::new(model);
     for n in 0..12 {
@@ -128,7 +128,7 @@ impl Toolbox for Compacts {
 }
 
 #[tokio::test]
-async fn a_tool_that_asks_for_a_compaction_of_its_own_session_is_refused_and_the_turn_goes_on() {
+async fn a_tool_cannot_compact_its_own_session() {
     let model = ScriptedChat::new("script/a", 100_000)
         .with([Step::call("compact", "{}"), Step::text("well then")]);
     let house = House::new(model);

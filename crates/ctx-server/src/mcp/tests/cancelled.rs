@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::{home, server};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_is_cancelled_is_over_while_its_work_goes_on() {
+async fn a_cancelled_call_ends_while_its_work_continues() {
     let home = home();
     let server = server(home.path());
     let (begun, has_begun) = oneshot::channel();
@@ -37,7 +37,7 @@ async fn a_call_that_is_cancelled_is_over_while_its_work_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_too_many_is_refused_and_the_next_is_served_again() {
+async fn a_call_beyond_the_limit_is_refused_and_a_later_one_is_served() {
     let home = home();
     let server = server(home.path());
     let (go_on, may_go_on) = tokio::sync::watch::channel(false);

@@ -70,7 +70,7 @@ fn calls_beyond_the_queue_are_answered_too() {
 }
 
 #[test]
-fn each_line_that_is_not_mcp_is_refused() {
+fn lines_that_are_not_mcp_are_refused() {
     let deep = "[".repeat(100_000);
     let bad =
         ["{", "null", "[]", "\"x\"", "{\"id\":3}", &deep, "\u{feff}{}", "{\"jsonrpc\":\"1.0\"}"];

@@ -21,7 +21,7 @@ fn chat(n: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn many_conversations_that_begin_alike_are_each_known_again() {
+async fn conversations_with_the_same_beginning_are_told_apart() {
     let rig = Rig::new(provider(), Set::default()).await;
     for _ in 0..2 {
         for n in 0..40 {
@@ -36,7 +36,7 @@ async fn many_conversations_that_begin_alike_are_each_known_again() {
 }
 
 #[tokio::test]
-async fn a_second_server_in_one_home_keeps_nothing_and_says_so() {
+async fn a_second_server_in_one_home_stores_nothing_and_warns() {
     let rig = Rig::new(provider(), Set::default()).await;
     let other = Rig::beside(&rig, provider()).await;
     let all = session(30, 1_500);

@@ -14,7 +14,7 @@ fn provider(steps: impl IntoIterator<Item = Step>) -> FakeProvider {
 }
 
 #[tokio::test]
-async fn a_summary_is_not_lost_with_the_client_that_had_to_wait_for_it() {
+async fn a_summary_is_kept_if_its_client_disconnects() {
     // A summary request has no tools.
     let provider = FakeProvider::builder().respond(|asked| match asked.json["tools"].is_array() {
         true => Step::text("done"),
@@ -38,7 +38,7 @@ async fn a_summary_is_not_lost_with_the_client_that_had_to_wait_for_it() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_breaks_off_keeps_its_status_and_its_headers() {
+async fn a_truncated_refusal_keeps_its_status_and_headers() {
     let busy = Failure::new(FailureKind::RateLimited).retry_after(RetryAfter::Seconds(7));
     let rig = Rig::new(provider([Step::error(busy).cut(Cut::AfterHeaders)]), Set::default()).await;
     let url = Url::parse(&format!("{}/v1/chat/completions", rig.url)).unwrap();
@@ -51,7 +51,7 @@ async fn a_refusal_that_breaks_off_keeps_its_status_and_its_headers() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_packed_unasked_is_not_held_back() {
+async fn an_unexpectedly_compressed_answer_is_not_held() {
     let body = "x".repeat(64);
     let mut step = Step::raw(200, "text/event-stream", body);
     if let Reply::Raw(raw) = &mut step.reply {
@@ -68,7 +68,7 @@ async fn an_answer_that_is_packed_unasked_is_not_held_back() {
 }
 
 #[tokio::test]
-async fn what_did_not_change_is_no_redirect() {
+async fn not_modified_is_not_treated_as_a_redirect() {
     let rig = Rig::new(provider([Step::raw(304, "text/plain", "")]), Set::default()).await;
     let got = rig.chat(&[user("hi")]).await;
     assert_eq!(got.status, 304);
@@ -89,7 +89,7 @@ async fn stalled(address: &str, head: &str) -> TcpStream {
 }
 
 #[tokio::test]
-async fn bodies_that_do_not_come_are_in_nobodys_way() {
+async fn stalled_bodies_do_not_block_other_requests() {
     let rig = Rig::new(provider([]), Set::default()).await;
     let address = rig.url.strip_prefix("http://").unwrap();
     let mut open = Vec::new();
@@ -107,7 +107,7 @@ async fn bodies_that_do_not_come_are_in_nobodys_way() {
 }
 
 #[tokio::test]
-async fn what_is_small_waits_for_nothing_that_is_large_and_the_health_tells_of_waiting() {
+async fn small_bodies_do_not_wait_for_large_ones_and_health_reports_waiting() {
     let rig = Rig::new(provider([]), Set::default()).await;
     let all = u32::try_from(body::BodyMemory::KIB).unwrap();
     let _large = rig.proxy.space.rest.clone().acquire_many_owned(all).await.unwrap();
@@ -142,7 +142,7 @@ async fn raw(answer: &'static str, endless: bool) -> (String, Arc<AtomicU64>) {
 }
 
 #[tokio::test]
-async fn what_an_answer_broke_off_of_is_not_asked_again() {
+async fn a_request_with_a_truncated_answer_is_not_repeated() {
     for answer in ["", "HTTP/1.1 200 OK\r\ncontent-ty", "HTTP/1.1 200 OK\r\n\x01: x\r\n\r\n"] {
         let (url, count) = raw(answer, false).await;
         let rig = Rig::before(url).await;
@@ -152,7 +152,7 @@ async fn what_an_answer_broke_off_of_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_passed_on_as_it_is_is_refused() {
+async fn an_answer_that_cannot_be_forwarded_is_refused() {
     for (answer, words) in [
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n\
@@ -174,7 +174,7 @@ async fn an_answer_that_cannot_be_passed_on_as_it_is_is_refused() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_announced_for_ever_is_not_waited_for() {
+async fn endless_early_hints_time_out() {
     let (url, count) = raw("HTTP/1.1 103 Early Hints\r\n\r\n", true).await;
     let config = "{ server: { timeouts: { firstByte: 1 } } }";
     let provider = FakeProvider::builder().start().unwrap();

@@ -31,7 +31,7 @@ async fn a_conversation_that_only_grows_breaks_nothing() {
 }
 
 #[tokio::test]
-async fn what_the_client_says_otherwise_is_its_own_doing() {
+async fn changes_by_the_client_are_attributed_to_it() {
     let rig = Rig::new(provider(), Set::default()).await;
     let mut all = session(6, 300);
     rig.chat(&all).await;
@@ -55,7 +55,7 @@ async fn what_the_client_says_otherwise_is_its_own_doing() {
 }
 
 #[tokio::test]
-async fn a_compaction_breaks_once_and_says_what_it_cost() {
+async fn a_compaction_breaks_the_cache_once_and_reports_its_cost() {
     let rig = Rig::new(provider(), Set::default()).await;
     let all = talk(40, 600);
     let fits = 1 + 2 * 12 + 1;
@@ -74,7 +74,7 @@ async fn a_compaction_breaks_once_and_says_what_it_cost() {
 }
 
 #[tokio::test]
-async fn results_that_are_cut_later_break_the_prefix_too() {
+async fn results_truncated_later_break_the_prefix() {
     let rig = Rig::new(provider(), Set { window: Some(32_000), ..Set::default() }).await;
     let mut all = session(0, 0);
     for n in 0..12 {
@@ -88,7 +88,7 @@ async fn results_that_are_cut_later_break_the_prefix_too() {
 }
 
 #[tokio::test]
-async fn what_was_refused_was_not_cached() {
+async fn refused_requests_count_as_not_cached() {
     let strict = FakeProvider::builder().window(Tokens(9_000)).respond(|_| Step::text("done"));
     let rig =
         Rig::new(strict.start().unwrap(), Set { window: Some(64_000), ..Set::default() }).await;

@@ -50,7 +50,7 @@ async fn a_tool_runner_is_asked_for_its_history() {
 }
 
 #[tokio::test]
-async fn a_thread_that_a_program_asked_for_passes_untouched() {
+async fn a_thread_requested_by_a_program_passes_unchanged() {
     let rig = Rig::new(provider(), Set::default()).await;
     let headers = [("x-api-key", "k"), ("x-stainless-helper", "message-thread")];
     for body in threads() {
@@ -62,7 +62,7 @@ async fn a_thread_that_a_program_asked_for_passes_untouched() {
 }
 
 #[tokio::test]
-async fn codex_is_told_how_to_compact_where_the_provider_does_not() {
+async fn codex_is_told_how_to_compact_if_the_provider_does_not() {
     let rig = Rig::new(provider(), Set::default()).await;
     for stream in [true, false] {
         let body = json!({ "model": "m", "stream": stream, "input": [
@@ -80,7 +80,7 @@ async fn codex_is_told_how_to_compact_where_the_provider_does_not() {
 }
 
 #[tokio::test]
-async fn results_of_calls_that_are_not_in_the_request_pass_untouched() {
+async fn results_of_calls_missing_from_the_request_pass_unchanged() {
     let response = json!({ "name": "f", "response": { "output": "it rains" } });
     for (path, history) in [
         (MESSAGES, json!({ "messages": [result("a")] })),
@@ -113,7 +113,7 @@ async fn results_of_calls_that_are_not_in_the_request_pass_untouched() {
 }
 
 #[tokio::test]
-async fn a_result_that_is_left_out_is_counted_and_said() {
+async fn a_dropped_result_is_counted_and_reported() {
     let rig = Rig::new(provider(), Set::default()).await;
     let orphan = json!({ "role": "tool", "tool_call_id": "gone", "content": "x" });
     let answer = json!({ "role": "assistant", "content": "well" });

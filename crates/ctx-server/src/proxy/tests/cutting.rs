@@ -22,7 +22,7 @@ fn pairs_are_whole(messages: &[Value]) {
 }
 
 #[tokio::test]
-async fn a_history_that_does_not_fit_goes_out_inside_the_budget() {
+async fn a_history_that_does_not_fit_is_cut_to_the_budget() {
     let rig = Rig::new(provider(), Set::default()).await;
     let all = session(30, 1_500);
     let got = rig.chat(&all).await;
@@ -40,7 +40,7 @@ async fn a_history_that_does_not_fit_goes_out_inside_the_budget() {
 }
 
 #[tokio::test]
-async fn what_was_cut_stays_cut_while_the_conversation_grows() {
+async fn cuts_stay_while_the_conversation_grows() {
     let rig = Rig::new(provider(), Set::default()).await;
     let mut all = session(24, 1_500);
     let mut before: Vec<Value> = Vec::new();
@@ -63,7 +63,7 @@ async fn what_was_cut_stays_cut_while_the_conversation_grows() {
 }
 
 #[tokio::test]
-async fn what_was_cut_stays_cut_after_a_restart() {
+async fn cuts_stay_after_a_restart() {
     stays_after_a_restart(session(30, 1_500)).await;
 }
 
@@ -92,7 +92,7 @@ async fn stays_after_a_restart(all: Vec<Value>) {
 }
 
 #[tokio::test]
-async fn conversations_that_leave_memory_come_back_as_they_were() {
+async fn evicted_conversations_are_reloaded_unchanged() {
     let config = "{ server: { summaries: 'extractive', maxConversations: 1 } }";
     let rig = Rig::new(provider(), Set { config, ..Set::default() }).await;
     let all = session(30, 1_500);
@@ -121,7 +121,7 @@ async fn a_new_instruction_with_each_request_does_not_undo_the_cut() {
 }
 
 #[tokio::test]
-async fn marks_for_the_cache_that_move_change_nothing() {
+async fn moved_cache_markers_change_nothing() {
     let rig = Rig::new(provider(), Set::default()).await;
     let path = "/v1/messages";
     let marked = |text: &str| {
@@ -142,7 +142,7 @@ async fn marks_for_the_cache_that_move_change_nothing() {
 }
 
 #[tokio::test]
-async fn two_keys_share_nothing() {
+async fn two_keys_share_no_conversation() {
     let rig = Rig::new(provider(), Set::default()).await;
     let body = json!({ "model": "m", "messages": [user("hi")] }).to_string();
     for key in ["Bearer one", "Bearer two", "Bearer one"] {
@@ -156,7 +156,7 @@ async fn two_keys_share_nothing() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_leaves_another_early_is_one_of_its_own() {
+async fn a_conversation_that_diverges_early_is_a_new_one() {
     let rig = Rig::new(provider(), Set::default()).await;
     let all = session(30, 1_500);
     rig.chat(&all).await;
@@ -178,7 +178,7 @@ async fn a_conversation_that_leaves_another_early_is_one_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_compaction_can_be_taken_back() {
+async fn a_compaction_can_be_undone() {
     let rig = Rig::new(provider(), Set::default()).await;
     let all = talk(40, 600);
     rig.chat(&all).await;
@@ -196,7 +196,7 @@ async fn a_compaction_can_be_taken_back() {
 }
 
 #[tokio::test]
-async fn records_hold_entries_and_no_secrets() {
+async fn records_contain_entries_without_secrets() {
     let rig = Rig::new(provider(), Set::default()).await;
     let secret = "sk-proj-aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF";
     let headers = [("authorization", "Bearer sk-the-key-itself-0123456789")];
@@ -225,7 +225,7 @@ async fn records_hold_entries_and_no_secrets() {
 }
 
 #[tokio::test]
-async fn a_summary_is_never_put_over_another_conversation_that_begins_alike() {
+async fn a_summary_is_never_applied_to_a_similar_conversation() {
     let mut rig = Rig::new(provider(), Set::default()).await;
     rig.chat(&talk(40, 600)).await;
     assert!(rig.records().await[0].compaction.is_some());
@@ -251,7 +251,7 @@ const MODELS: &str = "{ server: { summaries: 'extractive' }, models: { providers
     { id: 'm', contextWindow: 16000 }, { id: 'tiny', contextWindow: 2000 } ] } } } }";
 
 #[tokio::test]
-async fn another_model_leaves_what_was_cut_as_it_was() {
+async fn another_model_does_not_change_the_cuts() {
     let set = Set { window: None, config: MODELS, ..Set::default() };
     let rig = Rig::new(provider(), set).await;
     let all = talk(40, 600);
@@ -269,7 +269,7 @@ async fn another_model_leaves_what_was_cut_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_long_answer_has_its_room() {
+async fn a_long_answer_has_its_reserve() {
     let rig = Rig::new(provider(), Set::default()).await;
     for (n, answer) in [100, 6_000, 9_000, 100_000].into_iter().enumerate() {
         let mut all = talk(40, 600);

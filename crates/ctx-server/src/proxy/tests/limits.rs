@@ -9,7 +9,7 @@ fn provider() -> FakeProvider {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_refused_in_the_clients_own_protocol() {
+async fn an_invalid_request_is_refused_in_the_protocol_of_the_client() {
     let rig = Rig::new(provider(), Set::default()).await;
     for (path, at) in [
         ("/v1/chat/completions", "/error/message"),
@@ -30,7 +30,7 @@ async fn what_is_no_request_is_refused_in_the_clients_own_protocol() {
 }
 
 #[tokio::test]
-async fn what_the_provider_can_judge_itself_passes() {
+async fn errors_that_the_provider_reports_itself_pass() {
     let rig = Rig::new(provider(), Set::default()).await;
     let bodies = ["{\"model\":\"m\"}", "{\"model\":\"m\",\"input\":5}", "[]"];
     for (n, body) in bodies.into_iter().enumerate() {
@@ -54,7 +54,7 @@ async fn a_client_that_asks_for_a_websocket_is_told_to_use_http() {
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_refused_however_it_comes() {
+async fn a_body_over_the_limit_is_always_refused() {
     let config = "{ server: { summaries: 'extractive', maxBodyBytes: 10000 } }";
     let rig = Rig::new(provider(), Set { config, ..Set::default() }).await;
     let got = rig.chat(&[user("x".repeat(20_000))]).await;
@@ -68,7 +68,7 @@ async fn a_body_over_the_limit_is_refused_however_it_comes() {
 }
 
 #[tokio::test]
-async fn a_system_prompt_that_leaves_no_room_is_told_with_its_numbers() {
+async fn a_system_prompt_that_leaves_no_room_is_reported_with_sizes() {
     let rig = Rig::new(provider(), Set::default()).await;
     let body = json!({ "model": "m", "max_tokens": 100, "system": "very long ".repeat(20_000),
         "messages": [user("hi")] });
@@ -85,7 +85,7 @@ async fn a_system_prompt_that_leaves_no_room_is_told_with_its_numbers() {
 }
 
 #[tokio::test]
-async fn the_share_of_the_answer_gives_way_to_tools() {
+async fn the_answer_reserve_shrinks_for_tools() {
     let rig = Rig::new(provider(), Set::default()).await;
     let description = "what it does and how it is called ".repeat(1_140);
     let tools = json!([{ "type": "function",
@@ -102,7 +102,7 @@ async fn the_share_of_the_answer_gives_way_to_tools() {
 }
 
 #[tokio::test]
-async fn a_window_that_is_too_small_is_told_with_its_numbers() {
+async fn a_window_that_is_too_small_is_reported_with_sizes() {
     let rig = Rig::new(provider(), Set { window: Some(2_000), ..Set::default() }).await;
     let got = rig.chat(&[user("hi")]).await;
     assert_eq!(got.status, 400, "{got:?}");
@@ -112,7 +112,7 @@ async fn a_window_that_is_too_small_is_told_with_its_numbers() {
 }
 
 #[tokio::test]
-async fn a_history_that_the_provider_holds_passes_with_one_warning() {
+async fn a_history_stored_at_the_provider_passes_with_one_warning() {
     let rig = Rig::new(provider(), Set::default()).await;
     let body = json!({ "model": "m", "input": "go on", "previous_response_id": "resp_1" });
     for _ in 0..3 {
@@ -126,7 +126,7 @@ async fn a_history_that_the_provider_holds_passes_with_one_warning() {
 }
 
 #[tokio::test]
-async fn no_more_requests_are_open_than_may_be() {
+async fn the_number_of_open_requests_is_limited() {
     let held = FakeProvider::builder()
         .script([Step::text("one").held()])
         .respond(|_| Step::text("two"))
@@ -148,7 +148,7 @@ async fn no_more_requests_are_open_than_may_be() {
 }
 
 #[tokio::test]
-async fn requests_of_one_conversation_do_not_wait_for_each_others_answers() {
+async fn requests_of_one_conversation_do_not_wait_for_pending_answers() {
     let held = FakeProvider::builder()
         .script([Step::text("one").held()])
         .respond(|_| Step::text("two"))
@@ -166,7 +166,7 @@ async fn requests_of_one_conversation_do_not_wait_for_each_others_answers() {
 }
 
 #[tokio::test]
-async fn a_header_cannot_bring_another_along() {
+async fn a_header_cannot_inject_another_header() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let rig = Rig::new(provider(), Set::default()).await;
     let address = rig.url.strip_prefix("http://").unwrap();
@@ -181,7 +181,7 @@ async fn a_header_cannot_bring_another_along() {
 }
 
 #[tokio::test]
-async fn metrics_say_what_became_of_requests() {
+async fn metrics_count_the_outcomes_of_requests() {
     let rig = Rig::new(provider(), Set::default()).await;
     rig.chat(&[user("hi")]).await;
     rig.send(Method::POST, "/v1/messages", &[], "{").await;
@@ -211,7 +211,7 @@ fn many_calls(count: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_is_done_about_calls_grows_as_they_do() {
+async fn the_work_for_tool_calls_grows_linearly() {
     for count in [400, 800, 1_600] {
         let rig = Rig::new(provider(), Set::default()).await;
         assert_eq!(rig.chat(&many_calls(count)).await.status, 200);
@@ -222,7 +222,7 @@ async fn what_is_done_about_calls_grows_as_they_do() {
 }
 
 #[tokio::test]
-async fn a_history_of_more_than_any_model_reads_passes_as_it_came() {
+async fn a_history_larger_than_any_window_passes_unchanged() {
     let rig = Rig::new(provider(), Set::default()).await;
     let one = r#"{"role":"user","content":"x"}"#;
     let body = format!("{{\"model\":\"m\",\"messages\":[{}]}}", vec![one; 200_001].join(","));

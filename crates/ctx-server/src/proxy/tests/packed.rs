@@ -47,7 +47,7 @@ fn encoded() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn every_packing_that_is_known_is_read_by_every_api() {
+async fn every_known_encoding_is_decoded_in_every_api() {
     let rig = Rig::new(provider(), Set::default()).await;
     for (how, body) in encoded() {
         let headers = [("content-encoding", how), ("authorization", "Bearer k")];
@@ -79,7 +79,7 @@ async fn every_packing_that_is_known_is_read_by_every_api() {
 }
 
 #[tokio::test]
-async fn what_is_small_only_while_it_is_packed_is_too_large() {
+async fn a_body_that_is_too_large_when_decoded_is_refused() {
     let config = "{ server: { summaries: 'extractive', maxBodyBytes: 10000 } }";
     let rig = Rig::new(provider(), Set { config, ..Set::default() }).await;
     // A zstd block that repeats one byte a hundred thousand times.
@@ -94,7 +94,7 @@ async fn what_is_small_only_while_it_is_packed_is_too_large() {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_far_too_much_reads_why_it_was_refused() {
+async fn a_client_that_sends_far_too_much_receives_the_refusal() {
     const PIECE: usize = 1 << 20;
     const PIECES: usize = 200;
     let rig = Rig::new(provider(), Set::default()).await;

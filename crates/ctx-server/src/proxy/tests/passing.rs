@@ -18,7 +18,7 @@ fn content(got: Got) -> (StatusCode, HeaderMap, String) {
 }
 
 #[tokio::test]
-async fn a_request_that_fits_is_the_same_bytes_and_so_is_its_answer() {
+async fn a_request_that_fits_and_its_answer_pass_byte_for_byte() {
     let (rig, twin) = (Rig::new(provider([]), Set::default()).await, provider([]));
     // Spaces, order and unknown fields.
     let body = r#"{ "model":"m",  "unheard": [1.50, {"of":null}],
@@ -67,7 +67,7 @@ async fn every_api_passes_streamed_and_whole() {
 }
 
 #[tokio::test]
-async fn what_is_no_conversation_passes() {
+async fn requests_other_than_conversations_pass() {
     let rig = Rig::new(provider([]), Set::default()).await;
     let got = rig.send(Method::GET, "/v1/models", &[("authorization", "Bearer k")], "").await;
     assert_eq!(got.status, 200);
@@ -84,7 +84,7 @@ async fn what_is_no_conversation_passes() {
 }
 
 #[tokio::test]
-async fn a_base_url_may_have_its_version_or_not() {
+async fn a_base_url_may_omit_its_version() {
     for base in ["", "/v1", "/v1/"] {
         let rig = Rig::new(provider([]), Set { base, ..Set::default() }).await;
         for path in ["/v1/chat/completions", "/chat/completions"] {
@@ -96,7 +96,7 @@ async fn a_base_url_may_have_its_version_or_not() {
 }
 
 #[tokio::test]
-async fn refusals_that_are_no_overflow_pass_as_they_are() {
+async fn refusals_other_than_overflows_pass_unchanged() {
     let failures = [
         FailureKind::RateLimited,
         FailureKind::TokensPerMinute,
@@ -120,7 +120,7 @@ async fn refusals_that_are_no_overflow_pass_as_they_are() {
 }
 
 #[tokio::test]
-async fn an_answer_reaches_the_client_while_it_is_made() {
+async fn an_answer_is_streamed_to_the_client() {
     let rig = Rig::new(
         provider([Step::text("one two three").held_at(Moment::AfterEvents(3))]),
         Set::default(),
@@ -139,7 +139,7 @@ async fn an_answer_reaches_the_client_while_it_is_made() {
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_ends_the_request_of_the_provider() {
+async fn a_disconnected_client_ends_the_provider_request() {
     let rig = Rig::new(provider([Step::endless("and so on")]), Set::default()).await;
     let body = json!({ "model": "m", "messages": [user("hi")], "stream": true }).to_string();
     let url = Url::parse(&format!("{}/v1/chat/completions", rig.url)).unwrap();
@@ -159,7 +159,7 @@ async fn a_client_that_hangs_up_ends_the_request_of_the_provider() {
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_while_it_waits_ends_it_too() {
+async fn a_client_disconnected_while_waiting_ends_the_provider_request() {
     let rig = Rig::new(provider([Step::text("late").held()]), Set::default()).await;
     let body = json!({ "model": "m", "messages": [user("hi")] }).to_string();
     let url = Url::parse(&format!("{}/v1/chat/completions", rig.url)).unwrap();
@@ -176,7 +176,7 @@ async fn a_client_that_hangs_up_while_it_waits_ends_it_too() {
 }
 
 #[tokio::test]
-async fn a_provider_that_breaks_off_is_seen_to() {
+async fn a_truncated_provider_answer_is_detected() {
     let steps = [
         Step::text("a b c d").cut(Cut::AfterEvents(3)),
         Step::garbage(),
@@ -208,7 +208,7 @@ async fn a_provider_that_breaks_off_is_seen_to() {
 }
 
 #[tokio::test]
-async fn nobody_is_named_who_did_not_name_himself() {
+async fn the_proxy_adds_no_user_agent() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let rig = Rig::new(provider([]), Set::default()).await;
     let address = rig.url.strip_prefix("http://").unwrap();

@@ -11,7 +11,7 @@ fn strict(window: u32) -> FakeProvider {
 }
 
 #[tokio::test]
-async fn a_refusal_is_answered_by_less_before_the_client_sees_it() {
+async fn a_refused_request_is_retried_smaller_before_the_client_sees_it() {
     let rig = Rig::new(strict(9_000), Set { window: Some(64_000), ..Set::default() }).await;
     for stream in [true, false] {
         let mut all = session(20, 1_500);
@@ -33,7 +33,7 @@ async fn a_refusal_is_answered_by_less_before_the_client_sees_it() {
 }
 
 #[tokio::test]
-async fn it_is_known_from_then_on_how_large_the_window_is() {
+async fn the_window_is_learned_from_a_refusal() {
     let rig = Rig::new(strict(9_000), Set { window: Some(64_000), ..Set::default() }).await;
     let mut all = session(20, 1_500);
     rig.chat(&all).await;
@@ -47,7 +47,7 @@ async fn it_is_known_from_then_on_how_large_the_window_is() {
 }
 
 #[tokio::test]
-async fn an_error_inside_of_a_stream_is_one_too() {
+async fn an_overflow_inside_a_stream_is_recovered() {
     let event = "event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"id\":\
         \"r\",\"status\":\"failed\",\"error\":{\"code\":\"context_length_exceeded\",\"message\":\
         \"Your input exceeds the context window of this model.\"}}}\n\n";
@@ -74,7 +74,7 @@ async fn an_error_inside_of_a_stream_is_one_too() {
 }
 
 #[tokio::test]
-async fn a_provider_that_refuses_everything_has_the_last_word() {
+async fn the_last_refusal_reaches_the_client_if_all_retries_fail() {
     for words in [Words::OpenaiChat, Words::Anthropic] {
         let provider = FakeProvider::builder()
             .words(words)
@@ -96,7 +96,7 @@ async fn a_provider_that_refuses_everything_has_the_last_word() {
 }
 
 #[tokio::test]
-async fn a_refusal_after_the_first_words_is_the_clients() {
+async fn a_refusal_after_the_first_content_reaches_the_client() {
     let mut text = String::from("data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n");
     text.push_str(
         "data: {\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"too long\"}}\n\n",
@@ -129,7 +129,7 @@ async fn the_providers_count_corrects_the_estimate() {
 }
 
 #[tokio::test]
-async fn a_request_to_a_model_of_the_catalogue_has_its_price() {
+async fn a_request_to_a_catalogued_model_has_a_price() {
     for (model, is_known) in [("anthropic/claude-sonnet-4-5", true), ("m", false)] {
         let rig = Rig::new(strict(64_000), Set::default()).await;
         let body = json!({ "model": model, "messages": session(4, 1_000) });
@@ -168,7 +168,7 @@ async fn summaries_are_made_by_the_same_provider_with_the_same_key() {
 }
 
 #[tokio::test]
-async fn a_refusal_without_numbers_of_what_is_no_more_than_the_newest_is_recovered() {
+async fn a_refusal_without_numbers_of_only_the_newest_messages_is_recovered() {
     // Messages of this size would stay verbatim in the window that the proxy assumes.
     let provider = FakeProvider::builder()
         .limit_chars(80_000)
@@ -183,7 +183,7 @@ async fn a_refusal_without_numbers_of_what_is_no_more_than_the_newest_is_recover
 }
 
 #[tokio::test]
-async fn a_window_under_what_engines_work_in_is_kept() {
+async fn a_window_below_the_engine_minimum_is_kept() {
     let rig = Rig::new(strict(8_000), Set { window: Some(64_000), ..Set::default() }).await;
     let mut all = talk(30, 600);
     for n in 0..6 {
@@ -199,7 +199,7 @@ async fn a_window_under_what_engines_work_in_is_kept() {
 }
 
 #[tokio::test]
-async fn counts_that_cannot_be_are_ignored() {
+async fn implausible_counts_are_ignored() {
     let answer = |n: u64| {
         let body = json!({ "id": "x", "object": "chat.completion", "choices": [{ "index": 0,
             "message": { "role": "assistant", "content": "done" }, "finish_reason": "stop" }],
@@ -229,7 +229,7 @@ fn refused(status: u16, message: &str) -> Step {
 }
 
 #[tokio::test]
-async fn a_refusal_that_less_did_not_cure_teaches_nothing() {
+async fn a_refusal_of_the_smaller_request_teaches_nothing() {
     let large = refused(413, "Payload Too Large");
     let rig = Rig::new(
         refusals(vec![large.clone(), large.clone(), large.clone(), large]),
@@ -268,7 +268,7 @@ async fn another_model_has_another_window() {
 }
 
 #[tokio::test]
-async fn the_answers_share_does_not_count_as_the_prompt() {
+async fn the_answer_reserve_does_not_count_as_prompt() {
     let message = "This model's maximum context length is 32000 tokens. However, you requested \
         99000 tokens. Please reduce the length of the messages or completion.";
     let rig = Rig::new(
@@ -284,7 +284,7 @@ async fn the_answers_share_does_not_count_as_the_prompt() {
 }
 
 #[tokio::test]
-async fn a_window_too_small_for_the_tools_is_the_providers_to_refuse() {
+async fn a_window_too_small_for_the_tools_is_refused_by_the_provider() {
     let message = "This model's maximum context length is 8000 tokens. However, your messages \
         resulted in 20000 tokens.";
     let rig = Rig::new(
@@ -307,7 +307,7 @@ async fn a_window_too_small_for_the_tools_is_the_providers_to_refuse() {
 }
 
 #[tokio::test]
-async fn an_engine_that_fails_leaves_no_more_than_the_provider_takes() {
+async fn a_failing_engine_still_yields_a_request_that_fits() {
     let message = "prompt is too long: 30000 tokens > 8000 maximum";
     let set = Set { window: Some(64_000), engine: Some("obedient"), ..Set::default() };
     let rig = Rig::new(refusals(vec![refused(400, message)]), set).await;
@@ -323,7 +323,7 @@ async fn an_engine_that_fails_leaves_no_more_than_the_provider_takes() {
 }
 
 #[tokio::test]
-async fn one_limit_that_cannot_be_neither_poisons_a_conversation_nor_its_recovery() {
+async fn one_implausible_limit_affects_neither_conversation_nor_recovery() {
     for absurd in [
         "This model's maximum context length is 1 tokens. However, your messages resulted in \
          3000 tokens.",

@@ -85,7 +85,7 @@ const ALL: [Dialect; 4] = [
 ];
 
 #[tokio::test]
-async fn what_is_cut_is_accepted_by_every_api_while_it_grows() {
+async fn every_api_accepts_cut_histories_as_they_grow() {
     for dialect in ALL {
         let rig = Rig::new(strict(), Set::default()).await;
         for rounds in [2, 8, 20, 21, 30, 31, 40] {
@@ -102,7 +102,7 @@ async fn what_is_cut_is_accepted_by_every_api_while_it_grows() {
 }
 
 #[tokio::test]
-async fn an_overflow_of_every_api_is_recovered() {
+async fn an_overflow_is_recovered_in_every_api() {
     for dialect in ALL {
         let provider = FakeProvider::builder()
             .strict(true)

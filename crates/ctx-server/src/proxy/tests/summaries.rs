@@ -36,7 +36,7 @@ async fn summarised(rig: &Rig) -> Vec<SummaryRecord> {
 }
 
 #[tokio::test]
-async fn a_summary_that_fails_is_said_once_and_recorded_each_time() {
+async fn a_failed_summary_warns_once_and_is_recorded_each_time() {
     let provider = provider(|| Step::error(FailureKind::Unauthorized));
     let rig = Rig::new(provider, UPSTREAM).await;
     for turns in [40, 80] {
@@ -58,7 +58,7 @@ async fn a_summary_that_fails_is_said_once_and_recorded_each_time() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_summary_is_told_from_none() {
+async fn an_unusable_summary_is_distinguished_from_a_missing_one() {
     for text in ["", "I'm sorry, but I cannot do that."] {
         let rig = Rig::new(provider(move || Step::text(text)), UPSTREAM).await;
         rig.post("/v1/chat/completions", &body(40)).await;
@@ -75,7 +75,7 @@ async fn an_answer_that_is_no_summary_is_told_from_none() {
 }
 
 #[tokio::test]
-async fn a_summary_that_a_model_wrote_is_no_reason_to_warn() {
+async fn a_summary_written_by_a_model_causes_no_warning() {
     let rig = Rig::new(provider(|| Step::new(Reply::Summary)), UPSTREAM).await;
     rig.post("/v1/chat/completions", &body(40)).await;
     let made = summarised(&rig).await;
@@ -89,7 +89,7 @@ async fn a_summary_that_a_model_wrote_is_no_reason_to_warn() {
 }
 
 #[tokio::test]
-async fn a_token_of_googles_is_shown_where_the_summary_is_asked_for() {
+async fn a_google_token_is_sent_with_the_summary_request() {
     let provider =
         FakeProvider::builder().respond(|request| match request.path.contains("openai") {
             true => Step::new(Reply::Summary),
@@ -126,7 +126,7 @@ fn provider_of_nothing() -> FakeProvider {
 }
 
 #[test]
-fn a_model_that_is_to_write_summaries_must_be_configured() {
+fn the_summary_model_must_be_configured() {
     let home = TempDir::new().unwrap();
     let config = Config::parse("{ server: { summaries: 'model' } }").unwrap();
     let settings = Settings {

@@ -25,7 +25,7 @@ fn local(rounds: usize) -> Value {
 }
 
 #[tokio::test]
-async fn a_server_that_tells_its_window_is_asked_and_never_refuses() {
+async fn a_server_that_reports_its_window_never_refuses() {
     for (server, window) in [
         ("vllm", 24_000),
         ("openrouter", 24_000),
@@ -54,7 +54,7 @@ async fn a_server_that_tells_its_window_is_asked_and_never_refuses() {
 }
 
 #[tokio::test]
-async fn a_window_that_nobody_tells_is_said_with_the_model() {
+async fn an_unknown_window_is_reported_with_the_model() {
     let provider = FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap();
     let rig = Rig::new(provider, UNKNOWN).await;
     for rounds in 1..6 {
@@ -73,7 +73,7 @@ async fn a_window_that_nobody_tells_is_said_with_the_model() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_known_is_not_asked_for() {
+async fn known_models_are_not_queried() {
     let provider = FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap();
     let rig = Rig::new(provider, UNKNOWN).await;
     let body = json!({ "model": "gpt-4o", "messages": [user("hi")] });
@@ -82,7 +82,7 @@ async fn a_model_that_is_known_is_not_asked_for() {
 }
 
 #[tokio::test]
-async fn a_deployment_is_the_model_also_for_summaries() {
+async fn a_deployment_name_is_also_used_for_summaries() {
     let provider =
         FakeProvider::builder().respond(|request| match request.json["tools"].is_array() {
             true => Step::text("done"),

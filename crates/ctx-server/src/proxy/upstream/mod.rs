@@ -176,7 +176,7 @@ fn named(text: &str) -> Result<(Option<Family>, &str)> {
     }
 }
 
-/// Whether a path starts like those of Google's API.
+/// Whether a path starts like a path of Google's API.
 fn is_google(path: &str) -> bool {
     path.starts_with("/v1beta") || path.starts_with("/v1alpha")
 }
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_given_upstream_is_for_all_or_for_one() {
+    fn an_upstream_applies_to_all_apis_or_to_one() {
         let config = UpstreamsConfig { gemini: Some("http://g".to_owned()), ..Default::default() };
         let given = ["http://all:1".to_owned(), "anthropic=http://a:2".to_owned()];
         let upstreams = Upstreams::new(&given, &config).unwrap();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_conversation_finds_its_provider() {
+    fn other_requests_find_their_provider() {
         let with = |name: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(name, "x".parse().unwrap());

@@ -76,7 +76,7 @@ fn is_version(segment: &str) -> bool {
     rest.len() > stem.len() && ["", "beta", "alpha"].contains(&word)
 }
 
-/// Whether a path, without its version, starts like one of an API.
+/// Whether a path without its version starts like an API path.
 fn is_api(first: &str) -> bool {
     let word = first.split(':').next().unwrap_or(first);
     [
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_version_is_doubled_or_lost() {
+    fn api_versions_are_neither_doubled_nor_lost() {
         for (base, path, expected) in [
             ("/", "/v1/chat/completions", "/v1/chat/completions"),
             ("/v1", "/v1/chat/completions", "/v1/chat/completions"),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_up_is_seen_in_every_spelling() {
+    fn parent_segments_are_detected_in_every_encoding() {
         for path in [
             "/v1/../admin",
             "/v1/%2e%2E/admin",

@@ -9,7 +9,7 @@ fn messages(texts: &[&str]) -> Value {
 }
 
 #[test]
-fn the_same_message_told_twice_is_one() {
+fn a_repeated_message_is_stored_once() {
     let mut calls = Calls::open("legacy");
     let both = json!({ "messages": messages(&["one", "two"]), "ids": ["a", null] });
     let first = calls.s("append", both);
@@ -47,7 +47,7 @@ fn a_refused_append_adds_nothing() {
 }
 
 #[test]
-fn made_ids_keep_away_from_given_ones() {
+fn generated_ids_avoid_given_ids() {
     let mut calls = Calls::open("legacy");
     let ids = json!([null, "00000000", null]);
     let at = calls.s("append", json!({ "messages": messages(&["1", "2", "3"]), "ids": ids }));
@@ -56,7 +56,7 @@ fn made_ids_keep_away_from_given_ones() {
 }
 
 #[test]
-fn a_list_that_grew_is_told_by_its_end() {
+fn a_longer_list_only_adds_its_end() {
     let mut calls = Calls::open("legacy");
     let first = calls.s("sync", json!({ "messages": messages(&["one", "two"]) }));
     let grown = calls.s("sync", json!({ "messages": messages(&["one", "two", "three"]) }));
@@ -73,7 +73,7 @@ fn a_list_that_grew_is_told_by_its_end() {
 }
 
 #[test]
-fn a_list_that_was_edited_keeps_the_ids_of_what_is_still_there() {
+fn an_edited_list_keeps_the_ids_of_remaining_messages() {
     let mut calls = Calls::open("legacy");
     calls.s("sync", json!({ "messages": messages(&["a", "b", "c", "d"]) }));
     let edited = calls.s("sync", json!({ "messages": messages(&["a", "d", "new", "c"]) }));
@@ -95,7 +95,7 @@ fn a_list_that_was_edited_keeps_the_ids_of_what_is_still_there() {
 }
 
 #[test]
-fn an_id_with_other_content_is_an_edit_where_the_whole_list_is_told() {
+fn sync_accepts_other_content_for_a_known_id() {
     let mut calls = Calls::open("legacy");
     let ids = json!(["x", "y"]);
     calls.s("sync", json!({ "messages": messages(&["one", "two"]), "ids": ids }));
@@ -112,7 +112,7 @@ fn an_id_with_other_content_is_an_edit_where_the_whole_list_is_told() {
 }
 
 #[test]
-fn messages_go_out_byte_for_byte_as_they_came() {
+fn messages_are_returned_byte_for_byte() {
     let odd = r#"{"role":"user", "content":"\u00e9 \ud83d\ude00 שלום \u200b\u0000 \"q\"\\","x":1e3,"a":{"b":[ ]}}"#;
     let cut = r#"{"role":"user","content":"half a pair: \ud83d"}"#;
     for format in ["pi", "openai"] {
@@ -134,7 +134,7 @@ fn messages_go_out_byte_for_byte_as_they_came() {
 }
 
 #[test]
-fn a_long_conversation_is_told_and_fits() {
+fn a_long_conversation_is_cut_to_fit() {
     let text = "a sentence of some length, said over and over again. ".repeat(4);
     // Four times the window.
     let many = ctx_testkit::cases(10_000).max(2_500) as usize;

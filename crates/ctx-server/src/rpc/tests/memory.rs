@@ -42,7 +42,7 @@ fn end_at(home: &TempDir, calls: Calls) -> Vec<Value> {
 }
 
 #[test]
-fn what_was_compacted_away_is_in_a_later_request_that_asks_for_it() {
+fn compacted_messages_are_recalled_on_request() {
     for engine in ["legacy", "memory-context"] {
         let home = TempDir::new().unwrap();
         let mut calls = with_messages(engine);
@@ -72,7 +72,7 @@ fn what_was_compacted_away_is_in_a_later_request_that_asks_for_it() {
 }
 
 #[test]
-fn what_leaves_through_layers_is_archived_and_on_disk_when_the_input_ends() {
+fn messages_removed_by_layers_are_on_disk_at_the_end_of_input() {
     let home = TempDir::new().unwrap();
     let mut calls = with_messages("legacy");
     let assembled = calls.s("assemble", json!({}));
@@ -85,7 +85,7 @@ fn what_leaves_through_layers_is_archived_and_on_disk_when_the_input_ends() {
 }
 
 #[test]
-fn a_session_that_nobody_can_ask_for_again_leaves_nothing() {
+fn a_session_that_cannot_be_reopened_stores_nothing() {
     let home = TempDir::new().unwrap();
     let mut calls = Calls::default();
     let config = json!({ "agents": { "defaults": { "memoryContext": { "enabled": true } } } });
@@ -95,7 +95,7 @@ fn a_session_that_nobody_can_ask_for_again_leaves_nothing() {
 }
 
 #[test]
-fn a_memory_that_cannot_be_written_costs_no_turn_and_is_told_of() {
+fn an_unwritable_memory_is_reported_and_the_turn_continues() {
     let home = TempDir::new().unwrap();
     std::fs::create_dir_all(home.path().join("agents/main/memory")).unwrap();
     std::fs::write(home.path().join("agents/main/memory/context"), "a file").unwrap();

@@ -9,7 +9,7 @@ use super::*;
 use crate::rpc::{Method, PROTOCOL};
 
 #[test]
-fn a_host_is_told_what_it_can_ask() {
+fn initialize_lists_the_methods() {
     let mut calls = Calls::default();
     calls.call("initialize", json!({ "client": { "name": "test" } }));
     let answers = calls.end();
@@ -25,7 +25,7 @@ fn a_host_is_told_what_it_can_ask() {
 }
 
 #[test]
-fn a_line_that_is_no_call_is_answered_with_its_code_and_the_next_is_heard() {
+fn an_invalid_line_gets_its_error_code_and_the_next_is_processed() {
     for (line, code, id) in [
         (&b"nonsense"[..], -32700, Value::Null),
         (b"{\"jsonrpc\":\"2.0\",\"id\":1", -32700, Value::Null),
@@ -69,7 +69,7 @@ fn a_line_that_is_no_call_is_answered_with_its_code_and_the_next_is_heard() {
 }
 
 #[test]
-fn depth_is_no_danger() {
+fn deeply_nested_json_does_not_crash() {
     for deep in ["[".repeat(200_000), "{\"a\":".repeat(200_000)] {
         let answers = exchange(format!("{deep}\n"));
         assert_eq!(answers.len(), 1);
@@ -86,7 +86,7 @@ fn depth_is_no_danger() {
 }
 
 #[test]
-fn a_notification_is_done_and_not_answered() {
+fn a_notification_is_executed_and_not_answered() {
     let mut calls = Calls::open("legacy");
     calls.0.push_str(
         "{\"jsonrpc\":\"2.0\",\"method\":\"append\",\"params\":{\"sessionId\":\"s\",\
@@ -99,7 +99,7 @@ fn a_notification_is_done_and_not_answered() {
 }
 
 #[test]
-fn what_was_asked_before_the_end_is_answered_and_engines_are_disposed_of() {
+fn pending_calls_are_answered_and_engines_disposed_of_at_the_end() {
     let before = DISPOSED.load(Ordering::SeqCst);
     let mut calls = Calls::open("counted");
     calls.call("open", json!({ "sessionId": "t", "engine": "counted", "window": 32_000 }));
@@ -111,7 +111,7 @@ fn what_was_asked_before_the_end_is_answered_and_engines_are_disposed_of() {
 }
 
 #[test]
-fn a_host_that_reads_no_more_ends_it() {
+fn the_server_ends_when_the_host_stops_reading() {
     struct Closed;
     impl std::io::Write for Closed {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {

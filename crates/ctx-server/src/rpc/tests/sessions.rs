@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn a_session_says_what_it_was_opened_with() {
+fn open_returns_the_settings_of_the_session() {
     let mut calls = Calls::default();
     calls.call(
         "open",
@@ -34,7 +34,7 @@ fn a_session_says_what_it_was_opened_with() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_refused_and_leaves_no_session_behind() {
+fn an_invalid_open_is_refused_and_leaves_no_session() {
     for (params, expected) in [
         (json!({ "engine": "nope" }), "notFound"),
         (json!({ "model": "no-such-model" }), "notFound"),
@@ -61,7 +61,7 @@ fn what_cannot_be_opened_is_refused_and_leaves_no_session_behind() {
 }
 
 #[test]
-fn the_keys_of_a_session_lie_over_those_of_the_file() {
+fn the_settings_of_a_session_override_the_file() {
     let mut calls = Calls::default();
     let config =
         json!({ "profile": "ponybunny", "agents": { "defaults": { "contextTokens": 50_000 } } });
@@ -73,7 +73,7 @@ fn the_keys_of_a_session_lie_over_those_of_the_file() {
 }
 
 #[test]
-fn two_sessions_stand_side_by_side() {
+fn two_sessions_are_independent() {
     let mut calls = Calls::open("legacy");
     calls.call("open", json!({ "sessionId": "t", "window": 32_000, "format": "openai" }));
     for n in 0..20 {
@@ -90,7 +90,7 @@ fn two_sessions_stand_side_by_side() {
 }
 
 #[test]
-fn an_id_is_taken_until_its_session_is_closed() {
+fn an_id_is_in_use_until_its_session_is_closed() {
     let mut calls = Calls::open("legacy");
     let again = calls.call("open", json!({ "sessionId": "s", "window": 32_000 }));
     calls.append(&["hello"]);
@@ -110,7 +110,7 @@ fn a_call_after_the_close_finds_no_session() {
 }
 
 #[test]
-fn a_session_file_brings_its_history() {
+fn a_session_file_provides_the_history() {
     let home = TempDir::new().expect("a temporary folder");
     let path = home.path().join("s.jsonl");
     let line = |id: &str, parent: serde_json::Value, text: &str| {

@@ -30,7 +30,7 @@ fn with_turns(engine: &str, turns: usize) -> (Calls, Vec<Value>) {
 }
 
 #[test]
-fn a_failing_engine_is_an_error_object_and_the_session_goes_on() {
+fn a_failing_engine_is_an_error_object_and_the_session_continues() {
     let mut calls = Calls::open("obedient");
     calls.append(&["one", "fail"]);
     let failed = calls.s("assemble", json!({}));
@@ -48,7 +48,7 @@ fn a_failing_engine_is_an_error_object_and_the_session_goes_on() {
 }
 
 #[test]
-fn an_engine_that_could_not_take_a_message_in_is_told_again() {
+fn a_message_that_the_engine_failed_to_ingest_is_sent_again() {
     let mut calls = Calls::open("obedient");
     let failed = calls.append(&["ingest fails once"]);
     let after = calls.append(&["count"]);
@@ -63,7 +63,7 @@ fn an_engine_that_could_not_take_a_message_in_is_told_again() {
 }
 
 #[test]
-fn what_was_cut_stays_cut_when_a_view_is_made_anew() {
+fn cuts_stay_when_the_view_is_rebuilt() {
     let mut calls = Calls::open("obedient");
     calls.append(&["old", "drop"]);
     let first = calls.s("assemble", json!({}));
@@ -97,7 +97,7 @@ fn an_addition_to_the_system_prompt_is_counted() {
 }
 
 #[test]
-fn requests_fit_and_a_new_view_gives_the_same_request() {
+fn requests_fit_and_a_rebuilt_view_gives_the_same_request() {
     let (mut calls, mut all) = with_turns("legacy", 200);
     let first = calls.s("assemble", json!({}));
     // The end of the list changes and changes back: the view is rebuilt twice.
@@ -142,7 +142,7 @@ fn a_compaction_is_in_the_requests_that_follow() {
 }
 
 #[test]
-fn a_compaction_outlives_a_lost_view_and_ends_with_what_it_stood_for() {
+fn a_compaction_outlives_its_view_and_ends_with_its_messages() {
     let mut calls = Calls::open("obedient");
     calls.append(&["one", "two", "three", "four"]);
     let compacted = calls.s("compact", json!({ "customInstructions": "00000002" }));
@@ -182,7 +182,7 @@ fn a_compaction_that_does_not_fit_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn what_the_provider_counted_corrects_the_counts() {
+fn the_count_of_the_provider_corrects_estimates() {
     let mut calls = Calls::open("legacy");
     let early = calls.s("usage", json!({ "promptTokens": 10 }));
     calls.append(&[&"word ".repeat(4_000)]);
@@ -199,7 +199,7 @@ fn what_the_provider_counted_corrects_the_counts() {
 }
 
 #[test]
-fn room_is_kept_for_what_the_host_adds_itself() {
+fn pending_input_of_the_host_is_reserved() {
     let (mut calls, _) = with_turns("legacy", 200);
     let pending = calls.s("assemble", json!({ "pendingTokens": 9_000, "now": 1 }));
     let prompt = calls.s("assemble", json!({ "prompt": "x".repeat(400), "now": 2 }));
@@ -216,7 +216,7 @@ fn room_is_kept_for_what_the_host_adds_itself() {
 }
 
 #[test]
-fn a_request_can_be_had_in_another_format() {
+fn a_request_can_be_returned_in_another_format() {
     let (mut calls, _) = with_turns("legacy", 2);
     let anthropic = calls.s("assemble", json!({ "format": "anthropic" }));
     let openai = calls.s("assemble", json!({ "format": "openai" }));
@@ -228,7 +228,7 @@ fn a_request_can_be_had_in_another_format() {
 }
 
 #[test]
-fn subagents_and_the_ends_of_turns_are_told() {
+fn the_engine_is_notified_of_subagents_and_ends_of_turns() {
     let mut calls = Calls::open("obedient");
     let spawn = json!({ "childSessionKey": "agent:main:subagent:1", "ttlMs": 1_000 });
     calls.s("prepare_subagent_spawn", spawn.clone());

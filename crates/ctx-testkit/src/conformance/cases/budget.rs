@@ -33,7 +33,7 @@ pub(super) fn answers_fit(bench: &Bench) -> Verdict {
                 requests += 1;
             }
         }
-        // Texts of which no two fit: an engine that counts messages instead of tokens keeps too
+        // No two of these texts fit: an engine that counts messages instead of tokens keeps too
         // many.
         let mut session = running.session("pasted");
         let text = "a line of what was pasted\n".repeat(window as usize / 26 * 9 / 5);

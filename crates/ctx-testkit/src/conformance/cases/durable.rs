@@ -17,7 +17,7 @@ pub(super) fn restart(bench: &Bench) -> Verdict {
     let host = bench.host(WINDOW);
     let mut said: Vec<Arc<Entry>> = Vec::new();
     let mut before = None;
-    // Each instance replaces one that was disposed of, or that ended without that.
+    // Each instance replaces one that was disposed of, or that ended without `dispose`.
     for life in 0..3 {
         let running = bench.engine(&host)?;
         let mut session = running.session("s");

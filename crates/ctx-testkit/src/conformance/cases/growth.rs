@@ -15,8 +15,8 @@ use crate::conformance::stop::{Stop, Verdict, ensure};
 /// Messages of the long session.
 const MESSAGES: usize = 10_000;
 
-/// The message count of the shorter of two sessions, one twice as long, whose read counts are
-/// compared.
+/// The read counts of two sessions are compared: one with this number of messages, one twice as
+/// long.
 const SHORT: usize = 400;
 
 /// Number of messages between two requests of the growing session.
@@ -67,7 +67,7 @@ fn at_once(bench: &Bench, messages: usize) -> Result<u64, Stop> {
     Ok(reads.get())
 }
 
-/// Number of turns before the first memory measurement: caches are full by then.
+/// Number of turns before the first memory measurement, which fill the caches.
 const WARM_UP: usize = 200;
 /// Number of turns between two measurements, and number of measurements.
 const QUARTER: usize = 200;

@@ -98,7 +98,7 @@ pub(super) fn stable(bench: &Bench) -> Verdict {
         )?;
         session.end_turn()?;
     }
-    // Another message at the end of a session that easily fits changes nothing before it.
+    // If a session easily fits, another message at its end changes nothing before it.
     let mut session = running.session("roomy");
     let id = session.say(ask("hello"))?;
     session.request()?;

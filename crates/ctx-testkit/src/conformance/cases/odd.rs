@@ -40,7 +40,7 @@ const TEXTS: [&str; 11] = [
 ];
 
 pub(super) fn unicode(bench: &Bench) -> Verdict {
-    // With a window for all of it, and with one for half of it.
+    // A window for the whole session, and a window for half of it.
     for (window, times) in [(200_000, 1), (16_000, 40)] {
         let running = bench.engine(&bench.host(window))?;
         let mut session = running.session("ünï/çødé 🦀");

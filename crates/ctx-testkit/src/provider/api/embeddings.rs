@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_that_of_little_endian_floats() {
+    fn floats_are_encoded_as_little_endian_base64() {
         assert_eq!(to_base64(&[1.0]), "AACAPw==");
         assert_eq!(to_base64(&[1.0, -2.0, 0.5]), "AACAPwAAAMAAAAA/");
     }

@@ -34,7 +34,7 @@ impl Ids {
     }
 }
 
-/// The requirements of a provider that others with the same API do not have.
+/// Requirements of a provider that differ from other providers with the same API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct House {
     /// The allowed call ids.

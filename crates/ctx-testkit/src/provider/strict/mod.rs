@@ -2,7 +2,7 @@
 //!
 //! A fake that accepts everything proves little: this one refuses what the providers refuse, so
 //! that a reduced history accepted here would be accepted by them as well. The wordings are those
-//! of the providers' APIs; where one is unknown, a comment says so.
+//! of the providers' APIs; if a wording is unknown, a comment says so.
 
 mod chat;
 mod gemini;

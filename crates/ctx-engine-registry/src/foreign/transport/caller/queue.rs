@@ -17,7 +17,7 @@ pub(super) struct QueuedCall {
     pub(super) input: CallInput,
     pub(super) verb: String,
     pub(super) deadline: Duration,
-    /// If it has not started by then, it fails.
+    /// If it has not started at this time, it fails.
     pub(super) expires: Instant,
     pub(super) reply: Reply,
 }

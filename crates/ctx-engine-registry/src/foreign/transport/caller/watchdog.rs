@@ -50,7 +50,7 @@ fn expire_queued(state: &mut QueueState, now: Instant) {
     }
 }
 
-/// Returns the engine and the call to cancel: one that is overdue, or whose caller is gone.
+/// Returns the engine and the call to cancel: an overdue call, or a call whose caller is gone.
 fn next_to_cancel(state: &mut QueueState, now: Instant) -> Option<(Arc<dyn Canceller>, u64)> {
     let work = state.running.as_mut()?;
     if matches!(work.next, Escalation::Cancel(at) if at <= now) {

@@ -71,7 +71,7 @@ fn next(queue: &CallQueue) -> Option<CallInput> {
     }
 }
 
-/// Notes that the engine is open. If that is too late, the engine is ended before its first call.
+/// Records that the engine is open. If its deadline has passed, it is ended before its first call.
 fn begin(queue: &CallQueue, canceller: Arc<dyn Canceller>) -> Result<(), Fault> {
     let mut state = queue.lock();
     if let Some(why) = &state.gone {

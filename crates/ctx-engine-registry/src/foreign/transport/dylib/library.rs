@@ -166,7 +166,7 @@ unsafe impl Send for Address {}
 /// Loads a library permanently, and reads its table.
 fn load(path: &Path) -> Result<EngineTable, String> {
     let library = open(path).map_err(|error| format!("cannot load the library: {error}"))?;
-    // Threads and thread-local values of a library outlive its unloading and would then crash.
+    // Threads and thread-local values of a library would outlive its unloading and crash.
     let library: &'static Library = Box::leak(Box::new(library));
     // SAFETY: the ABI defines the type of this symbol, which is valid as long as the library.
     let entry = unsafe { library.get::<EntryFn>(ENTRY.as_bytes()) }

@@ -1,7 +1,7 @@
 //! Ends engines when their host ends.
 //!
 //! A host that is asked to end calls [`end_processes`] first. A host that is killed or crashes
-//! cannot: for this case a shell waits next to each engine, until the host ends the engine itself.
+//! cannot call it. So a shell waits beside each engine, until the host ends the engine itself.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_may_be_as_long_as_the_limit_and_no_longer() {
+    fn a_line_longer_than_the_limit_is_refused() {
         let mut lines: &[u8] = b"12345\n123456\n";
         assert!(matches!(read_line(&mut lines, 5), OutputEvent::Line(line) if line == b"12345\n"));
         assert!(matches!(read_line(&mut lines, 5), OutputEvent::TooLarge));

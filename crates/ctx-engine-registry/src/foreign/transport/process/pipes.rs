@@ -1,5 +1,5 @@
-//! The pipes of a process, each with its own thread: neither a child that does not read nor one
-//! that floods its stderr blocks the host.
+//! The pipes of a process, each with its own thread. So a child that does not read, or that floods
+//! its stderr, does not block the host.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_on_stderr_is_cut_to_lines_of_bounded_length() {
+    fn long_stderr_output_is_truncated() {
         let flood = [vec![b'x'; 3 * STDERR_LINE], b"\nend".to_vec()].concat();
         let mut stderr = BufReader::with_capacity(64, &flood[..]);
         let line = next_line(&mut stderr).expect("it is read").expect("a line");

@@ -43,7 +43,7 @@ impl Program {
         self
     }
 
-    /// Sets its working directory. Default: that of the host.
+    /// Sets its working directory. Default: the host's.
     #[must_use]
     pub fn in_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());

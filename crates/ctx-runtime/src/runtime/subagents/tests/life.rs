@@ -3,7 +3,7 @@ use ctx_core::{Error, Tokens};
 use super::*;
 
 #[tokio::test]
-async fn an_isolated_subagent_knows_its_task_and_gives_back_its_answer() {
+async fn an_isolated_subagent_knows_only_its_task_and_returns_its_answer() {
     let model = ScriptedChat::new("script/a", 100_000);
     let house = House::new("isolated", model.with([Step::text("hi"), Step::text("42")]));
     house.say("hello").await;
@@ -29,7 +29,7 @@ async fn an_isolated_subagent_knows_its_task_and_gives_back_its_answer() {
 }
 
 #[tokio::test]
-async fn a_forked_subagent_knows_what_its_parent_knows_but_for_the_call_it_came_from() {
+async fn a_forked_subagent_gets_the_parent_context_without_its_own_call() {
     let model = ScriptedChat::new("script/a", 100_000).with([
         Step::text("hi"),
         Step::call("delegate", r#"{"count":"files"}"#),
@@ -51,7 +51,7 @@ async fn a_forked_subagent_knows_what_its_parent_knows_but_for_the_call_it_came_
 }
 
 #[tokio::test]
-async fn nobody_waits_for_ever_where_one_turn_runs_at_a_time() {
+async fn a_limit_of_one_turn_causes_no_deadlock() {
     let model = ScriptedChat::new("script/a", 100_000).with([
         Step::call("delegate", r#"{"n":1}"#),
         Step::text("one"),
@@ -66,7 +66,7 @@ async fn nobody_waits_for_ever_where_one_turn_runs_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_subagent_has_a_window_a_model_and_a_prompt_of_its_own() {
+async fn a_subagent_has_its_own_window_model_and_prompt() {
     let house = House::new("own", ScriptedChat::new("script/a", 100_000));
     house.say("hello").await;
     let (other, of_subagent) = shared(ScriptedChat::new("script/b", 200_000));
@@ -82,7 +82,7 @@ async fn a_subagent_has_a_window_a_model_and_a_prompt_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_start_that_fails_is_taken_back_and_leaves_nothing() {
+async fn a_failed_start_is_rolled_back() {
     let house = House::new("failing", ScriptedChat::new("script/a", 100_000));
     house.say("hello").await;
     let small = SpawnRequest::forked("look").with_window(Tokens(1_000));
@@ -93,7 +93,7 @@ async fn a_start_that_fails_is_taken_back_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn there_is_nothing_to_fork_from_before_anything_was_said() {
+async fn an_empty_session_cannot_be_forked() {
     let house = House::new("nothing", ScriptedChat::new("script/a", 100_000));
     let key: SessionKey = "agent:nothing:work".parse().unwrap();
     let spawn = SpawnRequest::forked("look");
@@ -115,7 +115,7 @@ async fn there_is_nothing_to_fork_from_before_anything_was_said() {
 }
 
 #[tokio::test]
-async fn an_engine_that_refuses_is_heard_and_told_nothing_more() {
+async fn an_engine_that_refuses_a_subagent_is_not_notified_again() {
     let house = House::new("refused", ScriptedChat::new("script/a", 100_000));
     house.say("hello").await;
     assert_eq!(kind(house.spawn(SpawnRequest::isolated("look")).await), ErrorKind::Conflict);
@@ -124,7 +124,7 @@ async fn an_engine_that_refuses_is_heard_and_told_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_subagent_that_fails_is_over_once() {
+async fn a_failed_subagent_is_reported_once() {
     let fails = || Step::Fail(Error::new(ErrorKind::Upstream, "not today"));
     let model = ScriptedChat::new("script/a", 100_000).with([Step::text("hi"), fails()]);
     let house = House::new("unlucky", model);
@@ -134,7 +134,7 @@ async fn a_subagent_that_fails_is_over_once() {
 }
 
 #[tokio::test]
-async fn an_engine_that_fails_over_the_end_costs_no_result() {
+async fn an_engine_error_at_the_end_does_not_lose_the_result() {
     let house = House::new("grumpy", ScriptedChat::new("script/a", 100_000));
     house.say("hello").await;
     let mut notices = Vec::new();
@@ -151,7 +151,7 @@ async fn an_engine_that_fails_over_the_end_costs_no_result() {
 }
 
 #[tokio::test]
-async fn a_subagent_that_is_dropped_was_let_go_and_leaves_its_place() {
+async fn a_dropped_subagent_is_released_and_frees_its_slot() {
     let house = House::new("dropped", hangs());
     house.say("hello").await;
     let asked = house.model.asked();
@@ -175,7 +175,7 @@ async fn a_subagent_that_is_dropped_was_let_go_and_leaves_its_place() {
 }
 
 #[tokio::test]
-async fn a_subagent_is_stopped_from_outside() {
+async fn a_subagent_can_be_stopped_by_the_host() {
     let house = House::new("stopped", hangs());
     house.say("hello").await;
     let main = house.main();

@@ -12,7 +12,7 @@ impl ctx_core::Timer for Impatient {
     }
 
     async fn sleep(&self, longest: Duration) {
-        // Only the timeout of the subagent elapses, not that of the model.
+        // Only the timeout of the subagent elapses, not the model's.
         if longest != Duration::from_secs(7) {
             std::future::pending::<()>().await;
         }
@@ -20,7 +20,7 @@ impl ctx_core::Timer for Impatient {
 }
 
 #[tokio::test]
-async fn a_subagent_that_takes_too_long_is_swept() {
+async fn a_subagent_that_times_out_is_swept() {
     let timer = |builder: Builder| builder.timer(Arc::new(Impatient));
     let house = House::with("slow", hangs(), "runTimeoutSeconds: 7", timer);
     house.say("hello").await;
@@ -29,7 +29,7 @@ async fn a_subagent_that_takes_too_long_is_swept() {
 }
 
 #[tokio::test]
-async fn a_subagent_may_start_others_only_where_that_is_allowed() {
+async fn nested_subagents_need_permission() {
     let model = || ScriptedChat::new("script/a", 100_000);
     let child: SessionKey = "agent:deep:subagent:1c".parse().unwrap();
     let below = async |house: &House| {
@@ -49,7 +49,7 @@ async fn a_subagent_may_start_others_only_where_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn there_are_so_many_subagents_and_no_more() {
+async fn the_number_of_subagents_is_limited() {
     for (agent, keys, named) in [
         ("many1", "maxChildrenPerAgent: 2", "maxChildrenPerAgent"),
         ("many2", "maxConcurrent: 2", "maxConcurrent"),

@@ -102,8 +102,8 @@ fn call(part: &BlockRef<'_>) -> Verdict {
     if !is_word(id) {
         return field("id", pattern);
     }
-    // The maximum length of an id is not documented; some clients saw longer ones refused, none saw
-    // 64 refused.
+    // The maximum length of an id is not documented. Some clients reported refusals of longer ids;
+    // none reported one of 64 characters.
     if id.len() > 64 {
         return field("id", "String should have at most 64 characters");
     }
