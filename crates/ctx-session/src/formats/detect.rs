@@ -116,8 +116,8 @@ fn strongest(judge: impl Fn(Format) -> Option<Evidence>) -> Option<(Evidence, Fo
 /// evidence: it may be a fragment of a broken line of another format.
 pub(crate) fn lines(beginning: &[u8]) -> Option<Format> {
     let mut bare = None;
-    let first = beginning.utf8_chunks().next().map_or("", |chunk| chunk.valid()).trim_start();
-    let first = Object::parse_prefix(first).0;
+    let first = beginning.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let first = Object::parse_prefix(first.trim_start_matches('\u{FEFF}').trim_start()).0;
     if let Some(format) = Format::ALL.iter().find(|format| (format.0.begins)(&first)) {
         return Some(*format);
     }

@@ -86,7 +86,8 @@ pub(super) fn read_translated(
     translate: impl Fn(&str, Option<&Path>) -> Result<Vec<u8>>,
 ) -> Result<Builder> {
     let text = source.beginning(usize::MAX)?;
-    let lines = translate(&String::from_utf8_lossy(&text), source.path())?;
+    let text = String::from_utf8_lossy(&text);
+    let lines = translate(text.trim_start_matches('\u{FEFF}'), source.path())?;
     read(source.with_bytes(lines))
 }
 

@@ -339,6 +339,11 @@ fn opencode() {
         (Some("ses_1"), Some("/w"))
     );
     assert!(transcript.problems.is_empty(), "{:?}", transcript.problems);
+    let marked = read(&format!("\u{FEFF}{document}"));
+    assert_eq!(
+        (marked.format, marked.header.id),
+        (transcript.format, transcript.header.id.clone())
+    );
     expect![[r#"
         compactionSummary: the summary
         user: go
