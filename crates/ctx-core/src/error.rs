@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_costs_nothing_and_a_failure_may_unless_it_is_known_better() {
+    fn a_refusal_is_free_and_a_failure_may_be_billed_unless_marked() {
         let error = |kind| Error::new(kind, "x");
         for (kind, billed) in [
             (ErrorKind::Overflow, false),

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_writer_left_goes_and_that_of_a_running_one_stays() {
+    fn leftovers_of_a_killed_writer_are_removed_and_files_of_a_running_one_stay() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let (old, new) = (format!("f.{:032x}.tmp", 7), format!("f.{:032x}.tmp", 8));

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_has_an_end_and_a_lock_let_go_meanwhile_is_taken() {
+    fn waiting_ends_and_a_released_lock_is_taken() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("s.jsonl");
         let held = FileLock::try_exclusive(&file).unwrap();

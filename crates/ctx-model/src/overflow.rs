@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_is_told_apart_from_the_answers_share() {
+    fn the_prompt_is_counted_separately_from_the_answer() {
         let prompt = |message: &str| {
             let body = serde_json::json!({ "error": { "message": message } });
             let found = overflow(400, &body.to_string()).unwrap();

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_are_read_from_what_is_said() {
+    fn waits_are_read_from_error_texts() {
         let millis = |text: &str| read(text).wait().map(|wait| wait.as_millis());
         for (text, expected) in [
             ("Rate limit reached. Please try again in 4.77s. Need more?", Some(4_770)),

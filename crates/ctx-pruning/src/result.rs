@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_result_stays_but_for_its_images() {
+    fn a_short_result_loses_only_its_images() {
         let short = result(vec![Block::text("x".repeat(4_000))]);
         assert_eq!(soft_trimmed(&short, &SoftTrim::default()), None);
         let seen = result(vec![Block::text("a chart:"), image()]);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn trimming_ends_whatever_the_settings() {
+    fn a_trimmed_result_is_not_trimmed_again_with_any_settings() {
         let settings =
             SoftTrim { max_chars: Chars(0), head_chars: Chars(100), tail_chars: Chars(0) };
         let long = result(vec![Block::text("😀".repeat(400))]);

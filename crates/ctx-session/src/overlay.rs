@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn one_writer_at_a_time_and_damage_is_passed_over() {
+    fn there_is_one_writer_at_a_time_and_damage_is_skipped() {
         let (_dir, home, source) = setup();
         let first = Overlay::of(&home, &source).unwrap();
         let mut held = first.writer().unwrap();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_line_that_is_not_known_says_what_to_do() {
+    fn an_unknown_first_line_is_an_error_with_a_hint() {
         let (_dir, home, source) = setup();
         let overlay = Overlay::of(&home, &source).unwrap();
         std::fs::create_dir_all(overlay.path.parent().unwrap()).unwrap();

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_matters_when_it_tells_closes_or_sums_up() {
+    fn the_end_matters_if_it_reports_an_error_closes_json_or_summarises() {
         let filler = "x ".repeat(4_000);
         assert_eq!(kept_parts(&filler, false), KeptParts::Beginning);
         assert_eq!(kept_parts(&filler, true), KeptParts::BothEnds);

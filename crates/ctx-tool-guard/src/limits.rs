@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_nothing_is_no_cap() {
+    fn a_share_of_zero_is_no_cap() {
         let no_share = Config {
             max_context_share: 0.0,
             preemptive_share: 0.0,

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_down_stands_before_what_was_said_and_files_by_their_score() {
+    fn notes_rank_before_sessions_and_files_rank_by_their_score() {
         use SnippetSource::{Files, Memory, Sessions};
         let ranked = rank(vec![
             snippet(Memory, 0.1),

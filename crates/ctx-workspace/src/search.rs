@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_agent_wrote_down_is_told_by_its_place() {
+    fn notes_of_the_agent_are_recognised_by_their_path() {
         for (path, is_memory) in [
             ("MEMORY.md", true),
             ("memory/2026-02-10.md", true),

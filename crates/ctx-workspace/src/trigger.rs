@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_opens_the_workspace_in_its_system_does_so_here() {
+    fn the_triggers_of_the_original_system_work_here() {
         for (message, trigger) in [
             ("see `src/app.ts`", Trigger::File("src/app.ts")),
             ("see \"a-b/c.d.json\" now", Trigger::File("a-b/c.d.json")),

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_call_is_charged_is_added() {
+    fn the_tokens_per_call_are_added() {
         let call = ToolCall::new("c", "read", RawJson::from_text(r#"{"path":"a.rs"}"#));
         let message = Message::new(Role::Assistant, vec![Block::ToolCall(call)]);
         assert_eq!(Counter::default().message(&message), Tokens(5));

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_providers_own_tool_gave_back_goes_with_its_call() {
+    fn the_result_of_a_provider_tool_is_removed_with_its_call() {
         let opaque = |json: String| Block::Opaque { json: RawJson::from_text(json) };
         let call = |id: &str, query: &str| {
             opaque(format!(

@@ -61,7 +61,7 @@ fn texts(view: &ContextView) -> Vec<String> {
 }
 
 #[test]
-fn a_summary_stands_for_history_until_the_next() {
+fn a_summary_replaces_history_until_the_next_one() {
     let mut view = view();
     let freed = view.compact(compacted("summary one", &id(5)), "s1", "t", "full").unwrap();
     assert!(freed > Tokens(900));

@@ -58,7 +58,7 @@ fn calls_that_nobody_answers() {
 }
 
 #[test]
-fn results_that_come_when_all_is_over() {
+fn results_that_arrive_at_the_end() {
     let asked = |n| [ask(), calls(n..n + 1)];
     for window in [16_000, 4_000_000] {
         let late = (0..MANY).map(answer);

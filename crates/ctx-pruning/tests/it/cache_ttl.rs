@@ -145,7 +145,7 @@ fn tools_are_chosen_by_pattern_and_found_by_their_call() {
 }
 
 #[test]
-fn what_was_trimmed_stays_so_after_finish() {
+fn trimmed_results_stay_trimmed_after_finish() {
     let (mut session, at) = session(4);
     session.prune(&config(), 60);
     let trimmed = session.text(at[0]);

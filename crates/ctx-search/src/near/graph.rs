@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_over_vectors_with_structure_finds_what_is_near() {
+    fn a_graph_over_vectors_with_structure_finds_near_vectors() {
         let rows = rows(2_000, 32, 50, 0.3);
         let Built::Good(graph) = Graph::build(&rows, &AtomicBool::new(false)).unwrap() else {
             panic!("it finds too little");

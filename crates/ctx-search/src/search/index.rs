@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn only_segments_that_fit_are_hits_the_best_first() {
+    fn only_matching_segments_are_hits_best_first() {
         let hits = index(alone()).search(&query("beagle garden"), None);
         assert_eq!(rows(&hits), [3, 2, 1]);
         assert_eq!(hits[0].score, 1.0);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_brings_its_answer_with_it() {
+    fn a_matching_question_also_finds_its_answer() {
         let hits = index(SearchSettings::default()).search(&query("adopted pet"), None);
         assert_eq!(rows(&hits), [0, 1], "the answer shares no word with the query");
         assert_eq!(rows(&index(alone()).search(&query("adopted pet"), None)), [0]);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn equals_come_in_the_order_in_which_they_were_said() {
+    fn equal_scores_are_in_the_order_of_the_conversation() {
         let hits = index(alone()).search(&query("2023"), None);
         assert_eq!(hits.len(), 4);
         let mut index = SearchIndex::new(alone());
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_searched_alone() {
+    fn a_search_can_be_limited_to_one_session() {
         let index = index(SearchSettings::default());
         let one = Query { session: Some("b"), ..query("beagle") };
         assert_eq!(rows(&index.search(&one, None)), [3, 2]);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn age_takes_from_a_score_where_that_is_wanted() {
+    fn age_lowers_a_score_if_configured() {
         let settings = SearchSettings { hourly_decay: 0.995, ..alone() };
         let later = Query { now: Timestamp(DAY + 24 * 3_600_000), ..query("beagle") };
         let hits = index(settings).search(&later, None);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn weak_hits_are_left_out_where_that_is_wanted() {
+    fn weak_hits_are_dropped_if_configured() {
         let settings = SearchSettings { min_score: 0.99, ..alone() };
         assert_eq!(index(settings).search(&query("beagle garden"), None).len(), 1);
     }

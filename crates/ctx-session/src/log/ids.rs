@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_fresh_whatever_the_source() {
+    fn ids_are_unused_with_any_source() {
         for source in [&RandomIds as &dyn IdSource, &SequentialIds::default(), &Stuck] {
             let mut taken = UsedIds::default();
             for _ in 0..50 {

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_whole_object_is_taken() {
+    fn every_complete_object_is_extracted() {
         let entry = r#"{"type":"message","id":"b","timestamp":"t"}"#;
         let cases = [
             (format!("{entry}{entry}"), 2, false),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_line_ends() {
+    fn salvaging_a_hostile_line_ends() {
         let line = r#"{"type":"a","x":"#.repeat(200_000);
         assert!(salvage(&line).objects.is_empty());
         let line = "{".repeat(1_000_000);

@@ -134,7 +134,7 @@ fn a_file_whose_path_says_what_is_asked_comes_before_one_that_happens_to_share_i
 }
 
 #[test]
-fn what_nobody_wants_to_read_is_left_out_and_counted() {
+fn ignored_hidden_large_and_binary_files_are_skipped_and_counted() {
     let room = Room::with(&[
         (".gitignore", "target/\n*.log\n"),
         ("target/debug/out.md", "needle"),
@@ -181,7 +181,7 @@ fn links_do_not_lead_out_of_the_folder() {
 }
 
 #[test]
-fn what_is_not_as_it_was_indexed_is_not_shown() {
+fn files_changed_since_indexing_are_not_shown() {
     let room = Room::with(&[("a.md", "apple pie"), ("b.md", "apple juice"), ("c.md", "apple")]);
     let workspace = room.open();
     update(&workspace);
@@ -213,7 +213,7 @@ fn secrets_reach_neither_the_index_nor_a_snippet_and_lines_stay_where_they_are()
 }
 
 #[test]
-fn an_index_that_is_torn_damaged_or_gone_is_made_anew() {
+fn a_torn_damaged_or_missing_index_is_rebuilt() {
     let room = Room::with(&[("a.md", "apple"), ("b.md", "banana")]);
     let list = room.open().list();
     let lexical = room.open().lexical();

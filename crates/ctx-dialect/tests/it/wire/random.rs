@@ -101,7 +101,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_told_in_full_is_the_same_bytes(messages in sensible()) {
+    fn an_unchanged_history_gives_the_same_bytes(messages in sensible()) {
         for protocol in Protocol::ALL {
             let body = body(protocol, &messages);
             let request = parse(protocol.name(), &body);
@@ -190,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_that_comes_makes_it_panic(text in "\\PC{0,60}", json in "[\\[\\]{}\",:a0-9\\\\ud8 ]{0,60}") {
+    fn no_input_causes_a_panic(text in "\\PC{0,60}", json in "[\\[\\]{}\",:a0-9\\\\ud8 ]{0,60}") {
         for protocol in Protocol::ALL {
             for body in [&text, &json] {
                 let route = super::path(protocol.name());

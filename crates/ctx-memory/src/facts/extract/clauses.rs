@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stated_is_told_from_what_is_asked() {
+    fn statements_are_separated_from_questions() {
         for (sentence, stated) in [
             (
                 "I've chosen SQLite as the database, and I want port 5000, can you help, \
