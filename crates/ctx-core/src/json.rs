@@ -29,9 +29,9 @@ impl RawJson {
         &self.0
     }
 
-    /// Returns the length in UTF-16 units of what JavaScript's `JSON.stringify` would print for
-    /// this value: without whitespace between tokens, and with only the necessary escapes. Numbers
-    /// are counted as written.
+    /// Returns the length in UTF-16 units of the output of JavaScript's `JSON.stringify` for this
+    /// value: without whitespace between tokens, and with only the necessary escapes. Numbers are
+    /// counted as written.
     #[must_use]
     pub fn stringified_chars(&self) -> u64 {
         stringified_chars(&self.0)

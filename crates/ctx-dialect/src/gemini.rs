@@ -9,7 +9,7 @@ use crate::block;
 use crate::json::{Object, ObjectWriter, arguments_object, array, value};
 use crate::shape::{as_user_text, block_text, texts};
 
-/// Parses a content. One that consists of function responses gets [`Role::ToolResult`].
+/// Parses a content. A content that consists of function responses gets [`Role::ToolResult`].
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ pub fn parse_raw(raw: &RawValue) -> Message {
 }
 
 /// Numbers the ids that were derived from names. A call without an id uses the name of its function
-/// as id, and so does its response. If a content has several with one name, the second becomes
+/// as id, and so does its response. If a content has two with the same name, the second becomes
 /// `name#2` on both sides.
 fn number(blocks: &mut [Block]) {
     let (mut calls, mut responses) = (NameCounter::default(), NameCounter::default());

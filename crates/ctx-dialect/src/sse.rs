@@ -23,7 +23,7 @@ pub struct SseParser {
     name: String,
     data: Buffer,
     has_data: bool,
-    /// Whether name and data are those of an event that was returned.
+    /// Whether name and data belong to an event that was already returned.
     is_done: bool,
 }
 

@@ -116,7 +116,7 @@ pub fn private() -> OpenOptions {
 }
 
 /// Creates a folder and its missing parents, each accessible only by the owner, and syncs each new
-/// name. Without that, a crash could lose a folder, and with it files that were synced.
+/// name. Otherwise a crash could lose a folder and the synced files in it.
 pub fn create_private_dir(path: &Path) -> Result<()> {
     create_dirs(path, sync_dir)
 }

@@ -59,8 +59,8 @@ impl Config {
         Ok(section)
     }
 
-    /// Returns the effective section for an engine: for `memory-context` that of the profile of this
-    /// name, switched on.
+    /// Returns the effective section for an engine: for `memory-context`, the section of the
+    /// profile with this name, switched on.
     ///
     /// # Errors
     ///

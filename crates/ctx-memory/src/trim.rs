@@ -22,7 +22,7 @@ pub(crate) struct TrimRow {
     pub(crate) score: f32,
 }
 
-/// Why a message is trimmed. What has to do with the question is trimmed last.
+/// Why a message is trimmed. Relevant messages are trimmed last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TrimReason {
     /// It has little to do with the current question.

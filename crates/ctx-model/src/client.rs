@@ -118,7 +118,7 @@ impl Client {
         Self { timeouts, ..Self::default() }
     }
 
-    /// Adds no `user-agent` to requests without one, because they are those of other clients.
+    /// Adds no `user-agent` to requests without one, because other clients made them.
     #[must_use]
     pub fn anonymous(self) -> Self {
         Self { is_anonymous: true, ..self }

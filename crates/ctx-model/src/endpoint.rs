@@ -168,7 +168,7 @@ impl Endpoint {
     pub fn url(&self, service: &str) -> Url {
         let path = self.base_url.0.path().trim_end_matches('/');
         let path = path.strip_suffix(self.api.path()).unwrap_or(path).trim_end_matches('/');
-        // Anthropic's base URLs customarily have no version, and neither do those of bare hosts.
+        // Anthropic's base URLs usually have no version, and neither do bare hosts.
         let versioned =
             path.ends_with("/v1") || (self.api != Api::AnthropicMessages && !path.is_empty());
         let version = if versioned { "" } else { "/v1" };

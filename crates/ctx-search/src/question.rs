@@ -1,4 +1,4 @@
-//! What of a message is a question to search for.
+//! The part of a message that is a question to search for.
 
 use ctx_core::text::head_chars;
 use ctx_text::weight;

@@ -62,7 +62,7 @@ impl RetiringSession {
     pub fn finish(mut self, now: Timestamp) -> Result<PathBuf> {
         self.log.commit()?;
         let to = free_name(&self.path, now)?;
-        // These first: if the session were moved without them, it would not find them again.
+        // They are moved first: a session that was moved alone would not find them again.
         for (suffix, beside) in beside(&self.path) {
             if suffix != LOCK {
                 rename(&beside, &disk::beside(&to, &suffix))?;

@@ -60,8 +60,8 @@ impl ResultLimits {
 }
 
 impl ResultLimits {
-    /// Returns the cap for a result in progress that takes more than `most`, where a past one would
-    /// be replaced: the cap for any single result, and at most `most`.
+    /// Returns the cap for a result in progress that takes more than `most`: the cap for any single
+    /// result, and at most `most`. A past result of that size is replaced instead.
     pub(crate) fn limit_within(&self, most: Tokens) -> ResultLimit {
         match self.single {
             Some(cap) => ResultLimit { tokens: cap.tokens.min(most), ..cap },

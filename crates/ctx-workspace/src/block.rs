@@ -34,8 +34,8 @@ pub fn build(snippets: &[Snippet], cap: Tokens, counter: &Counter) -> Option<Con
     let mut used = frame;
     for snippet in snippets {
         let file = file(snippet, &snippet.text, snippet.last_line);
-        // The sum of separately counted parts is never less than the whole, apart from what joins
-        // them.
+        // The sum of separately counted parts is never less than the whole, apart from the text
+        // between them.
         used += counter.text(&file);
         if used > cap {
             break;

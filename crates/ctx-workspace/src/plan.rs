@@ -39,7 +39,7 @@ impl UpdatePlan {
                 row => {
                     bytes = bytes.saturating_add(candidate.bytes);
                     if bytes > most {
-                        // Its old text is only shown if the file still contains it.
+                        // A search shows the old text only if the file still contains it.
                         kept.extend(row);
                         left += 1;
                     } else {

@@ -2,9 +2,9 @@
 
 use ctx_core::{Passage, Snippet, SnippetSource};
 
-/// Sorts snippets by score, but puts the agent's notes before snippets of sessions. Where these two
-/// would be in the other order, they swap places; files keep theirs. (The original system's rule
-/// compares pairs only, which is not a consistent order for three sources.)
+/// Sorts snippets by score, but puts the agent's notes before snippets of sessions. If a snippet of
+/// a session would come before a note, the two swap places; files keep theirs. (The original
+/// system's rule compares pairs only, which is not a consistent order for three sources.)
 #[must_use]
 pub fn rank(mut snippets: Vec<Snippet>) -> Vec<Snippet> {
     snippets.sort_by(|a, b| b.score.total_cmp(&a.score));

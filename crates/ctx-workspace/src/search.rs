@@ -35,7 +35,7 @@ pub struct WorkspaceMatches {
 }
 
 impl Workspace {
-    /// Returns the chunks that match a question best. `vector` is that of the question, with its
+    /// Returns the chunks that match a question best. `vector` is the question's vector, with its
     /// embedder; without it, the score is lexical. Files are read again, and changed files are
     /// skipped.
     ///

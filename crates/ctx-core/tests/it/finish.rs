@@ -155,7 +155,7 @@ impl Run {
         assert_same(&view.messages().unwrap(), messages, "its output as input");
     }
 
-    /// Another process with the same transcript and the stored forms sends the same bytes. Inserted
+    /// A process with the same transcript and the stored forms sends the same bytes. Inserted
     /// messages are excluded, because layers insert them again.
     fn check_projections(&self) {
         let own = |n: &&ctx_core::Node| !n.entry().id().starts_with("inserted");

@@ -10,8 +10,8 @@
 //! - **Several processes** may open one archive. A writer takes the lock beside the file, reads
 //!   what others wrote, writes, and releases the lock. A generation number in the lock file tells
 //!   the others that the file was replaced.
-//! - **What `Segments::commit` acknowledged is on the disk.** A failed write is rolled back, and
-//!   its segments wait for the next commit.
+//! - **Segments that `Segments::commit` acknowledged are on the disk.** A failed write is rolled
+//!   back, and its segments wait for the next commit.
 //! - **A torn last line** is moved to `segments.jsonl.torn-<n>` by the next writer. Unreadable
 //!   lines in the middle are skipped and counted, and moved to `segments.jsonl.unreadable` when the
 //!   file is rewritten.

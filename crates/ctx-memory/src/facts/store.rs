@@ -186,8 +186,8 @@ impl FactStore {
         Ok(learned)
     }
 
-    /// Carries out a model's proposals where the rules allow it; a [`RejectedProposal`] explains each other
-    /// one.
+    /// Carries out the model's proposals that the rules allow. A [`RejectedProposal`] explains each
+    /// other proposal.
     ///
     /// # Errors
     ///

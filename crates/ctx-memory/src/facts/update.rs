@@ -7,8 +7,8 @@ use super::{Fact, FactCandidate, FactId, FactKind};
 
 /// What happens to a candidate.
 ///
-/// Deletion does not exist: a model that errs or follows injected instructions could empty the memory.
-/// An outdated fact is superseded, and stays readable as what held then.
+/// Deletion does not exist: a model that errs or follows injected instructions could empty the
+/// memory. An outdated fact is superseded, and stays readable as a past fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update {
     /// Nothing similar is known.

@@ -97,8 +97,8 @@ impl Index {
     }
 }
 
-/// Returns the position from which on messages are recent: that of the n-th last message of the
-/// user or the model.
+/// Returns the position of the first recent message: the n-th last message of the user or the
+/// model.
 fn recent_from(view: &ContextView, keep: usize) -> usize {
     let speaks = |node: &Node| {
         node.is_live()

@@ -171,7 +171,7 @@ impl Indexer {
                 self.reload(inner)?;
             }
         }
-        // Otherwise each message added meanwhile would be a commit of its own.
+        // Otherwise each message added meanwhile would be a separate commit.
         while (much == WriteScope::All || inner.has_batch())
             && let Some(work) = self.next(inner)
         {

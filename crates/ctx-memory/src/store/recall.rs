@@ -190,8 +190,8 @@ fn passage_score(fits: f32, score: f32, best: f32) -> f32 {
     fits * share.sqrt().sqrt()
 }
 
-/// The cosine that counts as a fit of 0.7: for the supported models, the minimum of texts with the
-/// same meaning.
+/// The cosine that counts as a fit of 0.7: for the supported models, the lowest cosine of texts
+/// with the same meaning.
 const NEAR: f32 = 0.45;
 
 /// Returns the fit of a hit according to its cosine, for a model's vectors; 0 for hash vectors,

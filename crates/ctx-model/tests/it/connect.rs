@@ -126,7 +126,7 @@ fn windows_and_prices_come_from_the_configuration_then_the_catalogue() {
     assert_eq!((own.window(), own.cost(&million)), (Tokens(40_000), Some(7.0)));
     assert_eq!((own.facts().max_output, own.facts().reasoning), (Some(Tokens(1_000)), true));
 
-    // A local server sets its own window, whatever that of the cloud model.
+    // A local server sets its own window and ignores the window of the cloud model.
     let local = of("ollama/gpt-4o", set("other"));
     assert_eq!((local.window(), local.cost(&million)), (Tokens(16_000), Some(0.0)));
     assert!(local.facts().truncates);

@@ -24,7 +24,7 @@ pub struct QueryTerm {
 const LONGEST: usize = 511;
 
 /// Adds the score of every segment to `scores`, which has an element for each. Segments that share
-/// no word with the query stay unchanged. The statistics are those of all sources together.
+/// no word with the query stay unchanged. The statistics cover all sources together.
 pub fn score(query: &[QueryTerm], sources: &[&dyn Postings], bm25: Bm25, scores: &mut [f32]) {
     let (mut pieces, mut found) = (Scores::default(), Scores::default());
     found.reset(scores.len());

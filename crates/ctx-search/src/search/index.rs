@@ -16,8 +16,8 @@ use super::{Hit, Query, ScoreParts, SearchSettings};
 use crate::lexical::{Bm25, Delta, Postings, QueryTerm, Scores, score_rows};
 use crate::{Segment, SegmentId};
 
-/// Ranks segments. Rows are numbered from 0 in the order in which they are added, which is that of
-/// the archive.
+/// Ranks segments. Rows are numbered from 0 in the order in which they are added, which is the
+/// order of the archive.
 #[derive(Default)]
 pub struct SearchIndex {
     pub(super) settings: SearchSettings,
@@ -37,7 +37,7 @@ pub struct SearchIndex {
 pub struct Cosines<'a> {
     /// One per row, in order; NaN for a row without a vector.
     pub of_rows: &'a [f32],
-    /// Their weight in the score, 0 to 1: [`SearchSettings::vector_weight`] for those of a model.
+    /// Their weight in the score, 0 to 1: [`SearchSettings::vector_weight`] for a model's vectors.
     pub weight: f32,
 }
 

@@ -48,7 +48,7 @@ impl SearchIndex {
         delta
     }
 
-    /// Adds words that were split elsewhere as frozen.
+    /// Adds words that were split elsewhere, as a frozen part.
     pub fn add_frozen(&mut self, words: Delta) {
         self.frozen.push(words);
     }

@@ -2,8 +2,8 @@
 //!
 //! The file is derived: its valid rows are used, and the rest is embedded again. So it is not
 //! synced after every append; what a crash loses is computed again. A length that does not match
-//! the count, a torn row, a row that is not finite, another magic, version or embedder: each is a
-//! [`VectorFault`], reported once and repaired by the next write.
+//! the count, a torn row, a row that is not finite, and another magic, version or embedder are
+//! [`VectorFault`]s. Each is reported once, and the next write repairs it.
 
 use ctx_core::text::Slice;
 use std::collections::HashMap;

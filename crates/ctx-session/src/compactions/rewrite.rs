@@ -172,7 +172,7 @@ impl<'t> KeptEntries<'t> {
             self.write_entry(entry, &base, &mut out)?;
             base = entry.id.clone();
         }
-        // The new parent of each entry's children: the entry, or, if it is removed, its new parent.
+        // The new parent of each entry's children: the entry itself or, if removed, its new parent.
         let mut new_parents: HashMap<usize, EntryId> = HashMap::new();
         let mut kept = self.kept.iter().copied().peekable();
         for (index, entry) in entries.iter().enumerate() {

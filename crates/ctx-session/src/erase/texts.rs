@@ -1,4 +1,4 @@
-//! Removing what was derived from erased messages: from texts and values, and from the summaries,
+//! Removing content derived from erased messages from texts and values, and from the summaries,
 //! details and projections of compactions.
 
 use ctx_core::{EntryId, Error, ErrorKind, Projection, RawJson, Result};
@@ -39,9 +39,9 @@ impl EraseCriteria<'_> {
         (kept, gone)
     }
 
-    /// From a value, removes what was derived from erased messages: elements of lists, and lines of
-    /// multi-line texts; from single-line texts only what contains erased content verbatim. Returns
-    /// how much was removed.
+    /// Removes content derived from erased messages from a value: elements of lists, and lines of
+    /// multi-line texts. A single-line text is removed only if it contains erased content verbatim.
+    /// Returns the number of removed parts.
     pub(super) fn scrub(&self, cited: &CitedEntries<'_>, value: &mut Value) -> usize {
         match value {
             Value::Array(items) => {

@@ -40,8 +40,8 @@ impl UsedIds {
         }
     }
 
-    /// Returns an unused id: the first eight digits of one from `source`, or the full id if those
-    /// are always in use.
+    /// Returns an unused id: the first eight digits of an id from `source`, or the full id if all
+    /// tried digits are in use.
     pub(super) fn fresh(&self, source: &dyn IdSource) -> EntryId {
         let mut whole = source.next_id();
         for _ in 0..TRIES {

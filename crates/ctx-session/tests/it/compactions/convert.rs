@@ -164,7 +164,7 @@ fn every_format_converts_to_a_session_that_can_be_compacted() {
         rewrite_compacted(&ours.path).unwrap();
         assert_eq!(seen(&ours.open(), None), seen(&house.open(), None), "{name}");
         there_and_back(&plain, name);
-        // A conversion to the other formats gives the same output as from the original.
+        // Session and original give the same output in the other formats.
         for to in [Format::PI, Format::OPENAI_CHAT, Format::ANTHROPIC, Format::PONYBUNNY] {
             let mut out = Vec::new();
             plain.open().convert(to, &mut out).unwrap();

@@ -80,7 +80,7 @@ fn a_damaged_overlay_hides_nothing_and_is_reported() {
     }
     std::fs::write(house.overlay(), &sound).unwrap();
     assert_eq!(texts(&house.open(), None)[0], "sum");
-    // Of two lines with one id, the first wins.
+    // If two lines have the same id, the first wins.
     let line = sound.lines().nth(1).unwrap();
     std::fs::write(house.overlay(), format!("{sound}{line}\n")).unwrap();
     assert_eq!(house.open().compactions().unwrap(), 1);
