@@ -75,7 +75,7 @@ impl ErrorKind {
     }
 }
 
-/// An error: what was attempted, on what, why it failed, and what to do next.
+/// An error: the attempted operation and its object, the cause, and what to do next.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,

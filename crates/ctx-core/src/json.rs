@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stringified_length_is_that_of_json_stringify() {
+    fn stringified_length_matches_json_stringify() {
         let cases = [
             (r#"{"a": 1}"#, r#"{"a":1}"#),
             (r#"{"a":"b\/c"}"#, r#"{"a":"b/c"}"#),

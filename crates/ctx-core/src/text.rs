@@ -131,7 +131,7 @@ pub fn tail_bytes(text: &str, max: usize) -> &str {
 const LONGEST_WORD: usize = 64;
 
 /// Returns the last offset at or before byte `at` that is not inside a word. Words are separated by
-/// blanks; an ideograph is a word of its own.
+/// blanks; each ideograph is one word.
 #[must_use]
 pub fn word_end(text: &str, at: usize) -> usize {
     let at = head_bytes(text, at).len();

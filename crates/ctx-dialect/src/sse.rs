@@ -42,8 +42,8 @@ impl SseParser {
         }
     }
 
-    /// Returns the next event that `bytes` complete, and removes what was read from them. `None`
-    /// once all of them were read.
+    /// Returns the next event that `bytes` complete, and removes the bytes that it read. `None`
+    /// once all bytes were read.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Option<SseEvent<'_>> {
         self.forget();
         while let Some(first) = bytes.first() {

@@ -317,7 +317,7 @@ pub fn copy_torn_tail(path: &Path, start: u64) -> Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// [`io::ErrorKind::AlreadyExists`], and those of reading and writing. No partial copy is left.
+/// [`io::ErrorKind::AlreadyExists`], and errors from reading and writing. No partial copy is left.
 pub fn copy_new(path: &Path, start: u64, to: &Path) -> io::Result<()> {
     let mut copy = private().write(true).create_new(true).open(to)?;
     let mut copy_all = || {

@@ -15,7 +15,7 @@ use crate::{Archive, Config, Recall};
 /// The key that enables memory.
 const ENABLED: &str = "agents.defaults.memoryContext.enabled";
 
-/// The engine whose layers trim, archive and recall, whatever the profile.
+/// The engine whose layers trim, archive and recall under any profile.
 const ENGINE: &str = "memory-context";
 
 impl Section for Config {

@@ -44,9 +44,9 @@ impl TrimReason {
 /// Returns the positions of the messages to trim so that `over` tokens are freed, each with a
 /// reason. `None` is a message that was already dropped.
 ///
-/// The order is that of OpenClaw's memory extension. Protected messages stay, with their group.
-/// Then the least relevant groups are trimmed, the oldest of equals first. If that is not enough,
-/// relevant groups are trimmed, oldest first. A group is as relevant as its best message.
+/// The order is the same as in OpenClaw's memory extension. Protected messages stay, with their
+/// group. Then the least relevant groups are trimmed, the oldest of equals first. If that is not
+/// enough, relevant groups are trimmed, oldest first. A group is as relevant as its best message.
 pub(crate) fn plan_trim(rows: &[Option<TrimRow>], over: Tokens) -> Vec<(usize, TrimReason)> {
     if over == Tokens::ZERO {
         return Vec::new();

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_says_where_it_comes_from_and_can_be_found() {
+    fn every_row_names_its_source_and_can_be_found() {
         let catalogue = Catalogue::embedded();
         assert!(catalogue.models().len() > 80);
         for model in catalogue.models() {

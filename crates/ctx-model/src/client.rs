@@ -327,7 +327,7 @@ fn root_cause(error: &reqwest::Error) -> String {
     deepest.to_string()
 }
 
-/// Returns what is malformed in the head of a response. Forwarding it would misreport the body.
+/// Returns the malformed part of a response's head. Forwarding it would misreport the body.
 fn broken(response: &reqwest::Response) -> Option<&'static str> {
     let has = |name| response.headers().contains_key(name);
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {

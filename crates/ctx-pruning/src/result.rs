@@ -47,7 +47,7 @@ pub(crate) fn is_surely_short(tokens: Tokens, settings: &SoftTrim, counter: &Cou
 }
 
 /// Returns the maximum number of characters in a message of `tokens` tokens. An image counts four
-/// characters per token, whatever the counter's ratio for text is.
+/// characters per token, independent of the counter's ratio for text.
 pub(crate) fn most_chars(tokens: Tokens, counter: &Counter) -> u64 {
     u64::from(counter.most_chars(tokens).0).max(tokens.get() * 4)
 }

@@ -26,8 +26,8 @@ const HEADER_BYTES: u64 = 1024;
 /// The overlay of one transcript. An overlay that does not exist yet is empty; the first entry
 /// creates it.
 ///
-/// Its entries are those of a session file ([`NewEntry`]). Each names its parent, so that a reader
-/// can add it to the transcript's tree. Their ids are full UUIDs, which never collide with a
+/// It has the same entries as a session file ([`NewEntry`]). Each names its parent, so that a
+/// reader can add it to the transcript's tree. Their ids are full UUIDs, which never collide with a
 /// transcript's ordinals and short ids.
 #[derive(Debug)]
 pub struct Overlay {

@@ -122,7 +122,7 @@ pub fn remove_retired(path: &Path) -> Result<u64> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Locked`] if it is open, and those of [`RetiringSession::begin`]; [`ErrorKind::Io`].
+/// [`ErrorKind::Locked`] if it is open, errors of [`RetiringSession::begin`], [`ErrorKind::Io`].
 pub fn discard_session(path: &Path) -> Result<()> {
     let retiring = RetiringSession::begin(path)?;
     std::fs::remove_file(path).map_err(|e| disk::io_error("cannot remove the session", path, e))?;

@@ -36,8 +36,8 @@ pub(crate) fn kept_parts(text: &str, is_error: bool) -> KeptParts {
     if is_error || closes_json || tells() { KeptParts::BothEnds } else { KeptParts::Beginning }
 }
 
-/// Truncates `text` so that it fits `cap` together with `suffix`. The suffix is a line of its own
-/// at the end; if nothing else fits, it is the whole text.
+/// Truncates `text` so that it fits `cap` together with `suffix`. The suffix is a separate line at
+/// the end; if nothing else fits, it is the whole text.
 pub(crate) fn cut(
     text: &str,
     cap: ResultLimit,

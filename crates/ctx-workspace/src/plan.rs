@@ -14,7 +14,7 @@ pub(super) struct UpdatePlan {
     /// The number of listed files that no longer exist.
     pub(super) removed: usize,
     pub(super) left: usize,
-    /// Whether the list must be rewritten, whatever is read.
+    /// Whether the list must be rewritten, even if no file is read.
     pub(super) is_changed: bool,
 }
 

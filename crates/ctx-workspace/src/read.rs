@@ -59,8 +59,8 @@ fn bytes(root: &Path, path: &str, largest: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Opens a file, folder by folder: none of them may be a link, even if they change meanwhile. A
-/// pipe is opened without waiting for a writer.
+/// Opens a file, folder by folder: no folder on the path may be a link, even if it changes
+/// meanwhile. A pipe is opened without waiting for a writer.
 #[cfg(unix)]
 fn open(root: &Path, path: &str) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open, openat};

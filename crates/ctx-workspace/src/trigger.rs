@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_what_follows_the_command() {
+    fn the_question_is_the_text_after_the_command() {
         assert_eq!(question_of("/context how do we deploy?"), Some("how do we deploy?"));
         assert_eq!(question_of("参考 `a.md`"), Some("参考 `a.md`"));
         assert_eq!(question_of("/contextual ads"), Some("/contextual ads"));

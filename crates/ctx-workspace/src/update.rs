@@ -27,7 +27,7 @@ use ctx_text::Terms;
 /// interrupted.
 const BATCH: u64 = 32 << 20;
 
-/// The number of bytes that a turn reads at least, however long that takes.
+/// The minimum number of bytes that a turn reads, without a time limit.
 const READ_AT_LEAST: u64 = 1 << 20;
 
 /// The result of an update.

@@ -1,5 +1,5 @@
-//! Rule 2: what is truncated, and in which order, when even the messages that cannot be dropped do
-//! not fit.
+//! Rule 2: the order in which messages are truncated when even the messages that cannot be dropped
+//! do not fit.
 
 use std::collections::HashSet;
 

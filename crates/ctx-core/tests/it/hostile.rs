@@ -85,7 +85,7 @@ fn parallel_calls_by_the_thousand() {
         let results = (0..MANY).map(|n| result(format!("c{n}"), vec![Block::text("x".repeat(99))]));
         let results = Message::new(Role::User, results.collect());
         run(&mut view(window), [ask(), calls(0..MANY), results, ask()]);
-        // Each call in a message of its own, and one message that answers all of them.
+        // Each call in a separate message, and one message that answers all calls.
         let results = (0..MANY).map(|n| result(format!("c{n}"), vec![Block::text("x".repeat(99))]));
         let results = Message::new(Role::User, results.collect());
         run(&mut view(window), (0..MANY).map(|n| calls(n..n + 1)).chain([results, ask()]));

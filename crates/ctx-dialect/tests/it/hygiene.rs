@@ -121,7 +121,7 @@ fn unchanged_messages_are_not_copied() {
 }
 
 #[test]
-fn reasoning_goes_back_only_to_the_model_it_came_from() {
+fn reasoning_is_sent_back_only_to_its_own_model() {
     let thought = |maker: &str, model: &str, signature: &str| {
         read(&format!(
             r#"{{"role":"assistant","content":[{{"type":"thinking","thinking":"t","thinkingSignature":"{signature}"}},{{"type":"text","text":"x"}}],"provider":"{maker}","model":"{model}","stopReason":"stop"}}"#

@@ -38,7 +38,7 @@ pub struct FactHit<'a> {
 }
 
 /// Returns how many query words a fact must contain: all of two, half of up to eight, and 30 % of
-/// more, at most six. The thresholds are those of the system that the profile `memory-context`
+/// more, at most six. The thresholds come from the system that the profile `memory-context`
 /// follows.
 fn threshold(words: usize) -> usize {
     match words {

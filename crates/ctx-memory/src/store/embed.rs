@@ -24,7 +24,7 @@ const SHORTEST: u32 = 512;
 /// A model that refuses this many consecutive texts, each sent alone, refuses all.
 const IN_A_ROW: usize = 3;
 
-/// Reported once, however many messages are affected.
+/// Reported once for all affected messages.
 const WITHOUT_DIRECTION: &str = "the model returns zero vectors: these messages are found \
                                  by their words only; check that `embeddingSource` names a model for \
                                  embeddings";

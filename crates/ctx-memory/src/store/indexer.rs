@@ -140,7 +140,7 @@ impl Indexer {
         false
     }
 
-    /// Builds what is missing: the lexical index, hash vectors, the graph over vectors.
+    /// Builds the missing parts: the lexical index, hash vectors, the graph over vectors.
     pub(super) fn run(&mut self, inner: &Inner, much: WriteScope) -> Result<()> {
         let is_written = self.folder.is_some() && !inner.settings.read_only;
         let written = match is_written && self.has_place(inner) {

@@ -94,7 +94,7 @@ fn near_the_limit_irrelevant_messages_are_trimmed_first_and_stay_trimmed() {
 }
 
 #[test]
-fn the_last_messages_stay_whatever_they_are_about() {
+fn the_last_messages_stay_with_any_content() {
     let layer = Recall::new(config(), ScriptedMemory::with(&[], &[]));
     let mut view = long_session(16_000);
     say(&mut view, Role::User, "on which port does the database listen?");

@@ -15,7 +15,7 @@ fn request(url: &str) -> Request {
 }
 
 #[tokio::test]
-async fn bytes_go_through_as_they_are() {
+async fn bytes_are_passed_through_unchanged() {
     let server = Server::with(response(201, "x-more: yes\r\n", "abc\0def"));
     let client = Client::default();
     let mut response = client.send(request(&server.url())).await.unwrap();
@@ -127,7 +127,7 @@ async fn an_unreachable_server_is_a_retryable_error() {
 }
 
 #[test]
-fn outside_of_a_runtime_it_is_an_error_and_no_panic() {
+fn a_call_outside_of_a_runtime_is_an_error_and_not_a_panic() {
     let client = Client::default();
     let mut sending = Box::pin(client.send(request("http://127.0.0.1:9")));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());

@@ -69,7 +69,7 @@ async fn invalid_arguments_are_an_error_and_slight_damage_is_repaired() {
 }
 
 #[tokio::test]
-async fn two_calls_under_one_id_are_two_calls_whose_ids_differ() {
+async fn two_calls_with_one_id_get_different_ids() {
     let piece = |index: u64, arguments: &str| {
         let function = json!({ "name": "read", "arguments": arguments });
         let call =

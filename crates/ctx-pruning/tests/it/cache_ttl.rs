@@ -50,7 +50,7 @@ fn a_request_that_takes_little_of_the_window_is_left_alone() {
 }
 
 #[test]
-fn the_last_assistants_and_what_precedes_the_first_user_message_stay() {
+fn the_last_assistants_and_messages_before_the_first_user_message_stay() {
     let mut session = Session::new(10_000);
     let before = session.read(8_000);
     session.push(Message::text(Role::User, "begin"));

@@ -109,8 +109,8 @@ impl DiskIndex {
     }
 
     /// Commits pieces that are missing from the last snapshot, whose version is `seen`. `fill`
-    /// passes them to the sink and stops at its first error. After an error, none of them is in the
-    /// index.
+    /// passes them to the sink and stops at its first error. After an error, the index contains
+    /// none of the pieces.
     ///
     /// # Errors
     ///

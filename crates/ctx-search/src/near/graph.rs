@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn building_stops_when_it_is_no_longer_wanted() {
+    fn building_stops_when_it_is_cancelled() {
         let rows = rows(100, 8, 10, 0.1);
         let built = Graph::build(&rows, &AtomicBool::new(true)).unwrap();
         assert!(matches!(built, Built::Stopped));

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_count_by_their_weight_and_a_row_without_one_is_the_worst() {
+    fn vectors_count_by_their_weight_and_a_row_without_a_vector_ranks_worst() {
         let index = index(alone());
         let of_rows = [0.1, 0.2, 0.9];
         let search = |weight| {
@@ -321,7 +321,7 @@ mod tests {
         let hits = index(settings).search(&later, None);
         assert!((hits[0].parts.decay - 0.995f32.powi(24)).abs() < 1e-5);
         assert!((hits[0].score - hits[0].parts.decay).abs() < 1e-5);
-        // A clock that was set back does not raise a score above that of a new segment.
+        // A clock that was set back does not raise a score above a new segment's score.
         let before = Query { now: Timestamp(0), ..query("beagle") };
         let settings = SearchSettings { hourly_decay: 0.995, ..alone() };
         assert_eq!(index(settings).search(&before, None)[0].parts.decay, 1.0);

@@ -72,7 +72,7 @@ impl SearchIndex {
     }
 
     /// Switches to an index that holds the previous one and the first `frozen` frozen parts.
-    /// Returns what it replaces, because dropping that takes time.
+    /// Returns the replaced parts, because dropping them takes time.
     pub fn publish(&mut self, stored: Stored, frozen: usize) -> (Option<Stored>, Vec<Delta>) {
         let frozen = self.frozen.drain(..frozen.min(self.frozen.len())).collect();
         (self.stored.replace(stored), frozen)

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_said_counts_most() {
+    fn messages_of_the_user_count_most() {
         assert_eq!(weights("which pet"), [1.0, 1.0, 1.0, 0.5]);
     }
 

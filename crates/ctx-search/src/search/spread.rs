@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_that_alternate_in_the_archive_stay_apart() {
+    fn sessions_that_alternate_in_the_archive_stay_separate() {
         let turns = turns(&[("s", "a"), ("t", "b"), ("s", "c"), ("t", "d")]);
         near(&spread_of(&[1.0, 0.0, 0.0, 0.0], &turns, 0.4), &[1.0, 0.0, 0.4, 0.0]);
     }

@@ -153,7 +153,7 @@ impl VectorFile {
 
     fn rewrite(&mut self, _lock: &FileLock) -> Result<()> {
         // The embedder is written first: after a crash in between, the vectors may be taken for
-        // foreign, but never for those of another embedder.
+        // foreign, but never for another embedder's.
         let count = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
         if Embedding::beside(&self.path).as_ref() != Some(&self.embedding) {
             disk::remove(&self.path, "cannot replace the vectors")?;

@@ -1,5 +1,5 @@
 //! Storing, listing and undoing compactions. The compactions of a ctx session are appended to the
-//! session, those of any other file to its overlay.
+//! session, the compactions of any other file to its overlay.
 //!
 //! No entry is deleted. An undo is an entry that names the compaction; undoing the undo restores
 //! the compaction.

@@ -290,7 +290,7 @@ fn a_refused_entry_changes_nothing() {
 }
 
 #[test]
-fn a_large_entry_is_one_line() {
+fn a_large_entry_is_written_as_one_line() {
     let (_dir, path) = setup();
     let mut log = new_session(&path, LogOptions::default());
     log.append(&message(&"x\n".repeat(4 << 20)), Timestamp(1)).unwrap();
@@ -305,7 +305,7 @@ proptest! {
     /// Wherever a file is cut off, the next writer continues, no complete line is lost, and the
     /// torn line is kept in a separate file.
     #[test]
-    fn a_cut_anywhere_after_the_header_is_healed(
+    fn a_cut_anywhere_after_the_header_is_repaired(
         texts in prop::collection::vec(".{0,30}", 1..6),
         cut in any::<prop::sample::Index>(),
     ) {

@@ -54,7 +54,7 @@ fn values_outlive_the_store_and_each_owner_has_its_own() {
 }
 
 #[test]
-fn a_key_cannot_leave_the_folder_of_its_owner() {
+fn a_key_cannot_leave_its_owners_folder() {
     let dir = tempfile::tempdir().unwrap();
     let store = FileStore::at(dir.path().join("store"));
     let long = format!("engines/a/{}", "x".repeat(MAX_KEY));

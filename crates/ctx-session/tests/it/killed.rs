@@ -43,7 +43,7 @@ enum Step {
     /// The number of the compaction.
     Undo(usize),
     Redo(usize),
-    /// A rewrite of the session to what its newest compaction kept.
+    /// A rewrite of the session to the messages that its newest compaction kept.
     Rewrite,
 }
 

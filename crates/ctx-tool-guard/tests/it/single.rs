@@ -21,7 +21,7 @@ fn the_notices_are_the_seeds() {
 }
 
 #[test]
-fn a_result_at_the_cap_stays_and_one_over_it_is_cut_to_it() {
+fn a_result_at_the_cap_stays_and_a_larger_one_is_cut_to_the_cap() {
     let mut session = Session::new(64_000);
     session.say(Role::User, "go");
     let exact = session.read(&"x".repeat(16_000));
@@ -62,7 +62,7 @@ fn a_past_result_over_half_of_the_window_is_replaced() {
 }
 
 #[test]
-fn a_result_in_progress_is_cut_and_shown_however_large_it_is() {
+fn a_result_of_any_size_in_progress_is_cut_and_shown() {
     let shown = |chars: usize, config: Config| {
         let mut session = Session::new(20_000);
         session.say(Role::User, "go");

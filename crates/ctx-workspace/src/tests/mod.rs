@@ -118,7 +118,7 @@ fn a_second_update_touches_only_what_changed() {
 }
 
 #[test]
-fn a_file_whose_path_says_what_is_asked_comes_before_one_that_happens_to_share_its_words() {
+fn a_file_with_a_matching_path_ranks_before_a_file_with_matching_words() {
     let test = "fn all() {\n    // A torn line is repaired: no torn line is left.\n}\n";
     let room = Room::with(&[
         ("src/repair.rs", "fn mend() {\n    // What is torn is cut off.\n}\n"),
@@ -193,7 +193,7 @@ fn files_changed_since_indexing_are_not_shown() {
 }
 
 #[test]
-fn secrets_reach_neither_the_index_nor_a_snippet_and_lines_stay_where_they_are() {
+fn secrets_reach_neither_index_nor_snippets_and_line_numbers_stay_correct() {
     let secret = "x7Kq2LmN9pR4sT6vW8yZ1aB3cD5eF0gH2jKm";
     let body = "MIIEpAIBAAKCAQEAx7Kq2LmN9pR4sT6vW8yZ1aB3cD5eF0gH2jKmQ4w8E5r\n".repeat(12);
     let key = format!("-----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY-----\n");
@@ -253,7 +253,7 @@ fn a_torn_damaged_or_missing_index_is_rebuilt() {
 }
 
 #[test]
-fn a_list_that_names_files_elsewhere_opens_none_of_them() {
+fn a_list_with_files_outside_the_folder_opens_none_of_them() {
     let room = Room::with(&[("a.md", "apple")]);
     fs::write(room.dir.path().join("secret.md"), "apple").unwrap();
     let workspace = room.open();

@@ -66,7 +66,7 @@ fn blocks(view: &ContextView) -> usize {
 }
 
 #[test]
-fn a_message_that_asks_for_a_file_gets_a_block_before_it_once() {
+fn a_message_that_asks_for_a_file_gets_one_block_before_it() {
     let files = Files::with(&["fn main() {}"]);
     let layer = layer("openclaw", files.clone());
     let mut view = view(32_000);
@@ -192,7 +192,7 @@ fn many_files_leave_room_for_recalled_text_and_vice_versa() {
         let of_files: Vec<&str> = files.iter().map(String::as_str).collect();
         let told: Vec<&str> = said.iter().map(String::as_str).collect();
         let memory = ScriptedMemory::with(&told, &[]);
-        // The archive's scores are small, and not comparable with those of files.
+        // The archive's scores are small, and not comparable with scores of files.
         memory.answer.lock().unwrap().passages.iter_mut().for_each(|p| p.score *= 0.1);
         let config = Config { sessions: true, ..Config::default() };
         let layer = WorkspaceLayer::new(config, Files::with(&of_files), Some(memory));

@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn an_answer_is_watched_the_same_however_it_is_cut(
+    fn an_answer_split_in_any_way_gives_the_same_findings(
         parts in prop::collection::vec(prop_oneof![
             Just("data: {\"choices\":[{\"delta\":{\"content\":\"é\"},\"finish_reason\":null}]}\n\n".to_owned()),
             Just("data: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"a\"}}\r\n\r\n".to_owned()),

@@ -55,7 +55,7 @@ pub(super) fn kind_of(clause: &str, content: &str, role: &Role) -> Option<FactKi
     }
     let lower = format!(" {} ", clause.replace('’', "'").to_lowercase());
     let has = |list: &WordList| list.iter().any(|words| lower.contains(words));
-    // `Label: what it does` is how a model explains, not what it did.
+    // With `Label: what it does` a model explains; it does not report its work.
     if !by_user && (head(clause, LABEL).contains(": ") || has(&ADDRESSED)) {
         return None;
     }

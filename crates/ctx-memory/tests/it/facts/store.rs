@@ -71,7 +71,7 @@ fn questions_find_current_and_past_facts() {
 }
 
 #[test]
-fn a_session_neither_sees_nor_supersedes_what_another_knows() {
+fn a_session_neither_sees_nor_supersedes_facts_of_another() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
     let mut other = config("Server port is 8080", 2);

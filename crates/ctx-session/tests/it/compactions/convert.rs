@@ -46,7 +46,7 @@ fn a_pi_session_is_converted_with_only_the_mark_added() {
     let transcript = ours.open();
     assert!(transcript.is_ctx_session() && !house.open().is_ctx_session());
     assert_eq!(transcript.problems, []);
-    // The compaction's author is preserved, so an undo finds none of ctx.
+    // The compaction's author is preserved, so an undo finds no compaction of ctx.
     assert_eq!(transcript.compaction_list(None).unwrap()[0].by, CompactionAuthor::Agent);
     assert_eq!(ours.undo(None), None);
     there_and_back(&ours, "a session that was pi's");

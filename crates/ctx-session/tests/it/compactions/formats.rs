@@ -42,7 +42,7 @@ fn a_history_in_a_single_line_can_be_kept_in_part() {
     assert_eq!(texts(&house.open(), None), before);
 }
 
-/// pi continues the file lists of earlier compactions, except those of its extensions.
+/// pi continues the file lists of earlier compactions, unless its extensions wrote them.
 #[test]
 fn pi_continues_the_file_lists_of_a_ctx_compaction() {
     let cases = [

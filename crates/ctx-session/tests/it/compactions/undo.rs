@@ -36,7 +36,7 @@ fn the_agents_own_compactions_are_listed_and_undone_by_name_only() {
 }
 
 #[test]
-fn compactions_on_compactions_are_undone_one_by_one() {
+fn nested_compactions_are_undone_one_by_one() {
     for house in [House::ours(8), House::new(pi_tree().as_bytes())] {
         let states: Vec<_> = (0..3)
             .map(|n| {
