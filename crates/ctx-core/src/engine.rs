@@ -74,8 +74,7 @@ pub struct AssembleRequest {
     pub turn: TurnContext,
 }
 
-/// The answer of an engine to [`AssembleRequest`]. The host finishes the view, whatever it
-/// contains.
+/// The answer of an engine to [`AssembleRequest`]. The host finishes the view in any case.
 #[derive(Debug)]
 pub struct Assembled {
     /// The edited view.

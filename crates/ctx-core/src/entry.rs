@@ -188,7 +188,7 @@ impl Entry {
         out
     }
 
-    /// Takes data that was derived from this entry and those before it, if it has the type `T`.
+    /// Takes data that was derived from this entry and earlier entries, if it has the type `T`.
     #[must_use]
     pub fn take_derived<T: Any>(&self) -> Option<Box<T>> {
         let mut slot = self.derived.lock().unwrap_or_else(PoisonError::into_inner);

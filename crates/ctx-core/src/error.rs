@@ -75,7 +75,7 @@ impl ErrorKind {
     }
 }
 
-/// An error: what was attempted, on what, why it failed, and what to do next.
+/// An error: the attempted operation and its object, the cause, and what to do next.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_costs_nothing_and_a_failure_may_unless_it_is_known_better() {
+    fn a_refusal_is_free_and_a_failure_may_be_billed_unless_marked() {
         let error = |kind| Error::new(kind, "x");
         for (kind, billed) in [
             (ErrorKind::Overflow, false),

@@ -29,9 +29,9 @@ impl RawJson {
         &self.0
     }
 
-    /// Returns the length in UTF-16 units of what JavaScript's `JSON.stringify` would print for
-    /// this value: without whitespace between tokens, and with only the necessary escapes. Numbers
-    /// are counted as written.
+    /// Returns the length in UTF-16 units of the output of JavaScript's `JSON.stringify` for this
+    /// value: without whitespace between tokens, and with only the necessary escapes. Numbers are
+    /// counted as written.
     #[must_use]
     pub fn stringified_chars(&self) -> u64 {
         stringified_chars(&self.0)
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stringified_length_is_that_of_json_stringify() {
+    fn stringified_length_matches_json_stringify() {
         let cases = [
             (r#"{"a": 1}"#, r#"{"a":1}"#),
             (r#"{"a":"b\/c"}"#, r#"{"a":"b/c"}"#),

@@ -2,7 +2,7 @@
 
 use crate::{Counter, Error, ErrorKind, Message, Result, Tokens};
 
-/// The maximum share of the window that the reserve may take, whatever the config says.
+/// The maximum share of the window that the reserve may take, even if the config allows more.
 pub const RESERVE_MAX_SHARE: f64 = 0.25;
 
 /// The maximum share of the budget that a compaction keeps verbatim.

@@ -131,7 +131,7 @@ pub fn tail_bytes(text: &str, max: usize) -> &str {
 const LONGEST_WORD: usize = 64;
 
 /// Returns the last offset at or before byte `at` that is not inside a word. Words are separated by
-/// blanks; an ideograph is a word of its own.
+/// blanks; each ideograph is one word.
 #[must_use]
 pub fn word_end(text: &str, at: usize) -> usize {
     let at = head_bytes(text, at).len();
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_by_right_offsets_is_that_part() {
+    fn valid_offsets_return_the_exact_slice() {
         assert_eq!("añb".slice(1..3), "ñ");
         assert_eq!(["añb".slice(..), "añb".slice(3..=3), "añb".slice(4..)], ["añb", "b", ""]);
         assert_eq!([1, 2, 3].slice(1..), [2, 3]);
@@ -178,7 +178,7 @@ mod tests {
         debug_assertions,
         should_panic(expected = "invalid range 2..9 in a text of 4 bytes")
     )]
-    fn a_part_by_wrong_offsets_is_a_bug_that_loses_nothing() {
+    fn wrong_offsets_are_a_bug_that_loses_no_text() {
         assert_eq!("añb".slice(2..9), "ñb");
     }
 

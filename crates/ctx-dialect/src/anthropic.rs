@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_alone_are_no_user_message() {
+    fn results_alone_are_not_a_user_message() {
         let json = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x","is_error":true}]}"#;
         let message = parse(json).unwrap();
         assert_eq!(message.role, Role::ToolResult);

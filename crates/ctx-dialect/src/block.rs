@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::json::{Object, elements, identifier, string, unwrap_arguments};
 
-/// The fields that may contain the id of a call, and those of a result.
+/// The fields that may contain the id of a call, and the fields for the id of a result.
 pub(crate) const CALL_IDS: [&str; 4] = ["call_id", "id", "toolCallId", "toolUseId"];
 pub(crate) const RESULT_IDS: [&str; 6] =
     ["tool_use_id", "toolCallId", "toolUseId", "tool_call_id", "call_id", "id"];

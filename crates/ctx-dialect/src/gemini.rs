@@ -9,7 +9,7 @@ use crate::block;
 use crate::json::{Object, ObjectWriter, arguments_object, array, value};
 use crate::shape::{as_user_text, block_text, texts};
 
-/// Parses a content. One that consists of function responses gets [`Role::ToolResult`].
+/// Parses a content. A content that consists of function responses gets [`Role::ToolResult`].
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ pub fn parse_raw(raw: &RawValue) -> Message {
 }
 
 /// Numbers the ids that were derived from names. A call without an id uses the name of its function
-/// as id, and so does its response. If a content has several with one name, the second becomes
+/// as id, and so does its response. If a content has two with the same name, the second becomes
 /// `name#2` on both sides.
 fn number(blocks: &mut [Block]) {
     let (mut calls, mut responses) = (NameCounter::default(), NameCounter::default());
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_and_responses_are_tied_by_name() {
+    fn calls_and_responses_are_matched_by_name() {
         let wire = [
             r#"{"role":"user","parts":[{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"aGk="}}]}"#,
             r#"{"role":"model","parts":[{"functionCall":{"id":"f1","name":"now","args":{"tz":1}}}]}"#,
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_one_function_without_ids_are_told_apart_and_get_none() {
+    fn calls_of_one_function_without_ids_are_distinguished_and_sent_without_ids() {
         let wire = [
             r#"{"role":"model","parts":[{"functionCall":{"name":"read","args":{"p":1}}},{"functionCall":{"name":"read","args":{"p":2}}}]}"#,
             r#"{"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"one"}}},{"functionResponse":{"name":"read","response":{"output":"two"}}}]}"#,
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_an_id_is_tied_by_its_name() {
+    fn a_call_without_an_id_is_matched_by_its_name() {
         let json = r#"{"role":"model","parts":[{"functionCall":{"name":"now","args":{}}}]}"#;
         assert_eq!(&*parse(json).unwrap().tool_calls().next().unwrap().id, "now");
     }

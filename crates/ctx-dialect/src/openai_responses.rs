@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_call_with_an_id_is_a_call_and_what_the_provider_ran_is_not() {
+    fn items_with_a_call_id_are_calls_and_provider_run_tools_are_not() {
         for (json, name) in [
             (r#"{"type":"local_shell_call","call_id":"c","action":{"a":1}}"#, "local_shell"),
             (r#"{"type":"apply_patch_call","call_id":"c","operation":{"a":1}}"#, "apply_patch"),

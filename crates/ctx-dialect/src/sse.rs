@@ -23,7 +23,7 @@ pub struct SseParser {
     name: String,
     data: Buffer,
     has_data: bool,
-    /// Whether name and data are those of an event that was returned.
+    /// Whether name and data belong to an event that was already returned.
     is_done: bool,
 }
 
@@ -42,8 +42,8 @@ impl SseParser {
         }
     }
 
-    /// Returns the next event that `bytes` complete, and removes what was read from them. `None`
-    /// once all of them were read.
+    /// Returns the next event that `bytes` complete, and removes the bytes that it read. `None`
+    /// once all bytes were read.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Option<SseEvent<'_>> {
         self.forget();
         while let Some(first) = bytes.first() {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_may_be_cut_and_may_be_broken() {
+    fn characters_may_be_split_or_invalid() {
         let text = "data: 压缩 🦀 é\n\n";
         for at in 0..=text.len() {
             let (a, b) = text.as_bytes().split_at(at);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_skipped_and_not_kept() {
+    fn events_that_are_too_large_are_skipped_and_not_buffered() {
         let mut parser = SseParser::new(1_000);
         let line = [b"data: ".as_slice(), &[b'x'; 600], b"\n"].concat();
         // One long line, and many lines of one event.

@@ -116,7 +116,7 @@ pub fn private() -> OpenOptions {
 }
 
 /// Creates a folder and its missing parents, each accessible only by the owner, and syncs each new
-/// name. Without that, a crash could lose a folder, and with it files that were synced.
+/// name. Otherwise a crash could lose a folder and the synced files in it.
 pub fn create_private_dir(path: &Path) -> Result<()> {
     create_dirs(path, sync_dir)
 }
@@ -317,7 +317,7 @@ pub fn copy_torn_tail(path: &Path, start: u64) -> Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// [`io::ErrorKind::AlreadyExists`], and those of reading and writing. No partial copy is left.
+/// [`io::ErrorKind::AlreadyExists`], and errors from reading and writing. No partial copy is left.
 pub fn copy_new(path: &Path, start: u64, to: &Path) -> io::Result<()> {
     let mut copy = private().write(true).create_new(true).open(to)?;
     let mut copy_all = || {
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_writer_left_goes_and_that_of_a_running_one_stays() {
+    fn leftovers_of_a_killed_writer_are_removed_and_files_of_a_running_one_stay() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let (old, new) = (format!("f.{:032x}.tmp", 7), format!("f.{:032x}.tmp", 8));

@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 static DEFAULT_TIMEOUT_MS: AtomicU64 = AtomicU64::new(500);
 
 /// Sets how long this process waits for a session that another writer has open. Default: 0.5 s.
-/// Storing a compaction locks the session for milliseconds, keeping it open for much longer.
+/// Storing a compaction locks the session for milliseconds; an open session stays locked longer.
 pub fn set_default_timeout(timeout: Duration) {
     let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
     DEFAULT_TIMEOUT_MS.store(millis, Ordering::Relaxed);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_has_an_end_and_a_lock_let_go_meanwhile_is_taken() {
+    fn waiting_ends_and_a_released_lock_is_taken() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("s.jsonl");
         let held = FileLock::try_exclusive(&file).unwrap();

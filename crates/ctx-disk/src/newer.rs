@@ -4,7 +4,7 @@ use std::fmt;
 
 use ctx_core::{Error, ErrorKind};
 
-/// Why a file is refused: this program could lose what the newer one stored.
+/// Why a file is refused: this program could lose data that the newer one stored.
 #[derive(Debug)]
 struct Newer;
 

@@ -1,7 +1,7 @@
 //! Measures how long a store takes to search, add and open, and how large its index is.
 //!
 //! `CTX_BENCH_SEGMENTS` sets the number of segments, 20,000 by default. Vectors are clustered
-//! around topics, like those of a model. `CTX_BENCH_STORE` names a folder where the store is kept
+//! around topics, like a model's vectors. `CTX_BENCH_STORE` names a folder where the store is kept
 //! for the next run, because filling a store of a million segments takes a while.
 
 mod conversation;

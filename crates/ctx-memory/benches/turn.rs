@@ -43,7 +43,7 @@ fn filled(folder: &std::path::Path, count: usize) -> Memory {
     memory
 }
 
-/// Returns a question made of an archived text and of words of its own.
+/// Returns a question that consists of words of an archived text and one random word.
 fn asked(n: usize, questions: &[String]) -> String {
     let mut numbers = Numbers(n as u64 + 5);
     let own = spelled(numbers.word());

@@ -1,5 +1,5 @@
-//! Measures what `autoRecallMinScore` lets through, for queries that an archive can answer and for
-//! queries that it cannot. `bench/retrieval/auto_recall.py` makes the queries from labelled
+//! Measures the passages that pass `autoRecallMinScore`, for queries that an archive can answer and
+//! for other queries. `bench/retrieval/auto_recall.py` makes the queries from labelled
 //! conversations.
 //!
 //! ```text

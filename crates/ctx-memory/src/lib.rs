@@ -10,9 +10,9 @@
 //! query --> hits (ctx-search) --> passages --> block --> one user message
 //! ```
 //!
-//! A [`Segment`](ctx_search::Segment) is one message. Its id is a hash of its content, so a message that is archived
-//! twice, by whichever process, is one segment. Everything but the two JSONL files is derived from
-//! them, and rebuilt if it is missing, stale or damaged.
+//! A [`Segment`](ctx_search::Segment) is one message. Its id is a hash of its content, so a message
+//! that is archived twice, by any process, is one segment. Everything but the two JSONL files is
+//! derived from them, and rebuilt if it is missing, stale or damaged.
 
 #![forbid(unsafe_code)]
 

@@ -15,7 +15,7 @@ use crate::{Archive, Config, Recall};
 /// The key that enables memory.
 const ENABLED: &str = "agents.defaults.memoryContext.enabled";
 
-/// The engine whose layers trim, archive and recall, whatever the profile.
+/// The engine whose layers trim, archive and recall under any profile.
 const ENGINE: &str = "memory-context";
 
 impl Section for Config {
@@ -59,8 +59,8 @@ impl Config {
         Ok(section)
     }
 
-    /// Returns the effective section for an engine: for `memory-context` that of the profile of this
-    /// name, switched on.
+    /// Returns the effective section for an engine: for `memory-context`, the section of the
+    /// profile with this name, switched on.
     ///
     /// # Errors
     ///

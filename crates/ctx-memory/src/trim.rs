@@ -22,7 +22,7 @@ pub(crate) struct TrimRow {
     pub(crate) score: f32,
 }
 
-/// Why a message is trimmed. What has to do with the question is trimmed last.
+/// Why a message is trimmed. Relevant messages are trimmed last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TrimReason {
     /// It has little to do with the current question.
@@ -44,9 +44,9 @@ impl TrimReason {
 /// Returns the positions of the messages to trim so that `over` tokens are freed, each with a
 /// reason. `None` is a message that was already dropped.
 ///
-/// The order is that of OpenClaw's memory extension. Protected messages stay, with their group.
-/// Then the least relevant groups are trimmed, the oldest of equals first. If that is not enough,
-/// relevant groups are trimmed, oldest first. A group is as relevant as its best message.
+/// The order is the same as in OpenClaw's memory extension. Protected messages stay, with their
+/// group. Then the least relevant groups are trimmed, the oldest of equals first. If that is not
+/// enough, relevant groups are trimmed, oldest first. A group is as relevant as its best message.
 pub(crate) fn plan_trim(rows: &[Option<TrimRow>], over: Tokens) -> Vec<(usize, TrimReason)> {
     if over == Tokens::ZERO {
         return Vec::new();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_the_query_worst_goes_first_and_the_oldest_of_equals() {
+    fn the_least_relevant_are_trimmed_first_and_the_oldest_of_equals() {
         let rows = [row(0, 10, 0.4), row(1, 10, 0.0), row(2, 10, 9.0), row(3, 10, 0.0)];
         assert_eq!(positions(&rows, 1), [1]);
         assert_eq!(positions(&rows, 11), [1, 3]);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_it_well_goes_by_age_once_nothing_else_is_left() {
+    fn relevant_messages_are_trimmed_by_age_when_nothing_else_is_left() {
         let rows = [row(0, 10, 5.0), row(1, 10, 9.0), row(2, 10, 0.0)];
         assert_eq!(
             plan_trim(&rows, Tokens(15)),
@@ -142,20 +142,20 @@ mod tests {
     }
 
     #[test]
-    fn a_call_and_its_results_go_together_and_count_by_the_best_of_them() {
+    fn a_call_and_its_results_are_trimmed_together_by_their_best_score() {
         let rows = [row(0, 10, 0.0), row(1, 10, 0.1), row(0, 50, 0.2), row(2, 5, 9.0)];
         assert_eq!(positions(&rows, 5), [1]);
         assert_eq!(positions(&rows, 11), [0, 1, 2]);
     }
 
     #[test]
-    fn what_is_protected_stays_even_if_nothing_else_is_left() {
+    fn protected_messages_stay_even_if_nothing_else_is_left() {
         assert_eq!(positions(&[kept(0.0), row(1, 10, 3.0), kept(0.0), None], 1_000), [1]);
     }
 
     proptest! {
         #[test]
-        fn enough_goes_whole_groups_only_and_nothing_that_is_protected(
+        fn whole_groups_are_trimmed_until_enough_and_never_protected_ones(
             rows in proptest::collection::vec(
                 proptest::option::of((0u32..12, 0u32..500, any::<bool>(), 0.0f32..10.0)), 0..60),
             over in 0u32..5_000,

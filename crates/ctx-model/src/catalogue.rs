@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_says_where_it_comes_from_and_can_be_found() {
+    fn every_row_names_its_source_and_can_be_found() {
         let catalogue = Catalogue::embedded();
         assert!(catalogue.models().len() > 80);
         for model in catalogue.models() {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_a_beta_is_not_taken_for_granted() {
+    fn a_beta_window_is_not_assumed() {
         let sonnet = Catalogue::embedded().find("claude-sonnet-4-5").unwrap();
         assert_eq!(sonnet.window, Tokens(200_000));
         assert!(sonnet.source.contains("beta"));

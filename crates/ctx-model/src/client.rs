@@ -118,7 +118,7 @@ impl Client {
         Self { timeouts, ..Self::default() }
     }
 
-    /// Adds no `user-agent` to requests without one, because they are those of other clients.
+    /// Adds no `user-agent` to requests without one, because other clients made them.
     #[must_use]
     pub fn anonymous(self) -> Self {
         Self { is_anonymous: true, ..self }
@@ -327,7 +327,7 @@ fn root_cause(error: &reqwest::Error) -> String {
     deepest.to_string()
 }
 
-/// Returns what is malformed in the head of a response. Forwarding it would misreport the body.
+/// Returns the malformed part of a response's head. Forwarding it would misreport the body.
 fn broken(response: &reqwest::Response) -> Option<&'static str> {
     let has = |name| response.headers().contains_key(name);
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {

@@ -168,7 +168,7 @@ impl Endpoint {
     pub fn url(&self, service: &str) -> Url {
         let path = self.base_url.0.path().trim_end_matches('/');
         let path = path.strip_suffix(self.api.path()).unwrap_or(path).trim_end_matches('/');
-        // Anthropic's base URLs customarily have no version, and neither do those of bare hosts.
+        // Anthropic's base URLs usually have no version, and neither do bare hosts.
         let versioned =
             path.ends_with("/v1") || (self.api != Api::AnthropicMessages && !path.is_empty());
         let version = if versioned { "" } else { "/v1" };
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machine_is_loopback() {
+    fn only_addresses_of_this_machine_are_loopback() {
         for (base, local) in [
             ("http://localhost:1", true),
             ("http://ollama.localhost", true),
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn each_api_shows_its_key_its_own_way() {
+    fn each_api_sends_its_key_in_its_own_header() {
         let key = || KeyRef::parse("sk-secret-1").unwrap();
         let of =
             |api| Endpoint::new("https://h", api).unwrap().with_key(key()).headers().unwrap().0;
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_family_is_refused_with_the_known() {
+    fn an_unknown_api_is_refused_with_the_known_names() {
         let error = "openai".parse::<Api>().unwrap_err();
         assert!(error.hint_text().unwrap().contains("openai-completions"));
         let google = "google-generative-ai".parse::<Api>().unwrap_err();

@@ -10,7 +10,7 @@ use crate::overflow::{Overflow, overflow_of};
 use crate::provider_error::ErrorText;
 use crate::{KeyRef, Secret};
 
-/// Maximum bytes read of an error body. Those of providers have a few hundred.
+/// Maximum bytes read of an error body. Providers send a few hundred.
 pub(crate) const LONGEST_BODY: usize = 64 * 1024;
 
 /// Maximum characters of the provider's message in an error.

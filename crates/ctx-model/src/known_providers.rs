@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_moves_the_providers_whose_sdks_read_it() {
+    fn the_environment_overrides_urls_of_providers_whose_sdks_read_it() {
         let at = |id: &str, value: &str| {
             let environment = |name: &str| {
                 let known = ["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GROQ_BASE_URL"];

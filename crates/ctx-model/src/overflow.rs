@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use crate::provider_error::{self, ErrorText};
 
-/// Statuses that are never an overflow, whatever the text: they are about the key, the account or
-/// rate limits.
+/// Statuses that never mean an overflow, with any text: they concern the key, the account or rate
+/// limits.
 const NEVER: [u16; 4] = [401, 402, 403, 429];
 
 /// A prompt that was too long.
@@ -83,7 +83,7 @@ fn table(json: &str) -> Result<OverflowTable, serde_json::Error> {
 }
 
 /// Whether the status and body of an error response say that the prompt was too long. For an error
-/// inside a stream, which has no status of its own, pass 0.
+/// inside a stream, which has no status, pass 0.
 ///
 /// Similar errors do not count: rate limits (`tokens per minute`), quotas, and limits on the length
 /// of the answer.
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_is_told_apart_from_the_answers_share() {
+    fn the_prompt_is_counted_separately_from_the_answer() {
         let prompt = |message: &str| {
             let body = serde_json::json!({ "error": { "message": message } });
             let found = overflow(400, &body.to_string()).unwrap();

@@ -31,7 +31,7 @@ const CODES: [&str; 6] = ["code", "type", "status", "errorType", "error_type", "
 const INNER: [&str; 8] =
     ["error", "errors", "detail", "details", "metadata", "response", "base_resp", "fault"];
 
-/// What codes contain, and the status that it means. The first match counts.
+/// HTTP statuses, each with the parts of codes that mean it. The first match counts.
 const STATUSES: [(u16, &[&str]); 6] = [
     (429, &["rate_limit", "resource_exhausted", "insufficient_quota", "too_many"]),
     (529, &["overloaded", "unavailable"]),
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_are_read_from_what_is_said() {
+    fn waits_are_read_from_error_texts() {
         let millis = |text: &str| read(text).wait().map(|wait| wait.as_millis());
         for (text, expected) in [
             ("Rate limit reached. Please try again in 4.77s. Need more?", Some(4_770)),

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use ctx_core::Timer;
 use tokio::time::Instant;
 
-/// Measures time with tokio: real time, or that of a test with paused time. `sleep` needs a tokio
-/// runtime with time enabled.
+/// Measures time with tokio: real time, or the paused time of a test. `sleep` needs a tokio runtime
+/// with time enabled.
 #[derive(Clone, Copy, Debug)]
 pub struct TokioTimer {
     began: Instant,

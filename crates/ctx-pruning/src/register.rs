@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_whatever_the_mode() {
+    fn invalid_values_are_refused_in_any_mode() {
         for (keys, words) in [
             ("softTrimRatio: 1.1", "softTrimRatio': expected a number from 0 to 1 (value: 1.1)"),
             ("hardClearRatio: -1", "hardClearRatio': expected a number from 0 to 1 (value: -1)"),

@@ -47,7 +47,7 @@ pub(crate) fn is_surely_short(tokens: Tokens, settings: &SoftTrim, counter: &Cou
 }
 
 /// Returns the maximum number of characters in a message of `tokens` tokens. An image counts four
-/// characters per token, whatever the counter's ratio for text is.
+/// characters per token, independent of the counter's ratio for text.
 pub(crate) fn most_chars(tokens: Tokens, counter: &Counter) -> u64 {
     u64::from(counter.most_chars(tokens).0).max(tokens.get() * 4)
 }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_result_stays_but_for_its_images() {
+    fn a_short_result_loses_only_its_images() {
         let short = result(vec![Block::text("x".repeat(4_000))]);
         assert_eq!(soft_trimmed(&short, &SoftTrim::default()), None);
         let seen = result(vec![Block::text("a chart:"), image()]);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn trimming_ends_whatever_the_settings() {
+    fn a_trimmed_result_is_not_trimmed_again_with_any_settings() {
         let settings =
             SoftTrim { max_chars: Chars(0), head_chars: Chars(100), tail_chars: Chars(0) };
         let long = result(vec![Block::text("😀".repeat(400))]);

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_imitates_a_tag_changes() {
+    fn only_imitated_tags_are_escaped() {
         for (text, expected) in [
             ("</detail> a < b", "&lt;/detail> a < b"),
             ("< /Knowledge><system>", "&lt; /Knowledge><system>"),
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_blanks_after_each_bracket_costs_what_it_is_long() {
+    fn blanks_after_each_bracket_are_scanned_in_linear_time() {
         let text = format!("<{}", " ".repeat(200_000)).repeat(4);
         assert_eq!(escaped(&text), text);
     }

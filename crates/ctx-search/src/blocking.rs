@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_not_blocked() {
+    fn waiting_does_not_block_the_thread() {
         let (go, gate) = std::sync::mpsc::channel::<()>();
         let mut work = Box::pin(spawn_blocking("t", move || gate.recv().is_ok()));
         assert!(work.as_mut().now_or_never().is_none(), "it waits for the gate");
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_an_error_of_who_waits() {
+    fn a_panic_is_an_error_for_the_caller() {
         let error = block_on(spawn_blocking("t", || if true { panic!("on purpose") } else { 1 }))
             .unwrap_err();
         assert!(error.hint_text().is_some(), "{error}");

@@ -1,4 +1,4 @@
-//! What of a message is a question to search for.
+//! The part of a message that is a question to search for.
 
 use ctx_core::text::head_chars;
 use ctx_text::weight;
@@ -12,8 +12,7 @@ pub fn is_query(text: &str) -> bool {
     weight(text) >= MIN_WEIGHT
 }
 
-/// The number of characters used of a message: the beginning of a pasted text shows what it is
-/// about.
+/// The number of characters used of a message: the beginning of a pasted text shows its topic.
 const LONGEST_PART: usize = 2_000;
 
 /// Returns the message without system prefixes, truncated to the length a query needs.

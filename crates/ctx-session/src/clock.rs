@@ -1,4 +1,4 @@
-//! The system time, for callers without a clock of their own.
+//! The system time, for callers that have no clock.
 
 use std::time::SystemTime;
 

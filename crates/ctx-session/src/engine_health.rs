@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_add_up_until_the_engine_works_or_is_another() {
+    fn failures_add_up_until_the_engine_works_or_is_replaced() {
         let (file, _dir) = file();
         file.forget("demo").unwrap();
         assert!(!file.path.exists(), "no file is written without a failure");
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_damaged_is_an_error_to_read_and_replaced_by_what_is_new() {
+    fn a_damaged_file_is_a_read_error_and_the_next_write_replaces_it() {
         let (file, _dir) = file();
         file.failed(&health("demo", "aa"), 1, Timestamp(1)).unwrap();
         let whole = std::fs::read(&file.path).unwrap();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_program_wrote_stays_as_it_is() {
+    fn a_file_of_a_newer_program_is_not_changed() {
         let (file, _dir) = file();
         std::fs::create_dir_all(file.path.parent().unwrap()).unwrap();
         let newer = r#"{"version":2,"who":"knows"}"#;
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_at_once_lose_nothing_and_the_file_stays_small() {
+    fn concurrent_writers_lose_nothing_and_the_file_stays_small() {
         let (file, _dir) = file();
         std::thread::scope(|scope| {
             for writer in 0..4 {

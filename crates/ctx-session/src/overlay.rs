@@ -26,8 +26,8 @@ const HEADER_BYTES: u64 = 1024;
 /// The overlay of one transcript. An overlay that does not exist yet is empty; the first entry
 /// creates it.
 ///
-/// Its entries are those of a session file ([`NewEntry`]). Each names its parent, so that a reader
-/// can add it to the transcript's tree. Their ids are full UUIDs, which never collide with a
+/// It has the same entries as a session file ([`NewEntry`]). Each names its parent, so that a
+/// reader can add it to the transcript's tree. Their ids are full UUIDs, which never collide with a
 /// transcript's ordinals and short ids.
 #[derive(Debug)]
 pub struct Overlay {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn one_writer_at_a_time_and_damage_is_passed_over() {
+    fn there_is_one_writer_at_a_time_and_damage_is_skipped() {
         let (_dir, home, source) = setup();
         let first = Overlay::of(&home, &source).unwrap();
         let mut held = first.writer().unwrap();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_line_that_is_not_known_says_what_to_do() {
+    fn an_unknown_first_line_is_an_error_with_a_hint() {
         let (_dir, home, source) = setup();
         let overlay = Overlay::of(&home, &source).unwrap();
         std::fs::create_dir_all(overlay.path.parent().unwrap()).unwrap();

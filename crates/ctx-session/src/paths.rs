@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_are_the_folders_that_bear_an_id() {
+    fn agents_are_the_folders_named_by_an_id() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path());
         assert!(home.agents().unwrap().is_empty());
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn session_file_overrides_and_nothing_escapes() {
+    fn session_file_takes_precedence_and_cannot_leave_the_folder() {
         let home = Home::at("/h");
         let key: SessionKey = "agent:a:main".parse().unwrap();
         let with = |file: &str| SessionEntry { session_file: Some(file.into()), ..entry("s") };

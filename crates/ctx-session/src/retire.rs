@@ -62,7 +62,7 @@ impl RetiringSession {
     pub fn finish(mut self, now: Timestamp) -> Result<PathBuf> {
         self.log.commit()?;
         let to = free_name(&self.path, now)?;
-        // These first: if the session were moved without them, it would not find them again.
+        // They are moved first: a session that was moved alone would not find them again.
         for (suffix, beside) in beside(&self.path) {
             if suffix != LOCK {
                 rename(&beside, &disk::beside(&to, &suffix))?;
@@ -122,7 +122,7 @@ pub fn remove_retired(path: &Path) -> Result<u64> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Locked`] if it is open, and those of [`RetiringSession::begin`]; [`ErrorKind::Io`].
+/// [`ErrorKind::Locked`] if it is open, errors of [`RetiringSession::begin`], [`ErrorKind::Io`].
 pub fn discard_session(path: &Path) -> Result<()> {
     let retiring = RetiringSession::begin(path)?;
     std::fs::remove_file(path).map_err(|e| disk::io_error("cannot remove the session", path, e))?;
@@ -194,7 +194,7 @@ mod tests {
     const NAME: &str = "a.jsonl.deleted.2026-02-01T10-00-00.000Z";
 
     #[test]
-    fn a_session_is_put_aside_with_its_earlier_forms_and_is_whole() {
+    fn a_session_is_retired_with_its_archives_and_stays_complete() {
         let dir = tempfile::tempdir().unwrap();
         let (path, log) = session(dir.path(), "a");
         drop(log);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_or_not_ours_stays_where_it_is() {
+    fn open_sessions_and_files_of_other_programs_are_not_retired() {
         let dir = tempfile::tempdir().unwrap();
         let (path, log) = session(dir.path(), "a");
         assert_eq!(RetiringSession::begin(&path).unwrap_err().kind(), ErrorKind::Locked);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_when_a_session_was_put_aside_or_that_it_was_not() {
+    fn a_file_name_says_whether_and_when_a_session_was_retired() {
         let at = |name: &str| retired_at(Path::new(name));
         assert_eq!(at("x.jsonl.reset.2026-02-01T10-00-00.000Z"), Some(NOW));
         for name in [

@@ -10,7 +10,7 @@ use crate::replacement::{Replacement, rewrite};
 const LOW_WATER: f64 = 0.75;
 
 /// How many more results of the usual size must fit after eliding, because each elision changes the
-/// provider's cached prefix. Three, less the notices. A quarter of the cap is always left.
+/// provider's cached prefix. Three results minus the notices. A quarter of the cap is always left.
 const SLACK: f64 = 2.9;
 const LEAST_LEFT: f64 = 0.25;
 

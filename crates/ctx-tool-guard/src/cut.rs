@@ -36,8 +36,8 @@ pub(crate) fn kept_parts(text: &str, is_error: bool) -> KeptParts {
     if is_error || closes_json || tells() { KeptParts::BothEnds } else { KeptParts::Beginning }
 }
 
-/// Truncates `text` so that it fits `cap` together with `suffix`. The suffix is a line of its own
-/// at the end; if nothing else fits, it is the whole text.
+/// Truncates `text` so that it fits `cap` together with `suffix`. The suffix is a separate line at
+/// the end; if nothing else fits, it is the whole text.
 pub(crate) fn cut(
     text: &str,
     cap: ResultLimit,
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_matters_when_it_tells_closes_or_sums_up() {
+    fn the_end_matters_if_it_reports_an_error_closes_json_or_summarises() {
         let filler = "x ".repeat(4_000);
         assert_eq!(kept_parts(&filler, false), KeptParts::Beginning);
         assert_eq!(kept_parts(&filler, true), KeptParts::BothEnds);

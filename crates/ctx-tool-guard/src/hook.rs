@@ -38,12 +38,12 @@ impl ToolGuard {
     ///
     /// # Notes
     ///
-    /// The transcript does not keep what this truncates. With a blob store, the whole text goes
+    /// The transcript does not keep the truncated part. With a blob store, the whole text goes
     /// there first and the stored message says where. If that fails, the result is stored whole and
     /// truncated only on its way to the model. Without a blob store only the truncated text
     /// remains.
     ///
-    /// Window and counter are those of the ledger at the time of the call. Only the caps for one
+    /// Window and counter come from the ledger at the time of the call. Only the caps for one
     /// result apply; the caps by age and by total belong to the layer. A result being written is in
     /// progress: it is truncated, never replaced by a placeholder.
     ///

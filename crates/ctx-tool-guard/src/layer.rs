@@ -26,9 +26,9 @@ use crate::{Config, ResultLimits, aggregate, offload, replacement};
 /// A truncated result stays truncated, because the view keeps its edits. A second run changes
 /// nothing.
 ///
-/// Results of the tool call in progress are truncated, whatever their size, but neither replaced
-/// nor elided to free budget for others: a model that does not see its last result calls the tool
-/// again forever.
+/// Results of the tool call in progress are truncated at any size, but neither replaced nor elided
+/// to free budget for others: a model that does not see its last result calls the tool again
+/// forever.
 ///
 /// The cost of a turn is proportional to its new messages; all results are visited only when their
 /// sum exceeds its cap.

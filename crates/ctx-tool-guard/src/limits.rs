@@ -60,8 +60,8 @@ impl ResultLimits {
 }
 
 impl ResultLimits {
-    /// Returns the cap for a result in progress that takes more than `most`, where a past one would
-    /// be replaced: the cap for any single result, and at most `most`.
+    /// Returns the cap for a result in progress that takes more than `most`: the cap for any single
+    /// result, and at most `most`. A past result of that size is replaced instead.
     pub(crate) fn limit_within(&self, most: Tokens) -> ResultLimit {
         match self.single {
             Some(cap) => ResultLimit { tokens: cap.tokens.min(most), ..cap },
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_nothing_is_no_cap() {
+    fn a_share_of_zero_is_no_cap() {
         let no_share = Config {
             max_context_share: 0.0,
             preemptive_share: 0.0,

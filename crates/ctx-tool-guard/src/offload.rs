@@ -10,8 +10,8 @@ use crate::limits::MIN_CHARS;
 use crate::notice::{CONTEXT_LIMIT_TRUNCATION_NOTICE, preserved_at, preserved_line};
 use crate::replacement::{Replacement, rewrite};
 
-/// The maximum length of a path. A result that was moved before ends in one, and may exceed the
-/// threshold by it.
+/// The maximum length of a path. A result that was moved before ends in a path, and may exceed the
+/// threshold by its length.
 const LONGEST_PATH: u32 = 4_096;
 
 const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;

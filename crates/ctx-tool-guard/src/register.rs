@@ -16,8 +16,8 @@ impl Section for Config {
 }
 
 impl Config {
-    /// Resolves the section. CoPaw's keys of `agents.running` apply where the profile or the
-    /// user sets them, unless the user sets the section's own.
+    /// Resolves the section. CoPaw's keys of `agents.running` apply if the profile or the user sets
+    /// them, unless the user sets the section's own keys.
     ///
     /// # Errors
     ///

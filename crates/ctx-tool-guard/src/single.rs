@@ -57,7 +57,7 @@ impl TextSize {
 
 /// Whether a message of `tokens` tokens is too small to contain a result over a cap.
 pub(crate) fn is_surely_small(tokens: Tokens, limits: &ResultLimits, counter: &Counter) -> bool {
-    // An image counts four characters per token, whatever the counter's ratio for text is.
+    // An image counts four characters per token, independent of the counter's ratio for text.
     let most = counter.most_chars(tokens).max(Chars(tokens.0.saturating_mul(4)));
     limits.single.is_none_or(|cap| tokens <= cap.tokens && most <= cap.chars)
         && limits.preemptive.is_none_or(|cap| tokens <= cap)

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_error_names_the_smallest_window_that_would_do() {
+    fn the_error_names_the_smallest_accepted_window() {
         let error = Error::from(FailoverError {
             window: Tokens(8_000),
             minimum: Tokens(16_000),

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minimum_that_makes_no_sense_is_refused() {
+    fn an_invalid_minimum_is_refused() {
         let parse = |keys: &str| {
             let text = format!("{{ agents: {{ defaults: {{ windowGuard: {{ {keys} }} }} }} }}");
             ctx_config::Config::parse(&text)

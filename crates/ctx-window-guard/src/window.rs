@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_comes_first_but_for_ponybunny() {
+    fn the_agent_setting_comes_first_except_under_ponybunny() {
         for profile in ["openclaw", "copaw", "memory-context", "pi"] {
             assert_eq!(found(profile, all(3, 2, 1)), (1, "agentContextTokens"));
             assert_eq!(found(profile, all(3, 2, 0)), (2, "modelsConfig"));

@@ -34,8 +34,8 @@ pub fn build(snippets: &[Snippet], cap: Tokens, counter: &Counter) -> Option<Con
     let mut used = frame;
     for snippet in snippets {
         let file = file(snippet, &snippet.text, snippet.last_line);
-        // The sum of separately counted parts is never less than the whole, apart from what joins
-        // them.
+        // The sum of separately counted parts is never less than the whole, apart from the text
+        // between them.
         used += counter.text(&file);
         if used > cap {
             break;
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn from_the_first_that_does_not_fit_on_all_are_left_out() {
+    fn the_first_snippet_that_does_not_fit_and_all_after_it_are_dropped() {
         let long = "word ".repeat(100);
         let three = [snippet("a", "short"), snippet("b", &long), snippet("c", "short")];
         assert_eq!(built(&three, 100).unwrap().snippets, 1);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_first_one_that_is_too_long_as_many_lines_are_shown_as_fit() {
+    fn a_first_snippet_that_is_too_long_shows_the_lines_that_fit() {
         let long: String = (0..100).map(|n| format!("line number {n}\n")).collect();
         let block = built(&[snippet("a", &long)], 100).unwrap();
         let last = block.cut_at.unwrap();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_taken_out() {
+    fn secrets_are_redacted() {
         let block = built(&[snippet("a.env", "PASSWORD=tr0ub4dor&3\n")], 1_000).unwrap();
         assert!(block.text.contains("PASSWORD=[redacted:password]"), "{}", block.text);
     }

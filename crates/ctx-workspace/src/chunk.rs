@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_chunk() {
+    fn a_blank_text_has_no_chunks() {
         for text in ["", "\n\n\n", "  \n\t"] {
             assert_eq!(of(text, 512), [], "{text:?}");
         }

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_workspace_is_a_whole_path() {
+    fn a_workspace_is_an_absolute_path() {
         let folder = |text: &str| WorkspaceFolder(Some(text.to_owned()));
         assert!(
             WorkspaceFolder(None).check().is_ok()
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_folder_that_is_not_known_is_an_error() {
+    fn an_unknown_home_folder_is_an_error() {
         let folder = |text: &str| WorkspaceFolder(Some(text.to_owned()));
         let home = || Some(PathBuf::from("/home/ada"));
         let work = PathBuf::from("/home/ada/work");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_make_no_sense_are_refused() {
+    fn invalid_numbers_are_refused() {
         let with = |key: &str, value: serde_json::Value| -> Config {
             serde_json::from_value(serde_json::json!({ key: value })).unwrap()
         };

@@ -39,8 +39,8 @@ pub fn folder_of(workspaces: &Path, folder: &Path) -> PathBuf {
 /// # Notes
 ///
 /// The index is derived: if it is missing, damaged or has other settings, the next
-/// [`update`](Self::update) rebuilds it. A killed update leaves what it has written. One process
-/// updates at a time; any number search.
+/// [`update`](Self::update) rebuilds it. The parts that a killed update has written stay. One
+/// process updates at a time; any number search.
 #[derive(Debug)]
 pub struct Workspace {
     pub(super) folder: PathBuf,
@@ -197,8 +197,8 @@ impl Workspace {
         Some((metadata.len(), metadata.modified().ok()?))
     }
 
-    /// Deletes all indexes of the folder, whatever the settings, and returns whether there were
-    /// any. The folder itself is not changed.
+    /// Deletes all indexes of the folder, with any settings, and returns whether there were any.
+    /// The folder itself is not changed.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@ pub(super) struct UpdatePlan {
     /// The number of listed files that no longer exist.
     pub(super) removed: usize,
     pub(super) left: usize,
-    /// Whether the list must be rewritten, whatever is read.
+    /// Whether the list must be rewritten, even if no file is read.
     pub(super) is_changed: bool,
 }
 
@@ -39,7 +39,7 @@ impl UpdatePlan {
                 row => {
                     bytes = bytes.saturating_add(candidate.bytes);
                     if bytes > most {
-                        // Its old text is only shown if the file still contains it.
+                        // A search shows the old text only if the file still contains it.
                         kept.extend(row);
                         left += 1;
                     } else {

@@ -2,9 +2,9 @@
 
 use ctx_core::{Passage, Snippet, SnippetSource};
 
-/// Sorts snippets by score, but puts the agent's notes before snippets of sessions. Where these two
-/// would be in the other order, they swap places; files keep theirs. (The original system's rule
-/// compares pairs only, which is not a consistent order for three sources.)
+/// Sorts snippets by score, but puts the agent's notes before snippets of sessions. If a snippet of
+/// a session would come before a note, the two swap places; files keep theirs. (The original
+/// system's rule compares pairs only, which is not a consistent order for three sources.)
 #[must_use]
 pub fn rank(mut snippets: Vec<Snippet>) -> Vec<Snippet> {
     snippets.sort_by(|a, b| b.score.total_cmp(&a.score));
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_down_stands_before_what_was_said_and_files_by_their_score() {
+    fn notes_rank_before_sessions_and_files_rank_by_their_score() {
         use SnippetSource::{Files, Memory, Sessions};
         let ranked = rank(vec![
             snippet(Memory, 0.1),

@@ -59,8 +59,8 @@ fn bytes(root: &Path, path: &str, largest: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Opens a file, folder by folder: none of them may be a link, even if they change meanwhile. A
-/// pipe is opened without waiting for a writer.
+/// Opens a file, folder by folder: no folder on the path may be a link, even if it changes
+/// meanwhile. A pipe is opened without waiting for a writer.
 #[cfg(unix)]
 fn open(root: &Path, path: &str) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open, openat};
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_opened_is_in_the_folder_even_if_links_lead_out_of_it() {
+    fn a_path_through_a_link_is_not_opened() {
         let dir = tempfile::tempdir().unwrap();
         let (root, outside) = (dir.path().join("w"), dir.path().join("o"));
         for folder in [&root.join("in"), &outside] {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
+    fn a_pipe_in_place_of_a_file_does_not_block() {
         use rustix::fs::{CWD, FileType, Mode, mknodat};
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("p");

@@ -35,7 +35,7 @@ pub struct WorkspaceMatches {
 }
 
 impl Workspace {
-    /// Returns the chunks that match a question best. `vector` is that of the question, with its
+    /// Returns the chunks that match a question best. `vector` is the question's vector, with its
     /// embedder; without it, the score is lexical. Files are read again, and changed files are
     /// skipped.
     ///
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_agent_wrote_down_is_told_by_its_place() {
+    fn notes_of_the_agent_are_recognised_by_their_path() {
         for (path, is_memory) in [
             ("MEMORY.md", true),
             ("memory/2026-02-10.md", true),

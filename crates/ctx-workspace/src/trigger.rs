@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_opens_the_workspace_in_its_system_does_so_here() {
+    fn the_triggers_of_the_original_system_work_here() {
         for (message, trigger) in [
             ("see `src/app.ts`", Trigger::File("src/app.ts")),
             ("see \"a-b/c.d.json\" now", Trigger::File("a-b/c.d.json")),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_what_follows_the_command() {
+    fn the_question_is_the_text_after_the_command() {
         assert_eq!(question_of("/context how do we deploy?"), Some("how do we deploy?"));
         assert_eq!(question_of("参考 `a.md`"), Some("参考 `a.md`"));
         assert_eq!(question_of("/contextual ads"), Some("/contextual ads"));

@@ -27,7 +27,7 @@ use ctx_text::Terms;
 /// interrupted.
 const BATCH: u64 = 32 << 20;
 
-/// The number of bytes that a turn reads at least, however long that takes.
+/// The minimum number of bytes that a turn reads, without a time limit.
 const READ_AT_LEAST: u64 = 1 << 20;
 
 /// The result of an update.
@@ -81,7 +81,7 @@ struct Effort {
 
 impl Workspace {
     /// Brings the index up to date. Unchanged files are not read. `progress` is called as files are
-    /// read, and may stop the update: what is indexed by then stays.
+    /// read, and may stop the update: files indexed by then stay.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Workspace {
 
     /// Like [`update`](Self::update), within a turn: reads at most `most` bytes, and takes not much
     /// longer than `within` for finding files and as long again for reading them. The rest is left
-    /// for later; so is everything if another process is updating the index.
+    /// for later. If another process is updating the index, everything is left.
     ///
     /// # Errors
     ///
@@ -166,8 +166,8 @@ impl Workspace {
     }
 
     /// Opens the index, and returns its keys and the rows whose chunks it contains. A damaged index
-    /// is rebuilt. So is one with more removed than current chunks, but only if all files can be
-    /// read now.
+    /// is rebuilt. An index with more removed than current chunks is also rebuilt, but only if all
+    /// files can be read now.
     fn checked(&self, listed: Vec<FileRow>, walked: &Walked, effort: &Effort) -> Result<Checked> {
         let rows = Rows::new(listed, self.settings.cut());
         if let Some((index, snapshot)) = self.opened(&rows)? {

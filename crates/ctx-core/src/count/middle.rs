@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_goes_and_the_result_fits() {
+    fn the_middle_is_removed_and_the_result_fits() {
         let counter = Counter::default();
         let text = "0123456789".repeat(100);
         for max in [0, 1, 3, 10, 100, 249, 250] {

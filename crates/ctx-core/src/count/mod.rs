@@ -16,8 +16,8 @@ use crate::{Block, Chars, Error, ErrorKind, IMAGE_TOKENS, Message, RawJson, Role
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CounterKind {
-    /// UTF-16 units / 4, rounded up per message, as in pi. On real sessions, the counts are 23-30 %
-    /// below those of providers; on Chinese, 2-4 times too low.
+    /// UTF-16 units / 4, rounded up per message, as in pi. On real sessions, it counts 23-30 % less
+    /// than providers do; on Chinese text, 2-4 times less.
     #[default]
     Chars4,
     /// UTF-16 units / 3, rounded up per message: a conservative estimate.
@@ -233,13 +233,13 @@ mod tests {
     }
 
     #[test]
-    fn common_cjk_is_one_token_a_character() {
+    fn a_common_cjk_character_is_one_token() {
         assert_eq!(count(CounterKind::Cjk, "上下文窗口"), 5);
         assert_eq!(count(CounterKind::Cjk, "abcd"), 1);
     }
 
     #[test]
-    fn what_a_call_is_charged_is_added() {
+    fn the_tokens_per_call_are_added() {
         let call = ToolCall::new("c", "read", RawJson::from_text(r#"{"path":"a.rs"}"#));
         let message = Message::new(Role::Assistant, vec![Block::ToolCall(call)]);
         assert_eq!(Counter::default().message(&message), Tokens(5));

@@ -30,7 +30,7 @@ impl From<SystemTime> for Timestamp {
     }
 }
 
-/// The role of a message. The names are those of pi's session format.
+/// The role of a message, named as in pi's session format.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Role {

@@ -45,7 +45,7 @@ pub trait Embedder: Send + Sync {
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>>;
 }
 
-/// A source of ids. This crate has no randomness of its own.
+/// A source of ids, because this crate has no randomness.
 pub trait IdSource: Send + Sync {
     /// Returns a new id, unique within the session's files.
     fn next_id(&self) -> String;

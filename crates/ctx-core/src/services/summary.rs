@@ -59,7 +59,7 @@ pub trait Summarizer: Send + Sync {
     async fn summarize(&self, request: SummaryRequest) -> Result<Summary>;
 }
 
-/// The clock for timeouts of calls. This crate has no clock of its own.
+/// The clock for timeouts of calls, because this crate has no clock.
 #[async_trait]
 pub trait Timer: Send + Sync {
     /// Returns the time since some fixed moment.

@@ -97,7 +97,7 @@ impl ContextView {
 
     /// Starts a new answer if an assistant message follows anything else; the calls of the previous
     /// answer are then no longer in progress. Consecutive assistant messages belong to one answer:
-    /// some agents record each parallel call as a message of its own.
+    /// some agents record each parallel call as a separate message.
     fn begin_round(&mut self, role: &Role) {
         let answering = *role == Role::Assistant;
         if !answering || !self.answering {

@@ -1,4 +1,4 @@
-//! The invariants of a request, whatever layers or an external engine did.
+//! The invariants of a request, which hold after any edits by layers or an external engine.
 
 use std::collections::BTreeSet;
 

@@ -36,7 +36,7 @@ const SEQ_STEP: u64 = 1 << 20;
 
 /// A working copy of the model-visible messages of one session branch, with the budget.
 ///
-/// All changes of what the model sees are made through this type. Every edit is recorded with its
+/// All changes of the model's view are made through this type. Every edit is recorded with its
 /// layer and reason. A view lives as long as its session: the cost of appending a turn depends only
 /// on the size of the turn, and truncated messages stay truncated.
 ///

@@ -34,7 +34,7 @@ pub(super) struct Claims {
 impl ContextView {
     /// Finds the results that answer an earlier call. A message can follow only one group: calls of
     /// several groups are all answered only if they are one answer in several messages; otherwise
-    /// those of the newest group are. A message that makes calls answers none.
+    /// only the calls of the newest group are. A message that makes calls answers none.
     pub(super) fn claims(&self, outline: &MessageOutline) -> Claims {
         let mut owners: HashMap<&CallId, u32> = HashMap::new();
         for id in outline.results.iter().filter(|_| outline.calls.is_empty()) {

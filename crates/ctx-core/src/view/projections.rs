@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_form_may_leave_ids_out_but_bring_none_in() {
+    fn a_form_may_omit_ids_but_not_add_any() {
         let ids = |text: &str| text.chars().map(|c| c.to_string().into()).collect::<Vec<CallId>>();
         for (part, whole, within) in [
             ("", "", true),

@@ -1,5 +1,5 @@
-//! Rule 2: what is truncated, and in which order, when even the messages that cannot be dropped do
-//! not fit.
+//! Rule 2: the order in which messages are truncated when even the messages that cannot be dropped
+//! do not fit.
 
 use std::collections::HashSet;
 
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_give_most() {
+    fn the_largest_are_cut_most() {
         let sizes = [10, 1_000, 5_000].map(Tokens);
         assert_eq!(common_cap(&sizes, Tokens(2_010)), Tokens(1_000));
         assert_eq!(common_cap(&sizes, Tokens(1_010)), Tokens(500));

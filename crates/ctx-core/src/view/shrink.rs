@@ -16,7 +16,7 @@ pub const CONTEXT_LIMIT_TRUNCATION_NOTICE: &str = "[truncated: output exceeded c
 pub const MIDDLE_OMITTED_NOTICE: &str =
     "[... middle omitted: it does not fit the context window ...]";
 
-/// Replaces a text of which nothing fits. Providers refuse empty blocks.
+/// Replaces a text that does not fit at all. Providers refuse empty blocks.
 const NOTHING: &str = "…";
 
 /// The reason why a message is protected.
@@ -101,7 +101,7 @@ fn drop_attachments(message: &mut Message, max: Tokens, _: &str, counter: &Count
     }
 }
 
-/// Returns the id that links an unknown block to another: that of a call the provider answers itself.
+/// Returns the id that an unknown block shares with the call or result of a provider's own tool.
 fn tie(json: &RawJson) -> Option<String> {
     #[derive(Deserialize)]
     struct Tied {
@@ -167,7 +167,7 @@ fn shrink_arguments(message: &mut Message, max: Tokens, _: &str, counter: &Count
     }
 }
 
-/// Merges the texts of the message into one block, and those of each result, and truncates them
+/// Merges the texts of the message, and the texts of each result, into one block and truncates them
 /// again: each block has a cost, and there may be thousands.
 fn collapse(message: &mut Message, max: Tokens, marker: &str, counter: &Counter) {
     for block in &mut message.blocks {
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_providers_own_tool_gave_back_goes_with_its_call() {
+    fn the_result_of_a_provider_tool_is_removed_with_its_call() {
         let opaque = |json: String| Block::Opaque { json: RawJson::from_text(json) };
         let call = |id: &str, query: &str| {
             opaque(format!(

@@ -6,7 +6,7 @@ use super::{ContextView, ViewId};
 /// dropped.
 const REMEMBERED: usize = 32;
 
-/// The state of a layer by view: of the 32 views it saw last.
+/// The state of a layer for each of the 32 views that it saw last.
 #[derive(Debug)]
 pub struct Views<T>(
     /// Least recently used first.
@@ -19,8 +19,8 @@ impl<T: Default> Views<T> {
         self.of_or(view, |_| T::default())
     }
 
-    /// Like [`of`](Self::of); the state of a new view is made from those of the others, given in
-    /// the order of last use.
+    /// Like [`of`](Self::of); `make` makes the state of a new view from the states of the others,
+    /// in the order of last use.
     pub fn of_or(&mut self, view: &ContextView, make: impl FnOnce(&[(ViewId, T)]) -> T) -> &mut T {
         let known = self.0.iter().position(|(id, _)| id == view.id());
         let entry = match known {

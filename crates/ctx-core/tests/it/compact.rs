@@ -61,7 +61,7 @@ fn texts(view: &ContextView) -> Vec<String> {
 }
 
 #[test]
-fn a_summary_stands_for_history_until_the_next() {
+fn a_summary_replaces_history_until_the_next_one() {
     let mut view = view();
     let freed = view.compact(compacted("summary one", &id(5)), "s1", "t", "full").unwrap();
     assert!(freed > Tokens(900));
@@ -118,7 +118,7 @@ fn messages_that_stay_before_the_cut_get_the_forms_that_came_with_the_summary() 
 }
 
 #[test]
-fn a_form_goes_to_the_message_that_is_in_the_request() {
+fn a_form_is_applied_to_the_message_in_the_request() {
     let ask = |text: &str| Arc::new(Entry::in_memory("twice", Message::text(Role::User, text)));
     let mut view = holding([Message::text(Role::User, "begin")]);
     for text in ["the same id", "the same id"] {

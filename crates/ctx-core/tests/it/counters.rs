@@ -32,7 +32,7 @@ fn pathological() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn no_text_takes_long() {
+fn no_text_takes_long_to_count() {
     for &kind in CounterKind::ALL {
         let counter = Counter::new(kind);
         for (name, text) in pathological() {
@@ -52,7 +52,7 @@ fn no_text_takes_long() {
 
 /// Stored forms are keyed by this hash: if it changed, every stored form would be lost.
 #[test]
-fn a_content_hash_is_for_ever() {
+fn content_hashes_never_change() {
     let message = Message::new(
         Role::Assistant,
         vec![Block::text("é"), call("c1", "{}"), result("c1", vec![Block::text("ok")])],
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn more_of_a_message_is_never_fewer_tokens(message in message()) {
+    fn a_longer_message_never_has_fewer_tokens(message in message()) {
         for &kind in CounterKind::ALL {
             let counter = Counter::new(kind);
             let mut part = message.clone();

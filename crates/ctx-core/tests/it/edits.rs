@@ -23,7 +23,7 @@ fn unfinished(session: &str) -> ContextView {
 }
 
 #[test]
-fn an_edit_says_who_what_and_why() {
+fn an_edit_records_its_layer_action_and_reason() {
     let mut view = unfinished("u A(a) R(a) t u");
     let freed = view.drop(1, "pruner", "old");
     assert_eq!(freed, Tokens(4), "a call of 3, a result of 1");
@@ -74,7 +74,7 @@ fn an_edit_that_changes_nothing_is_not_recorded() {
 }
 
 #[test]
-fn a_form_must_keep_what_ties_it_to_others() {
+fn a_form_must_keep_its_calls_and_results() {
     let mut view = unfinished("u A(a) R(a)");
     for (at, form) in [
         (0, message("t")),
@@ -97,7 +97,7 @@ fn a_form_must_keep_what_ties_it_to_others() {
 }
 
 #[test]
-fn what_cannot_fit_is_refused_with_the_numbers() {
+fn a_request_that_cannot_fit_is_refused_with_the_numbers() {
     let mut view = ContextView::new(ledger().with_system(Tokens(11_000)).with_tools(Tokens(900)));
     let error = view.finish().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::SystemPromptTooLarge);
@@ -122,7 +122,7 @@ fn reopened(entries: usize, session: &str, forms: &[Projection]) -> ContextView 
 /// A session opened at an earlier message has that message as its newest, even if the message was
 /// dropped later.
 #[test]
-fn what_was_dropped_is_back_while_it_is_protected() {
+fn a_dropped_message_is_restored_while_it_is_protected() {
     let session = "u A(a) R(a) t u A(b) R(b) t u";
     let mut first = view(&format!("{session} -0 -1 -3 -4 -5 -7"));
     let forms = first.take_projections();
@@ -142,7 +142,7 @@ fn what_was_dropped_is_back_while_it_is_protected() {
 }
 
 #[test]
-fn a_form_holds_for_one_content_only() {
+fn a_form_applies_to_one_content_only() {
     let mut first = view("t u -0");
     let forms = first.take_projections();
     assert_eq!(forms.len(), 1);

@@ -155,7 +155,7 @@ impl Run {
         assert_same(&view.messages().unwrap(), messages, "its output as input");
     }
 
-    /// Another process with the same transcript and the stored forms sends the same bytes. Inserted
+    /// A process with the same transcript and the stored forms sends the same bytes. Inserted
     /// messages are excluded, because layers insert them again.
     fn check_projections(&self) {
         let own = |n: &&ctx_core::Node| !n.entry().id().starts_with("inserted");
@@ -237,7 +237,7 @@ proptest! {
 }
 
 #[test]
-fn what_an_engine_adds_to_the_system_prompt_is_counted_and_ends_the_cached_prefix() {
+fn a_system_prompt_addition_is_counted_and_ends_the_cached_prefix() {
     let ledger = TokenLedger::new(Counter::default(), Tokens(16_000), Tokens(4_000));
     let mut view = ContextView::new(ledger);
     view.append(Arc::new(Entry::in_memory("a", Message::text(Role::User, "hello")))).unwrap();

@@ -58,7 +58,7 @@ fn calls_that_nobody_answers() {
 }
 
 #[test]
-fn results_that_come_when_all_is_over() {
+fn results_that_arrive_at_the_end() {
     let asked = |n| [ask(), calls(n..n + 1)];
     for window in [16_000, 4_000_000] {
         let late = (0..MANY).map(answer);
@@ -85,7 +85,7 @@ fn parallel_calls_by_the_thousand() {
         let results = (0..MANY).map(|n| result(format!("c{n}"), vec![Block::text("x".repeat(99))]));
         let results = Message::new(Role::User, results.collect());
         run(&mut view(window), [ask(), calls(0..MANY), results, ask()]);
-        // Each call in a message of its own, and one message that answers all of them.
+        // Each call in a separate message, and one message that answers all calls.
         let results = (0..MANY).map(|n| result(format!("c{n}"), vec![Block::text("x".repeat(99))]));
         let results = Message::new(Role::User, results.collect());
         run(&mut view(window), (0..MANY).map(|n| calls(n..n + 1)).chain([results, ask()]));

@@ -83,7 +83,7 @@ fn check(cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn what_is_whole_stays_as_it_is() {
+fn complete_pairs_stay_unchanged() {
     for session in [
         "s u A(a) R(a) t u",
         "u A(a,b) R(a) R(b) t",
@@ -98,7 +98,7 @@ fn what_is_whole_stays_as_it_is() {
 }
 
 #[test]
-fn results_stand_next_to_their_calls() {
+fn results_are_placed_next_to_their_calls() {
     check(&[
         ("A(a) u R(a)", "A(a) R(a) u"),
         ("A(a) x s R(a) t", "A(a) R(a) x s t"),
@@ -128,7 +128,7 @@ fn every_call_is_answered_once() {
 
 /// The outcome does not depend on whether a request was made in between.
 #[test]
-fn late_results_take_the_place_of_stand_ins() {
+fn late_results_replace_synthetic_ones() {
     check(&[
         ("A(a) | u | R(a)", "A(a) R(a) u"),
         ("A(a,b) | R(b) | u R(a)", "A(a,b) R(b) R(a) u"),
@@ -141,7 +141,7 @@ fn late_results_take_the_place_of_stand_ins() {
 }
 
 #[test]
-fn what_belongs_together_goes_together() {
+fn groups_are_dropped_together() {
     check(&[
         ("u A(a) R(a) t u -1", "u t u"),
         ("u A(a) R(a) t u -2", "u t u"),
@@ -158,7 +158,7 @@ fn what_belongs_together_goes_together() {
 }
 
 #[test]
-fn what_is_protected_stays() {
+fn protected_messages_stay() {
     check(&[
         ("u -0", "u"),
         ("u u -0", "u"),

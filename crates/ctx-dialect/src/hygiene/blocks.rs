@@ -29,8 +29,8 @@ const ANTHROPIC_OWN: [&str; 7] = [
 /// Anthropic block types that are passed through in user messages.
 const ANTHROPIC_USER: [&str; 3] = ["document", "search_result", "container_upload"];
 
-/// Removes from a message what the provider would refuse. `in_turn`: whether the message comes
-/// after the last user message.
+/// Removes the parts of a message that the provider would refuse. `in_turn`: whether the message
+/// comes after the last user message.
 pub(super) fn clean<'m>(
     message: Cow<'m, Message>,
     rules: &Rules,

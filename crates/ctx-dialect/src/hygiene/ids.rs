@@ -152,7 +152,7 @@ mod tests {
     ];
 
     #[test]
-    fn ids_that_fit_stay_and_others_are_made() {
+    fn valid_ids_stay_and_others_are_replaced() {
         for (ids, id, expected) in [
             (ALL[0], "functions.read:0", Some("functions.read:0")),
             (ALL[0], "call_1|fc_2", Some("call_1")),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_calls_get_one_name_whatever_ids_they_have() {
+    fn no_two_calls_get_the_same_id() {
         for ids in ALL {
             let mut names = CallIdMap::new(ids);
             let mut seen = HashSet::new();

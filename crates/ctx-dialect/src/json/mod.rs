@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn torn_text_gives_what_is_whole() {
+    fn truncated_text_yields_its_complete_parts() {
         let (object, error) = Object::parse_prefix(r#"{"type":"message","message":{"role":"#);
         assert_eq!(object.text("type").as_deref(), Some("message"));
         assert!(error.is_some());

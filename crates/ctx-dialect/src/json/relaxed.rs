@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_refused() {
+    fn text_that_is_neither_json_nor_json5_is_refused() {
         for text in ["{a:1 b}", "[1 2]", "{a", "'a", "'a\nb'", "[/*", "{a:b}", "[-]", "", "[01]"] {
             assert_eq!(relaxed(text), None, "{text}");
         }

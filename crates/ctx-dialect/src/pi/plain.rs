@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unusual_is_left_to_the_tolerant_reader() {
+    fn unusual_messages_are_left_to_the_tolerant_reader() {
         let unusual = [
             r#"{"role":"user","content":"a string"}"#,
             r#"{"role":"user","content":[{"type":"hologram","text":"t"}]}"#,

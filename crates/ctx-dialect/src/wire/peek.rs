@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reading_ends_with_the_last_that_is_asked_for() {
+    fn reading_ends_when_all_fields_are_found() {
         let cut = r#"{"type":"message","x":[{}],"role":"us\u0065r","content":[{"#;
         assert_eq!(peek(cut, ["role", "type"]), [Some("user".into()), Some("message".into())]);
         assert_eq!(peek(r#"{"role":5}"#, ["role"]), [None]);

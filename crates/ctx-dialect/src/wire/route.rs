@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_conversation_has_no_route() {
+    fn requests_other_than_conversations_have_no_route() {
         for (method, path) in [
             ("GET", "/v1/responses"),
             ("GET", "/v1/models"),

@@ -30,7 +30,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_comes_in_what_goes_out_is_accepted(messages in anything()) {
+    fn requests_from_any_messages_are_accepted(messages in anything()) {
         for rules in providers() {
             let out = written(&messages, &rules);
             let why = refusal(&out, &rules);
@@ -39,14 +39,14 @@ proptest! {
     }
 
     #[test]
-    fn the_same_conversation_is_always_the_same_bytes(messages in anything()) {
+    fn the_same_conversation_always_gives_the_same_bytes(messages in anything()) {
         for rules in providers() {
             prop_assert_eq!(texts(&messages, &rules), texts(&messages, &rules));
         }
     }
 
     #[test]
-    fn the_beginning_of_a_longer_conversation_is_written_as_it_was(messages in sensible()) {
+    fn a_longer_conversation_keeps_the_bytes_of_its_beginning(messages in sensible()) {
         for rules in providers() {
             if rules.thoughts == Thoughts::NamedThisTurn {
                 continue;
@@ -77,7 +77,7 @@ proptest! {
 }
 
 #[test]
-fn without_it_every_provider_would_refuse() {
+fn without_cleaning_every_provider_refuses() {
     let odd = [
         r#"{"role":"assistant","content":[{"type":"toolCall","id":"é id","name":"a/b","arguments":5}]}"#,
         r#"{"role":"toolResult","toolCallId":"nobody","content":[]}"#,
@@ -105,7 +105,7 @@ fn read(json: &str) -> Message {
 }
 
 #[test]
-fn nothing_is_copied_where_nothing_has_to_change() {
+fn unchanged_messages_are_not_copied() {
     let messages = [
         Message::text(Role::User, "read it"),
         read(
@@ -121,7 +121,7 @@ fn nothing_is_copied_where_nothing_has_to_change() {
 }
 
 #[test]
-fn reasoning_goes_back_only_to_the_model_it_came_from() {
+fn reasoning_is_sent_back_only_to_its_own_model() {
     let thought = |maker: &str, model: &str, signature: &str| {
         read(&format!(
             r#"{{"role":"assistant","content":[{{"type":"thinking","thinking":"t","thinkingSignature":"{signature}"}},{{"type":"text","text":"x"}}],"provider":"{maker}","model":"{model}","stopReason":"stop"}}"#
@@ -147,7 +147,7 @@ fn reasoning_goes_back_only_to_the_model_it_came_from() {
 }
 
 #[test]
-fn an_answer_that_failed_leaves_what_is_whole() {
+fn a_failed_answer_keeps_its_complete_parts() {
     let answer = |stop: &str| {
         read(&format!(
             r#"{{"role":"assistant","content":[{{"type":"text","text":"half a"}},{{"type":"toolCall","id":"a","name":"read","arguments":{{}}}},{{"type":"toolCall","id":"b","name":"read","arguments":{{}}}}],"stopReason":"{stop}"}}"#
@@ -171,7 +171,7 @@ fn an_answer_that_failed_leaves_what_is_whole() {
 }
 
 #[test]
-fn pictures_go_by_what_they_are_and_not_to_who_cannot_see() {
+fn images_get_their_real_type_and_become_text_for_models_without_vision() {
     let picture = |mime: &str, data: &str, is_url: bool| {
         let image = Image { mime_type: mime.to_owned(), data: data.into(), is_url };
         [Message::new(Role::User, vec![Block::Image(image), Block::text("see")])]
@@ -198,7 +198,7 @@ fn pictures_go_by_what_they_are_and_not_to_who_cannot_see() {
 }
 
 #[test]
-fn mistral_hears_its_model_between_tools_and_user() {
+fn mistral_gets_a_model_message_between_tools_and_user() {
     let mut result = Message::tool_result("toolu_1", "a chart");
     if let Block::ToolResult(result) = &mut result.blocks[0] {
         let data = "iVBORw0KGgo=".into();

@@ -41,8 +41,8 @@ pub struct LogFile {
     len: u64,
     /// The bytes known to be on disk, in the file itself or in the group's journal.
     durable: u64,
-    /// The bytes known to be on disk in the file itself: those present when it was opened, and
-    /// those of its own syncs. A failed sync may have lost any bytes after these.
+    /// The bytes known to be on disk in the file itself: bytes that were there when it was opened,
+    /// and bytes that its own syncs wrote. A failed sync may have lost any bytes after these.
     synced: u64,
     /// The file may differ from this struct. Nothing more is written.
     broken: bool,
@@ -88,7 +88,7 @@ impl LogFile {
         Self::open_on(path, accept, Box::new(OsMedium))
     }
 
-    /// Like [`LogFile::open`], on another medium than the operating system's: for tests.
+    /// Like [`LogFile::open`], on a medium other than the operating system: for tests.
     pub fn open_on(
         path: &Path,
         mut accept: impl FnMut(&[u8]) -> Result<()>,

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_told_apart() {
+    fn the_kinds_of_file_ends_are_distinguished() {
         let torn = |at, after_whole| Tail::Torn { at, after_whole };
         assert_eq!(tail_of(b""), Tail::Whole);
         assert_eq!(tail_of(b"{}\n"), Tail::Whole);

@@ -136,7 +136,7 @@ fn a_round_whose_sync_fails_loses_nothing() {
 }
 
 #[test]
-fn a_session_whose_sync_failed_in_anothers_commit_hears_of_it() {
+fn a_session_learns_that_its_sync_failed_in_another_commit() {
     let setup = Setup::new();
     let (mut a, mut b) = (setup.session("a"), setup.session("b"));
     a.append(100).unwrap();
@@ -150,7 +150,7 @@ fn a_session_whose_sync_failed_in_anothers_commit_hears_of_it() {
 }
 
 #[test]
-fn a_failed_sync_of_ones_own_does_not_cost_what_the_journal_has() {
+fn a_failed_own_sync_loses_nothing_that_the_journal_has() {
     let setup = Setup::new();
     let mut a = setup.session("a");
     a.append(100).unwrap();
@@ -177,7 +177,7 @@ fn a_failed_sync_of_ones_own_does_not_cost_what_the_journal_has() {
 }
 
 #[test]
-fn what_a_broken_log_leaves_in_the_journal_is_there_when_it_is_opened_again() {
+fn journal_entries_of_a_broken_log_are_restored_when_it_is_reopened() {
     let setup = Setup::new();
     let (mut a, mut b) = (setup.session("a"), setup.session("b"));
     a.append(100).unwrap();

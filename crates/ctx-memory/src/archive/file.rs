@@ -62,7 +62,7 @@ impl SegmentFile {
         text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or_default()
     }
 
-    /// Whether `file` is the one that `mark` was taken of, possibly with more data appended.
+    /// Whether `mark` was taken of this `file`, which may have grown since.
     pub(super) fn is_same(&self, file: &File, mark: &ReadPosition) -> Result<bool> {
         if self.generation() != mark.generation {
             return Ok(false);
@@ -108,7 +108,7 @@ impl SegmentFile {
         Ok((whole + bridge.len() as u64, file))
     }
 
-    /// Moves the bytes after `whole` to a file of their own.
+    /// Moves the bytes after `whole` to a separate file.
     pub(super) fn keep_aside(&self, _lock: &FileLock, whole: u64) -> Result<PathBuf> {
         let aside = disk::copy_torn_tail(&self.path, whole)?;
         let cut = File::options().write(true).open(&self.path).and_then(|file| {
@@ -119,7 +119,7 @@ impl SegmentFile {
         Ok(aside)
     }
 
-    /// Replaces the file by these parts of it, in this order.
+    /// Replaces the file by some of its parts, in this order.
     pub(super) fn keep_only(
         &self,
         lock: &FileLock,

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_have_their_places_however_long_they_are() {
+    fn lines_of_any_length_have_correct_offsets() {
         let long = "x".repeat(3 * CHUNK + 7);
         let text = format!("a\n\n{long}\nbc");
         let mut lines = LineReader::new(text.as_bytes(), 10);

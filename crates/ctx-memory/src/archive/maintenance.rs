@@ -14,7 +14,7 @@ use ctx_search::SegmentId;
 pub(super) const DAY: i64 = 86_400_000;
 
 impl Segments {
-    /// Takes the lock, reads what others wrote, and repairs the end of the file.
+    /// Takes the lock, reads the lines that others wrote, and repairs the end of the file.
     pub(super) fn begin(&mut self) -> Result<FileLock> {
         let lock = self.file.lock()?;
         self.file.sweep(&lock);

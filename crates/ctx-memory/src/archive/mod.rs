@@ -8,16 +8,16 @@
 //! small row per segment; texts are read on demand.
 //!
 //! - **Several processes** may open one archive. A writer takes the lock beside the file, reads
-//!   what others wrote, writes, and releases the lock. A generation number in the lock file tells
-//!   the others that the file was replaced.
-//! - **What `Segments::commit` acknowledged is on the disk.** A failed write is rolled back, and
-//!   its segments wait for the next commit.
+//!   others' lines, writes, and releases the lock. A generation number in the lock file tells the
+//!   others that the file was replaced.
+//! - **Segments that `Segments::commit` acknowledged are on the disk.** A failed write is rolled
+//!   back, and its segments wait for the next commit.
 //! - **A torn last line** is moved to `segments.jsonl.torn-<n>` by the next writer. Unreadable
 //!   lines in the middle are skipped and counted, and moved to `segments.jsonl.unreadable` when the
 //!   file is rewritten.
 //! - **Forgotten segments stay out**: `segments.jsonl.forgotten` keeps their ids, which are hashes
 //!   and contain no text. The ids are written before anything is erased.
-//! - **A segment is stored in full, however long**: a truncated archive would defeat its purpose. A
+//! - **A segment of any length is stored in full**: a truncated archive would defeat its purpose. A
 //!   line costs time and memory in proportion to its length.
 
 mod add;

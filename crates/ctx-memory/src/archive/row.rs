@@ -122,7 +122,7 @@ impl Names {
 
     fn speaker(&mut self, name: &str) -> u16 {
         let known = self.speakers.iter().position(|known| **known == *name);
-        // Linear, as with roles: an agent has few speakers, and with hundreds their names say
+        // A linear search, as for roles: an agent has few speakers; the names of hundreds say
         // little.
         let number = known.unwrap_or(self.speakers.len());
         if number >= 256 {

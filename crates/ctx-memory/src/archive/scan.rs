@@ -15,7 +15,7 @@ use crate::disk;
 use ctx_search::{Segment, SegmentId};
 
 impl Segments {
-    /// Reads what was appended since, or everything if the file was replaced.
+    /// Reads the lines appended since the last read, or all lines if the file was replaced.
     pub(super) fn catch_up(&mut self) -> Result<()> {
         let generation = self.file.generation();
         let Some(file) = self.file.open()? else {

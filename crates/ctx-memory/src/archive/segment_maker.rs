@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_becomes_what_the_model_sees_of_it() {
+    fn a_segment_contains_what_the_model_sees() {
         let thought = Block::Thinking { thinking: "hm".into(), signature: None };
         let run = BashRun { command: "ls".into(), output: "a".into(), ..BashRun::default() };
         let failed = ToolResult {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_out_before_the_id_is_made() {
+    fn secrets_are_redacted_before_the_id_is_computed() {
         let arguments = r#"{"command":"export API_TOKEN=x7Kq2LmN9pR4sT6vW8yZ1aB3"}"#;
         let message = Message::new(Role::Assistant, vec![call(arguments)]);
         let entry = Entry::in_memory("e1", message.clone());

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_archived_is_known_to_others() {
+    fn archived_sessions_are_visible_to_other_processes() {
         let folder = tempfile::tempdir().unwrap();
         let open = || {
             let mut sessions = ArchivedSessions::of(folder.path());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_that_was_forgotten_leaves_no_name_and_stays_out() {
+    fn a_forgotten_project_leaves_no_name_and_stays_excluded() {
         let folder = tempfile::tempdir().unwrap();
         let mut sessions = ArchivedSessions::of(folder.path());
         let lock = sessions.lock(Duration::ZERO).unwrap();

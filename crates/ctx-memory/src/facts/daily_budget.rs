@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_day_has_a_new_budget_and_a_clock_set_back_has_not() {
+    fn a_new_day_resets_the_budget_and_a_clock_set_back_does_not() {
         let cap = DailyBudget { usd_per_day: 1.0, calls_per_day: 2 };
         let mut budget = DailySpend::default().at(Timestamp(5 * DAY));
         assert!(budget.allows(&cap, 1.0) && !budget.allows(&cap, 1.1));

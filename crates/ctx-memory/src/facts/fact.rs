@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_at_a_word_and_what_is_empty_is_none() {
+    fn long_texts_are_cut_at_a_word_and_empty_ones_are_refused() {
         let long = one_line(&"word ".repeat(10_000), CONTENT_MAX);
         assert!(Chars::of(&long) <= CONTENT_MAX && long.ends_with("word…"), "{long}");
         let wide = one_line(&"数据库".repeat(10_000), CONTENT_MAX);

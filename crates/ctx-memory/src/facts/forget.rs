@@ -95,7 +95,7 @@ struct FactFilter<'a> {
     sessions: HashSet<&'a str>,
     entries: HashMap<&'a str, Vec<&'a BTreeSet<String>>>,
     texts: Vec<String>,
-    /// Texts that a line which is not a fact must not contain.
+    /// A line that is not a fact must not contain these texts.
     names: Vec<String>,
 }
 

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_text_is_found_by_its_new_words_alone() {
+    fn a_changed_text_is_found_only_by_its_new_words() {
         let mut index = Index::default();
         index.push("server port 3000");
         index.push("database host");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_of_the_query_that_is_held_is_the_score() {
+    fn the_score_is_the_matched_share_of_the_query() {
         let mut index = Index::default();
         index.push("server port");
         index.push("server host");

@@ -4,8 +4,8 @@
 //! messages --> Extractor --> candidates --> decide --> FactStore (knowledge.jsonl)
 //! ```
 //!
-//! A contradicted fact is not deleted: it is superseded, and stays readable as what held at the
-//! time. Only [`FactStore::forget`] removes facts, from the disk as well.
+//! A contradicted fact is not deleted: it is superseded, and stays readable as a past fact. Only
+//! [`FactStore::forget`] removes facts, from the disk as well.
 
 mod daily_budget;
 mod extract;

@@ -38,7 +38,7 @@ pub struct FactHit<'a> {
 }
 
 /// Returns how many query words a fact must contain: all of two, half of up to eight, and 30 % of
-/// more, at most six. The thresholds are those of the system that the profile `memory-context`
+/// more, at most six. The thresholds come from the system that the profile `memory-context`
 /// follows.
 fn threshold(words: usize) -> usize {
     match words {
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_asking_are_none_of_what_is_asked_for() {
+    fn words_that_address_the_assistant_are_not_required() {
         for (text, expected) in [
             ("What did I say about my cat?", "cat"),
             ("Do you remember what I told you about the port?", "port"),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_more_words_a_question_has_the_smaller_the_part_that_must_match() {
+    fn longer_questions_require_a_smaller_matching_share() {
         let least = [0, 1, 2, 3, 4, 8, 9, 10, 20, 100].map(threshold);
         assert_eq!(least, [0, 1, 2, 2, 2, 4, 3, 3, 6, 6]);
     }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_process_spent_the_next_one_knows_and_two_never_spend_at_once() {
+    fn processes_share_the_spent_budget_and_never_spend_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let ledger = || Arc::new(SpendLedger::File(dir.path().join("deep/budget.json")));
         let one = ledger();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_begun_anew() {
+    fn a_damaged_file_is_reset() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("budget.json");
         std::fs::write(&path, "{\"day\": 7, \"sp").unwrap();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_opens_no_purse() {
+    fn an_unreadable_file_allows_no_spending() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("budget.json");
         std::fs::create_dir(&path).unwrap();

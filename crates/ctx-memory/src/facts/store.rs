@@ -186,8 +186,8 @@ impl FactStore {
         Ok(learned)
     }
 
-    /// Carries out a model's proposals where the rules allow it; a [`RejectedProposal`] explains each other
-    /// one.
+    /// Carries out the model's proposals that the rules allow. A [`RejectedProposal`] explains each
+    /// other proposal.
     ///
     /// # Errors
     ///
@@ -315,7 +315,7 @@ impl FactStore {
                 for id in ids {
                     let Some(old) = self.get(id) else { continue };
                     if old.valid_from > fact.valid_from {
-                        // The candidate is older than what it contradicts, so it is already
+                        // The candidate is older than the fact it contradicts, so it is already
                         // superseded.
                         if fact.valid_to.is_none_or(|end| old.valid_from < end) {
                             fact.valid_to = Some(old.valid_from);

@@ -7,8 +7,8 @@ use super::{Fact, FactCandidate, FactId, FactKind};
 
 /// What happens to a candidate.
 ///
-/// Deletion does not exist: a model that errs or follows injected instructions could empty the memory.
-/// An outdated fact is superseded, and stays readable as what held then.
+/// Deletion does not exist: a model that errs or follows injected instructions could empty the
+/// memory. An outdated fact is superseded, and stays readable as a past fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update {
     /// Nothing similar is known.
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_new_fact_does_to_a_known_one() {
+    fn effects_of_a_new_fact_on_a_known_one() {
         use FactKind::{Config, Decision, Implementation, Issue, TaskState};
         for (kind, known, new, expected) in [
             (Config, "Server port is 3000", "The server port is now 8080", "supersede"),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_longer_holds_is_not_looked_at() {
+    fn superseded_facts_are_ignored() {
         let mut fact = candidate(FactKind::Config, "Server port is 3000").into_fact();
         fact.valid_to = Some(Timestamp(2));
         let again = candidate(FactKind::Config, "Server port is 3000");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctx_core::{ContextView, Entry, EntryId, Node, NodeState, Tokens, ViewId};
 
-/// Tracks which messages of a view have left it, whichever layer or engine dropped them.
+/// Tracks which messages of a view have left it, dropped by any layer or engine.
 ///
 /// A rebuilt view is another view without a history: everything it drops is reported again. The
 /// archive ignores messages it already has.

@@ -28,9 +28,9 @@ const READ_A_TURN: usize = 16;
 ///
 /// It runs after pruning and before compaction: small cuts before large ones, and a cut by
 /// relevance before a cut by age. The limit is window minus reserve minus `hardCapTokens`, so that
-/// the block always fits. What was trimmed stays trimmed. A query of less than three letters, or
-/// two Chinese characters, neither trims nor recalls. A failing memory costs the block and a
-/// warning, never the request.
+/// the block always fits. Trimmed messages stay trimmed. A query of less than three letters, or two
+/// Chinese characters, neither trims nor recalls. A failing memory costs the block and a warning,
+/// never the request.
 ///
 /// # Default
 ///

@@ -55,8 +55,8 @@ impl Anchor {
 
 impl RecalledBlocks {
     /// Returns the blocks that a rebuilt view, for example after an undo, takes over from earlier
-    /// views: those whose messages are still there. The request then stays the same as far as the
-    /// messages do.
+    /// views: blocks whose messages are still there. The beginning of the request then stays the
+    /// same up to the first changed message.
     pub(super) fn after(older: &[(ViewId, Self)], view: &ContextView) -> Self {
         let kept = |old: &Self| {
             let blocks = old.blocks.iter().filter(|block| block.of.position(view).is_some());

@@ -10,7 +10,7 @@ use ctx_search::block::is_recalled;
 use ctx_search::lexical::{Bm25, Delta, score};
 use ctx_search::search::terms_of;
 
-/// The number of characters read of a message: the beginning shows what a long message is about.
+/// The number of characters read of a message: the beginning shows a long message's topic.
 const READ_CHARS: usize = 4_000;
 
 /// BM25 for whole messages (Robertson): the conventional constants.
@@ -97,8 +97,8 @@ impl Index {
     }
 }
 
-/// Returns the position from which on messages are recent: that of the n-th last message of the
-/// user or the model.
+/// Returns the position of the first recent message: the n-th last message of the user or the
+/// model.
 fn recent_from(view: &ContextView, keep: usize) -> usize {
     let speaks = |node: &Node| {
         node.is_live()

@@ -31,9 +31,9 @@ pub struct RecallBlock {
 }
 
 /// Builds the block of recalled facts and passages, within `cap` tokens. Facts get 30 % of it;
-/// passages may use what they leave. The best passages are added first, neighbouring turns last. A
-/// passage that does not fit is dropped; one that is too long by itself is truncated in its middle,
-/// between words. The passages are then sorted by time. Returns `None` if nothing fits.
+/// passages may use the rest. The best passages are added first, neighbouring turns last. A passage
+/// that does not fit is dropped; one that is too long by itself is truncated in its middle, between
+/// words. The passages are then sorted by time. Returns `None` if nothing fits.
 #[must_use]
 pub fn build_recall_block(
     facts: &[RecalledFact],
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_score_is_left_out_first_and_turns_next_to_a_hit_before_it() {
+    fn adjacent_turns_are_dropped_first_then_the_lowest_scores() {
         let text = "word ".repeat(60);
         let mut passages: Vec<_> =
             (0..8).map(|n| passage(n, 0.9 - n as f32 / 10.0, &text)).collect();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_keep_to_their_share_and_passages_use_what_they_leave() {
+    fn facts_keep_to_their_share_and_passages_use_the_rest() {
         let facts: Vec<_> = (0..100).map(|n| fact("config", &format!("key {n} is set"))).collect();
         let block = built(&facts, &[passage(0, 1.0, &"x ".repeat(2_000))], 1_000).unwrap();
         assert!((20..=40).contains(&block.facts), "{}", block.facts);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_fits_there_is_no_block() {
+    fn no_block_is_built_if_nothing_fits() {
         assert_eq!(built(&[], &[], 4_000), None);
         assert_eq!(built(&[fact("config", "a")], &[passage(0, 1.0, "b")], 10), None);
         assert_eq!(built(&[], &[passage(0, 1.0, "b")], 0), None);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_are_none_do_no_harm() {
+    fn invalid_times_do_no_harm() {
         let mut odd = passage(0, 1.0, "late");
         for n in [i64::MIN, i64::MAX] {
             odd.timestamp = Timestamp(n);

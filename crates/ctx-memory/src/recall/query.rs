@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_three_messages_of_the_user_make_it_oldest_first() {
+    fn a_query_has_the_last_three_user_messages_oldest_first() {
         assert_eq!(
             query(&["a one", "b two", "c three", "d four"]).unwrap(),
             "b two\nc three\nd four"
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_is_no_query() {
+    fn a_short_text_is_not_a_query() {
         for messages in [&[][..], &["y"], &["ok"], &["  "], &["好"], &["👍"], &["👍🏽"]] {
             assert_eq!(query(messages), None, "{messages:?}");
         }
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_gateway_put_in_front_is_left_out() {
+    fn gateway_prefixes_are_removed() {
         for text in [
             "System: [2026-02-10 14:31] Feishu message in group\nfix the port",
             "[Feishu Ada id:ou_12 2026-02-10 14:31] fix the port",
@@ -69,12 +69,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recalled_is_not_searched_for_again() {
+    fn recalled_text_is_not_searched_for_again() {
         assert_eq!(query(&["<recalled-context source=\"memory-context\">\n"]), None);
     }
 
     #[test]
-    fn a_pasted_text_counts_by_its_beginning() {
+    fn only_the_beginning_of_a_pasted_text_counts() {
         let pasted = format!("see this: {}", "é".repeat(100_000));
         assert_eq!(query(&[&pasted]).unwrap().chars().count(), 2_000);
     }

@@ -24,7 +24,7 @@ const SHORTEST: u32 = 512;
 /// A model that refuses this many consecutive texts, each sent alone, refuses all.
 const IN_A_ROW: usize = 3;
 
-/// Reported once, however many messages are affected.
+/// Reported once for all affected messages.
 const WITHOUT_DIRECTION: &str = "the model returns zero vectors: these messages are found \
                                  by their words only; check that `embeddingSource` names a model for \
                                  embeddings";
@@ -48,8 +48,8 @@ impl Memory {
     /// Nothing waits for it: until then, segments are found by their words. Each batch is stored,
     /// even if the next one fails. A model that failed is not called for a minute.
     ///
-    /// Of a long message, the beginning is embedded. If the model still refuses it, it is sent
-    /// shorter and shorter, and skipped in the end, so that it does not block others.
+    /// Only the beginning of a long message is embedded. If the model refuses it, ever shorter
+    /// beginnings are sent, and finally the message is skipped so that it does not block others.
     ///
     /// # Errors
     ///
@@ -239,7 +239,7 @@ impl Unembedded {
         !self.never.contains(&id) && !self.later.contains(&id)
     }
 
-    /// Records that the model works, so that what it refused before was refused for its content.
+    /// Records that the model works, so it refused earlier texts for their content.
     fn succeeded(&mut self, longest: u32, refused: &mut Vec<SegmentId>) {
         self.longest = longest;
         self.never.extend(refused.drain(..));

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_stands_between_the_beginning_and_signs_of_what_is_left_out() {
+    fn an_excerpt_has_the_beginning_the_best_piece_and_omission_marks() {
         let content = format!("{}needle{}", "ä".repeat(5_000), "ö".repeat(5_000));
         let text = around(&content, &(10_000..10_006));
         let lines: Vec<&str> = text.lines().collect();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_very_long_message_that_fits_nowhere_both_ends_are_shown() {
+    fn a_very_long_message_without_a_match_shows_both_ends() {
         let content = format!("begin {} end", "ä".repeat(1 << 20));
         let text = excerpt(&content, BestPiece::default);
         assert!(text.starts_with("begin ä") && text.ends_with("ä end") && text.len() < SHOWN + 9);

@@ -38,7 +38,7 @@ pub(super) struct FactExtraction {
 }
 
 impl FactExtraction {
-    /// `ledger` is the file in which all processes record what was spent.
+    /// `ledger` is the file in which all processes record their spending.
     pub(super) fn new(models: SummaryModels, cap: DailyBudget, ledger: Option<PathBuf>) -> Self {
         let ledger =
             ledger.map_or_else(|| SpendLedger::InMemory(Mutex::default()), SpendLedger::File);

@@ -60,7 +60,7 @@ impl Memory {
 }
 
 impl Inner {
-    /// Removes vectors from the file: those of `ids`, and of segments that no longer exist. With no
+    /// Removes the vectors of `ids`, and of segments that no longer exist, from the file. With no
     /// ids, a file that the current settings do not use stays unchanged.
     fn forget_vectors(&self, ids: &HashSet<SegmentId>) -> Result<()> {
         let stays = |id: SegmentId| !ids.contains(&id) && self.live().row(id).is_some();

@@ -87,8 +87,7 @@ impl Indexer {
         Ok(())
     }
 
-    /// Loads the graph on disk, or the record in its place that a graph finds too few of the
-    /// nearest vectors.
+    /// Loads the graph on disk, or the record in its place that a graph has too little recall.
     fn look_at(&mut self, inner: &Inner, kept: &GraphFile, ground: &GraphInput) {
         let GraphFile { path, owner } = kept;
         let slot_of = |id| inner.live().row(id).and_then(|row| ground.vectors.slot(row));
@@ -120,7 +119,7 @@ impl Inner {
         Some(GraphFile { path: self.folder.as_ref()?.join(GRAPH), owner })
     }
 
-    /// Saves a graph, if the archive still is the one that its vectors belong to.
+    /// Saves a graph, if its vectors still belong to the current archive.
     pub(super) fn keep_graph(
         &self,
         kept: &GraphFile,

@@ -140,7 +140,7 @@ impl Indexer {
         false
     }
 
-    /// Builds what is missing: the lexical index, hash vectors, the graph over vectors.
+    /// Builds the missing parts: the lexical index, hash vectors, the graph over vectors.
     pub(super) fn run(&mut self, inner: &Inner, much: WriteScope) -> Result<()> {
         let is_written = self.folder.is_some() && !inner.settings.read_only;
         let written = match is_written && self.has_place(inner) {
@@ -171,7 +171,7 @@ impl Indexer {
                 self.reload(inner)?;
             }
         }
-        // Otherwise each message added meanwhile would be a commit of its own.
+        // Otherwise each message added meanwhile would be a separate commit.
         while (much == WriteScope::All || inner.has_batch())
             && let Some(work) = self.next(inner)
         {

@@ -143,7 +143,7 @@ impl Live {
         }
         let fill = |lexical: &Scores, cosines: &mut Scores| {
             match query.session {
-                // All rows of the session: the candidates of a large store may include none of it.
+                // All rows of the session: a large store's candidates may include none of them.
                 Some(session) if !self.hashed => {
                     vectors.some(self.index.rows_of(session), &direction, cosines);
                 }

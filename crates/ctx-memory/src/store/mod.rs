@@ -83,7 +83,7 @@ struct Inner {
     is_open: AtomicBool,
     /// Whether a thread writes the index, or is about to.
     is_indexing: AtomicBool,
-    /// Until when a failed model is not called, by its clock.
+    /// A failed model is not called before this time on its clock.
     rests_until: Mutex<Option<Duration>>,
     /// Held while vectors are computed: others wait, and find them done.
     embedding: futures_util::lock::Mutex<()>,

@@ -95,8 +95,8 @@ impl Inner {
         }
     }
 
-    /// Computes missing hash vectors: those of an archive made without vectors, or whose vector
-    /// file was lost. Stops if another thread waits for the indexer.
+    /// Computes missing hash vectors, if an archive was made without vectors or its vector file was
+    /// lost. Stops if another thread waits for the indexer.
     pub(super) fn hash_missing(&self) -> Result<()> {
         while !self.is_wanted_elsewhere.load(Ordering::Relaxed) {
             let (rows, ids, numbering) = {

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_few_and_each_is_named_once() {
+    fn entities_are_limited_and_listed_once() {
         let text: String = (0..1_000).map(|n| format!("file_{n}.rs file_0.rs ")).collect();
         assert_eq!(find(&text).len(), MOST);
         assert_eq!(find("a.rs a.rs a.rs"), ["a.rs"]);

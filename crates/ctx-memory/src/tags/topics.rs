@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_topics_most_spoken_of_come_first_and_are_few() {
+    fn the_most_frequent_topics_come_first_and_are_limited() {
         let all = "git docs login deploy test test sql css server slow bug";
         let found = find(all);
         assert_eq!((found.len(), found[0].as_str()), (MOST, "testing"));

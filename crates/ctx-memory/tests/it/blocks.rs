@@ -19,7 +19,7 @@ fn blocks(view: &ContextView) -> Vec<String> {
 }
 
 #[test]
-fn after_the_summary_what_was_recalled_stays_while_it_is_still_what_fits() {
+fn a_block_after_the_summary_stays_while_its_passages_still_match() {
     let memory = ScriptedMemory::unseen(&["we chose Stripe", "the webhook passes"]);
     let layer = Recall::new(section_of("memory-context"), memory.clone());
     let mut view = view(32_000);
@@ -43,7 +43,7 @@ fn after_the_summary_what_was_recalled_stays_while_it_is_still_what_fits() {
 }
 
 #[test]
-fn when_earlier_blocks_leave_what_still_fits_is_in_the_new_one() {
+fn a_new_block_contains_matching_passages_of_removed_blocks() {
     let memory = ScriptedMemory::unseen(&["the database is Postgres 16"]);
     let layer = Recall::new(config(), memory.clone());
     let mut view = view(16_000);
@@ -71,7 +71,7 @@ fn when_earlier_blocks_leave_what_still_fits_is_in_the_new_one() {
 }
 
 #[test]
-fn over_the_limit_a_block_of_an_earlier_message_goes_before_anything_else() {
+fn over_the_limit_blocks_of_earlier_messages_are_removed_first() {
     let memory = ScriptedMemory::with(&["we chose Stripe"], &[]);
     let layer = Recall::new(config(), memory.clone());
     let mut view = view(16_000);
@@ -89,7 +89,7 @@ fn over_the_limit_a_block_of_an_earlier_message_goes_before_anything_else() {
 }
 
 #[test]
-fn a_view_that_is_made_anew_has_its_blocks_where_they_were() {
+fn a_rebuilt_view_has_its_blocks_in_the_same_places() {
     let memory = ScriptedMemory::unseen(&["we chose Stripe"]);
     let layer = Recall::new(config(), memory.clone());
     let entry =

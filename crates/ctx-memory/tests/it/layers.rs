@@ -78,7 +78,7 @@ fn under_the_profile_of_the_memory_extension_one_block_stands_after_the_summary(
 }
 
 #[test]
-fn near_the_limit_what_has_little_to_do_with_the_question_goes_first_and_stays_gone() {
+fn near_the_limit_irrelevant_messages_are_trimmed_first_and_stay_trimmed() {
     let layer = Recall::new(config(), ScriptedMemory::with(&[], &[]));
     let mut view = long_session(16_000);
     say(&mut view, Role::User, "on which port does the database listen?");
@@ -94,7 +94,7 @@ fn near_the_limit_what_has_little_to_do_with_the_question_goes_first_and_stays_g
 }
 
 #[test]
-fn the_last_messages_stay_whatever_they_are_about() {
+fn the_last_messages_stay_with_any_content() {
     let layer = Recall::new(config(), ScriptedMemory::with(&[], &[]));
     let mut view = long_session(16_000);
     say(&mut view, Role::User, "on which port does the database listen?");
@@ -116,7 +116,7 @@ fn too_short_a_query_trims_nothing_and_recalls_nothing() {
 }
 
 #[test]
-fn a_memory_that_fails_costs_the_block_and_is_told_of_once() {
+fn a_failing_memory_costs_only_the_block_and_is_reported_once() {
     let memory = std::sync::Arc::new(ScriptedMemory { fails: true, ..ScriptedMemory::default() });
     let (recall, archive) = (Recall::new(config(), memory.clone()), Archive::new(memory));
     let mut view = long_session(16_000);
@@ -133,7 +133,7 @@ fn a_memory_that_fails_costs_the_block_and_is_told_of_once() {
 }
 
 #[test]
-fn what_leaves_the_window_is_archived_once_and_nothing_else_is() {
+fn only_messages_that_leave_the_window_are_archived_each_once() {
     let memory = ScriptedMemory::with(&["recalled"], &[]);
     let (recall, archive) = (Recall::new(config(), memory.clone()), Archive::new(memory.clone()));
     let mut view = long_session(16_000);
@@ -148,7 +148,7 @@ fn what_leaves_the_window_is_archived_once_and_nothing_else_is() {
 }
 
 #[test]
-fn what_the_view_itself_leaves_out_is_archived_with_the_next_request() {
+fn messages_dropped_by_the_view_are_archived_with_the_next_request() {
     let memory = ScriptedMemory::with(&[], &[]);
     let archive = Archive::new(memory.clone());
     let mut view = long_session(16_000);

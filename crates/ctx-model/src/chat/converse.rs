@@ -147,7 +147,7 @@ fn block_chars(block: &Block) -> u64 {
             texts.map(text).sum()
         }
         // Content that may be dropped before sending is not counted: the result is used to detect
-        // prompts of which the server read far too little.
+        // servers that read only a small part of the prompt.
         _ => 0,
     }
 }

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_find_their_parts_and_go_on_to_who_listens() {
+    fn fragments_are_assembled_and_forwarded_to_the_listener() {
         let mut heard = Vec::new();
         let mut listen = |delta: Delta<'_>| heard.push(format!("{delta:?}"));
         let mut parts = AnswerParts::new(&mut listen);

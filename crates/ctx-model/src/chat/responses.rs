@@ -86,7 +86,7 @@ fn begin_call(reader: &mut AnswerReader<'_>, key: u64, item: &Value) {
     reader.parts.push_arguments(key, text("arguments"));
 }
 
-/// Reads a complete item, of which some or all fragments may have been read before.
+/// Reads a complete item. Some or all of its fragments may have been read before.
 fn item_done(reader: &mut AnswerReader<'_>, key: u64, item: &Value) {
     match item["type"].as_str().unwrap_or_default() {
         "function_call" => {

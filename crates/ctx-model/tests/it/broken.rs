@@ -11,7 +11,7 @@ use crate::server::{
 use crate::streams::{COMPLETIONS, TEXT, streamed};
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_anywhere_is_an_error_that_may_pass() {
+async fn a_stream_that_breaks_off_anywhere_is_a_retryable_error() {
     for api in Api::ALL {
         let body = streamed(api);
         // All events except those that end the answer.
@@ -28,7 +28,7 @@ async fn a_stream_that_breaks_off_anywhere_is_an_error_that_may_pass() {
 }
 
 #[tokio::test]
-async fn a_chunked_answer_that_breaks_off_after_its_end_is_whole() {
+async fn a_chunked_answer_that_breaks_off_after_its_end_is_complete() {
     let event =
         "data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\n";
     let chunk = format!("{:x}\r\n{event}\r\n", event.len());
@@ -46,7 +46,7 @@ async fn a_chunked_answer_that_breaks_off_after_its_end_is_whole() {
 }
 
 #[tokio::test]
-async fn errors_inside_a_stream_are_those_they_would_be_outside() {
+async fn errors_inside_a_stream_equal_errors_outside() {
     use Api::{AnthropicMessages as A, OpenAiCompletions as C, OpenAiResponses as R};
     use ErrorKind::{Capability, Overflow, Upstream};
     for (api, event, kind, again) in [
@@ -112,7 +112,7 @@ async fn errors_inside_a_stream_are_those_they_would_be_outside() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_of_a_model_says_so() {
+async fn an_invalid_answer_of_a_model_is_a_clear_error() {
     for (reply, again) in [
         (response(200, "content-type: text/html\r\n", "<html>Welcome to nginx</html>"), false),
         (stream("event: hello\ndata: world\n\n"), true),
@@ -130,7 +130,7 @@ async fn what_is_no_answer_of_a_model_says_so() {
 }
 
 #[tokio::test]
-async fn a_server_that_streams_for_ever_is_cut() {
+async fn an_endless_stream_is_cut() {
     let head = stream("").into_bytes();
     let word = "word ".repeat(200);
     let text = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{word}\"}}}}]}}\n\n");

@@ -152,7 +152,7 @@ async fn stop_reasons_mean_the_same_everywhere() {
 }
 
 #[tokio::test]
-async fn what_a_server_does_not_take_is_left_out_from_then_on() {
+async fn fields_that_a_server_refuses_are_omitted_from_later_requests() {
     let refuse = |text: &str| {
         let body = json!({ "error": { "message": text } }).to_string();
         vec![Step::Send(json_response(400, &body).into())]
@@ -184,7 +184,7 @@ async fn what_a_server_does_not_take_is_left_out_from_then_on() {
 }
 
 #[tokio::test]
-async fn how_much_is_to_be_thought_is_said_in_the_words_of_the_api() {
+async fn the_thinking_level_is_sent_in_the_terms_of_the_api() {
     for (api, level, field, word) in [
         (Api::OpenAiCompletions, Some("high"), "/reasoning_effort", Some("high")),
         (Api::OpenAiCompletions, Some("off"), "/reasoning_effort", Some("none")),
@@ -208,7 +208,7 @@ async fn how_much_is_to_be_thought_is_said_in_the_words_of_the_api() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_beside_the_text_is_what_the_model_says_it_needs() {
+async fn the_requested_answer_limit_includes_the_overhead_of_the_model() {
     for (reasoning, window, overhead) in
         [(false, 32_000, 0), (true, 200_000, 8_192), (true, 16_000, 4_000)]
     {
@@ -223,7 +223,7 @@ async fn what_is_asked_for_beside_the_text_is_what_the_model_says_it_needs() {
 }
 
 #[tokio::test]
-async fn prompts_that_did_not_fit_are_found_by_the_usage() {
+async fn prompts_that_did_not_fit_are_detected_by_the_usage() {
     let reply = |prompt_tokens: u32, content: &str, reason: &str| {
         let event = json!({
             "choices": [{ "delta": { "content": content }, "finish_reason": reason }],

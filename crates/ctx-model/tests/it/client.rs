@@ -15,7 +15,7 @@ fn request(url: &str) -> Request {
 }
 
 #[tokio::test]
-async fn bytes_go_through_as_they_are() {
+async fn bytes_are_passed_through_unchanged() {
     let server = Server::with(response(201, "x-more: yes\r\n", "abc\0def"));
     let client = Client::default();
     let mut response = client.send(request(&server.url())).await.unwrap();
@@ -74,14 +74,14 @@ async fn a_redirect_in_circles_ends() {
 }
 
 #[tokio::test]
-async fn a_client_for_requests_of_others_does_not_name_itself() {
+async fn an_anonymous_client_sends_no_user_agent() {
     let server = Server::with(response(200, "", ""));
     Client::default().anonymous().send(request(&server.url())).await.unwrap();
     assert_eq!(server.seen()[0].header("user-agent"), None);
 }
 
 #[tokio::test]
-async fn a_silent_server_is_not_waited_for_for_ever() {
+async fn waiting_for_a_silent_server_ends() {
     const SHORT: Duration = Duration::from_millis(60);
     let begun = || Step::Send(response(200, "", "begun").into());
     let cases: Vec<(Timeouts, Vec<Step>)> = vec![
@@ -113,7 +113,7 @@ async fn a_silent_server_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_an_error_that_may_pass() {
+async fn an_unreachable_server_is_a_retryable_error() {
     // The port was free a moment ago; no process listens on it now.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let error = Client::default()
@@ -127,7 +127,7 @@ async fn a_server_that_is_not_there_is_an_error_that_may_pass() {
 }
 
 #[test]
-fn outside_of_a_runtime_it_is_an_error_and_no_panic() {
+fn a_call_outside_of_a_runtime_is_an_error_and_not_a_panic() {
     let client = Client::default();
     let mut sending = Box::pin(client.send(request("http://127.0.0.1:9")));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());

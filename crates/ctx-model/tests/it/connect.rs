@@ -126,7 +126,7 @@ fn windows_and_prices_come_from_the_configuration_then_the_catalogue() {
     assert_eq!((own.window(), own.cost(&million)), (Tokens(40_000), Some(7.0)));
     assert_eq!((own.facts().max_output, own.facts().reasoning), (Some(Tokens(1_000)), true));
 
-    // A local server sets its own window, whatever that of the cloud model.
+    // A local server sets its own window and ignores the window of the cloud model.
     let local = of("ollama/gpt-4o", set("other"));
     assert_eq!((local.window(), local.cost(&million)), (Tokens(16_000), Some(0.0)));
     assert!(local.facts().truncates);
@@ -159,7 +159,7 @@ fn windows_and_prices_come_from_the_configuration_then_the_catalogue() {
 }
 
 #[test]
-fn settings_that_make_no_sense_name_the_provider() {
+fn errors_of_invalid_settings_name_the_provider() {
     let refused = |p: Provider| -> Error {
         let name = format!("{}/m", p.id);
         connect(&name, &[p], &client()).unwrap_err()
@@ -173,7 +173,7 @@ fn settings_that_make_no_sense_name_the_provider() {
 }
 
 #[test]
-fn a_missing_key_is_found_before_the_work_and_named() {
+fn a_missing_key_is_found_before_the_first_request_and_named() {
     let key = || Some(KeyRef::Env("CTX_TEST_NO_SUCH_KEY".to_owned()));
     let providers = [Provider { api_key: key(), ..provider("anthropic") }];
     let error = connect("anthropic/claude-haiku-4-5", &providers, &client()).unwrap_err();
@@ -187,10 +187,10 @@ fn a_missing_key_is_found_before_the_work_and_named() {
 
 /// The environment is process-wide, so the test runs itself in a child process.
 #[test]
-fn the_environment_says_where_and_with_which_key_unless_the_configuration_does() {
+fn the_environment_gives_url_and_key_unless_the_configuration_does() {
     const INSIDE: &str = "CTX_TEST_INSIDE";
     if std::env::var_os(INSIDE).is_none() {
-        let name = "the_environment_says_where_and_with_which_key_unless_the_configuration_does";
+        let name = "the_environment_gives_url_and_key_unless_the_configuration_does";
         let status = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", &format!("connect::{name}")])
             .env(INSIDE, "1")
@@ -227,7 +227,7 @@ fn the_environment_says_where_and_with_which_key_unless_the_configuration_does()
 }
 
 #[test]
-fn a_chain_leaves_out_what_cannot_be_had() {
+fn a_chain_skips_models_that_cannot_be_created() {
     let url = || Some("http://127.0.0.1:9".to_owned());
     let providers = [Provider { base_url: url(), ..provider("gate") }];
     let names = ["gate/one", "two", "nobody/three", "four"].map(str::to_owned);

@@ -164,7 +164,7 @@ async fn raw_whole(fake: &FakeProvider, api: Api) -> String {
 }
 
 #[tokio::test]
-async fn a_tool_loop_goes_on_from_what_was_answered_and_hits_the_cache() {
+async fn a_tool_loop_continues_from_the_answer_and_hits_the_cache() {
     for api in Api::ALL {
         let fake = start([Step::answer(full()), Step::text("Both are empty.")]);
         let model = thinker(&fake, api);

@@ -13,7 +13,7 @@ use crate::converse::{asks, call, converse, error, full, hello, model, model_of,
 use crate::server::facts;
 
 #[tokio::test]
-async fn a_cut_anywhere_before_the_end_is_an_error_that_may_pass() {
+async fn a_cut_anywhere_before_the_end_is_a_retryable_error() {
     for api in Api::ALL {
         for at in 0..16 {
             for cut in [Cut::AfterEvents(at), Cut::InEvent(at)] {
@@ -36,7 +36,7 @@ async fn a_cut_anywhere_before_the_end_is_an_error_that_may_pass() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_no_json_are_an_error_and_slight_damage_is_mended() {
+async fn invalid_arguments_are_an_error_and_slight_damage_is_repaired() {
     for api in Api::ALL {
         let with = |arguments: &str| {
             let calls = vec![call("read", Value::String(arguments.to_owned()))];
@@ -69,7 +69,7 @@ async fn arguments_that_are_no_json_are_an_error_and_slight_damage_is_mended() {
 }
 
 #[tokio::test]
-async fn two_calls_under_one_id_are_two_calls_whose_ids_differ() {
+async fn two_calls_with_one_id_get_different_ids() {
     let piece = |index: u64, arguments: &str| {
         let function = json!({ "name": "read", "arguments": arguments });
         let call =
@@ -88,7 +88,7 @@ async fn two_calls_under_one_id_are_two_calls_whose_ids_differ() {
 }
 
 #[tokio::test]
-async fn a_page_of_html_is_told_in_a_line_and_a_missing_key_by_its_name() {
+async fn an_html_page_is_shown_as_one_line_and_a_missing_key_by_its_name() {
     let page = format!(
         "<!DOCTYPE html>\n<html><head><title>502 Bad\nGateway</title></head><body>{}</body></html>",
         "<p>try later</p>".repeat(100)
@@ -147,7 +147,7 @@ async fn the_end_of_an_answer_means_the_same_everywhere() {
 }
 
 #[tokio::test]
-async fn an_overflow_is_found_however_it_is_said() {
+async fn an_overflow_is_recognised_in_every_form() {
     for api in Api::ALL {
         let used = |prompt: u64, text: &str, finish| {
             let usage = Usage { input: prompt, output: 1, ..Usage::default() };
@@ -200,7 +200,7 @@ async fn failures_say_whether_and_when_to_try_again() {
 }
 
 #[tokio::test]
-async fn dropping_the_answer_gives_the_request_up() {
+async fn dropping_the_answer_cancels_the_request() {
     for api in Api::ALL {
         let fake = start([Step::answer(full()).held_at(Moment::AfterEvents(3))]);
         let model = model(&fake, api);
@@ -219,7 +219,7 @@ async fn dropping_the_answer_gives_the_request_up() {
 }
 
 #[tokio::test]
-async fn what_a_conversation_asks_for_that_a_server_does_not_take_is_left_out() {
+async fn fields_that_a_server_refuses_are_omitted_in_a_conversation() {
     let refuse = |text: &str| {
         Step::raw(400, "application/json", json!({ "error": { "message": text } }).to_string())
     };

@@ -26,7 +26,7 @@ fn bodies() -> Vec<Body> {
 }
 
 #[test]
-fn overflows_are_recognised_with_their_numbers_and_their_false_friends_are_not() {
+fn overflows_are_recognised_with_their_numbers_and_similar_errors_are_not() {
     for row in bodies() {
         let found = overflow(row.status, &row.body);
         let said = format!("{} {}\n{}", row.status, row.body, row.source);
@@ -55,7 +55,7 @@ fn hostile_bodies_are_read_without_harm() {
 }
 
 #[test]
-fn what_did_not_fit_shows_in_the_usage() {
+fn a_prompt_that_did_not_fit_shows_in_the_usage() {
     let usage = |input, cache_read| Usage { input, cache_read, ..Usage::default() };
     let silent = |usage: Usage, empty| silent_overflow(&usage, 1_000, empty).map(|f| f.used);
     assert_eq!(silent(usage(1_001, 0), false), Some(Some(1_001)));
@@ -172,7 +172,7 @@ async fn refusals_say_what_to_do_next() {
 }
 
 #[tokio::test]
-async fn what_is_refused_before_any_work_is_not_billed_and_what_broke_off_is() {
+async fn refused_calls_are_not_billed_and_interrupted_ones_are() {
     let begun = r#"data: {"choices":[{"delta":{"content":"half of it"}}]}"#;
     let failed = |code| format!(r#"data: {{"error":{{"message":"no","code":{code}}}}}"#);
     let long = r#"{"error":{"message":"prompt is too long: 40000 tokens > 32000 maximum"}}"#;
@@ -207,7 +207,7 @@ async fn what_is_refused_before_any_work_is_not_billed_and_what_broke_off_is() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_read_only_so_far() {
+async fn a_refusal_is_read_up_to_a_limit() {
     let body = "x".repeat(3_000_000);
     let server = Server::with(json(500, &body));
     let error = model(&server, Api::OpenAiCompletions).ask(&request()).await.unwrap_err();

@@ -56,7 +56,7 @@ async fn answers_come_through_in_pieces_of_any_size() {
 }
 
 #[tokio::test]
-async fn every_failure_means_what_it_should_also_inside_a_stream() {
+async fn every_failure_has_the_right_kind_also_inside_a_stream() {
     use FailureKind as F;
     let expected = |api, kind| match kind {
         // If one request alone exceeds a rate limit, waiting does not help, but less text does.
@@ -94,7 +94,7 @@ async fn every_failure_means_what_it_should_also_inside_a_stream() {
 }
 
 #[tokio::test]
-async fn every_providers_overflow_is_one_with_the_numbers_it_gives() {
+async fn every_providers_overflow_is_recognised_with_its_numbers() {
     let silent =
         [Words::OpenaiResponses, Words::Groq, Words::Bedrock, Words::Minimax, Words::Ollama];
     let long = SummaryRequest { prompt: "x".repeat(200_000), ..request() };
@@ -129,7 +129,7 @@ async fn every_providers_overflow_is_one_with_the_numbers_it_gives() {
 }
 
 #[tokio::test]
-async fn a_cut_connection_may_pass_unless_the_answer_was_complete() {
+async fn a_cut_connection_is_retryable_unless_the_answer_was_complete() {
     for api in Api::ALL {
         let cuts = [
             Cut::BeforeHeaders,

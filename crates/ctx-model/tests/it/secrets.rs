@@ -26,7 +26,7 @@ fn all_of(error: &Error) -> String {
 }
 
 #[tokio::test]
-async fn a_provider_that_repeats_the_key_does_not_make_us_print_it() {
+async fn a_key_repeated_by_a_provider_is_not_printed() {
     let header = "sk-header-that-is-secret";
     let message = format!("Incorrect API key provided: {KEY} and {header}");
     let echo = json!({ "error": { "message": message, "code": 401 } }).to_string();
@@ -64,7 +64,7 @@ async fn a_provider_that_repeats_the_key_does_not_make_us_print_it() {
 }
 
 #[tokio::test]
-async fn what_the_url_holds_is_hidden_in_what_a_provider_repeats() {
+async fn secrets_of_the_url_are_hidden_in_provider_messages() {
     let message = "no such route: http://sk-user-name:pass%20word-1@gate/v1?key=sk-in-query \
         asked by sk-user-name with pass word-1 in 2024-10-21";
     let server = Server::with(json_response(400, message));
@@ -80,7 +80,7 @@ async fn what_the_url_holds_is_hidden_in_what_a_provider_repeats() {
 }
 
 #[test]
-fn configurations_hide_what_they_hold() {
+fn configurations_hide_their_secrets() {
     let key = || KeyRef::parse(KEY).unwrap();
     let provider = Provider {
         id: "mine".to_owned(),

@@ -50,7 +50,7 @@ fn a_request_that_takes_little_of_the_window_is_left_alone() {
 }
 
 #[test]
-fn the_last_assistants_and_what_precedes_the_first_user_message_stay() {
+fn the_last_assistants_and_messages_before_the_first_user_message_stay() {
     let mut session = Session::new(10_000);
     let before = session.read(8_000);
     session.push(Message::text(Role::User, "begin"));
@@ -145,7 +145,7 @@ fn tools_are_chosen_by_pattern_and_found_by_their_call() {
 }
 
 #[test]
-fn what_was_trimmed_stays_so_after_finish() {
+fn trimmed_results_stay_trimmed_after_finish() {
     let (mut session, at) = session(4);
     session.prune(&config(), 60);
     let trimmed = session.text(at[0]);

@@ -11,7 +11,7 @@ fn trimmed(session: &Session, at: &[usize]) -> usize {
 }
 
 #[test]
-fn age_counts_whatever_the_time() {
+fn age_in_turns_counts_at_any_time() {
     let mut session = Session::new(100_000);
     let at: Vec<usize> = (0..6).map(|_| session.turn(8_000)).collect();
     session.prune(&Config { turns: 2, batch_turns: 0, ..config() }, 0);
@@ -21,7 +21,7 @@ fn age_counts_whatever_the_time() {
 }
 
 #[test]
-fn rounds_come_once_in_batch_turns() {
+fn pruning_runs_once_in_batch_turns() {
     let mut session = Session::new(1_000_000);
     let mut at = Vec::new();
     let mut rounds = Vec::new();
@@ -53,7 +53,7 @@ fn clearing_stops_well_below_the_ratio() {
 }
 
 #[test]
-fn the_last_assistants_stay_here_as_well() {
+fn the_last_assistant_messages_stay_in_turn_age_too() {
     let mut session = Session::new(100_000);
     let at: Vec<usize> = (0..4).map(|_| session.turn(8_000)).collect();
     session.prune(&Config { turns: 0, batch_turns: 0, keep_last_assistants: 4, ..config() }, 0);

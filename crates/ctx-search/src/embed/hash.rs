@@ -5,8 +5,8 @@ use ctx_core::{Embedder, Result};
 
 use ctx_text::{TermKind, Terms};
 
-/// The length of the vectors. It equals that of all-MiniLM-L6-v2, so that a store can change
-/// between the two.
+/// The length of the vectors. all-MiniLM-L6-v2 has the same length, so a store can change between
+/// the two.
 const DIMENSIONS: usize = 384;
 
 /// Hashes each word of a text into one of 384 buckets, with a sign, and normalises the vector.

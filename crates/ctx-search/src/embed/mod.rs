@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cosine_is_that_of_the_angle_or_nothing() {
+    fn a_cosine_matches_the_angle_or_is_nan() {
         assert_eq!(cosine(&[3.0, 0.0], &[2.0, 0.0]), 1.0);
         assert_eq!(cosine(&[1.0, 0.0], &[0.0, 5.0]), 0.0);
         for (one, two) in

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_embedded_with_its_day_and_with_what_was_said_before() {
+    fn a_turn_is_embedded_with_its_day_and_the_turns_before_it() {
         let turns = turns(&[("s", "one"), ("s", "two"), ("s", "three")]);
         assert_eq!(embedded_text(&turns, 1), "8 May 2023 Ann: two Ann: three");
         assert_eq!(embedded_text(&turns[..1], 9), "8 May 2023 Ann: one");
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn another_session_and_a_long_message_are_no_context() {
+    fn another_session_and_a_long_message_are_not_context() {
         let other = turns(&[("s", "one"), ("t", "two")]);
         assert_eq!(embedded_text(&other, 2), "8 May 2023 Ann: two");
         let long = "x".repeat(CONTEXT_BYTES + 1);

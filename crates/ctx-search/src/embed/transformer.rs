@@ -230,7 +230,7 @@ mod tests {
         "position_embedding_type": "absolute", "use_cache": false, "model_type": "bert"}"#;
 
     #[test]
-    fn a_model_is_another_with_other_weights_other_words_or_another_length() {
+    fn weights_vocabulary_and_length_identify_a_model() {
         let name = fingerprint(b"weights", b"words", 256);
         assert_eq!(name, fingerprint(b"weights", b"words", 256));
         let others = [(&b"weight"[..], &b"swords"[..], 256), (b"weights", b"word", 256)];

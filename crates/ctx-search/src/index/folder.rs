@@ -85,12 +85,12 @@ impl DiskIndex {
         Self::open(folder)
     }
 
-    /// Whether its folder still holds it.
+    /// Whether the index is still in its folder.
     pub fn is_there(&self) -> bool {
         self.folder.join("meta.json").is_file()
     }
 
-    /// Returns what is committed. `row_of` maps a segment's key to its row.
+    /// Returns the committed state. `row_of` maps a segment's key to its row.
     pub fn snapshot(&self, row_of: impl Fn(u64) -> Option<u32>) -> Result<Snapshot> {
         let read = || {
             // Read first: a commit in between makes the next write check again.
@@ -109,8 +109,8 @@ impl DiskIndex {
     }
 
     /// Commits pieces that are missing from the last snapshot, whose version is `seen`. `fill`
-    /// passes them to the sink and stops at its first error. After an error, none of them is in the
-    /// index.
+    /// passes them to the sink and stops at its first error. After an error, the index contains
+    /// none of the pieces.
     ///
     /// # Errors
     ///

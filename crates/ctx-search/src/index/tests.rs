@@ -78,7 +78,7 @@ fn a_term_in_more_pieces_than_a_block_has_is_found_in_all_of_them() {
 }
 
 #[test]
-fn segments_that_are_gone_are_passed_over() {
+fn removed_segments_are_skipped() {
     let folder = tempfile::tempdir().unwrap();
     let index = DiskIndex::open(folder.path()).unwrap();
     write(&index, snapshot(&index).version(), 0..4);
@@ -88,7 +88,7 @@ fn segments_that_are_gone_are_passed_over() {
 }
 
 #[test]
-fn two_that_write_at_once_write_nothing_twice() {
+fn two_concurrent_writers_write_nothing_twice() {
     let folder = tempfile::tempdir().unwrap();
     let one = DiskIndex::open(folder.path()).unwrap();
     let two = DiskIndex::open(folder.path()).unwrap();
@@ -105,7 +105,7 @@ fn two_that_write_at_once_write_nothing_twice() {
 }
 
 #[test]
-fn what_fails_half_way_is_not_in_the_index() {
+fn a_write_that_fails_half_way_is_not_in_the_index() {
     let folder = tempfile::tempdir().unwrap();
     let index = DiskIndex::open(folder.path()).unwrap();
     let mut scanner = Terms::default();
@@ -119,7 +119,7 @@ fn what_fails_half_way_is_not_in_the_index() {
 }
 
 #[test]
-fn an_index_that_is_damaged_or_not_ours_is_told_from_one_that_is_not_there() {
+fn damaged_foreign_and_missing_indexes_are_distinguished() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("made/on/demand");
     assert_eq!(kind_of(&at), None);

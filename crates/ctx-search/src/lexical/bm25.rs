@@ -24,7 +24,7 @@ pub struct QueryTerm {
 const LONGEST: usize = 511;
 
 /// Adds the score of every segment to `scores`, which has an element for each. Segments that share
-/// no word with the query stay unchanged. The statistics are those of all sources together.
+/// no word with the query stay unchanged. The statistics cover all sources together.
 pub fn score(query: &[QueryTerm], sources: &[&dyn Postings], bm25: Bm25, scores: &mut [f32]) {
     let (mut pieces, mut found) = (Scores::default(), Scores::default());
     found.reset(scores.len());
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_is_that_of_the_formula() {
+    fn a_score_matches_the_formula() {
         let delta = delta(&[(0, "cat dog"), (1, "dog dog bird fish"), (2, "bird")]);
         let found = scores(&[term("dog")], &[&delta]);
         // Three pieces of 7 words, two with the term: idf = ln(1 + 1.5 / 2.5).
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_has_the_same_score_whichever_index_holds_it() {
+    fn a_segment_has_the_same_score_in_any_index() {
         let texts = [(0, "cat dog"), (1, "dog dog bird fish"), (2, "bird")];
         let query = [term("dog"), term("bird")];
         let (one, rest) = texts.split_at(1);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_find_and_nothing_to_look_in_are_no_matches() {
+    fn empty_queries_and_empty_indexes_have_no_matches() {
         assert_eq!(scores(&[], &[&delta(&[(0, "cat")])]), [0.0; 3]);
         assert_eq!(scores(&[term("cat")], &[&Delta::default()]), [0.0; 3]);
         // An owner beyond the scores is skipped.

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn names_as_a_whole_do_not_make_a_piece_longer() {
+    fn whole_names_do_not_increase_the_length_of_a_piece() {
         let mut delta = Delta::default();
         delta.add(0, "", "src/main.rs");
         assert_eq!(delta.of("src/main.rs"), [Posting { piece: 0, count: 1, length: 3 }]);

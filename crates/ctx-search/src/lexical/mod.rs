@@ -5,8 +5,8 @@
 //! and a question has one.
 //!
 //! Storage and scoring are separate: an index implements [`Postings`], and [`score`] sums the
-//! statistics of all indexes before it weighs a term. So a segment has the same score in whichever
-//! index it is. [`Delta`] is the in-memory index, where a new segment is found at once.
+//! statistics of all indexes before it weighs a term. So a segment has the same score in any index.
+//! [`Delta`] is the in-memory index, where a new segment is found at once.
 
 mod bm25;
 mod delta;

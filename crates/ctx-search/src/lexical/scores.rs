@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_in_their_order_whatever_the_order_they_got_scores_in() {
+    fn rows_are_in_order_in_any_scoring_order() {
         let mut scores = Scores::default();
         scores.reset(200);
         for (row, score) in [(130, 3.0), (0, 1.0), (63, -1.0), (64, 0.0), (200, 9.0)] {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_out_leaves_nothing_behind() {
+    fn removed_scores_leave_nothing_behind() {
         let mut scores = Scores::default();
         scores.reset(100);
         (0..100).for_each(|row| scores.set(row, 1.0));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_two_are_those_of_either() {
+    fn rows_with_a_score_in_either_set_are_returned() {
         let (mut one, mut two) = (Scores::default(), Scores::default());
         one.reset(10);
         two.reset(300);

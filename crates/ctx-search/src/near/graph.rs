@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_over_vectors_with_structure_finds_what_is_near() {
+    fn a_graph_over_vectors_with_structure_finds_near_vectors() {
         let rows = rows(2_000, 32, 50, 0.3);
         let Built::Good(graph) = Graph::build(&rows, &AtomicBool::new(false)).unwrap() else {
             panic!("it finds too little");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn building_stops_when_it_is_no_longer_wanted() {
+    fn building_stops_when_it_is_cancelled() {
         let rows = rows(100, 8, 10, 0.1);
         let built = Graph::build(&rows, &AtomicBool::new(true)).unwrap();
         assert!(matches!(built, Built::Stopped));

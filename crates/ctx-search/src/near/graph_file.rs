@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_that_was_kept_finds_what_it_found() {
+    fn a_saved_graph_finds_the_same_vectors() {
         let folder = tempfile::tempdir().unwrap();
         let path = kept(&folder);
         let others = Graph::load(&path, "model", &rows(300, 3.0), slot).unwrap();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_not_found_and_where_much_is_gone_there_is_no_graph() {
+    fn removed_vectors_are_not_found_and_many_removals_invalidate_the_graph() {
         let folder = tempfile::tempdir().unwrap();
         let path = kept(&folder);
         let all = rows(300, 0.0);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn that_a_graph_finds_too_little_is_kept_and_is_no_graph() {
+    fn a_record_of_low_recall_is_saved_and_is_not_a_graph() {
         let folder = tempfile::tempdir().unwrap();
         let path = kept(&folder);
         assert_eq!(Graph::weak(&path, "model", 2), None);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_torn_damaged_or_of_others_is_no_graph() {
+    fn torn_damaged_and_foreign_files_are_not_graphs() {
         let folder = tempfile::tempdir().unwrap();
         let path = kept(&folder);
         let bytes = std::fs::read(&path).unwrap();

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_kept_as_it_was() {
+    fn a_number_survives_quantisation() {
         for x in [1.0, -1.0, 0.5, 0.1, -0.333, 0.001, -0.000_1, 0.999_99, 0.0] {
             assert!((float(fixed(x)) - x).abs() <= 0.5 / 32_767.0, "{x}: {}", float(fixed(x)));
         }

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_have_the_cosine_of_their_vectors_and_the_others_none() {
+    fn only_rows_with_a_vector_have_a_cosine() {
         let mut rows = Rows::new(20);
         let mut along = |row: u32, at: usize| {
             let mut vector = [0.0; 20];
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_direction_or_another_length_is_refused() {
+    fn vectors_without_direction_or_of_another_length_are_refused() {
         let mut rows = Rows::new(2);
         for vector in [
             &[0.0, 0.0][..],

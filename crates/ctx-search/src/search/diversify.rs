@@ -86,13 +86,13 @@ mod tests {
     }
 
     #[test]
-    fn what_says_the_same_comes_later() {
+    fn similar_hits_are_ranked_later() {
         assert_eq!(order(0.5, 3), [0, 2, 1]);
         assert_eq!(order(0.5, 2), [0, 2]);
     }
 
     #[test]
-    fn without_variety_the_best_are_taken_as_they_are() {
+    fn without_diversity_the_best_hits_are_selected() {
         assert_eq!(order(1.0, 2), [0, 1]);
         assert_eq!(order(f32::NAN, 9), [0, 1, 2]);
     }

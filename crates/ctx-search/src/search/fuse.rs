@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matches_at_all_stays_above_what_does_not() {
+    fn every_match_stays_above_every_non_match() {
         let best = |values: &[f32]| -> Vec<f32> {
             let mut scores = Scores::default();
             scores.reset(values.len());
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_count_and_distances_do_not() {
+    fn only_ranks_count_and_not_distances() {
         let fused = fuse(Fusion::Rrf, &[1.0, 0.99, 0.0], &[0.1, 0.9, 0.0], 0.5);
         assert!((fused[0] - fused[1]).abs() < 1e-6, "first and second on either side: {fused:?}");
         assert_eq!(fused[2], 0.0, "no match on either side");

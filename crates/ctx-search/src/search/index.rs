@@ -16,8 +16,8 @@ use super::{Hit, Query, ScoreParts, SearchSettings};
 use crate::lexical::{Bm25, Delta, Postings, QueryTerm, Scores, score_rows};
 use crate::{Segment, SegmentId};
 
-/// Ranks segments. Rows are numbered from 0 in the order in which they are added, which is that of
-/// the archive.
+/// Ranks segments. Rows are numbered from 0 in the order in which they are added, which is the
+/// order of the archive.
 #[derive(Default)]
 pub struct SearchIndex {
     pub(super) settings: SearchSettings,
@@ -37,7 +37,7 @@ pub struct SearchIndex {
 pub struct Cosines<'a> {
     /// One per row, in order; NaN for a row without a vector.
     pub of_rows: &'a [f32],
-    /// Their weight in the score, 0 to 1: [`SearchSettings::vector_weight`] for those of a model.
+    /// Their weight in the score, 0 to 1: [`SearchSettings::vector_weight`] for a model's vectors.
     pub weight: f32,
 }
 
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn only_segments_that_fit_are_hits_the_best_first() {
+    fn only_matching_segments_are_hits_best_first() {
         let hits = index(alone()).search(&query("beagle garden"), None);
         assert_eq!(rows(&hits), [3, 2, 1]);
         assert_eq!(hits[0].score, 1.0);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_brings_its_answer_with_it() {
+    fn a_matching_question_also_finds_its_answer() {
         let hits = index(SearchSettings::default()).search(&query("adopted pet"), None);
         assert_eq!(rows(&hits), [0, 1], "the answer shares no word with the query");
         assert_eq!(rows(&index(alone()).search(&query("adopted pet"), None)), [0]);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn equals_come_in_the_order_in_which_they_were_said() {
+    fn equal_scores_are_in_the_order_of_the_conversation() {
         let hits = index(alone()).search(&query("2023"), None);
         assert_eq!(hits.len(), 4);
         let mut index = SearchIndex::new(alone());
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_searched_alone() {
+    fn a_search_can_be_limited_to_one_session() {
         let index = index(SearchSettings::default());
         let one = Query { session: Some("b"), ..query("beagle") };
         assert_eq!(rows(&index.search(&one, None)), [3, 2]);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_count_by_their_weight_and_a_row_without_one_is_the_worst() {
+    fn vectors_count_by_their_weight_and_a_row_without_a_vector_ranks_worst() {
         let index = index(alone());
         let of_rows = [0.1, 0.2, 0.9];
         let search = |weight| {
@@ -315,20 +315,20 @@ mod tests {
     }
 
     #[test]
-    fn age_takes_from_a_score_where_that_is_wanted() {
+    fn age_lowers_a_score_if_configured() {
         let settings = SearchSettings { hourly_decay: 0.995, ..alone() };
         let later = Query { now: Timestamp(DAY + 24 * 3_600_000), ..query("beagle") };
         let hits = index(settings).search(&later, None);
         assert!((hits[0].parts.decay - 0.995f32.powi(24)).abs() < 1e-5);
         assert!((hits[0].score - hits[0].parts.decay).abs() < 1e-5);
-        // A clock that was set back does not raise a score above that of a new segment.
+        // A clock that was set back does not raise a score above a new segment's score.
         let before = Query { now: Timestamp(0), ..query("beagle") };
         let settings = SearchSettings { hourly_decay: 0.995, ..alone() };
         assert_eq!(index(settings).search(&before, None)[0].parts.decay, 1.0);
     }
 
     #[test]
-    fn weak_hits_are_left_out_where_that_is_wanted() {
+    fn weak_hits_are_dropped_if_configured() {
         let settings = SearchSettings { min_score: 0.99, ..alone() };
         assert_eq!(index(settings).search(&query("beagle garden"), None).len(), 1);
     }

@@ -48,7 +48,7 @@ impl SearchIndex {
         delta
     }
 
-    /// Adds words that were split elsewhere as frozen.
+    /// Adds words that were split elsewhere, as a frozen part.
     pub fn add_frozen(&mut self, words: Delta) {
         self.frozen.push(words);
     }
@@ -72,7 +72,7 @@ impl SearchIndex {
     }
 
     /// Switches to an index that holds the previous one and the first `frozen` frozen parts.
-    /// Returns what it replaces, because dropping that takes time.
+    /// Returns the replaced parts, because dropping them takes time.
     pub fn publish(&mut self, stored: Stored, frozen: usize) -> (Option<Stored>, Vec<Delta>) {
         let frozen = self.frozen.drain(..frozen.min(self.frozen.len())).collect();
         (self.stored.replace(stored), frozen)
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_and_stored_scores_as_before_and_is_in_one_place_only() {
+    fn frozen_and_stored_words_score_the_same_and_count_once() {
         let (mut index, segments) = index();
         let before = found(&index, "apple tree");
         index.freeze();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_removed_is_not_found_and_gives_nothing_to_its_neighbours() {
+    fn removed_rows_are_not_found_and_add_no_score_to_neighbours() {
         let (mut index, segments) = index();
         index.settings.spread = 0.4;
         index.remove(0);

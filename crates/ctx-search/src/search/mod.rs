@@ -64,7 +64,7 @@ pub struct ScoreParts {
     pub lexical: f32,
     /// Cosine to the query; 0 without vectors or if it was not computed.
     pub cosine: f32,
-    /// The cosine relative to those of all rows: 0 to 1.
+    /// The cosine relative to the cosines of all rows: 0 to 1.
     pub vector: f32,
     /// The factor for the speaker: 0 to 1.
     pub speaker: f32,

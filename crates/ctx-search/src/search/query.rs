@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn question_words_are_left_out_where_anything_else_is_asked() {
+    fn question_words_are_dropped_if_there_are_other_terms() {
         assert_eq!(words("When did Caroline adopt the dog?"), ["carolin", "adopt", "dog"]);
         assert_eq!(words("Who are you?"), ["who", "are", "you"]);
         assert_eq!(words("?!"), [""; 0]);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pasted_log_is_no_question() {
+    fn a_pasted_log_is_not_a_question() {
         let log: String = (0..10_000).map(|n| format!("line{n} ")).collect();
         assert_eq!(words(&log).len(), MOST_TERMS);
     }

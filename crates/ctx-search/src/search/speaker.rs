@@ -110,12 +110,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_said_counts_most() {
+    fn messages_of_the_user_count_most() {
         assert_eq!(weights("which pet"), [1.0, 1.0, 1.0, 0.5]);
     }
 
     #[test]
-    fn whoever_is_named_counts_more_than_the_others() {
+    fn a_named_speaker_counts_more_than_the_others() {
         assert_eq!(weights("Which pet does Ann have?"), [1.0, 0.8, 0.8, 0.4]);
         assert_eq!(weights("Bob's and Lee's pets"), [1.0, 1.0, 0.8, 0.4]);
     }

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_gives_to_the_ones_before_and_after_it() {
+    fn a_turn_passes_score_to_its_neighbours() {
         let told = turns(&[("s", "a"), ("s", "b"), ("s", "c"), ("s", "d")]);
         near(&spread_of(&[0.0, 0.0, 1.0, 0.0], &told, 0.4), &[0.0, 0.4, 1.0, 0.4]);
         near(&spread_of(&[1.0, 0.0, 1.0, 0.0], &told, 0.25), &[1.0, 0.5, 1.0, 0.25]);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_that_alternate_in_the_archive_stay_apart() {
+    fn sessions_that_alternate_in_the_archive_stay_separate() {
         let turns = turns(&[("s", "a"), ("t", "b"), ("s", "c"), ("t", "d")]);
         near(&spread_of(&[1.0, 0.0, 0.0, 0.0], &turns, 0.4), &[1.0, 0.0, 0.4, 0.0]);
     }

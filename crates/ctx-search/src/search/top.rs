@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_come_first_and_of_equals_the_earlier() {
+    fn the_best_come_first_and_equal_scores_by_index() {
         let scores = [0.5, 0.0, 0.9, f32::NAN, 0.5, -1.0, 0.9];
         assert_eq!(top(&scores, 10, 0.0), [2, 6, 0, 4]);
         assert_eq!(top(&scores, 3, 0.0), [2, 6, 0]);
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn many_are_ranked_as_if_all_were_sorted() {
+    fn many_scores_are_ranked_as_by_a_full_sort() {
         let mut seed = 9u64;
         let scores: Vec<f32> = (0..5_000)
             .map(|_| {

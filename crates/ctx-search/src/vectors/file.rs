@@ -1,9 +1,9 @@
 //! `vectors.bin`, with a file beside it that names the embedder.
 //!
 //! The file is derived: its valid rows are used, and the rest is embedded again. So it is not
-//! synced after every append; what a crash loses is computed again. A length that does not match
-//! the count, a torn row, a row that is not finite, another magic, version or embedder: each is a
-//! [`VectorFault`], reported once and repaired by the next write.
+//! synced after every append; vectors that a crash loses are computed again. A length that does not
+//! match the count, a torn row, a row that is not finite, and another magic, version or embedder
+//! are [`VectorFault`]s. Each is reported once, and the next write repairs it.
 
 use ctx_core::text::Slice;
 use std::collections::HashMap;
@@ -109,8 +109,8 @@ impl VectorFile {
         ids.iter().copied().zip(self.values.chunks_exact(self.embedding.dimensions.max(1)))
     }
 
-    /// Releases the memory of vectors that are on disk: searches keep them in another form, and
-    /// those of a million segments take 1.5 GB.
+    /// Releases the memory of vectors that are on disk: searches keep them in another form, and a
+    /// million vectors take 1.5 GB.
     pub fn release(&mut self) {
         if self.length.is_some() && self.written == self.ids.len() {
             self.values = Vec::new();

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_layout_is_that_of_the_format() {
+    fn the_layout_matches_the_format() {
         let id = SegmentId(uuid::Uuid::from_u128(0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10));
         let mut bytes = header(2, 1).to_vec();
         write_row(&mut bytes, id, &[1.0, -2.5]);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_others_are_told_apart() {
+    fn foreign_headers_are_recognised() {
         let mut bytes = header(2, 1);
         assert_eq!(read_header(&bytes[..15]), Err(BadHeader::Short));
         bytes[4] = 2;

@@ -71,8 +71,7 @@ impl VectorFile {
         FileLock::with_timeout(&self.path, PATIENCE)
     }
 
-    /// Reads the rows that others added. Returns false if the file differs otherwise from what this
-    /// process knows.
+    /// Reads the rows that others added. Returns false if anything else in the file has changed.
     fn follow(&mut self) -> Result<bool> {
         if self.length.is_none() {
             return Ok(false);
@@ -127,8 +126,8 @@ impl VectorFile {
         (HEADER + self.ids.len() * row(self.embedding.dimensions)) as u64
     }
 
-    /// Writes the rows first, then the count: a reader in between, or after a crash there, sees the
-    /// rows before.
+    /// Writes the rows first, then the count: a reader between the two writes, or after a crash
+    /// between them, sees the old rows.
     fn append(&mut self, _lock: &FileLock, length: u64) -> Result<()> {
         let mut bytes = Vec::new();
         for (id, vector) in self.iter().skip(self.written - self.held_from) {
@@ -154,7 +153,7 @@ impl VectorFile {
 
     fn rewrite(&mut self, _lock: &FileLock) -> Result<()> {
         // The embedder is written first: after a crash in between, the vectors may be taken for
-        // foreign, but never for those of another embedder.
+        // foreign, but never for another embedder's.
         let count = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
         if Embedding::beside(&self.path).as_ref() != Some(&self.embedding) {
             disk::remove(&self.path, "cannot replace the vectors")?;

@@ -48,7 +48,7 @@ pub(crate) fn archives_of(path: &Path) -> Vec<PathBuf> {
 
 /// Removes leftovers of rewrites that did not complete: new files that were not moved into place,
 /// and archives that are a prefix of the current session. The caller holds the session's lock, so
-/// none of them is in use.
+/// no such file is in use.
 ///
 /// Best effort: files that cannot be removed stay.
 pub(crate) fn clear_stale(path: &Path) {

@@ -35,8 +35,8 @@ impl CompactionAuthor {
     }
 }
 
-/// The messages that a summary replaces: those that the compaction removed from the context,
-/// without those that earlier compactions in force had already removed.
+/// The messages that a summary replaces: the compaction removed them from the context. Messages
+/// removed by earlier compactions in force are not included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CoveredMessages {
@@ -89,8 +89,8 @@ pub struct StoredCompaction {
 
 impl Transcript {
     /// Returns the compactions on the branch to `leaf`, or to the transcript's leaf, oldest first:
-    /// those of ctx and of the agent itself, including undone ones. The summaries of a PonyBunny
-    /// file are not entries, so they are not listed; [`Transcript::context`] returns them.
+    /// ctx's and the agent's own, including undone ones. The summaries of a PonyBunny file are not
+    /// entries, so they are not listed; [`Transcript::context`] returns them.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! Storing, listing and undoing compactions. The compactions of a ctx session are appended to the
-//! session, those of any other file to its overlay.
+//! session, the compactions of any other file to its overlay.
 //!
-//! None of this deletes an entry. An undo is an entry that names the compaction; undoing the undo
-//! restores the compaction.
+//! No entry is deleted. An undo is an entry that names the compaction; undoing the undo restores
+//! the compaction.
 //!
 //! # Example
 //!

@@ -27,11 +27,11 @@ pub struct ReplayBranch {
 
 impl Transcript {
     /// Like [`Transcript::messages_to`], with the compactions that take effect right before each
-    /// message: those that ctx stored, in the overlay or in a ctx session, without undone ones.
-    /// Messages that the agent's own compactions removed are included.
+    /// message. They are the compactions that ctx stored, in the overlay or in a ctx session,
+    /// without undone ones. Messages that the agent's own compactions removed are included.
     ///
-    /// The first kept entry of each compaction is a message of the branch: the first that the
-    /// compaction keeps, or, if it keeps none, the next message after it.
+    /// The first kept entry of each compaction is a message of the branch: the first kept message,
+    /// or the next message after the compaction if it keeps none.
     ///
     /// # Errors
     ///

@@ -140,7 +140,7 @@ impl<'t> KeptEntries<'t> {
             let leaf = index == last && entry.kind == EntryKind::Leaf;
             let Some(stay) = stays.get_mut(index) else { continue };
             *stay = on_branch || below || leaf;
-            // The newest summary includes those of earlier compactions.
+            // The newest summary includes earlier summaries.
             let superseded = entry.is_compaction() && at.is_some_and(|at| at <= place);
             // A message that is left in place does not keep its children.
             let is_left = at.is_some() && is_or_edits(entry, index, &left_in_place);
@@ -172,7 +172,7 @@ impl<'t> KeptEntries<'t> {
             self.write_entry(entry, &base, &mut out)?;
             base = entry.id.clone();
         }
-        // The new parent of each entry's children: the entry, or, if it is removed, its new parent.
+        // The new parent of each entry's children: the entry itself or, if removed, its new parent.
         let mut new_parents: HashMap<usize, EntryId> = HashMap::new();
         let mut kept = self.kept.iter().copied().peekable();
         for (index, entry) in entries.iter().enumerate() {
@@ -257,7 +257,7 @@ fn carried(transcript: &Transcript, before: &[usize]) -> Vec<usize> {
     carried
 }
 
-/// Refuses a new file whose context differs from that of the old one.
+/// Refuses a new file whose context differs from the old file's context.
 fn check(before: &Transcript, bytes: &[u8]) -> Result<()> {
     let seen = |transcript: &Transcript| -> Result<Vec<_>> {
         let entries = transcript.context(None)?.entries;

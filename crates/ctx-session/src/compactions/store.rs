@@ -67,7 +67,7 @@ fn plan_of(
     Ok((planned, kept))
 }
 
-/// Adds to an error what was not stored, and a hint that the session is unchanged.
+/// Adds to an error the name of the unstored item, and a hint that the session is unchanged.
 pub(super) fn not_stored(error: Error, what: &'static str) -> Error {
     let error = error.with("not stored", what);
     match error.hint_text() {

@@ -134,7 +134,7 @@ impl Setup {
 }
 
 #[test]
-fn what_does_not_fit_is_not_there_and_everything_else_is() {
+fn a_compaction_or_undo_that_does_not_fit_on_disk_changes_no_file() {
     for ours in [true, false] {
         let setup = Setup::new(ours);
         for what in [Setup::store, Setup::undo] {

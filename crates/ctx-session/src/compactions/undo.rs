@@ -66,8 +66,8 @@ pub(super) fn undo_in(
     Ok(Some(UndoResult { id, target, redone }))
 }
 
-/// Whether undoing the entry at `index` restores a compaction: true for an undo of a compaction,
-/// and for an undo of an undo of an undo of one.
+/// Whether undoing the entry at `index` restores a compaction: true if a chain of an odd number of
+/// undos leads from it to a compaction.
 fn restores_compaction(transcript: &Transcript, mut index: usize) -> bool {
     let mut undoes = false;
     // The target of an undo always precedes it, so this terminates.

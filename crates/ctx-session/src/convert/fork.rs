@@ -71,7 +71,7 @@ mod tests {
     const CALL: &str = r#"{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"spawn","arguments":{}},{"type":"toolCall","id":"c2","name":"spawn","arguments":{}}]}"#;
 
     #[test]
-    fn a_fork_holds_the_branch_in_force_without_calls_that_are_under_way() {
+    fn a_fork_contains_the_current_branch_without_unfinished_calls() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.jsonl");
         let mut log = SessionLog::create(&path, &named("a"), LogOptions::default()).unwrap();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_are_answered_come_along() {
+    fn a_fork_contains_answered_calls() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.jsonl");
         let mut log = SessionLog::create(&path, &named("a"), LogOptions::default()).unwrap();

@@ -31,9 +31,9 @@ pub struct ConversionResult {
 }
 
 impl Transcript {
-    /// Writes the transcript's messages in another format, and returns their number and what was
-    /// omitted. A conversion to the same format is complete: a pi session with all branches and, in
-    /// version 3, byte for byte; a request body with all its fields. Otherwise the main line is
+    /// Writes the transcript's messages in another format, and returns their number and the
+    /// omissions. A conversion to the same format is complete: a pi session with all branches and,
+    /// in version 3, byte for byte; a request body with all its fields. Otherwise the main line is
     /// written, including the messages that compactions removed, the system prompt and the tools;
     /// sidechains are not.
     ///

@@ -1,4 +1,4 @@
-//! What a conversion omits, apart from parts of the converted messages.
+//! The parts of a transcript that a conversion omits, other than parts of converted messages.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::transcript::Transcript;
 const PLACED: [&str; 2] = ["system", "tools"];
 
 impl Omissions {
-    /// Adds what is omitted apart from the messages of the main line.
+    /// Adds the omitted parts other than messages of the main line.
     pub(crate) fn outside_branch(&mut self, transcript: &Transcript, to: Format) {
         self.entries(transcript, to);
         self.fields(transcript, to);

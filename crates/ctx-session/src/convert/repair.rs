@@ -10,9 +10,9 @@ use crate::schema::{Edits, PI_VERSION, iso_or_epoch, write_error, write_json_lin
 use crate::transcript::Transcript;
 
 impl Transcript {
-    /// Writes a copy without damage. A pi session of any version becomes a valid one of version 3
-    /// that keeps intact lines byte for byte; other line-based formats keep their lines except the
-    /// bad ones; a chat document keeps its complete messages. The omitted parts can be saved with
+    /// Writes a copy without damage. A pi session of any version becomes a valid session of version
+    /// 3 with intact lines byte for byte; other line-based formats keep all lines except bad ones;
+    /// a chat document keeps its complete messages. The omitted parts can be saved with
     /// [`Transcript::unreadable`]. The overlay is not included.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Transcript {
         }
     }
 
-    /// Writes the unreadable bytes, which are part of no entry, and returns their number.
+    /// Writes the unreadable bytes, which belong to no entry, and returns their number.
     ///
     /// # Errors
     ///

@@ -101,7 +101,7 @@ fn sessions_of_every_agent_are_found_newest_first_with_project_and_usage() {
 }
 
 #[test]
-fn what_is_no_session_of_its_own_is_passed_over() {
+fn files_that_are_not_separate_sessions_are_skipped() {
     let home = Homes::new();
     home.write("claude/-p-one/agent-1.jsonl", CLAUDE, 1);
     home.write("claude/-p-one/aaaa-1/subagents/agent-2.jsonl", CLAUDE, 1);
@@ -121,7 +121,7 @@ fn what_is_no_session_of_its_own_is_passed_over() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_not_followed_and_what_cannot_be_read_is_told() {
+fn links_are_not_followed_and_unreadable_files_are_reported() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let home = Homes::new();
     let outside = home.write("outside/aaaa-1.jsonl", CLAUDE, 1);
@@ -142,7 +142,7 @@ fn links_are_not_followed_and_what_cannot_be_read_is_told() {
 }
 
 #[test]
-fn an_id_names_a_session_by_its_beginning() {
+fn a_session_is_found_by_a_prefix_of_its_id() {
     let home = Homes::new();
     for (n, age) in [("1", 1), ("2", 2), ("21", 3)] {
         let (id, text) = (format!("aaaa-{n}"), CLAUDE.replace("aaaa-1", &format!("aaaa-{n}")));
@@ -163,7 +163,7 @@ fn an_id_names_a_session_by_its_beginning() {
 }
 
 #[test]
-fn usage_is_the_last_that_was_reported_and_never_guessed() {
+fn usage_is_the_last_reported_one_and_never_guessed() {
     let home = Homes::new();
     let usage = |text: &str| {
         home.write("claude/-p-one/aaaa-1.jsonl", text, 1);
@@ -189,7 +189,7 @@ fn usage_is_the_last_that_was_reported_and_never_guessed() {
 }
 
 #[test]
-fn chats_of_gemini_cli_know_their_project_and_those_of_subagents_are_none() {
+fn gemini_cli_chats_have_a_project_and_subagent_chats_are_skipped() {
     let home = Homes::new();
     let header = |kind: &str| {
         format!(r#"{{"sessionId":"eeee-1","projectHash":"09","startTime":"x","kind":"{kind}"}}"#)

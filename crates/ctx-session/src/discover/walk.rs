@@ -30,7 +30,7 @@ pub(super) fn expand(agent: Agent, folder: &Path, layout: &[&str], found: &mut D
     }
 }
 
-/// Adds the files below `folder` whose names match those of transcripts, down to `DEEPEST`.
+/// Adds the files below `folder`, down to `DEEPEST`, that are named like transcripts.
 pub(super) fn below(folder: &Path, found: &mut Discovery) -> Result<()> {
     let layouts = || Agent::all().flat_map(|agent| agent.0.layouts);
     let names: Vec<_> = layouts().filter_map(|layout| layout.last()).collect();

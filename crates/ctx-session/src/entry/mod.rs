@@ -12,8 +12,8 @@ pub(crate) use load::{
     MessageEncoding, MessagePart, StoredMessage, byte_range, parse_message, peek_role, with_content,
 };
 
-/// The kind of an entry. The names are those of pi's session format; lines of other formats that
-/// are not messages keep their own names.
+/// The kind of an entry, named as in pi's session format; lines of other formats that are not
+/// messages keep their own names.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {

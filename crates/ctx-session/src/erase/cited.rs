@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_cited_by_its_id_or_the_beginning_of_it_alone_or_among_others() {
+    fn an_entry_is_cited_by_its_id_or_a_prefix_alone_or_in_a_list() {
         let ids = ["0ec39323-aaaa", "b7"].map(EntryId::from).into_iter().collect();
         let cited = CitedEntries::of(&ids);
         for text in ["x [e:0ec39323]", "[e:b7] y", "a [e:1, e:b7]", "a [e:1][e:b7]", "[e:b7"] {

@@ -38,7 +38,7 @@ use cited::CitedEntries;
 pub struct EraseCriteria<'a> {
     /// The entries whose messages are erased.
     pub entries: &'a HashSet<EntryId>,
-    /// Whether to erase everything, whatever `entries` names.
+    /// Whether to erase everything, not only `entries`.
     pub all: bool,
     /// Whether a text derived from messages (a line of a summary, a note) mentions erased content.
     pub derived: &'a dyn Fn(&str) -> bool,

@@ -1,4 +1,4 @@
-//! Removing what was derived from erased messages: from texts and values, and from the summaries,
+//! Removing content derived from erased messages from texts and values, and from the summaries,
 //! details and projections of compactions.
 
 use ctx_core::{EntryId, Error, ErrorKind, Projection, RawJson, Result};
@@ -39,9 +39,9 @@ impl EraseCriteria<'_> {
         (kept, gone)
     }
 
-    /// From a value, removes what was derived from erased messages: elements of lists, and lines of
-    /// multi-line texts; from single-line texts only what contains erased content verbatim. Returns
-    /// how much was removed.
+    /// Removes content derived from erased messages from a value: elements of lists, and lines of
+    /// multi-line texts. A single-line text is removed only if it contains erased content verbatim.
+    /// Returns the number of removed parts.
     pub(super) fn scrub(&self, cited: &CitedEntries<'_>, value: &mut Value) -> usize {
         match value {
             Value::Array(items) => {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_cite_or_say_what_goes_go_and_nothing_else() {
+    fn only_lines_that_cite_or_repeat_erased_content_are_removed() {
         check("## Ports\n- web is 80 [e:a]\n- db is 99 [e:b]\n", "## Ports\n- web is 80 [e:a]");
         check("- port\n  4711,\n  it is said\n- more", "- more");
         check("- a\n  - 4711\n  - b", "- a\n  - b");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_found_however_deep_and_whatever_escapes_they_stand_in() {
+    fn texts_are_found_at_any_depth_and_behind_escapes() {
         let test = |text: &str| text.contains("red \"heron\"");
         let plain = serde_json::json!({"a": [{"b": "the red \"heron\""}]}).to_string();
         let nested = serde_json::json!({ "arguments": plain }).to_string();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_lose_what_tells_and_keep_their_shape() {
+    fn notes_lose_erased_content_and_keep_their_structure() {
         let entries = HashSet::new();
         let (says, holds) = (|t: &str| t.contains("4711"), |_: &str| false);
         let criteria =

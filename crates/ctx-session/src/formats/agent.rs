@@ -1,4 +1,4 @@
-//! Agents: where they store their sessions, and what is read from a session without parsing it all.
+//! Agents: where they store their sessions, and how to read parts of one without parsing it all.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The input of a format's writer in a conversion, and what a conversion omits.
+//! The input of a format's writer in a conversion, and the omissions of a conversion.
 
 use std::sync::Arc;
 

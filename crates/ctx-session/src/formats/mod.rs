@@ -75,7 +75,7 @@ pub(crate) struct FormatSpec {
     pub(crate) provider: (&'static str, &'static str),
     /// The types of entries without a message that are not a problem, separated by spaces.
     pub(crate) known_entries: &'static str,
-    /// Whether the branches beside the main line are those of subagents.
+    /// Whether the branches beside the main line belong to subagents.
     pub(crate) has_sidechains: bool,
     /// How conversions write this format; `None` if it is only read.
     pub(crate) target: Option<Target>,
@@ -253,7 +253,7 @@ pub(crate) fn databases() -> impl Iterator<Item = &'static Database> {
     Format::ALL.iter().filter_map(|format| format.0.database)
 }
 
-/// Whether a path is that of a file, or of a session in a database.
+/// Whether a path names a file, or a session in a database.
 #[must_use]
 pub fn is_transcript(path: &Path) -> bool {
     path.is_file() || in_database(path).is_some()

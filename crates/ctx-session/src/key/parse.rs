@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_shape_in_use_is_read_and_written_back() {
+    fn every_key_shape_is_parsed_and_written_back() {
         let keys = [
             "global",
             "cron:daily-report",
@@ -204,7 +204,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_built_parses_back(
+        fn constructed_keys_parse_back(
             agent in file_id(),
             scope in scopes(),
             thread in prop::option::of((any::<bool>(), file_id())),
@@ -217,7 +217,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_parses_is_written_as_it_was(text in "(agent|cron|hook|acp|global|:|[a-z/.]|thread|topic|direct){0,12}") {
+        fn parsed_keys_are_written_unchanged(text in "(agent|cron|hook|acp|global|:|[a-z/.]|thread|topic|direct){0,12}") {
             if let Ok(key) = text.parse::<SessionKey>() {
                 prop_assert_eq!(key.to_string(), text);
             }

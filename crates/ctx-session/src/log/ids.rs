@@ -40,8 +40,8 @@ impl UsedIds {
         }
     }
 
-    /// Returns an unused id: the first eight digits of one from `source`, or the full id if those
-    /// are always in use.
+    /// Returns an unused id: the first eight digits of an id from `source`, or the full id if all
+    /// tried digits are in use.
     pub(super) fn fresh(&self, source: &dyn IdSource) -> EntryId {
         let mut whole = source.next_id();
         for _ in 0..TRIES {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_fresh_whatever_the_source() {
+    fn ids_are_unused_with_any_source() {
         for source in [&RandomIds as &dyn IdSource, &SequentialIds::default(), &Stuck] {
             let mut taken = UsedIds::default();
             for _ in 0..50 {

@@ -117,8 +117,8 @@ impl SessionLog {
         Ok(Self { file, session_id, leaf: None, taken, options })
     }
 
-    /// Opens a ctx session for appending. Leaf and ids are those that a [`Transcript`] finds in it,
-    /// so damage is bridged in the same way as for readers.
+    /// Opens a ctx session for appending. Leaf and ids are read by a [`Transcript`], so damage is
+    /// bridged in the same way as for readers.
     pub fn open(path: &Path, options: LogOptions) -> Result<Self> {
         Self::open_on(path, options, Box::new(OsMedium))
     }

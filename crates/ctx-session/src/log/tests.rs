@@ -73,7 +73,7 @@ fn entries_form_a_chain_and_leaf_entries_begin_branches() {
 }
 
 #[test]
-fn what_is_written_is_what_a_transcript_reads() {
+fn a_transcript_reads_what_the_log_wrote() {
     let (_dir, path) = setup();
     let mut log = new_session(&path, LogOptions::default());
     let now = Timestamp(1765233665307);
@@ -110,7 +110,7 @@ fn what_is_written_is_what_a_transcript_reads() {
 }
 
 #[test]
-fn an_undone_compaction_is_as_if_it_were_not_there() {
+fn an_undone_compaction_has_no_effect() {
     let (_dir, path) = setup();
     let mut log = new_session(&path, LogOptions::default());
     let now = Timestamp(1);
@@ -137,7 +137,7 @@ fn an_undone_compaction_is_as_if_it_were_not_there() {
 }
 
 #[test]
-fn a_second_writer_is_refused_until_the_first_is_done() {
+fn a_second_writer_is_refused_until_the_first_closes() {
     let (_dir, path) = setup();
     let log = new_session(&path, LogOptions::default());
     let error = open(&path).unwrap_err();
@@ -165,7 +165,7 @@ fn an_existing_file_is_not_created_again() {
 }
 
 #[test]
-fn files_of_others_are_refused_and_nothing_is_put_beside_them() {
+fn files_of_other_programs_are_refused_and_no_file_is_created() {
     let cases = [
         ("", ErrorKind::UnknownFormat),
         ("nonsense\n", ErrorKind::UnknownFormat),
@@ -187,7 +187,7 @@ fn files_of_others_are_refused_and_nothing_is_put_beside_them() {
 }
 
 #[test]
-fn a_torn_line_is_kept_aside_before_the_first_append_and_not_sooner() {
+fn a_torn_line_is_moved_at_the_first_append_and_not_earlier() {
     let (dir, path) = setup();
     let mut log = new_session(&path, LogOptions::default());
     let a = log.append(&message("a"), Timestamp(1)).unwrap();
@@ -211,7 +211,7 @@ fn a_torn_line_is_kept_aside_before_the_first_append_and_not_sooner() {
 }
 
 #[test]
-fn whole_entries_before_a_torn_one_on_its_line_stay() {
+fn complete_entries_before_a_torn_one_on_the_same_line_stay() {
     let (dir, path) = setup();
     drop(new_session(&path, LogOptions::default()));
     let whole = std::fs::read_to_string(&path).unwrap()
@@ -272,7 +272,7 @@ fn a_file_changed_by_another_program_is_not_written_to() {
 }
 
 #[test]
-fn what_is_refused_changes_nothing() {
+fn a_refused_entry_changes_nothing() {
     let (_dir, path) = setup();
     let options = LogOptions { durability: Durability::PerEntry, ..LogOptions::default() };
     let mut log = new_session(&path, options);
@@ -290,7 +290,7 @@ fn what_is_refused_changes_nothing() {
 }
 
 #[test]
-fn a_large_entry_is_one_line() {
+fn a_large_entry_is_written_as_one_line() {
     let (_dir, path) = setup();
     let mut log = new_session(&path, LogOptions::default());
     log.append(&message(&"x\n".repeat(4 << 20)), Timestamp(1)).unwrap();
@@ -305,7 +305,7 @@ proptest! {
     /// Wherever a file is cut off, the next writer continues, no complete line is lost, and the
     /// torn line is kept in a separate file.
     #[test]
-    fn a_cut_anywhere_after_the_header_is_healed(
+    fn a_cut_anywhere_after_the_header_is_repaired(
         texts in prop::collection::vec(".{0,30}", 1..6),
         cut in any::<prop::sample::Index>(),
     ) {
@@ -336,7 +336,7 @@ proptest! {
 }
 
 #[test]
-fn a_session_that_is_held_is_opened_by_nobody_and_one_that_is_open_is_not_held() {
+fn a_locked_session_cannot_be_opened_and_an_open_one_cannot_be_locked() {
     let (dir, path) = setup();
     assert!(SessionLock::of(&path).unwrap().is_none());
     assert!(!dir.path().join("s1.jsonl.lock").exists());
@@ -352,7 +352,7 @@ fn a_session_that_is_held_is_opened_by_nobody_and_one_that_is_open_is_not_held()
 }
 
 #[test]
-fn nothing_is_made_beside_a_file_of_another_program() {
+fn no_file_is_created_beside_a_file_of_another_program() {
     let (dir, path) = setup();
     std::fs::write(&path, "{\"type\":\"session\",\"version\":3,\"id\":\"s\"}\n").unwrap();
     assert!(SessionLock::of(&path).unwrap().is_none());
@@ -360,7 +360,7 @@ fn nothing_is_made_beside_a_file_of_another_program() {
 }
 
 #[test]
-fn projections_live_in_the_session() {
+fn projections_are_stored_in_the_session() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     let mut log = new_session(&path, LogOptions::default());

@@ -143,7 +143,7 @@ impl Builder {
         }
         let size = |(from, to): (u32, u32)| u64::from(to.saturating_sub(from));
         let (old, new) = (size(entry.part), size(draft.entry.part));
-        // Each repetition reads the earlier entry again, so that must not be much longer.
+        // Each repetition reads the earlier entry again, so that entry must not be much longer.
         if draft.entry.encoding == MessageEncoding::Nothing
             || entry.encoding != draft.entry.encoding
             || new == u64::from(draft.entry.part.1)

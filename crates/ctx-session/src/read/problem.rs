@@ -87,7 +87,7 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
-    /// Whether everything was read unchanged in spite of it. Only a full check reports it.
+    /// Whether everything was read unchanged despite the problem. Only a full check reports it.
     #[must_use]
     pub fn is_harmless(self) -> bool {
         matches!(

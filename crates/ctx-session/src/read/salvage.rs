@@ -58,9 +58,9 @@ fn first_object(text: &str) -> Option<&str> {
     values.next()?.ok().map(RawValue::get)
 }
 
-/// Whether an object is an entry and not a fragment of a broken one. With no damage around it, it
-/// is; with damage on one side only, it must have a field that only entries have; with damage on
-/// both sides, it is not.
+/// Whether an object is an entry and not a fragment of a broken entry: true if there is no damage
+/// around it, false if there is damage on both sides. With damage on one side, it must have a field
+/// that only entries have.
 fn is_entry(object: &str, after: &str, first: bool) -> bool {
     let after = skip(after);
     let whole = after.is_empty() || after.starts_with('{');
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_whole_object_is_taken() {
+    fn every_complete_object_is_extracted() {
         let entry = r#"{"type":"message","id":"b","timestamp":"t"}"#;
         let cases = [
             (format!("{entry}{entry}"), 2, false),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_line_ends() {
+    fn salvaging_a_hostile_line_ends() {
         let line = r#"{"type":"a","x":"#.repeat(200_000);
         assert!(salvage(&line).objects.is_empty());
         let line = "{".repeat(1_000_000);

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_refused() {
+    fn invalid_json_is_refused() {
         for text in ["", "{", "{} {}", "{}\n{}"] {
             let entry = NewEntry::message(RawJson::from_text(text));
             let error = entry.line("a", None, Timestamp(0)).unwrap_err();
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_carried() {
+    fn deep_nesting_is_kept() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let entry = NewEntry::message(RawJson::from_text(deep.as_str()));
         assert!(line(&entry).contains(&deep));

@@ -75,7 +75,7 @@ pub(crate) fn header_line(session: &NewSession) -> Result<Vec<u8>> {
     one_line(&header)
 }
 
-/// Whether a header is that of a ctx session, to which ctx may append.
+/// Whether a header belongs to a ctx session, to which ctx may append.
 pub(crate) fn is_ctx_header(line: &str) -> bool {
     check_session_header(line.as_bytes()).is_ok()
 }

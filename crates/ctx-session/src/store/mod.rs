@@ -150,7 +150,7 @@ mod tests {
 "#;
 
     #[test]
-    fn every_field_survives_and_unknown_ones_too() {
+    fn all_fields_survive_including_unknown_ones() {
         let (_dir, store) = store();
         store.update(|_| Ok(())).unwrap();
         std::fs::write(&store.path, FULL).unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_cannot_be_read_hides_no_other_and_stays() {
+    fn an_unreadable_entry_stays_and_hides_no_other() {
         let (_dir, store) = store();
         store.update(|_| Ok(())).unwrap();
         let main: SessionKey = "agent:main:main".parse().unwrap();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_does_not_wait_for_ever() {
+    fn an_update_waits_for_a_limited_time() {
         let (_dir, store) = store();
         store.update(|_| Ok(())).unwrap();
         let held = FileLock::try_exclusive(&store.path).unwrap();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn concurrent_updates_are_all_there() {
+    fn no_concurrent_update_is_lost() {
         let (_dir, store) = store();
         std::thread::scope(|scope| {
             for thread in 0..8 {

@@ -37,8 +37,8 @@ pub struct SessionContext {
 }
 
 impl SessionContext {
-    /// Returns the last answer and those of its calls that have no result. Returns `None` if all
-    /// have one, or if anything but results follows the answer.
+    /// Returns the last answer and its calls without a result. Returns `None` if every call has a
+    /// result, or if anything but results follows the answer.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl Transcript {
     }
 
     /// Like [`Transcript::main_line`], up to another leaf. A message that spans several lines is
-    /// complete, whichever of them `leaf` names.
+    /// complete, even if `leaf` names only one of the lines.
     ///
     /// # Errors
     ///

@@ -67,8 +67,8 @@ pub(crate) fn read_projections(path: &Path) -> Result<Vec<StoredProjections>> {
 
 impl Transcript {
     /// Returns the projections of the branch to `leaf`, or to the transcript's leaf, oldest first.
-    /// Those that were stored with a compaction are included only while it is in force, even if
-    /// they were also stored separately when they were sent.
+    /// Projections that were stored with a compaction are included only while it is in force, even
+    /// if they were also stored separately when they were sent.
     ///
     /// # Errors
     ///

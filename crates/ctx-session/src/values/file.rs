@@ -41,8 +41,8 @@ impl Default for StoreLimits {
 /// so that no key can leave the folder; the file's first line contains the key. A value is on disk
 /// when `put` returns.
 ///
-/// The limits are soft if several processes write at once: each knows only the values that existed
-/// at its first write, and its own.
+/// The limits are soft if several processes write at once: each knows only its own values and those
+/// that existed at its first write.
 #[derive(Debug)]
 pub struct FileStore {
     root: PathBuf,

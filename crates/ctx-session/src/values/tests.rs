@@ -54,7 +54,7 @@ fn values_outlive_the_store_and_each_owner_has_its_own() {
 }
 
 #[test]
-fn a_key_cannot_leave_the_folder_of_its_owner() {
+fn a_key_cannot_leave_its_owners_folder() {
     let dir = tempfile::tempdir().unwrap();
     let store = FileStore::at(dir.path().join("store"));
     let long = format!("engines/a/{}", "x".repeat(MAX_KEY));
@@ -69,7 +69,7 @@ fn a_key_cannot_leave_the_folder_of_its_owner() {
 }
 
 #[test]
-fn what_is_damaged_is_an_error_until_it_is_written_anew() {
+fn a_damaged_value_is_an_error_until_it_is_rewritten() {
     let dir = tempfile::tempdir().unwrap();
     let store = FileStore::at(dir.path());
     put(&store, "engines/a/x", b"value");
@@ -86,7 +86,7 @@ fn what_is_damaged_is_an_error_until_it_is_written_anew() {
 }
 
 #[test]
-fn an_owner_cannot_fill_the_disk_and_what_it_has_stays() {
+fn an_owner_cannot_exceed_its_limits_and_keeps_its_values() {
     let dir = tempfile::tempdir().unwrap();
     let limits = StoreLimits { value: 10, bytes: 80, keys: 3 };
     let store = FileStore::at(dir.path()).with_limits(limits);
@@ -108,7 +108,7 @@ fn an_owner_cannot_fill_the_disk_and_what_it_has_stays() {
 }
 
 #[test]
-fn a_run_that_is_to_leave_nothing_sees_what_was_kept_and_keeps_nothing() {
+fn a_dry_run_reads_stored_values_and_stores_none() {
     let dir = tempfile::tempdir().unwrap();
     let kept = Arc::new(FileStore::at(dir.path()));
     put(&*kept, "engines/a/old", b"1");

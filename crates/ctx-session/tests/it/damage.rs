@@ -193,7 +193,7 @@ fn odd_line_ends_and_beginnings() {
 }
 
 #[test]
-fn lines_that_are_json_but_no_entry() {
+fn lines_that_are_json_but_not_entries() {
     let [a, b, c] = abc();
     check(
         session(&[&a, "[1]", &b, "null", &c, "{}"]),
@@ -236,7 +236,7 @@ fn a_line_of_a_hundred_megabytes() {
 }
 
 #[test]
-fn unknown_things_are_carried() {
+fn unknown_entries_and_roles_are_kept() {
     let unknown = r#"{"type":"hologram","id":"u","parentId":"a","timestamp":"t","x":[1.50]}"#;
     let role = r#"{"type":"message","id":"r","parentId":"u","timestamp":"t","message":{"role":"oracle","content":[{"type":"vision","v":1e2}]}}"#;
     let transcript = read(session(&[&entry("a", ""), unknown, role]));
@@ -250,7 +250,7 @@ fn unknown_things_are_carried() {
 }
 
 #[test]
-fn what_is_no_transcript() {
+fn files_that_are_not_transcripts() {
     let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x10".as_slice();
     for bytes in [
         b"".as_slice(),
@@ -278,7 +278,7 @@ fn what_is_no_transcript() {
 }
 
 #[test]
-fn a_file_that_changes_behind_the_back_is_an_error() {
+fn a_file_changed_by_another_program_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.jsonl");
     let [a, b, c] = abc();

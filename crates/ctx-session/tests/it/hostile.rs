@@ -81,7 +81,7 @@ fn json5_of_any_depth() {
 }
 
 #[test]
-fn what_is_no_message_is_carried_and_not_sent() {
+fn values_that_are_not_messages_are_kept_and_not_sent() {
     let text = r#"[{"role":"user","content":"a"},5,null,"str",{"role":"assistant","content":"z"}]"#;
     let transcript = read(text);
     assert_eq!(transcript.entries.len(), 5);
@@ -130,7 +130,7 @@ fn siblings_of_a_lost_line_stay_siblings() {
 }
 
 #[test]
-fn links_that_lead_nowhere_are_named() {
+fn broken_links_are_reported() {
     let lines = [
         user("a", "r").replace("\"r\"", "null"),
         user("self", "self"),
@@ -155,7 +155,7 @@ fn links_that_lead_nowhere_are_named() {
 }
 
 #[test]
-fn a_file_the_wrong_way_round() {
+fn a_file_in_reverse_order() {
     let id = |n: usize| format!("e{n}");
     let mut lines: Vec<_> = (1..2_000).map(|n| user(&id(n), &id(n - 1))).collect();
     lines.insert(0, user("e0", "r").replace("\"r\"", "null"));
@@ -263,7 +263,7 @@ fn codex_usage_and_window() {
 }
 
 #[test]
-fn conversions_say_what_they_leave_out() {
+fn conversions_report_omissions() {
     let body = r#"{"model":"m","max_tokens":9,"system":"be kind","tools":[{"name":"now","description":"d","input_schema":{"type":"object"}}],"messages":[
       {"role":"user","content":[{"type":"text","text":"hi"}]},
       {"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"EqQB"},{"type":"tool_use","id":"c","name":"now","input":{}}]},
@@ -302,7 +302,7 @@ fn conversions_say_what_they_leave_out() {
 }
 
 #[test]
-fn ponybunny_goes_over_whole() {
+fn ponybunny_is_converted_completely() {
     let text = "{messages:[{role:'system',content:'be kind'},{role:'user',content:'hi'},{role:'assistant',content:'x',thinkingBlocks:[{content:'deep'}]}],compactedHistory:[{role:'system',content:'long ago',compactedAt:1}]}";
     let transcript = read(text);
     let line = transcript.main_line().unwrap();
@@ -321,7 +321,7 @@ fn ponybunny_goes_over_whole() {
 }
 
 #[test]
-fn a_full_look() {
+fn a_full_check() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     let result = r#"{"role":"toolResult","toolCallId":"c","content":[],"timestamp":1}"#;
     let lines = [
@@ -365,7 +365,7 @@ fn a_full_look() {
 }
 
 #[test]
-fn what_is_no_transcript_is_refused_with_a_hint() {
+fn files_that_are_not_transcripts_are_refused_with_a_hint() {
     let utf16: Vec<u8> =
         "[{\"role\":\"user\"}]".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let marked: Vec<u8> = [&b"\xFF\xFE"[..], &utf16].concat();

@@ -43,7 +43,7 @@ enum Step {
     /// The number of the compaction.
     Undo(usize),
     Redo(usize),
-    /// A rewrite of the session to what its newest compaction kept.
+    /// A rewrite of the session to the messages that its newest compaction kept.
     Rewrite,
 }
 
@@ -348,8 +348,8 @@ fn kill_writers(test: &str, place: Place) {
 }
 
 #[test]
-fn nothing_is_lost_in_a_session_of_ours() {
-    kill_writers("nothing_is_lost_in_a_session_of_ours", Place::Ours);
+fn nothing_is_lost_in_a_ctx_session() {
+    kill_writers("nothing_is_lost_in_a_ctx_session", Place::Ours);
 }
 
 #[test]
@@ -358,6 +358,6 @@ fn nothing_is_lost_beside_a_foreign_file() {
 }
 
 #[test]
-fn nothing_is_lost_when_a_session_is_written_anew() {
-    kill_writers("nothing_is_lost_when_a_session_is_written_anew", Place::RewrittenSession);
+fn nothing_is_lost_when_a_session_is_rewritten() {
+    kill_writers("nothing_is_lost_when_a_session_is_rewritten", Place::RewrittenSession);
 }

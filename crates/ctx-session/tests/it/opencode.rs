@@ -67,7 +67,7 @@ impl Opencode {
 }
 
 #[test]
-fn sessions_are_found_by_folder_and_id_and_those_of_subagents_are_none() {
+fn sessions_are_found_by_folder_and_id_without_subagents() {
     let opencode = Opencode::new();
     let found = opencode.only();
     assert_eq!((found.agent, found.session_id.as_str()), (Agent::OPENCODE, SESSION));
@@ -141,7 +141,7 @@ fn the_messages_that_a_compaction_keeps_stay() {
 }
 
 #[test]
-fn what_opencode_wrote_last_is_read_and_nothing_is_written() {
+fn the_newest_rows_are_read_and_nothing_is_written() {
     let opencode = Opencode::new();
     opencode.read();
     opencode
@@ -212,7 +212,7 @@ fn a_database_that_cannot_be_read_is_a_problem_and_hides_nothing() {
 }
 
 #[test]
-fn a_row_that_is_no_json_costs_only_itself() {
+fn a_row_with_invalid_json_affects_only_itself() {
     let opencode = Opencode::new();
     let spoil = "UPDATE part SET data = '{\"type\":' WHERE id = 'prt_2053eed45001Zb8TuIhTlZVQBK';
         UPDATE part SET data = x'00ff' WHERE id = 'prt_2053ef830001MhaqrWCS9a3xqq';
@@ -225,7 +225,7 @@ fn a_row_that_is_no_json_costs_only_itself() {
 }
 
 #[test]
-fn the_files_that_a_database_took_in_are_not_listed_again() {
+fn files_that_were_moved_to_a_database_are_not_listed_twice() {
     let opencode = Opencode::new();
     let storage = opencode.dir.path().join("storage/session/global");
     fs::create_dir_all(&storage).unwrap();
@@ -241,7 +241,7 @@ fn the_files_that_a_database_took_in_are_not_listed_again() {
 }
 
 #[test]
-fn what_ctx_keeps_beside_a_session_is_found_again() {
+fn the_overlay_of_a_database_session_is_found_again() {
     let opencode = Opencode::new();
     let home = Home::at(opencode.dir.path().join("home"));
     let path = Overlay::of(&home, &opencode.session()).unwrap().path;

@@ -12,14 +12,14 @@ fn session(results: usize) -> (Session, Vec<usize>) {
 }
 
 #[test]
-fn up_to_the_cap_nothing_goes() {
+fn up_to_the_cap_nothing_is_elided() {
     let (mut session, _) = session(10);
     assert_eq!(session.view.result_total(), Tokens(50_000));
     assert_eq!(session.guard(&ToolGuard::new(Config::default())), 0);
 }
 
 #[test]
-fn beyond_it_the_oldest_go_until_three_quarters_are_left() {
+fn above_the_cap_the_oldest_are_elided_until_three_quarters_are_left() {
     let (mut session, at) = session(11);
     let guard = ToolGuard::new(Config::default());
     session.guard(&guard);
@@ -58,7 +58,7 @@ fn large_results_in_a_small_window_break_the_prefix_no_more_often() {
 }
 
 #[test]
-fn an_elided_result_still_says_where_the_whole_of_it_is() {
+fn an_elided_result_keeps_the_path_of_its_full_text() {
     let (mut session, _) = session(0);
     let pointer = "[full output preserved at /agents/main/tool-results/1.txt]";
     let at = session.read(&format!("{}\n{pointer}", "x".repeat(20_000)));
@@ -84,7 +84,7 @@ fn results_in_progress_are_not_elided() {
 }
 
 #[test]
-fn a_result_that_is_but_an_image_goes_like_any_other() {
+fn a_result_with_only_an_image_is_elided_like_any_other() {
     let mut session = Session::new(100_000);
     session.say(Role::User, "go");
     let first = session.run(vec![vec![image()]]);

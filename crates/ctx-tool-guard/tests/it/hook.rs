@@ -14,7 +14,7 @@ fn output(chars: usize) -> Message {
 }
 
 #[test]
-fn it_works_while_the_run_lasts() {
+fn the_hook_works_until_the_run_ends() {
     let turn = Session::new(1).turn;
     let hooks = ToolHooks::default();
     let guard = ToolGuard::new(Config::default());
@@ -28,7 +28,7 @@ fn it_works_while_the_run_lasts() {
 }
 
 #[test]
-fn the_whole_text_is_put_away_before_it_is_cut() {
+fn the_full_text_is_written_to_the_blob_store_before_it_is_truncated() {
     let turn = Session::new(1).turn;
     let hooks = ToolHooks::default();
     let blobs = Arc::new(Blobs::default());
@@ -49,7 +49,7 @@ fn the_whole_text_is_put_away_before_it_is_cut() {
 }
 
 #[test]
-fn a_text_that_cannot_be_put_away_is_stored_whole() {
+fn a_text_that_the_blob_store_refuses_is_stored_whole() {
     let turn = Session::new(1).turn;
     let hooks = ToolHooks::default();
     let full = Blobs { is_full: true, ..Blobs::default() };

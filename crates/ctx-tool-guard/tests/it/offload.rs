@@ -26,7 +26,7 @@ fn off_by_default() {
 }
 
 #[test]
-fn all_but_the_newest_go_to_files_and_say_where() {
+fn all_but_the_newest_are_moved_to_files_and_name_the_file() {
     let blobs = Arc::new(Blobs::default());
     let guard = ToolGuard::new(config(5)).with_blobs(blobs.clone());
     let mut session = Session::new(131_072);
@@ -52,7 +52,7 @@ fn all_but_the_newest_go_to_files_and_say_where() {
 }
 
 #[test]
-fn each_turn_moves_what_left_the_newest() {
+fn each_turn_moves_results_that_are_no_longer_among_the_newest() {
     let blobs = Arc::new(Blobs::default());
     let guard = ToolGuard::new(config(2)).with_blobs(blobs.clone());
     let mut session = Session::new(131_072);
@@ -85,7 +85,7 @@ fn short_results_and_images_stay() {
 }
 
 #[test]
-fn without_a_place_for_files_the_text_is_cut_and_the_reason_says_so() {
+fn without_a_blob_store_the_text_is_cut_and_the_reason_says_so() {
     let full = Blobs { is_full: true, ..Blobs::default() };
     let guards = [
         (ToolGuard::new(config(0)), "no blob store"),

@@ -21,7 +21,7 @@ fn the_notices_are_the_seeds() {
 }
 
 #[test]
-fn a_result_at_the_cap_stays_and_one_over_it_is_cut_to_it() {
+fn a_result_at_the_cap_stays_and_a_larger_one_is_cut_to_the_cap() {
     let mut session = Session::new(64_000);
     session.say(Role::User, "go");
     let exact = session.read(&"x".repeat(16_000));
@@ -37,7 +37,7 @@ fn a_result_at_the_cap_stays_and_one_over_it_is_cut_to_it() {
 }
 
 #[test]
-fn both_ends_are_shown_where_the_end_tells() {
+fn both_ends_are_shown_if_the_end_matters() {
     let mut session = Session::new(64_000);
     session.say(Role::User, "go");
     let failed = session.read(&format!("{}\nerror: the disk is full", "x".repeat(40_000)));
@@ -48,7 +48,7 @@ fn both_ends_are_shown_where_the_end_tells() {
 }
 
 #[test]
-fn more_than_half_of_the_window_is_replaced_unseen_once_the_model_went_on() {
+fn a_past_result_over_half_of_the_window_is_replaced() {
     let mut session = Session::new(20_000);
     session.say(Role::User, "go");
     let half = session.read(&"x".repeat(40_000));
@@ -62,7 +62,7 @@ fn more_than_half_of_the_window_is_replaced_unseen_once_the_model_went_on() {
 }
 
 #[test]
-fn a_result_in_progress_is_cut_and_shown_however_large_it_is() {
+fn a_result_of_any_size_in_progress_is_cut_and_shown() {
     let shown = |chars: usize, config: Config| {
         let mut session = Session::new(20_000);
         session.say(Role::User, "go");
@@ -114,7 +114,7 @@ fn dense_text_is_held_to_its_share_of_the_window() {
 }
 
 #[test]
-fn results_of_one_message_are_bounded_each() {
+fn each_result_of_one_message_is_bounded() {
     let mut session = Session::new(64_000);
     session.say(Role::User, "go");
     let first = session.run(vec![vec![Block::text("a")], vec![Block::text("x".repeat(20_000))]]);
@@ -123,7 +123,7 @@ fn results_of_one_message_are_bounded_each() {
 }
 
 #[test]
-fn images_count_and_the_last_that_do_not_fit_go() {
+fn images_count_and_the_last_ones_that_do_not_fit_are_removed() {
     let mut session = Session::new(100_000);
     session.say(Role::User, "go");
     let at = session.run(vec![vec![image(); 8]]);
@@ -143,7 +143,7 @@ fn images_count_and_the_last_that_do_not_fit_go() {
 }
 
 #[test]
-fn what_was_sent_is_not_looked_at_again() {
+fn results_that_were_sent_are_not_examined_again() {
     let mut session = Session::new(64_000);
     session.say(Role::User, "go");
     let at = session.read(&"x".repeat(20_000));

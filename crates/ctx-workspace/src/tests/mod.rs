@@ -118,7 +118,7 @@ fn a_second_update_touches_only_what_changed() {
 }
 
 #[test]
-fn a_file_whose_path_says_what_is_asked_comes_before_one_that_happens_to_share_its_words() {
+fn a_file_with_a_matching_path_ranks_before_a_file_with_matching_words() {
     let test = "fn all() {\n    // A torn line is repaired: no torn line is left.\n}\n";
     let room = Room::with(&[
         ("src/repair.rs", "fn mend() {\n    // What is torn is cut off.\n}\n"),
@@ -134,7 +134,7 @@ fn a_file_whose_path_says_what_is_asked_comes_before_one_that_happens_to_share_i
 }
 
 #[test]
-fn what_nobody_wants_to_read_is_left_out_and_counted() {
+fn ignored_hidden_large_and_binary_files_are_skipped_and_counted() {
     let room = Room::with(&[
         (".gitignore", "target/\n*.log\n"),
         ("target/debug/out.md", "needle"),
@@ -181,7 +181,7 @@ fn links_do_not_lead_out_of_the_folder() {
 }
 
 #[test]
-fn what_is_not_as_it_was_indexed_is_not_shown() {
+fn files_changed_since_indexing_are_not_shown() {
     let room = Room::with(&[("a.md", "apple pie"), ("b.md", "apple juice"), ("c.md", "apple")]);
     let workspace = room.open();
     update(&workspace);
@@ -193,7 +193,7 @@ fn what_is_not_as_it_was_indexed_is_not_shown() {
 }
 
 #[test]
-fn secrets_reach_neither_the_index_nor_a_snippet_and_lines_stay_where_they_are() {
+fn secrets_reach_neither_index_nor_snippets_and_line_numbers_stay_correct() {
     let secret = "x7Kq2LmN9pR4sT6vW8yZ1aB3cD5eF0gH2jKm";
     let body = "MIIEpAIBAAKCAQEAx7Kq2LmN9pR4sT6vW8yZ1aB3cD5eF0gH2jKmQ4w8E5r\n".repeat(12);
     let key = format!("-----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY-----\n");
@@ -213,7 +213,7 @@ fn secrets_reach_neither_the_index_nor_a_snippet_and_lines_stay_where_they_are()
 }
 
 #[test]
-fn an_index_that_is_torn_damaged_or_gone_is_made_anew() {
+fn a_torn_damaged_or_missing_index_is_rebuilt() {
     let room = Room::with(&[("a.md", "apple"), ("b.md", "banana")]);
     let list = room.open().list();
     let lexical = room.open().lexical();
@@ -253,7 +253,7 @@ fn an_index_that_is_torn_damaged_or_gone_is_made_anew() {
 }
 
 #[test]
-fn a_list_that_names_files_elsewhere_opens_none_of_them() {
+fn a_list_with_files_outside_the_folder_opens_none_of_them() {
     let room = Room::with(&[("a.md", "apple")]);
     fs::write(room.dir.path().join("secret.md"), "apple").unwrap();
     let workspace = room.open();

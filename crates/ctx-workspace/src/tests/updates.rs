@@ -10,7 +10,7 @@ use ctx_core::{Counter, CounterKind, ErrorKind};
 use super::*;
 
 #[test]
-fn an_update_that_is_ended_keeps_what_it_did_and_the_next_one_goes_on() {
+fn a_stopped_update_keeps_its_work_and_the_next_one_continues() {
     let room = Room::with(&[("a.md", "apple"), ("b.md", "banana"), ("c.md", "cherry")]);
     let workspace = room.open();
     let mut files = 0;
@@ -37,7 +37,7 @@ fn a_turn_does_not_wait_for_a_large_folder() {
 }
 
 #[test]
-fn another_process_sees_what_this_one_wrote_and_two_updates_do_not_meet() {
+fn updates_are_visible_to_other_processes_and_never_overlap() {
     let room = Room::with(&[("a.md", "apple")]);
     let (one, two) = (room.open(), room.open());
     assert!(paths(&two, "apple").is_empty());
@@ -61,7 +61,7 @@ fn another_process_sees_what_this_one_wrote_and_two_updates_do_not_meet() {
 }
 
 #[test]
-fn other_chunks_make_another_index_and_a_folder_has_one_of_its_own() {
+fn each_chunk_length_and_each_folder_has_its_own_index() {
     let long: String = (0..200).map(|n| format!("apple number {n}\n")).collect();
     let room = Room::with(&[("a.md", &long)]);
     let many = update(&room.open()).chunks;
@@ -79,7 +79,7 @@ fn other_chunks_make_another_index_and_a_folder_has_one_of_its_own() {
 }
 
 #[test]
-fn a_word_is_found_where_it_is_however_the_file_was_cut_before() {
+fn a_word_is_found_on_its_line_after_other_chunk_lengths() {
     let lines = (0..400).map(|n| match n {
         399 => "the zebra crosses here\n".to_owned(),
         n => format!("line {n} says nothing\n"),
@@ -100,7 +100,7 @@ fn a_word_is_found_where_it_is_however_the_file_was_cut_before() {
 }
 
 #[test]
-fn hosts_that_cut_otherwise_leave_each_other_alone() {
+fn hosts_with_other_chunk_lengths_do_not_interfere() {
     let room = Room::with(&[("a.md", "apple"), ("b.md", "banana")]);
     update(&room.open());
     let settings = WorkspaceSettings {
@@ -115,7 +115,7 @@ fn hosts_that_cut_otherwise_leave_each_other_alone() {
 }
 
 #[test]
-fn a_turn_throws_away_only_what_it_can_make_anew() {
+fn a_turn_deletes_only_what_it_can_rebuild() {
     let room = Room::with(&[("kept.md", "apple"), ("a.md", "one"), ("b.md", "two")]);
     let workspace = room.open();
     update(&workspace);
@@ -131,7 +131,7 @@ fn a_turn_throws_away_only_what_it_can_make_anew() {
 }
 
 #[test]
-fn words_of_files_that_are_gone_go_from_small_folders_as_well() {
+fn words_of_removed_files_are_deleted_in_small_folders_too() {
     let room = Room::with(&[("a.md", "apple"), ("b.md", "banana"), ("c.md", "cherry")]);
     let workspace = room.open();
     update(&workspace);
@@ -149,7 +149,7 @@ fn words_of_files_that_are_gone_go_from_small_folders_as_well() {
 }
 
 #[test]
-fn a_walk_that_takes_too_long_is_ended_and_takes_nothing_for_gone() {
+fn a_walk_past_its_deadline_ends_and_treats_no_file_as_removed() {
     let room = Room::with(&[]);
     (0..600).for_each(|n| room.write(&format!("{n:03}.md"), format!("number n{n}")));
     let workspace = room.open();
@@ -163,7 +163,7 @@ fn a_walk_that_takes_too_long_is_ended_and_takes_nothing_for_gone() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_tried_again_when_it_is_another() {
+fn an_unreadable_file_is_read_again_when_it_changes() {
     let room = Room::with(&[("a.md", "apple")]);
     // The walk finds a file that no longer exists when it is read.
     let workspace = room.open();
@@ -178,7 +178,7 @@ fn a_file_that_cannot_be_read_is_tried_again_when_it_is_another() {
 
 #[cfg(unix)]
 #[test]
-fn nothing_is_opened_for_files_of_the_future_and_such_as_cannot_be_read() {
+fn future_and_unreadable_files_do_not_open_the_index() {
     use std::time::SystemTime;
     let room = Room::with(&[("a.md", "apple"), ("b.md", "banana")]);
     let later = SystemTime::now() + Duration::from_secs(1 << 30);

@@ -62,7 +62,7 @@ fn ask(room: &Room, fails: bool, question: &str) -> WorkspaceAnswer {
 }
 
 #[test]
-fn where_a_model_makes_vectors_meaning_counts_and_where_it_fails_words_do() {
+fn vectors_find_meaning_and_words_are_used_if_the_model_fails() {
     let room = Room::with(&[("a.md", "a pear tree"), ("b.md", "a lion"), ("c.md", "an engine")]);
     let workspace = room.open();
     update(&workspace);
@@ -80,7 +80,7 @@ fn where_a_model_makes_vectors_meaning_counts_and_where_it_fails_words_do() {
 }
 
 #[test]
-fn a_turn_makes_some_of_the_vectors_and_the_rest_is_found_by_its_words() {
+fn a_turn_computes_some_vectors_and_other_chunks_are_found_by_words() {
     let room = Room::with(&[("0.md", "a lion"), ("z.md", "the word is xylophone")]);
     (0..40).for_each(|n| room.write(&format!("{n:02}.md"), format!("a pear number {n}")));
     let first = ask(&room, false, "apple");
@@ -91,7 +91,7 @@ fn a_turn_makes_some_of_the_vectors_and_the_rest_is_found_by_its_words() {
 }
 
 #[test]
-fn vectors_that_count_nothing_are_not_made() {
+fn vectors_without_a_weight_are_not_computed() {
     let room = Room::with(&[("a.md", "a pear tree")]);
     let settings = WorkspaceSettings { vector_weight: 0.0, ..WorkspaceSettings::default() };
     let workspace = Workspace::open(&room.index(), &room.folder(), settings).unwrap();

@@ -66,7 +66,7 @@ fn blocks(view: &ContextView) -> usize {
 }
 
 #[test]
-fn a_message_that_asks_for_a_file_gets_a_block_before_it_once() {
+fn a_message_that_asks_for_a_file_gets_one_block_before_it() {
     let files = Files::with(&["fn main() {}"]);
     let layer = layer("openclaw", files.clone());
     let mut view = view(32_000);
@@ -119,7 +119,7 @@ fn under_ponybunny_the_block_is_part_of_the_system_prompt_while_its_message_is_t
 }
 
 #[test]
-fn what_the_archive_recalls_stands_behind_what_the_agent_wrote_down() {
+fn recalled_text_follows_the_agents_notes() {
     let mut files = Files::default();
     files.snippets.push(Snippet {
         source: SnippetSource::Memory,
@@ -145,7 +145,7 @@ fn what_the_archive_recalls_stands_behind_what_the_agent_wrote_down() {
 }
 
 #[test]
-fn blocks_keep_to_their_budget_and_old_ones_go_when_they_are_too_many() {
+fn blocks_keep_to_their_budget_and_old_ones_are_removed() {
     let long = "word ".repeat(2_000);
     let files = Files::with(&[&long, &long, &long, &long]);
     let layer = layer("openclaw", files);
@@ -167,7 +167,7 @@ fn blocks_keep_to_their_budget_and_old_ones_go_when_they_are_too_many() {
 }
 
 #[test]
-fn a_workspace_that_fails_costs_a_warning_and_no_request() {
+fn a_failing_workspace_causes_a_warning_and_the_request_continues() {
     let layer = layer("openclaw", Arc::new(Files { fails: true, ..Files::default() }));
     let mut view = view(32_000);
     say(&mut view, Role::User, "/context one thing");
@@ -179,7 +179,7 @@ fn a_workspace_that_fails_costs_a_warning_and_no_request() {
 }
 
 #[test]
-fn many_files_leave_room_for_what_was_said_and_the_other_way_round() {
+fn many_files_leave_room_for_recalled_text_and_vice_versa() {
     let many = |what: &str| -> Vec<String> { (0..12).map(|n| format!("{what}{n}.")).collect() };
     let (files, said) = (many("file"), many("said"));
     let of = |texts: &[String]| -> Vec<String> { texts.to_vec() };
@@ -192,7 +192,7 @@ fn many_files_leave_room_for_what_was_said_and_the_other_way_round() {
         let of_files: Vec<&str> = files.iter().map(String::as_str).collect();
         let told: Vec<&str> = said.iter().map(String::as_str).collect();
         let memory = ScriptedMemory::with(&told, &[]);
-        // The archive's scores are small, and not comparable with those of files.
+        // The archive's scores are small, and not comparable with scores of files.
         memory.answer.lock().unwrap().passages.iter_mut().for_each(|p| p.score *= 0.1);
         let config = Config { sessions: true, ..Config::default() };
         let layer = WorkspaceLayer::new(config, Files::with(&of_files), Some(memory));
@@ -206,7 +206,7 @@ fn many_files_leave_room_for_what_was_said_and_the_other_way_round() {
 }
 
 #[test]
-fn what_memory_has_brought_already_is_not_brought_twice() {
+fn text_already_recalled_by_memory_is_not_added_again() {
     let memory = ScriptedMemory::with(&["said once"], &[]);
     let recall = ctx_memory::Recall::new(
         ctx_memory::Config { enabled: true, ..ctx_memory::Config::default() },

@@ -21,7 +21,7 @@ pub(super) fn event(found: &mut AnswerFindings, event: &Object<'_>) {
                 usage(found, &message);
             }
         }
-        // The start of a block counts as content, however long the model thinks in it.
+        // The start of a block counts as content, even if the model then thinks for long.
         Some("content_block_start") => found.content(),
         Some("content_block_delta") => {
             let delta = event.object("delta").unwrap_or_default();

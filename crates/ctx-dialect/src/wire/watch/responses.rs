@@ -15,7 +15,7 @@ pub(super) fn event(found: &mut AnswerFindings, event: &Object<'_>, json: &str) 
             found.finished = true;
             found.finish_as(&kind);
         }
-        // The start of an item counts as content, however long the model thinks in it.
+        // The start of an item counts as content, even if the model then thinks for long.
         "response.output_item.added" | "response.output_item.done" => found.content(),
         kind if kind.ends_with(".delta") => found.content_if(says(event, "delta")),
         _ => {}

@@ -60,7 +60,7 @@ fn only_the_words_of_an_anthropic_message_change() {
 }
 
 #[test]
-fn a_mark_for_the_cache_moves_to_the_last_block_of_the_new_form() {
+fn a_cache_mark_moves_to_the_last_block_of_the_new_content() {
     let body = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image","source":{"type":"url","url":"https://x"},"cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}"#;
     let request = parse("messages", body);
     for message in [Message::text(Role::User, "new"), Message::text(Role::CompactionSummary, "new")]
@@ -74,7 +74,7 @@ fn a_mark_for_the_cache_moves_to_the_last_block_of_the_new_form() {
 }
 
 #[test]
-fn messages_that_became_neighbours_are_one() {
+fn messages_that_became_adjacent_are_merged() {
     let body = r#"{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":[{"type":"text","text":"c", "cache_control":{"type":"ephemeral"}}]},{"role":"assistant","content":"d"},{"role":"user","content":"e"},{"role":"user","content":"f"}]}"#;
     let request = parse("messages", body);
     let list = |out: &[OutgoingUnit<'_>]| {
@@ -124,7 +124,7 @@ fn reasoning_is_not_moved_into_another_answer() {
 }
 
 #[test]
-fn what_is_put_between_a_call_and_its_result_goes_behind_it() {
+fn a_message_inserted_between_a_call_and_its_result_follows_the_result() {
     let recalled = Message::text(Role::User, "recalled");
     let written = OutgoingUnit::Message { message: &recalled, of: None };
     let body = r#"{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"r"},{"type":"text","text":"go on"}]}]}"#;
@@ -169,7 +169,7 @@ fn only_the_words_of_an_item_change() {
 }
 
 #[test]
-fn what_led_to_an_item_and_the_item_go_together() {
+fn reasoning_and_its_item_are_dropped_together() {
     let body = r#"{"input":[{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"gAAAAA"},{"type":"message","id":"msg","role":"assistant","content":[{"type":"output_text","text":"a"}]},{"type":"function_call","id":"fc","call_id":"c","name":"f","arguments":"{}"}]}"#;
     let request = parse("responses", body);
     let all = request.units[0].read();
@@ -200,7 +200,7 @@ fn only_the_words_of_a_gemini_content_change() {
 }
 
 #[test]
-fn a_plain_text_becomes_a_list_where_something_joins_it() {
+fn a_plain_text_becomes_a_list_when_something_is_added() {
     let request = parse("responses", r#"{"input":"hi é","x":1}"#);
     assert_eq!(request.with_history(&[OutgoingUnit::Unchanged(0)], None).unwrap(), request.body());
     let summary = Message::text(Role::User, "s");
@@ -215,7 +215,7 @@ fn a_plain_text_becomes_a_list_where_something_joins_it() {
 }
 
 #[test]
-fn pictures_of_a_result_do_not_part_it_from_the_next() {
+fn images_of_a_result_do_not_separate_it_from_the_next_result() {
     let body = r#"{"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"1"},{"role":"tool","tool_call_id":"b","content":"2"},{"role":"user","content":"u"}]}"#;
     let request = parse("chat", body);
     let mut message = request.units[1].read();
@@ -237,7 +237,7 @@ fn pictures_of_a_result_do_not_part_it_from_the_next() {
 }
 
 #[test]
-fn an_addition_stands_after_what_the_system_says() {
+fn an_addition_follows_the_system_prompt() {
     for (name, body, expected) in [
         (
             "chat",
@@ -306,7 +306,7 @@ fn with_changed(name: &str, body: &str, n: usize, change: impl Fn(&mut Vec<Block
 }
 
 #[test]
-fn a_call_goes_out_with_what_was_thought_before_it() {
+fn a_call_is_sent_with_the_reasoning_before_it() {
     let answer = r#"[{"type":"thinking","thinking":"t","signature":"Eq"},{"type":"redacted_thinking","data":"zz"},{"type":"text","text":"long"},{"type":"tool_use","id":"a","name":"f","input":{}}]"#;
     let body = |thinking: &str| {
         format!(
@@ -340,7 +340,7 @@ fn results_of_the_providers_own_tools_stay_behind_their_calls() {
 }
 
 #[test]
-fn an_answer_to_a_call_that_is_told_has_its_very_id() {
+fn an_inserted_result_keeps_the_id_of_its_unchanged_call() {
     let body = r#"{"messages":[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"tool_use","id":"functions.read:0","name":"f","input":{}}]}]}"#;
     let request = parse("messages", body);
     let stand_in = Message::tool_result("functions.read:0", "none");
@@ -352,13 +352,13 @@ fn an_answer_to_a_call_that_is_told_has_its_very_id() {
 }
 
 #[test]
-fn sealed_reasoning_that_is_no_text_stays_with_its_call() {
+fn encrypted_reasoning_without_text_stays_with_its_call() {
     let body = r#"{"messages":[{"role":"assistant","content":"long","reasoning_details":[{"type":"reasoning.encrypted","data":"x"}],"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}]}"#;
     assert_eq!(with_shorter("chat", body, 0), body.replace("long", "cut"));
 }
 
 #[test]
-fn tools_with_items_of_their_own_keep_their_form() {
+fn tools_with_their_own_item_types_keep_them() {
     let body = r#"{"input":[{"type":"apply_patch_call","id":"apc","call_id":"p","operation":{"type":"update_file","diff":"long"}},{"type":"apply_patch_call_output","call_id":"p","status":"completed","output":"long"},{"type":"tool_search_call","call_id":"t","arguments":{"q":1}},{"type":"tool_search_output","call_id":"t","tools":[{"name":"x"}]},{"type":"computer_call","call_id":"c","action":{"type":"screenshot"}},{"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","image_url":"data:,"}}]}"#;
     let request = parse("responses", body);
     let units: Vec<_> = request.units.iter().map(|unit| unit.read()).collect();
@@ -380,7 +380,7 @@ fn tools_with_items_of_their_own_keep_their_form() {
 }
 
 #[test]
-fn calls_of_gemini_without_ids_are_told_apart() {
+fn gemini_calls_without_ids_are_distinguished() {
     let part = |name: &str, n: u8| format!(r#"{{"{name}":{{"name":"read","args":{{"n":{n}}}}}}}"#);
     let response = |n: u8| {
         format!(
@@ -412,7 +412,7 @@ fn calls_of_gemini_without_ids_are_told_apart() {
 }
 
 #[test]
-fn what_the_provider_compacted_stands_for_what_was_before_it() {
+fn a_provider_compaction_replaces_everything_before_it() {
     let body = r#"{"input":[{"type":"compaction","id":"cmp","encrypted_content":"x"},{"role":"user","content":"u"},{"type":"reasoning","encrypted_content":"y","summary":[]},{"type":"mcp_approval_request","id":"m","name":"f","arguments":"{}"}]}"#;
     let request = parse("responses", body);
     assert_eq!(request.units.len(), 3);
@@ -421,7 +421,7 @@ fn what_the_provider_compacted_stands_for_what_was_before_it() {
 }
 
 #[test]
-fn a_prompt_that_the_provider_knows_has_no_history() {
+fn a_prompt_stored_at_the_provider_has_no_history() {
     for body in [r#"{"prompt":{"id":"p"} }"#, r#"{"prompt":{"id":"p"},"input":null}"#, "{ }"] {
         let request = parse("responses", body);
         assert!(request.units.is_empty());

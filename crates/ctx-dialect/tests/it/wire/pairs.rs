@@ -31,7 +31,7 @@ fn results(messages: &[Message]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn gemini_calls_with_and_without_ids_meet_their_responses_in_one_history() {
+fn gemini_calls_with_and_without_ids_are_matched_in_one_history() {
     let without = [
         r#"{"role":"model","parts":[{"functionCall":{"name":"read","args":{}}}]}"#,
         r#"{"role":"user","parts":[{"functionResponse":{"id":"read-1","name":"read","response":{"output":"X"}}}]}"#,
@@ -51,7 +51,7 @@ fn gemini_calls_with_and_without_ids_meet_their_responses_in_one_history() {
 }
 
 #[test]
-fn a_gemini_response_without_the_id_of_its_call_goes_by_its_name() {
+fn a_gemini_response_without_the_id_of_its_call_is_matched_by_name() {
     let messages = paired(
         "gemini",
         &contents(&[
@@ -64,7 +64,7 @@ fn a_gemini_response_without_the_id_of_its_call_goes_by_its_name() {
 }
 
 #[test]
-fn how_a_message_reads_does_not_depend_on_what_comes_after_it() {
+fn later_messages_do_not_change_how_a_message_is_read() {
     let first = [
         r#"{"role":"model","parts":[{"functionCall":{"name":"read","args":{}}}]}"#,
         r#"{"role":"user","parts":[{"functionResponse":{"id":"r","name":"read","response":{"output":"X"}}}]}"#,
@@ -128,7 +128,7 @@ fn chat_calls_without_ids_or_under_one_id_keep_all_their_results() {
 }
 
 #[test]
-fn chat_functions_of_old_go_by_their_names() {
+fn old_chat_functions_are_matched_by_name() {
     paired(
         "chat",
         &chat(&[

@@ -86,7 +86,7 @@ fn watched(provider: &FakeProvider) -> Vec<(Protocol, bool, Watch)> {
 }
 
 #[test]
-fn every_answer_is_seen_and_what_it_cost() {
+fn every_answer_is_detected_with_its_usage() {
     let calls = vec![Call { name: "f".into(), arguments: json!({ "x": 1 }) }];
     let answers = [
         Answer { text: "hi".into(), ..Answer::default() },
@@ -112,7 +112,7 @@ fn every_answer_is_seen_and_what_it_cost() {
 }
 
 #[test]
-fn a_full_window_is_seen_as_an_error_and_as_an_end() {
+fn a_full_window_is_detected_as_an_error_and_as_a_finish_reason() {
     let provider = FakeProvider::builder().window(Tokens(2)).start().expect("a provider");
     for (protocol, streams, watch) in watched(&provider) {
         assert_eq!(watch.state(), AnswerState::Failure, "{protocol} {streams}");
@@ -129,7 +129,7 @@ fn a_full_window_is_seen_as_an_error_and_as_an_end() {
 }
 
 #[test]
-fn an_error_in_a_stream_is_seen_before_and_after_the_first_word() {
+fn an_error_in_a_stream_is_detected_before_and_after_the_first_word() {
     let overflow = Failure::new(FailureKind::Overflow).words(Words::OpenaiChat);
     for (after, seen) in [(0, AnswerState::Failure), (40, AnswerState::Content)] {
         let script = [Step::error(overflow.clone().in_stream(after)).always()];

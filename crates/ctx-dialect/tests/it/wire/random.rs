@@ -101,7 +101,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_told_in_full_is_the_same_bytes(messages in sensible()) {
+    fn an_unchanged_history_gives_the_same_bytes(messages in sensible()) {
         for protocol in Protocol::ALL {
             let body = body(protocol, &messages);
             let request = parse(protocol.name(), &body);
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn an_answer_is_watched_the_same_however_it_is_cut(
+    fn an_answer_split_in_any_way_gives_the_same_findings(
         parts in prop::collection::vec(prop_oneof![
             Just("data: {\"choices\":[{\"delta\":{\"content\":\"é\"},\"finish_reason\":null}]}\n\n".to_owned()),
             Just("data: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"a\"}}\r\n\r\n".to_owned()),
@@ -190,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_that_comes_makes_it_panic(text in "\\PC{0,60}", json in "[\\[\\]{}\",:a0-9\\\\ud8 ]{0,60}") {
+    fn no_input_causes_a_panic(text in "\\PC{0,60}", json in "[\\[\\]{}\",:a0-9\\\\ud8 ]{0,60}") {
         for protocol in Protocol::ALL {
             for body in [&text, &json] {
                 let route = super::path(protocol.name());

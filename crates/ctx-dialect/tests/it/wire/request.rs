@@ -6,7 +6,7 @@ use ctx_dialect::wire::{Protocol, Request};
 use super::{all_unchanged, parse, path};
 
 #[test]
-fn what_a_request_asks_for_is_read_in_each_api() {
+fn the_fields_of_a_request_are_read_in_each_api() {
     let chat = parse(
         "chat",
         r#"{"model":"gpt","stream":true,"max_tokens":5,"prompt_cache_key":"k","tools":[{"type":"function"}],
@@ -64,7 +64,7 @@ fn the_items_of_one_answer_are_one_unit() {
 }
 
 #[test]
-fn a_history_that_the_provider_holds_is_told_from_one_that_is_all_here() {
+fn a_history_stored_at_the_provider_is_distinguished_from_a_complete_one() {
     for body in [
         r#"{"previous_response_id":"resp_1","input":"hi"}"#,
         r#"{"conversation":"conv_1","input":[]}"#,
@@ -84,7 +84,7 @@ fn a_history_that_the_provider_holds_is_told_from_one_that_is_all_here() {
 }
 
 #[test]
-fn what_is_no_request_is_a_clear_error() {
+fn an_invalid_request_is_a_clear_error() {
     let deep = format!("{}1{}", "[".repeat(200_000), "]".repeat(200_000));
     for protocol in Protocol::ALL {
         let name = protocol.name();
@@ -110,7 +110,7 @@ fn what_is_no_request_is_a_clear_error() {
 }
 
 #[test]
-fn large_and_odd_bodies_are_carried() {
+fn large_and_unusual_bodies_are_passed_through() {
     let many = vec![r#"{"role":"user","content":"x"}"#; 100_000].join(",");
     let long = "x".repeat(50 << 20);
     let deep = format!("{}1{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));

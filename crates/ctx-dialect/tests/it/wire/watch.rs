@@ -35,7 +35,7 @@ fn a_chat_stream_begins_with_its_first_word() {
 }
 
 #[test]
-fn an_error_in_a_stream_is_told_before_anything_is_said() {
+fn an_error_before_any_content_is_reported() {
     let stream = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}\n\n\
         data: {\"error\":{\"message\":\"too long\",\"code\":\"context_length_exceeded\"}}\n\n";
     let watch = watched(Protocol::Chat, stream);
@@ -47,7 +47,7 @@ fn an_error_in_a_stream_is_told_before_anything_is_said() {
 }
 
 #[test]
-fn an_error_after_the_first_word_is_told_too() {
+fn an_error_after_the_first_word_is_reported_too() {
     let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n\
         data: {\"error\":\"gone\"}\n\n";
     let watch = watched(Protocol::Chat, stream);
@@ -155,7 +155,7 @@ fn gemini_streams_events_and_lists() {
 }
 
 #[test]
-fn nothing_is_made_of_garbage_and_what_is_too_large_is_let_go() {
+fn garbage_is_an_empty_answer_and_oversized_events_are_skipped() {
     for protocol in Protocol::ALL {
         for answer in
             ["", "\u{0}", "data", "data: {", "<html>", "[[[[]]]]", "}}]]", "{\"a\":", "data: 5\n\n"]

@@ -2,8 +2,8 @@
 //!
 //! A frame is `magic, epoch, length of its records, check, records`; a record is `member, offset,
 //! length of path, length of data, check, path, data`. Numbers are little-endian. A check is a
-//! CRC-32, which detects torn writes, not forgery. A frame whose epoch differs from that of the
-//! first frame is left over from an earlier round.
+//! CRC-32, which detects torn writes, not forgery. A frame whose epoch differs from the first
+//! frame's epoch is left over from an earlier round.
 
 use std::path::PathBuf;
 

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_wrote_is_not_overwritten() {
+    fn bytes_of_another_program_are_not_overwritten() {
         let journal = journal(&[(1, 2, "a\n"), (1, 4, "bc\n")]);
         assert_eq!(applied("h\nforeign\n", &journal), "h\nforeign\na\nbc\n");
         assert_eq!(applied("h\nforeign", &journal), "h\nforeign\na\nbc\n");

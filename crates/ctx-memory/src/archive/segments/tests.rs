@@ -99,7 +99,7 @@ fn numbers(range: std::ops::Range<i64>) -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn opening_creates_nothing_and_what_was_committed_is_there_again() {
+fn opening_creates_no_file_and_finds_committed_segments() {
     let house = House::new();
     let mut segments = house.open();
     assert!(!house.path().exists() && segments.is_empty());
@@ -122,7 +122,7 @@ fn opening_creates_nothing_and_what_was_committed_is_there_again() {
 }
 
 #[test]
-fn the_same_segment_is_stored_once_and_what_was_recalled_never() {
+fn a_segment_is_stored_once_and_recalled_text_never() {
     let house = House::new();
     let mut segments = house.open();
     for _ in 0..10_000 {
@@ -140,7 +140,7 @@ fn the_same_segment_is_stored_once_and_what_was_recalled_never() {
 }
 
 #[test]
-fn two_that_write_to_one_archive_both_find_everything() {
+fn two_writers_of_one_archive_find_all_segments() {
     let house = House::new();
     let (mut one, mut two) = (house.open(), house.open());
     store(&mut one, numbers(0..3));
@@ -173,7 +173,7 @@ fn many_threads_writing_at_once_lose_nothing() {
 }
 
 #[test]
-fn a_torn_last_line_is_kept_aside_and_the_next_line_is_whole() {
+fn a_torn_last_line_is_moved_and_the_next_line_is_complete() {
     let house = House::new();
     let mut segments = house.open();
     store(&mut segments, numbers(0..2));
@@ -187,7 +187,7 @@ fn a_torn_last_line_is_kept_aside_and_the_next_line_is_whole() {
 }
 
 #[test]
-fn a_whole_last_line_without_its_break_counts() {
+fn a_complete_last_line_without_a_line_break_counts() {
     let house = House::new();
     let mut segments = house.open();
     store(&mut segments, numbers(0..1));
@@ -214,7 +214,7 @@ fn lines_that_cannot_be_read_are_skipped_counted_and_kept() {
 }
 
 #[test]
-fn the_oldest_go_when_there_are_too_many_and_the_file_is_not_written_anew_for_each() {
+fn the_oldest_segments_are_evicted_without_a_rewrite_for_each() {
     let house = House::new();
     let mut segments = house.open_with(ArchiveLimits { max_segments: 10, eviction_days: 0 });
     let changes = store(&mut segments, numbers(0..15));
@@ -236,7 +236,7 @@ fn the_oldest_go_when_there_are_too_many_and_the_file_is_not_written_anew_for_ea
 }
 
 #[test]
-fn what_is_too_old_goes() {
+fn segments_beyond_the_age_limit_are_evicted() {
     let house = House::new();
     let mut segments = house.open();
     store(&mut segments, numbers(0..3));
@@ -247,7 +247,7 @@ fn what_is_too_old_goes() {
 }
 
 #[test]
-fn what_was_said_long_ago_is_as_old_as_its_stay_in_the_archive() {
+fn the_age_of_an_old_message_counts_from_its_archiving() {
     let house = House::new();
     let maker = SegmentMaker::new("main", "s", Counter::default());
     let said = |days: i64| {
@@ -270,7 +270,7 @@ fn what_was_said_long_ago_is_as_old_as_its_stay_in_the_archive() {
 }
 
 #[test]
-fn what_is_forgotten_is_on_the_disk_no_more() {
+fn forgotten_segments_are_removed_from_the_disk() {
     let house = House::new();
     let (mut segments, mut other) = (house.open(), house.open());
     store(&mut segments, numbers(0..4));
@@ -296,7 +296,7 @@ fn what_is_forgotten_is_on_the_disk_no_more() {
 }
 
 #[test]
-fn what_was_forgotten_is_not_taken_in_again_by_anybody() {
+fn no_process_adds_a_forgotten_segment_again() {
     let house = House::new();
     let (mut segments, mut other) = (house.open(), house.open());
     store(&mut segments, numbers(0..3));
@@ -325,7 +325,7 @@ fn what_was_forgotten_is_not_taken_in_again_by_anybody() {
 }
 
 #[test]
-fn of_what_was_archived_at_once_the_oldest_goes_first() {
+fn the_oldest_of_segments_archived_together_is_evicted_first() {
     let house = House::new();
     let mut segments = house.open_with(ArchiveLimits { max_segments: 2, eviction_days: 0 });
     for (nth, text) in [(3, "newest"), (1, "oldest"), (2, "middle")] {
@@ -336,7 +336,7 @@ fn of_what_was_archived_at_once_the_oldest_goes_first() {
 }
 
 #[test]
-fn a_file_that_was_changed_by_hand_or_deleted_is_read_anew() {
+fn a_file_that_was_edited_or_deleted_is_read_again() {
     let house = House::new();
     let mut segments = house.open();
     store(&mut segments, numbers(0..3));
@@ -354,7 +354,7 @@ fn a_file_that_was_changed_by_hand_or_deleted_is_read_anew() {
 }
 
 #[test]
-fn what_could_not_be_written_waits_for_the_next_commit() {
+fn segments_that_could_not_be_written_wait_for_the_next_commit() {
     let house = House::new();
     let mut segments = house.open();
     std::fs::create_dir_all(house.path()).unwrap();

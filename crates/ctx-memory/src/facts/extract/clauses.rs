@@ -7,7 +7,7 @@ use ctx_text::WordList;
 static OPENERS: WordList = WordList::new("clause.openers");
 /// Words that start a question.
 static ASKS: WordList = WordList::new("clause.asks");
-/// Beginnings of a condition or an example: the sentence does not state what is.
+/// Beginnings of a condition or an example: the sentence does not state a fact.
 static CONDITIONS: WordList = WordList::new("clause.conditions");
 /// Beginnings of a reason, which stays with its clause, in languages without spaces.
 static REASONS: WordList = WordList::new("clause.reasons_anywhere");
@@ -21,7 +21,7 @@ pub(super) fn stating_clauses(sentence: &str) -> Vec<&str> {
     }
     let mut clauses = clauses(sentence);
     if sentence.trim_end_matches(['*', '"', ')', ' ']).ends_with(['?', '？']) {
-        // The last clause asks, and so does each after one that does.
+        // The last clause asks, and so do all clauses from the first question word on.
         let asks = |clause: &&str| ASKS.contains(&first_word(clause).as_str());
         let first = clauses.iter().position(asks).unwrap_or(clauses.len());
         clauses.truncate(first.min(clauses.len().saturating_sub(1)));
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stated_is_told_from_what_is_asked() {
+    fn statements_are_separated_from_questions() {
         for (sentence, stated) in [
             (
                 "I've chosen SQLite as the database, and I want port 5000, can you help, \

@@ -23,7 +23,7 @@ static NOW_USES: WordList = WordList::new("fact.now_uses");
 static RULES: WordList = WordList::new("fact.rules");
 static RULES_ANYWHERE: WordList = WordList::new("fact.rules_anywhere");
 static RULE_VERBS: WordList = WordList::new("fact.rule_verbs");
-/// Words to the reader: a model advises with them.
+/// Words that address the reader, typical of advice by a model.
 static ADDRESSED: WordList = WordList::new("fact.addressed");
 /// Words that say that work is open, and that it is finished.
 static OPEN: WordList = WordList::new("fact.open");
@@ -38,7 +38,7 @@ static SUFFERS: WordList = WordList::new("fact.suffers");
 /// Beginnings of clauses that refer to something named elsewhere: alone they say nothing.
 static POINTING: WordList = WordList::new("fact.pointing");
 static POINTING_ANYWHERE: WordList = WordList::new("fact.pointing_anywhere");
-/// The same as one of the first words: "include this".
+/// Words with the same effect near the beginning: "include this".
 static PRONOUNS: WordList = WordList::new("fact.pronouns");
 
 /// Returns the kind of fact that a clause states; `None` for talk, plans, advice and questions.
@@ -55,7 +55,7 @@ pub(super) fn kind_of(clause: &str, content: &str, role: &Role) -> Option<FactKi
     }
     let lower = format!(" {} ", clause.replace('’', "'").to_lowercase());
     let has = |list: &WordList| list.iter().any(|words| lower.contains(words));
-    // `Label: what it does` is how a model explains, not what it did.
+    // With `Label: what it does` a model explains; it does not report its work.
     if !by_user && (head(clause, LABEL).contains(": ") || has(&ADDRESSED)) {
         return None;
     }
@@ -91,7 +91,7 @@ fn sets_rule(content: &str) -> bool {
         || RULES_ANYWHERE.iter().any(|start| lower.starts_with(start))
 }
 
-/// Whether a clause says where something is: "the endpoint is /api/hook".
+/// Whether a clause states a location: "the endpoint is /api/hook".
 fn is_place(clause: &str) -> bool {
     spans(clause).iter().any(|span| {
         let before = clause.get(..span.range.start).unwrap_or_default();

@@ -32,7 +32,7 @@ const LINE_MAX: usize = 4_000;
 /// The prefix of an item of a task list that is done.
 const DONE_TASK: &str = "Done: ";
 
-/// The maximum number of items of a list of which nothing is done.
+/// The maximum number of items in a task list without a finished task.
 const PROPOSED: usize = 3;
 
 /// A longer clause does not state a single fact.
@@ -125,7 +125,7 @@ fn stated(text: &str, role: &Role) -> Vec<(FactKind, String, String)> {
             own.push('\n');
         }
     }
-    // A long list of which nothing is done is a proposal.
+    // A long list without a finished task is a proposal.
     if !is_begun && out.len() > PROPOSED {
         out.clear();
     }

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sound_of_an_answer_is_used() {
+    fn valid_items_of_an_answer_are_used() {
         for (answer, expected) in [
             (r#"[{"content":"a"},{"content":"b"}]"#, vec!["a", "b"]),
             (
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_answer_ends() {
+    fn reading_an_endless_answer_ends() {
         for answer in [
             "{".repeat(100_000),
             "[{\"a\":".repeat(50_000),

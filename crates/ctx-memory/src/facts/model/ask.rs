@@ -64,9 +64,8 @@ pub(crate) trait SpendRecorder: Send + Sync {
 type Shown<'a> = (usize, SourceMessage<'a>, String);
 
 impl ModelExtractor {
-    /// Returns an extractor that uses the first of these models that answers. `budget` is what was
-    /// spent today; the caller adds what a run spent and keeps
-    /// it.
+    /// Returns an extractor that uses the first of these models that answers. `budget` is today's
+    /// spending. The caller adds the spending of each run and stores it.
     #[must_use]
     pub fn new(models: SummaryModels, budget: DailySpend, cap: DailyBudget) -> Self {
         let is_secret: IsSecret = Arc::new(|text| Redactor::builtin().redact(text).found > 0);

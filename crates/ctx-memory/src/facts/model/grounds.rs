@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_paths_and_names_must_have_been_said() {
+    fn numbers_paths_and_names_must_be_in_the_messages() {
         let mut grounds = Grounds::default();
         grounds.add("The server in `src/api/server.ts` listens on port=3000 (30s timeout), call getUser(). 端口8080。");
         for said in [

@@ -83,7 +83,7 @@ fn spent(ledger: &Path) -> (u32, f64) {
 }
 
 #[test]
-fn what_waits_for_a_model_waits_on_while_somebody_else_looks() {
+fn messages_keep_waiting_while_another_process_extracts_facts() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("budget.json");
     let (session, asked, _) = studied(&path, true);
@@ -100,7 +100,7 @@ fn what_waits_for_a_model_waits_on_while_somebody_else_looks() {
 }
 
 #[test]
-fn a_call_that_nobody_waits_for_any_more_is_paid_for() {
+fn the_cost_of_an_abandoned_call_is_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("budget.json");
     let (session, _asked, first) = studied(&path, false);

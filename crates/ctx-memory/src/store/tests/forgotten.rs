@@ -4,7 +4,7 @@ use super::*;
 use crate::archive::AddOutcome;
 
 #[test]
-fn what_was_forgotten_stays_out_over_a_rebuild_and_a_restart_also_without_files() {
+fn forgotten_segments_stay_out_after_rebuild_and_restart_also_without_files() {
     let folder = tempfile::tempdir().unwrap();
     let segments = some(0..4);
     let ids = std::collections::HashSet::from([segments[1].id]);
@@ -26,7 +26,7 @@ fn what_was_forgotten_stays_out_over_a_rebuild_and_a_restart_also_without_files(
 }
 
 #[test]
-fn what_is_to_come_has_no_room_where_all_that_is_there_was_said_later() {
+fn older_segments_do_not_fit_into_an_archive_full_of_newer_ones() {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = settings();
     settings.limits.max_segments = 10;

@@ -15,7 +15,7 @@ fn vectors_in(folder: &Path) -> VectorFile {
 }
 
 #[test]
-fn hash_vectors_that_are_missing_are_made_few_at_once_and_many_by_a_thread() {
+fn few_missing_hash_vectors_are_computed_at_once_and_many_by_a_thread() {
     let without = || {
         let mut settings = settings();
         settings.search.hash_weight = 0.0;
@@ -52,7 +52,7 @@ fn hash_vectors_that_are_missing_are_made_few_at_once_and_many_by_a_thread() {
 }
 
 #[test]
-fn a_rebuild_makes_the_hash_vectors_that_are_missing() {
+fn a_rebuild_computes_missing_hash_vectors() {
     let folder = tempfile::tempdir().unwrap();
     memory(folder.path()).add(&some(0..1)).unwrap();
     let first = memory(folder.path());
@@ -66,7 +66,7 @@ fn a_rebuild_makes_the_hash_vectors_that_are_missing() {
 }
 
 #[test]
-fn what_was_not_committed_keeps_its_order_and_its_vectors_when_all_is_loaded_anew() {
+fn uncommitted_segments_keep_order_and_vectors_after_a_reload() {
     let folder = tempfile::tempdir().unwrap();
     let memory = memory(folder.path());
     memory.add(&some(0..5)).unwrap();
@@ -82,7 +82,7 @@ fn what_was_not_committed_keeps_its_order_and_its_vectors_when_all_is_loaded_ane
 }
 
 #[test]
-fn vectors_of_what_was_evicted_go_with_the_lines_and_with_any_forgetting() {
+fn vectors_of_evicted_segments_are_removed_by_rewrites_and_by_forgetting() {
     let folder = tempfile::tempdir().unwrap();
     memory(folder.path()).flush().unwrap();
     let all = memory(folder.path());
@@ -108,7 +108,7 @@ fn vectors_of_what_was_evicted_go_with_the_lines_and_with_any_forgetting() {
 }
 
 #[test]
-fn a_line_that_only_looks_like_a_segment_is_told_of_once_and_passed_over() {
+fn a_line_that_only_looks_like_a_segment_is_reported_once_and_skipped() {
     let folder = tempfile::tempdir().unwrap();
     let first = memory(folder.path());
     let segments = some(0..20);
@@ -140,7 +140,7 @@ fn a_line_that_only_looks_like_a_segment_is_told_of_once_and_passed_over() {
 }
 
 #[test]
-fn an_index_that_is_made_anew_holds_what_others_archived() {
+fn a_rebuilt_index_contains_segments_of_other_processes() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (memory(folder.path()), memory(folder.path()));
     one.add(&some(0..50)).unwrap();
@@ -157,7 +157,7 @@ fn an_index_that_is_made_anew_holds_what_others_archived() {
 }
 
 #[test]
-fn the_next_thread_begins_though_one_panicked() {
+fn a_new_thread_starts_after_a_panic() {
     let is_indexing = AtomicBool::new(true);
     let panicked = std::panic::catch_unwind(|| {
         let _over = Over(&is_indexing);
@@ -180,7 +180,7 @@ fn files(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn a_memory_that_is_only_read_changes_no_file_whatever_is_wrong_with_them() {
+fn a_read_only_memory_changes_no_file_even_if_damaged() {
     let folder = tempfile::tempdir().unwrap();
     let first = memory(folder.path());
     first.add(&some(0..4_200)).unwrap();
@@ -216,7 +216,7 @@ fn a_memory_that_is_only_read_changes_no_file_whatever_is_wrong_with_them() {
 }
 
 #[test]
-fn what_is_of_somebody_else_in_the_place_of_the_index_stays_and_words_are_kept_in_memory() {
+fn foreign_files_in_place_of_the_index_stay_and_words_stay_in_memory() {
     let strange: [fn(&Path); 2] = [
         |at| fs::write(at, "precious").unwrap(),
         |at| {
@@ -258,7 +258,7 @@ fn what_is_of_somebody_else_in_the_place_of_the_index_stays_and_words_are_kept_i
 }
 
 #[test]
-fn an_index_that_is_made_anew_leaves_what_lies_beside_it() {
+fn rebuilding_an_index_keeps_the_files_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("lexical");
     let memory = memory(folder.path());

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_was_added_is_found_at_once_and_after_a_restart() {
+fn added_segments_are_found_at_once_and_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("memory/context");
     let memory = memory(&at);
@@ -51,7 +51,7 @@ fn scores_are_the_same_before_while_and_after_the_index_is_written() {
 }
 
 #[test]
-fn the_index_is_written_by_itself_when_much_is_new() {
+fn the_index_is_written_automatically_after_many_additions() {
     let folder = tempfile::tempdir().unwrap();
     let memory = memory(folder.path());
     memory.add(&some(0..BATCH as i64)).unwrap();
@@ -62,7 +62,7 @@ fn the_index_is_written_by_itself_when_much_is_new() {
 }
 
 #[test]
-fn an_index_that_is_deleted_or_damaged_is_made_anew_and_that_is_said_once() {
+fn a_deleted_or_damaged_index_is_rebuilt_and_reported_once() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("lexical");
     let memory = memory(folder.path());
@@ -112,7 +112,7 @@ fn an_index_that_is_deleted_or_damaged_is_made_anew_and_that_is_said_once() {
 }
 
 #[test]
-fn two_on_one_store_lose_nothing_and_find_what_the_other_wrote() {
+fn two_memories_on_one_store_lose_nothing_and_see_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (memory(folder.path()), memory(folder.path()));
     let segments = some(0..60);
@@ -134,7 +134,7 @@ fn two_on_one_store_lose_nothing_and_find_what_the_other_wrote() {
 }
 
 #[test]
-fn nothing_of_what_is_forgotten_stays_on_the_disk() {
+fn forgotten_text_is_removed_from_the_disk() {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = settings();
     settings.search.hash_weight = 0.5;
@@ -164,7 +164,7 @@ fn on_disk(folder: &Path, wanted: &[u8]) -> bool {
 }
 
 #[test]
-fn the_oldest_go_when_there_are_too_many() {
+fn the_oldest_segments_are_evicted_above_the_limit() {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = settings();
     settings.limits.max_segments = 10;
@@ -181,7 +181,7 @@ fn the_oldest_go_when_there_are_too_many() {
 }
 
 #[test]
-fn the_same_said_ten_thousand_times_is_one_segment_and_a_huge_one_is_found() {
+fn a_repeated_message_is_one_segment_and_a_huge_one_is_found() {
     let memory = Memory::in_memory(settings());
     let same = vec![segment("s", 0, "again and again"); 10_000];
     assert_eq!(memory.add(&same).unwrap(), 1);
@@ -195,7 +195,7 @@ fn the_same_said_ten_thousand_times_is_one_segment_and_a_huge_one_is_found() {
 }
 
 #[test]
-fn what_cannot_be_written_is_kept_and_written_later() {
+fn segments_that_cannot_be_written_are_kept_and_written_later() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("context");
     let memory = memory(&at);
@@ -209,7 +209,7 @@ fn what_cannot_be_written_is_kept_and_written_later() {
 }
 
 #[test]
-fn what_is_found_can_be_read_while_another_holds_the_archive_and_after_it_was_written_anew() {
+fn hits_can_be_read_while_the_archive_is_locked_and_after_a_rewrite() {
     let folder = tempfile::tempdir().unwrap();
     let mut limits = settings();
     limits.limits.max_segments = 300;
@@ -230,7 +230,7 @@ fn what_is_found_can_be_read_while_another_holds_the_archive_and_after_it_was_wr
 }
 
 #[test]
-fn hashes_are_made_where_they_count_and_only_there() {
+fn hash_vectors_are_computed_only_if_they_have_a_weight() {
     let folder = tempfile::tempdir().unwrap();
     let mut without = settings();
     without.search.hash_weight = 0.0;
@@ -261,7 +261,7 @@ fn large(folder: &Path) -> Vec<Segment> {
 }
 
 #[test]
-fn to_forget_nothing_leaves_index_vectors_and_archive_as_they_are() {
+fn forgetting_nothing_keeps_index_vectors_and_archive_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     large(folder.path());
     let bytes = |name: &str| fs::read(folder.path().join(name)).unwrap();
@@ -278,7 +278,7 @@ fn to_forget_nothing_leaves_index_vectors_and_archive_as_they_are() {
 }
 
 #[test]
-fn what_the_index_keeps_of_segments_that_are_gone_goes_though_none_is_named() {
+fn index_data_of_removed_segments_is_deleted_even_if_no_id_is_given() {
     let folder = tempfile::tempdir().unwrap();
     large(folder.path());
     let limits = ArchiveLimits { eviction_days: 0, max_segments: 4_100 };
@@ -292,7 +292,7 @@ fn what_the_index_keeps_of_segments_that_are_gone_goes_though_none_is_named() {
 }
 
 #[test]
-fn a_large_store_is_searched_again_after_something_was_forgotten_and_the_process_ended() {
+fn a_large_store_can_be_searched_after_forgetting_and_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let segments = large(folder.path());
     let memory = memory(folder.path());
@@ -315,7 +315,7 @@ fn a_large_store_is_searched_again_after_something_was_forgotten_and_the_process
 }
 
 #[test]
-fn vectors_of_a_model_that_is_not_used_now_go_for_what_is_forgotten_alone() {
+fn only_forgotten_vectors_of_an_unused_model_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let segments = some(0..3);
     let memory = memory(folder.path());

@@ -84,7 +84,7 @@ impl Embedder for Picky {
 }
 
 #[test]
-fn a_text_that_is_too_long_refused_or_made_into_no_vector_holds_up_no_other() {
+fn a_text_that_cannot_be_embedded_does_not_block_others() {
     let picky = Arc::new(Picky(AtomicUsize::new(0), 3_000));
     let model = VectorModel::new(picky.clone(), Arc::new(Hasty));
     let mut settings = MemorySettings { vectors: Vectors::Model(model), ..settings() };
@@ -120,7 +120,7 @@ fn a_text_that_is_too_long_refused_or_made_into_no_vector_holds_up_no_other() {
 }
 
 #[test]
-fn a_model_that_refuses_everything_is_left_alone_soon_and_asked_again_later() {
+fn a_model_that_refuses_everything_is_paused_and_called_again_later() {
     let picky = Arc::new(Picky(AtomicUsize::new(0), 0));
     let model = VectorModel::new(picky.clone(), Arc::new(Hasty));
     let memory = Memory::in_memory(MemorySettings { vectors: Vectors::Model(model), ..settings() });
@@ -148,7 +148,7 @@ fn with_model(answers: &'static [Answer]) -> MemorySettings {
 }
 
 #[test]
-fn a_model_finds_what_shares_no_word() {
+fn a_model_finds_segments_without_a_shared_word() {
     let folder = tempfile::tempdir().unwrap();
     let memory = Memory::open(folder.path(), with_model(&[Answer::Good]));
     let boat = segment("s", 1, "a boat on the sea");
@@ -167,7 +167,7 @@ fn a_model_finds_what_shares_no_word() {
 }
 
 #[test]
-fn among_many_vectors_a_graph_finds_what_comparing_with_all_finds() {
+fn a_graph_finds_the_same_as_a_full_comparison() {
     let memory = Memory::in_memory(with_model(&[Answer::Good]));
     memory.add(&some(0..400)).unwrap();
     memory.add(&[segment("s", 999, "the sea in winter"), segment("s", 998, "winter")]).unwrap();
@@ -188,7 +188,7 @@ fn among_many_vectors_a_graph_finds_what_comparing_with_all_finds() {
 }
 
 #[test]
-fn a_session_of_a_large_store_is_compared_as_a_whole() {
+fn all_vectors_of_a_session_are_compared_in_a_large_store() {
     // Graphs built by several threads differ each time. Over such similar vectors, one in twenty
     // has too little recall and is not used.
     for _ in 0..10 {
@@ -215,7 +215,7 @@ fn a_session_of_a_large_store_is_compared_as_a_whole() {
 }
 
 #[test]
-fn a_graph_is_not_kept_over_vectors_of_what_another_forgot() {
+fn a_graph_with_vectors_forgotten_by_another_process_is_not_saved() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vectors.graph");
     let open = || {
@@ -250,7 +250,7 @@ fn a_graph_is_not_kept_over_vectors_of_what_another_forgot() {
 }
 
 #[test]
-fn a_graph_outlives_a_restart_and_goes_when_something_is_forgotten() {
+fn a_graph_survives_a_restart_and_is_deleted_by_forgetting() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vectors.graph");
     let written = || std::fs::metadata(&path).and_then(|meta| meta.modified()).ok();
@@ -280,7 +280,7 @@ fn a_graph_outlives_a_restart_and_goes_when_something_is_forgotten() {
 }
 
 #[test]
-fn searches_go_on_while_much_is_added_stored_and_forgotten() {
+fn searches_continue_while_segments_are_added_stored_and_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let memory = memory(folder.path());
     let kept = segment("other", 1, "the quince tree");
@@ -305,7 +305,7 @@ fn searches_go_on_while_much_is_added_stored_and_forgotten() {
 }
 
 #[test]
-fn a_model_that_fails_leaves_words_to_decide_and_is_told_of() {
+fn a_failing_model_is_reported_and_search_uses_words() {
     use ErrorKind::{Timeout, Upstream};
     for (answers, kind) in [
         (&[Answer::Down], Upstream),

@@ -24,7 +24,7 @@ const TALK: [&str; 6] = [
 ];
 
 #[test]
-fn what_left_the_window_comes_back_when_it_is_asked_for_and_not_otherwise() {
+fn dropped_messages_are_recalled_only_for_a_matching_question() {
     let folder = tempfile::tempdir().unwrap();
     let memory = memory(folder.path());
     let session = SessionMemory::new(memory, "s", maker("s"));
@@ -44,7 +44,7 @@ fn what_left_the_window_comes_back_when_it_is_asked_for_and_not_otherwise() {
 }
 
 #[test]
-fn a_question_that_fits_brings_its_reply_and_a_statement_none() {
+fn a_recalled_question_brings_its_reply_and_a_statement_does_not() {
     let memory = Memory::in_memory(settings());
     let session = SessionMemory::new(memory, "s", maker("s"));
     let talk = [
@@ -80,7 +80,7 @@ fn a_question_that_fits_brings_its_reply_and_a_statement_none() {
 }
 
 #[test]
-fn a_session_recalls_another_only_where_that_is_wanted() {
+fn a_session_recalls_other_sessions_only_if_configured() {
     let memory = Memory::in_memory(settings());
     said(&SessionMemory::new(memory.clone(), "a", maker("a")), &TALK);
     let other = SessionMemory::new(memory.clone(), "b", maker("b"));
@@ -91,7 +91,7 @@ fn a_session_recalls_another_only_where_that_is_wanted() {
 }
 
 #[test]
-fn who_hands_messages_over_waits_for_nobody_however_many_they_are() {
+fn archiving_any_number_of_messages_does_not_block() {
     let memory = Memory::in_memory(settings());
     let session = SessionMemory::new(memory.clone(), "s", maker("s"));
     let entries: Vec<_> = (0..3_000)
@@ -111,7 +111,7 @@ fn who_hands_messages_over_waits_for_nobody_however_many_they_are() {
 }
 
 #[test]
-fn what_waits_while_the_archive_cannot_be_opened_is_archived_once_it_can() {
+fn messages_wait_until_the_archive_can_be_opened() {
     let folder = tempfile::tempdir().unwrap();
     let context = folder.path().join("context");
     fs::create_dir_all(context.join("segments.jsonl")).unwrap();
@@ -128,7 +128,7 @@ fn what_waits_while_the_archive_cannot_be_opened_is_archived_once_it_can() {
 }
 
 #[test]
-fn a_turn_that_waits_for_facts_blocks_nobody() {
+fn a_recall_that_waits_for_facts_does_not_block_its_thread() {
     let facts = Arc::new(Mutex::new(FactStore::in_memory(Scope::Session)));
     let session = SessionMemory::new(Memory::in_memory(settings()), "s", maker("s"));
     let session = session.with_facts(facts.clone());
@@ -142,7 +142,7 @@ fn a_turn_that_waits_for_facts_blocks_nobody() {
 }
 
 #[test]
-fn of_a_very_long_message_no_more_is_handed_on_than_a_block_can_show() {
+fn a_very_long_message_is_cut_to_what_a_block_can_show() {
     let session = SessionMemory::new(Memory::in_memory(settings()), "s", maker("s"));
     let log = format!("log {}", "lorem ipsum dolor\n".repeat(60_000));
     said(&session, &[TALK[0], TALK[1], &log]);
@@ -154,7 +154,7 @@ fn of_a_very_long_message_no_more_is_handed_on_than_a_block_can_show() {
 }
 
 #[test]
-fn more_messages_than_one_thread_is_begun_for_are_all_archived_in_their_order() {
+fn messages_of_many_calls_are_all_archived_in_order() {
     let memory = Memory::in_memory(settings());
     let session = SessionMemory::new(memory.clone(), "s", maker("s"));
     let texts: Vec<String> = (0..3_000).map(|n| format!("message {n}")).collect();

@@ -46,7 +46,7 @@ fn an_entry_of_the_same_id_in_another_session_stays() {
 }
 
 #[test]
-fn what_an_erased_fact_had_superseded_holds_as_before() {
+fn a_fact_superseded_by_an_erased_one_is_current_again() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
     store.learn([1, 2, 3].map(|n| config(&format!("Server port is {n}000"), n))).unwrap();
@@ -59,7 +59,7 @@ fn what_an_erased_fact_had_superseded_holds_as_before() {
 }
 
 #[test]
-fn what_matches_a_text_goes_whatever_its_case_and_an_empty_text_is_refused() {
+fn facts_matching_a_text_in_any_case_are_erased_and_an_empty_text_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
     assert!(
@@ -78,7 +78,7 @@ fn what_matches_a_text_goes_whatever_its_case_and_an_empty_text_is_refused() {
 }
 
 #[test]
-fn much_is_forgotten_at_once_and_the_rest_stays() {
+fn many_facts_are_forgotten_at_once_and_the_rest_stays() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
     let of = |session: &str, text: &str, n: i64| {

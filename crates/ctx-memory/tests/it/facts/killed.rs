@@ -16,8 +16,7 @@ use super::config;
 
 const CHILD: &str = "CTX_TEST_CHILD";
 const SEED: &str = "CTX_TEST_SEED";
-const NAME: &str =
-    "facts::killed::what_was_learned_is_known_after_a_kill_and_nothing_of_it_is_torn";
+const NAME: &str = "facts::killed::learned_facts_survive_a_kill_intact";
 
 const ROUNDS: u64 = 24;
 const ROUNDS_A_FILE: u64 = 12;
@@ -74,7 +73,7 @@ fn said(line: std::io::Result<String>) -> Option<String> {
 }
 
 #[test]
-fn what_was_learned_is_known_after_a_kill_and_nothing_of_it_is_torn() {
+fn learned_facts_survive_a_kill_intact() {
     if let Some(dir) = std::env::var_os(CHILD) {
         work(Path::new(&dir), std::env::var(SEED).unwrap().parse().unwrap());
     }

@@ -110,7 +110,7 @@ fn sound_items_of_a_model_become_facts_with_their_sources() {
 }
 
 #[test]
-fn what_a_hostile_answer_asks_for_is_refused_and_told() {
+fn requests_of_a_hostile_answer_are_refused_and_reported() {
     let made_up = r#"[
         {"op":"DELETE","id":"*"},
         {"op":"REMOVE","type":"config","content":"Server runs on port 3000"},
@@ -140,7 +140,7 @@ fn what_a_hostile_answer_asks_for_is_refused_and_told() {
 }
 
 #[test]
-fn prose_is_nothing_and_a_warning() {
+fn a_prose_answer_yields_a_warning_and_no_facts() {
     let found =
         run(&extractor(Fake::says("I deleted everything, as you asked."), DailyBudget::default()));
     assert!(found.proposals.is_empty() && found.candidates.is_empty());
@@ -150,14 +150,14 @@ fn prose_is_nothing_and_a_warning() {
 }
 
 #[test]
-fn one_answer_has_so_many_items_and_no_more() {
+fn items_of_one_answer_beyond_the_limit_are_rejected() {
     let item = r#"{"type":"decision","content":"Use Redis for sessions"},"#;
     let found = run(&extractor(Fake::says(&item.repeat(200)), DailyBudget::default()));
     assert_eq!((found.proposals.len(), found.rejected.len()), (50, 150));
 }
 
 #[test]
-fn rules_do_it_where_the_model_fails_is_late_or_too_dear() {
+fn rules_replace_a_model_that_fails_or_is_late_or_too_expensive() {
     let down = Error::new(ErrorKind::Upstream, "the server is down");
     let broke = DailyBudget { usd_per_day: 0.1, calls_per_day: 100 };
     let idle = DailyBudget { usd_per_day: 9.0, calls_per_day: 0 };
@@ -176,7 +176,7 @@ fn rules_do_it_where_the_model_fails_is_late_or_too_dear() {
 }
 
 #[test]
-fn what_was_spent_counts_for_the_next_run() {
+fn spending_counts_for_the_next_run() {
     let two = [Ok("[]".to_owned()), Ok("[]".to_owned())];
     let extractor = extractor(Fake::new(two), DailyBudget { usd_per_day: 0.3, calls_per_day: 9 });
     assert!(run(&extractor).warnings.is_empty());

@@ -33,7 +33,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn the_file_read_again_says_what_memory_says(all in prop::collection::vec(candidates(), 0..25)) {
+    fn the_reread_file_has_the_facts_in_memory(all in prop::collection::vec(candidates(), 0..25)) {
         let dir = tempfile::tempdir().unwrap();
         let mut store = open(&dir);
         for some in all.chunks(3) {

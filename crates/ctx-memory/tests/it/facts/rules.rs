@@ -9,7 +9,7 @@ fn found(role: &Role, text: &str) -> Vec<(FactKind, String)> {
 
 /// Facts that must be found in messages of the user and of the model.
 #[test]
-fn statements_are_found_and_told_in_a_few_words() {
+fn statements_are_found_and_shortened() {
     use FactKind::{Architecture, Config, Decision, Implementation, Issue, TaskState};
     for (role, text, kind, content) in [
         (

@@ -10,7 +10,7 @@ use ctx_memory::facts::{
 use super::{candidate, config, current, named, open};
 
 #[test]
-fn what_was_learned_is_there_after_opening_again() {
+fn learned_facts_are_there_after_reopening() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
     let first = store.learn([config("Server port is 3000", 1)]).unwrap();
@@ -36,7 +36,7 @@ fn learning_the_same_again_changes_nothing_on_the_disk() {
 }
 
 #[test]
-fn what_was_said_later_holds_whatever_is_read_first() {
+fn the_later_statement_holds_in_any_reading_order() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
     store.learn([config("Server port is 8080", 9)]).unwrap();
@@ -47,7 +47,7 @@ fn what_was_said_later_holds_whatever_is_read_first() {
 }
 
 #[test]
-fn questions_find_what_holds_and_what_held() {
+fn questions_find_current_and_past_facts() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
     store
@@ -71,7 +71,7 @@ fn questions_find_what_holds_and_what_held() {
 }
 
 #[test]
-fn a_session_neither_sees_nor_supersedes_what_another_knows() {
+fn a_session_neither_sees_nor_supersedes_facts_of_another() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
     let mut other = config("Server port is 8080", 2);
@@ -88,7 +88,7 @@ fn a_session_neither_sees_nor_supersedes_what_another_knows() {
 }
 
 #[test]
-fn a_torn_or_damaged_line_costs_nothing_but_itself() {
+fn a_torn_or_damaged_line_affects_only_itself() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
     store.learn([config("Server port is 3000", 1)]).unwrap();
@@ -132,7 +132,7 @@ fn two_stores_on_one_file_learn_from_each_other() {
 }
 
 #[test]
-fn the_file_stays_short_and_private_however_often_a_fact_is_told() {
+fn the_file_stays_short_and_private_after_many_repetitions() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
     let mut content = String::from("Deploy target host");
@@ -178,7 +178,7 @@ fn ten_thousand_times_the_same_is_one_fact() {
 }
 
 #[test]
-fn what_a_model_proposes_is_held_against_the_rules() {
+fn proposals_of_a_model_are_checked_by_the_rules() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
     let known = store
@@ -213,7 +213,7 @@ fn what_a_model_proposes_is_held_against_the_rules() {
 }
 
 #[test]
-fn one_answer_cannot_make_an_end_of_all_that_is_known() {
+fn one_answer_cannot_supersede_all_facts() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
     let names: Vec<String> = (0..200).map(|n| format!("Host{n} port is {n}")).collect();
@@ -230,7 +230,7 @@ fn one_answer_cannot_make_an_end_of_all_that_is_known() {
 }
 
 #[test]
-fn a_disk_that_refuses_leaves_all_as_it_was() {
+fn a_failed_write_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     // A folder with the file's name cannot be written to by any user.
     let path = dir.path().join("knowledge.jsonl");

@@ -72,7 +72,7 @@ fn vectors_come_back_as_they_were() {
 }
 
 #[test]
-fn of_a_damaged_file_what_is_sound_is_used() {
+fn valid_rows_of_a_damaged_file_are_used() {
     let house = House::new();
     house.filled(5);
     house.damage(|bytes| bytes.truncate(bytes.len() - 30));
@@ -87,7 +87,7 @@ fn of_a_damaged_file_what_is_sound_is_used() {
 }
 
 #[test]
-fn a_foreign_file_is_made_anew() {
+fn a_foreign_file_is_replaced() {
     let house = House::new();
     house.filled(5);
     type Change = fn(&mut Vec<u8>);
@@ -110,7 +110,7 @@ fn a_foreign_file_is_made_anew() {
 }
 
 #[test]
-fn vectors_of_another_embedder_are_not_taken_for_ones_own() {
+fn vectors_of_another_embedder_are_not_used() {
     let house = House::new();
     house.filled(2);
     for other in [Embedding::new("minilm", 3), Embedding::new("hash", 4)] {
@@ -124,7 +124,7 @@ fn vectors_of_another_embedder_are_not_taken_for_ones_own() {
 }
 
 #[test]
-fn what_is_no_vector_is_refused() {
+fn invalid_vectors_are_refused() {
     let house = House::new();
     let mut vectors = house.open();
     for wrong in [&[1.0, 2.0][..], &[1.0, f32::NAN, 0.0], &[1.0, 0.0, f32::INFINITY]] {
@@ -135,7 +135,7 @@ fn what_is_no_vector_is_refused() {
 }
 
 #[test]
-fn two_that_write_keep_each_others_vectors() {
+fn two_writers_keep_each_others_vectors() {
     let house = House::new();
     let mut one = house.filled(2);
     let mut two = house.open();
@@ -149,7 +149,7 @@ fn two_that_write_keep_each_others_vectors() {
 }
 
 #[test]
-fn two_that_open_where_nothing_is_keep_each_others_vectors() {
+fn two_writers_that_create_the_file_keep_each_others_vectors() {
     let house = House::new();
     let (mut one, mut two) = (house.open(), house.open());
     let keep = |vectors: &mut VectorFile, nth: u128| {
@@ -173,7 +173,7 @@ fn two_that_open_where_nothing_is_keep_each_others_vectors() {
 }
 
 #[test]
-fn what_one_takes_out_is_not_brought_back_by_another_and_what_that_added_stays() {
+fn another_process_restores_no_removed_vectors_and_keeps_its_own() {
     let house = House::new();
     let mut one = house.filled(3);
     let mut two = house.open();
@@ -192,7 +192,7 @@ fn what_one_takes_out_is_not_brought_back_by_another_and_what_that_added_stays()
 }
 
 #[test]
-fn a_file_of_another_embedder_stays_while_there_is_nothing_to_put_in_its_place() {
+fn a_file_of_another_embedder_stays_until_there_are_vectors_to_write() {
     let house = House::new();
     house.filled(2);
     let before = std::fs::read(house.path()).unwrap();
@@ -202,7 +202,7 @@ fn a_file_of_another_embedder_stays_while_there_is_nothing_to_put_in_its_place()
 }
 
 #[test]
-fn what_is_not_retained_is_gone_from_the_disk() {
+fn vectors_that_are_not_retained_are_removed_from_the_disk() {
     let house = House::new();
     let mut vectors = house.filled(5);
     vectors.retain(|segment| segment != id(3)).unwrap();
@@ -212,7 +212,7 @@ fn what_is_not_retained_is_gone_from_the_disk() {
 }
 
 #[test]
-fn vectors_that_are_on_disk_alone_are_there_when_the_file_is_written_anew() {
+fn vectors_that_are_only_on_disk_survive_a_rewrite_of_the_file() {
     let house = House::new();
     let mut vectors = house.filled(4);
     vectors.release();
@@ -232,7 +232,7 @@ fn vectors_that_are_on_disk_alone_are_there_when_the_file_is_written_anew() {
 }
 
 #[test]
-fn vectors_whose_file_went_while_nobody_held_them_are_gone_and_new_ones_are_kept() {
+fn released_vectors_of_a_deleted_file_are_lost_and_new_ones_are_kept() {
     let house = House::new();
     let mut vectors = house.filled(4);
     vectors.release();

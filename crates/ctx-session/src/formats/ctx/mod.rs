@@ -1,5 +1,5 @@
-//! The sessions of ctx: pi's version 3 with a mark in the header. Such a file is read as pi's, see
-//! [`Transcript::is_ctx_session`](crate::Transcript::is_ctx_session).
+//! The sessions of ctx: pi's version 3 with a mark in the header. Such a file is read like pi's
+//! sessions, see [`Transcript::is_ctx_session`](crate::Transcript::is_ctx_session).
 
 use super::{Agent, AgentSpec, Format, FormatSpec, Target, pi};
 

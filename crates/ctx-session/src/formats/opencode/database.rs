@@ -1,7 +1,7 @@
 //! Read-only access to the sessions in opencode's database. The files beside it are not written
 //! either.
 //!
-//! A session has the path `DATABASE/ID`. Its rows are those of opencode 1.18: the column `data` of
+//! A session has the path `DATABASE/ID`. Its rows are as in opencode 1.18: the column `data` of
 //! `message` and `part` contains what `opencode export` writes, without ids.
 
 use std::path::Path;

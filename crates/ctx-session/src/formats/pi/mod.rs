@@ -80,7 +80,7 @@ fn read(source: Source) -> Result<Builder> {
     jsonl::read(source, read::Reader::default())
 }
 
-/// Translates a transcript to a pi session, and reads that.
+/// Translates a transcript to a pi session, and reads the result.
 pub(super) fn read_translated(
     source: Source,
     translate: impl Fn(&str, Option<&Path>) -> Result<Vec<u8>>,

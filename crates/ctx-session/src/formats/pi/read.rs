@@ -232,8 +232,8 @@ fn refill(out: &mut Builder, ordinals: bool) {
     }
 }
 
-/// Notes compactions that keep nothing because they are broken. One that names itself, or is the
-/// first entry, keeps nothing on purpose.
+/// Notes compactions that keep nothing because they are broken. A compaction that names itself, or
+/// is the first entry, keeps nothing on purpose.
 fn note_broken_compactions(out: &mut Builder) {
     let mut broken = Vec::new();
     for (index, entry) in out.entries.iter().enumerate() {

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_whole_is_taken_and_the_rest_is_kept() {
+    fn complete_parts_are_read_and_other_parts_are_listed() {
         let (a, b, c) = (
             r#"{"role":"user","content":"a"}"#,
             r#"{"role":"user","content":"b"}"#,
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn json5_is_taken_too() {
+    fn json5_is_read_too() {
         let text =
             "{messages:[{role:'user',content:'it\\'s }'}, // {role:\n {role:'x' y},{role:'us";
         check(
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_texts_end() {
+    fn recovering_hostile_texts_ends() {
         let begun = r#"{"role":"#;
         for text in
             [format!("[{}", begun.repeat(300_000)), "[{role:'".repeat(300_000), "[".repeat(1 << 20)]

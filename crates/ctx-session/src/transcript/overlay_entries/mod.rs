@@ -1,9 +1,9 @@
 //! The entries of an overlay, as part of the tree.
 //!
-//! An entry of the overlay is a child of the entry it names. On every branch through that entry it
-//! comes next: the entries that follow in the file become children of the overlay's entry. So, as
-//! in a ctx session, the entries between root and leaf apply, even if the file has grown since; and
-//! a parent still precedes its children.
+//! An overlay entry is a child of the entry that it names, and comes next on every branch through
+//! that entry: the entries that follow in the file become children of the overlay entry. As in a
+//! ctx session, the entries between root and leaf therefore apply, even if the file has grown
+//! since, and a parent precedes its children.
 
 mod attach;
 mod lines;

@@ -149,7 +149,7 @@ impl Transcript {
         Some(ContentHash::of(&message))
     }
 
-    /// Hides messages that ctx has forgotten; the file still contains them. To every use of the transcript, their entries have no message.
+    /// Hides forgotten messages that the file still contains: their entries then have no message.
     fn forget(&mut self, forgotten: &[Forgotten]) {
         let mut heads = Vec::new();
         for one in forgotten {

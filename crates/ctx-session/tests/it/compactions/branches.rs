@@ -38,7 +38,7 @@ fn a_compaction_stays_where_it_was_planned_while_the_file_grows() {
 }
 
 #[test]
-fn a_compaction_is_in_force_on_every_branch_through_its_place() {
+fn a_compaction_applies_to_every_branch_through_its_entry() {
     let house = House::new(pi_tree().as_bytes());
     let plain = Transcript::open(&house.path).unwrap();
     let children = |transcript: &Transcript, id: &str| -> Vec<String> {

@@ -37,7 +37,7 @@ const ENTRIES: &str = r#"{"type":"session","version":3,"id":"s","timestamp":"202
 "#;
 
 #[test]
-fn a_pi_session_becomes_ours_with_nothing_changed_but_the_mark() {
+fn a_pi_session_is_converted_with_only_the_mark_added() {
     let house = House::new(ENTRIES.as_bytes());
     let (ours, left_out) = as_session(&house);
     assert_eq!(left_out, Vec::<String>::new());
@@ -46,7 +46,7 @@ fn a_pi_session_becomes_ours_with_nothing_changed_but_the_mark() {
     let transcript = ours.open();
     assert!(transcript.is_ctx_session() && !house.open().is_ctx_session());
     assert_eq!(transcript.problems, []);
-    // The compaction's author is preserved, so an undo finds none of ctx.
+    // The compaction's author is preserved, so an undo finds no compaction of ctx.
     assert_eq!(transcript.compaction_list(None).unwrap()[0].by, CompactionAuthor::Agent);
     assert_eq!(ours.undo(None), None);
     there_and_back(&ours, "a session that was pi's");
@@ -56,7 +56,7 @@ fn a_pi_session_becomes_ours_with_nothing_changed_but_the_mark() {
 }
 
 #[test]
-fn what_stands_beside_the_file_comes_along() {
+fn the_overlay_is_converted_too() {
     let house = House::new(pi_tree().as_bytes());
     let first = house.store(Some(&"c".into()), &compacted("first", &"b".into())).unwrap();
     let undo = house.undo(Some(&first)).unwrap();
@@ -95,7 +95,7 @@ fn what_stands_beside_the_file_comes_along() {
 }
 
 #[test]
-fn the_leaf_stays_where_an_overlay_left_it() {
+fn the_leaf_of_an_overlay_is_kept() {
     let moved = |target: &str| {
         let target = if target == "null" { target.to_owned() } else { format!("\"{target}\"") };
         let entry = r#"{"type":"leaf","id":"z","parentId":"r2","timestamp":"2026-01-01T00:00:01.000Z","targetId":"#;
@@ -118,7 +118,7 @@ fn the_leaf_stays_where_an_overlay_left_it() {
 }
 
 #[test]
-fn what_counts_no_more_beside_a_rewritten_file_is_left_out() {
+fn outdated_overlay_entries_of_a_rewritten_file_are_omitted() {
     let house = House::new(pi_tree().as_bytes());
     let gone = house.store(None, &compacted("gone", &"r".into())).unwrap();
     let undo = house.undo(Some(&gone)).unwrap();
@@ -134,7 +134,7 @@ fn what_counts_no_more_beside_a_rewritten_file_is_left_out() {
 }
 
 #[test]
-fn every_format_becomes_a_session_that_takes_compactions() {
+fn every_format_converts_to_a_session_that_can_be_compacted() {
     for (format, text) in every_format() {
         let house = House::new(text.as_bytes());
         let name = format.name();
@@ -164,7 +164,7 @@ fn every_format_becomes_a_session_that_takes_compactions() {
         rewrite_compacted(&ours.path).unwrap();
         assert_eq!(seen(&ours.open(), None), seen(&house.open(), None), "{name}");
         there_and_back(&plain, name);
-        // A conversion to the other formats gives the same output as from the original.
+        // Session and original give the same output in the other formats.
         for to in [Format::PI, Format::OPENAI_CHAT, Format::ANTHROPIC, Format::PONYBUNNY] {
             let mut out = Vec::new();
             plain.open().convert(to, &mut out).unwrap();
@@ -176,7 +176,7 @@ fn every_format_becomes_a_session_that_takes_compactions() {
 }
 
 #[test]
-fn headers_that_ctx_could_not_read_again_are_made_anew() {
+fn invalid_headers_are_replaced() {
     let tree = pi_tree();
     let rest = tree.split_once('\n').unwrap().1;
     let v1 = "{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"x\"}}\n";
@@ -207,7 +207,7 @@ fn house_has(house: &House, field: &str) -> bool {
 }
 
 #[test]
-fn a_history_kept_in_part_has_no_place_and_is_named() {
+fn a_compaction_that_keeps_part_of_a_history_is_reported_as_omitted() {
     let house = House::new(CODEX.as_bytes());
     house.store(None, &compacted("sum", &kept(&house.open(), 3))).unwrap();
     house.undo(None).unwrap();
@@ -220,7 +220,7 @@ fn a_history_kept_in_part_has_no_place_and_is_named() {
 }
 
 #[test]
-fn recorded_sessions_become_ours() {
+fn recorded_sessions_convert_to_ctx_sessions() {
     let files = ["pi/before-compaction.jsonl", "claude-code/03_2026-01-08_0442a060.jsonl"];
     for file in files.into_iter().filter_map(recorded) {
         let bytes = std::fs::read(&file).unwrap();

@@ -37,7 +37,7 @@ fn foreign_line(id: &str, parent: &str, first_kept: &str) -> String {
 }
 
 #[test]
-fn a_damaged_overlay_hides_nothing_and_says_so() {
+fn a_damaged_overlay_hides_nothing_and_is_reported() {
     let house = House::new(pi_tree().as_bytes());
     let plain = snapshot(&house.open(), None);
     house.store(None, &compacted("sum", &"c".into())).unwrap();
@@ -80,7 +80,7 @@ fn a_damaged_overlay_hides_nothing_and_says_so() {
     }
     std::fs::write(house.overlay(), &sound).unwrap();
     assert_eq!(texts(&house.open(), None)[0], "sum");
-    // Of two lines with one id, the first wins.
+    // If two lines have the same id, the first wins.
     let line = sound.lines().nth(1).unwrap();
     std::fs::write(house.overlay(), format!("{sound}{line}\n")).unwrap();
     assert_eq!(house.open().compactions().unwrap(), 1);
@@ -176,7 +176,7 @@ fn as_one_session(transcript: &Transcript) {
 }
 
 #[test]
-fn an_overlay_damaged_at_random_leaves_the_transcript_whole() {
+fn a_randomly_damaged_overlay_leaves_the_transcript_complete() {
     let house = House::new(pi_tree().as_bytes());
     let undo = |id: &str, parent: &str, target: &str| {
         format!(

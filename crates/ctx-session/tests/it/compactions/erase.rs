@@ -55,7 +55,7 @@ fn is_on_disk(house: &House, text: &str) -> bool {
 }
 
 #[test]
-fn an_erased_message_is_gone_from_the_session_and_its_summary_and_does_not_come_back_by_undo() {
+fn an_erased_message_leaves_session_and_summary_and_undo_does_not_restore_it() {
     let house = House::ours(6);
     let all = ids(&house);
     let summary = format!("## Done\n- m2 was said [e:{}]\n- m1 was said [e:{}]", all[1], all[0]);
@@ -92,7 +92,7 @@ fn an_erased_message_is_gone_from_the_session_and_its_summary_and_does_not_come_
 }
 
 #[test]
-fn sessions_that_were_archived_lose_it_too() {
+fn an_erased_message_is_removed_from_archived_sessions_too() {
     let house = House::ours(6);
     let all = ids(&house);
     house.store(None, &compacted("- of m2\n- of others", &all[4])).unwrap();
@@ -118,7 +118,7 @@ fn sessions_that_were_archived_lose_it_too() {
 }
 
 #[test]
-fn branches_labels_edits_and_moved_leaves_follow() {
+fn erasing_covers_branches_labels_edits_and_leaf_entries() {
     let house = House::ours(3);
     let all = ids(&house);
     let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
@@ -145,7 +145,7 @@ fn branches_labels_edits_and_moved_leaves_follow() {
 }
 
 #[test]
-fn a_session_in_use_is_not_touched_and_a_file_of_others_is_never_written() {
+fn a_session_in_use_and_a_file_of_another_program_are_not_written() {
     let house = House::ours(2);
     let all = ids(&house);
     let log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
@@ -161,7 +161,7 @@ fn a_session_in_use_is_not_touched_and_a_file_of_others_is_never_written() {
 }
 
 #[test]
-fn a_message_of_another_programs_file_is_hidden_and_what_ctx_keeps_beside_it_loses_it() {
+fn a_message_of_another_program_is_hidden_and_erased_from_the_overlay() {
     let house = House::new(claude_lines().concat().as_bytes());
     let bytes = std::fs::read(&house.path).unwrap();
     let [u2, a2, r1]: [EntryId; 3] = ["u2", "a2", "r1"].map(EntryId::from);
@@ -198,7 +198,7 @@ fn a_message_of_another_programs_file_is_hidden_and_what_ctx_keeps_beside_it_los
 }
 
 #[test]
-fn a_message_is_hidden_also_where_a_full_disk_left_an_empty_overlay() {
+fn a_message_is_hidden_even_if_a_full_disk_left_an_empty_overlay() {
     let house = House::new(claude_lines().concat().as_bytes());
     let overlay = house.overlay();
     std::fs::create_dir_all(overlay.parent().unwrap()).unwrap();
@@ -209,7 +209,7 @@ fn a_message_is_hidden_also_where_a_full_disk_left_an_empty_overlay() {
 }
 
 #[test]
-fn a_summary_of_another_program_that_tells_of_it_is_hidden_and_still_cuts() {
+fn a_foreign_summary_that_mentions_the_message_is_hidden_but_still_cuts_history() {
     let line = |id: &str, parent: &str| {
         format!(
             r#"{{"type":"compaction","id":"{id}","parentId":"{parent}","timestamp":"2026-01-01T00:00:01.000Z","summary":"the heron, and more","firstKeptEntryId":"b","tokensBefore":9}}"#
@@ -241,7 +241,7 @@ fn a_summary_of_another_program_that_tells_of_it_is_hidden_and_still_cuts() {
 }
 
 #[test]
-fn what_cannot_be_read_goes_where_it_holds_what_is_erased() {
+fn an_unreadable_line_with_erased_content_is_removed() {
     let house = House::ours(2);
     house.grow("{\"type\":\"message\",\"id\":\"torn\",\"message\":{\"content\":\"the heron");
     let says = |text: &str| text.contains("heron");

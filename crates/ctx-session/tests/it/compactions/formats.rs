@@ -9,7 +9,7 @@ use super::back::{every_format, there_and_back};
 use super::house::*;
 
 #[test]
-fn a_compaction_goes_in_and_comes_out_of_every_format() {
+fn a_compaction_round_trips_in_every_format() {
     for (format, text) in every_format() {
         let house = House::new(text.as_bytes());
         assert_eq!(house.open().format, format, "{text}");
@@ -19,7 +19,7 @@ fn a_compaction_goes_in_and_comes_out_of_every_format() {
 }
 
 #[test]
-fn a_compaction_goes_in_and_comes_out_of_recorded_sessions() {
+fn a_compaction_round_trips_in_recorded_sessions() {
     for folder in ["claude-code", "pi"].into_iter().filter_map(recorded) {
         for file in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
             if file.extension().is_some_and(|extension| extension == "jsonl") {
@@ -31,7 +31,7 @@ fn a_compaction_goes_in_and_comes_out_of_recorded_sessions() {
 }
 
 #[test]
-fn what_stands_in_a_single_line_is_kept_in_part() {
+fn a_history_in_a_single_line_can_be_kept_in_part() {
     let house = House::new(CODEX.as_bytes());
     let before = texts(&house.open(), None);
     assert_eq!(before, ["r0", "r1", "r2", "new"]);
@@ -42,9 +42,9 @@ fn what_stands_in_a_single_line_is_kept_in_part() {
     assert_eq!(texts(&house.open(), None), before);
 }
 
-/// pi continues the file lists of earlier compactions, except those of its extensions.
+/// pi continues the file lists of earlier compactions, unless its extensions wrote them.
 #[test]
-fn pi_goes_on_from_the_file_lists_of_a_compaction_of_ours() {
+fn pi_continues_the_file_lists_of_a_ctx_compaction() {
     let cases = [
         (json!({"readFiles": ["a.rs"], "modifiedFiles": [], "receipt": {}}), false),
         (json!({"readFiles": ["a.rs"]}), true),

@@ -18,7 +18,7 @@ fn form_of(transcript: &Transcript, id: &EntryId, text: &str) -> Projection {
 }
 
 #[test]
-fn forms_come_and_go_with_their_compaction() {
+fn projections_apply_only_while_their_compaction_is_in_force() {
     for house in [House::ours(6), House::new(pi_tree().as_bytes())] {
         let transcript = house.open();
         let (first, second) = (kept(&transcript, 2), kept(&transcript, 1));
@@ -44,7 +44,7 @@ fn forms_come_and_go_with_their_compaction() {
 }
 
 #[test]
-fn a_log_that_is_open_takes_a_compaction_with_its_forms() {
+fn an_open_log_accepts_a_compaction_with_projections() {
     let house = House::ours(4);
     let mut with_forms = compacted("sum", &kept(&house.open(), 2));
     with_forms.projections = vec![form_of(&house.open(), &kept(&house.open(), 1), "short")];

@@ -9,7 +9,7 @@ use ctx_session::{
 use super::house::{self, *};
 
 #[test]
-fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
+fn a_rewritten_session_contains_its_summary_and_the_kept_messages() {
     let house = House::ours(6);
     let error = rewrite_compacted(&house.path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -73,7 +73,7 @@ fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
 }
 
 #[test]
-fn messages_left_standing_before_the_cut_stand_there_after_a_rewrite_too() {
+fn messages_left_in_place_before_the_cut_survive_a_rewrite() {
     let house = House::ours(8);
     let ids: Vec<_> = house.open().entries.iter().map(|entry| entry.id.clone()).collect();
     let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
@@ -109,7 +109,7 @@ fn messages_left_standing_before_the_cut_stand_there_after_a_rewrite_too() {
 }
 
 #[test]
-fn what_is_appended_while_a_session_is_written_anew_is_in_it() {
+fn entries_appended_during_a_rewrite_are_kept() {
     for round in 0..10 {
         let house = House::ours(6);
         house.store(None, &compacted("sum", &kept(&house.open(), 2))).unwrap();
@@ -131,7 +131,7 @@ fn what_is_appended_while_a_session_is_written_anew_is_in_it() {
 }
 
 #[test]
-fn what_a_killed_rewrite_left_is_taken_away_by_the_next() {
+fn the_next_rewrite_removes_leftovers_of_a_killed_one() {
     let house = House::ours(6);
     let beside = |suffix: &str| house.path.with_file_name(format!("session.jsonl{suffix}"));
     let id = "0123456789abcdef0123456789abcdef";

@@ -36,7 +36,7 @@ fn the_agents_own_compactions_are_listed_and_undone_by_name_only() {
 }
 
 #[test]
-fn compactions_on_compactions_are_undone_one_by_one() {
+fn nested_compactions_are_undone_one_by_one() {
     for house in [House::ours(8), House::new(pi_tree().as_bytes())] {
         let states: Vec<_> = (0..3)
             .map(|n| {
@@ -60,7 +60,7 @@ fn compactions_on_compactions_are_undone_one_by_one() {
 }
 
 #[test]
-fn a_session_of_ours_goes_on_after_its_compactions() {
+fn a_ctx_session_continues_after_its_compactions() {
     let house = House::ours(6);
     let first_kept = kept(&house.open(), 2);
     let planned = house.open().leaf().cloned();
@@ -91,7 +91,7 @@ fn a_session_of_ours_goes_on_after_its_compactions() {
 }
 
 #[test]
-fn two_writers_beside_a_file_are_one_after_the_other() {
+fn two_writers_of_an_overlay_exclude_each_other() {
     let house = House::new(pi_tree().as_bytes());
     let overlay = house.overlay();
     std::fs::create_dir_all(overlay.parent().unwrap()).unwrap();
@@ -113,7 +113,7 @@ fn two_writers_beside_a_file_are_one_after_the_other() {
 }
 
 #[test]
-fn many_who_store_at_once_wait_for_each_other() {
+fn concurrent_stores_wait_for_each_other() {
     for house in [House::new(pi_tree().as_bytes()), House::ours(6)] {
         let first_kept = kept(&house.open(), 1);
         std::thread::scope(|scope| {
@@ -129,7 +129,7 @@ fn many_who_store_at_once_wait_for_each_other() {
 }
 
 #[test]
-fn beside_a_file_outdated_plans_are_refused_and_an_undo_is_undone() {
+fn an_overlay_refuses_outdated_plans_and_an_undo_can_be_undone() {
     let house = House::new(pi_tree().as_bytes());
     let before = snapshot(&house.open(), None);
     let undo =

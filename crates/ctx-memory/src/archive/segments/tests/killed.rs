@@ -219,11 +219,11 @@ fn kill_writers(test: &str, kind: Work) {
 }
 
 #[test]
-fn what_was_stored_is_there_and_what_was_forgotten_is_not() {
-    kill_writers("what_was_stored_is_there_and_what_was_forgotten_is_not", Work::Forgets);
+fn stored_segments_survive_a_kill_and_forgotten_ones_stay_out() {
+    kill_writers("stored_segments_survive_a_kill_and_forgotten_ones_stay_out", Work::Forgets);
 }
 
 #[test]
-fn an_archive_that_is_full_stays_full_and_whole() {
-    kill_writers("an_archive_that_is_full_stays_full_and_whole", Work::Evicts);
+fn a_full_archive_stays_full_and_intact() {
+    kill_writers("a_full_archive_stays_full_and_intact", Work::Evicts);
 }
