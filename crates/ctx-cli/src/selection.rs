@@ -1,4 +1,4 @@
-//! Selects the engine of a command: the named one, or that of the agent.
+//! Selects the engine of a command: the named engine, or the engine of the agent.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub(crate) fn check(engine: Option<&str>) -> anyhow::Result<()> {
     })
 }
 
-/// Returns the agent of a session: `--agent`, else the one whose folder it is in.
+/// Returns the agent of a session: `--agent`, else the agent whose folder contains it.
 pub(crate) fn agent(fit: &Fit, session: &Path) -> Option<String> {
     let of_folder = || Some(Home::from_env().ok()?.agent_of(session)?.to_string());
     fit.agent.clone().or_else(of_folder)

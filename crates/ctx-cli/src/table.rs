@@ -1,5 +1,5 @@
-//! Tables that fit the terminal: text is wrapped at words, and if that is not enough columns are
-//! dropped. An id or a number is never broken over lines.
+//! Tables that fit the terminal. Text is wrapped at words. If the table is still too wide, columns
+//! are dropped. An id or a number is never broken over lines.
 
 use std::borrow::Cow;
 
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_wrapped_at_words_before_a_column_goes_and_an_id_is_never_broken() {
+    fn text_is_wrapped_before_a_column_is_dropped_and_ids_are_never_broken() {
         let id = "agent:demo:explicit/t:a b/c";
         let why =
             "the newest whole groups that fit: crates/ctx-session/src/store/sessions.rs, 42 %";

@@ -1,4 +1,4 @@
-//! What a compaction removed from the context, and what became of it.
+//! The messages and facts that a compaction removed from the context, and where the facts are now.
 
 use std::sync::Arc;
 

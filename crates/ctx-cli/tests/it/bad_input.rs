@@ -215,7 +215,7 @@ fn nonsense_is_refused() {
 }
 
 #[test]
-fn windows_that_make_no_sense_are_refused() {
+fn invalid_windows_are_refused() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(3)));
     for window in ["0", "1", "15999"] {
@@ -239,7 +239,7 @@ fn a_config_with_an_unknown_key_is_refused() {
 }
 
 #[test]
-fn all_that_is_wrong_with_a_config_is_said_at_once() {
+fn all_errors_of_a_config_are_reported_at_once() {
     let room = Room::new();
     room.write(
         "ctx.json5",
@@ -266,7 +266,7 @@ fn all_that_is_wrong_with_a_config_is_said_at_once() {
 }
 
 #[test]
-fn what_is_harmless_is_said_by_check_alone() {
+fn only_check_reports_a_missing_final_newline() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(3)).trim_end());
     let ran = room.ctx(&["status", text(&path)]);
@@ -295,7 +295,7 @@ fn an_output_never_replaces_the_transcript() {
 }
 
 #[test]
-fn a_config_that_no_engine_can_be_built_from_is_refused_by_check() {
+fn check_refuses_a_config_from_which_no_engine_can_be_built() {
     let room = Room::new();
     for (config, words) in [
         ("{ plugins: { slots: { contextEngine: 'nope' } } }", "nope"),

@@ -92,7 +92,7 @@ fn a_page_replaces_a_page_and_never_a_transcript() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_is_refused() {
+fn invalid_evaluations_are_refused() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(5)));
     let path = text(&path);
@@ -107,7 +107,7 @@ fn what_cannot_be_evaluated_is_refused() {
 }
 
 #[test]
-fn compacted_to_thirty_percent_recorded_sessions_keep_what_must_be_kept() {
+fn recorded_sessions_compacted_to_thirty_percent_keep_required_facts() {
     let Some(folder) = data("claude-code") else { return };
     let Some(pi) = data("pi/before-compaction.jsonl") else { return };
     let room = Room::new();

@@ -15,7 +15,7 @@ fn chat(room: &Room, args: &[&str], filter: Option<&str>) -> Ran {
 }
 
 #[test]
-fn what_a_compaction_does_is_logged_where_somebody_asks_for_it() {
+fn a_compaction_is_logged_on_request() {
     let room = Room::new();
     let ran = chat(&room, &[], None);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);

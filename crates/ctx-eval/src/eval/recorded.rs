@@ -154,7 +154,7 @@ pub(super) fn recorded(
     Ok((rows, summaries))
 }
 
-/// Judges a recorded summary and that of ctx. Returns `None` if the agent left no summary as text.
+/// Judges a recorded summary and ctx's summary. Returns `None` if the agent left no text summary.
 fn compare(point: &Point, counter: &Counter) -> Result<Option<RecordedSummary>> {
     let is_summary = |entry: &Arc<Entry>| {
         entry.outline().is_ok_and(|facts| facts.role == Role::CompactionSummary)

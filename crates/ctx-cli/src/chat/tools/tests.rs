@@ -194,7 +194,7 @@ fn stored_results_may_be_read_but_no_file_beside_them() {
 
 #[cfg(unix)]
 #[test]
-fn a_long_output_says_how_it_ended_and_how_much_of_it_is_kept() {
+fn a_long_output_states_its_exit_status_and_the_kept_size() {
     let bench = Bench::new(Permission::Granted);
     let run = |command: &str| bench.run("bash", &json!({"command": command})).0;
     assert!(run("seq 1 10000; echo ALLGOOD").ends_with("10000\nALLGOOD\n\n[exit code 0]"));
@@ -217,7 +217,7 @@ fn a_replaced_file_keeps_its_permissions() {
 
 #[cfg(unix)]
 #[test]
-fn a_command_says_what_it_prints_and_how_it_ends() {
+fn a_command_returns_its_output_and_its_exit_status() {
     let bench = Bench::new(Permission::Granted);
     let run = |command: &str| bench.run("bash", &json!({"command": command}));
     assert_eq!(run("echo one; echo two >&2; echo three"), ("one\ntwo\nthree\n".into(), false));

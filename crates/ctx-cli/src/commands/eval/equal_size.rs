@@ -1,4 +1,4 @@
-//! The comparison at equal size: the agent's own summaries and ctx's of the same messages.
+//! Compares the agent's own summaries with ctx's summaries of the same messages at equal size.
 
 use ctx_core::EntryId;
 use ctx_eval::eval::{EqualSize, EvalReport, SummaryFigures, SummarySums};

@@ -1,4 +1,4 @@
-//! The reference beside each other arm, with an interval over sessions.
+//! Compares the reference with each other arm, with an interval over sessions.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ const RESAMPLES: usize = 2_000;
 /// The share of resamples that an interval leaves out on each side.
 const OUTSIDE: f64 = 0.025;
 
-/// What is compared.
+/// The compared figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Measure {
@@ -31,7 +31,7 @@ impl Measure {
     }
 }
 
-/// The reference's share less that of another arm, with a bootstrap interval over sessions.
+/// The reference's share minus another arm's share, with a bootstrap interval over sessions.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
@@ -40,7 +40,7 @@ pub struct Difference {
     /// The setting.
     #[serde(flatten)]
     pub setting: Setting,
-    /// What is compared.
+    /// The compared figure.
     pub measure: Measure,
     /// The difference of the shares over all sessions.
     pub difference: f64,

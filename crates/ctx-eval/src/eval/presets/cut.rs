@@ -80,7 +80,7 @@ impl<'a> CutPoints<'a> {
             Keep::Share(share) => self.split_at_user(self.total().scale(1.0 - share)),
             Keep::Turns { share, least, most, room } => {
                 let room = room.of(window).scale(share);
-                // opencode's tail: whole turns while they fit, then as much of the next as fits.
+                // opencode's tail: whole turns while they fit, then a part of the next turn.
                 self.within(Tokens(room.0.clamp(least, most)))
             }
             Keep::UnderTrigger => None,

@@ -6,8 +6,8 @@ use super::{Clear, KeepResults, LAYER};
 
 const REASON: &str = "an old tool result";
 
-/// Replaces old tool results by the placeholder. The walk goes back to the newest result that was
-/// cleared before; older ones were cleared with it.
+/// Replaces old tool results by the placeholder. Stops at the newest result that was cleared
+/// before, because all older results were cleared then.
 pub(super) fn clear(view: &mut ContextView, clear: Clear) -> Result<()> {
     let end = match clear.keeps {
         KeepResults::Newest(_) => view.len(),
