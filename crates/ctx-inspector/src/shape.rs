@@ -1,5 +1,5 @@
-//! The data of the API. Clients rely on the field names; they are those of ctx-eval's
-//! `ReplayReport`, where both have a value.
+//! The data of the API. Clients rely on the field names. Values that ctx-eval's `ReplayReport` also
+//! has have the same names there.
 
 use std::collections::BTreeMap;
 
@@ -101,14 +101,14 @@ pub(crate) struct Overview {
     pub(crate) total: usize,
     /// Sums over all requests, if replayed.
     pub(crate) totals: Option<ReplayTotals>,
-    /// What the provider reported of the recorded session; null if it reported nothing.
+    /// The provider's figures for the recorded session; null if it reported nothing.
     pub(crate) recorded: Option<RecordedTotals>,
     /// How the reported usage corrects estimated sizes.
     pub(crate) calibration: Option<SessionCalibration>,
     /// Compactions in order.
     #[serde(rename = "compactions")]
     pub(crate) compacted: Vec<CompactionRow>,
-    /// What each layer did in total.
+    /// The edits of each layer in total.
     pub(crate) layers: BTreeMap<String, LayerTotals>,
     /// Warnings for the user.
     pub(crate) warnings: Vec<String>,

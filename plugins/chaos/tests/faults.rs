@@ -78,7 +78,7 @@ fn compactions_are_wrong_too() {
 }
 
 #[test]
-fn a_fault_strikes_at_its_verb_after_so_many_calls() {
+fn a_fault_occurs_at_its_verb_after_the_given_number_of_calls() {
     let config = json!({"fault": "panic", "at": "ingest", "after": 1});
     let ingest = |id: u64| {
         json!({"id": id, "verb": "ingest",
@@ -90,7 +90,7 @@ fn a_fault_strikes_at_its_verb_after_so_many_calls() {
 }
 
 #[test]
-fn orders_that_make_no_sense_are_refused() {
+fn invalid_orders_are_refused() {
     for config in [json!({"fault": "sing"}), json!({"at": "dinner"}), json!({"often": true})] {
         assert_eq!(answers(&config, &[])[0]["error"]["kind"], "failed", "{config}");
     }

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_whole_and_text_of_a_transcript_cannot_leave_the_data() {
+    fn the_page_is_complete_and_escapes_text_of_transcripts() {
         let nasty = page(NASTY);
         check_page(&FRAME, &page("text"), &nasty);
         assert_eq!(data(&nasty)["sessions"][0]["model"], NASTY);

@@ -5,8 +5,8 @@
 //! rounds to a share of its tokens. The bench looks in the text of the next request for:
 //!
 //! - **needed next**: handles (paths, names, hashes, flags, quoted text, errors, numbers) that the
-//!   agent uses within the next 30,000 tokens, and that occur before the cut. *strict*: handles that
-//!   no tool result and no user says first; *loose*: all;
+//!   agent uses within the next 30,000 tokens, and that occur before the cut. *strict*: handles
+//!   that no tool result and no user says first; *loose*: all;
 //! - **statements** planted as messages of the user, with their updates and near-duplicates;
 //! - **work**: the files that calls changed, and the open items of the todo list.
 //!

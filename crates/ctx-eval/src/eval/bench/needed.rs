@@ -10,7 +10,7 @@ use super::session::{Item, Speaker};
 /// How far after the cut a use counts.
 pub(super) const HORIZON: Tokens = Tokens(30_000);
 
-/// A handle that occurs before the cut, not in the kept tail, and is used by the agent after the cut.
+/// A handle that occurs before the cut, not in the kept tail, and that the agent uses afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Needed {
     /// The handle.
