@@ -204,7 +204,7 @@ mod tests {
     const SPARED: [&str; 3] = ["kind", "est. error", "requests"];
 
     #[test]
-    fn a_narrow_terminal_gets_fewer_columns_and_never_half_a_number() {
+    fn a_narrow_terminal_gets_fewer_columns_and_whole_numbers() {
         let rows = [("recorded, ctx-extractive", 151_054_786_u64), ("nothing", 7)];
         let columns = || {
             let told: &[Column<(&str, u64)>] = &[

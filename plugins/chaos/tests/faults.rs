@@ -51,7 +51,7 @@ fn without_a_fault_everything_is_kept() {
 }
 
 #[test]
-fn each_wrong_answer_is_wrong_in_its_own_way() {
+fn each_fault_makes_a_different_wrong_answer() {
     assert_eq!(assembled("panic")["error"]["kind"], "panic");
     assert_eq!(assembled("forget")["error"]["kind"], "outOfStep");
     assert_eq!(assembled("lie-about-tokens")["ok"]["estimatedTokens"], 1);
@@ -71,7 +71,7 @@ fn each_wrong_answer_is_wrong_in_its_own_way() {
 }
 
 #[test]
-fn compactions_are_wrong_too() {
+fn compactions_can_have_faults() {
     let compact = |fault: &str| answers(&json!({"fault": fault}), &[call(2, "compact")])[1].clone();
     assert_eq!(compact("compact-nothing")["ok"]["result"]["firstKeptEntryId"], "s");
     assert_eq!(compact("compact-unknown-entry")["ok"]["result"]["firstKeptEntryId"], "no-such-row");

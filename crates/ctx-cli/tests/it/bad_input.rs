@@ -45,7 +45,7 @@ fn session() -> Vec<String> {
 }
 
 #[test]
-fn a_whole_session_has_no_problems() {
+fn an_intact_session_has_no_problems() {
     let (requests, problems) = read_around("whole.jsonl", join(&session()).as_bytes());
     assert_eq!((requests, problems), (TURNS * 2, vec![]));
 }
@@ -73,7 +73,7 @@ fn a_version_from_the_future() {
 }
 
 #[test]
-fn a_torn_last_line_is_left_out() {
+fn an_incomplete_last_line_is_skipped() {
     let whole = join(&session());
     let torn = &whole[..whole.len() - 40];
     let (requests, problems) = read_around("torn.jsonl", torn.as_bytes());
@@ -82,14 +82,14 @@ fn a_torn_last_line_is_left_out() {
 }
 
 #[test]
-fn no_final_newline_is_no_loss() {
+fn a_missing_final_newline_loses_nothing() {
     let whole = join(&session());
     let (requests, _) = read_around("no-newline.jsonl", whole.trim_end().as_bytes());
     assert_eq!(requests, TURNS * 2);
 }
 
 #[test]
-fn a_corrupt_middle_line_is_bridged() {
+fn a_corrupt_middle_line_is_skipped() {
     let mut lines = session();
     lines[101].replace_range(60..90, "\u{0}\u{0}garbage{{{");
     let (requests, problems) = read_around("corrupt.jsonl", join(&lines).as_bytes());
@@ -200,7 +200,7 @@ fn one_line_of_many_megabytes() {
 }
 
 #[test]
-fn nonsense_is_refused() {
+fn files_that_are_not_transcripts_are_refused() {
     let room = Room::new();
     let empty = room.write("empty.jsonl", "");
     let binary = room.write("binary", (0..=255u8).cycle().take(4096).collect::<Vec<_>>());

@@ -227,7 +227,7 @@ fn sessions_of_unknown_shapes_are_listed_too() {
 }
 
 #[test]
-fn a_page_replaces_an_earlier_page_only() {
+fn a_page_replaces_only_an_earlier_page() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(3)));
     let other = room.write("notes.txt", "mine");

@@ -62,7 +62,7 @@ fn the_command_compacts_even_if_compaction_is_disabled() {
 }
 
 #[test]
-fn nothing_to_do_is_no_error() {
+fn a_compaction_with_nothing_to_do_is_not_an_error() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(1)));
     let before = room.files();

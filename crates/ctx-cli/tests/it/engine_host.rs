@@ -133,7 +133,7 @@ fn an_unusable_library_ends_its_process_with_the_reason() {
 }
 
 #[test]
-fn a_file_that_is_no_library_is_refused_with_the_reason() {
+fn a_file_that_is_not_a_library_is_refused_with_the_reason() {
     let room = Room::new();
     let text = room.write("text.so", "a text");
     let ran = room.ctx(&["engine-host", text.to_str().expect("a path")]);

@@ -76,7 +76,7 @@ fn lossless_makes_the_same_requests_over_each_transport() {
 }
 
 #[test]
-fn a_list_of_compactions_names_the_engine_that_made_one() {
+fn the_list_of_compactions_names_their_engine() {
     let room = Room::new();
     let session = room.write("s.jsonl", std::fs::read(SAMPLE).expect("it is there"));
     let args = ["compact", text(&session), "--engine", "lossless", "--window", "32000", "--json"];

@@ -49,7 +49,7 @@ fn several_sessions_are_summed_up() {
 }
 
 #[test]
-fn the_table_says_what_the_presets_are() {
+fn the_output_describes_the_presets() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(40)));
     let ran = room.ctx(&["eval", text(&path), "--window", "16000", "--compact-to", "0.2"]);

@@ -184,7 +184,7 @@ fn a_whole_session_is_erased_by_its_id() {
 }
 
 #[test]
-fn a_file_of_another_program_is_listed_and_its_erased_text_ignored() {
+fn a_file_of_another_program_is_listed_and_its_erased_messages_are_ignored() {
     let house = House::new();
     let outside = Room::new();
     let theirs = outside.write("theirs.jsonl", join(&planted(40)).replace("\"s1\"", "\"t1\""));

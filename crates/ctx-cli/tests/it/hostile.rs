@@ -46,7 +46,7 @@ fn goes_on(name: &str, lines: &[String]) {
 }
 
 #[test]
-fn compactions_that_point_nowhere_are_read_around() {
+fn compactions_with_unknown_entries_stop_no_command() {
     let last = format!("{:08x}", TURNS * 4 - 1);
     let later = line(
         "0000f001",
@@ -74,7 +74,7 @@ fn compactions_that_point_nowhere_are_read_around() {
 }
 
 #[test]
-fn compactions_that_point_at_each_other_are_read_around() {
+fn cyclic_compactions_stop_no_command() {
     let last = format!("{:08x}", TURNS * 4 - 1);
     let body = |kept: &str| json!({"summary": "S", "firstKeptEntryId": kept, "tokensBefore": -1});
     let mut lines = pi_lines(TURNS);
@@ -93,7 +93,7 @@ fn compactions_that_point_at_each_other_are_read_around() {
 }
 
 #[test]
-fn details_of_any_shape_are_read_around() {
+fn details_of_any_shape_stop_no_command() {
     let last = format!("{:08x}", TURNS * 4 - 1);
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     for (name, details) in [

@@ -25,7 +25,7 @@ fn refused_untouched(room: &Room, args: &[&str], words: &str) {
 }
 
 #[test]
-fn a_session_that_another_process_writes_to_is_left_alone() {
+fn a_session_in_use_by_another_process_is_not_changed() {
     let room = Room::new();
     let path = formats::ours(&room, TURNS);
     let compact = ["compact", text(&path), "--window", "32000"];
@@ -42,7 +42,7 @@ fn a_session_that_another_process_writes_to_is_left_alone() {
 }
 
 #[test]
-fn an_overlay_that_another_process_writes_to_is_left_alone() {
+fn an_overlay_in_use_by_another_process_is_not_changed() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     let compact = ["compact", text(&path), "--window", "32000"];

@@ -30,7 +30,7 @@ fn a_compaction_is_logged_on_request() {
 }
 
 #[test]
-fn a_log_file_is_appended_to_and_read_by_its_owner_alone() {
+fn a_log_file_is_appended_to_and_readable_only_by_its_owner() {
     let room = Room::new();
     let log = room.path("ctx.log");
     for runs in 1..3 {

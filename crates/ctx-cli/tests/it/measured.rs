@@ -123,7 +123,7 @@ fn only_paid_requests_are_recorded() {
 }
 
 #[test]
-fn answers_on_abandoned_branches_were_paid() {
+fn answers_on_abandoned_branches_count_as_paid() {
     let room = Room::new();
     let mut lines = pi_lines(3);
     for (n, line) in lines.iter_mut().enumerate().skip(1) {
@@ -160,7 +160,7 @@ fn usage_reported_before_a_compaction_is_not_the_headline() {
 }
 
 #[test]
-fn without_a_report_everything_is_called_estimated() {
+fn without_reported_usage_all_figures_are_labelled_as_estimates() {
     let room = Room::new();
     let mut session = Claude::default();
     for n in 0..3 {
@@ -306,7 +306,7 @@ fn a_replay_that_costs_more_than_recorded_says_so() {
 }
 
 #[test]
-fn the_first_arm_of_an_evaluation_is_what_was_recorded() {
+fn the_first_arm_of_an_evaluation_is_the_recorded_one() {
     let room = Room::new();
     let file = three_requests().write(&room);
     let report = room.json(&["eval", &file, "--preset", "truncation", "--profile", "openclaw"]);

@@ -70,7 +70,7 @@ fn an_unknown_memory_in_the_slot_is_refused_with_the_known_ones() {
 }
 
 #[test]
-fn memory_recalls_beside_an_engine_that_is_installed() {
+fn memory_works_with_an_installed_engine() {
     for is_on in [true, false] {
         let room = Room::new();
         let script = room.write("build/keep.sh", KEEP);

@@ -167,7 +167,7 @@ fn an_unreachable_provider_does_not_stop_the_compaction() {
 }
 
 #[test]
-fn a_model_that_hangs_is_waited_for_no_longer_than_the_deadline() {
+fn a_hanging_model_is_abandoned_at_the_deadline() {
     let provider =
         FakeProvider::builder().script([Step::hang().always()]).start().expect("it starts");
     let site = Site::with(&provider, "openai-completions", &json!({"timeoutSeconds": 1}));
@@ -190,7 +190,7 @@ fn far_too_long_answers_are_shortened_to_a_summary_that_fits() {
 }
 
 #[test]
-fn a_fallback_model_writes_where_the_first_does_not() {
+fn a_fallback_model_writes_if_the_first_fails() {
     let first = ctx_testkit::provider::When { model: Some("writer".into()), ..Default::default() };
     let refusal = Step::error(FailureKind::Unauthorized).when(first).always();
     let provider = FakeProvider::builder().script([refusal]).start().expect("it starts");
@@ -273,7 +273,7 @@ fn a_model_writes_the_summaries_of_replay_and_assemble() {
 }
 
 #[test]
-fn a_key_or_model_that_is_missing_is_said_before_any_work() {
+fn a_missing_key_or_model_is_reported_before_any_work() {
     let provider = FakeProvider::builder().start().expect("it starts");
     let site = Site::new(&provider, "openai-completions");
     let before = site.room.files();

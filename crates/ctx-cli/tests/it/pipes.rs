@@ -71,7 +71,7 @@ fn pipes_in_the_home_and_in_session_folders_block_no_command() {
 }
 
 #[test]
-fn a_pipe_that_the_shell_hands_over_is_read() {
+fn a_pipe_from_the_shell_is_read() {
     let room = Room::new();
     let session = room.write("s.jsonl", join(&pi_lines(4)));
     let mut cat = Command::new("cat").arg(&session).stdout(Stdio::piped()).spawn().expect("cat");

@@ -66,7 +66,7 @@ fn distinct_answers(text: &str) -> usize {
 }
 
 #[test]
-fn profile_pi_computes_what_pi_computes() {
+fn profile_pi_has_the_same_figures_as_pi() {
     let (Some(path), Some(golden)) = (data("pi/before-compaction.jsonl"), data("pi/golden.json"))
     else {
         return;

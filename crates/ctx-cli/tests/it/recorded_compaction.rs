@@ -52,7 +52,7 @@ impl Kept {
 
 #[test]
 #[expect(clippy::print_stderr, reason = "the figures are worth knowing")]
-fn every_recorded_transcript_is_compacted_and_can_prove_it() {
+fn the_compactions_of_recorded_transcripts_keep_most_facts() {
     if transcripts().is_empty() {
         return;
     }

@@ -84,7 +84,7 @@ fn the_end_of_input_without_a_call_is_a_success() {
 }
 
 #[test]
-fn nothing_but_answers_is_on_stdout() {
+fn stdout_has_only_answers() {
     let ran = rpc(
         &Room::new(),
         "no json\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"open\",\"params\":{\"window\":20000}}\n",

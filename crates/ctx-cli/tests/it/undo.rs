@@ -55,7 +55,7 @@ fn undo_gives_back_the_exact_context_in_every_format() {
 }
 
 #[test]
-fn undo_of_an_undo_brings_the_compaction_back() {
+fn an_undo_of_an_undo_restores_the_compaction() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     compact(&room, &path, "8k");
@@ -110,7 +110,7 @@ fn a_session_of_ctx_continues_after_a_compaction_and_after_its_undo() {
 }
 
 #[test]
-fn nothing_to_undo_is_no_error() {
+fn an_undo_with_nothing_to_undo_is_not_an_error() {
     let room = Room::new();
     for path in [room.write("s.jsonl", join(&pi_lines(3))), formats::ours(&room, 3)] {
         let before = room.files();

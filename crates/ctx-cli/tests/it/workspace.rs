@@ -97,7 +97,7 @@ fn invalid_arguments_are_refused() {
 }
 
 #[test]
-fn a_message_that_asks_for_a_file_has_it_in_its_request() {
+fn a_request_contains_the_file_that_its_message_names() {
     let room = room();
     let config = json!({ "agents": { "defaults": { "workspace": room.path("w") } } });
     room.write("ctx.json5", config.to_string());

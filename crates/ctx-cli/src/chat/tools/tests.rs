@@ -132,7 +132,7 @@ fn access_outside_of_the_folder_needs_permission() {
 }
 
 #[test]
-fn a_file_is_written_whole_and_only_with_permission() {
+fn a_file_is_replaced_completely_and_only_with_permission() {
     let refusing = Bench::new(Permission::Refused("denied by the user".into()));
     let (text, failed) = refusing.run("write", &json!({"path": "a/b.txt", "content": "x"}));
     assert!(failed && text.contains("denied by the user"));
@@ -177,7 +177,7 @@ fn a_pipe_is_neither_read_nor_written() {
 }
 
 #[test]
-fn stored_results_may_be_read_but_no_file_beside_them() {
+fn only_stored_results_may_be_read_from_their_folder() {
     let bench = Bench::new(Permission::Granted);
     let kept = bench.room.path().join("kept");
     let alone = Tools::new(&[Tool::Read, Tool::Write], bench.tools.folder(), Box::new(NoUser));

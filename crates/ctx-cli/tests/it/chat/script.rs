@@ -60,7 +60,7 @@ fn invalid_arguments_are_refused_before_anything_is_stored() {
 }
 
 #[test]
-fn the_answer_alone_is_on_stdout_and_json_has_the_rest() {
+fn stdout_has_only_the_answer_and_json_has_more() {
     let room = Room::new();
     let ran = alone(&room, &["--demo", "-p", "my cat is called Ada"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -290,7 +290,7 @@ fn interruptible(command: &std::process::Command) -> std::process::Command {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn ctrl_c_ends_a_script_and_what_it_said_so_far_is_there() {
+fn ctrl_c_ends_a_script_and_its_messages_are_stored() {
     use std::os::unix::process::ExitStatusExt;
 
     use rustix::process::{Pid, Signal, kill_process};

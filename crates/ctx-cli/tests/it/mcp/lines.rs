@@ -70,7 +70,7 @@ fn stdout_has_only_the_protocol_and_the_server_ends_with_stdin() {
 }
 
 #[test]
-fn half_a_line_is_refused_and_the_next_one_answered() {
+fn an_incomplete_line_is_refused_and_the_next_line_answered() {
     let room = home();
     let status = call(1, "context_status", json!({ "session": KEY })).to_string();
     let long = format!("\"{}\"", "x".repeat(5 << 20));

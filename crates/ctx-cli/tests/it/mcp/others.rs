@@ -405,7 +405,7 @@ fn ids(page: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn sessions_of_all_agents_are_resources_those_of_the_folder_first_and_without_secrets() {
+fn sessions_of_all_agents_are_resources_without_secrets_and_the_folders_come_first() {
     let machine = Machine::new();
     let old = "88888888-gggg";
     let talk = ["and where is the shop?", "By the harbour."];

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_is_over_sessions() {
+    fn an_interval_is_computed_over_sessions() {
         let pair = |one, two| (Share { of: 10, kept: one }, Share { of: 10, kept: two });
         let same = [pair(8, 5), pair(8, 5), pair(8, 5)];
         let (low, high) = interval(&same).unwrap();

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_specification_holds_the_table() {
+    fn the_specification_contains_the_table_of_patterns() {
         let docs = include_str!("../../../../../docs/bench.md");
         let (_, table) = docs.split_once("```toml\n").unwrap();
         let (table, _) = table.split_once("\n```").unwrap();

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_cuts_where_its_project_does() {
+    fn each_rule_cuts_like_its_project() {
         let view = view();
         let cuts = CutPoints::of(&view);
         let window = Tokens(100_000);

@@ -93,7 +93,7 @@ fn nothing_is_done_before_the_threshold() {
 }
 
 #[test]
-fn every_preset_gets_a_long_session_under_its_window() {
+fn every_preset_keeps_a_long_session_within_its_window() {
     for preset in ALL.iter() {
         let mut session = Session::long();
         let done = session.act(preset.name, 50_000);
