@@ -48,7 +48,7 @@ pub(crate) enum Readers {
 }
 
 /// Writes output made from the transcript `source` atomically: to a temporary file beside the
-/// target, then moved. The transcript itself is never replaced, whatever was requested.
+/// target, then moved. The transcript itself is never replaced, even with force.
 pub(crate) fn write_beside<T>(
     source: &Path,
     path: &Path,

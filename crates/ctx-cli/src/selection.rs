@@ -12,7 +12,7 @@ use crate::failure::misuse;
 /// Rejects an `--engine` that cannot run.
 pub(crate) fn check(engine: Option<&str>) -> anyhow::Result<()> {
     let Some(id) = engine else { return Ok(()) };
-    // An existing engine that is rejected is a failure; an unknown one is an argument error.
+    // A rejected existing engine is a failure. An unknown engine is an argument error.
     Registry::collect()?.check_engine(id).map_err(|error| {
         let lists_known = error.context().iter().any(|(key, _)| *key == "known");
         let is_unknown = error.kind() == ErrorKind::NotFound && lists_known;

@@ -40,7 +40,7 @@ fn is_blank(text: &str) -> bool {
     json5::from_str::<Vec<NoElement>>(&format!("[{text}\n]")).is_ok()
 }
 
-/// A list element that is rejected before it is read, however deeply it is nested.
+/// A list element that is rejected before it is read, at any nesting depth.
 struct NoElement;
 
 impl<'de> Deserialize<'de> for NoElement {

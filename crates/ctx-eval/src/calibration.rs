@@ -26,8 +26,8 @@ const LEAST_SPREAD: f64 = 1.5;
 /// be a gateway's placeholder, or belong to another session.
 const WORST_ERROR: f64 = 0.5;
 
-/// The contexts after compactions may together hold this many times the messages of the session. If
-/// each compaction keeps little, they hold each message about twice.
+/// The contexts after compactions may together have this many times the messages of the session. If
+/// each compaction keeps little, the contexts contain each message about twice.
 const CONTEXTS: usize = 8;
 
 /// The provider's size of a request, as a linear function of the counted size of its messages:
@@ -105,7 +105,7 @@ impl Baseline {
     ///
     /// # Errors
     ///
-    /// Those of reading the transcript.
+    /// Errors of reading the transcript.
     pub fn of(transcript: &Transcript, ledger: &TokenLedger) -> Result<Self> {
         let recorded = RecordedUsage::of(transcript)?;
         let line = transcript.main_line()?;
@@ -169,7 +169,7 @@ impl SessionCalibration {
     ///
     /// # Errors
     ///
-    /// Those of reading the transcript, and those of `size`.
+    /// Errors of reading the transcript, and errors of `size`.
     pub fn fit(
         transcript: &Transcript,
         line: &[BranchMessage],

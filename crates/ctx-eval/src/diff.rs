@@ -66,7 +66,7 @@ impl CompactionDiff {
     ///
     /// # Errors
     ///
-    /// If the transcript has no such compaction, and those of reading it.
+    /// If the transcript has no such compaction, or cannot be read.
     pub fn of_stored(
         transcript: &Transcript,
         compaction: &StoredCompaction,

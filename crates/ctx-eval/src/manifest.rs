@@ -24,7 +24,7 @@ pub fn request_ends(line: &[ReplayMessage]) -> Vec<usize> {
 ///
 /// # Errors
 ///
-/// Those of reading a message.
+/// Errors of reading a message.
 pub fn manifest_at(
     line: &[ReplayMessage],
     details: &[RequestDetail],

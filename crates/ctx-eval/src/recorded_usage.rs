@@ -48,7 +48,7 @@ impl RecordedUsage {
     ///
     /// # Errors
     ///
-    /// Those of reading a message.
+    /// Errors of reading a message.
     pub fn of(transcript: &Transcript) -> Result<Self> {
         let mut recorded = Self::default();
         for entry in transcript.answers()? {

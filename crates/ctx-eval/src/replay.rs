@@ -52,7 +52,7 @@ pub struct ReplaySetup {
 ///
 /// # Errors
 ///
-/// Those of the engine and of reading a message. Nothing is sent anywhere.
+/// Errors of the engine and of reading a message. Nothing is sent anywhere.
 pub async fn replay(
     line: &[ReplayMessage],
     session: SessionReport,

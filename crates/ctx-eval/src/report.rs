@@ -72,7 +72,7 @@ pub struct RequestReport {
     pub unchanged_prefix: Tokens,
     /// Whether `sentTokens` is within window minus reserve.
     pub fits: bool,
-    /// What the request would have cost, in USD; null if the model has no price.
+    /// The cost of the request, in USD; null if the model has no price.
     pub cost_usd: Option<f64>,
     /// Tokens that long-term memory recalled for this request. Tokens recalled for earlier requests
     /// may still be in it.
@@ -105,7 +105,7 @@ pub struct EditedMessage {
     pub role: String,
     /// For an inserted message: the next message of the transcript that is sent after it.
     pub before: Option<EntryId>,
-    /// The message as sent; absent beyond the limit of what is kept.
+    /// The message as sent; absent beyond the limit of kept messages.
     pub message: Option<Arc<Message>>,
 }
 
@@ -212,9 +212,9 @@ pub struct ReplayReport {
     pub engine_answered: usize,
     /// The number of its failures, for any operation.
     pub engine_failures: u64,
-    /// The fallback engine that assembled the others; null if there are none.
+    /// The fallback engine that assembled the other requests; null if there are none.
     pub stand_in: Option<String>,
-    /// Why it assembled the first of them.
+    /// Why the fallback engine assembled the first of these requests.
     pub stand_in_reason: Option<String>,
     /// Warnings about the engine for the user. Empty until the host adds them.
     pub warnings: Vec<String>,

@@ -25,8 +25,8 @@ pub struct ContextReport {
     pub tokens: Tokens,
     /// Where `tokens` comes from.
     pub source: TokenSource,
-    /// Tokens added since that request: its answer, and what followed. The answer is the provider's
-    /// figure, the rest is estimated.
+    /// Tokens added since that request: its answer, and later messages. The provider reported the
+    /// size of the answer. The rest is estimated.
     pub pending_tokens: Tokens,
     /// The maximum size of a request: window minus reserve.
     pub limit: Tokens,
@@ -38,7 +38,7 @@ pub struct ContextReport {
 }
 
 impl ContextReport {
-    /// Returns the size of the next request: the last one, and what was added since.
+    /// Returns the size of the next request: the last request, and the tokens added since.
     #[must_use]
     pub fn next_request(&self) -> Tokens {
         self.tokens + self.pending_tokens
@@ -51,7 +51,7 @@ impl ContextReport {
 pub enum TokenSource {
     /// Reported by the provider.
     Provider,
-    /// Counted, and corrected by what the provider reported of this session.
+    /// Counted, and corrected by the provider's figures for this session.
     Calibrated,
     /// Counted: the transcript has no reported figures.
     #[default]
@@ -171,7 +171,7 @@ pub struct StatusReport {
 ///
 /// # Errors
 ///
-/// Those of reading the transcript.
+/// Errors of reading the transcript.
 pub fn status(
     transcript: &Transcript,
     ledger: &TokenLedger,
@@ -329,7 +329,7 @@ impl ContextSums {
         }
     }
 
-    /// Returns the tokens since the last request: its answer, and what followed.
+    /// Returns the tokens since the last request: its answer, and later messages.
     fn pending(&self, calibration: Option<&SessionCalibration>) -> Tokens {
         let Some((usage, before, answer)) = self.last else { return Tokens::ZERO };
         let corrected = |tokens: Tokens| tokens.scale(calibration.map_or(1.0, |fit| fit.factor));

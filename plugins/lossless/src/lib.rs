@@ -9,7 +9,7 @@
 //! | file | contents |
 //! |---|---|
 //! | config | the configuration, and the sizes derived from it |
-//! | tree | summaries, what they cover, and their positions among the rows |
+//! | tree | summaries, their entries, and their positions among the rows |
 //! | fold | folds rows into leaves, and summaries into one |
 //! | said | the content of a message, as the input of a summary |
 //! | excerpt | summaries without a model |

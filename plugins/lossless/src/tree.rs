@@ -80,8 +80,8 @@ pub(crate) enum Standing {
     Compacted,
 }
 
-/// Summaries that did not fit beside the protected rows. Neither they nor the rows they cover are
-/// present, but they belong to the branch as long as the row after them is present.
+/// Summaries that did not fit with the protected rows. These summaries and their rows are absent,
+/// but they belong to the branch as long as the row after them is present.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Parked {

@@ -19,7 +19,7 @@ const WAITING: &str = "waiting for the model";
 /// Maximum length of a displayed tool call.
 const CALL_CHARS: usize = 120;
 
-/// What is shown.
+/// The shown part of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detail {
     /// The answer as it arrives, and tool calls.

@@ -150,7 +150,7 @@ fn status_shows_the_tokens_that_compact_reported() {
 fn shortened_messages_are_counted_at_their_new_size() {
     let room = Room::new();
     let mut lines = pi_lines(20);
-    // The newest result alone is larger than what may be kept.
+    // The newest result alone exceeds the tokens that may be kept.
     lines[79] = lines[79].replace("line of output", &"a longer line of output ".repeat(30));
     let path = room.write("s.jsonl", join(&lines[..80]));
     let file = text(&path);

@@ -1,4 +1,4 @@
-//! `ctx engines`: what is listed, installed, removed and rejected.
+//! `ctx engines`: lists, installs, removes and rejects engines.
 
 use serde_json::{Value, json};
 

@@ -47,7 +47,7 @@ fn serves(carriers: &[(&str, Value)]) {
         for (engine, settings) in carriers {
             let (report, stderr) = replayed(session, engine, settings);
             assert!(acted(&report, engine), "{engine} {settings}: {}", report["acted"]);
-            // C-minimal does not count what the host adds: one request of the recorded session is
+            // C-minimal does not count the host's additions. One request of the recorded session is
             // too large because of that, and the default engine assembles it.
             let mut warnings = stderr.lines().filter(|line| line.contains("warning"));
             let is_borne = |line: &str| *engine == "c-minimal" && line.contains("leaves 17242");

@@ -1,4 +1,4 @@
-//! Facts extracted by a model from what a compaction removes.
+//! Facts that a model extracts from messages removed by a compaction.
 
 use ctx_testkit::provider::{FakeProvider, Step, When};
 use serde_json::{Value, json};

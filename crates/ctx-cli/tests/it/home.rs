@@ -19,7 +19,7 @@ const CLAUDE: &str =
 const OVERLAY: &str = "overlays/10302bfdfdd9ce262c806b6157105a63.jsonl";
 const HEALTH: &str = "engines/health.json";
 
-/// Returns a copy of the home. Paths in it are those of the copy.
+/// Returns a copy of the home. Paths in its files lead to the copy.
 fn home() -> Room {
     let room = Room::new();
     copy(Path::new(HOME), &room.path(""));

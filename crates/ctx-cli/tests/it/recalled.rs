@@ -190,7 +190,7 @@ fn on_a_full_disk_requests_are_made_with_a_warning_and_nothing_stored_is_lost() 
         assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
     }
 
-    // A request is made anyway; it finds what was stored, and reports the problem.
+    // A request is made anyway. It finds the stored messages, and reports the problem.
     let asking = room.write("asking.jsonl", asks_again().replace("\"s1\"", "\"s0\""));
     let args = ["assemble", text(&asking), "--window", "16k", "--json"];
     for limit in [24, 0] {

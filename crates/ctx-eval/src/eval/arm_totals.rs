@@ -38,7 +38,7 @@ impl Mean {
 /// The sums of one candidate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArmTotals {
-    /// The sums. [`Self::row`] adds what is computed from the other fields.
+    /// The sums. [`Self::row`] adds figures that are computed from the other fields.
     pub(super) row: EvalRow,
     cached: u64,
     ratio: Mean,

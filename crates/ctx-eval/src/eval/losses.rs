@@ -53,7 +53,7 @@ pub(super) fn cited_message(entry: &Entry) -> Option<CitedMessage> {
     Some(CitedMessage { id: cited(entry.id()), message: entry.message().ok()?, pinned: false })
 }
 
-/// Returns an id as summaries cite it: a long one is shortened to its beginning, which saves space
+/// Returns an id as summaries cite it. A long id is shortened to its beginning, which saves space
 /// in the summary.
 pub(super) fn cited(id: &EntryId) -> EntryId {
     const WHOLE_CHARS: usize = 12;

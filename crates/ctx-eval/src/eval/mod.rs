@@ -118,7 +118,7 @@ impl EvalArm {
 ///
 /// # Errors
 ///
-/// Those of reading the transcript. A candidate that fails has a row with the failure.
+/// Errors of reading the transcript. A candidate that fails has a row with the failure.
 pub async fn evaluate(
     transcript: &Transcript,
     candidates: &[EvalArm],

@@ -37,7 +37,7 @@ pub struct EvalRow {
     pub sent_tokens: u64,
     /// Share of the sent tokens that the provider's cache would have held, 0 to 1.
     pub prefix_reuse: Option<f64>,
-    /// What the requests and the summary calls would have cost, in USD; null if no price is known.
+    /// The cost of the requests and the summary calls, in USD; null if no price is known.
     pub cost_usd: Option<f64>,
     /// Tokens of the request after a cut divided by the tokens before it. The mean over all cuts of
     /// history; null without cuts.
@@ -49,7 +49,7 @@ pub struct EvalRow {
     pub estimate_error: Option<f64>,
     /// The share of required facts in dropped messages that remained in the request. All losses
     /// count, weighted by their facts; null without any such fact. Losses under a tenth of the
-    /// window are judged together with those that follow.
+    /// window are judged together with later losses.
     pub coverage: Option<f64>,
     /// Identifiers and numbers in summaries that are nowhere in their sources.
     pub ungrounded: u64,

@@ -12,8 +12,8 @@ pub(super) fn of_request(view: &ContextView) -> Result<String> {
     Ok(out)
 }
 
-/// Adds the text of a message, each block on lines of its own. Thinking is omitted, because
-/// providers drop that of earlier turns.
+/// Adds the text of a message, each block on its own lines. Thinking is omitted, because providers
+/// drop the thinking of earlier turns.
 pub(super) fn add_message(message: &Message, out: &mut String) {
     for block in &message.blocks {
         add_block(block, out);

@@ -34,7 +34,7 @@ impl VectorCache {
     ///
     /// # Errors
     ///
-    /// Those of the embedder. [`ErrorKind::Upstream`] if the numbers of vectors and texts differ.
+    /// Errors of the embedder. [`ErrorKind::Upstream`] if the numbers of vectors and texts differ.
     pub async fn embed(
         &mut self,
         embedder: &dyn Embedder,

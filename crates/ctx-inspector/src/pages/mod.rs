@@ -67,7 +67,7 @@ impl Frame<'_> {
     ///
     /// # Errors
     ///
-    /// Those of `out`, and [`io::ErrorKind::InvalidData`] when the data cannot be written as JSON.
+    /// Errors of `out`, and [`io::ErrorKind::InvalidData`] when the data cannot be written as JSON.
     pub(crate) fn write(
         &self,
         data: &impl Serialize,

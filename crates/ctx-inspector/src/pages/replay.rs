@@ -17,7 +17,7 @@ const FRAME: Frame<'_> =
 ///
 /// # Errors
 ///
-/// Those of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
+/// Errors of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
 pub fn write(report: &ReplayReport, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     let data = PageData { report, details: &report.details };
     FRAME.write(&data, out)

@@ -1,4 +1,4 @@
-//! The compactions of a replayed session: stored ones, and those made by the replay.
+//! The compactions of a replayed session: stored compactions, and compactions by the replay.
 
 use ctx_core::text::Slice;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use ctx_core::{
 use ctx_session::Home;
 use serde_json::json;
 
-/// Its default window: small, so that it fills quickly.
+/// Its default window. It is small and fills quickly.
 const WINDOW: Tokens = Tokens(16_000);
 
 /// The model. It answers from the request alone.

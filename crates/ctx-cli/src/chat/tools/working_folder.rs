@@ -10,7 +10,7 @@ use super::no_folder;
 /// The working folder of tools.
 pub(super) struct WorkingFolder {
     folder: PathBuf,
-    /// Where tool results are stored: readable as if they were in the folder.
+    /// The folder of stored tool results, which may be read without permission.
     results: Option<PathBuf>,
 }
 

@@ -20,7 +20,7 @@ pub(super) fn title(sums: &EqualSize) -> String {
     )
 }
 
-/// Returns a table with one row each for the agent's own summaries and those of ctx.
+/// Returns a table with two rows: the agent's own summaries, and ctx's summaries.
 pub(super) fn table(report: &EvalReport, sums: &EqualSize) -> Table {
     let nothing = || Cell::from("");
     let mut rows = Vec::new();

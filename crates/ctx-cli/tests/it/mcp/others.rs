@@ -377,7 +377,7 @@ fn excluded_and_forgotten_sessions_are_not_archived_and_unreadable_ones_reported
         std::fs::remove_file(closed).expect("removed");
     }
     drop(found);
-    // Forgetting first shows what would be erased.
+    // `forget` first shows the messages that it would erase.
     let lab = machine.project("lab");
     let forget = ["memory", "forget", "--project", text(&lab)];
     let would = machine.ctx(&[&forget[..], &["--dry-run"]].concat());
@@ -411,7 +411,7 @@ fn sessions_of_all_agents_are_resources_without_secrets_and_the_folders_come_fir
     let talk = ["and where is the shop?", "By the harbour."];
     let shop = machine.project("shop");
     machine.write(".pi/agent/sessions/--w-shop--", old, &pi(old, &shop, &talk), 9);
-    // The list does not depend on what is archived.
+    // The list does not depend on the archive.
     let mut client = machine.start_with(&["--read-only"]);
     let listed = client.ask("resources/list", &json!({}));
     assert_eq!(ids(&listed), [CLAUDE, old, CODEX, PI, OPENCLAW]);

@@ -49,7 +49,7 @@ impl<'a> Case<'a> {
         self.after.first().map_or("", |item| item.entry.id())
     }
 
-    /// Returns the handles needed next beside the kept tail of a budget.
+    /// Returns the needed handles that are not in the kept tail of a budget.
     pub(super) fn needed(&self, budget: Tokens) -> Vec<Needed> {
         let (before, kept) = self.history.split_at(tail(&self.history, budget).start);
         needed(before, kept, self.after)

@@ -44,9 +44,9 @@ pub struct Difference {
     pub measure: Measure,
     /// The difference of the shares over all sessions.
     pub difference: f64,
-    /// The interval that holds 95 % of the differences of resampled sessions; null for one session.
+    /// The lower end of the 95 % interval over resampled sessions; null for one session.
     pub low: Option<f64>,
-    /// See `low`.
+    /// The upper end.
     pub high: Option<f64>,
 }
 

@@ -157,8 +157,8 @@ impl Handle {
     }
 }
 
-/// Whether a text holds `word`, and neither end of it is inside of a longer word; its last end only
-/// if the word is bounded.
+/// Whether a text contains `word` outside of a longer word. Text may follow directly if the word is
+/// not bounded.
 pub(super) fn holds_word(
     text: &str,
     word: &str,
@@ -176,7 +176,7 @@ pub(super) fn holds_word(
     })
 }
 
-/// Handles as numbers, so that sets of them are small.
+/// Handles as numbers, to keep sets of handles small.
 #[derive(Debug, Default)]
 pub(super) struct HandleIds {
     ids: HashMap<Handle, u32>,

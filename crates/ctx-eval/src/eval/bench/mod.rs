@@ -54,7 +54,7 @@ pub struct BenchPlan {
     pub budgets: Vec<f64>,
     /// The numbers of compactions.
     pub rounds: Vec<usize>,
-    /// The statements to plant; none for no planting.
+    /// The statements to plant, if any.
     pub statements: Vec<Statement>,
 }
 

@@ -40,7 +40,7 @@ pub struct Statement {
     /// another name.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What the user says.
+    /// The text of the user's message.
     pub text: String,
     /// It is kept if all these texts are in the request, ignoring case.
     pub required: Vec<String>,
@@ -149,7 +149,7 @@ impl<'a> Planted<'a> {
         Ok(Some(Self { history: planted, statements, by_chance }))
     }
 
-    /// Returns the statements that a request does not hold.
+    /// Returns the statements that a request does not contain.
     pub(super) fn lost(&self, request: &str) -> Vec<String> {
         let text = request.to_lowercase();
         let lost = self.statements.iter().filter(|it| it.kind != DISTRACTOR && !it.is_in(&text));

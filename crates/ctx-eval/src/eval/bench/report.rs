@@ -70,7 +70,7 @@ impl ArmReport {
         Self { name, kind, compared: true, cells: Vec::new() }
     }
 
-    /// Adds figures to those of a setting.
+    /// Adds figures to the figures of a setting.
     pub(super) fn add(&mut self, setting: Setting, figures: &Figures) {
         match self.cells.iter_mut().find(|cell| cell.setting == setting) {
             Some(cell) => cell.figures += figures,
@@ -102,7 +102,7 @@ pub struct Loss {
     pub lost: BTreeMap<HandleKind, Vec<String>>,
     /// Changed files that it does not name.
     pub files: Vec<String>,
-    /// Planted statements that it does not hold.
+    /// Planted statements that it does not contain.
     pub statements: Vec<String>,
 }
 

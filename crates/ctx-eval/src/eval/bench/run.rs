@@ -24,7 +24,7 @@ const TOLERANCE: f64 = 1.01;
 ///
 /// # Errors
 ///
-/// Those of reading the transcript and of the export. An arm that fails has figures with the
+/// Errors of reading the transcript and of the export. An arm that fails has figures with the
 /// failure.
 pub async fn bench(
     session: &BenchSession<'_>,

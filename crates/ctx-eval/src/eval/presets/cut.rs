@@ -164,7 +164,7 @@ mod tests {
         let cuts = CutPoints::of(&view);
         let window = Tokens(100_000);
         let at = |keep| cuts.first_kept(keep, window);
-        // Only the answer, whatever precedes it.
+        // Only the answer is kept.
         assert_eq!(at(Keep::Newest), Some(15));
         // 1,500 tokens are reached within the second step; the kept part may begin with the third.
         assert_eq!(at(Keep::Recent(1_500)), Some(13));

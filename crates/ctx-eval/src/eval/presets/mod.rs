@@ -35,11 +35,11 @@ pub(super) const LAYER: &str = "preset";
 pub struct Preset {
     /// Its name in the report.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// A description in one line.
     pub about: &'static str,
     /// The source of the constants.
     pub source: &'static str,
-    /// What was simplified.
+    /// The simplifications.
     pub simplified: &'static str,
     #[serde(skip_serializing)]
     policy: Policy,

@@ -146,8 +146,8 @@ fn opencode_clears_old_results_before_it_compacts() {
     session.user("and now");
     let done = session.act("opencode", 200_000);
     assert!(done.summary.is_none());
-    // The newest two turns are not examined: one of them has a result. Of the other eleven, the
-    // newest 40,000 tokens hold six.
+    // The newest two turns, with one result, are not examined. The newest 40,000 tokens before them
+    // have six of the other eleven results.
     assert_eq!(session.results_with("[Old tool result content cleared]"), 5);
     assert_eq!(session.results_with("word"), 7);
 }

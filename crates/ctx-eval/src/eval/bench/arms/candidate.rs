@@ -143,7 +143,7 @@ impl Drop for CandidateProgram {
     }
 }
 
-/// Connects the pipes to threads, so that a program that neither reads nor answers blocks nothing.
+/// Connects the pipes to threads. A program that neither reads nor answers then blocks nothing.
 fn connect(child: &mut Child) -> (Sender<String>, Receiver<String>) {
     let (questions, to_write) = channel::<String>();
     let (read, answers) = channel();

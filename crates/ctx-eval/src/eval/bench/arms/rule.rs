@@ -101,7 +101,7 @@ impl Task<'_> {
     }
 }
 
-/// Returns the beginning, and as much of the newest text as fits beside it.
+/// Returns the beginning, and the newest text up to the size of the request.
 fn with_newest(task: &Task<'_>, beginning: &str) -> Request {
     let mut newest = Request::of_summary(String::new(), task.history);
     newest.cut_to(task.most() - task.counter.text(beginning), &task.counter);
