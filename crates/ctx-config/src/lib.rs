@@ -1,8 +1,8 @@
 //! `ctx.json5`: strict, and composed of the sections of the linked crates; and profiles, the
 //! defaults of the systems that ctx is modelled on.
 //!
-//! A crate that reads a [`Section`] submits it as a [`ConfigSection`] with `inventory`. The profile's
-//! file in `profiles/` overrides the defaults of a section, and the user's file overrides both.
+//! A crate that reads a [`Section`] submits it as a [`ConfigSection`] with `inventory`. The file of
+//! the profile in `profiles/` overrides a section's defaults, and the user's file overrides both.
 
 #![forbid(unsafe_code)]
 
