@@ -24,7 +24,7 @@ fn cells(text: &str) -> Vec<Vec<&str>> {
     rows.map(|row| row.trim_end_matches('|').split('|').map(str::trim).collect()).collect()
 }
 
-/// Returns the first cell of each row with the second.
+/// Returns the first and the second cell of each row.
 fn table(heading: &str) -> BTreeMap<String, String> {
     rows(heading).iter().map(|row| (row[0].to_owned(), row[1].to_owned())).collect()
 }
@@ -74,14 +74,14 @@ fn workspace() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn every_crate_is_on_the_map_and_nothing_else() {
+fn the_map_lists_exactly_the_crates() {
     let mapped: BTreeSet<_> = table("## Crates").into_keys().collect();
     let real: BTreeSet<_> = workspace().into_keys().collect();
     assert_eq!(mapped, real);
 }
 
 #[test]
-fn no_edge_that_the_map_does_not_allow() {
+fn every_dependency_is_allowed_by_the_map() {
     let allowed = table("## Allowed edges");
     for (name, edges) in workspace() {
         let allowed = allowed.get(&name).unwrap_or_else(|| panic!("{name} has no row"));
@@ -96,14 +96,14 @@ fn no_edge_that_the_map_does_not_allow() {
 }
 
 #[test]
-fn the_registry_holds_exactly_the_linked_layers() {
+fn the_registry_has_exactly_the_linked_layers() {
     let registry = ctx_engine_registry::Registry::collect().expect("no two crates share an id");
     let registered: Vec<_> = registry.layers().iter().map(|l| l.id).collect();
     assert_eq!(registered, ctx_layers::LINKED);
 }
 
 #[test]
-fn what_lives_in_one_crate_only() {
+fn some_dependencies_belong_to_one_crate_only() {
     let owners = [
         ("clap", "ctx-cli"),
         ("libloading", "ctx-engine-registry"),
@@ -128,7 +128,7 @@ fn what_lives_in_one_crate_only() {
 
 /// Two modules may use each other. A cycle of three or more has no reading order.
 #[test]
-fn no_circle_of_modules_and_not_too_many_of_them() {
+fn modules_have_no_cycles_and_are_few() {
     let mut faults = Vec::new();
     for (name, source) in sources() {
         let modules = Modules::read(&source);
@@ -223,7 +223,7 @@ fn the_data_path_names_files_that_exist() {
 }
 
 #[test]
-fn pages_that_are_read_first_stay_short() {
+fn the_first_pages_stay_short() {
     for (name, page, limit) in
         [("README.md", include_str!("../../README.md"), 170), ("ARCHITECTURE.md", MAP, 220)]
     {
@@ -242,7 +242,7 @@ fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
 }
 
 #[test]
-fn the_licences_of_what_is_linked_are_allowed() {
+fn the_licences_of_linked_crates_are_allowed() {
     let deny = include_str!("../../deny.toml");
     let list = deny.split_once("allow = [").expect("a list").1.split_once(']').expect("its end").0;
     let allowed: Vec<&str> = list.split('"').skip(1).step_by(2).collect();

@@ -41,7 +41,7 @@ fn the_docs_list_every_case() {
 }
 
 #[test]
-fn the_docs_choose_engines_as_they_say() {
+fn the_configurations_in_the_docs_select_their_engines() {
     let config = Config::parse(blocks("json5")[0]).expect("a configuration");
     let tiny = SelectFor { agent: Some("ops"), model: Some("tiny"), ..SelectFor::default() };
     for (wanted, engine) in [
@@ -78,7 +78,7 @@ fn the_docs_list_every_key_of_an_engine_with_its_default() {
 }
 
 #[test]
-fn the_exchange_of_the_docs_is_what_python_echo_answers() {
+fn python_echo_gives_the_answers_in_the_docs() {
     if !has("python3") {
         return;
     }
@@ -101,7 +101,7 @@ fn the_exchange_of_the_docs_is_what_python_echo_answers() {
 }
 
 #[test]
-fn the_engine_of_the_docs_is_built_as_it_stands_there_and_passes() {
+fn the_first_engine_of_the_docs_builds_and_passes() {
     let sdk = root().join("crates/ctx-engine-sdk");
     let manifest =
         blocks("toml")[0].replace("../ctx/crates/ctx-engine-sdk", &sdk.display().to_string());
@@ -148,7 +148,7 @@ fn serves_a_host(library: &Path, name: &str) {
 }
 
 #[test]
-fn the_engine_of_the_docs_that_compacts_is_built_as_it_stands_there_and_passes() {
+fn the_compacting_engine_of_the_docs_builds_and_passes() {
     let sdk = root().join("crates/ctx-engine-sdk");
     let manifest = blocks("toml")[0]
         .replace("../ctx/crates/ctx-engine-sdk", &sdk.display().to_string())
@@ -161,7 +161,7 @@ fn the_engine_of_the_docs_that_compacts_is_built_as_it_stands_there_and_passes()
 }
 
 #[test]
-fn the_manifest_of_the_docs_for_a_program_is_that_of_python_echo() {
+fn the_manifest_in_the_docs_equals_the_one_of_python_echo() {
     if !has("python3") {
         return;
     }

@@ -48,7 +48,7 @@ fn sliding_window_passes_as_a_library_and_as_a_process() {
 }
 
 #[test]
-fn lossless_passes_all_of_it_as_a_library_and_as_a_process() {
+fn lossless_passes_every_case_as_a_library_and_as_a_process() {
     passes("lossless", Trust::InProcess, 0);
     passes("lossless-process", Trust::Process, 0);
 }
@@ -69,7 +69,7 @@ fn python_echo_passes() {
 
 /// Runs one case on `chaos` with a fault.
 fn chaos(fault: &str, case: &str) -> Report {
-    // Faults that never end get a short deadline, others enough time for a slow machine.
+    // Faults that never end get a short deadline. Others get enough time for a slow machine.
     let is_endless = matches!(fault, "hang" | "slow" | "never-hello");
     let (hello, assemble) = if is_endless { (1_000, 1_000) } else { (10_000, 60_000) };
     let settings = EngineConfig {
@@ -94,7 +94,7 @@ fn fails(faults: &[(&str, &str, &str)]) {
 }
 
 #[test]
-fn chaos_that_ends_or_never_ends_is_told_by_name() {
+fn faults_of_the_process_are_reported_by_name() {
     fails(&[
         ("panic", "lifecycle", "fault: panicked"),
         ("abort", "lifecycle", "fault: crashed"),
@@ -108,7 +108,7 @@ fn chaos_that_ends_or_never_ends_is_told_by_name() {
 }
 
 #[test]
-fn chaos_that_answers_what_is_no_answer_is_told_by_name() {
+fn invalid_answers_are_reported_by_name() {
     fails(&[
         ("garbage", "lifecycle", "fault: garbage"),
         ("wrong-id", "lifecycle", "fault: garbage"),
@@ -120,7 +120,7 @@ fn chaos_that_answers_what_is_no_answer_is_told_by_name() {
 }
 
 #[test]
-fn chaos_that_breaks_the_session_is_told_by_name() {
+fn broken_sessions_are_reported_by_name() {
     fails(&[
         ("drop-system-prompt", "must-stay", "rejection: protected-dropped"),
         ("drop-pinned", "must-stay", "rejection: protected-dropped"),
@@ -135,14 +135,14 @@ fn chaos_that_breaks_the_session_is_told_by_name() {
 /// The engine uses all the memory that the system allows to a process.
 #[test]
 #[cfg(target_os = "linux")]
-fn chaos_that_leaks_is_told_by_name() {
+fn leaks_are_reported_by_name() {
     installed();
     let _guard = memory::filled();
     fails(&[("leak", "memory", "fault: crashed")]);
 }
 
 #[test]
-fn the_name_that_chaos_says_is_its_own() {
+fn a_plugin_with_another_name_is_refused() {
     // A plugin that reports another name is refused.
     let chaos = installed().find("chaos-process").expect("an installed plugin");
     let refused = Plugin::read(chaos.path(), Some("order")).expect("a program");

@@ -1,5 +1,5 @@
 //! Compares the effective values of each profile with the files in `profiles/`. `openclaw.txt`
-//! contains all values, each other file the lines in which its profile differs.
+//! contains all values. Each other file contains the lines in which its profile differs.
 //! `UPDATE_EXPECT=1 cargo test -p ctx-tests profiles` writes the files.
 
 use ctx_config::{Config, Profile, SystemRules};
@@ -78,7 +78,7 @@ fn values(profile: Profile) -> Result<Vec<String>> {
 }
 
 #[test]
-fn the_values_under_each_profile_are_the_expected_ones() -> Result<()> {
+fn each_profile_has_the_expected_values() -> Result<()> {
     let base = values(Profile::default())?;
     for profile in Profile::all() {
         let mut lines = values(profile)?;
@@ -92,7 +92,7 @@ fn the_values_under_each_profile_are_the_expected_ones() -> Result<()> {
 }
 
 #[test]
-fn a_profile_has_the_keys_that_a_user_may_write_and_its_own_section() {
+fn a_profile_sets_only_valid_keys_and_its_own_section() {
     for profile in Profile::all() {
         let mut values = profile.values().clone();
         values.as_object_mut().expect("an object").remove("system");

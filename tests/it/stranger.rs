@@ -1,4 +1,4 @@
-//! Engines built by a third party: outside the workspace, with the packaged crate.
+//! Engines built as a third party would build them: outside the workspace, with the packaged crate.
 
 use std::collections::HashMap;
 use std::fs;
@@ -70,7 +70,7 @@ fn packaged_sdk() -> PathBuf {
     let name = concat!("ctx-engine-sdk-", env!("CARGO_PKG_VERSION"));
     let packed = target().join("package").join(format!("{name}.crate"));
     let folder = folder_for("sdk");
-    // `-m` sets new times: cargo takes files with the times of the last run for unchanged.
+    // `-m` sets new times, because cargo treats files with old times as unchanged.
     run(Command::new("tar").arg("-xzmf").arg(packed).arg("-C").arg(&folder), "tar fails");
     folder.join(name)
 }
@@ -91,7 +91,7 @@ fn standalone(manifest: &str, sdk: &Path) -> String {
 }
 
 #[test]
-fn a_stranger_builds_the_sliding_window_against_the_packaged_crate() {
+fn the_sliding_window_builds_with_the_packaged_crate() {
     let sdk = packaged_sdk();
     let plugin = root().join("plugins/sliding-window");
     let read = |path: &str| fs::read_to_string(plugin.join(path)).expect("a file of the plugin");

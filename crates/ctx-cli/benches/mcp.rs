@@ -5,7 +5,7 @@
 //! cargo bench -p ctx-cli --bench mcp -- /tmp/home
 //! ```
 //!
-//! The home is read as that of a new user of ctx: ctx writes its own files to another folder, which
+//! ctx reads the home like the home of a new user. It writes its own files to another folder, which
 //! is removed afterwards.
 
 #![allow(

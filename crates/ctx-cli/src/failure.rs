@@ -12,7 +12,7 @@ const FAILED: u8 = 1;
 /// Invalid command or arguments: the same code as clap's.
 const MISUSED: u8 = 2;
 
-/// Arguments that the program rejects, as clap rejects invalid ones.
+/// Arguments that the program itself rejects, not clap.
 #[derive(Debug)]
 struct Misuse(Error);
 

@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 /// Number of bytes checked to recognise an earlier page.
 const PAGE_HEAD: u64 = 4096;
 
-/// What every page of ctx has near its beginning.
+/// Strings near the beginning of every page of ctx.
 const PAGE_MARKS: [&str; 3] =
     ["<title>ctx replay</title>", "<title>ctx eval</title>", "<title>ctx eval compact</title>"];
 
@@ -48,7 +48,7 @@ pub(crate) enum Readers {
 }
 
 /// Writes output made from the transcript `source` atomically: to a temporary file beside the
-/// target, then moved. The transcript itself is never replaced, whatever was requested.
+/// target, then moved. The transcript itself is never replaced, even with force.
 pub(crate) fn write_beside<T>(
     source: &Path,
     path: &Path,
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_for_its_owner_is_so_while_it_is_written() {
+    fn private_output_is_private_while_it_is_written() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("out");
         let modes = || {

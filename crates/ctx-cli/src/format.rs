@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_for_people() {
+    fn numbers_are_formatted_for_readers() {
         assert_eq!(thousands(1_234_567), "1,234,567");
         assert_eq!([counted(1, "entry"), counted(2, "entry")], ["1 entry", "2 entries"]);
         assert_eq!(counted(1_000, "tool result"), "1,000 tool results");
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_reaches_the_terminal_that_it_obeys() {
+    fn control_characters_do_not_reach_the_terminal() {
         let foreign = "a\u{1b}[2Jb\r\nc\u{9b}d\u{202e}e";
         let shown = escaped(foreign);
         assert!(!shown.chars().any(|c| c.is_control() || needs_escape(c)), "{shown}");

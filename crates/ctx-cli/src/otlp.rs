@@ -37,7 +37,7 @@ const ANSWER: usize = 64 * 1024;
 /// The first reason why spans were rejected.
 type Refused = Arc<OnceLock<String>>;
 
-/// Sends spans. Dropping it sends those that are pending.
+/// Sends spans. Dropping it sends the pending spans.
 pub(crate) struct Traces<'a> {
     provider: SdkTracerProvider,
     refused: Refused,
@@ -84,7 +84,7 @@ impl<'a> Traces<'a> {
             .with_location(false)
             .with_threads(false)
             .with_tracer(provider.tracer("ctx"))
-            // Only spans of ctx: libraries have spans too, including the one that sends these.
+            // Only spans of ctx. Libraries have spans too, even the library that sends spans.
             .with_filter(Targets::new().with_target("ctx", Level::DEBUG));
         Ok((Self { provider, refused, out }, layer))
     }

@@ -1,4 +1,4 @@
-//! Selects the engine of a command: the named one, or that of the agent.
+//! Selects the engine of a command: the named engine, or the engine of the agent.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::failure::misuse;
 /// Rejects an `--engine` that cannot run.
 pub(crate) fn check(engine: Option<&str>) -> anyhow::Result<()> {
     let Some(id) = engine else { return Ok(()) };
-    // An existing engine that is rejected is a failure; an unknown one is an argument error.
+    // A rejected existing engine is a failure. An unknown engine is an argument error.
     Registry::collect()?.check_engine(id).map_err(|error| {
         let lists_known = error.context().iter().any(|(key, _)| *key == "known");
         let is_unknown = error.kind() == ErrorKind::NotFound && lists_known;
@@ -20,7 +20,7 @@ pub(crate) fn check(engine: Option<&str>) -> anyhow::Result<()> {
     })
 }
 
-/// Returns the agent of a session: `--agent`, else the one whose folder it is in.
+/// Returns the agent of a session: `--agent`, else the agent whose folder contains it.
 pub(crate) fn agent(fit: &Fit, session: &Path) -> Option<String> {
     let of_folder = || Some(Home::from_env().ok()?.agent_of(session)?.to_string());
     fit.agent.clone().or_else(of_folder)

@@ -87,7 +87,7 @@ fn newest(out: &Out) -> anyhow::Result<PathBuf> {
 }
 
 /// Returns the transcript named by its path, by its key, `agent:main:main` for example, or by its
-/// id or a prefix of it. A file of that name takes precedence, and what looks like a path is one.
+/// id or a prefix of it. A file of that name takes precedence. A text like a path is a path.
 pub(crate) fn one(name: &Path) -> anyhow::Result<PathBuf> {
     let text = name.to_str().filter(|_| !is_stdin(name) && name.symlink_metadata().is_err());
     let Some(text) = text else { return Ok(name.to_owned()) };

@@ -184,7 +184,7 @@ pub(crate) fn warn(resolved: &Resolved, out: &Out) {
     }
 }
 
-/// Builds the configured engine and drops it: this also finds errors that only its layers detect.
+/// Builds the configured engine and drops it. This finds errors that only its layers detect.
 pub(crate) fn check_engine(config: &Config) -> anyhow::Result<()> {
     let window = config.section::<ctx_window_guard::Config>()?.default_tokens;
     let services = Services::default();

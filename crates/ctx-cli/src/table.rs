@@ -1,5 +1,5 @@
-//! Tables that fit the terminal: text is wrapped at words, and if that is not enough columns are
-//! dropped. An id or a number is never broken over lines.
+//! Tables that fit the terminal. Text is wrapped at words. If the table is still too wide, columns
+//! are dropped. An id or a number is never broken over lines.
 
 use std::borrow::Cow;
 
@@ -204,7 +204,7 @@ mod tests {
     const SPARED: [&str; 3] = ["kind", "est. error", "requests"];
 
     #[test]
-    fn a_narrow_terminal_gets_fewer_columns_and_never_half_a_number() {
+    fn a_narrow_terminal_gets_fewer_columns_and_whole_numbers() {
         let rows = [("recorded, ctx-extractive", 151_054_786_u64), ("nothing", 7)];
         let columns = || {
             let told: &[Column<(&str, u64)>] = &[
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_wrapped_at_words_before_a_column_goes_and_an_id_is_never_broken() {
+    fn text_is_wrapped_before_a_column_is_dropped_and_ids_are_never_broken() {
         let id = "agent:demo:explicit/t:a b/c";
         let why =
             "the newest whole groups that fit: crates/ctx-session/src/store/sessions.rs, 42 %";

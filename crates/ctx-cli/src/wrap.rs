@@ -22,7 +22,7 @@ pub(crate) struct Wrap {
     indent: usize,
     /// Whether the line contains a word.
     has_word: bool,
-    /// The blanks before the word, the word, and those after it.
+    /// The blanks before the word, the word, and the blanks after it.
     blanks: String,
     word: String,
     after: String,
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stay_whole_however_the_text_comes() {
+    fn words_stay_whole_in_pieces_of_any_size() {
         let text = "the quick brown\nfox  jumps, and\n\n```\nlet x = 1 + 2 + 3 + 4;\n```\nover-the-lazy-dog it";
         let expected = "the quick\nbrown\nfox  jumps,\nand\n\n```\nlet x = 1 + 2 + 3 + 4;\n```\n\
                        over-the-lazy-dog\nit";

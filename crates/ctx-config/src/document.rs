@@ -40,7 +40,7 @@ fn is_blank(text: &str) -> bool {
     json5::from_str::<Vec<NoElement>>(&format!("[{text}\n]")).is_ok()
 }
 
-/// A list element that is rejected before it is read, however deeply it is nested.
+/// A list element that is rejected before it is read, at any nesting depth.
 struct NoElement;
 
 impl<'de> Deserialize<'de> for NoElement {
@@ -243,14 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_mistake() {
+    fn an_empty_text_is_not_an_error() {
         for text in ["", " \n\t", "// later\n", "// no line end", "/* a */ /* b */", "\u{feff}"] {
             assert_eq!(parse(text).unwrap(), json!({}), "{text}");
         }
     }
 
     #[test]
-    fn a_key_that_stands_twice_is_named() {
+    fn a_duplicate_key_is_named() {
         let text = refused("{ plugins: { slots: {},\n 'slots': {} } }");
         assert!(text.contains("duplicate key 'plugins.slots'"), "{text}");
         assert!(text.contains("line: 2, column: 2"), "{text}");
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_refused_however_it_is_hidden() {
+    fn too_deep_nesting_is_refused_in_every_form() {
         let deep = |opening: &str| opening.repeat(100_000);
         for text in [
             deep("["),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_without_end_are_refused() {
+    fn infinite_and_nan_numbers_are_refused() {
         for number in ["Infinity", "-Infinity", "NaN", "1e999"] {
             let text = refused(&format!("{{ a: {{ b: {number} }} }}"));
             assert!(text.contains("'a.b'"), "{text}");
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_said_in_words() {
+    fn syntax_errors_are_described_in_words() {
         for (text, words) in [
             ("{ a: 1", "it ends too early"),
             ("[", "it ends too early"),

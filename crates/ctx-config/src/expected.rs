@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_expected_is_said_in_words() {
+    fn expected_values_are_described_in_words() {
         for (schema, words) in [
             (json!({ "type": "object" }), "an object"),
             (json!({ "type": ["array", "null"] }), "a list"),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_held_against_type_range_and_names() {
+    fn values_are_checked_for_type_range_and_names() {
         let share = json!({ "type": "number", "minimum": 0, "maximum": 1 });
         assert!(fits(&json!(0), &share) && fits(&json!(1.0), &share));
         for wrong in [json!(1.01), json!(-1), json!("0.5"), json!(null), json!([])] {

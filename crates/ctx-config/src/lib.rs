@@ -1,9 +1,8 @@
 //! `ctx.json5`: strict, and composed of the sections of the linked crates; and profiles, the
 //! defaults of the systems that ctx is modelled on.
 //!
-//! A crate that reads a [`Section`] submits it as a [`ConfigSection`] with `inventory`. The values
-//! of a section are its defaults, then those of the profile's file in `profiles/`, then those of
-//! the user's file.
+//! A crate that reads a [`Section`] submits it as a [`ConfigSection`] with `inventory`. The file of
+//! the profile in `profiles/` overrides a section's defaults, and the user's file overrides both.
 
 #![forbid(unsafe_code)]
 

@@ -114,7 +114,7 @@ mod tests {
     use crate::{Config, SystemRules};
 
     #[test]
-    fn each_file_is_read_and_says_what_it_models() {
+    fn each_file_is_valid_and_begins_with_a_comment() {
         for (profile, text) in Profile::all().zip(FILES) {
             assert!(profile.values().is_object() && text.starts_with("// "), "{profile}");
             Config::for_profile(profile).section::<SystemRules>().unwrap();

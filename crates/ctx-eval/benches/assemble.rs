@@ -1,5 +1,5 @@
-//! Measures the cost of a request: a session assembled through all layers from cold counts, one
-//! more turn on an existing view, and whole replays of growing length.
+//! Measures the cost of a request: for a session assembled by all layers without cached counts, for
+//! one more turn on an existing view, and for whole replays of growing length.
 
 use std::hint::black_box;
 use std::sync::Arc;

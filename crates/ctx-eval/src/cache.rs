@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_is_cached_when_it_is_long_enough_and_young_enough() {
+    fn a_prefix_is_cached_if_it_is_long_enough_and_recent_enough() {
         let mut cache = PromptCache::default();
         let at = |minutes: i64| Some(Timestamp(minutes * 60_000));
         assert_eq!(cache.request(Tokens(5_000), at(0)), Tokens(0));
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_that_is_too_short_to_keep_is_plain_input() {
+    fn a_prompt_too_short_for_the_cache_is_plain_input() {
         let parts = |prompt, cached| {
             let usage = usage(Tokens(prompt), Tokens(cached), 7);
             (usage.input, usage.cache_read, usage.cache_write, usage.output)

@@ -22,19 +22,19 @@ const OUTLIER: f64 = 4.0;
 /// The factor is fitted only if the largest request is at least this many times the smallest.
 const LEAST_SPREAD: f64 = 1.5;
 
-/// If the median error is larger, the reported figures are not the size of these messages: a
-/// gateway's placeholder, or the figures of another session.
+/// If the median error is larger, the reported figures are not the size of these messages. They may
+/// be a gateway's placeholder, or belong to another session.
 const WORST_ERROR: f64 = 0.5;
 
-/// The contexts after compactions may together hold this many times the messages of the session. If
-/// each compaction keeps little, they hold each message about twice.
+/// The contexts after compactions may together have this many times the messages of the session. If
+/// each compaction keeps little, the contexts contain each message about twice.
 const CONTEXTS: usize = 8;
 
 /// The provider's size of a request, as a linear function of the counted size of its messages:
 /// `constant + factor * counted`.
 ///
-/// The constant is what every request contains beyond the transcript, mainly the system prompt and
-/// tool schemas. The factor corrects the counter's error.
+/// The constant is the size of the request's parts that are not in the transcript, mainly system
+/// prompt and tool schemas. The factor corrects the counter's error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionCalibration {
@@ -42,7 +42,7 @@ pub struct SessionCalibration {
     pub constant: u64,
     /// Reported tokens per counted token, between 1/4 and 4.
     pub factor: f64,
-    /// The number of requests it was fitted to.
+    /// The number of requests used for the fit.
     pub requests: usize,
     /// The median of the remaining absolute relative errors over these requests.
     pub median_error: f64,
@@ -51,10 +51,10 @@ pub struct SessionCalibration {
     pub constant_applied: bool,
 }
 
-/// What the provider reported of a session, and the calibration derived from it.
+/// The usage that the provider reported of a session, and the calibration derived from it.
 #[derive(Clone, Debug, Default)]
 pub struct Baseline {
-    /// What the provider reported.
+    /// The reported usage.
     pub recorded: RecordedUsage,
     /// The calibration of counted sizes; `None` if no reported figures match them.
     pub calibration: Option<SessionCalibration>,
@@ -68,7 +68,7 @@ pub struct Baseline {
 pub struct RecordedCompaction {
     /// Its entry.
     pub id: EntryId,
-    /// The request before which it happened, as an index into `requests`; null if none followed.
+    /// The next request after it, as an index into `requests`; null if none followed.
     pub request: Option<usize>,
     /// Who made it.
     pub by: CompactionAuthor,
@@ -78,7 +78,7 @@ pub struct RecordedCompaction {
     pub tokens_after: Option<Tokens>,
 }
 
-/// Returns the request of `line` that follows each compaction, as an index; `None` if none does.
+/// Returns the index of the request of `line` that follows each compaction; `None` without one.
 #[must_use]
 pub fn requests_after<'a>(
     transcript: &Transcript,
@@ -105,7 +105,7 @@ impl Baseline {
     ///
     /// # Errors
     ///
-    /// Those of reading the transcript.
+    /// Errors of reading the transcript.
     pub fn of(transcript: &Transcript, ledger: &TokenLedger) -> Result<Self> {
         let recorded = RecordedUsage::of(transcript)?;
         let line = transcript.main_line()?;
@@ -130,8 +130,8 @@ impl Baseline {
         Ok(Self { recorded, calibration, compactions })
     }
 
-    /// Returns the prices of simulated requests: their cache writes are kept as long as the
-    /// recorded ones.
+    /// Returns the prices of simulated requests. Their cache writes last as long as the recorded
+    /// cache writes.
     #[must_use]
     pub fn prices(&self, prices: Option<Prices>) -> Option<Prices> {
         prices.map(|prices| prices.with_hour_writes(self.recorded.hour_writes()))
@@ -169,7 +169,7 @@ impl SessionCalibration {
     ///
     /// # Errors
     ///
-    /// Those of reading the transcript, and those of `size`.
+    /// Errors of reading the transcript, and errors of `size`.
     pub fn fit(
         transcript: &Transcript,
         line: &[BranchMessage],
@@ -234,7 +234,7 @@ impl SessionCalibration {
     }
 }
 
-/// Returns `constant` and `factor` by least squares of the relative errors; neither is negative.
+/// Returns `constant` and `factor` by least squares of the relative errors. Both are at least 0.
 /// Returns `None` without samples.
 fn linear(samples: &[Sample]) -> Option<(f64, f64)> {
     let sums = samples.iter().map(|&(x, y)| (1.0 / (y * y), x, y));
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_carried_something_else_do_not_bend_the_line() {
+    fn outliers_do_not_affect_the_fit() {
         let mut all = samples(|counted| 20_000.0 + 1.2 * counted);
         for (_, reported) in all.iter_mut().step_by(8) {
             *reported *= 3.0;
@@ -354,14 +354,14 @@ mod tests {
     }
 
     #[test]
-    fn too_little_to_fit_a_factor_gives_a_constant() {
+    fn samples_too_similar_for_a_factor_give_a_constant() {
         let fit = |samples: &[Sample]| SessionCalibration::of(samples);
         assert_eq!(fit(&[]), None);
         let one = fit(&[(1_000.0, 31_000.0)]).unwrap();
         assert_eq!((one.constant, one.factor), (30_000, 1.0));
         let two = fit(&[(1_000.0, 31_000.0), (1_100.0, 35_000.0)]).unwrap();
         assert_eq!(two.factor, 1.0);
-        // Less reported than counted: the constant cannot be negative.
+        // The reported size is below the counted size, but the constant cannot be negative.
         let less = fit(&[(1_000.0, 500.0)]).unwrap();
         assert_eq!((less.constant, less.factor), (0, 0.5));
         let nothing = fit(&[(0.0, 700.0)]).unwrap();
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_measures_as_the_provider_did() {
+    fn a_calibrated_ledger_measures_like_the_provider() {
         let ledger = TokenLedger::new(Default::default(), Tokens(200_000), Tokens(20_000))
             .with_system(Tokens(500))
             .with_tools(Tokens(300));

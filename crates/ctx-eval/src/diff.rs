@@ -1,4 +1,4 @@
-//! What a compaction removed from the context, and what became of it.
+//! The messages and facts that a compaction removed from the context, and where the facts are now.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ impl CompactionDiff {
     ///
     /// # Errors
     ///
-    /// If the transcript has no such compaction, and those of reading it.
+    /// If the transcript has no such compaction, or cannot be read.
     pub fn of_stored(
         transcript: &Transcript,
         compaction: &StoredCompaction,

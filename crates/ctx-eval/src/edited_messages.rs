@@ -1,4 +1,4 @@
-//! The forms that edits gave to messages, kept up to a limit.
+//! Collects messages as edited, up to a limit.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ pub(crate) struct EditedMessages {
 }
 
 impl EditedMessages {
-    /// Returns the forms that a request's edits gave to messages in it.
+    /// Returns the messages of a request that its edits changed, as edited.
     pub(crate) fn of(&mut self, edits: &[Edit], view: &ContextView) -> Vec<EditedMessage> {
         let edited: HashSet<&EntryId> = edits
             .iter()

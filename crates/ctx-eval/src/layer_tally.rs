@@ -1,4 +1,4 @@
-//! Counts what each layer did.
+//! Counts the edits of each layer.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -6,7 +6,7 @@ use ctx_core::{Action, Edit, EntryId};
 
 use crate::LayerTotals;
 
-/// What the layers did so far. A message that one layer truncates repeatedly counts once.
+/// The edits of the layers so far. A message that one layer truncates repeatedly counts once.
 #[derive(Debug, Default)]
 pub(crate) struct LayerTally {
     layers: BTreeMap<String, LayerCounts>,
@@ -24,7 +24,7 @@ impl LayerTally {
         let layer = self.layers.entry(edit.layer.to_string()).or_default();
         let totals = &mut layer.totals;
         totals.tokens_removed += i64::from(edit.before.0) - i64::from(edit.after.0);
-        // A summary that the next one replaces was not a message of the session.
+        // A summary that a later summary replaces is not a message of the session.
         let own = (Action::Insert, edit.entry.clone());
         if edit.action == Action::Drop && layer.seen.contains(&own) {
             return false;
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_counted_and_not_edits() {
+    fn each_message_counts_once_however_many_edits_it_has() {
         let mut tally = LayerTally::default();
         for edit in [
             edit("a", "1", Action::Replace, (100, 80)),

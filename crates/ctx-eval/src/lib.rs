@@ -1,6 +1,6 @@
-//! Replays recorded transcripts: what each model request would have contained, what an engine would
-//! have dropped, and what both would have cost. Also measures how well memory retrieves answers,
-//! over labelled conversations.
+//! Replays recorded transcripts. Reports the content of each model request, the messages that an
+//! engine would have dropped, and the cost with and without ctx. Also measures how well memory
+//! retrieves answers, over labelled conversations.
 
 #![forbid(unsafe_code)]
 

@@ -7,24 +7,24 @@ use ctx_session::ReplayMessage;
 
 use crate::{EditedMessage, RequestDetail};
 
-/// Returns where the messages of each request of a line end: request `at` contains those before
-/// index `ends[at]`.
+/// Returns where the messages of each request of a line end. Request `at` contains the messages
+/// before index `ends[at]`.
 #[must_use]
 pub fn request_ends(line: &[ReplayMessage]) -> Vec<usize> {
     let requests = line.iter().enumerate().filter(|(_, item)| item.item.request);
     requests.map(|(place, _)| place).collect()
 }
 
-/// Returns every message of request `at` (counted from 0) with its state: those of the transcript
-/// in order, and each inserted one before its successor. `line` holds the replayed messages up to
-/// the request; `details` are those of the replay.
+/// Returns every message of request `at` (counted from 0) with its state. Messages of the
+/// transcript are in order, and each inserted message is before its successor. `line` has the
+/// replayed messages up to the request. `details` are the details of the replay.
 ///
 /// The replay only stores edits, so this takes time in proportion to the number of edits and
 /// messages.
 ///
 /// # Errors
 ///
-/// Those of reading a message.
+/// Errors of reading a message.
 pub fn manifest_at(
     line: &[ReplayMessage],
     details: &[RequestDetail],
@@ -106,8 +106,8 @@ impl MessageStates {
         at
     }
 
-    /// Returns the entries, with inserted ones, which are stored after the first `said`, moved to
-    /// their positions.
+    /// Returns the entries in order. Inserted entries, which are stored after the first `said`, are
+    /// moved to their positions.
     fn in_order(mut self, said: usize) -> Vec<ManifestEntry> {
         let added = self.entries.split_off(said);
         if added.is_empty() {

@@ -1,4 +1,4 @@
-//! What the provider reported of a recorded session.
+//! The usage that the provider reported for a recorded session.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use ctx_model::{Catalogue, Prices};
 use ctx_session::Transcript;
 use serde::Serialize;
 
-/// What the provider reported of each answer of a session.
+/// The usage that the provider reported for each answer of a session.
 #[derive(Clone, Debug, Default)]
 pub struct RecordedUsage {
     answers: Vec<RecordedAnswer>,
@@ -20,8 +20,8 @@ struct RecordedAnswer {
     model: Option<String>,
 }
 
-/// Sums of what the provider reported over all requests of a session, including those of abandoned
-/// branches, which were paid too, but not those of subagents.
+/// Sums of the reported usage over all requests of a session. Requests of abandoned branches are
+/// included, because they were paid too. Requests of subagents are not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedTotals {
@@ -29,7 +29,7 @@ pub struct RecordedTotals {
     pub requests: usize,
     /// Prompt tokens: fresh, read from the cache and written to it.
     pub tokens: u64,
-    /// Those of them that were read from the cache.
+    /// Prompt tokens that were read from the cache.
     pub cached_tokens: u64,
     /// Tokens of the answers.
     pub output_tokens: u64,
@@ -48,7 +48,7 @@ impl RecordedUsage {
     ///
     /// # Errors
     ///
-    /// Those of reading a message.
+    /// Errors of reading a message.
     pub fn of(transcript: &Transcript) -> Result<Self> {
         let mut recorded = Self::default();
         for entry in transcript.answers()? {

@@ -31,7 +31,7 @@ const STORED: &str = "the session was compacted here";
 pub struct ReplaySetup {
     /// Window, reserve, counter; system prompt and tool schemas if the transcript has them.
     pub ledger: TokenLedger,
-    /// What the provider reported of the session, which corrects the ledger.
+    /// The provider's figures for the session, which correct the ledger.
     pub baseline: Baseline,
     /// The engine to evaluate.
     pub engine: Arc<dyn ContextEngine>,
@@ -52,7 +52,7 @@ pub struct ReplaySetup {
 ///
 /// # Errors
 ///
-/// Those of the engine and of reading a message. Nothing is sent anywhere.
+/// Errors of the engine and of reading a message. Nothing is sent anywhere.
 pub async fn replay(
     line: &[ReplayMessage],
     session: SessionReport,
@@ -92,7 +92,7 @@ struct ReplayRun<'a> {
     by_others: usize,
 }
 
-/// The full history: the same session with nothing ever dropped. Sizes are uncorrected.
+/// The full history: the same session without dropped messages. Sizes are uncorrected.
 #[derive(Default)]
 struct FullHistory {
     total: Tokens,
@@ -173,8 +173,8 @@ impl<'a> ReplayRun<'a> {
         Ok(())
     }
 
-    /// Applies a stored compaction to the view. One that does not fit, because this engine dropped
-    /// what it keeps, is ignored.
+    /// Applies a stored compaction to the view. It is ignored if this engine dropped messages that
+    /// the compaction keeps.
     fn take_stored(&mut self, next: &Entry, id: &EntryId, compacted: &Compacted) {
         let Some(view) = &mut self.view else { return };
         if view.compact(compacted.clone(), id.clone(), COMPACTION_LAYERS[0], STORED).is_ok() {

@@ -62,19 +62,19 @@ pub struct RequestReport {
     pub timestamp: Option<Timestamp>,
     /// Prompt tokens that the provider reported; null if it reported none.
     pub recorded_tokens: Option<u64>,
-    /// Tokens of the full history, nothing ever dropped, including system prompt and tool schemas.
+    /// Tokens of the full history without dropped messages, with system prompt and tool schemas.
     pub raw_tokens: Tokens,
     /// Tokens that ctx would have sent, counted and corrected the same way.
     pub sent_tokens: Tokens,
     /// How many of the sent tokens the provider's cache would have held.
     pub cached_tokens: Tokens,
-    /// Tokens at its beginning that are the same as in the previous request.
+    /// Tokens at its beginning that are equal in the previous request.
     pub unchanged_prefix: Tokens,
     /// Whether `sentTokens` is within window minus reserve.
     pub fits: bool,
-    /// What the request would have cost, in USD; null if the model has no price.
+    /// The cost of the request, in USD; null if the model has no price.
     pub cost_usd: Option<f64>,
-    /// Tokens that long-term memory recalled for this request. Those recalled for earlier requests
+    /// Tokens that long-term memory recalled for this request. Tokens recalled for earlier requests
     /// may still be in it.
     pub recalled_tokens: Tokens,
     /// Messages that it trimmed for this request, because others are more relevant to the question.
@@ -83,7 +83,7 @@ pub struct RequestReport {
     pub actions: BTreeMap<String, u32>,
 }
 
-/// What the HTML report adds to a request.
+/// Data of a request for the HTML report.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestDetail {
@@ -96,7 +96,7 @@ pub struct RequestDetail {
     pub forms: Vec<EditedMessage>,
 }
 
-/// A message that this request inserted, or that it gave another form.
+/// A message that this request inserted or changed.
 #[derive(Clone, Debug)]
 pub struct EditedMessage {
     /// Its entry.
@@ -105,23 +105,23 @@ pub struct EditedMessage {
     pub role: String,
     /// For an inserted message: the next message of the transcript that is sent after it.
     pub before: Option<EntryId>,
-    /// The message as sent; absent beyond the limit of what is kept.
+    /// The message as sent; absent beyond the limit of kept messages.
     pub message: Option<Arc<Message>>,
 }
 
-/// What one layer did in the whole replay. Messages are counted, not edits: a message that was
+/// The edits of one layer in the whole replay. Messages are counted, not edits: a message that was
 /// truncated three times counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerTotals {
     /// Messages it dropped.
     pub dropped: u32,
-    /// Messages it sent in another form, including those that it dropped later.
+    /// Messages it changed, including messages that it dropped later.
     pub replaced: u32,
     /// Messages it inserted.
     pub inserted: u32,
-    /// Tokens it removed from the context, net of what it added. Each counts once, not for every
-    /// later request that is smaller because of it.
+    /// Tokens it removed from the context, minus the tokens it added. Each counts once, not again
+    /// for every later request.
     pub tokens_removed: i64,
 }
 
@@ -167,10 +167,10 @@ pub struct ReplayTotals {
     pub raw_tokens: u64,
     /// Sum of the sent tokens.
     pub sent_tokens: u64,
-    /// Prompt tokens that the provider reported, over all requests of the session, including those
-    /// of abandoned branches; null if it reported none.
+    /// Prompt tokens that the provider reported, over all requests of the session, including
+    /// requests of abandoned branches; null if it reported none.
     pub recorded_tokens: Option<u64>,
-    /// Their cost at today's prices, in USD; null if there are none, or a price is not known.
+    /// The cost of these tokens at today's prices, in USD; null without tokens or without a price.
     pub cost_recorded_usd: Option<f64>,
     /// Requests that would not have fitted with the full history.
     pub overflows_without: usize,
@@ -212,15 +212,15 @@ pub struct ReplayReport {
     pub engine_answered: usize,
     /// The number of its failures, for any operation.
     pub engine_failures: u64,
-    /// The fallback engine that assembled the others; null if there are none.
+    /// The fallback engine that assembled the other requests; null if there are none.
     pub stand_in: Option<String>,
-    /// Why it assembled the first of them.
+    /// Why the fallback engine assembled the first of these requests.
     pub stand_in_reason: Option<String>,
     /// Warnings about the engine for the user. Empty until the host adds them.
     pub warnings: Vec<String>,
     /// The layers that made edits.
     pub acted: BTreeSet<String>,
-    /// What each of them did.
+    /// The edits of each layer.
     pub layers: BTreeMap<String, LayerTotals>,
     /// The profile.
     pub profile: Profile,
@@ -228,11 +228,11 @@ pub struct ReplayReport {
     pub counter: String,
     /// The model whose prices were used.
     pub model: Option<String>,
-    /// What the provider reported, over all requests of the session; null if it reported nothing.
+    /// The provider's figures over all requests of the session; null if it reported nothing.
     pub recorded: Option<RecordedTotals>,
     /// The compactions in the session that the agent made, in order.
     pub recorded_compactions: Vec<RecordedCompaction>,
-    /// How counted sizes were corrected by that; null if they were not.
+    /// The correction of counted sizes by `recorded`; null without a correction.
     pub calibration: Option<SessionCalibration>,
     /// The compactions, in order.
     pub compactions: Vec<CompactionReport>,

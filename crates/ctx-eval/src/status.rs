@@ -21,12 +21,12 @@ pub struct ContextReport {
     /// Messages by role.
     pub roles: BTreeMap<String, usize>,
     /// Tokens of the last request, including system prompt and tools: the provider's figure if
-    /// there is one, else those of the request that would be sent now.
+    /// there is one, else the tokens of the request that would be sent now.
     pub tokens: Tokens,
     /// Where `tokens` comes from.
     pub source: TokenSource,
-    /// Tokens added since that request: its answer, and what followed. The answer is the provider's
-    /// figure, the rest is estimated.
+    /// Tokens added since that request: its answer, and later messages. The provider reported the
+    /// size of the answer. The rest is estimated.
     pub pending_tokens: Tokens,
     /// The maximum size of a request: window minus reserve.
     pub limit: Tokens,
@@ -38,7 +38,7 @@ pub struct ContextReport {
 }
 
 impl ContextReport {
-    /// Returns the size of the next request: the last one, and what was added since.
+    /// Returns the size of the next request: the last request, and the tokens added since.
     #[must_use]
     pub fn next_request(&self) -> Tokens {
         self.tokens + self.pending_tokens
@@ -51,7 +51,7 @@ impl ContextReport {
 pub enum TokenSource {
     /// Reported by the provider.
     Provider,
-    /// Counted, and corrected by what the provider reported of this session.
+    /// Counted, and corrected by the provider's figures for this session.
     Calibrated,
     /// Counted: the transcript has no reported figures.
     #[default]
@@ -72,7 +72,7 @@ impl fmt::Display for TokenSource {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedSize {
-    /// Its count of the last answer's prompt and text, plus an estimate of what followed.
+    /// Its count of the last answer's prompt and text, plus an estimate of later messages.
     pub tokens: u64,
     /// Reported tokens per counted token of that request. `None` after a later compaction.
     /// The correction in use is `calibration` of the report.
@@ -113,7 +113,7 @@ pub struct StatusReport {
     pub context: ContextReport,
     /// Tokens of all messages in the file, on all branches.
     pub all_messages_tokens: u64,
-    /// What the provider reported.
+    /// The size that the provider reported.
     pub reported: Option<ReportedSize>,
     /// How counted sizes of this session are corrected to the provider's; null if it reported
     /// nothing.
@@ -122,7 +122,7 @@ pub struct StatusReport {
     pub profile: Profile,
     /// The selected engine.
     pub engine: String,
-    /// What selects it: `flag`, `model`, `agent`, `global` or `default`.
+    /// The source of the selection: `flag`, `model`, `agent`, `global` or `default`.
     pub engine_source: String,
     /// Whether it worked when last used: `ok`, or `degraded`.
     pub engine_state: EngineState,
@@ -171,7 +171,7 @@ pub struct StatusReport {
 ///
 /// # Errors
 ///
-/// Those of reading the transcript.
+/// Errors of reading the transcript.
 pub fn status(
     transcript: &Transcript,
     ledger: &TokenLedger,
@@ -289,7 +289,7 @@ struct ContextSums {
 }
 
 impl ContextSums {
-    /// Adds the next message. `is_current` is false for one from before the compaction.
+    /// Adds the next message. `is_current` is false for messages before the compaction.
     fn add(&mut self, message: &Measured, usage: Option<Usage>, is_current: bool) {
         if let Some(usage) = usage.filter(|_| is_current) {
             self.last = Some((usage, self.counted, message.tokens));
@@ -310,7 +310,7 @@ impl ContextSums {
         self.counted += message.tokens;
     }
 
-    /// Returns the size of the last request, or else of the one that would be sent now.
+    /// Returns the size of the last request, else the size of the request that would be sent now.
     fn last_request(
         &self,
         sent: Tokens,
@@ -329,7 +329,7 @@ impl ContextSums {
         }
     }
 
-    /// Returns the tokens since the last request: its answer, and what followed.
+    /// Returns the tokens since the last request: its answer, and later messages.
     fn pending(&self, calibration: Option<&SessionCalibration>) -> Tokens {
         let Some((usage, before, answer)) = self.last else { return Tokens::ZERO };
         let corrected = |tokens: Tokens| tokens.scale(calibration.map_or(1.0, |fit| fit.factor));

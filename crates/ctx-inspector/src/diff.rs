@@ -16,13 +16,13 @@ pub(crate) struct DiffQuery {
     pub(crate) part: Option<String>,
     /// Only facts with this fate: `summary`, `kept` or `lost`.
     pub(crate) fate: Option<String>,
-    /// The position of the first one to return, among those that match.
+    /// The position of the first row to return among the matching rows.
     pub(crate) from: usize,
     /// The maximum number to return.
     pub(crate) count: Option<usize>,
 }
 
-/// What a compaction removed, and where its facts are now.
+/// The messages that a compaction removed, and where their facts are now.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DiffPage {

@@ -6,8 +6,8 @@
 //! records of a [`Proxy`] are the source of its conversations. Content from transcripts is
 //! untrusted: it is sent as JSON, and a page inserts it as text.
 //!
-//! Anyone who reaches the server may read. Writing (undoing a compaction) requires the token that
-//! the server was started with; a server without a token is read-only.
+//! Anyone who reaches the server may read. Writing (undoing a compaction) requires the server's
+//! token; a server without a token is read-only.
 
 #![forbid(unsafe_code)]
 

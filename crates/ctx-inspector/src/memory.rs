@@ -36,7 +36,7 @@ pub(crate) struct MemoryHits {
     warnings: Vec<String>,
 }
 
-/// Searches what the agents of a home archived. Read-only.
+/// Searches the messages that the agents of a home archived. Read-only.
 #[derive(Clone)]
 pub struct MemorySearch {
     config: Config,

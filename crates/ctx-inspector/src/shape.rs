@@ -1,5 +1,5 @@
-//! The data of the API. Clients rely on the field names; they are those of ctx-eval's
-//! `ReplayReport`, where both have a value.
+//! The data of the API. Clients rely on the field names. Values that ctx-eval's `ReplayReport` also
+//! has have the same names there.
 
 use std::collections::BTreeMap;
 
@@ -101,14 +101,14 @@ pub(crate) struct Overview {
     pub(crate) total: usize,
     /// Sums over all requests, if replayed.
     pub(crate) totals: Option<ReplayTotals>,
-    /// What the provider reported of the recorded session; null if it reported nothing.
+    /// The provider's figures for the recorded session; null if it reported nothing.
     pub(crate) recorded: Option<RecordedTotals>,
     /// How the reported usage corrects estimated sizes.
     pub(crate) calibration: Option<SessionCalibration>,
     /// Compactions in order.
     #[serde(rename = "compactions")]
     pub(crate) compacted: Vec<CompactionRow>,
-    /// What each layer did in total.
+    /// The edits of each layer in total.
     pub(crate) layers: BTreeMap<String, LayerTotals>,
     /// Warnings for the user.
     pub(crate) warnings: Vec<String>,
@@ -214,15 +214,15 @@ pub(crate) struct CompactionRow {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct EntriesQuery {
-    /// The position of the first one to return, among those that match.
+    /// The position of the first entry to return among the matching entries.
     pub(crate) from: usize,
     /// The maximum number to return.
     pub(crate) count: Option<usize>,
-    /// `kept`, `replaced`, `dropped`, `inserted`, or `changed` for those edited in this request.
+    /// `kept`, `replaced`, `dropped`, `inserted`, or `changed` for entries edited in this request.
     pub(crate) state: Option<String>,
-    /// Only those changed by this layer.
+    /// Only entries changed by this layer.
     pub(crate) layer: Option<String>,
-    /// Only those with this text in id, role, reason or content.
+    /// Only entries with this text in id, role, reason or content.
     pub(crate) q: Option<String>,
     /// The entry whose position is requested.
     pub(crate) entry: Option<String>,
@@ -265,10 +265,10 @@ pub(crate) struct RequestPage {
     pub(crate) layers: BTreeMap<String, usize>,
     /// The number of matching entries.
     pub(crate) matching: usize,
-    /// The position of the queried `entry` among the matching ones, if it matches.
+    /// The position of the queried `entry` among the matching entries, if it matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) place: Option<usize>,
-    /// The position of the first of `entries` among the matching ones.
+    /// The position of the first of `entries` among the matching entries.
     pub(crate) from: usize,
     /// The entries.
     pub(crate) entries: Vec<EntryRow>,

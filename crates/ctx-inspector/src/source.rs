@@ -65,7 +65,7 @@ pub(crate) trait SessionView: Send + Sync {
     /// [`NotFound`](ctx_core::ErrorKind::NotFound) for an unknown entry.
     fn entry(&self, entry: &str, query: &EntryQuery) -> Result<EntryPage>;
 
-    /// Returns what a compaction removed, and where its facts are now.
+    /// Returns the messages that a compaction removed, and where their facts are now.
     ///
     /// # Errors
     ///

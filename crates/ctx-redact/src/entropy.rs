@@ -1,8 +1,8 @@
 //! Long words that look like secrets, without a name or form that identifies them.
 //!
 //! A word that mixes capitals, small letters and digits at random is redacted unless its context
-//! explains it. Hexadecimal words are nearly always digests, so they are redacted only after a word
-//! that indicates a secret. Long runs of base64 are images and files.
+//! shows that it is not a secret. Hexadecimal words are nearly always digests, so they are redacted
+//! only after a word that indicates a secret. Long runs of base64 are images and files.
 
 use crate::check::{bits, changes, is_hex, is_random};
 use crate::name::FieldHint;

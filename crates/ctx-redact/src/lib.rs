@@ -79,8 +79,7 @@ impl Redactor {
 
     fn passes<'a>(&self, text: &'a str, breaks: Breaks) -> Redacted<'a> {
         let mut redacted = self.once(text, breaks);
-        // Text beside a secret, or joined to it, may be a secret as well, so the text with markers
-        // is scanned again.
+        // Text next to a secret may be a secret too, so the text with markers is scanned again.
         for _ in 0..MOST_PASSES {
             if redacted.found == 0 {
                 break;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// Maximum number of bytes of a name before its anchor, and after it; longer names are ignored.
 const LONGEST: usize = 80;
 
-/// What a name indicates about its value.
+/// The kind of value that a name indicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Chosen by a person: it may be short, and a word.
@@ -33,7 +33,7 @@ impl Kind {
     }
 }
 
-/// What a context word indicates about a long word after it.
+/// The meaning of a context word for a long word after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldHint {
     Digest,
@@ -81,12 +81,12 @@ impl FieldWords {
         all.map(String::as_str).chain(["key", "passphrase", "mnemonic"])
     }
 
-    /// Returns the context words, which indicate what a long word on the same line is.
+    /// Returns the context words, which indicate the meaning of a long word on the same line.
     pub(crate) fn context(&self) -> impl Iterator<Item = &str> {
         self.digest.iter().chain(&self.harmless).chain(&self.telling).map(String::as_str)
     }
 
-    /// Returns what the `nth` word of [`Self::context`] indicates.
+    /// Returns the hint of the `nth` word of [`Self::context`].
     pub(crate) fn hint(&self, nth: usize) -> FieldHint {
         match nth {
             nth if nth < self.digest.len() => FieldHint::Digest,
@@ -103,7 +103,7 @@ impl FieldWords {
             || is(&self.after, word)
     }
 
-    /// Returns the words of a name without those at its end that do not change its meaning.
+    /// Returns the words of a name without the last ones that do not change its meaning.
     fn bare<'w>(&self, mut words: &'w [String]) -> &'w [String] {
         while let [rest @ .., last] = words
             && !rest.is_empty()
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_taken_apart_as_people_write_them() {
+    fn names_in_all_common_styles_are_split_into_words() {
         for name in ["dbPassword", "DB_PASSWORD", "db-password", "DBPassword", "db.password"] {
             assert_eq!(split(name), ["db", "password"], "{name}");
         }
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_name_decides() {
+    fn the_last_words_of_a_name_decide_its_kind() {
         let words = FieldWords::parse(include_str!("../data/words.toml")).unwrap();
         let kind = |name: &str| words.kind(&split(name));
         for name in ["password", "DB_PASS", "userPassword", "pgpassword", "ADMIN_PASSWORD_2"] {

@@ -1,5 +1,5 @@
-//! PEM blocks between `-----BEGIN` and `-----END`, also incomplete ones. Private keys are redacted,
-//! public ones are not.
+//! PEM blocks between `-----BEGIN` and `-----END`, even incomplete blocks. Private keys are
+//! redacted. Public keys are not.
 
 use ctx_core::text::tail_bytes;
 

@@ -16,7 +16,7 @@ use crate::name::FieldWords;
 /// The number of bytes a pattern sees. A secret that is longer is redacted to its end.
 const WINDOW: usize = 8 << 10;
 
-/// How many bytes before its anchor the match of a pattern with `back` may begin.
+/// The maximum number of bytes before the anchor in a match of a pattern with `back`.
 const BACK: usize = 100;
 
 /// The number of bytes a pattern with `back` sees. It is small because such a pattern is tried at
@@ -50,7 +50,7 @@ struct Patterns {
     pattern: Vec<PatternRow>,
 }
 
-/// What an anchor starts.
+/// The meaning of an anchor.
 #[derive(Debug)]
 pub(crate) enum Anchor {
     Rows(Vec<usize>),

@@ -32,7 +32,7 @@ pub(crate) struct Value {
     pub(crate) form: Form,
 }
 
-/// How a value is written, which determines how easily it is taken for a secret.
+/// The form of a value. The check for secrets is stricter for some forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// In quotes.
@@ -50,8 +50,8 @@ pub(crate) enum Form {
 }
 
 impl Value {
-    /// Whether names inside it are skipped: in a long word they occur by chance, and the value of
-    /// each would be read to the end of the word.
+    /// Whether names inside it are skipped. In a long word they occur by chance, and the value of
+    /// each name would be read to the end of the word.
     pub(crate) fn is_run(&self) -> bool {
         !matches!(self.form, Form::Quoted | Form::Argument) && self.end - self.start > LONGEST_RUN
     }
@@ -231,7 +231,7 @@ static VERB: LazyLock<Option<Regex>> =
 static BLOCK_SCALAR: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^[|>][+-]?\n[ \t]{1,40}").ok());
 
-/// What may be between the separator and a quote: `b"`, `Some("`, `String::from("`, `["`.
+/// Text that may be between the separator and a quote: `b"`, `Some("`, `String::from("`, `["`.
 static WRAPPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r#"^(?:[\[({][ \t]{0,4})?(?:new[ \t]{1,4})?"#,
@@ -337,7 +337,7 @@ impl Cursor<'_> {
             match b {
                 b'\\' => escapes += 1,
                 b'\n' => break,
-                // A quote with as many backslashes as the first, or with fewer, ends it.
+                // A quote ends it if it has at most as many backslashes as the first quote.
                 b if *b == quote && (escapes <= slashes && (escapes == slashes || slashes > 0)) => {
                     let end = self.at + length - escapes;
                     return self.ends(end, form);

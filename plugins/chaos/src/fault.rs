@@ -71,7 +71,7 @@ impl Fault {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Orders {
-    /// The fault; none if absent.
+    /// The fault. Without a value, no fault occurs.
     pub fault: Option<Fault>,
     /// The verb at which it occurs. Default: the verb to which the fault belongs, or `assemble`.
     pub at: Option<String>,

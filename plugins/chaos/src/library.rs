@@ -1,5 +1,5 @@
-//! The engine behind the C ABI. It wraps the SDK's table to corrupt bytes, which an engine of the
-//! SDK cannot do.
+//! The engine behind the C ABI. It wraps the SDK's table to corrupt bytes, because the SDK's own
+//! table returns only valid bytes.
 
 #![allow(unsafe_code)] // a table of the C ABI, and a fault that safe Rust cannot commit
 
@@ -66,8 +66,8 @@ unsafe extern "C" fn call(engine: *mut c_void, call: Bytes, answer: *mut Buffer)
     if let Some(spoiled) = spoiler.spoil(asked, answered) {
         let mut spoiled = std::mem::ManuallyDrop::new(spoiled);
         let (data, len, capacity) = (spoiled.as_mut_ptr(), spoiled.len(), spoiled.capacity());
-        // SAFETY: the answer belongs to the inner table, whose `release` frees vectors, and so also
-        // the corrupted one.
+        // SAFETY: the answer belongs to the inner table. Its `release` frees vectors, and the
+        // corrupted answer is a vector.
         unsafe {
             release(*answer);
             *answer = Buffer { data, len, capacity };
@@ -105,7 +105,7 @@ unsafe fn lent<'b>(data: *const u8, len: usize) -> &'b [u8] {
 
 /// Writes to unmapped memory.
 pub(crate) fn segfault() {
-    // SAFETY: none, on purpose. The first page is never mapped, so the program ends here, and its
-    // host must survive that.
+    // SAFETY: this is unsound on purpose. The first page is never mapped, so the program ends here.
+    // The host must survive this.
     unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) };
 }

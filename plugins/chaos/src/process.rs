@@ -1,4 +1,4 @@
-//! The engine behind a pipe, with a loop of its own, because the SDK's sends no invalid answers.
+//! The engine behind a pipe. It has its own loop, because the SDK's loop sends no invalid answers.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::sync::atomic::AtomicBool;

@@ -51,7 +51,7 @@ fn without_a_fault_everything_is_kept() {
 }
 
 #[test]
-fn each_wrong_answer_is_wrong_in_its_own_way() {
+fn each_fault_makes_a_different_wrong_answer() {
     assert_eq!(assembled("panic")["error"]["kind"], "panic");
     assert_eq!(assembled("forget")["error"]["kind"], "outOfStep");
     assert_eq!(assembled("lie-about-tokens")["ok"]["estimatedTokens"], 1);
@@ -71,14 +71,14 @@ fn each_wrong_answer_is_wrong_in_its_own_way() {
 }
 
 #[test]
-fn compactions_are_wrong_too() {
+fn compactions_can_have_faults() {
     let compact = |fault: &str| answers(&json!({"fault": fault}), &[call(2, "compact")])[1].clone();
     assert_eq!(compact("compact-nothing")["ok"]["result"]["firstKeptEntryId"], "s");
     assert_eq!(compact("compact-unknown-entry")["ok"]["result"]["firstKeptEntryId"], "no-such-row");
 }
 
 #[test]
-fn a_fault_strikes_at_its_verb_after_so_many_calls() {
+fn a_fault_occurs_at_its_verb_after_the_given_number_of_calls() {
     let config = json!({"fault": "panic", "at": "ingest", "after": 1});
     let ingest = |id: u64| {
         json!({"id": id, "verb": "ingest",
@@ -90,7 +90,7 @@ fn a_fault_strikes_at_its_verb_after_so_many_calls() {
 }
 
 #[test]
-fn orders_that_make_no_sense_are_refused() {
+fn invalid_orders_are_refused() {
     for config in [json!({"fault": "sing"}), json!({"at": "dinner"}), json!({"often": true})] {
         assert_eq!(answers(&config, &[])[0]["error"]["kind"], "failed", "{config}");
     }

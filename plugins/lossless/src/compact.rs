@@ -68,7 +68,7 @@ pub(crate) fn compact(
     Ok(compacted.into())
 }
 
-/// Declines an urgent compaction, so that the host compacts; else reports that nothing was to do.
+/// Declines an urgent compaction, so that the host compacts, or reports that it is not necessary.
 fn declined(is_urgent: bool, reason: &str) -> CompactResult {
     match is_urgent {
         true => CompactResult::declined(reason),
@@ -81,8 +81,8 @@ fn stays(row: &Row) -> bool {
     row.keep && !is_summary(row)
 }
 
-/// Returns the first row to keep. The cut splits no group. It is the first one after which the rows
-/// fit into `tail` tokens, else the last one.
+/// Returns the first row to keep. The cut splits no group. It is the first cut after which the rows
+/// fit into `tail` tokens, else the last possible cut.
 fn cut(rows: &[Row], tail: u64) -> Option<usize> {
     let mut last = HashMap::new();
     for (at, row) in rows.iter().enumerate() {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_between_groups() {
+    fn a_cut_does_not_split_a_group() {
         let all = rows(&[1, 2, 3, 2, 4, 5, 5]);
         for (tail, at) in [(100, 1), (59, 4), (30, 4), (29, 5), (20, 5), (0, 5)] {
             assert_eq!(cut(&all, tail), Some(at), "{tail}");

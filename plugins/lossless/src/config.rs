@@ -19,7 +19,7 @@ pub(crate) struct Config {
     pub(crate) summaries: f64,
     /// The tokens of the messages that a leaf covers; fewer if the budget is small. Default 8000.
     pub(crate) leaf_tokens: u64,
-    /// Maximum number of adjacent summaries of a level, and the number folded into one. Default 4.
+    /// Maximum number of adjacent summaries of a level. This number is folded into one. Default 4.
     pub(crate) fanout: usize,
     /// Maximum number of calls of the host's model during one call of the engine. Beyond it, and
     /// without a model, summaries are excerpts. Default 4.
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_what_to_write_instead() {
+    fn invalid_values_are_refused_with_a_valid_one() {
         for (json, named) in [
             (json!({"freshtail": 0.3}), "freshtail"),
             (json!({"threshold": 2}), "'threshold'"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_is_much_smaller_than_what_it_stands_for() {
+    fn a_leaf_is_much_smaller_than_the_messages_it_covers() {
         for room in [0, 1, 500, 4_000, 32_000, 200_000, 2_000_000, u64::MAX] {
             let sizes = Config::default().sizes(room);
             assert!(sizes.leaf >= 4 * sizes.summary, "{room}: {sizes:?}");

@@ -66,7 +66,7 @@ impl Engine for Lossless {
         let mut fold = Fold::of(tree, session.rows());
         let mut writer = Writer::new(session.id(), host, config.model_calls, None);
         let result = fold_excess(tree, &mut fold, &config, &sizes, &mut writer);
-        // Keeps what was folded before a cancel, too.
+        // Summaries made before a cancel are kept too.
         tree.top = fold.top();
         if let Ok(Capacity::None) = result {
             let first = session.rows().iter().find(|row| row.keep && row.role != "system");
@@ -117,7 +117,7 @@ impl Engine for Lossless {
         }
         let saved = store::save_head(session.id(), tree, host);
         if saved.is_err() {
-            // The host commits the turn again, and then it must not count as known.
+            // The host will commit the turn again, so the turn must not count as known.
             tree.committed.pop_back();
         }
         saved.map(|()| TurnStatus::Committed)
@@ -177,7 +177,7 @@ enum Capacity {
     None,
 }
 
-/// Keeps only protected rows, which the host trims if they do not fit. The summaries of the other
+/// Keeps only protected rows. The host trims them if they do not fit. The summaries of the other
 /// rows remain in the tree, and are used again when they fit.
 fn protected_only(session: &Session) -> Assembled {
     let (stay, go): (Vec<_>, Vec<_>) = session.rows().iter().partition(|row| row.keep);

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use crate::said::{Content, clean_line, clip, floor};
 
-/// The kinds of lines, the most important first, each with its share of the space in percent. What
-/// a kind does not need is distributed afterwards.
+/// The kinds of lines, the most important first, each with its share of the space in percent.
+/// Unused space of a kind is distributed afterwards.
 const KINDS: [(&str, usize); 6] =
     [("user", 35), ("summary", 25), ("error", 15), ("decided", 15), ("file", 5), ("said", 5)];
 
@@ -37,7 +37,7 @@ pub(crate) fn of_messages(messages: &[Content], bytes: usize) -> String {
     for message in messages {
         let mut add = |kind: &str, text: &str| {
             let text = clip(&clean_line(text), LINE);
-            // Equal lines are listed once: agents read a file repeatedly.
+            // Equal lines are listed once, because agents read a file repeatedly.
             if !text.is_empty() && seen.insert(text.clone()) {
                 lines.push(format!("- {kind}: {text} [e:{}]", message.cited));
             }
@@ -59,7 +59,7 @@ pub(crate) fn of_messages(messages: &[Content], bytes: usize) -> String {
                     None => {}
                 }
             }
-            // All lines of a summary that another program wrote.
+            // Another program wrote this summary: add all its lines.
             _ => message.text.lines().for_each(|line| add("summary", line)),
         }
         for (tool, file) in &message.calls {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_errors_decisions_and_files_are_told_with_their_source() {
+    fn excerpts_have_asks_errors_decisions_and_files_with_their_source() {
         let reading = Content {
             calls: vec![("read".into(), Some("src/a.rs".into()))],
             ..said("3", "assistant", "I looked around. I chose a table because it is fast. Done.")
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out_and_asks_go_last() {
+    fn lines_that_do_not_fit_are_omitted_and_asks_last_of_all() {
         let many: Vec<Content> = (0..200)
             .map(|n| match n % 2 {
                 0 => said(&n.to_string(), "user", &format!("ask for ü number {n}")),

@@ -1,4 +1,4 @@
-//! Folds rows into leaves, and summaries into one, and makes the plan for the host.
+//! Folds rows into leaves and several summaries into one, and makes the plan for the host.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ pub(crate) enum Rest {
     Stays,
     /// Make them a leaf, if that is smaller.
     Leaf,
-    /// Make them a leaf, together with the session's own summaries: nothing before the cut stays.
+    /// Make them a leaf, together with the session's own summaries. No row before the cut stays.
     Folded,
 }
 
@@ -68,7 +68,7 @@ impl<'r> Fold<'r> {
         free.map(|placed| tokens_of(tree, &placed.id)).sum()
     }
 
-    /// Returns the start of the newest rows that have at most `tokens` together; at least one row.
+    /// Returns the start of the newest rows that together have at most `tokens`, at least one row.
     pub(crate) fn tail(&self, tokens: u64) -> usize {
         let mut left = tokens;
         let mut at = self.rows.len();
@@ -91,7 +91,7 @@ impl<'r> Fold<'r> {
         fanout: usize,
         writer: &mut Writer<'_, '_>,
     ) -> Result<()> {
-        // The number of rows of each group that follow; `None` for a group that cannot be folded.
+        // The number of later rows of each group; `None` for a group that cannot be folded.
         let mut open: HashMap<u64, Option<usize>> = HashMap::new();
         for (at, row) in self.rows.iter().enumerate() {
             let may = at < until && !self.covered[at] && self.may_fold(at, rest);
@@ -99,7 +99,7 @@ impl<'r> Fold<'r> {
             *count = count.filter(|_| may).map(|count| count + 1);
         }
         let (mut leaf, mut tokens) = (Vec::new(), 0u64);
-        // The groups of which only a part is in the leaf so far.
+        // The groups that are only partly in the leaf so far.
         let mut begun = HashSet::new();
         for at in 0..until.min(self.rows.len()) {
             let row = &self.rows[at];
@@ -159,7 +159,7 @@ impl<'r> Fold<'r> {
             if count < 2 {
                 break;
             }
-            // Whole rounds, so that each summary is read once per round.
+            // Rounds are completed, so that each summary is read once per round.
             let tokens = if count <= fanout { sizes.root } else { sizes.summary };
             for run in 0..count.div_ceil(fanout) {
                 let size = fanout.min(count - run * fanout);

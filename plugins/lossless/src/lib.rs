@@ -1,15 +1,15 @@
-//! An engine that folds old messages into a tree of summaries, and loses none of them.
+//! An engine that folds old messages into a tree of summaries, and loses no message.
 //!
 //! When a session exceeds a share of its budget, the messages before its fresh tail are folded,
 //! oldest first, into *leaves*: each covers a few thousand tokens of messages. If more than four
-//! summaries of a level are adjacent, the four oldest are folded into one of the next level. So the
+//! summaries of a level are adjacent, the four oldest become one of the next level. Therefore the
 //! size of a request grows with the logarithm of the session. Every summary cites its originals
 //! (`[e:FIRST]..[e:LAST]`), which stay in the transcript, and its child summaries.
 //!
 //! | file | contents |
 //! |---|---|
 //! | config | the configuration, and the sizes derived from it |
-//! | tree | summaries, what they cover, and their positions among the rows |
+//! | tree | summaries, their entries, and their positions among the rows |
 //! | fold | folds rows into leaves, and summaries into one |
 //! | said | the content of a message, as the input of a summary |
 //! | excerpt | summaries without a model |

@@ -3,7 +3,7 @@
 use ctx_engine_sdk::Row;
 use ctx_engine_sdk::protocol::Block;
 
-/// Maximum number of bytes read of a message: the beginning and the end of a longer one.
+/// Maximum number of bytes read of a message. Of a longer message, both ends are read.
 const MOST_READ: usize = 16 * 1024;
 
 /// Tool arguments that name a file.
@@ -46,8 +46,8 @@ impl Content {
     }
 }
 
-/// Returns an id in citation form. A random UUID is shortened to its first eight digits; other ids
-/// are not, because several may have the same beginning.
+/// Returns an id in citation form. A random UUID is shortened to its first eight digits. Other ids
+/// are not shortened, because several may have the same beginning.
 pub(crate) fn cite(id: &str) -> String {
     let is_random = id.len() == 36 && id.as_bytes().get(14) == Some(&b'4');
     let id = if is_random { id.get(..8).unwrap_or(id) } else { id };
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn citations_are_found_and_nothing_else() {
+    fn only_citations_are_found() {
         let text = "a [e:1] b [e:] [e:é]\n[e:open\n[e:[e:2] [e:";
         let found: Vec<&str> = citations(text).into_iter().map(|(_, _, id)| id).collect();
         assert_eq!(found, ["1", "", "é", "2"]);

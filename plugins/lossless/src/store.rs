@@ -1,4 +1,4 @@
-//! The tree in the host's store: a key for each summary, and one for the head of the session.
+//! The tree in the host's store: a key for each summary, and a key for the head of the session.
 //!
 //! Summaries are written before the head that names them. If a process is killed in between, the
 //! next one finds the old head, folds again, and writes the same ids.
@@ -76,7 +76,7 @@ pub(crate) fn forget(session: &str, host: &mut Host<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Reads a value. A damaged one is logged, and treated as missing.
+/// Reads a value. A damaged value is logged, and treated as missing.
 fn read<T: for<'de> Deserialize<'de>>(key: &str, host: &mut Host<'_>) -> Result<Option<T>> {
     let value = host.get(key)?;
     if value.is_null() {

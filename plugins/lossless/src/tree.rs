@@ -1,4 +1,4 @@
-//! Summaries, what they cover, and their positions among the rows.
+//! Summaries, the entries that they cover, and their positions among the rows.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -20,7 +20,7 @@ const COMMITTED: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Node {
-    /// Derived from what it covers, so that the same messages are folded under the same id.
+    /// Derived from the covered messages, so that equal messages get the same id.
     pub(crate) id: String,
     /// 0 for a leaf.
     pub(crate) level: u32,
@@ -80,8 +80,8 @@ pub(crate) enum Standing {
     Compacted,
 }
 
-/// Summaries that did not fit beside the protected rows. Neither they nor the rows they cover are
-/// present, but they belong to the branch as long as the row after them is present.
+/// Summaries that did not fit with the protected rows. These summaries and their rows are absent,
+/// but they belong to the branch as long as the row after them is present.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Parked {
@@ -122,8 +122,8 @@ impl Tree {
     /// Finds the top-level summaries among the rows, oldest first.
     ///
     /// A host may send all rows again, the rows of another branch, or the rows of a session that
-    /// was compacted meanwhile. A summary that is only partly present is replaced by its children;
-    /// one that is not present at all does not belong to this branch.
+    /// was compacted meanwhile. A summary that is only partly present is replaced by its children.
+    /// A summary that is not present at all does not belong to this branch.
     pub(crate) fn settle(&mut self, rows: &[Row]) -> Vec<Placed> {
         let index: HashMap<&str, usize> =
             rows.iter().enumerate().map(|(at, row)| (row.id.as_str(), at)).collect();
@@ -184,8 +184,8 @@ impl Tree {
         })?
     }
 
-    /// Returns the leaves below a summary; of a leaf, itself. `None` if one is unknown or has no
-    /// entries.
+    /// Returns the leaves below a summary. For a leaf, returns the leaf itself. `None` if a leaf is
+    /// unknown or has no entries.
     pub(crate) fn leaves(&self, id: &str) -> Option<Vec<&Node>> {
         let mut leaves = Vec::new();
         let mut open = vec![id];

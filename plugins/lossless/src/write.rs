@@ -1,4 +1,4 @@
-//! The text of a summary: a first line that says what it covers, and its content.
+//! The text of a summary: a first line with the covered range, and the content.
 
 use ctx_engine_sdk::{Error, ErrorKind, Host, Result, Row};
 
@@ -131,8 +131,8 @@ fn room(tokens: u64, head: &str) -> usize {
     bytes.saturating_sub(head.len() + 1)
 }
 
-/// Returns an id with the FNV-1a hash of what a summary covers. It distinguishes the summaries of
-/// one session, and is the same on every machine.
+/// Returns an id with the FNV-1a hash of the parts that a summary covers. It distinguishes the
+/// summaries of one session, and is the same on every machine.
 fn id_of(level: u32, parts: &[String]) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for part in parts {

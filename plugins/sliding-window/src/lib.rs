@@ -1,7 +1,7 @@
 //! Keeps the newest messages: the smallest useful engine.
 //!
 //! When a session exceeds the share `above` (default 1.0) of its budget, it is cut to the newest
-//! whole groups that fit the share `share` (default 0.5). Between two cuts all requests begin with
+//! whole groups that fit into `share` (default 0.5) of it. Between two cuts all requests begin with
 //! the same messages, so the provider's prompt cache stays valid.
 
 use std::collections::{HashMap, HashSet};

@@ -52,7 +52,7 @@ fn a_session_that_fits_stays_whole() {
 }
 
 #[test]
-fn a_session_that_does_not_fit_is_cut_to_the_share_and_then_left_alone() {
+fn a_too_large_session_is_cut_to_the_share_and_not_again_until_it_exceeds_the_budget() {
     let mut driven = Driven::up(&json!({}));
     let groups: Vec<u64> = (0..40).collect();
     let kept: Vec<usize> = (10..20).map(|n| driven.kept(&rows(&groups[..n], 10), 100)).collect();
@@ -61,7 +61,7 @@ fn a_session_that_does_not_fit_is_cut_to_the_share_and_then_left_alone() {
 }
 
 #[test]
-fn no_group_is_cut_in_two_however_its_rows_stand() {
+fn overlapping_groups_are_not_split() {
     // Calls 2 and 3 overlap: the cut must be before or after both.
     let all = rows(&[0, 1, 2, 3, 2, 3, 4, 5], 10);
     for (budget, kept) in [(70, 2), (79, 2), (60, 2), (20, 1), (10, 1), (9, 0)] {
@@ -72,7 +72,7 @@ fn no_group_is_cut_in_two_however_its_rows_stand() {
 }
 
 #[test]
-fn what_must_stay_takes_its_part_of_the_room() {
+fn protected_rows_count_in_the_share() {
     let mut all = rows(&(0..12).collect::<Vec<_>>(), 10);
     all[0]["keep"] = json!(true);
     // The share is 50 tokens, of which the protected row takes ten.
@@ -80,13 +80,13 @@ fn what_must_stay_takes_its_part_of_the_room() {
 }
 
 #[test]
-fn ten_thousand_rows_are_cut_as_few_are() {
+fn ten_thousand_rows_are_cut_like_a_few() {
     let groups: Vec<u64> = (0..10_000).map(|n| n / 2).collect();
     assert_eq!(Driven::up(&json!({})).kept(&rows(&groups, 7), 700), 50);
 }
 
 #[test]
-fn a_share_that_is_none_is_refused_with_what_to_do() {
+fn an_invalid_share_is_refused_with_a_hint() {
     for share in [json!(0), json!(1.5), json!("half"), Value::Null] {
         let mut driven = Driven::default();
         let params = json!({"protocol": "1.0", "config": {"share": share}});

@@ -48,7 +48,7 @@ class Run:
         return sum(record[what] for record in self.records)
 
     def cached_share(self):
-        """Of all prompts but the first, up to the first one that was refused."""
+        """The cached share of the prompts after the first, up to the first refused prompt."""
         tokens = cached = 0
         for request in self.requests[1:]:
             if request["refusal"]:

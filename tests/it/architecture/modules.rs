@@ -10,7 +10,7 @@ use syn::{Attribute, Item, ItemMod, ItemUse, Macro, UseTree};
 #[derive(Default)]
 pub(crate) struct Modules {
     pub(crate) names: BTreeSet<String>,
-    /// Each pair of a module and a module that it uses, with the first file that does.
+    /// Each pair of a module and a module that it uses, with the first file with such a use.
     edges: BTreeMap<(String, String), PathBuf>,
 }
 

@@ -93,7 +93,7 @@ fn question(action: &ToolAction) -> anyhow::Result<Result<Confirmation, Entered>
         };
         anstream::eprintln!("  {style}{}{style:#}", shortened(line, LINE_CHARS));
     }
-    // Only what is typed after the question was shown counts as the answer.
+    // Only text typed after the question was shown is the answer.
     if drop_typed() {
         anstream::eprintln!("{DIM}input typed before this question is ignored{DIM:#}");
     }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_yes_is_a_yes() {
+    fn only_yes_is_a_confirmation() {
         for (text, answer) in [
             ("y", Some(Confirmation::Yes)),
             (" YES ", Some(Confirmation::Yes)),

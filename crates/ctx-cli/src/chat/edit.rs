@@ -49,7 +49,7 @@ impl LineEditor {
         Ok(Self { editor, file: file.to_owned(), warning })
     }
 
-    /// Returns the next line. Text typed or pasted since the last one comes first, in order.
+    /// Returns the next line. Text typed or pasted since the last line comes first, in order.
     pub(super) fn next(&mut self, prompt: &str) -> anyhow::Result<Entered> {
         entered(self.editor.readline(prompt))
     }

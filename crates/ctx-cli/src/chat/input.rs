@@ -57,7 +57,7 @@ impl ParsedLine {
         let usage = COMMANDS.iter().chain(&TERMINAL_COMMANDS).map(|(usage, _)| *usage);
         let usage = usage.chain([EXIT]).find(|usage| usage.split(' ').next() == Some(word));
         match usage {
-            // A text of several lines is hardly a mistyped command.
+            // A text of several lines is not a mistyped command.
             None if line.contains('\n') => Ok(message(true)),
             None => Err(unknown(word, mode)),
             Some(usage) if !usage.contains(' ') && !rest.is_empty() => {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_command_is_one_or_an_error() {
+    fn text_like_a_command_is_a_command_or_an_error() {
         for (text, meant) in [
             (" ", "nothing"),
             ("hello", "hello true"),

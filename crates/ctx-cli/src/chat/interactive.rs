@@ -18,7 +18,7 @@ use crate::out::{BOLD, Cell, DIM, Out, table};
 use crate::shutdown;
 
 /// Runs the conversation to its end. If messages come from a pipe, Ctrl-C ends the program, and the
-/// exit code is that of the first failed message.
+/// first failed message sets the exit code.
 pub(crate) fn run(
     talk: &Talk<'_>,
     home: &Home,

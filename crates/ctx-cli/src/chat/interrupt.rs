@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_goes_on_is_stopped() {
+    fn an_interrupt_does_not_stop_later_work() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let interrupt = Interrupt::new();

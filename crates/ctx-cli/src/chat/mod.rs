@@ -44,8 +44,8 @@ pub(crate) struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    /// Converts the error of a turn: a window that is too small is an argument error if the command
-    /// line set it, and the error of a transcript gets a hint.
+    /// Converts the error of a turn. A too small window is an argument error if the command line
+    /// set it. A transcript error gets a hint.
     fn turn_error(&self, error: Error) -> anyhow::Error {
         match error.kind() {
             ErrorKind::WindowTooSmall if self.has_window => misuse(error),
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_waits_for_nothing_that_goes_on_beside() {
+    fn dropping_the_runtime_does_not_wait_for_its_threads() {
         let (release, released) = channel::<()>();
         let (ended, has_ended) = channel();
         std::thread::spawn(move || {

@@ -62,8 +62,8 @@ pub(crate) fn connect(args: &Chat, config: &Config, out: &Out) -> anyhow::Result
     Ok(chain.models)
 }
 
-/// Returns the first default model whose key is set; not OpenAI's if `OPENAI_BASE_URL` names a
-/// custom server, which has its own models.
+/// Returns the first default model whose key is set. Skips OpenAI's model if `OPENAI_BASE_URL`
+/// names a custom server, which has its own models.
 fn default_model(variable: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
     let is_set = |name: &str| variable(name).is_some_and(|value| !value.trim().is_empty());
     let usable = |(key, _): &&(&str, &'static str)| {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_a_key_needs_no_model_name() {
+    fn the_default_model_is_one_whose_key_is_set() {
         let with = |set: &'static [&str]| {
             default_model(move |name| set.contains(&name).then(|| "value".to_owned()))
         };

@@ -19,7 +19,7 @@ const WAITING: &str = "waiting for the model";
 /// Maximum length of a displayed tool call.
 const CALL_CHARS: usize = 120;
 
-/// What is shown.
+/// The shown part of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detail {
     /// The answer as it arrives, and tool calls.
@@ -35,7 +35,7 @@ pub(super) struct Show<'a> {
     verbose: bool,
     /// Whether the answer's last line is incomplete.
     is_open: bool,
-    /// Whether any of an answer was shown.
+    /// Whether a part of an answer was shown.
     has_said: bool,
     trigger: Option<CompactionTrigger>,
     spinner: Spinner,
@@ -66,7 +66,7 @@ impl<'a> Show<'a> {
         self
     }
 
-    /// Ends the turn. Returns whether any of an answer was shown.
+    /// Ends the turn. Returns whether a part of an answer was shown.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ impl Listener for Show<'_> {
             Event::Text(text) => self.say(text),
             Event::Restarted => {
                 self.close();
-                // The text shown so far is discarded; what follows is the answer.
+                // The text shown so far is discarded. The answer follows.
                 if std::mem::take(&mut self.has_said) {
                     self.out.aside("(the answer is restarted)");
                 }
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_waited_for_is_named_and_a_command_waits_for_no_model() {
+    fn the_indicator_names_the_model_or_the_running_tool() {
         let (out, spinner) = (Out::silent(), Spinner::default());
         let show = || Show::new(&out, Detail::Everything, false, &spinner);
         let command = show().waiting_if(false);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_told_by_what_it_is_about() {
+    fn a_call_is_shown_by_its_subject() {
         assert_eq!(described(&call(r#"{"command":"ls\n-l"}"#)), "bash ls\\n-l");
         assert_eq!(described(&call(r#"{"x":1}"#)), r#"bash {"x":1}"#);
     }

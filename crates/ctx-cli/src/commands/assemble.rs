@@ -28,7 +28,7 @@ use crate::stores::{self, Left, archive};
 struct Assembled {
     #[serde(flatten)]
     health: EngineHealthReport,
-    /// To append to the system prompt; counted in the manifest.
+    /// Text to append to the system prompt. The manifest counts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     system_prompt_addition: Option<String>,
     messages: Box<RawValue>,

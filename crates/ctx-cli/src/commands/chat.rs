@@ -28,7 +28,7 @@ const SYSTEM_PROMPT: &str = "You talk with a person at a terminal. Answer briefl
 const ON_TOOLS: &str = " Your tools work in the folder that the person is in; paths are relative to it. \
     Look before you guess, and say what you did.";
 
-/// The agent of demonstrations, so that their sessions are separate from all real memory.
+/// The agent of demonstrations. It keeps their sessions separate from real memory.
 const DEMO_AGENT: &str = "demo";
 
 /// Time per word of the built-in model at a terminal.
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_must_name_the_tools_that_change_things() {
+    fn a_script_must_name_tools_that_write_or_run() {
         use Tool::{Bash, Read, Write};
         assert_eq!(tools(None, true).unwrap(), [Read, Write, Bash]);
         assert_eq!(tools(None, false).unwrap(), [Read]);

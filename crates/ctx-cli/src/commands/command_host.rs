@@ -14,14 +14,14 @@ pub(crate) fn run(args: &CommandHost) -> anyhow::Result<ExitCode> {
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
 
-    // Fails only if it already leads a session.
+    // Fails only if this process already leads a session.
     let _ = rustix::process::setsid();
     let lifeline =
         std::thread::Builder::new().name("lifeline".into()).spawn(end_with_standard_input);
     if let Err(error) = lifeline {
         return cannot(&error);
     }
-    // One stream for both, which keeps their order.
+    // Output and errors share a stream, which keeps their order.
     let command = format!("exec 2>&1\n{}", args.command);
     let mut shell = Command::new("bash");
     shell.arg("-c").arg(command).stdin(Stdio::null()).stderr(Stdio::null());
@@ -45,7 +45,7 @@ pub(crate) fn run(_: &CommandHost) -> anyhow::Result<ExitCode> {
 #[cfg(unix)]
 fn end_with_standard_input() {
     use rustix::process::{Signal, getpid, kill_process_group};
-    // Nothing is sent; an error means the same as the end.
+    // The parent sends nothing. An error also means that it ended.
     let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
     let _ = kill_process_group(getpid(), Signal::KILL);
 }

@@ -64,7 +64,7 @@ pub(crate) fn session(of: &Lookup, named: &str) -> anyhow::Result<String> {
     })
 }
 
-/// Rebuilds the index if it is missing: a search finds only what the index contains.
+/// Rebuilds the index if it is missing, because a search reads only the index.
 pub(crate) fn index(of: &Lookup, out: &Out) -> anyhow::Result<()> {
     let waiting = out.waiting("rebuilding the index");
     of.index()?;

@@ -45,7 +45,7 @@ fn session() -> Vec<String> {
 }
 
 #[test]
-fn a_whole_session_has_no_problems() {
+fn an_intact_session_has_no_problems() {
     let (requests, problems) = read_around("whole.jsonl", join(&session()).as_bytes());
     assert_eq!((requests, problems), (TURNS * 2, vec![]));
 }
@@ -73,7 +73,7 @@ fn a_version_from_the_future() {
 }
 
 #[test]
-fn a_torn_last_line_is_left_out() {
+fn an_incomplete_last_line_is_skipped() {
     let whole = join(&session());
     let torn = &whole[..whole.len() - 40];
     let (requests, problems) = read_around("torn.jsonl", torn.as_bytes());
@@ -82,14 +82,14 @@ fn a_torn_last_line_is_left_out() {
 }
 
 #[test]
-fn no_final_newline_is_no_loss() {
+fn a_missing_final_newline_loses_nothing() {
     let whole = join(&session());
     let (requests, _) = read_around("no-newline.jsonl", whole.trim_end().as_bytes());
     assert_eq!(requests, TURNS * 2);
 }
 
 #[test]
-fn a_corrupt_middle_line_is_bridged() {
+fn a_corrupt_middle_line_is_skipped() {
     let mut lines = session();
     lines[101].replace_range(60..90, "\u{0}\u{0}garbage{{{");
     let (requests, problems) = read_around("corrupt.jsonl", join(&lines).as_bytes());
@@ -200,7 +200,7 @@ fn one_line_of_many_megabytes() {
 }
 
 #[test]
-fn nonsense_is_refused() {
+fn files_that_are_not_transcripts_are_refused() {
     let room = Room::new();
     let empty = room.write("empty.jsonl", "");
     let binary = room.write("binary", (0..=255u8).cycle().take(4096).collect::<Vec<_>>());
@@ -215,7 +215,7 @@ fn nonsense_is_refused() {
 }
 
 #[test]
-fn windows_that_make_no_sense_are_refused() {
+fn invalid_windows_are_refused() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(3)));
     for window in ["0", "1", "15999"] {
@@ -239,7 +239,7 @@ fn a_config_with_an_unknown_key_is_refused() {
 }
 
 #[test]
-fn all_that_is_wrong_with_a_config_is_said_at_once() {
+fn all_errors_of_a_config_are_reported_at_once() {
     let room = Room::new();
     room.write(
         "ctx.json5",
@@ -266,7 +266,7 @@ fn all_that_is_wrong_with_a_config_is_said_at_once() {
 }
 
 #[test]
-fn what_is_harmless_is_said_by_check_alone() {
+fn only_check_reports_a_missing_final_newline() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(3)).trim_end());
     let ran = room.ctx(&["status", text(&path)]);
@@ -295,7 +295,7 @@ fn an_output_never_replaces_the_transcript() {
 }
 
 #[test]
-fn a_config_that_no_engine_can_be_built_from_is_refused_by_check() {
+fn check_refuses_a_config_from_which_no_engine_can_be_built() {
     let room = Room::new();
     for (config, words) in [
         ("{ plugins: { slots: { contextEngine: 'nope' } } }", "nope"),

@@ -99,7 +99,7 @@ fn a_citation_of_nothing_or_of_several_is_an_error_with_a_hint() {
 }
 
 #[test]
-fn a_compaction_expands_to_all_it_stands_for() {
+fn a_compaction_expands_to_all_messages_it_replaced() {
     let room = Room::new();
     let (file, done) = compacted(&room);
     let id = done["entryId"].as_str().expect("an id");
@@ -108,7 +108,7 @@ fn a_compaction_expands_to_all_it_stands_for() {
 }
 
 #[test]
-fn a_diff_says_what_left_and_where_it_survived() {
+fn a_diff_lists_removed_facts_and_where_they_were_kept() {
     let room = Room::new();
     let (file, done) = compacted(&room);
     let diff = room.json(&["diff", &file]);
@@ -132,7 +132,7 @@ fn a_diff_says_what_left_and_where_it_survived() {
 }
 
 #[test]
-fn a_compaction_is_named_by_a_part_of_its_id() {
+fn a_compaction_is_found_by_a_prefix_of_its_id() {
     let room = Room::new();
     let (file, done) = compacted(&room);
     let id = done["entryId"].as_str().expect("an id");

@@ -10,7 +10,7 @@ const NOT_INSTALLED: i32 = 77;
 const CTX: &str = env!("CARGO_BIN_EXE_ctx");
 
 #[test]
-fn real_clients_go_on_where_they_would_fail_alone() {
+fn real_clients_continue_where_they_would_fail_without_ctx() {
     let ran = Command::new(root().join("tests/clients/run.sh"))
         .arg("--ci")
         .env("CTX_BIN", CTX)

@@ -53,7 +53,7 @@ fn replay_writes_a_page_that_needs_nothing_else() {
 }
 
 #[test]
-fn assemble_says_what_became_of_each_entry() {
+fn the_manifest_of_assemble_has_every_entry() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(40)));
     let whole = room.json(&["assemble", text(&path), "--window", "16000"]);
@@ -71,7 +71,7 @@ fn assemble_says_what_became_of_each_entry() {
 }
 
 #[test]
-fn what_was_cut_stays_cut() {
+fn dropped_messages_stay_dropped_in_later_requests() {
     let room = Room::new();
     let lines = pi_lines(60);
     let path = room.write("s.jsonl", join(&lines[..161]));
@@ -192,7 +192,7 @@ fn sessions_lists_the_store() {
 }
 
 #[test]
-fn what_a_recorded_request_points_to_is_there() {
+fn the_files_that_a_recorded_request_names_exist() {
     let room = Room::new();
     let long =
         pi_lines(20).into_iter().map(|l| l.replacen("line of output", &"x".repeat(3_000), 1));
@@ -227,7 +227,7 @@ fn sessions_of_unknown_shapes_are_listed_too() {
 }
 
 #[test]
-fn a_page_replaces_an_earlier_page_only() {
+fn a_page_replaces_only_an_earlier_page() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(3)));
     let other = room.write("notes.txt", "mine");
@@ -252,7 +252,7 @@ fn check_repairs_beside_the_transcript() {
 }
 
 #[test]
-fn what_a_transcript_says_does_not_reach_the_terminal_raw() {
+fn text_of_a_transcript_is_escaped_on_the_terminal() {
     let room = Room::new();
     let hostile = r"\u001b]0;owned\u0007\u001b[2J\u009b31m\u202e\r\n";
     let lines = pi_lines(30).join("\n").replace("call_7", hostile).replace("0000001d", hostile);
@@ -313,7 +313,7 @@ fn status_refuses_a_window_that_replay_would_refuse() {
 }
 
 #[test]
-fn results_that_are_offloaded_are_in_the_folder_of_the_agent() {
+fn offloaded_results_are_stored_in_the_folder_of_the_agent() {
     let room = Room::new();
     room.write(
         "ctx.json5",
@@ -327,7 +327,7 @@ fn results_that_are_offloaded_are_in_the_folder_of_the_agent() {
 }
 
 #[test]
-fn how_long_a_session_is_waited_for_is_a_setting() {
+fn the_timeout_of_a_session_lock_is_configurable() {
     let room = Room::new();
     room.write("ctx.json5", "{ session: { lockWaitMs: 0 } }");
     let source = room.write("s.jsonl", join(&pi_lines(40)));

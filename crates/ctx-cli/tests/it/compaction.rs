@@ -1,4 +1,4 @@
-//! `ctx compact`: what it prints and stores, and that it changes nothing else.
+//! The output of `ctx compact`, and the files that it changes.
 
 use std::process::Stdio;
 
@@ -23,7 +23,7 @@ fn has_keys(value: &Value, keys: &[&str]) {
 }
 
 #[test]
-fn the_answer_has_the_shape_that_was_promised() {
+fn the_json_of_compact_has_exactly_the_documented_keys() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     let done = room.json(&compact(text(&path), &[]));
@@ -48,7 +48,7 @@ fn the_answer_has_the_shape_that_was_promised() {
 }
 
 #[test]
-fn where_compaction_is_switched_off_a_person_gets_a_summary_all_the_same() {
+fn the_command_compacts_even_if_compaction_is_disabled() {
     let room = Room::new();
     let off = json!({"agents": {"defaults": {"compaction": {"enabled": false}}}});
     room.write("ctx.json5", off.to_string());
@@ -62,7 +62,7 @@ fn where_compaction_is_switched_off_a_person_gets_a_summary_all_the_same() {
 }
 
 #[test]
-fn nothing_to_do_is_no_error() {
+fn a_compaction_with_nothing_to_do_is_not_an_error() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(1)));
     let before = room.files();
@@ -80,7 +80,7 @@ fn nothing_to_do_is_no_error() {
 }
 
 #[test]
-fn a_dry_run_stores_nothing_and_says_what_would_be() {
+fn a_dry_run_stores_nothing_and_reports_the_result() {
     let room = Room::new();
     for path in [room.write("s.jsonl", join(&pi_lines(TURNS))), formats::ours(&room, TURNS)] {
         let before = room.files();
@@ -94,7 +94,7 @@ fn a_dry_run_stores_nothing_and_says_what_would_be() {
 }
 
 #[test]
-fn files_of_others_are_never_touched() {
+fn files_of_other_programs_are_never_changed() {
     for (name, bytes) in formats::all(TURNS) {
         let room = Room::new();
         let path = room.write(name, &bytes);
@@ -109,7 +109,7 @@ fn files_of_others_are_never_touched() {
 }
 
 #[test]
-fn a_session_of_ours_gets_the_entry_itself() {
+fn a_compaction_is_appended_to_a_session_of_ctx() {
     let room = Room::new();
     let path = formats::ours(&room, TURNS);
     let before = std::fs::read_to_string(&path).expect("text");
@@ -128,7 +128,7 @@ fn a_session_of_ours_gets_the_entry_itself() {
 }
 
 #[test]
-fn status_measures_what_the_compaction_promised() {
+fn status_shows_the_tokens_that_compact_reported() {
     for (name, bytes) in formats::all(TURNS) {
         for profile in ["openclaw", "ponybunny", "copaw", "memory-context", "pi"] {
             let room = Room::new();
@@ -147,10 +147,10 @@ fn status_measures_what_the_compaction_promised() {
 }
 
 #[test]
-fn messages_kept_in_a_shorter_form_are_measured_so() {
+fn shortened_messages_are_counted_at_their_new_size() {
     let room = Room::new();
     let mut lines = pi_lines(20);
-    // The newest result alone is larger than what may be kept.
+    // The newest result alone exceeds the tokens that may be kept.
     lines[79] = lines[79].replace("line of output", &"a longer line of output ".repeat(30));
     let path = room.write("s.jsonl", join(&lines[..80]));
     let file = text(&path);
@@ -165,7 +165,7 @@ fn messages_kept_in_a_shorter_form_are_measured_so() {
 }
 
 #[test]
-fn compacting_again_merges_the_summary_before() {
+fn a_second_compaction_merges_the_earlier_summary() {
     let room = Room::new();
     let mut lines = pi_lines(TURNS * 2);
     lines[1] = lines[1].replace("question 0", "Never touch vendor/legacy.rs, whatever happens.");
@@ -187,7 +187,7 @@ fn compacting_again_merges_the_summary_before() {
 }
 
 #[test]
-fn people_are_told_in_copaws_words() {
+fn the_output_for_users_has_the_wording_of_copaw() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     let dry = room.json(&compact(text(&path), &["--dry-run"]));
@@ -214,7 +214,7 @@ fn people_are_told_in_copaws_words() {
 }
 
 #[test]
-fn a_target_and_a_focus_are_kept_to() {
+fn compact_obeys_a_target_and_instructions() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     let done = room.json(&compact(text(&path), &["--dry-run", "--target", "3k"]));
@@ -225,7 +225,7 @@ fn a_target_and_a_focus_are_kept_to() {
 }
 
 #[test]
-fn identifiers_are_kept_or_not_as_asked() {
+fn the_identifier_flag_decides_whether_identifiers_are_kept() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     let summary = |policy: &str| {
@@ -239,7 +239,7 @@ fn identifiers_are_kept_or_not_as_asked() {
 }
 
 #[test]
-fn standard_input_can_be_tried_and_not_compacted() {
+fn standard_input_allows_only_a_dry_run() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     let run = |args: &[&str]| {

@@ -170,7 +170,7 @@ fn the_list_is_narrowed_by_agent_project_and_number() {
 }
 
 #[test]
-fn without_a_name_it_is_the_newest_session_of_the_current_folder() {
+fn without_a_name_the_newest_session_of_the_current_folder_is_used() {
     let agents = Agents::new();
     for (folder, id) in [("shop", "cccc-1"), ("mail", "bbbb-1"), ("shop/src", "cccc-1")] {
         let ran = agents.ran_in(folder, &["status", "--json"]);
@@ -192,7 +192,7 @@ fn without_a_name_it_is_the_newest_session_of_the_current_folder() {
 }
 
 #[test]
-fn an_id_or_its_beginning_names_a_session_wherever_it_is() {
+fn a_session_is_found_by_its_id_or_a_prefix_from_any_folder() {
     let agents = Agents::new();
     for name in ["bbbb-1", "bbbb", "b"] {
         let report = agents.json(&["status", name]);
@@ -214,7 +214,7 @@ fn an_id_or_its_beginning_names_a_session_wherever_it_is() {
 }
 
 #[test]
-fn a_folder_is_all_of_its_sessions_and_several_make_an_array() {
+fn a_folder_means_all_its_sessions_and_several_reports_are_an_array() {
     let agents = Agents::new();
     let folder = agents.room.path(".claude");
     let side = agents.claude("aaaa-4", "mail", 1_000, 1);
@@ -257,7 +257,7 @@ fn nothing_is_written_into_the_homes_of_agents() {
 }
 
 #[test]
-fn sessions_of_opencodes_database_are_sessions_like_all_others() {
+fn sessions_in_the_database_of_opencode_are_read() {
     let agents = Agents::new();
     let project = text(&agents.project("shop")).to_owned();
     let database = agents.room.path(".local/share/opencode/opencode.db");

@@ -96,7 +96,7 @@ fn faults() -> Vec<(&'static str, Step)> {
 }
 
 #[test]
-fn a_server_makes_vectors_once_and_a_restart_none_again() {
+fn vectors_are_computed_once_and_not_again_after_a_restart() {
     let provider = FakeProvider::builder().start().expect("it starts");
     for (id, url, path) in
         [("fake", provider.v1(), "/v1/embeddings"), ("ollama", provider.url(), "/api/embed")]
@@ -120,7 +120,7 @@ fn a_server_makes_vectors_once_and_a_restart_none_again() {
 }
 
 #[test]
-fn what_a_compaction_takes_out_gets_its_vectors_before_the_command_ends() {
+fn removed_messages_get_their_vectors_before_the_command_ends() {
     let provider = FakeProvider::builder().start().expect("it starts");
     let site = Site::new(&provider);
     let done = site.room.json(&["compact", &site.file, "--window", "16000", "--force"]);
@@ -131,7 +131,7 @@ fn what_a_compaction_takes_out_gets_its_vectors_before_the_command_ends() {
 }
 
 #[test]
-fn a_server_that_fails_costs_a_question_one_warning_and_words_find_it() {
+fn if_the_server_fails_a_question_warns_once_and_words_find_the_answer() {
     let provider = FakeProvider::builder().start().expect("it starts");
     let site = Site::new(&provider);
     site.ingest();
@@ -150,7 +150,7 @@ fn a_server_that_fails_costs_a_question_one_warning_and_words_find_it() {
 }
 
 #[test]
-fn a_server_that_fails_loses_no_message_and_its_vectors_are_made_when_it_is_back() {
+fn if_the_server_fails_no_message_is_lost_and_vectors_are_computed_later() {
     for (name, fault) in faults() {
         // The command would wait for the timeout of a batch.
         if name == "no answer" {
@@ -197,7 +197,7 @@ fn a_turn_is_assembled_compacted_and_recorded_whatever_the_server_does() {
 }
 
 #[test]
-fn a_model_that_cannot_be_had_is_told_once_and_hash_serves_for_it() {
+fn an_unavailable_model_is_reported_once_and_replaced_by_hashes() {
     let provider = FakeProvider::builder().start().expect("it starts");
     let site = Site::new(&provider);
     site.ingest();
@@ -224,7 +224,7 @@ fn a_model_that_cannot_be_had_is_told_once_and_hash_serves_for_it() {
 }
 
 #[test]
-fn hashes_that_serve_for_a_model_stay_apart_from_its_vectors() {
+fn hashes_that_replace_a_model_are_not_mixed_with_its_vectors() {
     let provider = FakeProvider::builder().start().expect("it starts");
     let site = Site::new(&provider);
     let theirs = json!({"embeddingSource": "nobody/vec", "search": {"hashWeight": 0.7}});
@@ -246,7 +246,7 @@ fn hashes_that_serve_for_a_model_stay_apart_from_its_vectors() {
 }
 
 #[test]
-fn a_length_that_no_vector_has_is_refused_with_its_key() {
+fn an_impossible_vector_length_is_refused_with_its_key() {
     let provider = FakeProvider::builder().start().expect("it starts");
     let site = Site::new(&provider);
     for wrong in [json!(0), json!(1_000_000), json!("many")] {

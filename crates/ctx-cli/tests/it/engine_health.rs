@@ -1,4 +1,4 @@
-//! What a user sees of a failing engine, now and in later commands; and what the engine stores.
+//! Reports of a failing engine in this and in later commands, and the values that an engine stores.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::support::{Ran, Room, join, pi_lines, text};
 
 /// An engine in shell, with a mode from its configuration. `bad`: every answer drops an unknown
-/// message; `once`: only the first answer does; `gone`: it exits at `hello`; `store`: it stores a
-/// value, and adds a line to the system prompt if the value was stored before.
+/// message. `once`: only the first answer drops one. `gone`: the engine exits at `hello`. `store`:
+/// it stores a value, and adds a line to the system prompt if the value was stored before.
 const DEMO: &str = r#"#!/bin/sh
 mode=good
 while read -r line; do
@@ -145,7 +145,7 @@ fn an_engine_that_failed_is_degraded_in_later_commands_until_it_works() {
 }
 
 #[test]
-fn a_replay_says_who_made_the_requests() {
+fn a_replay_reports_which_engine_assembled_the_requests() {
     let stage = Stage::new();
     let session = text(&stage.session);
     stage.mode("once");
@@ -170,7 +170,7 @@ fn a_replay_says_who_made_the_requests() {
 }
 
 #[test]
-fn json_of_one_request_or_compaction_says_how_its_engine_fared() {
+fn the_json_of_a_command_has_the_health_of_its_engine() {
     let stage = Stage::new();
     let session = text(&stage.session);
     for (mode, answered, failures) in [("bad", 0, 1), ("good", 1, 0)] {
@@ -184,7 +184,7 @@ fn json_of_one_request_or_compaction_says_how_its_engine_fared() {
         );
         assert_eq!(of("warnings").as_array().map(Vec::len), Some(failures), "{}", of("warnings"));
     }
-    // The engine does not compact, so another one does. Only an engine that does not start fails.
+    // The engine leaves compaction to another engine. Only an engine that does not start fails.
     for (mode, failures) in [("good", 0), ("gone", 1)] {
         stage.mode(mode);
         let report = stage.room.json(&["compact", session, "--dry-run"]);
@@ -199,7 +199,7 @@ fn json_of_one_request_or_compaction_says_how_its_engine_fared() {
 }
 
 #[test]
-fn who_wants_to_hear_less_still_hears_warnings() {
+fn quiet_does_not_suppress_warnings_about_engines() {
     let stage = Stage::new();
     stage.mode("bad");
     let ran = stage.room.ctx(&["replay", text(&stage.session), "-q"]);
@@ -209,7 +209,7 @@ fn who_wants_to_hear_less_still_hears_warnings() {
 }
 
 #[test]
-fn what_was_wrong_with_another_file_is_not_said_of_this_one() {
+fn failures_of_another_engine_file_are_not_reported_for_this_one() {
     let stage = Stage::new();
     stage.mode("gone");
     let ran = stage.run("compact");
@@ -231,7 +231,7 @@ fn what_was_wrong_with_another_file_is_not_said_of_this_one() {
 }
 
 #[test]
-fn where_failures_are_errors_they_are_remembered_as_well() {
+fn strict_failures_are_recorded() {
     let stage = Stage::new();
     stage.configure("onFailure: 'strict', config: { mode: 'bad' }");
     let ran = stage.run("assemble");
@@ -242,7 +242,7 @@ fn where_failures_are_errors_they_are_remembered_as_well() {
 }
 
 #[test]
-fn a_memory_that_is_damaged_or_cannot_be_written_stops_no_command() {
+fn damaged_or_unwritable_health_records_stop_no_command() {
     let stage = Stage::new();
     stage.mode("bad");
     for damaged in ["", "{\"version\":1,\"engines\":{\"demo\":", "[]", "{\"version\":9}"] {
@@ -269,7 +269,7 @@ fn a_memory_that_is_damaged_or_cannot_be_written_stops_no_command() {
 }
 
 #[test]
-fn an_engine_finds_what_it_kept_for_a_session_and_a_dry_run_keeps_nothing() {
+fn an_engine_finds_its_stored_values_and_a_dry_run_stores_none() {
     let stage = Stage::new();
     stage.mode("store");
     let addition = |args: &[&str]| {

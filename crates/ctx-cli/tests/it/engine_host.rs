@@ -84,7 +84,7 @@ fn a_library_is_served_line_by_line_until_stdin_ends() {
 }
 
 #[test]
-fn what_a_library_prints_is_kept_out_of_its_answers() {
+fn output_printed_by_a_library_is_not_in_its_answers() {
     let mut hosted = Hosted::start();
     hosted.call(1, "print");
     assert_eq!(hosted.hear(), json!({"id": 1, "ok": "printed"}));
@@ -121,7 +121,7 @@ fn a_library_that_hangs_ends_with_the_stdin_of_its_process() {
 }
 
 #[test]
-fn a_library_that_cannot_be_used_any_more_ends_its_process_with_the_reason() {
+fn an_unusable_library_ends_its_process_with_the_reason() {
     let mut hosted = Hosted::start();
     hosted.call(1, "huge");
     assert_eq!(hosted.hear()["error"]["kind"], "failed");
@@ -133,7 +133,7 @@ fn a_library_that_cannot_be_used_any_more_ends_its_process_with_the_reason() {
 }
 
 #[test]
-fn a_file_that_is_no_library_is_refused_with_the_reason() {
+fn a_file_that_is_not_a_library_is_refused_with_the_reason() {
     let room = Room::new();
     let text = room.write("text.so", "a text");
     let ran = room.ctx(&["engine-host", text.to_str().expect("a path")]);
@@ -143,14 +143,14 @@ fn a_file_that_is_no_library_is_refused_with_the_reason() {
 }
 
 #[test]
-fn it_is_not_shown_to_people() {
+fn help_does_not_list_engine_host() {
     let help = Room::new().ctx(&["--help"]).stdout;
     assert!(help.contains("engines"), "{help}");
     assert!(!help.contains("engine-host"), "{help}");
 }
 
 #[test]
-fn a_library_that_gives_no_table_is_named_as_that() {
+fn a_library_without_a_table_is_reported() {
     let room = Room::new();
     let source = room.write("null.c", "const void *ctx_engine_v1(void) { return 0; }\n");
     let library = room.path("libnull.so");

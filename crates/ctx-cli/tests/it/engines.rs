@@ -1,4 +1,4 @@
-//! `ctx engines`: what is listed, installed, removed and rejected.
+//! `ctx engines`: lists, installs, removes and rejects engines.
 
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ fn an_engine_is_added_listed_selected_and_removed() {
 
 #[cfg(unix)]
 #[test]
-fn without_a_yes_nothing_is_installed_or_removed() {
+fn without_confirmation_nothing_is_installed_or_removed() {
     let room = Room::new();
     let script = room.write("tool.sh", SCRIPT);
     let before = room.files();
@@ -70,7 +70,7 @@ fn without_a_yes_nothing_is_installed_or_removed() {
 
 #[cfg(unix)]
 #[test]
-fn an_installed_engine_is_replaced_only_when_told_to() {
+fn an_installed_engine_is_replaced_only_with_force() {
     let room = Room::new();
     let script = room.write("demo.sh", SCRIPT);
     let first = add(&room, &[text(&script), "--yes"]);
@@ -92,7 +92,7 @@ fn an_installed_engine_is_replaced_only_when_told_to() {
 }
 
 #[test]
-fn what_is_no_engine_is_not_installed() {
+fn only_valid_engines_are_installed() {
     let room = Room::new();
     for (name, bytes, words) in [
         ("notes.txt", b"hello".as_slice(), "neither a library nor a program"),
@@ -124,7 +124,7 @@ fn what_is_no_engine_is_not_installed() {
 
 #[cfg(unix)]
 #[test]
-fn the_trace_names_each_place_and_why_it_was_passed_over() {
+fn the_trace_lists_each_place_and_why_it_was_skipped() {
     let room = Room::new();
     let script = room.write("demo.sh", SCRIPT);
     add(&room, &[text(&script), "--yes"]);
@@ -161,7 +161,7 @@ fn the_trace_names_each_place_and_why_it_was_passed_over() {
 
 #[cfg(unix)]
 #[test]
-fn status_tells_which_engine_is_selected_and_by_what() {
+fn status_shows_the_selected_engine_and_what_selected_it() {
     let room = Room::new();
     for name in ["one", "two", "three"] {
         let script = room.write(&format!("{name}.sh"), SCRIPT);
@@ -195,7 +195,7 @@ fn status_tells_which_engine_is_selected_and_by_what() {
 }
 
 #[test]
-fn an_unknown_engine_is_told_with_the_key_that_names_it_and_the_one_that_was_meant() {
+fn an_unknown_engine_is_reported_with_its_key_and_a_suggestion() {
     let room = Room::new();
     let session = room.write("s.jsonl", join(&pi_lines(2)));
     room.write("ctx.json5", "{ agents: { list: [{ id: 'ops', contextEngine: 'legcy' }] } }");
@@ -209,7 +209,7 @@ fn an_unknown_engine_is_told_with_the_key_that_names_it_and_the_one_that_was_mea
 
 #[cfg(unix)]
 #[test]
-fn the_trace_passes_over_what_a_built_in_engine_comes_before() {
+fn the_trace_skips_engines_hidden_by_a_built_in_one() {
     let room = Room::new();
     let script = room.write("four.sh", "#!/bin/sh\nexit 0\n");
     let hash = ctx_engine_registry::find::sha256_of(b"#!/bin/sh\nexit 0\n");
@@ -230,7 +230,7 @@ fn the_trace_passes_over_what_a_built_in_engine_comes_before() {
 }
 
 #[test]
-fn secrets_that_are_meant_for_an_engine_are_not_shown() {
+fn secrets_in_an_engines_settings_are_not_shown() {
     let room = Room::new();
     room.write(
         "ctx.json5",

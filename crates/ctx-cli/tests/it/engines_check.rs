@@ -24,7 +24,7 @@ done
 "#;
 
 #[test]
-fn the_default_engine_passes_and_the_report_says_what_was_asked() {
+fn the_default_engine_passes_and_the_report_lists_the_cases() {
     let report = Room::new().json(&["engines", "check", "legacy"]);
     assert_eq!((&report["ok"], &report["failed"]), (&true.into(), &0.into()), "{report}");
     assert_eq!(report["engine"]["carrier"], "builtin");
@@ -37,7 +37,7 @@ fn the_default_engine_passes_and_the_report_says_what_was_asked() {
 
 #[cfg(unix)]
 #[test]
-fn a_script_is_checked_where_it_stands_and_its_failures_are_told() {
+fn a_script_is_checked_in_place_and_its_failures_are_reported() {
     let room = Room::new();
     let script = room.write("build/four.sh", KEEPS_FOUR);
     let before = room.files();
@@ -59,7 +59,7 @@ fn a_script_is_checked_where_it_stands_and_its_failures_are_told() {
 
 #[cfg(unix)]
 #[test]
-fn a_program_that_is_no_engine_fails_once_in_a_table_with_a_summary() {
+fn a_program_that_is_not_an_engine_fails_once_in_the_table() {
     let room = Room::new();
     let script = room.write("mute.sh", "#!/bin/sh\nexit 3\n");
     let ran = room.ctx(&["engines", "check", text(&script)]);
@@ -72,7 +72,7 @@ fn a_program_that_is_no_engine_fails_once_in_a_table_with_a_summary() {
 
 #[cfg(unix)]
 #[test]
-fn a_report_that_nobody_reads_to_its_end_keeps_the_exit_code() {
+fn a_closed_pipe_does_not_change_the_exit_code() {
     let room = Room::new();
     let script = room.write("mute.sh", "#!/bin/sh\nexit 3\n");
     for args in
@@ -100,7 +100,7 @@ fn a_missing_interpreter_is_named() {
 }
 
 #[test]
-fn what_is_no_engine_is_refused_before_anything_runs() {
+fn invalid_engines_are_refused_before_anything_runs() {
     let room = Room::new();
     room.misused(&["engines", "check", "nobody"], "unknown context engine 'nobody'");
     let missing = room.path("missing.so");

@@ -54,8 +54,8 @@ impl Hanging {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     }
 
-    /// Runs ctx until its engine hangs, sends a signal, and waits for ctx to end. Returns what the
-    /// engine's processes wrote afterwards: nothing if all of them were ended.
+    /// Runs ctx until its engine hangs, sends a signal, and waits for ctx to end. Returns the later
+    /// output of the engine's processes, which is empty if all of them were ended.
     fn ended(&self, signal: &str, mut child: Child) -> String {
         let mut pipe = File::open(&self.pipe).expect("the engine opens its end");
         let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
@@ -110,7 +110,7 @@ fn no_engine_outlives_an_rpc_host_that_a_signal_ends() {
 }
 
 #[test]
-fn a_check_that_a_signal_ends_leaves_neither_engine_nor_copy_behind() {
+fn a_check_ended_by_a_signal_leaves_no_engine_and_no_copy() {
     let hanging = Hanging::new();
     let folder = hanging.room.path("tmp");
     fs::create_dir(&folder).expect("a folder");

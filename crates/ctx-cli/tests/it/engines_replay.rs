@@ -31,7 +31,7 @@ fn acted(report: &Value, who: &str) -> bool {
     report["acted"].as_array().expect("a list").iter().any(|name| name == who)
 }
 
-/// Runs a check on the recorded session, if available, and on the one of this repository.
+/// Runs a check on the recorded session, if available, and on the session of this repository.
 fn each_session(check: impl Fn(&Path)) {
     check(Path::new(SAMPLE));
     if let Some(recorded) = data("pi/before-compaction.jsonl") {
@@ -47,7 +47,7 @@ fn serves(carriers: &[(&str, Value)]) {
         for (engine, settings) in carriers {
             let (report, stderr) = replayed(session, engine, settings);
             assert!(acted(&report, engine), "{engine} {settings}: {}", report["acted"]);
-            // C-minimal does not count what the host adds: one request of the recorded session is
+            // C-minimal does not count the host's additions. One request of the recorded session is
             // too large because of that, and the default engine assembles it.
             let mut warnings = stderr.lines().filter(|line| line.contains("warning"));
             let is_borne = |line: &str| *engine == "c-minimal" && line.contains("leaves 17242");
@@ -65,18 +65,18 @@ fn in_process() -> Value {
 }
 
 #[test]
-fn sliding_window_makes_the_same_requests_over_each_carrier() {
+fn sliding_window_makes_the_same_requests_over_each_transport() {
     let apart = ("sliding-window-process", json!({}));
     serves(&[("sliding-window", in_process()), ("sliding-window", json!({})), apart]);
 }
 
 #[test]
-fn lossless_makes_the_same_requests_over_each_carrier() {
+fn lossless_makes_the_same_requests_over_each_transport() {
     serves(&[("lossless", in_process()), ("lossless", json!({})), ("lossless-process", json!({}))]);
 }
 
 #[test]
-fn a_list_of_compactions_names_the_engine_that_made_one() {
+fn the_list_of_compactions_names_their_engine() {
     let room = Room::new();
     let session = room.write("s.jsonl", std::fs::read(SAMPLE).expect("it is there"));
     let args = ["compact", text(&session), "--engine", "lossless", "--window", "32000", "--json"];
@@ -127,7 +127,7 @@ fn is_replaced(engine: &str, trust: &str, faults: &[(&str, &str)]) {
 }
 
 #[test]
-fn the_default_engine_serves_for_a_process_that_fails() {
+fn the_default_engine_replaces_a_process_that_fails() {
     let ends = [
         ("abort", "SIGABRT"),
         ("segfault", "SIGSEGV"),
@@ -142,7 +142,7 @@ fn the_default_engine_serves_for_a_process_that_fails() {
 }
 
 #[test]
-fn the_default_engine_serves_for_a_library_that_fails_inside_of_the_host() {
+fn the_default_engine_replaces_an_in_process_library_that_fails() {
     is_replaced(
         "chaos",
         "in-process",
@@ -156,7 +156,7 @@ fn the_default_engine_serves_for_a_library_that_fails_inside_of_the_host() {
 
 #[cfg(unix)]
 #[test]
-fn the_warning_in_the_docs_is_what_one_sees() {
+fn the_warning_in_the_docs_matches_the_output() {
     let settings = json!({ "config": { "fault": "abort" } });
     let (_, stderr) = replayed(Path::new(SAMPLE), "chaos", &settings);
     let said = stderr.lines().find(|line| line.starts_with("warning")).expect("a warning");

@@ -49,7 +49,7 @@ fn several_sessions_are_summed_up() {
 }
 
 #[test]
-fn the_table_says_what_the_presets_are() {
+fn the_output_describes_the_presets() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(40)));
     let ran = room.ctx(&["eval", text(&path), "--window", "16000", "--compact-to", "0.2"]);
@@ -92,7 +92,7 @@ fn a_page_replaces_a_page_and_never_a_transcript() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_is_refused() {
+fn invalid_evaluations_are_refused() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(5)));
     let path = text(&path);
@@ -107,7 +107,7 @@ fn what_cannot_be_evaluated_is_refused() {
 }
 
 #[test]
-fn compacted_to_thirty_percent_recorded_sessions_keep_what_must_be_kept() {
+fn recorded_sessions_compacted_to_thirty_percent_keep_required_facts() {
     let Some(folder) = data("claude-code") else { return };
     let Some(pi) = data("pi/before-compaction.jsonl") else { return };
     let room = Room::new();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Room, join, pi_lines, text};
 
-/// A quick run whose arms are few.
+/// A quick run with few arms.
 const FEW: [&str; 8] =
     ["eval", "compact", "--quick", "--rounds", "1,3", "--profile", "openclaw", "--preset"];
 
@@ -16,7 +16,7 @@ fn example(name: &str) -> String {
     text(&path).to_owned()
 }
 
-/// Returns the labels of a report: all that does not depend on what an arm keeps.
+/// Returns the labels of a report, which do not depend on the arms.
 fn labels(report: &Value) -> String {
     let of = |value: &Value| value["of"].clone();
     let cells = report["arms"][0]["cells"].as_array().expect("a list").iter().map(|cell| {
@@ -43,12 +43,12 @@ fn labels(report: &Value) -> String {
 }
 
 #[test]
-fn the_labels_of_the_examples_are_those_of_the_snapshot() {
+fn the_labels_of_the_examples_match_the_snapshot() {
     let room = Room::new();
     let (one, two) = (example("fix-flaky-test.jsonl"), example("claude-code.jsonl"));
     let report = room.json(&[&FEW[..], &["codex,mask-observations", &one, &two]].concat());
     expect_file!["eval_compact.txt"].assert_eq(&labels(&report));
-    // Whatever the arms keep, these hold.
+    // These do not depend on the figures of the arms.
     for arm in report["arms"].as_array().expect("a list") {
         for cell in arm["cells"].as_array().expect("a list") {
             assert_eq!(cell["failures"], 0, "{cell}");
@@ -65,7 +65,7 @@ fn the_labels_of_the_examples_are_those_of_the_snapshot() {
 }
 
 #[test]
-fn the_same_input_gives_the_same_figures_but_for_the_time() {
+fn the_same_input_gives_the_same_figures_except_times() {
     let room = Room::new();
     let path = example("fix-flaky-test.jsonl");
     let run = || {
@@ -91,7 +91,7 @@ fn untimed(value: &mut Value) {
 }
 
 #[test]
-fn the_tables_the_page_and_the_export_hold_every_arm() {
+fn tables_page_and_export_contain_every_arm() {
     let room = Room::new();
     let (page, folder) = (room.path("page.html"), room.path("export"));
     let path = example("fix-flaky-test.jsonl");
@@ -121,7 +121,7 @@ fn the_tables_the_page_and_the_export_hold_every_arm() {
 }
 
 #[test]
-fn statements_of_others_are_planted_and_none_is_none() {
+fn custom_statements_are_planted_and_none_plants_nothing() {
     let room = Room::new();
     let path = example("fix-flaky-test.jsonl");
     let line = r#"{"set":"a","id":"1","type":"fact","text":"The vault is Amber-52.","required":["amber-52"]}"#;
@@ -168,7 +168,7 @@ fn a_program_enters_as_an_arm_and_its_failure_is_a_row() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused_or_told() {
+fn unmeasurable_input_is_refused_or_reported() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(5)));
     let path = text(&path);

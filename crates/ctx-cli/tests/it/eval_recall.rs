@@ -63,7 +63,7 @@ fn args<'a>(own: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn own_conversations_are_measured_and_the_figures_have_stable_names() {
+fn custom_conversations_are_measured_and_figures_have_stable_names() {
     let room = room(None);
     let own = room.path("own.json");
     let report = room.json(&args(text(&own), &[]));
@@ -82,7 +82,7 @@ fn own_conversations_are_measured_and_the_figures_have_stable_names() {
 }
 
 #[test]
-fn a_server_makes_the_vectors_once_and_they_are_kept_for_the_next_run() {
+fn a_server_computes_vectors_once_and_the_next_run_reads_them() {
     let provider = FakeProvider::builder().start().expect("it starts");
     let room = room(Some(&provider));
     let (own, cache) = (room.path("own.json"), room.path("kept/vectors"));
@@ -97,7 +97,7 @@ fn a_server_makes_the_vectors_once_and_they_are_kept_for_the_next_run() {
 }
 
 #[test]
-fn a_server_that_fails_or_is_not_named_is_an_error_that_says_so() {
+fn a_failing_or_unconfigured_server_is_a_clear_error() {
     let down = Step::error(FailureKind::ServerError).always();
     let down = down.when(When { api: Some(Api::Embeddings), ..When::default() });
     let provider = FakeProvider::builder().script([down]).start().expect("it starts");
@@ -111,7 +111,7 @@ fn a_server_that_fails_or_is_not_named_is_an_error_that_says_so() {
 
 #[cfg(unix)]
 #[test]
-fn vectors_that_cannot_be_kept_are_a_warning_and_the_figures_are_there() {
+fn unwritable_vectors_cause_a_warning_and_figures_are_printed() {
     let room = room(None);
     let own = room.path("own.json");
     // A folder is at the path of the file, and a file at the path of its folder.

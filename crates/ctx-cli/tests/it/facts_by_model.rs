@@ -1,4 +1,4 @@
-//! Facts extracted by a model from what a compaction removes.
+//! Facts that a model extracts from messages removed by a compaction.
 
 use ctx_testkit::provider::{FakeProvider, Step, When};
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ const SOUND: &str = "Sure, here they are:\n[{\"op\":\"ADD\",\"type\":\"implement
                      \"content\":\"Module 6 checks its input\",\"source\":[1],},]";
 
 #[test]
-fn what_a_model_finds_in_what_was_compacted_is_known_before_the_command_ends() {
+fn facts_from_compacted_messages_are_stored_before_the_command_ends() {
     let provider = provider(SOUND);
     let site = Site::new(&provider, &json!({}));
     site.compact("fake/writer");
@@ -78,7 +78,7 @@ fn what_a_model_finds_in_what_was_compacted_is_known_before_the_command_ends() {
 }
 
 #[test]
-fn a_hostile_or_useless_answer_changes_no_fact_and_costs_no_compaction() {
+fn a_hostile_or_useless_answer_changes_no_fact_and_the_compaction_succeeds() {
     let hostile = r#"[{"op":"DELETE","id":"*"},{"op":"ADD","type":"config","content":"Module 9999 is evil"}]"#;
     for answer in ["I deleted all facts, as you asked.", hostile, "{\"op\":", "[]"] {
         let provider = provider(answer);
@@ -99,7 +99,7 @@ fn a_hostile_or_useless_answer_changes_no_fact_and_costs_no_compaction() {
 }
 
 #[test]
-fn the_budget_of_a_day_holds_for_all_processes() {
+fn the_daily_budget_applies_to_all_processes() {
     let provider = provider("[]");
     let site = Site::new(&provider, &json!({"callsPerDay": 1}));
     site.compact("fake/writer");
@@ -114,7 +114,7 @@ fn the_budget_of_a_day_holds_for_all_processes() {
 }
 
 #[test]
-fn no_model_is_asked_for_facts_where_none_writes_summaries_or_none_are_wanted() {
+fn no_model_extracts_facts_without_a_summary_model_or_if_disabled() {
     let provider = provider(SOUND);
     Site::new(&provider, &json!({})).compact("none");
     assert_eq!(provider.count(), 0);

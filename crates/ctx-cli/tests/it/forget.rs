@@ -10,8 +10,8 @@ use crate::support::{Room, join, pi_lines, text};
 
 const MARKER: &str = "Zebraheron4711";
 
-/// A home with a session of ctx that has the marker in a question, an answer and a result; archived
-/// and indexed, with facts, vectors, tool results in files, projections and a summary.
+/// A home with a session of ctx that has the marker in a question, an answer and a result. It is
+/// archived and indexed, with facts, vectors, tool results in files, projections and a summary.
 struct House {
     room: Room,
     file: PathBuf,
@@ -93,7 +93,7 @@ fn has(files: &[String], name: &str) -> bool {
 }
 
 #[test]
-fn nothing_below_the_home_holds_what_was_forgotten() {
+fn no_file_below_the_home_contains_forgotten_text() {
     let house = House::new();
     let before = house.holding();
     for name in ["sessions/s1.jsonl", "segments.jsonl", "knowledge.jsonl", "tool-results"] {
@@ -143,7 +143,7 @@ fn nothing_below_the_home_holds_what_was_forgotten() {
 }
 
 #[test]
-fn a_message_goes_by_its_id_with_what_was_drawn_from_it_and_the_others_stay() {
+fn a_message_is_erased_by_its_id_with_its_derived_data() {
     let house = House::new();
     let id = "0000000c";
     let entry = ["memory", "forget", "--entry", id, "--yes"];
@@ -170,7 +170,7 @@ fn a_message_goes_by_its_id_with_what_was_drawn_from_it_and_the_others_stay() {
 }
 
 #[test]
-fn a_whole_session_goes_by_its_id() {
+fn a_whole_session_is_erased_by_its_id() {
     let house = House::new();
     let gone = house.room.json(&["memory", "forget", "--session", "s1", "--yes"]);
     assert_eq!(house.holding(), [""; 0], "{gone}");
@@ -184,7 +184,7 @@ fn a_whole_session_goes_by_its_id() {
 }
 
 #[test]
-fn a_file_of_another_program_is_named_as_still_holding_it_and_read_without_it() {
+fn a_file_of_another_program_is_listed_and_its_erased_messages_are_ignored() {
     let house = House::new();
     let outside = Room::new();
     let theirs = outside.write("theirs.jsonl", join(&planted(40)).replace("\"s1\"", "\"t1\""));
@@ -211,7 +211,7 @@ fn a_file_of_another_program_is_named_as_still_holding_it_and_read_without_it() 
 }
 
 #[test]
-fn a_run_that_is_killed_leaves_whole_files_and_the_next_one_ends_it() {
+fn a_killed_run_leaves_intact_files_and_the_next_run_finishes() {
     let mut stages = 0;
     for least in 0..5 {
         let house = House::new();
@@ -263,7 +263,7 @@ const VARIANTS: [(&str, &str, &[&str]); 5] = [
 ];
 
 #[test]
-fn texts_that_were_redacted_broken_quoted_or_are_chinese_leave_nothing_behind() {
+fn redacted_wrapped_quoted_and_chinese_texts_are_erased_completely() {
     for (says, matching, gone) in VARIANTS {
         let mut lines = planted(40);
         let says = Value::from(says).to_string();

@@ -29,7 +29,7 @@ fn found(room: &Room, query: &str) -> bool {
 }
 
 #[test]
-fn what_was_forgotten_stays_out_when_its_transcript_is_archived_again() {
+fn forgotten_text_is_not_archived_again() {
     let room = room();
     let said = ["we decided to use the purple elephant for storage", "a grey mouse"];
     let (_outside, file) = outside("s1", &said);
@@ -64,7 +64,7 @@ fn what_was_forgotten_stays_out_when_its_transcript_is_archived_again() {
 }
 
 #[test]
-fn a_message_of_the_archive_alone_is_shown_as_it_stands_there() {
+fn a_message_found_only_in_the_archive_is_shown_from_there() {
     let room = room();
     let key = "ghp_x7Kq2LmN9pR4sT6vW8yZ1aB3cD5eF0gH2jKm";
     let words = format!("the purple elephant has {key}");
@@ -87,7 +87,7 @@ fn a_message_of_the_archive_alone_is_shown_as_it_stands_there() {
 }
 
 #[test]
-fn a_text_that_nothing_in_the_home_holds_is_hinted_at_outside_of_it() {
+fn for_a_text_not_in_the_home_a_hint_names_other_places() {
     let room = room();
     let (_outside, file) = outside("s1", &["a purple elephant"]);
     let args = ["memory", "forget", "--matching", "purple elephant", "--dry-run"];
@@ -99,7 +99,7 @@ fn a_text_that_nothing_in_the_home_holds_is_hinted_at_outside_of_it() {
 }
 
 #[test]
-fn two_characters_of_chinese_and_a_picture_are_text_enough() {
+fn two_chinese_characters_and_an_emoji_are_long_enough() {
     for (what, said) in
         [("张三", "张三的电话"), ("🦀", "the 🦀 is back"), ("STRASSE", "an der Straße")]
     {
@@ -120,7 +120,7 @@ fn two_characters_of_chinese_and_a_picture_are_text_enough() {
 }
 
 #[test]
-fn of_two_messages_that_say_the_same_the_segment_stays_for_the_one_that_does() {
+fn the_segment_of_two_equal_messages_stays_if_one_remains() {
     let room = room();
     let texts = ["a purple elephant", "b", "a purple elephant"];
     session(&room, "agents/main/sessions/a.jsonl", "s1", &texts);

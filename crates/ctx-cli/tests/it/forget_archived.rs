@@ -26,7 +26,7 @@ fn archived(room: &Room, texts: &[&str]) {
 }
 
 #[test]
-fn what_a_transcript_lost_takes_its_results_along_when_the_session_goes() {
+fn results_of_a_lost_transcript_are_erased_with_its_session() {
     let room = room();
     archived(&room, &["the full text is in tool-results/one.txt", "b"]);
     let one = result(&room, "one", "all of it");
@@ -41,7 +41,7 @@ fn what_a_transcript_lost_takes_its_results_along_when_the_session_goes() {
 }
 
 #[test]
-fn a_file_that_a_form_of_another_session_speaks_of_stays() {
+fn a_file_that_a_projection_of_another_session_names_is_kept() {
     let room = room();
     archived(&room, &["the full text is in tool-results/one.txt", "b"]);
     let one = result(&room, "one", "all of it");
@@ -61,7 +61,7 @@ fn a_file_that_a_form_of_another_session_speaks_of_stays() {
 }
 
 #[test]
-fn a_file_is_of_the_message_of_the_archive_that_names_it_first() {
+fn a_file_belongs_to_the_first_archived_message_that_names_it() {
     let room = room();
     archived(&room, &["the full text is in tool-results/one.txt", "I read tool-results/one.txt"]);
     let one = result(&room, "one", "all of it");
@@ -72,7 +72,7 @@ fn a_file_is_of_the_message_of_the_archive_that_names_it_first() {
 }
 
 #[test]
-fn a_file_holds_a_result_of_the_archive_also_where_that_has_no_secrets() {
+fn an_archived_result_without_its_secrets_matches_its_file() {
     let room = room();
     let key = "ghp_x7Kq2LmN9pR4sT6vW8yZ1aB3cD5eF0gH2jKm";
     let output = format!("the remote is https://{key}@github.com/acme/widgets.git");
@@ -100,7 +100,7 @@ fn a_file_holds_a_result_of_the_archive_also_where_that_has_no_secrets() {
 }
 
 #[test]
-fn values_of_engines_go_with_a_session_that_only_the_archive_has() {
+fn engine_values_are_erased_with_a_session_found_only_in_the_archive() {
     let room = room();
     archived(&room, &["a red heron", "b"]);
     let [of_it, of_another] = ["head/s1", "head/s12"].map(|key| value(&room, key, "{}"));
@@ -132,7 +132,7 @@ fn results(room: &Room) -> usize {
 }
 
 #[test]
-fn results_go_with_an_overlay_whose_transcript_is_gone() {
+fn results_are_erased_with_an_overlay_whose_transcript_is_missing() {
     let (room, outside, _) = lost();
     let before = results(&room);
     let args = ["memory", "forget", "--yes", "--json", "--session", "talks/theirs.jsonl"];
@@ -144,7 +144,7 @@ fn results_go_with_an_overlay_whose_transcript_is_gone() {
 }
 
 #[test]
-fn an_entry_of_an_overlay_without_transcript_goes_by_the_beginning_of_its_id() {
+fn an_entry_of_an_overlay_without_transcript_is_erased_by_an_id_prefix() {
     let (room, _outside, file) = lost();
     let before = results(&room);
     let file = text(&file);

@@ -55,7 +55,7 @@ pub(crate) fn holds(report: &Value, path: &str) -> bool {
 }
 
 #[test]
-fn a_name_that_is_that_of_several_sessions_is_refused_and_a_path_means_one() {
+fn the_name_of_several_sessions_is_refused_and_a_path_is_unambiguous() {
     let room = room();
     let one = session(&room, "agents/main/sessions/chat.jsonl", "c1", &["a red heron"]);
     let two = session(&room, "agents/ops/sessions/chat.jsonl", "c1", &["a blue heron"]);
@@ -74,7 +74,7 @@ fn a_name_that_is_that_of_several_sessions_is_refused_and_a_path_means_one() {
 }
 
 #[test]
-fn a_session_outside_of_the_home_is_named_by_its_path_from_where_one_is() {
+fn a_session_outside_of_the_home_is_found_by_a_relative_path() {
     let (room, outside) = (room(), Room::new());
     let lines = [pi_lines(0).remove(0), said(0, "user", "a red heron"), said(1, "user", "b")];
     let file = outside.write("talks/theirs.jsonl", join(&lines));
@@ -89,7 +89,7 @@ fn a_session_outside_of_the_home_is_named_by_its_path_from_where_one_is() {
 }
 
 #[test]
-fn values_of_engines_go_for_the_session_that_is_meant_and_no_other() {
+fn engine_values_are_erased_only_for_the_named_session() {
     let room = room();
     session(&room, "agents/main/sessions/a.jsonl", "s1", &["a red heron", "b"]);
     session(&room, "agents/main/sessions/b.jsonl", "s12", &["a red heron", "b"]);
@@ -107,7 +107,7 @@ fn values_of_engines_go_for_the_session_that_is_meant_and_no_other() {
 }
 
 #[test]
-fn values_of_engines_are_read_as_the_json_they_are() {
+fn engine_values_are_searched_as_json() {
     let room = room();
     let texts = [
         (r#"Red "heron""#, r#"{"a":"the red \"heron\" flew"}"#),
@@ -126,7 +126,7 @@ fn values_of_engines_are_read_as_the_json_they_are() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_the_run_is_not_complete() {
+fn unreadable_data_is_reported_and_the_run_is_incomplete() {
     let forget = ["--matching", "red heron"];
     let talk = "agents/main/sessions/a.jsonl";
     let room = self::room();
@@ -155,7 +155,7 @@ fn what_cannot_be_read_is_told_and_the_run_is_not_complete() {
 
 #[cfg(unix)]
 #[test]
-fn a_kept_value_that_cannot_be_read_is_incomplete() {
+fn an_unreadable_engine_value_makes_the_run_incomplete() {
     let room = self::room();
     session(&room, "agents/main/sessions/a.jsonl", "s1", &["a red heron", "b"]);
     let kept = value(&room, "head/s1", "{}");
@@ -165,7 +165,7 @@ fn a_kept_value_that_cannot_be_read_is_incomplete() {
 }
 
 #[test]
-fn a_file_of_the_home_that_still_holds_it_is_told_however_it_is_written_there() {
+fn other_files_of_the_home_that_contain_the_text_are_reported() {
     for text in ["A Red\n   Heron", r"a red\nheron", r"\u0072ed heron", "RED HERON"] {
         let room = room();
         room.write("notes/mine.txt", text);
@@ -175,7 +175,7 @@ fn a_file_of_the_home_that_still_holds_it_is_told_however_it_is_written_there() 
 }
 
 #[test]
-fn a_folder_that_cannot_be_read_is_passed_over_and_told() {
+fn an_unreadable_folder_is_skipped_and_reported() {
     let room = room();
     let file = session(&room, "agents/main/sessions/a.jsonl", "s1", &["a red heron", "b"]);
     // Deeper than the limit of path lengths, which applies even to root.
@@ -197,7 +197,7 @@ fn a_folder_that_cannot_be_read_is_passed_over_and_told() {
 }
 
 #[test]
-fn files_of_tool_results_go_with_their_own_message_and_not_with_one_that_names_them() {
+fn tool_result_files_are_erased_only_with_their_own_message() {
     let room = room();
     let results = |name: &str| room.path(&format!("agents/main/tool-results/{name}.txt"));
     let texts = [

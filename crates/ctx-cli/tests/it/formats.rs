@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::support::{Room, join, pi_lines, text};
 
 /// Returns name and text of a file with this number of turns, in each format. In line-based
-/// formats, a file with more turns begins with the text of one with fewer.
+/// formats, a file with more turns begins with the text of a file with fewer turns.
 pub(crate) fn all(turns: usize) -> Vec<(&'static str, String)> {
     vec![
         ("pi.jsonl", join(&pi_lines(turns))),
@@ -147,7 +147,7 @@ fn codex(turns: usize) -> String {
 }
 
 #[test]
-fn each_is_read_as_what_it_is() {
+fn each_format_is_recognized() {
     let room = Room::new();
     for (name, bytes) in all(3) {
         let path = room.write(name, bytes);

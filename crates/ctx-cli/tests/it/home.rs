@@ -19,7 +19,7 @@ const CLAUDE: &str =
 const OVERLAY: &str = "overlays/10302bfdfdd9ce262c806b6157105a63.jsonl";
 const HEALTH: &str = "engines/health.json";
 
-/// Returns a copy of the home. Paths in it are those of the copy.
+/// Returns a copy of the home. Paths in its files lead to the copy.
 fn home() -> Room {
     let room = Room::new();
     copy(Path::new(HOME), &room.path(""));
@@ -78,7 +78,7 @@ fn list<'v>(value: &'v Value, key: &str) -> &'v Vec<Value> {
 }
 
 #[test]
-fn a_home_of_0_1_is_listed_as_it_was() {
+fn sessions_of_0_1_are_listed() {
     let room = home();
     let config = room.json(&["config", "check"]);
     assert_eq!(config["warnings"], json!([]));
@@ -102,7 +102,7 @@ fn a_home_of_0_1_is_listed_as_it_was() {
 }
 
 #[test]
-fn a_compaction_of_0_1_is_read_undone_and_made_again() {
+fn a_compaction_of_0_1_is_read_undone_and_repeated() {
     let room = home();
     let first = room.path(FIRST);
     let status = room.json(&["status", text(&first)]);

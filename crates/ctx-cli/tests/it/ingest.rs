@@ -27,7 +27,7 @@ fn figures(report: &Value, at: usize) -> [u64; 4] {
 }
 
 #[test]
-fn one_transcript_that_cannot_be_read_does_not_keep_the_others_out() {
+fn the_others_are_archived_if_one_transcript_is_unreadable() {
     let room = room(json!({}));
     let [one, two] = ["one", "two"].map(|name| talk(&room, name, 0..3));
     let ran = room.ctx(&["memory", "ingest", &one, "/nonexistent", &two, "--json"]);
@@ -44,7 +44,7 @@ fn one_transcript_that_cannot_be_read_does_not_keep_the_others_out() {
 }
 
 #[test]
-fn what_a_transcript_repeats_is_told_from_what_was_archived_before() {
+fn repeated_and_already_archived_messages_are_counted_separately() {
     let room = room(json!({}));
     let mut lines = vec![pi_lines(0).remove(0)];
     lines.extend(
@@ -57,7 +57,7 @@ fn what_a_transcript_repeats_is_told_from_what_was_archived_before() {
 }
 
 #[test]
-fn a_transcript_that_is_too_long_leaves_its_oldest_out_and_drives_out_nothing_newer() {
+fn the_oldest_messages_of_a_long_transcript_evict_no_newer_ones() {
     let room = room(json!({"maxSegments": 100}));
     let (old, new) = (talk(&room, "old", 0..300), talk(&room, "new", 400..460));
     let report = room.json(&["memory", "ingest", &old]);

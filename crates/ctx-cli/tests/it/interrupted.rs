@@ -25,7 +25,7 @@ fn refused_untouched(room: &Room, args: &[&str], words: &str) {
 }
 
 #[test]
-fn a_session_that_another_process_writes_to_is_left_alone() {
+fn a_session_in_use_by_another_process_is_not_changed() {
     let room = Room::new();
     let path = formats::ours(&room, TURNS);
     let compact = ["compact", text(&path), "--window", "32000"];
@@ -42,7 +42,7 @@ fn a_session_that_another_process_writes_to_is_left_alone() {
 }
 
 #[test]
-fn an_overlay_that_another_process_writes_to_is_left_alone() {
+fn an_overlay_in_use_by_another_process_is_not_changed() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     let compact = ["compact", text(&path), "--window", "32000"];
@@ -62,7 +62,7 @@ fn an_overlay_that_another_process_writes_to_is_left_alone() {
 }
 
 #[test]
-fn where_nothing_can_be_stored_the_reason_is_said() {
+fn if_nothing_can_be_stored_the_reason_is_given() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     room.write("overlays", "in the way");
@@ -72,7 +72,7 @@ fn where_nothing_can_be_stored_the_reason_is_said() {
 
 #[cfg(unix)]
 #[test]
-fn a_home_that_may_not_be_written_is_said() {
+fn a_read_only_home_is_reported() {
     use std::os::unix::fs::PermissionsExt;
 
     let room = Room::new();
@@ -89,7 +89,7 @@ fn a_home_that_may_not_be_written_is_said() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn at_a_limit_of_file_sizes_the_error_is_told_and_what_is_stored_is_whole() {
+fn a_file_size_limit_is_an_error_and_stored_data_stays_intact() {
     let room = Room::new();
     for path in [room.write("s.jsonl", join(&pi_lines(TURNS))), formats::ours(&room, TURNS)] {
         let before = fs::read(&path).expect("it is there");
@@ -139,7 +139,7 @@ fn an_output_that_cannot_be_written_is_an_error_with_a_hint() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_home_that_cannot_be_made_is_named_with_the_way_to_another() {
+fn a_home_that_cannot_be_created_is_an_error_with_a_hint() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     // Not even root can create a folder there.
@@ -161,7 +161,7 @@ fn a_home_that_cannot_be_made_is_named_with_the_way_to_another() {
 
 #[cfg(unix)]
 #[test]
-fn a_transcript_that_may_only_be_read_is_compacted_beside_it() {
+fn a_read_only_transcript_is_compacted_in_an_overlay() {
     use std::os::unix::fs::PermissionsExt;
 
     let room = Room::new();
@@ -172,7 +172,7 @@ fn a_transcript_that_may_only_be_read_is_compacted_beside_it() {
 }
 
 #[test]
-fn two_compactions_at_once_both_end_well() {
+fn two_concurrent_compactions_both_succeed() {
     let room = Room::new();
     for path in [room.write("s.jsonl", join(&pi_lines(TURNS))), formats::ours(&room, TURNS)] {
         let compact = ["compact", text(&path), "--window", "32000", "--json"];
@@ -190,7 +190,7 @@ fn two_compactions_at_once_both_end_well() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupt_during_a_models_answer_leaves_everything_as_it_was() {
+fn an_interrupt_during_a_models_answer_changes_nothing() {
     use std::process::{Command, Stdio};
 
     use ctx_testkit::provider::{FakeProvider, Moment, Step};

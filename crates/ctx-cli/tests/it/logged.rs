@@ -15,7 +15,7 @@ fn chat(room: &Room, args: &[&str], filter: Option<&str>) -> Ran {
 }
 
 #[test]
-fn what_a_compaction_does_is_logged_where_somebody_asks_for_it() {
+fn a_compaction_is_logged_on_request() {
     let room = Room::new();
     let ran = chat(&room, &[], None);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -30,7 +30,7 @@ fn what_a_compaction_does_is_logged_where_somebody_asks_for_it() {
 }
 
 #[test]
-fn a_log_file_is_appended_to_and_read_by_its_owner_alone() {
+fn a_log_file_is_appended_to_and_readable_only_by_its_owner() {
     let room = Room::new();
     let log = room.path("ctx.log");
     for runs in 1..3 {

@@ -1,4 +1,4 @@
-//! Token figures: those of the provider if it reported any, else estimates that are labelled so.
+//! Token figures: those that the provider reported, else estimates that are labelled as such.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -94,7 +94,7 @@ fn the_providers_figure_is_the_headline() {
 }
 
 #[test]
-fn every_request_that_was_paid_is_recorded_and_nothing_else() {
+fn only_paid_requests_are_recorded() {
     let room = Room::new();
     let mut session = three_requests();
     session.answer("side", 90_000, 5, &json!({}));
@@ -123,7 +123,7 @@ fn every_request_that_was_paid_is_recorded_and_nothing_else() {
 }
 
 #[test]
-fn answers_on_abandoned_branches_were_paid() {
+fn answers_on_abandoned_branches_count_as_paid() {
     let room = Room::new();
     let mut lines = pi_lines(3);
     for (n, line) in lines.iter_mut().enumerate().skip(1) {
@@ -144,7 +144,7 @@ fn answers_on_abandoned_branches_were_paid() {
 }
 
 #[test]
-fn a_report_from_before_a_compaction_is_no_headline() {
+fn usage_reported_before_a_compaction_is_not_the_headline() {
     let room = Room::new();
     let mut session = three_requests();
     session.compacted("manual", 45_100);
@@ -160,7 +160,7 @@ fn a_report_from_before_a_compaction_is_no_headline() {
 }
 
 #[test]
-fn without_a_report_everything_is_called_estimated() {
+fn without_reported_usage_all_figures_are_labelled_as_estimates() {
     let room = Room::new();
     let mut session = Claude::default();
     for n in 0..3 {
@@ -244,7 +244,7 @@ fn a_prompt_that_was_answered_proves_a_larger_window() {
 }
 
 #[test]
-fn what_the_cache_keeps_for_an_hour_costs_twice_the_price_of_fresh_tokens() {
+fn writing_to_the_one_hour_cache_costs_twice_the_price_of_fresh_tokens() {
     let room = Room::new();
     let cost = |hour: u64| {
         let mut session = three_requests();
@@ -290,7 +290,7 @@ fn prices_do_not_depend_on_the_profile() {
 }
 
 #[test]
-fn what_costs_more_than_was_recorded_says_so() {
+fn a_replay_that_costs_more_than_recorded_says_so() {
     let room = Room::new();
     let mut session = Claude::default();
     for n in 0..8_u64 {
@@ -306,7 +306,7 @@ fn what_costs_more_than_was_recorded_says_so() {
 }
 
 #[test]
-fn the_first_arm_of_an_evaluation_is_what_was_recorded() {
+fn the_first_arm_of_an_evaluation_is_the_recorded_one() {
     let room = Room::new();
     let file = three_requests().write(&room);
     let report = room.json(&["eval", &file, "--preset", "truncation", "--profile", "openclaw"]);
@@ -350,7 +350,7 @@ fn reported(path: &Path) -> Vec<u64> {
 }
 
 #[test]
-fn genuine_sessions_are_measured_as_the_provider_measured_them() {
+fn recorded_sessions_are_measured_as_the_provider_measured_them() {
     let mut files: Vec<_> = data("pi/before-compaction.jsonl").into_iter().collect();
     if let Some(folder) = data("claude-code") {
         let listed = std::fs::read_dir(folder).expect("a folder");

@@ -32,7 +32,7 @@ pub(crate) fn long_talk(messages: usize) -> String {
     join(&lines)
 }
 
-/// Returns the end of that session, which asks for the fact: only the archive has the messages before.
+/// Returns the end of that session, which asks for the fact. Only the archive has earlier messages.
 pub(crate) fn asks_again() -> String {
     let question = "remind me, what is the parrot of the lighthouse keeper called?";
     let talk = long_talk(320);
@@ -137,7 +137,7 @@ fn transcripts_are_archived_once_searched_and_recalled() {
 }
 
 #[test]
-fn facts_are_learned_listed_and_asked_for_and_agents_know_nothing_of_each_other() {
+fn facts_are_extracted_listed_and_searched_and_agents_share_none() {
     let room = room(&keeps_old(json!({})));
     let lines = [
         pi_lines(0).remove(0),
@@ -162,7 +162,7 @@ fn facts_are_learned_listed_and_asked_for_and_agents_know_nothing_of_each_other(
 }
 
 #[test]
-fn what_cannot_be_archived_is_refused_and_what_is_let_go_is_told() {
+fn unarchivable_input_is_refused_and_evictions_are_reported() {
     let room = Room::new();
     room.misused(&["memory", "ingest", "-"], "standard input");
     room.refused(&["memory", "ingest", "nowhere.jsonl"], "nowhere.jsonl");
@@ -190,7 +190,7 @@ fn what_cannot_be_archived_is_refused_and_what_is_let_go_is_told() {
 }
 
 #[test]
-fn a_large_archive_whose_index_is_gone_is_searched_all_the_same() {
+fn a_large_archive_without_an_index_is_searched() {
     let room = room(&keeps_old(json!({})));
     let file = room.write("talk/long.jsonl", long_talk(4_200));
     room.json(&["memory", "ingest", text(&file)]);
@@ -216,7 +216,7 @@ fn a_large_archive_whose_index_is_gone_is_searched_all_the_same() {
 }
 
 #[test]
-fn of_a_long_message_the_place_that_answers_is_recalled_wherever_it_stands() {
+fn recall_finds_the_matching_part_of_a_long_message() {
     let room = room(&keeps_old(json!({})));
     let filler = |from: usize| -> String {
         (from..from + 900).map(|n| format!("line {n}: the build went on as usual\n")).collect()

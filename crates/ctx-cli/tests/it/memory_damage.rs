@@ -163,7 +163,7 @@ fn asked() -> (Room, std::path::PathBuf) {
 }
 
 #[test]
-fn whatever_is_damaged_the_request_goes_out_and_the_rest_is_recalled() {
+fn with_any_damage_the_request_is_sent_and_intact_parts_are_recalled() {
     for Damage { what, does, recalled, told } in DAMAGES {
         let (room, file) = asked();
         let at = room.path("agents/main/memory/context");
@@ -187,7 +187,7 @@ fn whatever_is_damaged_the_request_goes_out_and_the_rest_is_recalled() {
 }
 
 #[test]
-fn what_cannot_be_read_of_facts_is_told_and_an_index_that_has_no_place_says_what_to_do() {
+fn unreadable_facts_are_reported_and_an_unwritable_index_has_a_hint() {
     let (room, _) = asked();
     let at = room.path("agents/main/memory/context");
     fs::write(at.join("knowledge.jsonl"), "Prose.\n{\"id\":1},\n\0\0\0\n").expect("it is written");

@@ -34,7 +34,7 @@ fn compacted(slots: &Value, memory: &Value) -> (Room, String) {
 }
 
 #[test]
-fn the_slot_switches_memory_on_and_off_whatever_the_engine() {
+fn the_slot_enables_and_disables_memory_with_any_engine() {
     for (slots, memory, is_on) in [
         (json!({}), json!({}), false),
         (json!({"memory": "memory-context"}), json!({}), true),
@@ -55,7 +55,7 @@ fn the_slot_switches_memory_on_and_off_whatever_the_engine() {
 }
 
 #[test]
-fn a_slot_that_names_no_memory_is_refused_with_those_there_are() {
+fn an_unknown_memory_in_the_slot_is_refused_with_the_known_ones() {
     let room = Room::new();
     room.write("ctx.json5", json!({"plugins": {"slots": {"memory": "memroy"}}}).to_string());
     let file = room.write("talk.jsonl", long_talk(4));
@@ -70,7 +70,7 @@ fn a_slot_that_names_no_memory_is_refused_with_those_there_are() {
 }
 
 #[test]
-fn memory_recalls_beside_an_engine_that_is_installed() {
+fn memory_works_with_an_installed_engine() {
     for is_on in [true, false] {
         let room = Room::new();
         let script = room.write("build/keep.sh", KEEP);

@@ -85,7 +85,7 @@ fn a_collector_gets_the_spans_of_a_conversation() {
 }
 
 #[test]
-fn what_a_collector_refuses_costs_one_warning() {
+fn spans_rejected_by_a_collector_cause_one_warning() {
     let (place, _sent) =
         collector("HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
     let said = told(&chat(&place));
@@ -93,14 +93,14 @@ fn what_a_collector_refuses_costs_one_warning() {
 }
 
 #[test]
-fn a_collector_that_never_answers_ends_no_conversation() {
+fn a_collector_that_never_answers_does_not_end_the_conversation() {
     let (place, sent) = collector("");
     told(&chat(&place));
     assert!(sent.try_iter().next().is_some());
 }
 
 #[test]
-fn a_collector_that_is_not_there_costs_one_warning() {
+fn an_unreachable_collector_causes_one_warning() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let place = listener.local_addr().expect("an address").to_string();
     drop(listener);

@@ -35,7 +35,7 @@ fn a_pipe_as_a_session_or_a_data_set_is_refused() {
 }
 
 #[test]
-fn pipes_in_the_home_and_in_folders_of_sessions_hang_nothing() {
+fn pipes_in_the_home_and_in_session_folders_block_no_command() {
     let room = Room::new();
     let session = room.write("work/s.jsonl", join(&pi_lines(4)));
     for name in [
@@ -71,7 +71,7 @@ fn pipes_in_the_home_and_in_folders_of_sessions_hang_nothing() {
 }
 
 #[test]
-fn a_pipe_that_the_shell_hands_over_is_read() {
+fn a_pipe_from_the_shell_is_read() {
     let room = Room::new();
     let session = room.write("s.jsonl", join(&pi_lines(4)));
     let mut cat = Command::new("cat").arg(&session).stdout(Stdio::piped()).spawn().expect("cat");

@@ -14,7 +14,7 @@ fn page(path: &str) -> String {
 }
 
 #[test]
-fn the_replay_in_the_readme_is_what_one_sees() {
+fn the_replay_in_the_readme_matches_the_output() {
     let page = page("README.md");
     let shown = page.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
     let sample = root().join("examples/fix-flaky-test.jsonl");
@@ -27,7 +27,7 @@ fn the_replay_in_the_readme_is_what_one_sees() {
 }
 
 #[test]
-fn the_recall_in_the_docs_is_what_one_sees_and_holds_the_answer() {
+fn the_recall_in_the_docs_matches_the_output() {
     let page = page("docs/memory.md");
     let shown = page.split("<!-- output: recall -->\n```text\n").nth(1);
     let shown = shown.and_then(|rest| rest.split("```").next()).expect("the page shows a recall");
@@ -57,7 +57,7 @@ fn the_host_in_the_docs_is_the_example() {
 
 #[cfg(unix)]
 #[test]
-fn the_conversation_in_the_docs_is_what_one_sees() {
+fn the_conversation_in_the_docs_matches_the_output() {
     use std::io::Write;
     use std::process::{Command, Stdio};
 

@@ -1,5 +1,5 @@
-//! No message is lost when it leaves the window: after a compaction it is in the next prompt that
-//! asks for it.
+//! A message that left the window is not lost. After a compaction, recall inserts it into the next
+//! prompt that asks for it.
 
 use std::path::PathBuf;
 
@@ -110,7 +110,7 @@ fn at(prompt: &str, what: &str) -> usize {
 }
 
 #[test]
-fn a_fact_that_was_compacted_away_stands_right_before_the_question_that_asks_for_it() {
+fn a_compacted_fact_is_recalled_right_before_the_question_for_it() {
     let (prompt, _) = recalls(json!({"enabled": true}), &[]);
     let block = at(&prompt, "<recalled-context");
     assert!(block < at(&prompt, FACT) && at(&prompt, FACT) < at(&prompt, QUESTION), "{prompt}");
@@ -118,7 +118,7 @@ fn a_fact_that_was_compacted_away_stands_right_before_the_question_that_asks_for
 }
 
 #[test]
-fn under_the_profile_of_the_memory_extension_it_stands_behind_the_summary() {
+fn the_memory_context_profile_puts_recalled_facts_after_the_summary() {
     let (prompt, _) = recalls(json!({}), &["--profile", "memory-context"]);
     let block = at(&prompt, "<recalled-context");
     assert!(block < at(&prompt, FACT) && at(&prompt, FACT) < at(&prompt, "module 319"), "{prompt}");
@@ -126,7 +126,7 @@ fn under_the_profile_of_the_memory_extension_it_stands_behind_the_summary() {
 }
 
 #[test]
-fn a_replay_tells_what_was_recalled_and_trimmed_in_json_and_on_its_page() {
+fn the_json_and_page_of_a_replay_show_recalled_and_trimmed_text() {
     let room = room(&keeps_old(json!({})));
     let mut lines = vec![pi_lines(0).remove(0)];
     lines.extend(long_talk(320).lines().skip(1).map(str::to_owned));
@@ -171,7 +171,7 @@ fn on_a_full_disk(room: &Room, blocks: u32, args: &[&str]) -> Ran {
 
 #[cfg(unix)]
 #[test]
-fn a_full_disk_costs_a_warning_and_no_request_and_what_was_acknowledged_stays() {
+fn on_a_full_disk_requests_are_made_with_a_warning_and_nothing_stored_is_lost() {
     let room = room(&keeps_old(json!({"enabled": true, "search": {"hashWeight": 0.3}})));
     let early = room.write("early.jsonl", long_talk(12).replace("\"s1\"", "\"s0\""));
     let acknowledged = room.json(&["memory", "ingest", text(&early)])["segments"].clone();
@@ -190,7 +190,7 @@ fn a_full_disk_costs_a_warning_and_no_request_and_what_was_acknowledged_stays() 
         assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
     }
 
-    // A request is made anyway; it finds what was stored, and reports the problem.
+    // A request is made anyway. It finds the stored messages, and reports the problem.
     let asking = room.write("asking.jsonl", asks_again().replace("\"s1\"", "\"s0\""));
     let args = ["assemble", text(&asking), "--window", "16k", "--json"];
     for limit in [24, 0] {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::support::{Room, data, text};
 
 #[test]
-fn a_genuine_pi_session_fits_at_32000() {
+fn a_recorded_pi_session_fits_at_32000() {
     let Some(path) = data("pi/before-compaction.jsonl") else { return };
     let report = Room::new().json(&["replay", text(&path), "--window", "32000"]);
     assert_eq!(report["totals"]["requests"], 484);
@@ -31,7 +31,7 @@ fn every_engine_profile_and_counter_fits_it() {
 }
 
 #[test]
-fn genuine_claude_code_sessions_fit() {
+fn recorded_claude_code_sessions_fit() {
     let Some(folder) = data("claude-code") else { return };
     let room = Room::new();
     for file in std::fs::read_dir(folder).expect("a folder") {
@@ -66,7 +66,7 @@ fn distinct_answers(text: &str) -> usize {
 }
 
 #[test]
-fn profile_pi_computes_what_pi_computes() {
+fn profile_pi_has_the_same_figures_as_pi() {
     let (Some(path), Some(golden)) = (data("pi/before-compaction.jsonl"), data("pi/golden.json"))
     else {
         return;

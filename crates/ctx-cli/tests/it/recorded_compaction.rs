@@ -19,11 +19,11 @@ fn transcripts() -> Vec<PathBuf> {
     files
 }
 
-/// Number of required facts, and of those kept in the summaries.
+/// The number of required facts, and the number kept in the summaries.
 #[derive(Default)]
 struct Kept {
     facts: u64,
-    /// Those in the stored texts, weighted as the audit does.
+    /// The facts in the stored texts, weighted as in the audit.
     kept: f64,
     worst: Option<f64>,
 }
@@ -52,7 +52,7 @@ impl Kept {
 
 #[test]
 #[expect(clippy::print_stderr, reason = "the figures are worth knowing")]
-fn every_recorded_transcript_is_compacted_and_can_prove_it() {
+fn the_compactions_of_recorded_transcripts_keep_most_facts() {
     if transcripts().is_empty() {
         return;
     }
@@ -92,7 +92,7 @@ fn every_recorded_transcript_is_compacted_and_can_prove_it() {
 }
 
 #[test]
-fn what_is_stored_can_be_taken_back_in_every_recorded_transcript() {
+fn a_compaction_can_be_undone_in_every_recorded_transcript() {
     for path in transcripts() {
         let room = Room::new();
         let name = path.file_name().and_then(|name| name.to_str()).expect("a name");

@@ -78,13 +78,13 @@ fn a_host_in_python_drives_lossless_inside_of_ctx_and_apart() {
 }
 
 #[test]
-fn an_end_without_a_call_is_a_good_end() {
+fn the_end_of_input_without_a_call_is_a_success() {
     let ran = rpc(&Room::new(), "");
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "", ""));
 }
 
 #[test]
-fn nothing_but_answers_is_on_stdout() {
+fn stdout_has_only_answers() {
     let ran = rpc(
         &Room::new(),
         "no json\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"open\",\"params\":{\"window\":20000}}\n",
@@ -111,7 +111,7 @@ fn the_manual_has_every_method() {
 
 /// The manual's example session matches the actual output.
 #[test]
-fn the_session_of_the_manual_goes_as_it_says() {
+fn the_example_session_of_the_manual_matches_the_output() {
     let manual = include_str!("../../../../docs/rpc.md");
     let shown = manual.split_once("```text\n").and_then(|(_, rest)| rest.split_once("```"));
     let lines: Vec<&str> = shown.expect("the manual shows a session").0.lines().collect();

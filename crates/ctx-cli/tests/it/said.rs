@@ -1,4 +1,4 @@
-//! What commands report about what they did and did not do.
+//! The reports of commands about their results.
 
 use std::process::Stdio;
 
@@ -33,7 +33,7 @@ fn compacted_by_its_agent() -> String {
 }
 
 #[test]
-fn a_report_from_before_a_compaction_is_held_against_no_context_after_it() {
+fn usage_reported_before_a_compaction_is_not_used_after_it() {
     let room = Room::new();
     let lines = edited(TURNS * 4, |message| {
         message["usage"] = json!({"input": 30_000, "output": 100, "totalTokens": 30_100});
@@ -52,7 +52,7 @@ fn a_report_from_before_a_compaction_is_held_against_no_context_after_it() {
 }
 
 #[test]
-fn a_message_that_is_never_sent_is_counted_by_nobody() {
+fn no_command_counts_messages_that_are_never_sent() {
     let room = Room::new();
     let lines = edited(4, |message| {
         *message = json!({
@@ -73,7 +73,7 @@ fn a_message_that_is_never_sent_is_counted_by_nobody() {
 }
 
 #[test]
-fn a_target_that_is_missed_is_said() {
+fn a_missed_target_is_reported() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     let compact = |target| {
@@ -95,7 +95,7 @@ fn a_target_that_is_missed_is_said() {
 }
 
 #[test]
-fn an_undo_says_how_it_is_taken_back_and_what_is_in_force_after_it() {
+fn an_undo_reports_how_to_revert_it_and_what_is_in_force() {
     let room = Room::new();
     let path = room.write("s.jsonl", compacted_by_its_agent());
     let file = text(&path);
@@ -120,7 +120,7 @@ fn an_undo_says_how_it_is_taken_back_and_what_is_in_force_after_it() {
 }
 
 #[test]
-fn an_undo_refuses_what_it_would_not_heed() {
+fn an_undo_refuses_flags_that_it_would_ignore() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(1)));
     for flag in [
@@ -139,7 +139,7 @@ fn an_undo_refuses_what_it_would_not_heed() {
 }
 
 #[test]
-fn hints_lead_to_what_was_looked_for() {
+fn hints_name_the_command_that_lists_ids() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     let file = text(&path);
@@ -166,7 +166,7 @@ fn hints_lead_to_what_was_looked_for() {
 }
 
 #[test]
-fn every_format_that_is_offered_can_be_written() {
+fn every_listed_format_can_be_written() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(2)));
     for format in ["ctx", "pi", "openai", "anthropic", "ponybunny"] {
@@ -176,7 +176,7 @@ fn every_format_that_is_offered_can_be_written() {
 }
 
 #[test]
-fn a_window_that_is_too_small_is_refused_in_the_guards_words_and_no_others() {
+fn a_too_small_window_is_refused_with_the_guards_message_only() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(2)));
     let ran = room.ctx(&["assemble", text(&path), "--window", "10000"]);
@@ -188,7 +188,7 @@ fn a_window_that_is_too_small_is_refused_in_the_guards_words_and_no_others() {
 }
 
 #[test]
-fn a_configured_model_that_cannot_be_had_is_a_warning_of_the_check() {
+fn config_check_warns_of_an_unusable_model() {
     let room = Room::new();
     let provider = "models: { providers: { own: { baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'k' \
                     } } }";

@@ -45,7 +45,7 @@ impl Served {
         Self { child, stdout, address }
     }
 
-    /// As [`Self::send`], and waits for the first byte of the answer: before that, a server that
+    /// As [`Self::send`], and waits for the first byte of the answer. Before that, a server that
     /// ends may close the connection.
     #[cfg(unix)]
     fn begin(&self, head: &str, body: &str) -> TcpStream {
@@ -116,7 +116,7 @@ fn hi(stream: bool) -> String {
 
 #[cfg(unix)]
 #[test]
-fn a_client_is_served_and_what_runs_is_finished_at_the_end() {
+fn a_client_is_served_and_running_requests_finish_at_shutdown() {
     let (room, held) = (Room::new(), Step::text("one two three").held_at(Moment::AfterEvents(3)));
     let provider = provider([Step::text("hello"), held]);
     let served = Served::start(&room, &["--upstream", &provider.url()], &[]);
@@ -139,7 +139,7 @@ fn a_client_is_served_and_what_runs_is_finished_at_the_end() {
 
 #[cfg(unix)]
 #[test]
-fn who_interrupts_twice_does_not_wait() {
+fn a_second_interrupt_ends_the_server_at_once() {
     let room = Room::new();
     let provider = provider([Step::text("one two three").held_at(Moment::AfterEvents(3))]);
     let served = Served::start(&room, &["--upstream", &provider.url(), "--grace", "600"], &[]);
@@ -155,7 +155,7 @@ fn who_interrupts_twice_does_not_wait() {
 }
 
 #[test]
-fn a_long_history_is_cut_and_stays_so_in_the_next_process() {
+fn the_next_process_cuts_a_long_history_at_the_same_place() {
     let (room, provider) = (Room::new(), provider([]));
     let mut messages = Vec::new();
     for n in 0..40 {
@@ -181,7 +181,7 @@ fn a_long_history_is_cut_and_stays_so_in_the_next_process() {
 }
 
 #[test]
-fn a_token_is_asked_for_where_others_could_come() {
+fn a_token_is_required_if_other_machines_can_connect() {
     let (room, provider) = (Room::new(), provider([]));
     let refused = room.ctx(&["serve", "--listen", "0.0.0.0:0"]);
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
@@ -199,7 +199,7 @@ fn a_token_is_asked_for_where_others_could_come() {
 }
 
 #[test]
-fn what_makes_no_sense_is_said_before_it_listens() {
+fn invalid_arguments_are_refused_before_the_server_listens() {
     let room = Room::new();
     for (args, words) in [
         (&["--listen", "here"][..], "invalid listen address 'here'"),
@@ -236,7 +236,7 @@ fn what_makes_no_sense_is_said_before_it_listens() {
 }
 
 #[test]
-fn what_is_no_route_of_the_page_goes_to_the_provider() {
+fn requests_outside_of_the_page_are_forwarded_to_the_provider() {
     let (room, provider) = (Room::new(), provider([]));
     let served = Served::start(&room, &["--upstream", &provider.v1()], &[]);
     // Ollama's own API.

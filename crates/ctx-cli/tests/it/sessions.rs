@@ -26,7 +26,7 @@ fn files(room: &Room) -> Vec<String> {
 const STORE: &str = "agents/main/sessions/sessions.json";
 
 #[test]
-fn old_sessions_are_archived_by_hand_and_a_dry_run_says_so_before() {
+fn maintain_archives_old_sessions_and_a_dry_run_lists_them() {
     let room = Room::new();
     assert_eq!(room.json(&["sessions", "maintain"]), serde_json::json!([]));
     old_session(&room, "old");
@@ -55,7 +55,7 @@ fn old_sessions_are_archived_by_hand_and_a_dry_run_says_so_before() {
 }
 
 #[test]
-fn what_was_archived_is_found_when_it_is_to_be_forgotten() {
+fn archived_sessions_are_found_by_forget() {
     let room = Room::new();
     old_session(&room, "old");
     room.write(STORE, r#"{"agent:main:old":{"sessionId":"old","updatedAt":1}}"#);
@@ -70,7 +70,7 @@ fn what_was_archived_is_found_when_it_is_to_be_forgotten() {
 }
 
 #[test]
-fn nonsense_in_the_configuration_is_said_before_anything_is_done() {
+fn an_invalid_configuration_is_refused_before_anything_changes() {
     let room = Room::new();
     old_session(&room, "old");
     room.write(STORE, r#"{"agent:main:old":{"sessionId":"old","updatedAt":1}}"#);

@@ -55,7 +55,7 @@ fn undo_gives_back_the_exact_context_in_every_format() {
 }
 
 #[test]
-fn undo_of_an_undo_brings_the_compaction_back() {
+fn an_undo_of_an_undo_restores_the_compaction() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     compact(&room, &path, "8k");
@@ -72,7 +72,7 @@ fn undo_of_an_undo_brings_the_compaction_back() {
 }
 
 #[test]
-fn undo_reaches_turns_that_came_later() {
+fn an_undo_restores_the_context_with_later_turns() {
     let (less, more) = (formats::all(TURNS), formats::all(TURNS + 3));
     for ((name, before), (_, after)) in less.into_iter().zip(more) {
         let room = Room::new();
@@ -90,7 +90,7 @@ fn undo_reaches_turns_that_came_later() {
 }
 
 #[test]
-fn a_session_of_ours_goes_on_after_a_compaction_and_after_its_undo() {
+fn a_session_of_ctx_continues_after_a_compaction_and_after_its_undo() {
     let room = Room::new();
     let path = formats::ours(&room, TURNS);
     let messages = |room: &Room| {
@@ -110,7 +110,7 @@ fn a_session_of_ours_goes_on_after_a_compaction_and_after_its_undo() {
 }
 
 #[test]
-fn nothing_to_undo_is_no_error() {
+fn an_undo_with_nothing_to_undo_is_not_an_error() {
     let room = Room::new();
     for path in [room.write("s.jsonl", join(&pi_lines(3))), formats::ours(&room, 3)] {
         let before = room.files();
@@ -125,7 +125,7 @@ fn nothing_to_undo_is_no_error() {
 }
 
 #[test]
-fn only_compactions_and_undos_can_be_taken_back() {
+fn only_compactions_and_undos_can_be_undone() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     compact(&room, &path, "8k");
@@ -145,7 +145,7 @@ fn only_compactions_and_undos_can_be_taken_back() {
 }
 
 #[test]
-fn a_session_that_goes_on_behind_another_entry_takes_a_summary_of_the_rest_along() {
+fn a_branch_gets_a_summary_of_the_abandoned_messages() {
     let room = Room::new();
     let path = formats::ours(&room, TURNS);
     let session = text(&path);

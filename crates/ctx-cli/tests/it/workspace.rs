@@ -17,7 +17,7 @@ fn room() -> Room {
 }
 
 #[test]
-fn a_folder_is_indexed_once_and_then_only_what_changed() {
+fn a_second_indexing_reads_only_changed_files() {
     let room = room();
     let folder = room.path("w");
     let first = room.json(&["index", text(&folder)]);
@@ -41,7 +41,7 @@ fn a_folder_is_indexed_once_and_then_only_what_changed() {
 }
 
 #[test]
-fn a_question_gets_the_block_that_a_request_would_carry() {
+fn a_question_gets_the_same_block_as_a_request() {
     let room = room();
     let folder = room.path("w");
     let ran = room.ctx(&["context", "/context how does staging work?", "-w", text(&folder)]);
@@ -63,7 +63,7 @@ fn a_question_gets_the_block_that_a_request_would_carry() {
 }
 
 #[test]
-fn the_workspace_is_the_current_folder_where_none_is_named() {
+fn the_default_workspace_is_the_current_folder() {
     let room = room();
     for args in [&["index", "--json"][..], &["context", "staging", "--json"]] {
         let ran = Ran::of(room.command(args).current_dir(room.path("w")));
@@ -77,7 +77,7 @@ fn the_workspace_is_the_current_folder_where_none_is_named() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_arguments_are_refused() {
     let room = room();
     let folder = room.path("w");
     room.refused(&["index", text(&room.path("none"))], "the workspace cannot be searched");
@@ -97,7 +97,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn a_message_that_asks_for_a_file_has_it_in_its_request() {
+fn a_request_contains_the_file_that_its_message_names() {
     let room = room();
     let config = json!({ "agents": { "defaults": { "workspace": room.path("w") } } });
     room.write("ctx.json5", config.to_string());

@@ -114,7 +114,7 @@ fn effective<T: Section>(config: &Config) -> Result<Value> {
     as_json::<T>(&config.section()?)
 }
 
-/// A configuration: the values of the file, over those of its profile.
+/// A configuration: the values of the profile, overridden by the values of the file.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     explicit: Value,
@@ -275,7 +275,7 @@ impl Config {
         lookup(self.profile.values(), path).is_some() || self.is_explicit(path)
     }
 
-    /// Returns a section: its defaults, overridden by the profile's values, and these by the file's.
+    /// Returns a section: its defaults, overridden by the profile's values, then by the file's.
     ///
     /// # Errors
     ///

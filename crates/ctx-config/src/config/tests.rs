@@ -10,7 +10,7 @@ fn a_wrong_value_names_its_key() {
 }
 
 #[test]
-fn nothing_but_an_object_stands_where_sections_are() {
+fn a_section_must_be_an_object() {
     for text in ["{ agents: 5 }", "{ agents: { defaults: [] } }"] {
         let error = Config::parse(text).unwrap_err();
         assert!(error.to_string().contains("expected an object"), "{text}: {error}");
@@ -37,7 +37,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn nonsense_of_the_right_type_is_refused_with_key_value_and_range() {
+fn invalid_values_of_the_right_type_are_refused_with_key_value_and_range() {
     let names: Vec<_> = Profile::all().map(|profile| profile.to_string()).collect();
     let names = crate::expected::any_of(&names);
     for (text, words) in [
@@ -57,7 +57,7 @@ fn nonsense_of_the_right_type_is_refused_with_key_value_and_range() {
 }
 
 #[test]
-fn a_model_that_makes_no_sense_is_refused() {
+fn an_invalid_model_is_refused() {
     for (row, words) in [
         ("contextWindow: 0", "p.models[1].contextWindow': expected a whole number from 1"),
         ("contextTokens: 0", "p.models[1].contextTokens"),
@@ -89,14 +89,14 @@ fn explicit_keys_override_the_profile() {
 }
 
 #[test]
-fn nonsense_is_refused_without_a_crash() {
+fn random_text_is_refused_without_a_crash() {
     for text in ["[", "nul", "{ profile: 'best' }", "[1]", "3", &"[".repeat(100_000)] {
         assert_eq!(Config::parse(text).unwrap_err().kind(), ErrorKind::Config, "{text:.20}");
     }
 }
 
 #[test]
-fn the_schema_speaks_of_keys_and_not_of_rust() {
+fn the_schema_does_not_mention_rust() {
     let text = Config::schema().to_string();
     assert!(text.contains("agents.running"));
     for rust in ["```", "# Notes", "\"title\"", "\"description\":\"\""] {
@@ -134,7 +134,7 @@ fn a_key_in_the_configuration_is_never_printed() {
 }
 
 #[test]
-fn the_list_of_agents_names_each_once() {
+fn invalid_rows_of_the_list_of_agents_are_refused() {
     for (list, words) in [
         ("[{ id: 'a' }, { id: 'a' }]", "agents.list[1].id"),
         ("[{ contextEngine: 'x' }]", "agents.list[0].id"),

@@ -38,7 +38,7 @@ impl Mean {
 /// The sums of one candidate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArmTotals {
-    /// The sums. [`Self::row`] adds what is computed from the other fields.
+    /// The sums. [`Self::row`] adds figures that are computed from the other fields.
     pub(super) row: EvalRow,
     cached: u64,
     ratio: Mean,
@@ -55,7 +55,7 @@ impl ArmTotals {
         Self { row, prices, ..Self::default() }
     }
 
-    /// Adds a request of `sent` tokens, whose first `prefix` tokens are those of the previous one.
+    /// Adds a request of `sent` tokens. It shares the first `prefix` tokens with the previous one.
     pub(super) fn request(
         &mut self,
         sent: Tokens,
@@ -70,7 +70,7 @@ impl ArmTotals {
         self.charge(sent, cached, answer);
     }
 
-    /// Adds a summary call. It begins differently from the requests, so no cache applies.
+    /// Adds a summary call. Its beginning differs from the requests, so no cache applies.
     pub(super) fn summary_call(&mut self, input: Tokens, output: Tokens) {
         self.row.calls += 1;
         self.charge(input, Tokens::ZERO, output.get());
@@ -106,7 +106,7 @@ impl ArmTotals {
         }
     }
 
-    /// Replaces counted sums by what the provider reported.
+    /// Replaces counted sums by the provider's figures.
     pub(super) fn report(&mut self, reported: &RecordedTotals) {
         self.row.requests = reported.requests;
         self.row.sent_tokens = reported.tokens;
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_of_sessions_are_those_of_all_their_requests() {
+    fn sums_of_sessions_equal_the_sums_of_all_requests() {
         let prices = Prices { input: 1.0, output: 2.0, cache_read: None, cache_write: None };
         let session = |sent| {
             let mut sums = ArmTotals::new("a", RowKind::Preset, Some(prices));

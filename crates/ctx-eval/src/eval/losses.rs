@@ -10,8 +10,8 @@ use ctx_layers::compaction::{SourceIndex, audit, missing};
 use super::share::Share;
 use super::{presets, text};
 
-/// Losses are judged when they reach this share of the window, so that a policy which drops a
-/// message before every request does not cost an audit each time.
+/// Losses are judged when they reach this share of the window. Otherwise a policy that drops a
+/// message before every request would need an audit each time.
 const JUDGED_FROM: f64 = 0.1;
 
 /// Returns how many required facts of `said` are in `text`.
@@ -53,7 +53,7 @@ pub(super) fn cited_message(entry: &Entry) -> Option<CitedMessage> {
     Some(CitedMessage { id: cited(entry.id()), message: entry.message().ok()?, pinned: false })
 }
 
-/// Returns an id as summaries cite it: a long one is shortened to its beginning, which saves space
+/// Returns an id as summaries cite it. A long id is shortened to its beginning, which saves space
 /// in the summary.
 pub(super) fn cited(id: &EntryId) -> EntryId {
     const WHOLE_CHARS: usize = 12;
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_citation_may_be_the_beginning_of_an_id_or_longer_than_what_is_known_of_it() {
+    fn a_citation_may_be_shorter_or_longer_than_the_known_id() {
         let ids = BTreeSet::from(["21b4c963", "0000007f", "ab28d430"]);
         for (cited, named) in [
             ("21b4c963", true),

@@ -1,9 +1,9 @@
 //! Compares engines, profiles and other agents' policies over recorded transcripts.
 //!
-//! Each candidate replays a session as [`crate::replay`] does: before each recorded request it
-//! edits the view, and the request it would have sent is measured. The audit of layer 3 compares
-//! what it dropped with what it sent, so that policies with and without summaries are judged by the
-//! same rule. The same input gives the same report, byte for byte.
+//! Each candidate replays a session as [`crate::replay`] does. It edits the view before a recorded
+//! request, and the request is measured. The audit of layer 3 compares dropped messages with sent
+//! messages, so that one rule judges policies with and without summaries. The same input gives the
+//! same report, byte for byte.
 
 mod arm_totals;
 pub mod bench;
@@ -48,7 +48,7 @@ pub struct EvalSetup {
     pub system: Tokens,
     /// Tokens of the tool schemas, if the transcript has them.
     pub tools: Tokens,
-    /// What the provider reported of the session, which corrects counted sizes.
+    /// The provider's figures for the session, which correct counted sizes.
     pub baseline: Baseline,
     /// The model whose prices are used, and the prices.
     pub model: Option<String>,
@@ -118,7 +118,7 @@ impl EvalArm {
 ///
 /// # Errors
 ///
-/// Those of reading the transcript. A candidate that fails has a row with the failure.
+/// Errors of reading the transcript. A candidate that fails has a row with the failure.
 pub async fn evaluate(
     transcript: &Transcript,
     candidates: &[EvalArm],

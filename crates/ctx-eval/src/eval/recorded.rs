@@ -35,12 +35,12 @@ pub(super) struct Point {
     pub(super) after: Vec<Arc<Entry>>,
 }
 
-/// The contexts around compactions may together hold this many times the messages of the session.
-/// If each compaction keeps little, they hold each message about twice.
+/// The contexts around compactions may together have this many times the messages of the session.
+/// If each compaction keeps little, the contexts contain each message about twice.
 const CONTEXTS: usize = 8;
 
-/// Returns the agent's compactions on the path to the leaf, oldest first, without those of ctx. In
-/// a damaged file each may keep everything; then only the first ones are returned.
+/// Returns the agent's own compactions on the path to the leaf, oldest first. In a damaged file
+/// each may keep everything. Then only the first compactions are returned.
 pub(super) fn points(transcript: &Transcript, messages: usize) -> Result<Vec<Point>> {
     let mut points = Vec::new();
     let mut left = messages.saturating_mul(CONTEXTS);
@@ -154,7 +154,7 @@ pub(super) fn recorded(
     Ok((rows, summaries))
 }
 
-/// Judges a recorded summary and that of ctx. Returns `None` if the agent left no summary as text.
+/// Judges a recorded summary and ctx's summary. Returns `None` if the agent left no text summary.
 fn compare(point: &Point, counter: &Counter) -> Result<Option<RecordedSummary>> {
     let is_summary = |entry: &Arc<Entry>| {
         entry.outline().is_ok_and(|facts| facts.role == Role::CompactionSummary)

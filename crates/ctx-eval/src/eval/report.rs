@@ -19,7 +19,7 @@ pub enum RowKind {
     Engine,
     /// Another agent's policy, from its documented constants.
     Preset,
-    /// What the agent itself did, as recorded; or with ctx's summary in place of its own.
+    /// The agent's own compactions as recorded, or with ctx's summary in place of its own.
     Recorded,
 }
 
@@ -37,10 +37,10 @@ pub struct EvalRow {
     pub sent_tokens: u64,
     /// Share of the sent tokens that the provider's cache would have held, 0 to 1.
     pub prefix_reuse: Option<f64>,
-    /// What the requests and the summary calls would have cost, in USD; null if no price is known.
+    /// The cost of the requests and the summary calls, in USD; null if no price is known.
     pub cost_usd: Option<f64>,
-    /// Tokens of the request after a cut over those before, mean over all cuts of history; null if
-    /// there was none.
+    /// Tokens of the request after a cut divided by the tokens before it. The mean over all cuts of
+    /// history; null without cuts.
     pub compression_ratio: Option<f64>,
     /// Summary calls that a model would have had to answer, including failed ones.
     pub calls: u64,
@@ -49,14 +49,13 @@ pub struct EvalRow {
     pub estimate_error: Option<f64>,
     /// The share of required facts in dropped messages that remained in the request. All losses
     /// count, weighted by their facts; null without any such fact. Losses under a tenth of the
-    /// window are judged together with those that follow.
+    /// window are judged together with later losses.
     pub coverage: Option<f64>,
     /// Identifiers and numbers in summaries that are nowhere in their sources.
     pub ungrounded: u64,
     /// The first of them.
     pub invented: Vec<String>,
-    /// Requests that would not have fitted the window, and times that tokens had to be freed and
-    /// were not.
+    /// Requests that would not have fitted the window, and failed attempts to free tokens.
     pub wedges: usize,
     /// How often history was cut.
     pub cuts: usize,
@@ -77,7 +76,7 @@ pub struct SingleCompactionRow {
     pub tokens_before: u64,
     /// Tokens after.
     pub tokens_after: u64,
-    /// Required facts in dropped messages: the more is dropped, the more there are.
+    /// Required facts in dropped messages. Their number grows with the dropped messages.
     pub facts: u64,
     /// How many of them are in the request afterwards.
     #[serde(skip)]
@@ -95,7 +94,7 @@ pub struct SingleCompactionRow {
     pub failed: Option<String>,
 }
 
-/// A summary by the agent's own model, and ctx's of the same messages at the same size.
+/// A summary by the agent's own model, and ctx's summary of the same messages at the same size.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedSummary {
@@ -105,9 +104,9 @@ pub struct RecordedSummary {
     pub messages: usize,
     /// Required facts in them.
     pub facts: u64,
-    /// The recorded one.
+    /// The recorded summary.
     pub recorded: SummaryFigures,
-    /// That of ctx: extractive, with audit and repair, limited to the tokens of the recorded one.
+    /// ctx's summary: extractive, audited and repaired, limited to the tokens of the recorded one.
     pub ctx: SummaryFigures,
 }
 
@@ -125,8 +124,8 @@ pub struct SummaryFigures {
     pub ungrounded: Vec<String>,
 }
 
-/// The sums over all recorded summaries and those of ctx of the same messages: the comparison at
-/// equal size.
+/// The comparison at equal size: the sums over all recorded summaries, and over ctx's summaries of
+/// the same messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EqualSize {
@@ -134,9 +133,9 @@ pub struct EqualSize {
     pub summaries: usize,
     /// Required facts in the messages they replace.
     pub facts: u64,
-    /// The recorded ones.
+    /// The recorded summaries.
     pub recorded: SummarySums,
-    /// Those of ctx, none of which has more tokens than the recorded one.
+    /// The summaries of ctx. None has more tokens than the recorded summary.
     pub ctx: SummarySums,
 }
 
@@ -207,10 +206,10 @@ pub struct EvalReport {
     pub compact_to: f64,
     /// The candidates, over all sessions.
     pub rows: Vec<EvalRow>,
-    /// The agents' own summaries and those of ctx at equal size; null if none was recorded.
+    /// The agents' own summaries and ctx's summaries at equal size; null if none was recorded.
     pub equal_size: Option<EqualSize>,
-    /// Each session compacted once, over all sessions. The remaining sizes differ, and so do the
-    /// numbers of facts in what was dropped: a coverage must be read with both.
+    /// Each session compacted once, over all sessions. The remaining sizes and the numbers of
+    /// dropped facts differ, so a coverage must be read with both.
     pub once: Vec<SingleCompactionRow>,
     /// The sessions.
     pub sessions: Vec<SessionEval>,

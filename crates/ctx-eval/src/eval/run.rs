@@ -186,8 +186,8 @@ impl<'a> EvalRun<'a> {
         Ok(())
     }
 
-    /// Audits a summary for unsupported claims. Its sources are what it replaces, what is still
-    /// there, and the previous summary.
+    /// Audits a summary for unsupported claims. Its sources are the replaced messages, the messages
+    /// still in the view, and the previous summary.
     fn audit(&mut self, view: &ContextView, summary: String) {
         let mut source = self.losses.messages();
         source.extend(cited_messages_in(view));
@@ -202,7 +202,7 @@ impl<'a> EvalRun<'a> {
     }
 
     fn finish(mut self) -> ArmTotals {
-        // The last losses were too small to be judged before.
+        // Losses since the last judgement were too small to be judged before.
         if let Some(view) = self.view.take().filter(|_| self.losses.is_pending())
             && self.judge(&view).is_err()
         {

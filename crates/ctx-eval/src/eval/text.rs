@@ -1,4 +1,4 @@
-//! Messages as text, to look up facts in.
+//! Converts messages to text, to look up facts.
 
 use ctx_core::{Block, ContextView, Message, Result};
 use serde_json::Value;
@@ -12,16 +12,16 @@ pub(super) fn of_request(view: &ContextView) -> Result<String> {
     Ok(out)
 }
 
-/// Adds the text of a message, each block on lines of its own. Thinking is omitted, because
-/// providers drop that of earlier turns.
+/// Adds the text of a message, each block on its own lines. Thinking is omitted, because providers
+/// drop the thinking of earlier turns.
 pub(super) fn add_message(message: &Message, out: &mut String) {
     for block in &message.blocks {
         add_block(block, out);
     }
 }
 
-/// Adds what a message says: like [`add_message`], but of a call only the texts in its arguments.
-/// Names of tools and of their parameters, numbers and switches belong to the tools.
+/// Adds the text of a message like [`add_message`], but of a call only the texts in its arguments.
+/// Names of tools and parameters, numbers and switches are not added: the tools define them.
 pub(super) fn add_said(message: &Message, out: &mut String) {
     for block in &message.blocks {
         match block {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_told_as_they_read_and_not_as_json_writes_them() {
+    fn arguments_are_added_without_json_escapes() {
         let call = |arguments: &str| {
             let call = ToolCall::new("1", "write", RawJson::from_text(arguments));
             let mut out = String::new();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_parameters_are_not_said() {
+    fn the_names_of_parameters_are_not_added() {
         let arguments = r#"{"file_path":"src/a.rs","limit":2000,"todos":[{"content":"go on"}]}"#;
         let call = ToolCall::new("1", "Read", RawJson::from_text(arguments));
         let mut out = String::new();

@@ -17,7 +17,7 @@ pub(super) fn load(path: &Path) -> Result<Vec<Conversation>> {
     folders.iter().map(|folder| conversation(folder)).collect()
 }
 
-/// Returns the folders in `path` that hold a conversation, `2` before `10`.
+/// Returns the folders in `path` that contain a conversation, sorted by number.
 fn within(path: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = entries(path)?;
     folders.retain(|folder| folder.join(CHAT).is_file());

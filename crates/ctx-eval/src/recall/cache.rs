@@ -1,4 +1,4 @@
-//! A cache of vectors: a model may take minutes to embed unchanged texts.
+//! A cache of vectors, because a model may need minutes to embed the same texts again.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -12,8 +12,8 @@ const MAGIC: &[u8; 8] = b"ctxvec1\n";
 
 type Key = [u8; 16];
 
-/// Vectors by text and embedder, kept in a file or in memory. A damaged file counts as empty:
-/// everything in it can be computed again.
+/// Vectors by text and embedder, kept in a file or in memory. A damaged file counts as empty,
+/// because its vectors can be computed again.
 #[derive(Debug, Default)]
 pub struct VectorCache {
     file: Option<PathBuf>,
@@ -34,8 +34,7 @@ impl VectorCache {
     ///
     /// # Errors
     ///
-    /// Those of the embedder, and [`ErrorKind::Upstream`] if it returns another number of vectors
-    /// than of texts.
+    /// Errors of the embedder. [`ErrorKind::Upstream`] if the numbers of vectors and texts differ.
     pub async fn embed(
         &mut self,
         embedder: &dyn Embedder,
@@ -78,7 +77,7 @@ impl VectorCache {
         }
     }
 
-    /// Returns why the file could not be written, once.
+    /// Returns the error of writing the file, once.
     pub fn take_fault(&mut self) -> Option<Error> {
         self.fault.take()
     }
@@ -131,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_what_is_torn_is_nothing() {
+    fn written_vectors_are_read_and_a_damaged_file_is_empty() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("new").join("vectors");
         let known = HashMap::from([([1; 16], vec![0.5, -2.0]), ([2; 16], vec![])]);

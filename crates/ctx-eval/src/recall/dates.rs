@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_read_as_people_write_them() {
+    fn all_date_formats_are_parsed() {
         assert_eq!(time("1:56 pm on 8 May, 2023"), Some(Timestamp(1_683_554_160_000)));
         assert_eq!(time("12:05 AM on 31 December, 2022"), Some(Timestamp(1_672_445_100_000)));
         assert_eq!(time("March-15-2024"), Some(Timestamp(1_710_460_800_000)));

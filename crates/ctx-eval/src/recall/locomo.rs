@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_repaired_where_it_is_plain_what_they_mean() {
+    fn references_with_a_clear_meaning_are_repaired() {
         let ids = ["D8:6", "D9:17", "D11:26", "D30:5", "own id"];
         let turns = ids.iter().enumerate().map(|(n, id)| ((*id).to_owned(), n)).collect();
         let mut conversation = Conversation::default();

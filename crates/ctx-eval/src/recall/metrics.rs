@@ -17,7 +17,7 @@ pub(super) struct RankingScores {
     pub(super) coverage: f64,
 }
 
-/// Judges `ranked` (indices of turns, best first) and `block` (those in the recall block).
+/// Judges `ranked` (indices of turns, best first) and `block` (the turns in the recall block).
 /// `evidence` is sorted and not empty.
 pub(super) fn judge(ranked: &[usize], block: &[usize], evidence: &[usize]) -> RankingScores {
     let answers = |place: &usize| evidence.binary_search(place).is_ok();
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ranking_is_worth_what_it_brings_early() {
+    fn earlier_hits_give_a_ranking_higher_scores() {
         let ranked: Vec<usize> = (0..60).collect();
         let worth = judge(&ranked, &[7, 1], &[1, 7, 30, 99]);
         assert_eq!(worth.recall, [0.25, 0.5, 0.5, 0.75]);
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_perfect_ranking_is_worth_all_and_an_empty_one_nothing() {
+    fn a_perfect_ranking_scores_one_and_an_empty_one_zero() {
         let perfect = judge(&[3, 5], &[3, 5], &[3, 5]);
         assert_eq!(perfect.recall, [1.0; 4]);
         assert_eq!((perfect.reciprocal, perfect.ndcg10, perfect.coverage), (1.0, 1.0, 1.0));

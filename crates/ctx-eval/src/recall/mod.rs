@@ -1,8 +1,8 @@
 //! Measures how well memory retrieves answers, over labelled conversations.
 //!
 //! A conversation is indexed with one segment per turn, by the same code as the store. Each
-//! question is searched for verbatim, and the measure is how many of the turns that answer it are
-//! among the first. Two formats of labelled conversations are supported, [`DatasetFormat::Locomo`] and
+//! question is a query, unchanged. The measure is the share of the answering turns among the first
+//! results. Two formats of labelled conversations are supported, [`DatasetFormat::Locomo`] and
 //! [`DatasetFormat::Beam`]; other data can be used in one of these formats.
 
 mod beam;

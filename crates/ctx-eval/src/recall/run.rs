@@ -41,7 +41,7 @@ pub struct Vectors<'a> {
 ///
 /// # Errors
 ///
-/// Those of the embedder, and those of storing its vectors.
+/// Errors of the embedder, and errors of storing its vectors.
 pub async fn measure(
     form: DatasetFormat,
     conversations: &[Conversation],

@@ -1,4 +1,4 @@
-//! Whole evaluations of constructed sessions: what the rows count.
+//! Whole evaluations of constructed sessions, and the figures of their rows.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -151,7 +151,7 @@ fn unstored(item: BranchMessage) -> ReplayMessage {
 }
 
 #[test]
-fn an_engines_row_says_what_its_replay_says() {
+fn the_row_of_an_engine_matches_its_replay() {
     let session = long();
     let contender = engine(Profile::find("pi").unwrap());
     let setup = ReplaySetup {
@@ -179,7 +179,7 @@ fn an_engines_row_says_what_its_replay_says() {
 }
 
 #[test]
-fn with_nothing_left_out_what_is_over_the_window_is_a_wedge() {
+fn without_dropping_every_request_over_the_window_is_a_wedge() {
     let session = long();
     let found = report(&session, &[EvalArm::FullHistory]);
     let row = row(&found, RowKind::None, "nothing");
@@ -189,7 +189,7 @@ fn with_nothing_left_out_what_is_over_the_window_is_a_wedge() {
 }
 
 #[test]
-fn what_is_dropped_without_a_summary_is_missing_and_with_ours_is_not() {
+fn facts_dropped_without_a_summary_are_missing_and_kept_by_ctx() {
     let candidates = [
         EvalArm::Engine(engine(Profile::default())),
         EvalArm::Preset(Preset::find("truncation").unwrap()),
@@ -238,7 +238,7 @@ fn the_same_sessions_give_the_same_report() {
 }
 
 #[test]
-fn sums_over_sessions_are_made_of_all_their_requests() {
+fn sums_over_sessions_cover_all_requests() {
     let candidates = [EvalArm::FullHistory];
     let (one, two) = (session_of(&long(), &candidates), session_of(&long(), &candidates));
     let (alone, requests) = (one.rows[0].sent_tokens, one.rows[0].requests);
@@ -249,7 +249,7 @@ fn sums_over_sessions_are_made_of_all_their_requests() {
 }
 
 #[test]
-fn the_counter_is_measured_by_what_the_provider_reported() {
+fn the_counters_error_is_measured_against_the_providers_figures() {
     let mut session = Session::new();
     session.user(&"word".repeat(750));
     session.assistant("yes");
@@ -268,7 +268,7 @@ fn the_counter_is_measured_by_what_the_provider_reported() {
 }
 
 #[test]
-fn the_agents_own_summary_is_judged_beside_ours() {
+fn the_agents_own_summary_and_ctxs_are_both_judged() {
     let mut session = long();
     let kept = session.user("Please publish the release notes for 4.7.1 next.");
     session.assistant("I will.");
@@ -293,7 +293,7 @@ fn the_agents_own_summary_is_judged_beside_ours() {
 }
 
 #[test]
-fn an_engine_that_fails_is_a_row_that_says_so() {
+fn a_failing_engine_has_a_row_with_the_failure() {
     struct Broken(ctx_core::EngineInfo);
 
     #[async_trait::async_trait]

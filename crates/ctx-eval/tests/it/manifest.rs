@@ -1,5 +1,5 @@
-//! The manifest of any request of a replay, compared with the one that the view returned for that
-//! request.
+//! Compares the manifest of any request of a replay with the manifest that the view returned for
+//! that request.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -116,7 +116,7 @@ fn the_edits_of_a_replay_give_the_manifest_of_every_request() {
 }
 
 #[test]
-fn so_they_do_on_bad_days() {
+fn the_edits_of_random_replays_give_their_manifests() {
     for seed in 0..ctx_testkit::cases(60).into() {
         let transcript = RandomTranscript::seeded(seed).tokens(Tokens(40_000)).generate();
         check(transcript.messages, false);

@@ -79,7 +79,7 @@ fn measured(
 }
 
 #[test]
-fn a_conversation_in_the_form_of_locomo_is_measured() {
+fn a_conversation_in_locomo_format_is_measured() {
     let room = Room::new();
     let path = room.write("own.json", &locomo());
     let report = measured(DatasetFormat::Locomo, &path, 0.0, &mut VectorCache::default());
@@ -105,7 +105,7 @@ fn one_conversation_need_not_be_in_a_list() {
 }
 
 #[test]
-fn conversations_in_the_form_of_beam_are_measured_in_the_order_of_their_numbers() {
+fn conversations_in_beam_format_are_measured_in_numeric_order() {
     let room = Room::new();
     for (folder, said) in [("10", "I keep a parrot"), ("2", "I keep a beagle")] {
         let message =
@@ -133,7 +133,7 @@ fn conversations_in_the_form_of_beam_are_measured_in_the_order_of_their_numbers(
 }
 
 #[test]
-fn vectors_are_made_once_and_kept_for_the_next_run() {
+fn vectors_are_computed_once_and_cached_for_the_next_run() {
     let room = Room::new();
     let path = room.write("own.json", &locomo());
     let file = room.path().join("vectors");
@@ -146,7 +146,7 @@ fn vectors_are_made_once_and_kept_for_the_next_run() {
 }
 
 #[test]
-fn what_is_not_of_the_form_is_an_error_that_says_where() {
+fn an_invalid_format_is_an_error_with_its_place() {
     let room = Room::new();
     let case = |form: DatasetFormat, name: &str, value: Value, at: &str| {
         let path = room.write(name, &value);
@@ -173,7 +173,7 @@ fn what_is_not_of_the_form_is_an_error_that_says_where() {
 }
 
 #[test]
-fn what_is_not_there_is_an_error_that_says_what_to_give() {
+fn a_missing_file_is_an_error_with_a_hint() {
     let room = Room::new();
     let error = load(DatasetFormat::Beam, room.path()).expect_err("an empty folder");
     assert_eq!(error.kind(), ErrorKind::NotFound);

@@ -1,4 +1,4 @@
-//! Whole replays of constructed sessions: what is counted, and what is charged.
+//! Whole replays of constructed sessions: the counts and the costs.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -66,7 +66,7 @@ fn a_request_too_short_to_cache_costs_the_plain_price() {
 }
 
 #[test]
-fn an_absurd_report_is_counted_instead() {
+fn an_absurd_reported_size_is_replaced_by_a_count() {
     let cost = |output| run(&exchange(1_500, output)).totals.cost_with_usd.unwrap() * 1e6;
     let written = cost(1) - ANSWER_PRICE;
     for (reported, believed) in
@@ -78,7 +78,7 @@ fn an_absurd_report_is_counted_instead() {
 }
 
 #[test]
-fn a_layer_counts_each_message_once_and_every_run_tells_the_same() {
+fn a_layer_counts_each_message_once_and_runs_are_identical() {
     let sample = Sample::default().messages();
     let count = sample.len() as u32;
     let line = line(sample);

@@ -18,7 +18,7 @@ const FRAME: Frame<'_> = Frame {
 ///
 /// # Errors
 ///
-/// Those of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
+/// Errors of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
 pub fn write(report: &BenchReport, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     FRAME.write(report, out)
 }

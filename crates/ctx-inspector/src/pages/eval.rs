@@ -17,7 +17,7 @@ const FRAME: Frame<'_> = Frame {
 ///
 /// # Errors
 ///
-/// Those of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
+/// Errors of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
 pub fn write(report: &EvalReport, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     FRAME.write(report, out)
 }
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_whole_and_text_of_a_transcript_cannot_leave_the_data() {
+    fn the_page_is_complete_and_escapes_text_of_transcripts() {
         let nasty = page(NASTY);
         check_page(&FRAME, &page("text"), &nasty);
         assert_eq!(data(&nasty)["sessions"][0]["model"], NASTY);

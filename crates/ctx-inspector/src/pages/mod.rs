@@ -20,7 +20,7 @@ const FRAME: &str = include_str!("../../assets/frame.html");
 /// The style of all pages.
 pub(crate) const STYLE: &str = include_str!("../../assets/pages.css");
 
-/// The scripts of all pages. Each uses only those before it, except in functions.
+/// The scripts of all pages. Outside of functions, each uses only earlier scripts.
 pub(crate) const PARTS: [&str; 13] = [
     include_str!("../../assets/parts/text.js"),
     include_str!("../../assets/parts/words.js"),
@@ -48,8 +48,8 @@ fn slots() -> impl Iterator<Item = (&'static str, &'static str)> {
     FRAME.split("{{").map(|part| part.split_once("}}").unwrap_or(("", part)))
 }
 
-/// The parts of a page that is a file, beside those of all pages. They are written unescaped, so
-/// they must be the program's own; content of transcripts is the `data` of [`Frame::write`].
+/// The parts of a page file that other pages do not have. They are written unescaped, so they must
+/// come from the program. Content of transcripts is the `data` of [`Frame::write`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame<'a> {
     /// The subcommand of `ctx` that makes the page.
@@ -67,7 +67,7 @@ impl Frame<'_> {
     ///
     /// # Errors
     ///
-    /// Those of `out`, and [`io::ErrorKind::InvalidData`] when the data cannot be written as JSON.
+    /// Errors of `out`, and [`io::ErrorKind::InvalidData`] when the data cannot be written as JSON.
     pub(crate) fn write(
         &self,
         data: &impl Serialize,

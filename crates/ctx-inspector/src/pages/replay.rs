@@ -17,7 +17,7 @@ const FRAME: Frame<'_> =
 ///
 /// # Errors
 ///
-/// Those of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
+/// Errors of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
 pub fn write(report: &ReplayReport, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     let data = PageData { report, details: &report.details };
     FRAME.write(&data, out)
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_holds_the_report_and_its_details() {
+    fn the_page_contains_the_report_and_its_details() {
         let report = report("é😀 {{style}}", 2);
         let page = page(&report);
         let mut data = data(&page);
@@ -110,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_whole_and_text_of_a_transcript_cannot_leave_the_data() {
+    fn the_page_is_complete_and_escapes_text_of_transcripts() {
         let nasty = page(&report(NASTY, 1));
         check_page(&FRAME, &page(&report("text", 1)), &nasty);
         assert_eq!(data(&nasty)["details"][0]["edits"][0]["reason"], NASTY);
     }
 
     #[test]
-    fn a_large_report_is_whole_whatever_the_pieces_it_comes_in() {
+    fn a_large_report_is_written_completely() {
         let report = report("<a<<b<", 5_000);
         let data = data(&page(&report));
         assert_eq!(data["details"], serde_json::to_value(&report.details).unwrap());

@@ -54,7 +54,7 @@ pub(crate) fn check_page(frame: &Frame<'_>, plain: &str, nasty: &str) {
 }
 
 #[test]
-fn a_page_is_the_frame_with_its_parts_and_its_data_and_nothing_from_outside() {
+fn a_page_has_frame_parts_and_data_and_loads_nothing() {
     let frame = Frame {
         name: "test",
         style: "p { margin: 0; }\n",
@@ -68,7 +68,7 @@ fn a_page_is_the_frame_with_its_parts_and_its_data_and_nothing_from_outside() {
 }
 
 #[test]
-fn data_is_whole_whatever_the_pieces_it_comes_in() {
+fn data_written_in_many_pieces_is_complete() {
     let frame = Frame { name: "t", style: "", body: "", script: "" };
     let long = vec!["<a<<b<"; 5_000];
     assert_eq!(data(&written(|out| frame.write(&long, out))), json!(long));

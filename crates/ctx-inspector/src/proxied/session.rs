@@ -55,7 +55,7 @@ impl ProxiedSession {
         kind.map(Counter::new).unwrap_or_default()
     }
 
-    /// Returns those of the messages that the conversation still has.
+    /// Returns the messages of these entries that the conversation still has.
     fn texts<'a>(&self, entries: impl Iterator<Item = &'a EntryRecord>) -> Vec<Arc<Entry>> {
         let id = &self.session.info.id;
         let texts = entries.filter_map(|entry| {
@@ -136,7 +136,7 @@ impl SessionView for ProxiedSession {
             components: record.components,
             ..RequestPage::default()
         };
-        // Of texts, only the beginnings are recorded.
+        // Only the beginnings of texts are recorded.
         let has = |entry: &EntryRecord, words: &str| contains(&entry.begins, words);
         let begins = |entry: &EntryRecord| entry.begins.clone();
         Ok(page.with_entries(&record.entries, query, changed, has, begins))
@@ -246,8 +246,8 @@ fn row(record: &Record) -> RequestRow {
     }
 }
 
-/// Whether an entry is sent otherwise than in the previous request. A new entry counts as changed
-/// if a layer edited it.
+/// Whether an entry changed since the previous request. A new entry counts as changed if a layer
+/// edited it.
 fn is_changed(entry: &EntryRecord, before: Option<&PreviousEntries>) -> bool {
     match before.and_then(|before| before.get(&entry.entry)) {
         Some(was) => *was != (entry.state, entry.tokens),

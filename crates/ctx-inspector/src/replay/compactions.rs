@@ -1,4 +1,4 @@
-//! The compactions of a replayed session: stored ones, and those made by the replay.
+//! The compactions of a replayed session: stored compactions, and compactions by the replay.
 
 use ctx_core::text::Slice;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::shape::CompactionRow;
 /// The id prefix of compactions made by the replay.
 const REPLAYED: &str = "replay-";
 
-/// Returns the rows of all compactions, ordered by the request after each. Those without a later
+/// Returns the rows of all compactions, ordered by the next request. Compactions without a later
 /// request come last.
 pub(super) fn rows(
     stored: &[StoredCompaction],

@@ -62,8 +62,8 @@ impl Jobs {
         Self { with: Arc::new(with), slots, permits }
     }
 
-    /// Returns the last finished replay of a session, even while a newer one runs, or the progress
-    /// of the first one. Starts a replay if the files changed.
+    /// Returns the last finished replay of a session, even while a newer one runs. Without one,
+    /// returns the progress of the first replay. Starts a replay if the files changed.
     pub(super) fn open(&self, listed: &ListedSession) -> Result<SourceState> {
         let now = self.stamp(&listed.path);
         let mut slots = self.slots();

@@ -163,7 +163,7 @@ impl ReplayedSession {
         recorded.or_else(|| self.form(entry, at))
     }
 
-    /// Returns an entry as sent in a request, if the replay stored that.
+    /// Returns an entry as sent in a request, if the replay stored that form.
     fn form(&self, entry: &str, at: usize) -> Option<Arc<ctx_core::Message>> {
         let details = self.report.details.get(..=at)?;
         let mut forms = details.iter().rev().flat_map(|detail| &detail.forms);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_there_is_a_404_in_json_with_a_hint() {
+async fn unknown_resources_are_a_404_in_json_with_a_hint() {
     let place = Place::new();
     let file = place.transcript("one.jsonl", 3, 3);
     let (api, id) = place.api(&[&file]);
@@ -37,7 +37,7 @@ async fn what_is_not_there_is_a_404_in_json_with_a_hint() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_query_that_makes_no_sense_is_refused_with_what_is_wrong() {
+async fn an_invalid_query_is_refused_with_the_reason() {
     let place = Place::new();
     let file = place.transcript("one.jsonl", 3, 3);
     let (api, id) = place.api(&[&file]);
@@ -50,7 +50,7 @@ async fn a_query_that_makes_no_sense_is_refused_with_what_is_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_no_transcript_or_is_gone_says_so() {
+async fn an_invalid_or_missing_transcript_is_an_error() {
     let place = Place::new();
     let file = place.dir.path().join("noise.jsonl");
     std::fs::write(&file, b"\x00\xff not a transcript").unwrap();

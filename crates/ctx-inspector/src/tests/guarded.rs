@@ -31,7 +31,7 @@ async fn send(at: &str, head: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_others_and_names_made_to_mean_this_machine_get_nothing() {
+async fn requests_from_other_pages_or_with_other_host_names_are_refused() {
     let place = Place::new();
     let (at, id, shutdown, running) = served(&place).await;
     let undo = format!("POST /api/sessions/{id}/compactions/x/undo HTTP/1.1\r\nHost: {at}");
@@ -53,7 +53,7 @@ async fn pages_of_others_and_names_made_to_mean_this_machine_get_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_listens_hears_at_once_and_is_let_go_when_the_server_ends() {
+async fn an_event_stream_starts_at_once_and_ends_with_the_server() {
     let place = Place::new();
     let (at, id, shutdown, running) = served(&place).await;
     let stream = TcpStream::connect(&at).await.unwrap();

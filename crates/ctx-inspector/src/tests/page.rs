@@ -20,7 +20,7 @@ async fn fetch(path: &str) -> (StatusCode, String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_page_loads_from_its_own_server_only_and_all_it_names_is_there() {
+async fn the_page_loads_only_existing_files_of_its_own_server() {
     let (status, policy, page) = fetch("/").await;
     assert_eq!(status, StatusCode::OK);
     assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"));
@@ -38,7 +38,7 @@ async fn the_page_loads_from_its_own_server_only_and_all_it_names_is_there() {
 }
 
 #[test]
-fn nothing_in_the_page_reads_text_as_markup_or_asks_elsewhere() {
+fn the_scripts_never_insert_text_as_markup_or_call_other_servers() {
     assert!(!INDEX.contains("<script>") && !INDEX.contains(" on") && !INDEX.contains("style="));
     for (name, text) in FILES.iter().copied().chain(PARTS.map(|text| ("parts.js", text))) {
         for way in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {

@@ -100,7 +100,7 @@ impl LiveConversations for Live {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conversation_tells_its_requests_as_a_replay_does() {
+async fn a_conversation_lists_its_requests_like_a_replay() {
     let place = Place::new();
     let api = place.over(Arc::new(Proxied::new(trace(&place), Arc::<Live>::default())));
     let list = api.found("/api/sessions").await;
@@ -127,7 +127,7 @@ async fn a_conversation_tells_its_requests_as_a_replay_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn its_compaction_tells_what_went_and_is_taken_back_by_the_proxy() {
+async fn its_compaction_has_a_diff_and_the_proxy_can_undo_it() {
     let live = Arc::<Live>::default();
     let place = Place::new();
     let api = place.over(Arc::new(Proxied::new(trace(&place), live.clone())));

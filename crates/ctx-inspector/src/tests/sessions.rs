@@ -5,7 +5,7 @@ use ctx_session::{Agent, AgentHomes};
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_tells_its_requests_and_a_page_that_knows_some_gets_the_rest() {
+async fn a_session_lists_its_requests_from_a_given_number_on() {
     let place = Place::new();
     let file = place.transcript("one.jsonl", 60, 300);
     let (api, id) = place.api(&[&file]);
@@ -24,7 +24,7 @@ async fn a_session_tells_its_requests_and_a_page_that_knows_some_gets_the_rest()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn entries_come_in_pages_and_by_what_became_of_them() {
+async fn entries_are_paged_and_can_be_filtered() {
     let place = Place::new();
     let file = place.transcript("one.jsonl", 60, 300);
     let (api, id) = place.api(&[&file]);
@@ -61,7 +61,7 @@ async fn entries_come_in_pages_and_by_what_became_of_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_tells_its_text_and_what_a_summary_says() {
+async fn an_entry_has_its_recorded_text_or_its_summary() {
     let place = Place::new();
     let file = place.transcript("one.jsonl", 60, 300);
     let (api, id) = place.api(&[&file]);
@@ -77,7 +77,7 @@ async fn an_entry_tells_its_text_and_what_a_summary_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_long_entry_is_cut_unless_the_whole_is_asked_for() {
+async fn a_long_entry_is_truncated_unless_the_whole_is_requested() {
     let place = Place::new();
     let file = place.transcript("one.jsonl", 1, 100_000);
     let (api, id) = place.api(&[&file]);
@@ -91,7 +91,7 @@ async fn a_long_entry_is_cut_unless_the_whole_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_grew_is_replayed_again_and_answers_meanwhile() {
+async fn a_session_that_grew_is_replayed_again_and_stays_available() {
     let place = Place::new();
     let file = place.transcript("one.jsonl", 5, 3);
     let (api, id) = place.api(&[&file]);
@@ -104,7 +104,7 @@ async fn a_session_that_grew_is_replayed_again_and_answers_meanwhile() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_list_has_files_and_sessions_of_the_home_and_nothing_twice() {
+async fn the_list_has_files_and_sessions_of_the_home_each_once() {
     let place = Place::new();
     let folder = place.home().root.join("agents/main/sessions");
     std::fs::create_dir_all(&folder).unwrap();

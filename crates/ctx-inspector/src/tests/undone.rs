@@ -25,7 +25,7 @@ fn compacted(place: &Place) -> (PathBuf, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_compaction_is_taken_back_by_who_showed_the_token_and_by_nobody_else() {
+async fn undoing_a_compaction_requires_the_token() {
     let place = Place::new();
     let (file, id) = compacted(&place);
     let (api, session) = place.api(&[&file]);
@@ -52,7 +52,7 @@ async fn a_compaction_is_taken_back_by_who_showed_the_token_and_by_nobody_else()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_diff_of_a_stored_compaction_names_what_went() {
+async fn the_diff_of_a_stored_compaction_lists_removed_messages() {
     let place = Place::new();
     let (file, id) = compacted(&place);
     let (api, session) = place.api(&[&file]);
@@ -64,7 +64,7 @@ async fn the_diff_of_a_stored_compaction_names_what_went() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_replay_made_is_told_and_cannot_be_taken_back() {
+async fn compactions_of_the_replay_are_listed_and_cannot_be_undone() {
     let place = Place::new();
     let file = place.transcript("one.jsonl", 60, 300);
     let (api, session) = place.api(&[&file]);

@@ -5,7 +5,7 @@ use ctx_testkit::Random;
 /// A text with marked ranges.
 pub(crate) struct Sample {
     pub(crate) text: String,
-    /// The marked texts: all of them are secrets, or none is.
+    /// The marked texts. Either all are secrets, or no text is a secret.
     pub(crate) marked: Vec<String>,
 }
 

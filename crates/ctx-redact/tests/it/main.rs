@@ -63,7 +63,7 @@ fn secrets_are_found_and_what_only_looks_like_them_stays() {
 }
 
 #[test]
-fn a_redacted_text_stays_as_it_is() {
+fn redacting_a_text_again_changes_nothing() {
     for sample in samples(SECRETS, 2, 3).iter().chain(&samples(LOOKALIKES, 1, 4)) {
         let once = redact(&sample.text);
         assert_eq!(redact(&once), once, "of {}", sample.text);
@@ -71,7 +71,7 @@ fn a_redacted_text_stays_as_it_is() {
 }
 
 #[test]
-fn nothing_of_this_repository_is_a_secret() {
+fn no_line_of_this_repository_is_redacted() {
     let own: Vec<&str> = OWN.lines().collect();
     assert!(own.len() >= 60);
     for line in own {

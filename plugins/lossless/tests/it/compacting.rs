@@ -21,7 +21,7 @@ fn carry_out(driven: &mut Driven, result: &Value) {
 }
 
 #[test]
-fn the_whole_old_part_becomes_one_summary_and_no_group_is_split() {
+fn compaction_makes_one_summary_and_splits_no_group() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(400);
     let result = compact(&mut driven, &json!({}));
@@ -46,7 +46,7 @@ fn the_whole_old_part_becomes_one_summary_and_no_group_is_split() {
 }
 
 #[test]
-fn a_second_compaction_stands_for_the_first_one_too() {
+fn a_second_compaction_also_covers_the_first() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(400);
     let first = compact(&mut driven, &json!({}));
@@ -70,7 +70,7 @@ fn a_second_compaction_stands_for_the_first_one_too() {
 }
 
 #[test]
-fn a_summary_that_somebody_else_wrote_is_taken_in() {
+fn a_summary_by_another_engine_is_included() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(400);
     driven.rows.insert(
@@ -98,7 +98,7 @@ fn a_budget_is_kept_and_later_attempts_keep_less() {
 }
 
 #[test]
-fn what_cannot_be_compacted_is_left_to_the_host_with_the_reason() {
+fn an_impossible_compaction_is_declined_with_the_reason() {
     let mut driven = Driven::up(&json!({}));
     let fits = compact(&mut driven, &json!({}));
     assert_eq!((&fits["ok"], &fits["compacted"]), (&json!(true), &json!(false)));
@@ -114,7 +114,7 @@ fn what_cannot_be_compacted_is_left_to_the_host_with_the_reason() {
 }
 
 #[test]
-fn a_user_who_asks_for_it_gets_a_small_session_compacted() {
+fn force_compacts_a_small_session() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(60);
     assert_eq!(compact(&mut driven, &json!({}))["compacted"], false);

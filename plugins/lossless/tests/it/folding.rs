@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_session_that_fits_is_left_alone() {
+fn a_session_that_fits_is_not_changed() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(40);
     let answer = driven.assemble(100_000);
@@ -10,7 +10,7 @@ fn a_session_that_fits_is_left_alone() {
 }
 
 #[test]
-fn a_session_grows_and_what_goes_out_fits_while_everything_stays_in_reach() {
+fn a_growing_session_always_fits_and_every_entry_stays_reachable() {
     let budget = 8_000;
     let mut driven = Driven::up(&json!({}));
     let all = session(2_000);
@@ -35,7 +35,7 @@ fn a_session_grows_and_what_goes_out_fits_while_everything_stays_in_reach() {
 }
 
 #[test]
-fn a_summary_says_what_it_stands_for_and_where_that_is() {
+fn a_summary_states_the_entries_it_covers() {
     let mut driven = Driven::up(&json!({"modelCalls": 0}));
     driven.rows = session(200);
     let answer = driven.assemble(8_000);
@@ -48,7 +48,7 @@ fn a_summary_says_what_it_stands_for_and_where_that_is() {
 }
 
 #[test]
-fn what_must_stay_is_not_folded() {
+fn protected_rows_are_not_folded() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(400);
     for at in [0, 4, 5, 6, 100] {
@@ -63,7 +63,7 @@ fn what_must_stay_is_not_folded() {
 }
 
 #[test]
-fn calls_that_are_answered_late_are_folded_with_their_answers() {
+fn calls_with_late_results_are_folded_with_them() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(400);
     // The result of the second call is thirty messages later, beyond the end of a leaf.
@@ -75,7 +75,7 @@ fn calls_that_are_answered_late_are_folded_with_their_answers() {
 }
 
 #[test]
-fn a_host_that_tells_of_everything_each_time_gets_the_same_beginning() {
+fn a_host_that_sends_all_rows_each_time_gets_a_stable_prefix() {
     let mut driven = Driven::up(&json!({}));
     let all = session(600);
     let mut changes = 0;
@@ -93,7 +93,7 @@ fn a_host_that_tells_of_everything_each_time_gets_the_same_beginning() {
 }
 
 #[test]
-fn ten_thousand_rows_cost_ten_times_what_a_thousand_cost() {
+fn the_cost_grows_linearly_with_the_number_of_rows() {
     let written = |messages: usize| {
         let mut driven = Driven::up(&json!({"modelCalls": 0}));
         driven.rows = session(messages);
@@ -107,7 +107,7 @@ fn ten_thousand_rows_cost_ten_times_what_a_thousand_cost() {
 }
 
 #[test]
-fn a_model_writes_where_there_is_one_and_its_inventions_are_left_out() {
+fn the_hosts_model_writes_summaries_and_unknown_citations_are_removed() {
     let mut driven = Driven::up(&json!({"modelCalls": 2}));
     driven.services.model =
         Some("Sure, here:\n- the user wants steps done [e:00000000]\n- secret [e:ffffffff]".into());
@@ -124,7 +124,7 @@ fn a_model_writes_where_there_is_one_and_its_inventions_are_left_out() {
 }
 
 #[test]
-fn a_newest_group_that_is_too_large_is_folded() {
+fn a_too_large_newest_group_is_folded() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(400);
     let large = "a line of a log\n".repeat(4_000);
@@ -138,7 +138,7 @@ fn a_newest_group_that_is_too_large_is_folded() {
 }
 
 #[test]
-fn where_what_must_stay_leaves_no_room_it_goes_out_alone_and_the_rest_comes_back() {
+fn protected_rows_that_fill_the_budget_are_sent_alone_and_summaries_return_later() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(400);
     let large = "a line of a log\n".repeat(4_000);

@@ -98,7 +98,7 @@ impl Driven {
         self.ask("assemble", &params)
     }
 
-    /// Applies a plan permanently, as a host does that keeps its view during the session.
+    /// Applies a plan permanently, like a host that keeps its view during the session.
     fn carry_out(&mut self, plan: &Value) {
         let empty = Vec::new();
         let list = |key: &str| plan[key].as_array().unwrap_or(&empty);

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn another_process_goes_on_with_the_same_summaries() {
+fn another_process_uses_the_same_summaries() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(400);
     let first = driven.assemble(8_000);
@@ -22,7 +22,7 @@ fn another_process_goes_on_with_the_same_summaries() {
 }
 
 #[test]
-fn a_store_that_lost_everything_costs_no_summary() {
+fn summaries_survive_the_loss_of_the_store() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(400);
     let plan = driven.assemble(8_000);
@@ -38,7 +38,7 @@ fn a_store_that_lost_everything_costs_no_summary() {
 }
 
 #[test]
-fn a_store_that_is_damaged_is_not_believed() {
+fn damaged_values_of_the_store_are_ignored() {
     for damage in [json!(7), json!({"children": "x"}), json!({"id": "a", "children": ["a"]})] {
         let mut driven = Driven::up(&json!({}));
         driven.rows = session(400);
@@ -56,7 +56,7 @@ fn a_store_that_is_damaged_is_not_believed() {
 }
 
 #[test]
-fn an_answer_that_was_not_taken_is_given_again() {
+fn a_rejected_answer_is_repeated() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(400);
     let first = driven.assemble(8_000);
@@ -78,7 +78,7 @@ fn an_answer_that_was_not_taken_is_given_again() {
 }
 
 #[test]
-fn a_branch_that_leaves_in_the_middle_takes_only_its_own_summaries() {
+fn a_branch_gets_only_its_own_summaries() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(400);
     driven.assemble(8_000);
@@ -97,7 +97,7 @@ fn a_branch_that_leaves_in_the_middle_takes_only_its_own_summaries() {
 }
 
 #[test]
-fn a_turn_is_committed_once_also_by_another_process() {
+fn a_turn_is_committed_once_even_by_another_process() {
     let mut driven = Driven::up(&json!({}));
     let turn = |key: &str| json!({"sessionId": "s", "advancementKey": key});
     assert_eq!(driven.ask("commit_turn", &turn("k1"))["status"], "committed");
@@ -108,7 +108,7 @@ fn a_turn_is_committed_once_also_by_another_process() {
 }
 
 #[test]
-fn a_subagent_knows_what_its_parent_said_unless_it_is_rolled_back() {
+fn a_subagent_gets_the_summaries_of_its_parent_unless_rolled_back() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(400);
     driven.assemble(8_000);

@@ -14,10 +14,10 @@ use ctx_core::{
 use ctx_session::Home;
 use serde_json::json;
 
-/// Its default window: small, so that it fills quickly.
+/// Its default window. It is small and fills quickly.
 const WINDOW: Tokens = Tokens(16_000);
 
-/// The model. It answers from the request alone, so it knows only what it is sent.
+/// The model. It answers from the request alone.
 pub(crate) struct Demo {
     card: ModelCard,
     window: Tokens,
@@ -25,7 +25,7 @@ pub(crate) struct Demo {
 }
 
 impl Demo {
-    /// Creates the model, which takes `pace` per word; without a window, with the default one.
+    /// Creates the model. It takes `pace` per word. `None` selects the default window.
     pub(crate) fn new(window: Option<Tokens>, pace: Duration) -> Self {
         let window = window.unwrap_or(WINDOW);
         Self { card: ModelCard::new("demo/rules", window), window, pace }

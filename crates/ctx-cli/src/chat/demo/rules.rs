@@ -19,7 +19,7 @@ const HELP: &str = "I am a model of a few rules, so that you can see what happen
     THING?`. Long texts fill the window; the bar shows it. Then old history becomes a summary, and \
     what I can no longer see comes back when you ask for it.";
 
-/// Answers a request. It uses nothing but the request.
+/// Answers from the text of the request alone.
 pub(super) fn answer(request: &ChatRequest) -> Vec<Block> {
     let Some(newest) = request.messages.last() else { return vec![Block::text(HELP)] };
     if request.tools.iter().any(|tool| tool.name == APPEND) {

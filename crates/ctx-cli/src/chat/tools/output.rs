@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_endless_output_both_ends_stay() {
+    fn the_beginning_and_the_end_of_endless_output_are_kept() {
         let mut kept = BoundedOutput::default();
         for at in 0..200_000 {
             kept.push(format!("line {at}\n").as_bytes());
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn short_output_stays_whole_however_it_comes() {
+    fn short_output_is_kept_whole_in_pieces_of_any_size() {
         let mut kept = BoundedOutput::default();
         for byte in "Grüße\n".bytes() {
             kept.push(&[byte]);

@@ -132,7 +132,7 @@ fn access_outside_of_the_folder_needs_permission() {
 }
 
 #[test]
-fn a_file_is_written_whole_and_only_with_permission() {
+fn a_file_is_replaced_completely_and_only_with_permission() {
     let refusing = Bench::new(Permission::Refused("denied by the user".into()));
     let (text, failed) = refusing.run("write", &json!({"path": "a/b.txt", "content": "x"}));
     assert!(failed && text.contains("denied by the user"));
@@ -177,7 +177,7 @@ fn a_pipe_is_neither_read_nor_written() {
 }
 
 #[test]
-fn stored_results_may_be_read_but_no_file_beside_them() {
+fn only_stored_results_may_be_read_from_their_folder() {
     let bench = Bench::new(Permission::Granted);
     let kept = bench.room.path().join("kept");
     let alone = Tools::new(&[Tool::Read, Tool::Write], bench.tools.folder(), Box::new(NoUser));
@@ -194,7 +194,7 @@ fn stored_results_may_be_read_but_no_file_beside_them() {
 
 #[cfg(unix)]
 #[test]
-fn a_long_output_says_how_it_ended_and_how_much_of_it_is_kept() {
+fn a_long_output_states_its_exit_status_and_the_kept_size() {
     let bench = Bench::new(Permission::Granted);
     let run = |command: &str| bench.run("bash", &json!({"command": command})).0;
     assert!(run("seq 1 10000; echo ALLGOOD").ends_with("10000\nALLGOOD\n\n[exit code 0]"));
@@ -217,7 +217,7 @@ fn a_replaced_file_keeps_its_permissions() {
 
 #[cfg(unix)]
 #[test]
-fn a_command_says_what_it_prints_and_how_it_ends() {
+fn a_command_returns_its_output_and_its_exit_status() {
     let bench = Bench::new(Permission::Granted);
     let run = |command: &str| bench.run("bash", &json!({"command": command}));
     assert_eq!(run("echo one; echo two >&2; echo three"), ("one\ntwo\nthree\n".into(), false));

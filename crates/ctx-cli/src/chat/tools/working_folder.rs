@@ -10,7 +10,7 @@ use super::no_folder;
 /// The working folder of tools.
 pub(super) struct WorkingFolder {
     folder: PathBuf,
-    /// Where tool results are stored: readable as if they were in the folder.
+    /// The folder of stored tool results, which may be read without permission.
     results: Option<PathBuf>,
 }
 
@@ -44,7 +44,7 @@ impl WorkingFolder {
         &self.folder
     }
 
-    /// Resolves a path: links are followed as far as it exists; the part that does not exist yet
+    /// Resolves a path. Links are followed in the part that exists. The part that does not exist
     /// must consist of plain names.
     pub(super) fn find(&self, path: &str) -> Result<Located, String> {
         if path.is_empty() || path.contains('\0') {
@@ -56,8 +56,7 @@ impl WorkingFolder {
         let found = loop {
             match there.canonicalize() {
                 Ok(found) => break found,
-                // It exists but its target does not: a dangling link, and writing to it would write
-                // elsewhere.
+                // A dangling link: the target does not exist. Writing to the link would create it.
                 Err(error) if there.symlink_metadata().is_ok() => {
                     return Err(format!("{path}: {error}"));
                 }
@@ -98,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leads_out_of_the_folder_is_outside_however_it_is_written() {
+    fn every_path_that_leaves_the_folder_is_outside() {
         let room = tempfile::tempdir().unwrap();
         let folder = room.path().join("here");
         std::fs::create_dir_all(folder.join("src")).unwrap();

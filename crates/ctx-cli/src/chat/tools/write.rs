@@ -46,8 +46,8 @@ impl Tools {
     }
 }
 
-/// Describes a write: as one line, and as a preview with all lines of a new or large file, or the
-/// changed lines of an existing one.
+/// Describes a write in one line, and in a preview. The preview has all lines of a new or large
+/// file, or the changed lines of an existing file.
 pub(super) fn preview(path: &Path, shown: &str, content: &str) -> (String, Vec<String>) {
     let size = |text: &str| {
         format!("{}, {}", counted(text.lines().count(), "line"), bytes(text.len() as u64))

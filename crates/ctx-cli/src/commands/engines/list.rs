@@ -87,12 +87,12 @@ pub(super) fn run(global: &Global, args: &Engines, out: &Out) -> anyhow::Result<
     out.report(args.json, &report, print)
 }
 
-/// Returns the steps of the search for all engines and, if it does not find the selected one, of
-/// the search for that one.
+/// Returns the steps of the search for all engines. If it does not find the selected engine, adds
+/// the steps of a search for that engine.
 fn trace(registry: &Registry, selected: &str) -> Vec<SearchStep> {
     let mut steps = registry.search().list().trace.steps;
     for engine in registry.engines() {
-        // A valid engine, but the built-in engine takes precedence.
+        // The found engine is valid, but the built-in engine takes precedence.
         for step in
             steps.iter_mut().filter(|s| s.outcome == SearchOutcome::Found && names(s, engine.id))
         {

@@ -41,7 +41,7 @@ impl Engines {
         self.hidden(".new-")
     }
 
-    /// Moves a finished draft into its place, replacing what was there. If the move fails, the old
+    /// Moves a finished draft into its place, and replaces an older engine. If this fails, the old
     /// folder is restored.
     pub(super) fn publish(&self, draft: TempDir, name: &str) -> Result<PathBuf, Error> {
         let place = self.of(name);

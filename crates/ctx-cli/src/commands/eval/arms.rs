@@ -1,4 +1,4 @@
-//! The engines that `ctx eval` and `ctx eval compact` compare, and what both need of a session.
+//! The engines that `ctx eval` and `ctx eval compact` compare, and the data of a session for both.
 
 use std::path::Path;
 
@@ -68,7 +68,7 @@ impl Fitter<'_> {
         of_profiles.chain(of_engines).collect()
     }
 
-    /// Returns what an evaluation needs to know of the session.
+    /// Returns the data of the session that an evaluation needs.
     pub(super) fn setup(&self, counter: Counter, out: &Out) -> anyhow::Result<EvalSetup> {
         let base = self.fit(None, None, None, out)?;
         let count =

@@ -1,4 +1,4 @@
-//! The comparison at equal size: the agent's own summaries and ctx's of the same messages.
+//! Compares the agent's own summaries with ctx's summaries of the same messages at equal size.
 
 use ctx_core::EntryId;
 use ctx_eval::eval::{EqualSize, EvalReport, SummaryFigures, SummarySums};
@@ -20,7 +20,7 @@ pub(super) fn title(sums: &EqualSize) -> String {
     )
 }
 
-/// Returns a table with one row each for the agent's own summaries and those of ctx.
+/// Returns a table with two rows: the agent's own summaries, and ctx's summaries.
 pub(super) fn table(report: &EvalReport, sums: &EqualSize) -> Table {
     let nothing = || Cell::from("");
     let mut rows = Vec::new();

@@ -16,8 +16,8 @@ const TEXT_CHARS: usize = 100;
 /// Maximum length of a failure's reason.
 const REASON_CHARS: usize = 400;
 
-/// Columns dropped on a narrow terminal, in this order. The candidates' names tell what they are;
-/// most other dropped columns are only on the page and in `--json`.
+/// Columns dropped on a narrow terminal, in this order. The page and `--json` have most of them.
+/// The first is the kind of a candidate, which its name shows.
 const SPARED: [&str; 9] = [
     "kind",
     "est. error",
@@ -96,7 +96,7 @@ fn arm(row: &EvalRow) -> String {
     }
 }
 
-/// Formats the sessions compacted once, smallest first: adjacent rows are comparable.
+/// Formats the sessions compacted once. Rows are sorted by size, to compare adjacent rows.
 fn once(report: &EvalReport) -> Table {
     let mut rows: Vec<&SingleCompactionRow> = report.once.iter().collect();
     rows.sort_by(|one, two| left(one).total_cmp(&left(two)));

@@ -93,7 +93,7 @@ fn of_project(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns what to forget. A session named by its file is searched in that file, wherever it is.
+/// Returns the request to forget. A session named by its file is searched in that file.
 fn what(args: &ForgetArgs) -> ForgetRequest {
     let mut files = args.files.clone();
     let mut session = args.session.clone();
@@ -148,7 +148,7 @@ fn would_go(report: &ForgetReport) -> String {
     format!("{text}\n\n{}", places(report))
 }
 
-/// Lists what was erased from where.
+/// Lists the erased data by place.
 fn places(report: &ForgetReport) -> String {
     let mut rows: Vec<Vec<Cell>> = Vec::new();
     for file in report.files.iter().filter(|file| !file.is_nothing()) {

@@ -95,7 +95,7 @@ fn warn_of_losses(of: &Lookup, before: usize, report: &IngestReport, out: &Out) 
     let gone = (before + added).saturating_sub(report.segments);
     if gone > 0 {
         let most = counted(of.config.max_segments as usize, "segment");
-        // 0 days: no eviction by age.
+        // 0 days disables eviction by age.
         let age = match of.config.eviction_days {
             0 => String::new(),
             days => {

@@ -18,8 +18,8 @@ fn installed() -> Option<(PathBuf, PathBuf)> {
     (node.exists() && pi.exists()).then_some((node, pi))
 }
 
-/// Continues a copy of a session in pi: it must send the last messages, including `last`, and
-/// append to the file; and ctx must read the appended entries.
+/// Continues a copy of a session in pi. pi must send the last messages, including `last`, and
+/// append to the file. ctx must read the appended entries.
 pub(super) fn opens(session: &Path, last: &str) {
     let Some((node, pi)) = installed() else {
         let why = "pi is not installed in target/pi (see .ci/run), nor in $CTX_PI";

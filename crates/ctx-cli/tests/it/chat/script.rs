@@ -22,7 +22,7 @@ fn alone(room: &Room, args: &[&str]) -> Ran {
 }
 
 #[test]
-fn without_a_model_one_line_says_how_to_have_one() {
+fn without_a_model_one_line_says_how_to_configure_one() {
     let room = Room::new();
     let ran = alone(&room, &["-p", "hello"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
@@ -42,7 +42,7 @@ fn without_a_model_one_line_says_how_to_have_one() {
 }
 
 #[test]
-fn arguments_that_make_no_sense_are_refused_before_anything_is_stored() {
+fn invalid_arguments_are_refused_before_anything_is_stored() {
     let room = Room::new();
     for args in [
         &["--demo", "-p", " "][..],
@@ -60,7 +60,7 @@ fn arguments_that_make_no_sense_are_refused_before_anything_is_stored() {
 }
 
 #[test]
-fn the_answer_alone_is_on_stdout_and_json_has_the_rest() {
+fn stdout_has_only_the_answer_and_json_has_more() {
     let room = Room::new();
     let ran = alone(&room, &["--demo", "-p", "my cat is called Ada"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -80,7 +80,7 @@ fn the_answer_alone_is_on_stdout_and_json_has_the_rest() {
 }
 
 #[test]
-fn a_configuration_that_is_wrong_is_told_also_where_it_is_not_used() {
+fn an_invalid_configuration_is_reported_even_if_it_is_not_used() {
     let room = Room::new();
     room.write("ctx.json5", "{ agents: nonsense");
     let ran = alone(&room, &["--demo", "-p", "hello"]);
@@ -95,7 +95,7 @@ fn a_configuration_that_is_wrong_is_told_also_where_it_is_not_used() {
 }
 
 #[test]
-fn a_demonstration_takes_the_configuration_and_the_profile_that_it_is_given() {
+fn a_demonstration_uses_the_given_configuration_and_profile() {
     let room = Room::new();
     room.write(
         "mine.json5",
@@ -115,7 +115,7 @@ fn a_demonstration_takes_the_configuration_and_the_profile_that_it_is_given() {
 }
 
 #[test]
-fn a_server_of_ones_own_wants_a_models_name() {
+fn a_custom_server_requires_a_model_name() {
     let room = Room::new();
     let mut command = room.command(&["chat", "-p", "hello"]);
     command.env("OPENAI_API_KEY", "x").env("OPENAI_BASE_URL", "http://127.0.0.1:9/v1");
@@ -178,7 +178,7 @@ fn the_demonstration_compacts_flushes_and_recalls() {
 }
 
 #[test]
-fn a_session_of_ones_own_has_a_name() {
+fn a_session_can_be_named() {
     let room = Room::new();
     for name in ["work", "agent:demo:explicit:other"] {
         let ran = alone(&room, &["--demo", "-p", "hello", "--session", name]);
@@ -192,7 +192,7 @@ fn a_session_of_ones_own_has_a_name() {
 }
 
 #[test]
-fn a_session_is_measured_in_the_window_that_it_ran_in_last() {
+fn status_uses_the_last_window_of_a_session() {
     let room = Room::new();
     for window in [6_000, 12_000] {
         let size = window.to_string();
@@ -203,7 +203,7 @@ fn a_session_is_measured_in_the_window_that_it_ran_in_last() {
 }
 
 #[test]
-fn a_chain_is_configured_as_well() {
+fn a_fallback_chain_can_be_configured() {
     let talk = Talk::new();
     let config = r#"{ agents: { defaults: { model: { primary: "openai/broken", fallbacks: ["openai/good"] } } } }"#;
     talk.room.write("ctx.json5", config);
@@ -214,7 +214,7 @@ fn a_chain_is_configured_as_well() {
 }
 
 #[test]
-fn anthropics_servers_are_spoken_to_as_well() {
+fn the_anthropic_api_is_supported() {
     let provider = FakeProvider::builder().key("sk-1").script([Step::text("hello")]).start();
     let provider = provider.expect("it starts");
     let talk = Talk::new();
@@ -243,7 +243,7 @@ fn a_provider_that_fails_is_an_error_and_the_message_is_kept() {
 }
 
 #[test]
-fn the_answer_is_printed_though_the_session_cannot_be_closed_as_it_should() {
+fn the_answer_is_printed_if_the_session_cannot_be_closed() {
     let talk = Talk::new();
     let file = talk.room.path("agents/main/sessions/sessions.json");
     let break_it = format!("rm '{0}' && mkdir '{0}'", file.display());
@@ -255,7 +255,7 @@ fn the_answer_is_printed_though_the_session_cannot_be_closed_as_it_should() {
 }
 
 #[test]
-fn messages_of_a_pipe_that_fail_are_told_by_the_exit_code_and_do_not_end_it() {
+fn a_failed_message_of_a_pipe_sets_the_exit_code_and_later_ones_are_read() {
     let talk = Talk::new();
     let failed = Step::error(FailureKind::Unauthorized);
     talk.provider.extend([Step::text("one"), failed, Step::text("three")]);
@@ -290,7 +290,7 @@ fn interruptible(command: &std::process::Command) -> std::process::Command {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn ctrl_c_ends_a_script_and_what_it_said_so_far_is_there() {
+fn ctrl_c_ends_a_script_and_its_messages_are_stored() {
     use std::os::unix::process::ExitStatusExt;
 
     use rustix::process::{Pid, Signal, kill_process};

@@ -57,7 +57,7 @@ fn sleeping(talk: &Talk) -> impl Fn() -> String + use<> {
 }
 
 #[test]
-fn ctrl_c_ends_a_script_and_the_session_goes_on_whole() {
+fn ctrl_c_ends_a_script_and_the_session_stays_intact() {
     let talk = Talk::new();
     talk.provider.extend([Step::hang()]);
     let child = begin(&talk, &["-p", "turn 3: go on"]);
@@ -91,7 +91,7 @@ fn a_command_does_not_outlive_a_program_that_is_killed() {
 }
 
 #[test]
-fn lines_from_a_pipe_tell_by_the_exit_code_that_one_failed_and_ctrl_c_ends_them() {
+fn a_failed_line_of_a_pipe_sets_the_exit_code_and_ctrl_c_ends_the_program() {
     let talk = Talk::new();
     talk.provider.extend([Step::error(FailureKind::Unauthorized), Step::text("all is well")]);
     let mut child = begin(&talk, &[]);

@@ -137,7 +137,7 @@ fn fifty_turns_at_a_terminal_keep_within_the_window_and_open_in_pi() {
 }
 
 #[test]
-fn nothing_is_run_that_was_not_allowed_and_always_is_for_the_same_command() {
+fn only_allowed_commands_run_and_always_applies_to_the_same_command() {
     let talk = Talk::new();
     let command = "echo ran >> ran.txt; cat ran.txt";
     let ask = |after: &str| {
@@ -169,7 +169,7 @@ fn nothing_is_run_that_was_not_allowed_and_always_is_for_the_same_command() {
 }
 
 #[test]
-fn ctrl_c_stops_a_turn_and_the_session_goes_on_whole() {
+fn ctrl_c_stops_a_turn_and_the_session_stays_intact() {
     let talk = Talk::new();
     talk.provider.extend([Step::hang()]);
     let mut terminal = Terminal::new(&talk, &GOOD);
@@ -213,7 +213,7 @@ fn ctrl_c_stops_a_turn_and_the_session_goes_on_whole() {
 }
 
 #[test]
-fn ctrl_c_stops_a_turn_also_where_it_was_to_be_ignored() {
+fn ctrl_c_stops_a_turn_even_if_the_shell_ignored_it() {
     let talk = Talk::new();
     talk.provider.extend([Step::hang()]);
     let mut terminal = Terminal::started_by(&talk, "trap '' INT", &GOOD);
@@ -227,7 +227,7 @@ fn ctrl_c_stops_a_turn_also_where_it_was_to_be_ignored() {
 }
 
 #[test]
-fn what_is_pasted_is_one_message_and_what_was_typed_is_remembered() {
+fn pasted_text_is_one_message_and_typed_lines_are_in_the_history() {
     let talk = Talk::new();
     talk.provider.extend([Step::text("one"), Step::text("two")]);
     let mut terminal = Terminal::new(&talk, &GOOD);
@@ -246,7 +246,7 @@ fn what_is_pasted_is_one_message_and_what_was_typed_is_remembered() {
 }
 
 #[test]
-fn help_lists_what_can_be_said_and_an_error_ends_nothing() {
+fn help_lists_the_commands_and_an_error_does_not_end_the_conversation() {
     let talk = Talk::new();
     let failed = ctx_testkit::provider::FailureKind::Unauthorized;
     talk.provider.extend([Step::error(failed), Step::text("all is well")]);

@@ -1,4 +1,4 @@
-//! What `ctx chat --prompt` reports about models, commands and tools, and what it does not print.
+//! Reports of `ctx chat --prompt` about models, commands and tools.
 
 use ctx_testkit::provider::Step;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::support::Ran;
 const GOOD: [&str; 2] = ["--model", "openai/good"];
 
 #[test]
-fn of_a_model_that_nobody_knows_what_is_said_is_what_is_used() {
+fn the_reported_window_of_an_unknown_model_is_the_used_one() {
     let talk = Talk::new();
     talk.room.write(
         "ctx.json5",
@@ -34,7 +34,7 @@ fn of_a_model_that_nobody_knows_what_is_said_is_what_is_used() {
 }
 
 #[test]
-fn a_script_is_told_which_commands_there_are() {
+fn invalid_commands_in_a_script_are_errors_with_a_reason() {
     let talk = Talk::new();
     for (text, told) in [
         ("/foo", "unknown command /foo"),
@@ -51,7 +51,7 @@ fn a_script_is_told_which_commands_there_are() {
 }
 
 #[test]
-fn who_has_no_tools_is_told_of_none() {
+fn without_tools_the_prompt_does_not_mention_any() {
     let talk = Talk::new();
     talk.provider.extend([Step::text("one"), Step::text("two")]);
     for tools in ["none", "read"] {
@@ -65,7 +65,7 @@ fn who_has_no_tools_is_told_of_none() {
 }
 
 #[test]
-fn what_is_remembered_where_memory_is_off_says_how_to_switch_it_on() {
+fn remember_without_memory_says_how_to_enable_it() {
     let talk = Talk::new();
     let ran = talk.run(&[&GOOD[..], &["-p", "/remember my cat is called Ada"]].concat());
     let key = "agents.defaults.memoryContext.enabled";
@@ -81,7 +81,7 @@ fn what_is_remembered_where_memory_is_off_says_how_to_switch_it_on() {
 }
 
 #[test]
-fn a_long_output_is_shown_from_both_ends_and_the_whole_can_be_read() {
+fn a_long_output_keeps_both_ends_and_can_be_read_in_full() {
     let talk = Talk::new();
     let command = "seq 1 100000; echo ALLGOOD";
     talk.provider.extend([Step::call("bash", json!({ "command": command })), Step::text("one")]);
@@ -98,7 +98,7 @@ fn a_long_output_is_shown_from_both_ends_and_the_whole_can_be_read() {
 }
 
 #[test]
-fn the_answer_is_printed_also_where_the_session_cannot_be_closed() {
+fn the_answer_is_printed_if_closing_the_session_fails() {
     let talk = Talk::new();
     let store = talk.room.path("agents/main/sessions/sessions.json");
     let command = format!("rm '{0}' && mkdir '{0}'", store.display());
@@ -110,7 +110,7 @@ fn the_answer_is_printed_also_where_the_session_cannot_be_closed() {
 }
 
 #[test]
-fn a_transcript_that_is_damaged_is_told_with_the_ways_out() {
+fn a_damaged_transcript_is_reported_with_hints() {
     let talk = Talk::new();
     talk.provider.extend([Step::text("one"), Step::text("two")]);
     talk.run(&[&GOOD[..], &["-p", "first"]].concat());
@@ -125,7 +125,7 @@ fn a_transcript_that_is_damaged_is_told_with_the_ways_out() {
 }
 
 #[test]
-fn a_session_is_named_by_its_key_where_paths_are_taken() {
+fn a_session_key_is_accepted_in_place_of_a_path() {
     let talk = Talk::new();
     talk.provider.extend([Step::text("one")]);
     talk.run(&[&GOOD[..], &["-p", "first"]].concat());

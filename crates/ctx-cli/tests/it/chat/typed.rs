@@ -31,7 +31,7 @@ fn with_tool(talk: &Talk) -> Terminal {
 }
 
 #[test]
-fn lines_typed_ahead_are_said_one_after_the_other() {
+fn lines_typed_ahead_are_sent_one_after_the_other() {
     let talk = Talk::new();
     let mut terminal = with_tool(&talk);
     terminal.type_in("second line\rthird line\r/status\r");
@@ -46,7 +46,7 @@ fn lines_typed_ahead_are_said_one_after_the_other() {
 }
 
 #[test]
-fn a_paste_without_brackets_is_said_line_by_line() {
+fn text_pasted_without_brackets_is_sent_line_by_line() {
     let talk = Talk::new();
     talk.provider.extend(["one", "two", "three"].map(Step::text));
     let mut terminal = Terminal::new(&talk, &GOOD);
@@ -60,7 +60,7 @@ fn a_paste_without_brackets_is_said_line_by_line() {
 }
 
 #[test]
-fn what_was_typed_before_a_question_does_not_answer_it() {
+fn lines_typed_before_a_question_do_not_answer_it() {
     let talk = Talk::new();
     let mut terminal = with_tool(&talk);
     terminal.wait("running bash (Ctrl-C stops it)");
@@ -80,7 +80,7 @@ fn what_was_typed_before_a_question_does_not_answer_it() {
 }
 
 #[test]
-fn ctrl_c_at_a_question_asks_the_model_nothing_more() {
+fn after_ctrl_c_at_a_question_the_model_is_not_called_again() {
     let talk = Talk::new();
     talk.provider.extend([Step::call("bash", json!({"command": "touch never"}))]);
     let mut terminal = Terminal::new(&talk, &GOOD);
@@ -95,7 +95,7 @@ fn ctrl_c_at_a_question_asks_the_model_nothing_more() {
 }
 
 #[test]
-fn what_is_no_command_is_told_and_not_said_to_the_model() {
+fn unknown_commands_are_reported_and_not_sent_to_the_model() {
     let talk = Talk::new();
     talk.provider.extend([Step::text("I see")]);
     let mut terminal = Terminal::new(&talk, &GOOD);

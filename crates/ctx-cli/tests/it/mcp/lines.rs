@@ -56,7 +56,7 @@ fn answer(said: &[Value], id: u64) -> &Value {
 }
 
 #[test]
-fn nothing_but_the_protocol_is_on_stdout_and_the_end_of_stdin_is_the_end() {
+fn stdout_has_only_the_protocol_and_the_server_ends_with_stdin() {
     let room = Room::new();
     let (ran, said) =
         lines(&room, &["--session", "nobody"], &asking(&[call(1, "context_status", json!({}))]));
@@ -70,7 +70,7 @@ fn nothing_but_the_protocol_is_on_stdout_and_the_end_of_stdin_is_the_end() {
 }
 
 #[test]
-fn half_a_line_is_refused_and_the_next_one_answered() {
+fn an_incomplete_line_is_refused_and_the_next_line_answered() {
     let room = home();
     let status = call(1, "context_status", json!({ "session": KEY })).to_string();
     let long = format!("\"{}\"", "x".repeat(5 << 20));
@@ -86,7 +86,7 @@ fn half_a_line_is_refused_and_the_next_one_answered() {
 }
 
 #[test]
-fn what_is_wrong_with_a_home_is_an_error_with_a_hint() {
+fn problems_of_a_home_are_errors_with_hints() {
     let room = home();
     let asked = [
         call(1, "context_status", json!({ "session": KEY })),
@@ -118,7 +118,7 @@ fn what_is_wrong_with_a_home_is_an_error_with_a_hint() {
 }
 
 #[test]
-fn where_nothing_is_archived_it_is_said_why() {
+fn without_archived_messages_the_reason_is_given() {
     let room = Room::new();
     let off =
         json!({ "agents": { "defaults": { "memoryContext": { "archiveSessions": false } } } });
@@ -135,7 +135,7 @@ fn where_nothing_is_archived_it_is_said_why() {
 }
 
 #[test]
-fn a_server_that_reads_only_has_no_tool_that_writes() {
+fn a_read_only_server_has_no_tool_that_writes() {
     let room = home();
     let before = room.files();
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });

@@ -287,7 +287,7 @@ fn the_first_recall_waits_for_the_newest_session_of_the_folder() {
 }
 
 #[test]
-fn a_restart_archives_nothing_twice_and_follows_what_grew() {
+fn after_a_restart_only_new_messages_are_archived() {
     let machine = Machine::new();
     machine.start().archived(4);
     let before = machine.archive();
@@ -325,7 +325,7 @@ fn a_restart_archives_nothing_twice_and_follows_what_grew() {
 }
 
 #[test]
-fn a_server_that_is_killed_at_any_time_loses_nothing_and_doubles_nothing() {
+fn a_server_killed_at_any_time_loses_and_duplicates_nothing() {
     let machine = Machine::new();
     let talk: Vec<String> =
         (0..600).map(|n| format!("message number {n} of a long talk")).collect();
@@ -353,7 +353,7 @@ fn a_server_that_is_killed_at_any_time_loses_nothing_and_doubles_nothing() {
 }
 
 #[test]
-fn what_is_excluded_or_forgotten_stays_out_and_what_cannot_be_read_is_said() {
+fn excluded_and_forgotten_sessions_are_not_archived_and_unreadable_ones_reported() {
     let machine = Machine::new();
     let config = json!({ "agents": { "defaults": { "memoryContext": {
         "excludeProjects": [machine.project("secret")] } } } });
@@ -377,7 +377,7 @@ fn what_is_excluded_or_forgotten_stays_out_and_what_cannot_be_read_is_said() {
         std::fs::remove_file(closed).expect("removed");
     }
     drop(found);
-    // Forgetting first shows what would be erased.
+    // `forget` first shows the messages that it would erase.
     let lab = machine.project("lab");
     let forget = ["memory", "forget", "--project", text(&lab)];
     let would = machine.ctx(&[&forget[..], &["--dry-run"]].concat());
@@ -405,13 +405,13 @@ fn ids(page: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn sessions_of_all_agents_are_resources_those_of_the_folder_first_and_without_secrets() {
+fn sessions_of_all_agents_are_resources_without_secrets_and_the_folders_come_first() {
     let machine = Machine::new();
     let old = "88888888-gggg";
     let talk = ["and where is the shop?", "By the harbour."];
     let shop = machine.project("shop");
     machine.write(".pi/agent/sessions/--w-shop--", old, &pi(old, &shop, &talk), 9);
-    // The list does not depend on what is archived.
+    // The list does not depend on the archive.
     let mut client = machine.start_with(&["--read-only"]);
     let listed = client.ask("resources/list", &json!({}));
     assert_eq!(ids(&listed), [CLAUDE, old, CODEX, PI, OPENCLAW]);
@@ -442,7 +442,7 @@ fn sessions_of_all_agents_are_resources_those_of_the_folder_first_and_without_se
 }
 
 #[test]
-fn excluded_and_forgotten_projects_are_no_resources() {
+fn excluded_and_forgotten_projects_are_not_listed_as_resources() {
     let machine = Machine::new();
     let config = json!({ "agents": { "defaults": { "memoryContext": {
         "excludeProjects": [machine.project("secret")] } } } });
@@ -477,7 +477,7 @@ fn a_long_list_of_resources_comes_page_by_page_and_each_session_once() {
 }
 
 #[test]
-fn archiving_can_be_switched_off_and_what_is_gone_from_disk_is_read_from_the_archive() {
+fn archiving_can_be_disabled_and_deleted_files_are_read_from_the_archive() {
     let machine = Machine::new();
     machine.start().archived(4);
     std::fs::remove_file(machine.claude_file()).expect("removed");

@@ -1,4 +1,4 @@
-//! A history that is compacted, its labels, and the search for them in a request.
+//! A history that is compacted, its labels, and the search for the labels in a request.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::eval::run::{answer_tokens, boundless};
 /// The most lost handles of a kind, and the most files, that a loss names.
 const LOST_NAMED: usize = 12;
 
-/// A history, what follows it, and the labels that do not depend on the budget.
+/// A history, the messages after it, and the labels that do not depend on the budget.
 pub(super) struct Case<'a> {
     pub(super) history: Vec<Arc<Item>>,
     after: &'a [Arc<Item>],
@@ -49,13 +49,13 @@ impl<'a> Case<'a> {
         self.after.first().map_or("", |item| item.entry.id())
     }
 
-    /// Returns the handles needed next beside the kept tail of a budget.
+    /// Returns the needed handles that are not in the kept tail of a budget.
     pub(super) fn needed(&self, budget: Tokens) -> Vec<Needed> {
         let (before, kept) = self.history.split_at(tail(&self.history, budget).start);
         needed(before, kept, self.after)
     }
 
-    /// Looks the labels up in a request, whose text is `text`.
+    /// Looks up the labels in a request with this `text`.
     pub(super) fn judge(
         &self,
         wanted: &[Needed],
@@ -88,8 +88,8 @@ impl<'a> Case<'a> {
         figures
     }
 
-    /// Returns what the summaries and the requests within the horizon cost, by the cache rule of the
-    /// replay: a compaction leaves only system prompt and tools cached.
+    /// Returns the cost of the summaries and of the requests within the horizon. As in a replay,
+    /// only system prompt and tools stay cached after a compaction.
     fn cost(&self, outcome: &Outcome, eval: &EvalSetup) -> Option<f64> {
         let prices = eval.baseline.prices(eval.prices)?;
         let price = |prompt, cached, answer| prices.cost(&usage(prompt, cached, answer)).0;
@@ -114,7 +114,7 @@ impl<'a> Case<'a> {
         Some(cost)
     }
 
-    /// Returns what a request lost of the handles and files.
+    /// Returns the handles and files that a request lost.
     pub(super) fn loss(
         &self,
         wanted: &[Needed],

@@ -1,4 +1,4 @@
-//! The reference beside each other arm, with an interval over sessions.
+//! Compares the reference with each other arm, with an interval over sessions.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ const RESAMPLES: usize = 2_000;
 /// The share of resamples that an interval leaves out on each side.
 const OUTSIDE: f64 = 0.025;
 
-/// What is compared.
+/// The compared figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Measure {
@@ -31,7 +31,7 @@ impl Measure {
     }
 }
 
-/// The reference's share less that of another arm, with a bootstrap interval over sessions.
+/// The reference's share minus another arm's share, with a bootstrap interval over sessions.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
@@ -40,13 +40,13 @@ pub struct Difference {
     /// The setting.
     #[serde(flatten)]
     pub setting: Setting,
-    /// What is compared.
+    /// The compared figure.
     pub measure: Measure,
     /// The difference of the shares over all sessions.
     pub difference: f64,
-    /// The interval that holds 95 % of the differences of resampled sessions; null for one session.
+    /// The lower end of the 95 % interval over resampled sessions; null for one session.
     pub low: Option<f64>,
-    /// See `low`.
+    /// The upper end.
     pub high: Option<f64>,
 }
 
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_is_over_sessions() {
+    fn an_interval_is_computed_over_sessions() {
         let pair = |one, two| (Share { of: 10, kept: one }, Share { of: 10, kept: two });
         let same = [pair(8, 5), pair(8, 5), pair(8, 5)];
         let (low, high) = interval(&same).unwrap();

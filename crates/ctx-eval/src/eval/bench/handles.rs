@@ -1,4 +1,4 @@
-//! The recogniser of handles: what an agent has to know exactly to go on.
+//! Recognises handles: names and values that an agent has to know exactly to continue.
 //!
 //! It is a table of patterns, `data/handles.toml`, and shares nothing with the tokeniser of the
 //! summariser that it judges. docs/bench.md describes it well enough to be written again.
@@ -12,10 +12,10 @@ use serde::Deserialize;
 /// The shortest handle, in characters.
 const LEAST_CHARS: usize = 4;
 
-/// The number of digits by which a hash is known.
+/// The number of digits that identify a hash.
 const HASH_CHARS: usize = 7;
 
-/// The number of parts by which a path is known: its folder and its name.
+/// The number of parts that identify a path: its folder and its name.
 const PATH_PARTS: usize = 2;
 
 /// A row of the table.
@@ -67,7 +67,7 @@ impl HandleKind {
     }
 }
 
-/// A handle: its kind, and the text by which it is known.
+/// A handle: its kind, and the text that identifies it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Handle {
     pub(super) kind: HandleKind,
@@ -116,7 +116,7 @@ pub(super) fn handles(text: &str) -> BTreeSet<Handle> {
     found
 }
 
-/// Returns the text by which a handle is known; `None` if it is too short or not of its kind.
+/// Returns the text that identifies a handle; `None` if it is too short or not of its kind.
 fn normal(kind: HandleKind, text: &str) -> Option<String> {
     let text = text.trim().trim_end_matches(['.', ':', ';', ',', '/']);
     let text = match kind {
@@ -136,8 +136,8 @@ fn normal(kind: HandleKind, text: &str) -> Option<String> {
 }
 
 impl Handle {
-    /// Whether a text holds the handle, not as a part of a longer word. A path may also be written
-    /// as its folder and, later in the same line, its name. A hash may be longer.
+    /// Whether a text contains the handle as a whole word. The folder and the name of a path may be
+    /// apart in one line. A hash may be longer.
     pub(super) fn is_in(&self, text: &str) -> bool {
         let is_flag = self.kind == HandleKind::Flag;
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || (c == '-' && is_flag);
@@ -157,8 +157,8 @@ impl Handle {
     }
 }
 
-/// Whether a text holds `word`, and neither end of it is inside of a longer word; its last end only
-/// if the word is bounded.
+/// Whether a text contains `word` outside of a longer word. Text may follow directly if the word is
+/// not bounded.
 pub(super) fn holds_word(
     text: &str,
     word: &str,
@@ -176,7 +176,7 @@ pub(super) fn holds_word(
     })
 }
 
-/// Handles as numbers, so that sets of them are small.
+/// Handles as numbers, to keep sets of handles small.
 #[derive(Debug, Default)]
 pub(super) struct HandleIds {
     ids: HashMap<Handle, u32>,
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_specification_holds_the_table() {
+    fn the_specification_contains_the_table_of_patterns() {
         let docs = include_str!("../../../../../docs/bench.md");
         let (_, table) = docs.split_once("```toml\n").unwrap();
         let (table, _) = table.split_once("\n```").unwrap();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handle_is_there_as_a_word_of_its_own() {
+    fn a_handle_is_found_only_as_a_whole_word() {
         let is_in =
             |kind, handle: &str, text: &str| Handle { kind, text: handle.to_owned() }.is_in(text);
         assert!(is_in(HandleKind::Name, "parse_config", "call parse_config()"));

@@ -1,7 +1,7 @@
-//! One retrieval call: could the agent have found a handle in the session's originals?
+//! One retrieval call, to test whether the agent could have found a handle in original messages.
 //!
-//! The originals before the cut, in passages, are searched by the lexical search of ctx's memory,
-//! with the words of the message that used the handle, without the handles that are looked for.
+//! The lexical search of ctx's memory searches passages of the messages before the cut. The query
+//! has the words of the message that used the handle, without the needed handles.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;

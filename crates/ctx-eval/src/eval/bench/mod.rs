@@ -1,17 +1,17 @@
-//! The bench of compactions: what an arm leaves of a real session's history, judged by labels from
-//! outside of ctx.
+//! The bench of compactions. It measures what the arms keep of a real session's history, by labels
+//! that ctx itself did not make.
 //!
-//! A session is cut at several places. The history before a cut is compacted, in one or several
-//! rounds, to a share of its tokens, and the text of the request afterwards is searched for:
+//! A session is cut at several places. The history before a cut is compacted in one or several
+//! rounds to a share of its tokens. The bench looks in the text of the next request for:
 //!
 //! - **needed next**: handles (paths, names, hashes, flags, quoted text, errors, numbers) that the
-//!   agent uses within the next 30,000 tokens, and that stand before the cut. *strict*: no tool
-//!   result and no user says them first; *loose*: all;
+//!   agent uses within the next 30,000 tokens, and that occur before the cut. *strict*: handles
+//!   that no tool result and no user says first; *loose*: all;
 //! - **statements** planted as messages of the user, with their updates and near-duplicates;
 //! - **work**: the files that calls changed, and the open items of the todo list.
 //!
-//! Nothing here asks the summariser's own extractor. What is counted are handles, not reasons: a
-//! bare list of names does well, and is a row outside of the comparison. docs/bench.md is the
+//! The bench does not use the summariser's own extractor. It counts handles, not reasons, so a list
+//! of names has good figures. That rule is not part of the comparison. docs/bench.md is the
 //! specification, with the table of patterns, and the known weaknesses.
 
 mod arms;
@@ -45,7 +45,7 @@ pub use super::share::Share;
 
 use super::EvalSetup;
 
-/// What is run on every session.
+/// The parameters for every session.
 #[derive(Clone, Debug, Default)]
 pub struct BenchPlan {
     /// The number of places at which a session is cut.
@@ -54,11 +54,11 @@ pub struct BenchPlan {
     pub budgets: Vec<f64>,
     /// The numbers of compactions.
     pub rounds: Vec<usize>,
-    /// The statements to plant; none for no planting.
+    /// The statements to plant, if any.
     pub statements: Vec<Statement>,
 }
 
-/// A session to run it on.
+/// A session to measure.
 #[derive(Debug)]
 pub struct BenchSession<'a> {
     /// The transcript.
@@ -70,7 +70,7 @@ pub struct BenchSession<'a> {
     pub number: usize,
 }
 
-/// A line of an export: a request of an arm, or what was looked up in the requests of a cut.
+/// A line of an export: a request of an arm, or the labels of a cut.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Exported<'a> {
@@ -105,7 +105,7 @@ pub enum Exported<'a> {
     },
 }
 
-/// What the caller learns while the bench runs.
+/// Callbacks while the bench runs.
 #[allow(missing_debug_implementations, reason = "functions have no text")]
 pub struct Hooks<'a> {
     /// Receives the number of finished compactions, and their total.

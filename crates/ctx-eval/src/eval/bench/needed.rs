@@ -1,4 +1,4 @@
-//! What is needed next: the handles of the history that the agent uses after the cut.
+//! The handles of the history that the agent needs after the cut.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use super::session::{Item, Speaker};
 /// How far after the cut a use counts.
 pub(super) const HORIZON: Tokens = Tokens(30_000);
 
-/// A handle that stands before the cut, not in the kept tail, and that the agent uses after it.
+/// A handle that occurs before the cut, not in the kept tail, and that the agent uses afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Needed {
     /// The handle.
     pub(super) handle: u32,
-    /// The message that uses it first, as an index into those after the cut.
+    /// The first message that uses it, as an index into the messages after the cut.
     pub(super) used_by: usize,
-    /// Whether no result and no user says it between the cut and that use.
+    /// Whether neither a result nor the user says it between the cut and that use.
     pub(super) strict: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Statements with outside labels, planted into real sessions as messages of the user.
 //!
-//! A file of statements is JSONL: see [`Statement`]. Statements of one set are planted together, all
-//! that is later updated before all updates.
+//! A file of statements is JSONL: see [`Statement`]. Statements of one set are planted together.
+//! Old values come before all updates.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -15,16 +15,16 @@ use super::handles::{HandleIds, holds_word};
 use super::score::PlantedFigures;
 use super::session::{Item, Speaker, tokens};
 
-/// Statements are planted into this beginning of the history, as a share of its tokens.
+/// Statements are planted in the first part of the history. This is its share of the tokens.
 const PLANTED_UP_TO: f64 = 0.8;
 
 /// The agent's answer to a statement.
 const ANSWER: &str = "Noted.";
 
-/// The type of a statement that is there to be told apart, and need not be kept.
+/// The type of a statement that only resembles others. It need not be kept.
 const DISTRACTOR: &str = "distractor";
 
-/// What a summary may say of an old value: `(was $201)`.
+/// A note on an old value that a summary may have: `(was $201)`.
 static WAS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"[(（]was [^()（）]*[)）]").expect("a test compiles it"));
 
@@ -40,21 +40,21 @@ pub struct Statement {
     /// another name.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What the user says.
+    /// The text of the user's message.
     pub text: String,
-    /// It is kept if all of these are in the request, whatever their case.
+    /// It is kept if all these texts are in the request, ignoring case.
     pub required: Vec<String>,
     /// Old values that it supersedes.
     #[serde(default)]
     pub superseded: Vec<String>,
-    /// What the user said before, if it is an update.
+    /// The earlier statement of the user, if this is an update.
     pub initial: Option<String>,
     /// The id of a statement that resembles it and must be kept as well.
     pub pair: Option<String>,
 }
 
 impl Statement {
-    /// Whether a text in lower case holds all that is required.
+    /// Whether a text in lower case contains all required texts.
     fn is_in(&self, text: &str) -> bool {
         self.required.iter().all(|token| text.contains(&token.to_lowercase()))
     }
@@ -101,7 +101,7 @@ pub fn statements(jsonl: &str) -> Result<Vec<Statement>> {
 pub(super) struct Planted<'a> {
     pub(super) history: Vec<Arc<Item>>,
     statements: Vec<&'a Statement>,
-    /// Old values that the session itself says: finding them tells nothing.
+    /// Old values that also occur in the session itself, so they are not counted.
     by_chance: HashSet<&'a str>,
 }
 
@@ -149,7 +149,7 @@ impl<'a> Planted<'a> {
         Ok(Some(Self { history: planted, statements, by_chance }))
     }
 
-    /// Returns the statements that a request does not hold.
+    /// Returns the statements that a request does not contain.
     pub(super) fn lost(&self, request: &str) -> Vec<String> {
         let text = request.to_lowercase();
         let lost = self.statements.iter().filter(|it| it.kind != DISTRACTOR && !it.is_in(&text));
@@ -195,8 +195,8 @@ fn says(text: &str, token: &str) -> bool {
     holds_word(text, &token.to_lowercase(), true, |c| c.is_ascii_alphanumeric())
 }
 
-/// Returns where `count` turns are planted, as indices into the history, in order: evenly by tokens,
-/// before a message of the user or a request, so that no tool call is open.
+/// Returns where `count` turns are planted, as sorted indices into the history. They are spread
+/// evenly by tokens. Each is before a user message or a request, so that no tool call is open.
 fn places(history: &[Arc<Item>], count: usize) -> Vec<usize> {
     let all = tokens(history).scale(PLANTED_UP_TO).get();
     let mut places = Vec::with_capacity(count);

@@ -27,8 +27,8 @@ pub struct CutReport {
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Setting {
-    /// The share of the history's tokens that the request may have; null where the session's agent
-    /// compacted itself, to the size that it reached.
+    /// The share of the history's tokens that the request may have. Null at the agent's own
+    /// compactions, where the limit is the size that the agent reached.
     pub budget: Option<f64>,
     /// The number of compactions.
     pub rounds: usize,
@@ -38,10 +38,10 @@ pub struct Setting {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cell {
-    /// How it compacted.
+    /// The setting.
     #[serde(flatten)]
     pub setting: Setting,
-    /// What was counted.
+    /// The figures.
     #[serde(flatten)]
     pub figures: Figures,
 }
@@ -70,7 +70,7 @@ impl ArmReport {
         Self { name, kind, compared: true, cells: Vec::new() }
     }
 
-    /// Adds figures to those of a setting.
+    /// Adds figures to the figures of a setting.
     pub(super) fn add(&mut self, setting: Setting, figures: &Figures) {
         match self.cells.iter_mut().find(|cell| cell.setting == setting) {
             Some(cell) => cell.figures += figures,
@@ -85,7 +85,7 @@ impl ArmReport {
     }
 }
 
-/// What the reference lost in one setting at one cut.
+/// The losses of the reference in one setting at one cut.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Loss {
@@ -98,11 +98,11 @@ pub struct Loss {
     pub setting: Setting,
     /// The handles needed next, strictly.
     pub strict: Share,
-    /// Those that are not in the request, by kind.
+    /// The handles that are not in the request, by kind.
     pub lost: BTreeMap<HandleKind, Vec<String>>,
     /// Changed files that it does not name.
     pub files: Vec<String>,
-    /// Planted statements that it does not hold.
+    /// Planted statements that it does not contain.
     pub statements: Vec<String>,
 }
 
@@ -116,7 +116,7 @@ pub struct SessionBench {
     pub cuts: Vec<CutReport>,
     /// The arms.
     pub arms: Vec<ArmReport>,
-    /// What the reference lost.
+    /// The losses of the reference.
     #[serde(skip)]
     pub(super) losses: Vec<Loss>,
 }
@@ -125,7 +125,7 @@ pub struct SessionBench {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BenchReport {
-    /// The name of the arm that the others are compared with.
+    /// The name of the arm with which the others are compared.
     pub reference: String,
     /// The shares of the history's tokens.
     pub budgets: Vec<f64>,
@@ -135,7 +135,7 @@ pub struct BenchReport {
     pub statements: usize,
     /// The arms, over all sessions.
     pub arms: Vec<ArmReport>,
-    /// The reference beside each other arm.
+    /// The differences between the reference and the other arms.
     pub differences: Vec<Difference>,
     /// The cuts at which the reference lost most, if requested.
     pub worst: Vec<Loss>,
@@ -185,8 +185,8 @@ impl BenchReport {
     }
 }
 
-/// Returns the cuts with the smallest shares, each in its worst setting; of equal ones, those with
-/// more handles.
+/// Returns the cuts with the smallest shares, each in its worst setting. If shares are equal, cuts
+/// with more handles come first.
 fn worst(sessions: &[SessionBench], shown: usize) -> Vec<Loss> {
     let mut all: Vec<&Loss> = sessions.iter().flat_map(|session| &session.losses).collect();
     let share = |loss: &Loss| loss.strict.share().unwrap_or(1.0);

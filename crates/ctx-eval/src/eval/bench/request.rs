@@ -7,14 +7,14 @@ use ctx_core::{Chars, ContextView, Counter, Result, Tokens};
 use super::session::Item;
 use crate::eval::text::add_message;
 
-/// The texts of a request, oldest first; a summary is the first of them.
+/// The texts of a request, oldest first. A summary is the first text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Request {
     parts: Vec<String>,
 }
 
 impl Request {
-    /// Returns the request that a view holds.
+    /// Returns the request of a view.
     pub(super) fn of_view(view: &ContextView) -> Result<Self> {
         let mut parts = Vec::new();
         for node in view.nodes().iter().filter(|node| node.is_live()) {
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_over_the_size_goes_from_the_oldest_text() {
+    fn a_too_large_request_loses_its_oldest_text() {
         let counter = Counter::default();
         let parts = ["aaaabbbb", "ccccdddd", "eeee"].map(str::to_owned).to_vec();
         let cut = |most| {

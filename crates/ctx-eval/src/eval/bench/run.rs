@@ -24,7 +24,7 @@ const TOLERANCE: f64 = 1.01;
 ///
 /// # Errors
 ///
-/// Those of reading the transcript and of the export. An arm that fails has figures with the
+/// Errors of reading the transcript and of the export. An arm that fails has figures with the
 /// failure.
 pub async fn bench(
     session: &BenchSession<'_>,
@@ -72,7 +72,7 @@ pub async fn bench(
     Ok(run.report)
 }
 
-/// Returns the most tokens of a request, for the history that it is made of.
+/// Returns the most tokens of a request that is made from a history.
 type Limit<'l> = &'l dyn Fn(&[Arc<Item>]) -> Tokens;
 
 /// The sizes that the reference reached in each round, which no other arm may exceed.
@@ -185,7 +185,7 @@ impl Run<'_, '_> {
         Ok(case.judge(wanted, outcome, &text, &self.ids, self.eval))
     }
 
-    /// Adds what an arm kept of the planted statements to its figures.
+    /// Adds the planted statements that an arm kept to its figures.
     fn planted(
         &mut self,
         arm: usize,
@@ -215,7 +215,7 @@ impl Run<'_, '_> {
         Ok(figures)
     }
 
-    /// Compacts where the agent itself did, to the size that it reached.
+    /// Compacts where the agent itself compacted, to the agent's size.
     async fn recorded(&mut self, case: &Case<'_>, after: &[Arc<Item>]) -> Result<()> {
         let size = tokens(after);
         if size >= tokens(&case.history) {
@@ -238,7 +238,7 @@ impl Run<'_, '_> {
             self.report.arms.push(ArmReport::recorded());
         }
         if let Some(recorded) = self.report.arms.last_mut() {
-            // What the agent's own model cost is not known.
+            // The cost of the agent's own model is not known.
             recorded.add(setting, &Figures { cost_usd: None, ..own });
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What is counted of an arm, as sums that can be added.
+//! The figures of an arm, as sums that can be added.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -12,11 +12,11 @@ use crate::eval::share::Share;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NeededFigures {
-    /// Those that are in the request.
+    /// Handles in the request.
     pub present: Share,
-    /// Those that are in the request or that one retrieval call finds.
+    /// Handles in the request, and handles that one retrieval call finds.
     pub within_reach: Share,
-    /// Those in the request, by kind.
+    /// Handles in the request, by kind.
     pub kinds: BTreeMap<HandleKind, Share>,
 }
 
@@ -46,13 +46,13 @@ pub struct PlantedFigures {
     pub types: BTreeMap<String, Share>,
     /// Updates, and how many new values are kept.
     pub updates: Share,
-    /// Updates whose old value stands beside the new one, not marked as old.
+    /// Updates with both values in the request, the old value not marked as old.
     pub stale_beside_new: u64,
-    /// Updates whose old value is there and whose new one is not.
+    /// Updates with only the old value in the request.
     pub only_stale: u64,
     /// Distractors.
     pub distractors: Share,
-    /// Pairs of statements that resemble each other, and how many are kept both.
+    /// Pairs of statements that resemble each other, and how many pairs are kept whole.
     pub pairs: Share,
 }
 
@@ -68,7 +68,7 @@ impl AddAssign<&Self> for PlantedFigures {
     }
 }
 
-/// What the receipts of compactions say, beside the outside labels.
+/// The figures of the receipts of compactions, to compare with the outside labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReceiptFigures {
@@ -76,8 +76,8 @@ pub struct ReceiptFigures {
     pub receipts: u64,
     /// The sum of their coverages.
     pub coverage: f64,
-    /// The sum of the differences between coverage and share of planted statements kept, without
-    /// their signs.
+    /// The sum of the absolute differences between the coverage and the share of planted statements
+    /// kept.
     pub gap: f64,
 }
 
@@ -99,7 +99,7 @@ pub struct Figures {
     pub history_tokens: u64,
     /// Tokens of the requests afterwards.
     pub tokens: u64,
-    /// Handles needed next that the agent could only know from before the cut.
+    /// Needed handles that the agent could know only from before the cut.
     pub strict: NeededFigures,
     /// All handles needed next.
     pub loose: NeededFigures,
@@ -111,17 +111,17 @@ pub struct Figures {
     pub planted: PlantedFigures,
     /// Receipts.
     pub receipt: ReceiptFigures,
-    /// What the compactions and the requests within the horizon cost, in USD; null without prices.
+    /// The cost of compactions and of requests within the horizon, in USD; null without prices.
     pub cost_usd: Option<f64>,
     /// The number of compactions.
     pub compactions: u64,
     /// Their time in milliseconds. It differs from run to run.
     pub millis: f64,
-    /// Histories that the arm did not bring to the target; its oldest text was cut.
+    /// Histories that the arm did not bring to the target, so that the oldest text was cut.
     pub wedges: u64,
     /// Histories on which the arm failed.
     pub failures: u64,
-    /// Why, the first time.
+    /// The reason of the first failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! A session as the bench reads it: messages as text, with their handles, and the places at which it
-//! is cut.
+//! A session in the form that the bench uses: messages as text with their handles, and the places
+//! at which the session is cut.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,12 +10,12 @@ use ctx_core::{CallId, Counter, Entry, Message, Result, Role, Tokens};
 use super::handles::HandleIds;
 use crate::eval::text::{add_message, add_said};
 
-/// History before a cut, and what follows it, have at least so many tokens.
+/// The minimum number of tokens of the history before a cut.
 pub(super) const LEAST_BEFORE: Tokens = Tokens(16_000);
-/// See `LEAST_BEFORE`.
+/// The minimum number of tokens after a cut.
 pub(super) const LEAST_AFTER: Tokens = Tokens(4_000);
 
-/// The share of its budget that the bench keeps verbatim beside an arm's summary.
+/// The share of the budget for messages that the bench keeps verbatim beside an arm's summary.
 const TAIL_SHARE: f64 = 0.25;
 
 /// Who speaks in a message.
@@ -41,7 +41,7 @@ pub(super) struct Item {
     pub(super) text: String,
     /// The tokens of the text.
     pub(super) tokens: Tokens,
-    /// The handles in what it says: of a call, only the texts in its arguments count.
+    /// The handles in its text. Of a call, only the texts in its arguments count.
     pub(super) said: Vec<u32>,
     /// Whether a request was made right before it.
     pub(super) request: bool,
@@ -79,8 +79,8 @@ pub(super) fn tokens(items: &[Arc<Item>]) -> Tokens {
     items.iter().map(|item| item.tokens).sum()
 }
 
-/// Returns the ends of `count` parts of about as many tokens. A part ends where a request was made,
-/// so some may be missing in a short history. The last one ends with the history.
+/// Returns the ends of `count` parts with about equal numbers of tokens. A part ends at a request,
+/// so a short history may have fewer parts. The last part ends with the history.
 pub(super) fn parts(items: &[Arc<Item>], count: usize) -> Vec<usize> {
     let all = tokens(items).get();
     let mut ends = Vec::with_capacity(count);
@@ -112,8 +112,8 @@ pub(super) fn cuts(items: &[Arc<Item>], count: usize) -> Vec<usize> {
     (0..count).map(|nth| places[(2 * nth + 1) * places.len() / (2 * count)]).collect()
 }
 
-/// Returns the messages that the bench keeps verbatim beside a summary: the newest whole ones
-/// within a quarter of the budget, without a result whose call is gone.
+/// Returns the messages that the bench keeps verbatim beside a summary: the newest whole messages
+/// within a quarter of the budget. They do not begin with a result without its call.
 pub(super) fn tail(items: &[Arc<Item>], budget: Tokens) -> Range<usize> {
     let most = budget.scale(TAIL_SHARE);
     let mut sum = Tokens::ZERO;

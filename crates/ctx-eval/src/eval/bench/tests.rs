@@ -65,7 +65,7 @@ fn found(list: &[(&str, bool)]) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn needed_is_what_was_said_before_and_is_used_after() {
+fn needed_handles_occur_before_the_cut_and_are_used_after_it() {
     let session = Session::default()
         .user("see src/old.rs and src/kept.rs, and run with --locked")
         .agent("the commit is 1a2b3c4d")
@@ -73,7 +73,7 @@ fn needed_is_what_was_said_before_and_is_used_after() {
         .agent("I open src/old.rs and src/kept.rs and src/new.rs")
         .call("bash", json!({"command": "cargo test --locked"}), "at 1a2b3c4d")
         .agent("so it is 1a2b3c4d; src/old.rs again");
-    // The tail holds src/kept.rs; src/new.rs is new; a result says the commit before the agent does.
+    // src/kept.rs is in the tail. src/new.rs is new. A result has the commit before the agent.
     let expected = found(&[("src/old.rs", true), ("--locked", true), ("1a2b3c4", false)]);
     assert_eq!(session.needed(3, 1), expected);
     // With no tail, the newest message is lost too.
@@ -81,7 +81,7 @@ fn needed_is_what_was_said_before_and_is_used_after() {
 }
 
 #[test]
-fn a_user_who_says_it_first_makes_it_loose_and_the_horizon_ends_it() {
+fn a_handle_that_the_user_says_first_is_loose_and_uses_beyond_the_horizon_do_not_count() {
     let session = Session::default()
         .user("the value is set in config/app.toml and config/db.toml")
         .user("what about config/app.toml?")
@@ -130,7 +130,7 @@ fn cuts_and_rounds_are_even_and_end_before_requests() {
 }
 
 #[test]
-fn the_tail_is_a_quarter_of_the_budget_and_begins_with_no_lone_result() {
+fn the_tail_is_a_quarter_of_the_budget_and_does_not_begin_with_a_result() {
     let session = long(40);
     for budget in [100, 1_000, 4_100, 8_000, 20_000] {
         let kept = &session.items[tail(&session.items, Tokens(budget))];
@@ -141,7 +141,7 @@ fn the_tail_is_a_quarter_of_the_budget_and_begins_with_no_lone_result() {
 }
 
 #[test]
-fn files_and_todos_are_read_from_the_calls_of_several_agents() {
+fn changed_files_and_todos_are_read_from_the_calls_of_several_agents() {
     let patch = "*** Begin Patch\n*** Update File: src/a.py\n+x\n*** Add File: b.py\n*** End Patch";
     let todo = |status: &str, content: &str| json!({"status": status, "content": content});
     let session = Session::default()
@@ -201,13 +201,13 @@ fn statements_are_turns_of_the_user_and_updates_come_last() {
     }
     assert_eq!(made.history.len(), session.items.len() + 10);
     assert!(tokens(&made.history[order[4]..]) >= tokens(&session.items).scale(0.15));
-    // The next set, and so on around.
+    // The next session gets the next set.
     assert!(planted(&mut session, &all, 1).history.iter().any(|it| it.text.trim() == "Port 4711."));
     assert_eq!(planted(&mut session, &all, 2).history.len(), made.history.len());
 }
 
 #[test]
-fn an_old_value_beside_the_new_one_is_stale_unless_it_is_marked() {
+fn an_old_value_beside_the_new_one_is_stale_unless_marked_as_old() {
     let (all, mut session) = (some_statements(), long(30));
     let made = planted(&mut session, &all, 0);
     let judge = |text: &str| made.judge(text);
@@ -284,7 +284,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn simple_rules_keep_what_their_names_say() {
+fn each_simple_rule_keeps_its_part() {
     let session = long(30).agent("Finally it works.");
     let ends = [session.items.len()];
     let task = task(&session, &ends, 2_000);
@@ -307,7 +307,6 @@ fn simple_rules_keep_what_their_names_say() {
     assert!(names.contains("src/part_29.rs") && names.contains("part_zero"));
 }
 
-/// The time limit of a program that answers.
 /// Returns the transcript of a session, with a compaction by its agent after `at` messages.
 fn transcript(session: &Session, compacted_at: Option<usize>) -> Transcript {
     let mut lines = vec![
@@ -356,8 +355,8 @@ fn run(
 }
 
 #[test]
-fn every_arm_has_figures_and_none_more_tokens_than_the_reference() {
-    // Each answer goes back to a file read ten turns before, which only history names.
+fn every_arm_has_figures_and_at_most_the_tokens_of_the_reference() {
+    // Each answer names a file that was read ten turns before. Only the history has the name.
     let mut session = Session::default().user("look through the parts");
     for turn in 0..40 {
         let path = format!("src/part_{turn}.rs");
@@ -446,7 +445,7 @@ mod programs {
     }
 
     #[test]
-    fn a_program_that_does_not_answer_is_told_so_and_not_asked_again() {
+    fn a_program_without_a_valid_answer_fails_and_gets_no_more_requests() {
         let session = long(2);
         let ends = [session.items.len()];
         let failure = |script: &str| {

@@ -1,4 +1,4 @@
-//! What the agent has done and plans to do: changed files, and the open items of its todo list.
+//! The agent's work: changed files, and the open items of its todo list.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -24,10 +24,10 @@ struct Edit {
     names: Vec<String>,
     /// Arguments that hold a path, or the patch that names it.
     arguments: Vec<String>,
-    /// Line beginnings after which a patch names a path; without any, the argument is a path.
+    /// Line beginnings before a path in a patch. If there are none, the argument is a path.
     #[serde(default)]
     lines: Vec<String>,
-    /// An argument, and its values for which nothing is changed.
+    /// An argument, and its values with which the tool changes nothing.
     except: Option<(String, Vec<String>)>,
 }
 
@@ -39,7 +39,7 @@ struct Todo {
     arguments: Vec<String>,
     /// Fields of an item that hold its text.
     texts: Vec<String>,
-    /// Values of its `status` for which it is not open.
+    /// Values of `status` that mark an item as not open.
     closed: Vec<String>,
 }
 
@@ -58,12 +58,12 @@ pub(super) fn open_todos(history: &[Arc<Item>]) -> Vec<String> {
     lists.last().unwrap_or_default()
 }
 
-/// Whether a text holds an item of the todo list, whatever its case and white space.
+/// Whether a text contains an item of the todo list, ignoring case and white space.
 pub(super) fn names_todo(plain: &str, todo: &str) -> bool {
     plain.contains(&plain_text(todo))
 }
 
-/// Returns a text in lower case, its white space as single spaces.
+/// Returns a text in lower case, with single spaces as white space.
 pub(super) fn plain_text(text: &str) -> String {
     text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -104,7 +104,7 @@ fn of_patch(line: &str, beginnings: &[String]) -> Option<String> {
 
 /// Returns the handle of a path.
 fn path_of(path: &str) -> Option<Handle> {
-    // Before a colon, any path is recognised, also one with a single part.
+    // Before a colon, a path is recognised even if it has a single part.
     let parts: Vec<&str> = path.trim().split(['/', '\\']).filter(|part| !part.is_empty()).collect();
     let known = handles(path.trim()).into_iter().find(|handle| handle.kind == HandleKind::Path);
     known.or_else(|| Some(Handle { kind: HandleKind::Path, text: (*parts.last()?).to_owned() }))

@@ -38,7 +38,7 @@ pub(in crate::eval) struct PresetContext<'a> {
     pub(in crate::eval) history: &'a [Arc<Entry>],
 }
 
-/// What a preset did.
+/// The result of a preset.
 #[derive(Debug, Default)]
 pub(in crate::eval) struct PresetOutcome {
     /// The summary that replaced history.
@@ -47,7 +47,7 @@ pub(in crate::eval) struct PresetOutcome {
     pub(in crate::eval) stuck: bool,
 }
 
-/// A summary, and the model calls it would have taken.
+/// A summary, and the model calls that it would have needed.
 #[derive(Debug)]
 pub(in crate::eval) struct PresetSummary {
     /// The text; empty if the call failed.
@@ -68,7 +68,7 @@ struct PresetPlan {
     ask: Ask,
 }
 
-/// Does what the preset does before a request.
+/// Applies the preset before a request.
 pub(in crate::eval) fn act(
     preset: &Preset,
     view: &mut ContextView,
@@ -116,8 +116,8 @@ fn drop_oldest(view: &mut ContextView, most: Tokens) {
     }
 }
 
-/// Compacts the whole view to `most` tokens, following the preset's own rule for what stays as far
-/// as possible.
+/// Compacts the whole view to `most` tokens. Keeps messages by the preset's own rule as far as
+/// possible.
 pub(in crate::eval) fn squeeze(
     preset: &Preset,
     view: &mut ContextView,

@@ -80,7 +80,7 @@ impl<'a> CutPoints<'a> {
             Keep::Share(share) => self.split_at_user(self.total().scale(1.0 - share)),
             Keep::Turns { share, least, most, room } => {
                 let room = room.of(window).scale(share);
-                // opencode's tail: whole turns while they fit, then as much of the next as fits.
+                // opencode's tail: whole turns while they fit, then a part of the next turn.
                 self.within(Tokens(room.0.clamp(least, most)))
             }
             Keep::UnderTrigger => None,
@@ -159,12 +159,12 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_cuts_where_its_project_does() {
+    fn each_rule_cuts_like_its_project() {
         let view = view();
         let cuts = CutPoints::of(&view);
         let window = Tokens(100_000);
         let at = |keep| cuts.first_kept(keep, window);
-        // Only the answer, whatever precedes it.
+        // Only the answer is kept.
         assert_eq!(at(Keep::Newest), Some(15));
         // 1,500 tokens are reached within the second step; the kept part may begin with the third.
         assert_eq!(at(Keep::Recent(1_500)), Some(13));

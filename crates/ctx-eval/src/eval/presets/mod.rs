@@ -5,13 +5,13 @@
 //! verbatim, what it clears, and how large a summary it requests from a model. `data/presets.toml`
 //! has the constants, with their sources and the simplifications. All presets share these rules:
 //!
-//! - sizes are those of the report's counter. The rivals themselves use the usage that the provider
-//!   reported last, if they have it;
-//! - the summary is written by the extractive summariser of this project, *without* audit and
-//!   repair, as large as the rival lets its model write, but at most a quarter of what it replaces.
-//!   A model's own summary may keep more or less, and may invent;
-//! - tool calls stay with their results, and the newest user message and the call in progress stay,
-//!   whatever the constants: no provider would accept the request otherwise.
+//! - sizes are counted by the report's counter. The other agents themselves use the usage that the
+//!   provider reported last, if they have it;
+//! - the extractive summariser of this project writes the summary, *without* audit and repair. It
+//!   is as large as the agent allows, but at most a quarter of the replaced messages. A model's own
+//!   summary may keep more or less, and may invent;
+//! - tool calls stay with their results. The newest user message and the call in progress stay in
+//!   all cases, because no provider would accept the request without them.
 
 mod apply;
 mod cut;
@@ -35,17 +35,17 @@ pub(super) const LAYER: &str = "preset";
 pub struct Preset {
     /// Its name in the report.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// A description in one line.
     pub about: &'static str,
     /// The source of the constants.
     pub source: &'static str,
-    /// What was simplified.
+    /// The simplifications.
     pub simplified: &'static str,
     #[serde(skip_serializing)]
     policy: Policy,
 }
 
-/// What a preset does, and when. By default it does nothing.
+/// The actions of a preset, and their conditions. By default it does nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, bound(deserialize = "'de: 'static"))]
 struct Policy {
@@ -57,7 +57,7 @@ struct Policy {
     recovers: bool,
     /// Tool results that are cleared first.
     clears: Option<Clear>,
-    /// What stays verbatim.
+    /// The messages that stay verbatim.
     keeps: Keep,
     /// The summary that replaces the rest. `None`: no compaction; only `Keep::UnderTrigger` then
     /// drops anything.
@@ -110,7 +110,7 @@ enum KeepResults {
     Tokens { protect: u32, minimum: u32, turns: usize },
 }
 
-/// What a compaction keeps verbatim.
+/// The messages that a compaction keeps verbatim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 enum Keep {
@@ -167,7 +167,7 @@ impl Threshold {
     }
 }
 
-/// `data/presets.toml`. The bound is there because the texts of a preset are slices of the file.
+/// `data/presets.toml`. The bound is needed because the texts of a preset are slices of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, bound(deserialize = "'de: 'static"))]
 struct File {

@@ -6,8 +6,8 @@ use super::{Clear, KeepResults, LAYER};
 
 const REASON: &str = "an old tool result";
 
-/// Replaces old tool results by the placeholder. The walk goes back to the newest result that was
-/// cleared before; older ones were cleared with it.
+/// Replaces old tool results by the placeholder. Stops at the newest result that was cleared
+/// before, because all older results were cleared then.
 pub(super) fn clear(view: &mut ContextView, clear: Clear) -> Result<()> {
     let end = match clear.keeps {
         KeepResults::Newest(_) => view.len(),
@@ -60,7 +60,7 @@ fn before_turns(view: &ContextView, turns: usize) -> usize {
     users.take(turns).last().unwrap_or(0)
 }
 
-/// A result that is no larger than the placeholder stays: clearing it would free nothing.
+/// A result that is not larger than the placeholder stays, because clearing it would free nothing.
 fn replace(view: &mut ContextView, at: usize, placeholder: &str) -> Result<()> {
     let results = u32::try_from(view.node(at).results().len()).unwrap_or(u32::MAX);
     let cleared = view.ledger().counter().text(placeholder).0.saturating_mul(results);

@@ -93,7 +93,7 @@ fn nothing_is_done_before_the_threshold() {
 }
 
 #[test]
-fn every_preset_gets_a_long_session_under_its_window() {
+fn every_preset_keeps_a_long_session_within_its_window() {
     for preset in ALL.iter() {
         let mut session = Session::long();
         let done = session.act(preset.name, 50_000);
@@ -104,7 +104,7 @@ fn every_preset_gets_a_long_session_under_its_window() {
 }
 
 #[test]
-fn codex_keeps_what_the_user_said_and_says_it_again_after_the_next_compaction() {
+fn codex_keeps_user_messages_through_two_compactions() {
     let mut session = Session::long();
     assert_eq!(session.act("codex", 50_000).summary.unwrap().calls, 1);
     for _ in 0..25 {
@@ -123,7 +123,7 @@ fn codex_keeps_what_the_user_said_and_says_it_again_after_the_next_compaction() 
 }
 
 #[test]
-fn what_the_user_said_is_cut_at_twenty_thousand_tokens() {
+fn kept_user_messages_are_cut_at_twenty_thousand_tokens() {
     let mut session = Session::new();
     for turn in 0..5 {
         session.user(format!("{turn} {}", "word".repeat(6_000)));
@@ -146,14 +146,14 @@ fn opencode_clears_old_results_before_it_compacts() {
     session.user("and now");
     let done = session.act("opencode", 200_000);
     assert!(done.summary.is_none());
-    // The newest two turns are not examined: one of them has a result. Of the other eleven, the
-    // newest 40,000 tokens hold six.
+    // The newest two turns, with one result, are not examined. The newest 40,000 tokens before them
+    // have six of the other eleven results.
     assert_eq!(session.results_with("[Old tool result content cleared]"), 5);
     assert_eq!(session.results_with("word"), 7);
 }
 
 #[test]
-fn tool_results_are_cleared_all_but_three() {
+fn all_tool_results_but_three_are_cleared() {
     let mut session = Session::long();
     session.act("clear-tool-uses", 60_000);
     assert_eq!(session.results_with("[Tool result cleared]"), 27);
@@ -165,7 +165,7 @@ fn tool_results_are_cleared_all_but_three() {
 }
 
 #[test]
-fn pi_compacts_between_tool_calls_only_when_the_provider_refused() {
+fn pi_compacts_between_tool_calls_only_after_a_refused_request() {
     let mut session = Session::long();
     let window = session.view.used().0 + 1_000;
     assert!(session.act_at("pi-0.73.1", window, false).summary.is_none());
@@ -173,7 +173,7 @@ fn pi_compacts_between_tool_calls_only_when_the_provider_refused() {
 }
 
 #[test]
-fn pi_keeps_everything_where_the_newest_result_is_larger_than_what_is_kept() {
+fn pi_keeps_everything_if_the_newest_result_exceeds_the_kept_tokens() {
     let mut session = Session::long();
     session.tool(30_000);
     let before = session.view.used();
@@ -203,7 +203,7 @@ fn a_summary_call_larger_than_the_window_fails_and_frees_nothing() {
 }
 
 #[test]
-fn truncation_leaves_nothing_in_the_place_of_what_goes() {
+fn truncation_inserts_nothing_for_dropped_messages() {
     let mut session = Session::long();
     session.act("truncation", 30_000);
     assert!(session.view.used() <= Tokens(27_000));
@@ -228,7 +228,7 @@ fn a_session_is_squeezed_to_a_share_by_every_preset() {
 }
 
 #[test]
-fn a_session_of_nothing_but_a_question_is_left_alone() {
+fn a_session_with_only_a_question_is_not_changed() {
     for preset in ALL.iter() {
         let mut session = Session::new();
         session.user("word".repeat(3_000));
@@ -240,7 +240,7 @@ fn a_session_of_nothing_but_a_question_is_left_alone() {
 }
 
 #[test]
-fn the_file_has_the_constants_of_each_project() {
+fn the_presets_have_the_constants_of_each_project() {
     use Threshold::{Below, Never, Share};
     let ask = |input| move |tokens, calls| Some(Ask { tokens, calls, input });
     let (fitted, all) = (ask(Input::Fitted), ask(Input::All { results: 2_000 }));
@@ -289,7 +289,7 @@ fn the_file_has_the_constants_of_each_project() {
 }
 
 #[test]
-fn every_preset_says_what_it_does_and_where_that_comes_from() {
+fn every_preset_has_a_description_and_a_source() {
     let mut names: Vec<_> = ALL.iter().map(|preset| preset.name).collect();
     names.sort_unstable();
     names.dedup();
@@ -305,7 +305,7 @@ fn every_preset_says_what_it_does_and_where_that_comes_from() {
 }
 
 #[test]
-fn thresholds_leave_something_of_any_window() {
+fn thresholds_are_relative_or_absolute() {
     for (threshold, window, size) in [
         (Threshold::Share(0.9), 200_000, 180_000),
         (Threshold::Below(33_000), 200_000, 167_000),

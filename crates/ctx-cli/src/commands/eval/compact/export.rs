@@ -28,7 +28,7 @@ impl Export {
         Ok(Self { folder: folder.to_owned() })
     }
 
-    /// Creates the file of a session. Its number tells sessions of one name apart.
+    /// Creates the file of a session. The number distinguishes sessions of the same name.
     pub(super) fn file(&self, number: usize, session: &Path) -> Result<ExportFile> {
         let name = session.file_stem().unwrap_or_default().to_string_lossy();
         let path = self.folder.join(format!("{:02}-{name}.jsonl", number + 1));

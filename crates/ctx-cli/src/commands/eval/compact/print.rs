@@ -210,7 +210,7 @@ fn recorded(report: &BenchReport, out: &Out) -> anyhow::Result<()> {
     table(report, here, &columns, out)
 }
 
-/// Prints what the reference lost at a cut.
+/// Prints the losses of the reference at a cut.
 fn lost(loss: &Loss, out: &Out) -> anyhow::Result<()> {
     let (session, entry) = (escaped(&loss.session), escaped(&loss.entry_id));
     let kept = format!("{} of {} kept", loss.strict.kept, loss.strict.of);

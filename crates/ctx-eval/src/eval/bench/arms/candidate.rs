@@ -26,7 +26,7 @@ pub struct CandidateProgram {
     questions: Sender<String>,
     answers: Receiver<String>,
     limit: Duration,
-    /// Why it is not asked any more.
+    /// The reason why it gets no more requests.
     failed: Option<String>,
 }
 
@@ -105,7 +105,7 @@ impl CandidateProgram {
             r#"{{"messages":[{}],"previous":{previous},"budgetTokens":{budget}}}"#,
             messages.join(","),
         );
-        // A program that has ended cannot be told; the missing answer says so.
+        // This fails if the program has ended. The missing answer is then the error.
         let _ = self.questions.send(question);
         let answer = self.answers.recv_timeout(self.limit).map_err(|why| self.silent(why))?;
         serde_json::from_str(&answer).map(|Answer { summary }| summary).map_err(|error| {
@@ -137,13 +137,13 @@ impl CandidateProgram {
 
 impl Drop for CandidateProgram {
     fn drop(&mut self) {
-        // If this fails, it has ended already.
+        // This fails if the program has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Connects the pipes to threads, so that a program that neither reads nor answers blocks nothing.
+/// Connects the pipes to threads. A program that neither reads nor answers then blocks nothing.
 fn connect(child: &mut Child) -> (Sender<String>, Receiver<String>) {
     let (questions, to_write) = channel::<String>();
     let (read, answers) = channel();

@@ -1,4 +1,4 @@
-//! The arms: what compacts a history, and what it leaves.
+//! The arms, which compact a history, and their results.
 
 mod candidate;
 mod rolled;
@@ -26,7 +26,7 @@ pub enum BenchArm {
     Engine(EngineArm),
     /// Another agent's policy.
     Preset(Preset),
-    /// A rule that anybody can write in an hour.
+    /// A simple rule.
     Rule(SimpleRule),
     /// A program that writes summaries.
     Candidate(Rc<RefCell<CandidateProgram>>),
@@ -69,7 +69,7 @@ impl BenchArm {
         }
     }
 
-    /// Whether it takes part in the comparison. A bare list of handles plays to the measure.
+    /// Whether it takes part in the comparison. A rule that lists handles does not.
     pub(super) fn is_compared(&self) -> bool {
         !matches!(self, Self::Rule(SimpleRule::Identifiers))
     }
@@ -88,7 +88,7 @@ impl BenchArm {
 /// A history to be compacted, in one or several rounds.
 pub(super) struct Task<'a> {
     pub(super) history: &'a [Arc<Item>],
-    /// The end of the history at each compaction; the last one is that of the whole history.
+    /// The end of the history at each compaction. The last end is the end of the whole history.
     pub(super) ends: &'a [usize],
     /// The bench's budget after each compaction.
     pub(super) budgets: Vec<Tokens>,
@@ -104,7 +104,7 @@ impl Task<'_> {
         self.ends.iter().copied().zip(self.targets.iter().copied())
     }
 
-    /// Returns where the messages begin that the bench keeps beside the summary of a round.
+    /// Returns the index of the first message that the bench keeps beside the summary of a round.
     fn tail(&self, round: usize) -> usize {
         tail(&self.history[..self.ends[round]], self.budgets[round]).start
     }
@@ -121,7 +121,7 @@ impl Task<'_> {
     }
 }
 
-/// What an arm leaves of a history.
+/// The result of an arm for a history.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) request: Request,
@@ -129,9 +129,9 @@ pub(super) struct Outcome {
     pub(super) sizes: Vec<Tokens>,
     /// Calls of a model that write a summary: prompt and answer.
     pub(super) calls: Vec<(Tokens, Tokens)>,
-    /// What calls cost, as their receipts say.
+    /// The cost of the calls, from the receipts.
     pub(super) cost_usd: Option<f64>,
-    /// The share of facts that the receipt of the last compaction says is kept.
+    /// The share of kept facts, from the receipt of the last compaction.
     pub(super) receipt: Option<f64>,
     /// Whether a round left more than its target.
     pub(super) stuck: bool,

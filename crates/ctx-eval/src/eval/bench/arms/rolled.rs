@@ -14,7 +14,7 @@ use crate::eval::presets::{PresetContext, squeeze};
 use crate::eval::run::{boundless, own_ledger};
 use crate::eval::{EngineArm, EvalSetup, Preset};
 
-/// A view, and what was measured of its compactions.
+/// A view, and the measurements of its compactions.
 struct Rolled<'a> {
     task: &'a Task<'a>,
     view: ContextView,
@@ -46,7 +46,7 @@ fn append(view: &mut ContextView, task: &Task<'_>, from: usize, end: usize) -> R
     task.history[from..end].iter().try_for_each(|item| view.append(item.entry.clone()))
 }
 
-/// Lets an engine compact. Its window is as large as if the history just filled it.
+/// Lets an engine compact. Its window is as large as the history and the reserve.
 pub(super) async fn engine(arm: &EngineArm, task: &Task<'_>, setup: &EvalSetup) -> Result<Outcome> {
     let all = super::super::session::tokens(task.history);
     // At most a quarter of the window is reserve.
@@ -77,8 +77,8 @@ pub(super) async fn engine(arm: &EngineArm, task: &Task<'_>, setup: &EvalSetup) 
     rolled.finish()
 }
 
-/// Returns another view of the history up to `end` with the same compactions: an engine takes its
-/// view away.
+/// Returns another view of the history up to `end` with the same compactions, because an engine
+/// consumes its view.
 fn copy_of(
     task: &Task<'_>,
     made: &[(usize, Compacted)],
@@ -103,7 +103,7 @@ fn id_of(end: usize) -> EntryId {
 }
 
 impl Outcome {
-    /// Takes what the details of a compaction by ctx say.
+    /// Reads the details of a compaction by ctx.
     fn note(&mut self, compacted: &Compacted) {
         let Some(details) = compacted.details.as_ref().and_then(Details::from_json) else { return };
         self.receipt = Some(details.receipt.audit.coverage);
@@ -113,7 +113,7 @@ impl Outcome {
     }
 }
 
-/// Lets another agent's policy compact, whose window is just filled.
+/// Lets another agent's policy compact. The history fills its window exactly.
 pub(super) fn preset(preset: &Preset, task: &Task<'_>, setup: &EvalSetup) -> Result<Outcome> {
     let mut rolled = Rolled::new(task, boundless(setup));
     let history: Vec<_> = task.history.iter().map(|item| item.entry.clone()).collect();

@@ -1,4 +1,4 @@
-//! Simple rules. Each reads the whole history again, so that it forgets nothing from round to round.
+//! Simple rules. Each rule reads the whole history in every round, so no message is lost earlier.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use super::{Outcome, Task};
 /// The longest line of a tool-call log.
 const LINE_CHARS: usize = 160;
 
-/// A handle counts half if it was last said so many tokens ago.
+/// The weight of a handle halves with this number of tokens since its last use.
 const HALF_LIFE: f64 = 20_000.0;
 
 /// A simple rule.
@@ -27,7 +27,7 @@ pub enum SimpleRule {
     HeadAndTail,
     /// One line per tool call, newest first, beside the kept messages.
     ToolLog,
-    /// What the agent wrote, newest first, beside the kept messages.
+    /// The agent's text, newest first, beside the kept messages.
     AssistantText,
     /// The handles, by frequency and recency, beside the kept messages.
     Identifiers,
@@ -101,7 +101,7 @@ impl Task<'_> {
     }
 }
 
-/// Returns the beginning, and as much of the newest text as fits beside it.
+/// Returns the beginning, and the newest text up to the size of the request.
 fn with_newest(task: &Task<'_>, beginning: &str) -> Request {
     let mut newest = Request::of_summary(String::new(), task.history);
     newest.cut_to(task.most() - task.counter.text(beginning), &task.counter);
