@@ -28,8 +28,8 @@ pub(super) enum Protection {
     Call,
 }
 
-/// Returns a form of `message` of at most `max` tokens, if its structure allows it: the middle of
-/// its texts is replaced by a notice. Other parts are removed in the order described in
+/// Returns a form of `message` of at most `max` tokens, as far as its structure allows: the middle
+/// of its texts is replaced by a notice. Other parts are removed in the order described in
 /// [`ContextView::finish`](crate::ContextView::finish). Role, calls and the ids of results stay.
 #[must_use]
 pub fn shortened(message: &Message, max: Tokens, counter: &Counter) -> Message {
