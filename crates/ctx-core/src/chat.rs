@@ -119,8 +119,8 @@ impl From<Message> for Reply {
 
 /// A model that answers the requests of a conversation.
 ///
-/// An answer is complete or an error: a stream that breaks off is an error, and so is one that ends
-/// in the middle of a tool call. The kind of an error says what to do next.
+/// An answer is complete or an error: a stream that breaks off, or ends in the middle of a tool
+/// call, is an error. The kind of an error says what to do next.
 /// [`Overflow`](crate::ErrorKind::Overflow): the prompt is too long, however the provider reports
 /// it; this includes an answer that ends at once because the window is full.
 /// [`Capability`](crate::ErrorKind::Capability): key, account, model or content are refused, and

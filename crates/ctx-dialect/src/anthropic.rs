@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_begins_and_nothing_is_empty() {
+    fn the_first_message_is_the_users_and_none_is_empty() {
         let thought = Block::Thinking { thinking: "t".to_owned(), signature: None };
         let written = write(&[
             Message::text(Role::Assistant, "a"),

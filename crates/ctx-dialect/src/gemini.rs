@@ -29,9 +29,9 @@ pub fn parse_raw(raw: &RawValue) -> Message {
     Message::new(role, blocks)
 }
 
-/// Numbers the ids that were derived from names. A call without an id uses the name of its function
-/// as id, and so does its response. If a content has two with the same name, the second becomes
-/// `name#2` on both sides.
+/// Numbers the ids that were derived from names. A call without an id, and its response, use the
+/// name of the function as id. If a content has two with the same name, the second becomes `name#2`
+/// on both sides.
 fn number(blocks: &mut [Block]) {
     let (mut calls, mut responses) = (NameCounter::default(), NameCounter::default());
     for block in blocks {
@@ -88,7 +88,7 @@ pub(crate) fn parse_under(raw: &RawValue, ids: &[Option<CallId>]) -> Message {
 /// The id and name of a call or a response.
 #[derive(Clone, Debug)]
 pub(crate) struct CallRef {
-    /// Of a call: the id assigned by [`parse_raw`]. Of a response: its own id, if any.
+    /// For a call, the id assigned by [`parse_raw`]. For a response, its own id, if any.
     pub(crate) id: CallId,
     pub(crate) name: String,
 }

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn developer_and_names_stay() {
+    fn the_developer_role_and_names_are_kept() {
         let wire = [
             r#"{"role":"developer","content":"be brief"}"#,
             r#"{"role":"user","name":"ann","content":"hi"}"#,

@@ -50,8 +50,8 @@ fn thought(raw: &RawValue) -> Block {
     }
 }
 
-/// Writes a message; one with several tool results is split. Summaries go to `compactedHistory`,
-/// see [`write_summary`].
+/// Writes a message; a message with several tool results is split. Summaries go to
+/// `compactedHistory`, see [`write_summary`].
 #[must_use]
 pub fn write(message: &Message) -> Vec<String> {
     let Some(message) = as_user_text(message) else { return Vec::new() };

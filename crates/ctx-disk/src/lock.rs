@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_taker_is_told_which_file_is_locked() {
+    fn the_lock_error_names_the_locked_file() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("s.jsonl");
         let held = FileLock::try_exclusive(&file).unwrap();

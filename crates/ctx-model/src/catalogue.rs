@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seeds_rows_are_exactly_the_seeds() {
+    fn the_seed_rows_have_the_documented_numbers() {
         let rows: Vec<_> = Catalogue::embedded()
             .models()
             .iter()
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_the_day_are_known() {
+    fn current_model_names_are_known() {
         for name in [
             "gpt-5",
             "gpt-5-codex",

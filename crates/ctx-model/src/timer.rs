@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_measures_its_own_sleep() {
+    async fn the_timer_measures_its_own_sleep() {
         let timer = TokioTimer::default();
         timer.sleep(Duration::from_secs(90)).await;
         assert!(timer.elapsed() >= Duration::from_secs(90));

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_keys_are_the_seeds_and_strict() {
+    fn the_keys_are_as_documented_and_strict() {
         let text = r#"{ "mode": "cache-ttl", "ttl": "1h", "keepLastAssistants": 2,
             "softTrimRatio": 0.2, "hardClearRatio": 0.4, "minPrunableToolChars": 10,
             "softTrim": { "maxChars": 100, "headChars": 40, "tailChars": 40 },
@@ -207,7 +207,7 @@ mod tests {
 
     #[cfg(feature = "register")]
     #[test]
-    fn it_is_off_under_every_profile() {
+    fn pruning_is_off_under_every_profile() {
         let mode = |p| ctx_config::Config::for_profile(p).section::<Config>().unwrap().mode;
         assert!(ctx_config::Profile::all().all(|p| mode(p) == Mode::Off));
     }

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn no_list_admits_all() {
+    fn empty_lists_admit_all_tools() {
         assert!(filter(&[], &[" "]).admits_all() && filter(&[], &[]).admits(None));
         assert!(filter(&[], &["bash"]).admits(Some("mcp/server/read")));
         assert!(filter(&["mcp*"], &[]).admits(Some("mcp/server/read")));

@@ -36,8 +36,7 @@ pub fn without_prefixes(mut text: &str) -> &str {
     }
 }
 
-/// Returns the length of a bracketed envelope at the beginning of the text: one that holds a date
-/// or an id.
+/// Returns the length of a bracketed envelope with a date or an id at the beginning of the text.
 fn envelope(text: &str) -> Option<usize> {
     let inner = text.strip_prefix('[')?;
     let end = inner.find([']', '\n'])?;

@@ -61,7 +61,7 @@ impl Overlay {
         Ok(Self { path, source: full })
     }
 
-    /// Appends an entry, if nobody else has the overlay open.
+    /// Appends an entry, if no other writer has the overlay open.
     pub(crate) fn append(
         &self,
         entry: &NewEntry,

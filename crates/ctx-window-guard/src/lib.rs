@@ -2,9 +2,9 @@
 //!
 //! A model whose window is too small fails late and expensively: it accepts the request, answers
 //! with an overflow error, and compaction cannot help it. The guard checks before any work.
-//! [`resolve`] determines the size of the window and its source; [`Window::check`] rejects one that
-//! is too small with a [`FailoverError`]; the outer loop then uses another model. [`WindowGuard`]
-//! does the same as a layer.
+//! [`resolve`] determines the size of the window and its source; [`Window::check`] rejects a window
+//! that is too small with a [`FailoverError`]; the outer loop then uses another model.
+//! [`WindowGuard`] does the same as a layer.
 
 #![forbid(unsafe_code)]
 

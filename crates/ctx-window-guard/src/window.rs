@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_result_has_the_seeds_fields() {
+    fn the_result_has_the_documented_fields() {
         let json = serde_json::to_value(alone(20_000, &Config::default())).unwrap();
         assert_eq!(
             json,

@@ -15,8 +15,8 @@ use ctx_search::search::terms_of;
 use ctx_search::search::{Fusion, fuse, min_max};
 use ctx_search::vectors::Embedding;
 
-/// The constants of [`ctx_search::SearchSettings`]: chunks are of similar length, and a shorter one is
-/// not better.
+/// The constants of [`ctx_search::SearchSettings`]: chunks are of similar length, and a shorter
+/// chunk is not better.
 const BM25: Bm25 = Bm25 { k1: 1.2, b: 0.4 };
 
 /// Paths are short, and a match in a long path means less.
@@ -79,7 +79,7 @@ impl Workspace {
         if let Some(snapshot) = &state.snapshot {
             let terms = terms_of(question);
             score(&terms, &[snapshot as &dyn Postings], BM25, &mut lexical);
-            // A file whose path matches ranks before one that happens to share words.
+            // A file whose path matches ranks before a file that happens to share words.
             let mut names = vec![0f32; state.rows.files().len()];
             score(&terms, &[state.rows.names() as &dyn Postings], NAMES, &mut names);
             for (row, score) in (0u32..).zip(&mut lexical).filter(|(_, score)| **score > 0.0) {

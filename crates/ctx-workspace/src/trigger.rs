@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_patterns_are_there() {
+    fn the_trigger_patterns_are_loaded() {
         assert!(TRIGGERS.is_some());
     }
 
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn other_messages_do_not() {
+    fn other_messages_are_not_triggers() {
         for message in [
             "",
             "hello",

@@ -148,8 +148,8 @@ impl Workspace {
             before = rows.iter().map(|row| (row.path.clone(), row.hash)).collect();
             let Checked { index: disk, present, rows } = self.checked(rows, &walked, effort)?;
             let is_changed = is_changed || rows.len() < before.len();
-            let anew = UpdatePlan::new(rows, &walked, effort.most, effort.mode);
-            plan = UpdatePlan { removed, is_changed, ..anew };
+            let new_plan = UpdatePlan::new(rows, &walked, effort.most, effort.mode);
+            plan = UpdatePlan { removed, is_changed, ..new_plan };
             index = Some((disk, present));
         }
         let mut work = UpdateRun::new(self, plan, before, report, progress);

@@ -21,8 +21,8 @@ pub(super) struct Projections {
 
 impl ContextView {
     /// Sets the forms that were sent before, and records new ones for
-    /// [`ContextView::take_projections`]. Call it before appending. Of two forms for the same
-    /// content, the later one is used.
+    /// [`ContextView::take_projections`]. Call it before appending. If two forms are for the same
+    /// content, the later is used.
     #[must_use]
     pub fn with_projections(mut self, projections: impl IntoIterator<Item = Projection>) -> Self {
         self.projections.keep = true;

@@ -48,7 +48,7 @@ fn ask() -> Message {
 const MANY: usize = 20_000;
 
 #[test]
-fn calls_that_nobody_answers() {
+fn calls_without_results() {
     run(&mut view(16_000), (0..MANY).map(|n| calls(n..n + 1)));
     run(&mut view(4_000_000), (0..MANY).map(|n| calls(n..n + 1)));
     run(

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strict_json_stays() {
+    fn strict_json_is_unchanged() {
         for json in [r#"{"a":[1.50,-2e9,"\u00e9\\",null,true,{}]}"#, r#""x""#, "[]", "5"] {
             assert_eq!(relaxed(json).as_deref(), Some(json));
         }

@@ -117,7 +117,7 @@ impl ResultMatcher {
     }
 
     /// Finds the call of a response by its name: clients invent an id if the provider gave none,
-    /// and omit one that it gave.
+    /// and omit an id that it gave.
     fn by_name(&mut self, response: &gemini::CallRef) -> Option<CallId> {
         self.answer(|call| call.name == response.name)
     }

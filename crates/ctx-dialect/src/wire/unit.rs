@@ -86,8 +86,8 @@ pub(super) fn with_items<T>(raw: &str, read: impl FnOnce(&[&RawValue]) -> T) -> 
     read(&items.unwrap_or_default())
 }
 
-/// Cuts a history into units, and returns whether it is complete: an item may refer to one that the
-/// provider stores. The elements are slices of `body`.
+/// Cuts a history into units, and returns whether it is complete: an item may refer to an item that
+/// the provider stores. The elements are slices of `body`.
 pub(super) fn cut<'a>(
     protocol: Protocol,
     history: &[&'a RawValue],

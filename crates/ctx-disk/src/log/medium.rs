@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// The layer between a file and the disk.
 ///
-/// [`OsMedium`] is the operating system. Tests use one whose syncs fail and which tracks what is
-/// really on disk.
+/// [`OsMedium`] is the operating system. Tests use a medium whose syncs fail and which tracks the
+/// real content of the disk.
 pub trait Medium: Send + Sync + std::fmt::Debug {
     /// Writes all bytes at the file's cursor.
     fn write(&self, file: &File, bytes: &[u8]) -> io::Result<()>;

@@ -69,7 +69,7 @@ impl DailySpend {
         }
     }
 
-    /// Adds what was spent.
+    /// Adds spending.
     pub(crate) fn add(&mut self, spent: Spent) {
         self.spent.calls = self.spent.calls.saturating_add(spent.calls);
         if spent.usd.is_finite() {

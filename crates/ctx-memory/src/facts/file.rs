@@ -133,13 +133,13 @@ impl KnowledgeFile {
                     news.facts.push(fact);
                 }
                 _ if line.iter().all(u8::is_ascii_whitespace) => {}
-                _ => self.note_strange(&line),
+                _ => self.note_unknown_line(&line),
             }
         }
         Ok(news)
     }
 
-    fn note_strange(&mut self, line: &[u8]) {
+    fn note_unknown_line(&mut self, line: &[u8]) {
         let text = std::str::from_utf8(line).map(str::trim).unwrap_or_default();
         let is_record = text.starts_with('{')
             && serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok();

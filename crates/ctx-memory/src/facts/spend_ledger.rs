@@ -58,7 +58,7 @@ impl SpendLedger {
 }
 
 impl SpendGuard {
-    /// Returns what was spent on this day.
+    /// Returns the spending of this day.
     pub(crate) fn budget(&self) -> DailySpend {
         self.budget
     }

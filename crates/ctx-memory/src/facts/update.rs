@@ -120,7 +120,7 @@ pub(super) fn relation(
     new: &Statement,
 ) -> Relation {
     use FactKind::{Architecture, Config, Decision, Implementation, Issue, TaskState};
-    // States of work and issues are comparable, and so are choices and settings.
+    // States of work are comparable with issues, and choices with settings.
     let settings = [Decision, Config, Architecture, Implementation];
     let comparable = old_kind == new_kind
         || matches!((old_kind, new_kind), (Issue | TaskState, Issue | TaskState | Implementation))

@@ -81,7 +81,7 @@ impl Layer for Recall {
         // Entries of a block that is removed in this turn are no longer visible and may be recalled
         // again.
         let used = view.used() + shown.pending_tokens();
-        let leave = self.makes_way(view, shown) || used > self.limit(view);
+        let leave = self.replaces_earlier(view, shown) || used > self.limit(view);
         let staying = if leave { &[][..] } else { &shown.blocks };
         let live = view.nodes().iter().filter(|node| node.is_live());
         let of_blocks = staying.iter().flat_map(|block| block.entries.iter().cloned());
@@ -171,8 +171,8 @@ impl Recall {
         Ok(())
     }
 
-    /// Whether a new block replaces the earlier ones.
-    fn makes_way(&self, view: &ContextView, shown: &RecalledBlocks) -> bool {
+    /// Whether a new block replaces the earlier blocks.
+    fn replaces_earlier(&self, view: &ContextView, shown: &RecalledBlocks) -> bool {
         let largest = self.config.hard_cap(view.ledger().window()).get();
         self.config.recall.placement == Placement::AfterSummary
             || shown.tokens().get() > largest * u64::from(BLOCKS_KEPT - 1)
@@ -191,7 +191,7 @@ impl Recall {
         let counter = *view.ledger().counter();
         let block = build_recall_block(&found.facts, &found.passages, largest, &counter);
         let Some(block) = block else { return Ok(()) };
-        let leave = self.makes_way(view, shown);
+        let leave = self.replaces_earlier(view, shown);
         let one_at_a_time = self.config.recall.placement == Placement::AfterSummary;
         let same = |last: &&mut RecalledBlock| one_at_a_time && last.text == block.text;
         if let Some(last) = shown.blocks.last_mut().filter(same) {

@@ -32,8 +32,8 @@ pub struct RecallBlock {
 
 /// Builds the block of recalled facts and passages, within `cap` tokens. Facts get 30 % of it;
 /// passages may use the rest. The best passages are added first, neighbouring turns last. A passage
-/// that does not fit is dropped; one that is too long by itself is truncated in its middle, between
-/// words. The passages are then sorted by time. Returns `None` if nothing fits.
+/// that does not fit is dropped; a passage that is too long by itself is truncated in its middle,
+/// between words. The passages are then sorted by time. Returns `None` if nothing fits.
 #[must_use]
 pub fn build_recall_block(
     facts: &[RecalledFact],

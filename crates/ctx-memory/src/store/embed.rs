@@ -41,7 +41,7 @@ impl Memory {
     pub async fn vector_of(&self, query: &str) -> Result<Option<Vec<f32>>> {
         let Some(model) = self.model().filter(|model| !self.rests(model)) else { return Ok(None) };
         let made = vectors_of(model, &[query.to_owned()], model.query_deadline).await;
-        Ok(self.unless_it_rests(model, made)?.into_iter().next())
+        Ok(self.record_outcome(model, made)?.into_iter().next())
     }
 
     /// Embeds the segments that have no vector, if there is a model, and returns their number.
@@ -73,7 +73,7 @@ impl Memory {
             };
             let error = match vectors_of(model, &texts, model.batch_deadline).await {
                 Ok(vectors) => {
-                    self.unless_it_rests(model, Ok(()))?;
+                    self.record_outcome(model, Ok(()))?;
                     self.inner.unembedded().succeeded(pace.longest, &mut refused);
                     pace.next = batch.last().map_or(first, |(row, _)| *row).saturating_add(1);
                     pace.texts = (pace.texts * 2).min(BATCH);
@@ -85,8 +85,8 @@ impl Memory {
                 Err(error) => error,
             };
             let length = texts.first().map_or(0, |text| text.encode_utf16().count() as u32);
-            if !may_be_the_texts(&error) {
-                return self.unless_it_rests(model, Err(error));
+            if !may_depend_on_texts(&error) {
+                return self.record_outcome(model, Err(error));
             } else if batch.len() > 1 {
                 pace.texts = 1;
             } else if length > SHORTEST && error.kind() != ErrorKind::Timeout {
@@ -96,7 +96,7 @@ impl Memory {
                 let is_for_now = error.is_retryable() || error.kind() == ErrorKind::Timeout;
                 if is_for_now || refused.len() == IN_A_ROW {
                     self.inner.unembedded().later.extend(refused);
-                    return self.unless_it_rests(model, Err(error));
+                    return self.record_outcome(model, Err(error));
                 }
                 self.inner.warn(format!(
                     "a message has no vector and is found by its words only: {error}"
@@ -122,7 +122,7 @@ impl Memory {
         until.is_some_and(|until| model.timer.elapsed() < until)
     }
 
-    fn unless_it_rests<T>(&self, model: &VectorModel, made: Result<T>) -> Result<T> {
+    fn record_outcome<T>(&self, model: &VectorModel, made: Result<T>) -> Result<T> {
         let until = made.is_err().then(|| model.timer.elapsed().saturating_add(REST));
         *self.inner.rests_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
         made
@@ -259,7 +259,7 @@ impl Default for Unembedded {
 }
 
 /// Whether another batch may succeed. A rejected key or a rate limit does not depend on the texts.
-fn may_be_the_texts(error: &Error) -> bool {
+fn may_depend_on_texts(error: &Error) -> bool {
     use ErrorKind::{Corrupt, Overflow, Timeout, Upstream};
     matches!(error.kind(), Corrupt | Overflow | Timeout | Upstream) && error.wait().is_none()
 }

@@ -54,8 +54,8 @@ impl Indexer {
             // Vectors of removed segments must not be written to disk again.
             self.reload(inner)?;
             self.looked_at = Some(inner.live().numbering);
-            let Some(anew) = inner.ground()? else { return Ok(()) };
-            ground = anew;
+            let Some(new_ground) = inner.ground()? else { return Ok(()) };
+            ground = new_ground;
         }
         match Graph::build(&ground.vectors, &inner.is_wanted_elsewhere)? {
             Built::Good(graph) => {

@@ -153,8 +153,8 @@ impl Indexer {
         self.build_graph(inner)
     }
 
-    /// Writes everything that is not in the index. A missing or damaged index is rebuilt; one that
-    /// cannot be written is reported, and the words stay in memory.
+    /// Writes everything that is not in the index. A missing or damaged index is rebuilt. If the
+    /// index cannot be written, this is reported and the words stay in memory.
     fn write_words(&mut self, inner: &Inner, much: WriteScope) -> Result<()> {
         let damaged = self.stored.as_ref().is_some_and(|stored| stored.is_damaged());
         let gone = self.disk.is_some() && !self.is_there();

@@ -182,9 +182,9 @@ fn is_visible(request: &RecallRequest, segment: &Segment) -> bool {
     segment.entry_id.as_deref().is_some_and(|id| request.visible.contains(id))
 }
 
-/// Returns the score of a passage: the fit of the best passage, reduced by the distance of this
-/// passage's search score from the best. If the best passage fits perfectly, one with a quarter of
-/// its search score still reaches the default threshold of 0.7.
+/// Returns the score of a passage: the fit of the best passage, times the fourth root of this
+/// passage's search score relative to the best. If the best passage fits perfectly, a passage with
+/// a quarter of its search score still reaches the default threshold of 0.7.
 fn passage_score(fits: f32, score: f32, best: f32) -> f32 {
     let share = if best > 0.0 { (score / best).clamp(0.0, 1.0) } else { 0.0 };
     fits * share.sqrt().sqrt()

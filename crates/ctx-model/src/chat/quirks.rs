@@ -77,8 +77,8 @@ impl Quirks {
         self.0 & bit != 0
     }
 
-    /// Returns the set extended by what a refusal reveals; `None` if that is nothing new. Each
-    /// quirk is learned once, so the number of retries is bounded.
+    /// Returns the set with the quirk that a refusal reveals; `None` if it reveals nothing new.
+    /// Each quirk is learned once, so the number of retries is bounded.
     pub(super) fn after(self, status: u16, error_text: &ErrorText) -> Option<Self> {
         let bad_request = matches!(status, 400 | 422);
         if !(bad_request || matches!(status, 404 | 415 | 500))
@@ -104,7 +104,7 @@ mod tests {
     use crate::provider_error::read;
 
     #[test]
-    fn each_refusal_teaches_one_thing_once() {
+    fn each_refusal_reveals_one_quirk_once() {
         for (status, text, bit) in [
             (400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens'", 1),
             (422, "unknown field stream_options", 2),

@@ -27,7 +27,7 @@ fn at(model: &HttpModel) -> (String, Api, String, String) {
 }
 
 #[test]
-fn names_lead_to_providers() {
+fn names_resolve_to_providers() {
     let mut local = provider("local");
     local.base_url = Some("http://127.0.0.1:8080".to_owned());
     local.models = vec![

@@ -51,7 +51,7 @@ async fn ollama_is_asked_at_its_own_address_and_not_to_shorten() {
 }
 
 #[tokio::test]
-async fn many_texts_go_out_in_batches() {
+async fn many_texts_are_sent_in_batches() {
     let reply = |count: usize, first: usize| {
         let data: Vec<Value> =
             (0..count).map(|at| json!({ "index": at, "embedding": [first + at, 0] })).collect();
@@ -68,7 +68,7 @@ async fn many_texts_go_out_in_batches() {
 }
 
 #[tokio::test]
-async fn answers_that_do_not_fit_the_question_are_refused() {
+async fn answers_that_do_not_match_the_request_are_refused() {
     use ErrorKind::{Corrupt, Overflow, Upstream};
     let item = |index: u64, vector: Value| json!({ "index": index, "embedding": vector });
     for (status, body, kind, words) in [

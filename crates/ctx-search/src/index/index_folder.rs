@@ -69,7 +69,7 @@ pub fn clear(folder: &Path) -> Result<()> {
             _ => {}
         }
     }
-    // Removes an empty folder; one with foreign files stays.
+    // Removes an empty folder; a folder with foreign files stays.
     let _ = fs::remove_dir(folder);
     Ok(())
 }

@@ -20,7 +20,7 @@ pub struct Delta {
 
 impl Delta {
     /// Adds a segment: `head` (its date and speaker) is put before each piece of `text`. Segments
-    /// may be added in any order; one that is added twice counts twice.
+    /// may be added in any order; a segment that is added twice counts twice.
     pub fn add(&mut self, segment: u32, head: &str, text: &str) {
         for piece in pieces(text) {
             let mut length = 0u64;

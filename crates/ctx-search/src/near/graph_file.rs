@@ -222,7 +222,7 @@ fn read(
 }
 
 /// Returns the current slots of the vectors of a graph, by key, and how many of the first slots
-/// they cover. Returns `None` if they are not the first, or if many are gone.
+/// they cover. Returns `None` if they are not the first, or if many no longer exist.
 fn places(
     ids: &[SegmentId],
     slot_of: impl Fn(SegmentId) -> Option<usize>,

@@ -90,8 +90,8 @@ impl Rows {
         self.slots.get(row as usize).filter(|slot| **slot != NONE).map(|slot| *slot as usize)
     }
 
-    /// Sets the vector of a row. An existing vector stays; one with other dimensions or without a
-    /// direction is rejected.
+    /// Sets the vector of a row. An existing vector stays; a vector with other dimensions or
+    /// without a direction is rejected.
     pub fn add(&mut self, row: u32, vector: &[f32]) -> bool {
         if vector.len() != self.dimensions || self.has(row) || row == NONE {
             return false;

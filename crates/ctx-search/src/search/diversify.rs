@@ -27,7 +27,7 @@ pub fn diversify(
     let mut taken = Vec::new();
     while taken.len() < limit {
         let worth = |c: &ScoredHit| lambda * c.hit.score - (1.0 - lambda) * c.likeness;
-        // Of equals the first.
+        // If several are equal, takes the first.
         let best = (0..rest.len())
             .reduce(|best, at| if worth(&rest[at]) > worth(&rest[best]) { at } else { best });
         let Some(best) = best else { break };

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scores_are_spread_from_0_to_1() {
+    fn scores_are_scaled_from_0_to_1() {
         let mut scores = [2.0, 4.0, 3.0, f32::NAN];
         min_max(&mut scores);
         assert_eq!(scores, [0.0, 1.0, 0.5, 0.0]);

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn the_day_and_the_speaker_go_first() {
+    fn the_head_has_the_day_and_the_speaker() {
         assert_eq!(said(1_683_504_000_000, Some("Ann")), "8 May 2023 Ann");
         assert_eq!(said(0, None), "user");
         assert_eq!(said(i64::MAX, None), "user", "no day of any calendar");

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn speaker_and_day_are_found() {
+    fn segments_are_found_by_speaker_and_day() {
         let index = index(alone());
         assert_eq!(rows(&index.search(&query("Bob"), None)), [1, 3]);
         assert_eq!(index.search(&query("8 May 2023"), None).len(), 4);

@@ -170,7 +170,7 @@ pub fn fit(needs: &Needs, held: f32) -> f32 {
     1.0 - (1.0 - ENOUGH).powf(held / length / ENOUGH_AT)
 }
 
-/// Returns how much of `needs` the best piece of a segment contains, and the range of that piece.
+/// Returns the part of `needs` that the best piece of a segment contains, and the piece's range.
 /// Only the first `most` bytes of the segment are examined.
 pub fn best_piece(needs: &[Need], segment: &Segment, most: usize) -> (f32, Range<usize>) {
     let content = head_bytes(&segment.content, most);

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_of_a_session_lifts_its_other_matches_only() {
+    fn the_best_score_of_a_session_raises_only_its_other_matches() {
         let turns = turns(&[("s", "a"), ("s", "b"), ("s", "c"), ("t", "d")]);
         let mut scores = of(&[2.0, 1.0, 0.0, 1.0]);
         share_best(&mut scores, &turns, 0.5);

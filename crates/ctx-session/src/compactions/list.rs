@@ -163,7 +163,7 @@ impl Transcript {
         Ok(made_by(entry, &Object::parse(&text).unwrap_or_default()))
     }
 
-    /// Returns what ctx stored with the compaction at `index`; empty if it stored nothing.
+    /// Returns ctx's data for the compaction at `index`; empty if none is stored.
     pub(crate) fn compaction_extra(&self, index: usize) -> Result<CompactionExtra> {
         let Some(entry) = self.entries.get(index) else { return Ok(CompactionExtra::default()) };
         let text = self.text(entry)?;

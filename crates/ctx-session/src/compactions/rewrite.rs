@@ -223,7 +223,7 @@ impl<'t> KeptEntries<'t> {
     }
 }
 
-/// Whether an entry is one of `left_in_place`, or an edit of one.
+/// Whether an entry is in `left_in_place`, or edits an entry that is.
 fn is_or_edits(entry: &TreeEntry, index: usize, left_in_place: &HashSet<usize>) -> bool {
     let target = match entry.detail.as_deref() {
         Some(Detail::Edit { target: Some(target) }) => *target as usize,

@@ -26,7 +26,7 @@ pub struct UndoResult {
 /// Undoes a compaction. The branch, later turns included, then reads as if the compaction did not
 /// exist, and its projections no longer apply. Returns `None` if there is nothing to undo.
 ///
-/// `which` names a compaction on the branch to the leaf, including one of the agent itself, or an
+/// `which` names a compaction on the branch to the leaf, by ctx or by the agent itself, or an
 /// earlier undo, which is then undone. Default: the newest compaction in force that ctx stored.
 ///
 /// # Errors

@@ -45,7 +45,7 @@ pub enum EntryKind {
     /// line: see [`crate::Transcript::system_prompt`].
     #[serde(skip)]
     SystemPrompt,
-    /// A type unknown to this version, or one of another format that is not a message.
+    /// A type unknown to this version, or a type of another format that is not a message.
     #[serde(skip)]
     Other(Box<str>),
 }

@@ -115,7 +115,7 @@ fn mentions_erased(
     Ok(holds(&transcript.text(entry)?, &matches))
 }
 
-/// Replaces an overlay by one without the erased content and with one additional line.
+/// Rewrites an overlay without the erased content and with one additional line.
 fn rewrite(
     path: &Path,
     criteria: &EraseCriteria<'_>,

@@ -22,7 +22,7 @@ pub(crate) struct AgentSpec {
     pub(crate) folders: fn(&Environment) -> Vec<Option<PathBuf>>,
     /// The paths of sessions below such a folder, one pattern per level; `*` matches any text.
     pub(crate) layouts: &'static [&'static [&'static str]],
-    /// The window it uses until a prompt needs the larger one of the model.
+    /// The window it uses until a prompt needs the model's larger window.
     pub(crate) usual_window: Option<u32>,
     /// Whether it writes an answer in several steps.
     pub(crate) writes_in_steps: bool,

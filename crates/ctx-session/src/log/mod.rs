@@ -253,7 +253,7 @@ pub fn is_foreign(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::UnknownFormat | ErrorKind::InvalidInput) && !is_newer(error)
 }
 
-/// A session that no other process can open as long as this value lives.
+/// A session that no other process can open while this value exists.
 #[derive(Debug)]
 pub struct SessionLock {
     _lock: FileLock,

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_their_places() {
+    fn lines_have_correct_offsets() {
         assert_eq!(lines(""), []);
         let expected = [("a", 0, true), ("", 2, true), ("bc", 3, false)];
         let found = lines("a\n\nbc");

@@ -55,7 +55,7 @@ pub(crate) struct SourcePosition {
 }
 
 impl SourcePosition {
-    /// Returns the position of an object with these bytes; `None` for one of over 4 GB.
+    /// Returns the position of an object with these bytes; `None` for an object of over 4 GB.
     pub(crate) fn of(bytes: &[u8], offset: u64, line: u64) -> Option<Self> {
         let span = Span { offset, len: u32::try_from(bytes.len()).ok()? };
         Some(Self { span, fingerprint: fingerprint(bytes), line, mended: false })

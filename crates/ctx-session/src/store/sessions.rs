@@ -84,8 +84,8 @@ impl Sessions {
         }
     }
 
-    /// Removes a session and returns it. Its transcript is not removed, and neither is an
-    /// unreadable entry.
+    /// Removes a session and returns it. Its transcript is not removed, and unreadable entries
+    /// stay.
     pub fn remove(&mut self, key: &SessionKey) -> Option<SessionEntry> {
         let key = key.to_string();
         self.slots.get(&key)?.entry()?;

@@ -87,7 +87,7 @@ pub struct Transcript {
 pub struct TranscriptStats {
     /// Entries, without the header and the overlay.
     pub entries: usize,
-    /// Messages on all branches; one that spans several lines counts once.
+    /// Messages on all branches; a message that spans several lines counts once.
     pub messages: usize,
     /// Tool results in those messages.
     pub tool_results: usize,

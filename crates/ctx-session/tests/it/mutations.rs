@@ -154,7 +154,7 @@ fn damaged_at_random() {
 }
 
 #[test]
-fn samples_are_sound() {
+fn samples_are_valid() {
     for sample in SAMPLES {
         assert!(exercise(sample.as_bytes().to_vec()));
         let transcript = Transcript::from_bytes(sample.as_bytes().to_vec()).unwrap();

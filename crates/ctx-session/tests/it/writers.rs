@@ -133,7 +133,7 @@ fn write_until_killed(dir: &Path, size: usize) {
     });
 }
 
-/// Kills such a writer once it has reported that many entries, at least one of each session.
+/// Kills such a writer after it has reported that many entries, with at least one of each session.
 /// Returns the reported ids by session.
 fn acknowledged(test: &str, dir: &Path, entries: usize) -> HashMap<usize, Vec<String>> {
     let mut writer = child(test, dir, None);

@@ -12,7 +12,7 @@ fn guard() -> ToolGuard {
 }
 
 #[test]
-fn the_notices_are_the_seeds() {
+fn the_notices_have_the_documented_texts() {
     assert_eq!(CONTEXT_LIMIT_TRUNCATION_NOTICE, "[truncated: output exceeded context limit]");
     assert_eq!(
         PREEMPTIVE_TOOL_RESULT_COMPACTION_PLACEHOLDER,

@@ -308,7 +308,7 @@ fn no_process_adds_a_forgotten_segment_again() {
     assert_eq!(segments.insert(&segment(1, "said 1")).unwrap(), AddOutcome::Forgotten);
     assert!(other.commit(NOW).unwrap().removed.contains(&ids[1]));
     assert_eq!(contents(&mut other), ["said 0", "said 2"]);
-    // A crash tore the last id. The ids before it count, and so do those added next.
+    // A crash tore the last id. The ids before it and the ids added next count.
     let noted = house.path().with_file_name("segments.jsonl.forgotten");
     let text = std::fs::read_to_string(&noted).unwrap();
     assert!(!text.contains("said") && text.lines().count() == 2, "{text}");

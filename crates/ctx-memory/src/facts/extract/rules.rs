@@ -120,7 +120,7 @@ fn stated(text: &str, role: &Role) -> Vec<(FactKind, String, String)> {
             if worth_keeping(&content) && !marks(task).tentative {
                 out.push((FactKind::TaskState, content, String::new()));
             }
-        } else if line.len() <= LINE_MAX && !is_frame(line) && !is_apart(line) {
+        } else if line.len() <= LINE_MAX && !is_frame(line) && !is_not_prose(line) {
             own.push_str(line);
             own.push('\n');
         }
@@ -142,7 +142,7 @@ fn stated(text: &str, role: &Role) -> Vec<(FactKind, String, String)> {
 }
 
 /// Whether a line is a quotation, a row of a table, a heading or code.
-fn is_apart(line: &str) -> bool {
+fn is_not_prose(line: &str) -> bool {
     let bare = line.trim();
     bare.starts_with(['>', '|', '#', '@', '+', '$']) || bare.ends_with([';', '{', '}', '\\', '='])
 }

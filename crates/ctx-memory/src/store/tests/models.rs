@@ -111,7 +111,7 @@ fn a_text_that_cannot_be_embedded_does_not_block_others() {
     assert_ne!(told[0].contains("zero vectors"), told[1].contains("zero vectors"), "{told:?}");
     let asked = picky.0.load(Ordering::Relaxed);
     assert!(asked < 30, "{asked} requests");
-    // Neither is sent again, and a long one is sent at a length that was accepted.
+    // They are not sent again, and a long text is sent at a length that was accepted.
     assert_eq!(waited(memory.embed()).unwrap(), 0);
     assert_eq!(picky.0.load(Ordering::Relaxed), asked);
     memory.add(&[segment("s", 99, &"another long one ".repeat(3_000))]).unwrap();

@@ -56,7 +56,7 @@ proptest! {
     }
 
     #[test]
-    fn a_fact_is_known_once_it_is_learned(one in candidates(), others in prop::collection::vec(candidates(), 0..6)) {
+    fn a_learned_fact_is_known(one in candidates(), others in prop::collection::vec(candidates(), 0..6)) {
         let facts: Vec<_> = others.into_iter().map(FactCandidate::into_fact).collect();
         let decided = decide(&facts, &one);
         match &decided {

@@ -170,7 +170,7 @@ fn ten_thousand_facts_are_learned_found_and_read_again() {
 }
 
 #[test]
-fn ten_thousand_times_the_same_is_one_fact() {
+fn a_fact_repeated_ten_thousand_times_is_one_fact() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
     let learned = store.learn((0..10_000).map(|n| config("Server port is 3000", n))).unwrap();

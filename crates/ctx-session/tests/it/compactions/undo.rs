@@ -79,7 +79,7 @@ fn a_ctx_session_continues_after_its_compactions() {
     log.append(&said(8), NOW).unwrap();
     log.close().unwrap();
     assert_eq!(texts(&house.open(), None), ["sum", "m5", "m6", "m7", "m8"]);
-    // A plan from before the compaction is outdated; an invalid one is refused.
+    // A plan from before the compaction is outdated; an invalid plan is refused.
     let error = house.store(planned.as_ref(), &compacted("late", &first_kept)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     let error = house.store(None, &compacted("lost", &"nowhere".into())).unwrap_err();

@@ -54,7 +54,7 @@ fn vectors(dir: &Path) -> VectorFile {
 }
 
 fn segment(name: &str, time: i64) -> Segment {
-    // Of many lengths, so that writes end anywhere in a page.
+    // The lengths vary, so that writes end anywhere in a page.
     let content = format!("{name} {}", "x".repeat((time as usize * 7_919) % 3_000));
     Segment {
         id: SegmentId::of("s", &Role::User, &content),
