@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::RecordedUsage;
 
-/// The constant is not applied in a window where it leaves less than this share of the limit to
-/// messages.
+/// [`SessionCalibration::constant`] is omitted if it leaves messages less than this share of the
+/// limit.
 const LEAST_ROOM: f64 = 0.25;
 
 /// Requests whose residual exceeds this many times the median are not fitted: the client sent
@@ -26,8 +26,8 @@ const LEAST_SPREAD: f64 = 1.5;
 /// be a gateway's placeholder, or belong to another session.
 const WORST_ERROR: f64 = 0.5;
 
-/// The contexts after compactions may together have this many times the messages of the session. If
-/// each compaction keeps little, the contexts contain each message about twice.
+/// The maximum number of messages in all contexts after compactions, as a multiple of the session's
+/// messages. It is about 2 if each compaction keeps little.
 const CONTEXTS: usize = 8;
 
 /// The provider's size of a request, as a linear function of the counted size of its messages:
@@ -100,8 +100,7 @@ pub fn requests_after<'a>(
 }
 
 impl Baseline {
-    /// Reads a session once, counts it with the counter of `ledger`, and compares it with its
-    /// limit.
+    /// Reads a session once and calibrates `ledger`'s counter; its limit may exclude the constant.
     ///
     /// # Errors
     ///
@@ -163,8 +162,8 @@ fn is_own(transcript: &Transcript, compaction: &StoredCompaction) -> bool {
 type Sample = (f64, f64);
 
 impl SessionCalibration {
-    /// Fits a session: the requests of `line`, sized with the agent's own compactions, against
-    /// their reported sizes. Returns `None` if no reported figures match the messages. `size`
+    /// Fits the counted sizes of the requests of `line` (after the agent's own compactions) to the
+    /// reported ones. Returns `None` if no reported figures match the messages. `size`
     /// returns the tokens of an entry, zero for one that the model does not see.
     ///
     /// # Errors

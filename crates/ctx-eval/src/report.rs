@@ -62,7 +62,7 @@ pub struct RequestReport {
     pub timestamp: Option<Timestamp>,
     /// Prompt tokens that the provider reported; null if it reported none.
     pub recorded_tokens: Option<u64>,
-    /// Tokens of the full history without dropped messages, with system prompt and tool schemas.
+    /// Tokens if nothing had been dropped, with system prompt and tool schemas.
     pub raw_tokens: Tokens,
     /// Tokens that ctx would have sent, counted and corrected the same way.
     pub sent_tokens: Tokens,
@@ -77,7 +77,7 @@ pub struct RequestReport {
     /// Tokens that long-term memory recalled for this request. Tokens recalled for earlier requests
     /// may still be in it.
     pub recalled_tokens: Tokens,
-    /// Messages that it trimmed for this request, because others are more relevant to the question.
+    /// Messages that memory trimmed for this request: others are more relevant to the question.
     pub trimmed_messages: u32,
     /// Edits made for this request, by layer. Earlier edits stay in effect.
     pub actions: BTreeMap<String, u32>,
@@ -182,7 +182,7 @@ pub struct ReplayTotals {
     pub recalls: usize,
     /// Sum of the recalled tokens.
     pub recalled_tokens: u64,
-    /// Messages that it trimmed.
+    /// Messages that memory trimmed.
     pub trimmed_messages: u64,
     /// Calls of models that write summaries.
     pub summary_calls: usize,

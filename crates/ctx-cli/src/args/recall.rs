@@ -13,7 +13,7 @@ use super::EvalCompact;
 pub(crate) enum EvalCommand {
     /// Measure how well memory finds the answers to questions, over labelled conversations
     Recall(EvalRecall),
-    /// Measure what compactions keep of real sessions, by labels from outside: what the agent
+    /// Measure what compactions keep of real sessions, by independent labels: what the agent
     /// needed next, planted statements, changed files
     Compact(Box<EvalCompact>),
 }

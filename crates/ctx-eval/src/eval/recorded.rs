@@ -35,8 +35,8 @@ pub(super) struct Point {
     pub(super) after: Vec<Arc<Entry>>,
 }
 
-/// The contexts around compactions may together have this many times the messages of the session.
-/// If each compaction keeps little, the contexts contain each message about twice.
+/// The maximum number of messages in all contexts around compactions, as a multiple of the session's
+/// messages. It is about 2 if each compaction keeps little.
 const CONTEXTS: usize = 8;
 
 /// Returns the agent's own compactions on the path to the leaf, oldest first. In a damaged file

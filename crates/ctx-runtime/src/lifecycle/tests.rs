@@ -108,7 +108,7 @@ impl House {
 }
 
 #[tokio::test]
-async fn the_first_message_after_four_starts_a_new_session() {
+async fn the_first_message_after_4_am_starts_a_new_session() {
     for reopen in [false, true] {
         let mut house = House::new("");
         house.say("hello").await;
@@ -238,7 +238,7 @@ async fn maintenance_runs_once_an_hour_and_keeps_open_sessions() {
     house.set("2026-03-10T12:00:00Z");
     let report = house.runtime().maintain(&FileId::main(), false).await.unwrap();
     assert_eq!((report.done.len(), report.kept.len()), (0, 1), "{report:?}");
-    // After a turn of another session it is idle, so it is closed and removed.
+    // A turn of another session closes idle sessions; then it is removed.
     house.seconds.store(7_200, Ordering::Relaxed);
     let other: SessionKey = "agent:main:other".parse().unwrap();
     house.runtime().turn(&other, "hello", &NoTools, &mut NoListener).await.unwrap();
@@ -265,7 +265,7 @@ async fn successive_programs_share_the_hourly_maintenance() {
         ("2026-01-10T12:00:00Z", 1),
         ("2026-01-10T12:59:00Z", 2),
         ("2026-01-10T13:00:00Z", 1),
-        // Set back: later activity does not count.
+        // A last run in the future is ignored.
         ("2026-01-10T12:30:00Z", 1),
     ] {
         old(&house);

@@ -32,8 +32,8 @@ pub struct ConversionResult {
 
 impl Transcript {
     /// Writes the transcript's messages in another format, and returns their number and the
-    /// omissions. A conversion to the same format is complete: a pi session with all branches and,
-    /// in version 3, byte for byte; a request body with all its fields. Otherwise the main line is
+    /// omissions. A conversion to the same format keeps everything: all branches of a pi session
+    /// (version 3: every byte), all fields of a request body. Otherwise the main line is
     /// written, including the messages that compactions removed, the system prompt and the tools;
     /// sidechains are not.
     ///

@@ -28,7 +28,7 @@ pub(super) fn ends_word(c: char) -> bool {
             && !matches!(c, '€' | '£' | '¥' | '￥' | 'µ' | '％'))
 }
 
-/// Returns the length of a word's beginning that is not part of it.
+/// Returns the length of leading punctuation to strip from a word.
 pub(super) fn leading(word: &str) -> usize {
     let mut at = 0;
     let bytes = word.as_bytes();

@@ -24,7 +24,7 @@ pub(super) fn run(args: &AddEngine, out: &Out) -> anyhow::Result<ExitCode> {
     if registry.engines().any(|engine| engine.id == name) {
         let error = Error::new(ErrorKind::Conflict, format!("'{name}' is a built-in engine"));
         return Err(error
-            .hint("set another id in its `hello`; --name is for a file whose name is not the id")
+            .hint("change the id in its `hello`; --name states that id and cannot change it")
             .into());
     }
     let trust = args.trust;
