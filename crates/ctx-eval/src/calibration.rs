@@ -27,7 +27,7 @@ const LEAST_SPREAD: f64 = 1.5;
 const WORST_ERROR: f64 = 0.5;
 
 /// The maximum number of messages in all contexts after compactions, as a multiple of the session's
-/// messages. It is about 2 if each compaction keeps little.
+/// messages. Compactions that keep little need about 2.
 const CONTEXTS: usize = 8;
 
 /// The provider's size of a request, as a linear function of the counted size of its messages:

@@ -22,7 +22,7 @@ pub struct CitedMessage {
 pub struct PreviousSummary {
     /// Its text.
     pub text: String,
-    /// Its entry, cited by its lines that have no citation. `None` if the text comes from several
+    /// The entry to cite for lines without a citation. `None` if the text comes from several
     /// summaries, or is in no transcript.
     pub entry: Option<EntryId>,
     /// Files it lists as read and modified.

@@ -17,8 +17,8 @@ pub fn is_wide(c: char) -> bool {
         | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ff60}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Clips a text to width `max`, after the last sentence that fits, else clause, if at least half of
-/// the width is used; else after a word. `…` marks the cut. Words are never split, as a
+/// Clips a text to width `max`: after the last sentence, else the last clause, if that fills at least
+/// half of it; else after a word. `…` marks the cut. Words are never split, as a
 /// truncated identifier would name something else. The result is empty if not even the first word
 /// fits.
 pub fn clip_to_width(text: &str, max: usize) -> String {

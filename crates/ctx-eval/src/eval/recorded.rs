@@ -36,7 +36,7 @@ pub(super) struct Point {
 }
 
 /// The maximum number of messages in all contexts around compactions, as a multiple of the session's
-/// messages. It is about 2 if each compaction keeps little.
+/// messages. Compactions that keep little need about 2.
 const CONTEXTS: usize = 8;
 
 /// Returns the agent's own compactions on the path to the leaf, oldest first. In a damaged file

@@ -8,7 +8,7 @@ use ctx_core::{Entry, Result, Timestamp};
 use super::session::Shared;
 use crate::facts::{FactCandidate, FactStore, SourceMessage};
 
-/// Messages that wait to be archived. The view they left holds them as well.
+/// Messages that wait to be archived. The view still lists them as dropped.
 #[derive(Default)]
 pub(super) struct Queue {
     entries: VecDeque<Arc<Entry>>,
@@ -43,9 +43,10 @@ impl Shared {
         let work = move || {
             let worker = Worker(&shared);
             if let Err(error) = shared.work() {
-                shared.memory.inner.warn(format!(
-                    "messages that left the window are kept in memory for now: {error}"
-                ));
+                shared
+                    .memory
+                    .inner
+                    .warn(format!("messages that left the window are not archived yet: {error}"));
             }
             drop(worker);
         };

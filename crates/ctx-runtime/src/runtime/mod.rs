@@ -181,8 +181,8 @@ impl Runtime {
     }
 
     /// Waits up to `longest` for the maintenance that follows turns, then stops it after the
-    /// current session; none starts after that. Call it before the program ends, as it would
-    /// otherwise wait without a limit.
+    /// current session; none starts after that. Call this before the program ends;
+    /// otherwise the exit waits without a limit.
     pub async fn end_maintenance(&self, longest: Duration) {
         let Inner { sessions, maintenance, .. } = &*self.inner;
         tokio::select! {

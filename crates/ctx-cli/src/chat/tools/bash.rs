@@ -119,7 +119,7 @@ impl Tools {
                  result; to keep all of them, redirect the output to a file]"
             ));
         }
-        // If a long result is truncated later, its end is kept if it has an exit status.
+        // Later truncation keeps a result's end if that end has an exit status.
         if is_long && code.is_none() {
             text.push_str("\n[exit code 0]");
         }
