@@ -8,7 +8,7 @@ use ctx_core::text::Slice;
 /// The minimum length of a shortened id; enough to distinguish most of them.
 const LEAST_CHARS: usize = 8;
 
-/// Ids up to this length are cited in full; all ids, if more than `MOST_CHARS` would be needed.
+/// Ids up to this length are cited in full; so are all if prefixes would exceed `MOST_CHARS`.
 const SHORT_CHARS: usize = 12;
 const MOST_CHARS: usize = 32;
 
@@ -21,7 +21,7 @@ pub struct ShortIds {
 impl ShortIds {
     /// Finds the shortest prefix length that distinguishes all of these ids.
     pub fn of<'a>(ids: impl Iterator<Item = &'a EntryId>) -> Self {
-        // At most the longest prefix of an id is examined, whatever the file contains.
+        // Examines `MOST_CHARS` + 1 bytes of an id at most: a file may have huge ids.
         let long = ids.filter(|id| is_long(id)).map(|id| id.get(..=MOST_CHARS).unwrap_or(id));
         let mut long: Vec<&str> = long.collect();
         long.sort_unstable();
@@ -77,7 +77,7 @@ pub fn citations(text: &str) -> Vec<Citation<'_>> {
     out
 }
 
-/// Removes citations of entries that are not among `ids`, in full or as a prefix: an unaudited
+/// Removes citations that are neither an id in `ids` nor a prefix of one: an unaudited
 /// summary may cite entries that never existed.
 pub fn without_unknown_citations<'a>(
     text: String,

@@ -72,7 +72,7 @@ impl Runtime {
     ///
     /// [`WindowTooSmall`](ErrorKind::WindowTooSmall) if no model's window is large enough;
     /// [`CompactionFailure`](ErrorKind::CompactionFailure) if the request stayed too long for the
-    /// model; [`Conflict`](ErrorKind::Conflict) if the session waits for the caller;
+    /// model; [`Conflict`](ErrorKind::Conflict) if this call would deadlock;
     /// [`NotFound`](ErrorKind::NotFound) if the session's file is missing; the error of the last
     /// model of the chain; and errors of reading and writing. Stored entries remain.
     pub async fn turn(
@@ -160,7 +160,7 @@ impl Runtime {
         self.inner.sessions.layers.list()
     }
 
-    /// Maintains the sessions of an agent as `session.maintenance` says, regardless of its mode;
+    /// Maintains an agent's sessions as `session.maintenance` says, but ignores its `mode`;
     /// with `dry_run` nothing is changed. This also happens after turns, at most once an hour.
     /// Sessions open in any runtime are kept.
     ///

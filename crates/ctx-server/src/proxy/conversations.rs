@@ -161,7 +161,7 @@ impl Conversations {
             }
             weight -= one.weight().min(weight);
             all.open.remove(&one.id);
-            // Not stored, so it has no cuts: the next request rebuilds it.
+            // An unstored one has no cuts: the next request rebuilds it.
             let group_id = group_of(&one.id);
             if !one.is_stored()
                 && let Some(group) = all.groups.get_mut(group_id)

@@ -24,7 +24,7 @@ pub(super) fn run(args: &AddEngine, out: &Out) -> anyhow::Result<ExitCode> {
     if registry.engines().any(|engine| engine.id == name) {
         let error = Error::new(ErrorKind::Conflict, format!("'{name}' is a built-in engine"));
         return Err(error
-            .hint("change the id in its `hello`; --name states that id and cannot change it")
+            .hint("change the id in the engine's `hello`; --name must match that id")
             .into());
     }
     let trust = args.trust;

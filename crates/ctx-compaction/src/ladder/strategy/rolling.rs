@@ -13,7 +13,7 @@ use crate::ladder::calls::Failure;
 use crate::ladder::prompt_messages::truncated;
 
 impl SummaryWriter<'_, '_> {
-    /// Summarises a range. Each chunk is one call; a single message is at most one chunk.
+    /// Summarises a range. Each chunk is one call. No message is split between chunks.
     ///
     /// If an answer was truncated, the chunk is halved and tried once more.
     pub(super) async fn roll(
