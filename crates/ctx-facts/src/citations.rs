@@ -8,7 +8,7 @@ use ctx_core::text::Slice;
 /// The minimum length of a shortened id; enough to distinguish most of them.
 const LEAST_CHARS: usize = 8;
 
-/// Ids up to this length are cited in full; so are all if prefixes would exceed `MOST_CHARS`.
+/// Ids up to this length are cited in full, and all ids if prefixes exceed `MOST_CHARS`.
 const SHORT_CHARS: usize = 12;
 const MOST_CHARS: usize = 32;
 

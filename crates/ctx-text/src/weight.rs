@@ -32,9 +32,9 @@ pub fn without_case(text: &str) -> String {
         for c in word.chars() {
             match c {
                 _ if c.is_ascii() => out.push(c.to_ascii_lowercase()),
-                // Its capital is that of another letter.
+                // Its capital, `I`, is also that of `i`.
                 'ı' => out.push(c),
-                // Some letters have a capital that is one letter, whose small letter is two.
+                // `ẞ` needs all three steps to become `ss`, as `ß` does: `ß`, `SS`, `ss`.
                 _ => {
                     let small = c.to_lowercase().flat_map(char::to_uppercase);
                     out.extend(small.flat_map(char::to_lowercase));

@@ -8,7 +8,7 @@ use ctx_core::{Entry, Result, Timestamp};
 use super::session::Shared;
 use crate::facts::{FactCandidate, FactStore, SourceMessage};
 
-/// Messages that wait to be archived. Until they are, the view lists them as dropped.
+/// Messages waiting to be archived. The view already lists them as dropped.
 #[derive(Default)]
 pub(super) struct Queue {
     entries: VecDeque<Arc<Entry>>,

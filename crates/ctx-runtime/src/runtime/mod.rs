@@ -161,7 +161,7 @@ impl Runtime {
     }
 
     /// Maintains an agent's sessions as `session.maintenance` says, but ignores its `mode`;
-    /// with `dry_run` nothing is changed. This also happens after turns, at most once an hour.
+    /// with `dry_run` nothing is changed. Turns also start it by `mode`, at most once an hour.
     /// Sessions open in any runtime are kept.
     ///
     /// # Errors

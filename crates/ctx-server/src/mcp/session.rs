@@ -157,7 +157,7 @@ impl Setup {
     }
 
     fn without_session(&self) -> Error {
-        let hint = "give `session`, its key or its id, or start the server with --session";
+        let hint = "give `session` (a key or an id) or start the server with --session";
         Error::new(ErrorKind::InvalidInput, "missing session")
             .with("agent", &self.agent)
             .hint(format!("{hint}{}", self.newest()))

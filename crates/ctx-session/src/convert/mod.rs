@@ -34,8 +34,7 @@ impl Transcript {
     /// Writes the transcript's messages in another format, and returns their number and the
     /// omissions. A conversion to the same format keeps everything: all branches of a pi session
     /// (version 3: every byte), all fields of a request body. Otherwise the main line is
-    /// written, including the messages that compactions removed, the system prompt and the tools;
-    /// sidechains are not.
+    /// written, with system prompt, tools and messages that compactions removed, but no sidechains.
     ///
     /// A ctx session is a pi session whose header has a mark that lets ctx append to it. Only this
     /// target includes the overlay, that is, compactions and their undos. For any other format only

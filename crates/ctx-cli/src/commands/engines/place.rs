@@ -42,7 +42,7 @@ impl Engines {
     }
 
     /// Moves a finished draft into its place, and replaces an older engine. If this fails, the old
-    /// folder is restored.
+    /// folder is restored, or kept aside.
     pub(super) fn publish(&self, draft: TempDir, name: &str) -> Result<PathBuf, Error> {
         let place = self.of(name);
         let old = match self.has(name) {
@@ -50,11 +50,13 @@ impl Engines {
             false => None,
         };
         if let Err(error) = fs::rename(draft.path(), &place) {
-            if let Some(old) = &old {
-                // If this fails too, nothing more can be done: the error names the folder.
-                drop(fs::rename(old.path().join(name), &place));
-            }
-            return Err(failed(&place, error));
+            return Err(match old {
+                // The older engine stays where it is, and the error names its folder.
+                Some(old) if fs::rename(old.path().join(name), &place).is_err() => {
+                    failed(&old.keep(), error)
+                }
+                _ => failed(&place, error),
+            });
         }
         // The folder was moved, so `TempDir` must not remove it.
         drop(draft.keep());

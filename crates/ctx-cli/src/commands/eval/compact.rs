@@ -96,7 +96,7 @@ impl Run<'_> {
         let fitter = Fitter { global, window: None, model, path, transcript: &transcript };
         let arms = self.arms(&fitter, out)?;
         let eval = fitter.setup(Counter::default(), out)?;
-        // Budgets count messages only. The calibration has the sizes of system prompt and tools.
+        // Budgets count messages only: system prompt and tools are in the calibration.
         let eval = EvalSetup { system: Tokens::ZERO, tools: Tokens::ZERO, ..eval };
         let session = BenchSession { transcript: &transcript, eval, number };
         let bar = out.progress("compacting", 0);
