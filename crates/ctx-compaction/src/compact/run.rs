@@ -67,7 +67,7 @@ impl CompactionRun {
         }
         let previous = history.previous.as_ref();
         let read = ledger::read(&history, plan.cut);
-        let mut facts = read.facts();
+        let mut facts = read.facts.facts();
         ledger::keep(read, &history, plan.cut);
         let superseded = facts.superseded.iter_mut().map(|old| &mut old.fact);
         for fact in facts.required.iter_mut().chain(superseded) {
