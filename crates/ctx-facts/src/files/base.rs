@@ -13,15 +13,18 @@ const WORTH: usize = 160;
 /// Returns the folder that a summary's paths are relative to, with a slash at its end.
 #[must_use]
 pub fn base_folder(summary: &str) -> Option<&str> {
-    let line = summary.lines().find_map(|line| line.trim_start_matches("- ").strip_prefix(LEAD))?;
-    let (folder, _) = line.split_once('`')?;
+    let (folder, _) = summary.lines().find_map(named)?.split_once('`')?;
     folder.ends_with('/').then_some(folder)
 }
 
 /// Whether a line of a summary names its folder.
 #[must_use]
 pub fn names_base_folder(line: &str) -> bool {
-    line.starts_with(LEAD)
+    named(line).is_some()
+}
+
+fn named(line: &str) -> Option<&str> {
+    line.trim_start_matches("- ").strip_prefix(LEAD)
 }
 
 /// Makes the paths of a summary relative to the folder `known`, or to the one that saves most. The

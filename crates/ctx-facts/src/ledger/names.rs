@@ -35,15 +35,17 @@ impl Names {
             }
         }
         for block in &message.blocks {
-            if let Block::ToolResult(result) = block {
-                self.text(at, beginning(&result.plain_text(), RESULT));
-            }
-            let Block::ToolCall(call) = block else { continue };
-            for argument in strings(call.arguments.as_str()) {
-                if CHOICES.contains(&argument.key) {
-                    continue;
+            match block {
+                Block::ToolResult(result) => {
+                    self.text(at, beginning(&result.plain_text(), RESULT));
                 }
-                self.text(at, beginning(&argument.value, ARGUMENT));
+                Block::ToolCall(call) => {
+                    let arguments = strings(call.arguments.as_str());
+                    for argument in arguments.into_iter().filter(|it| !CHOICES.contains(&it.key)) {
+                        self.text(at, beginning(&argument.value, ARGUMENT));
+                    }
+                }
+                _ => {}
             }
         }
         if self.found.len() > MOST {

@@ -162,16 +162,12 @@ impl Passages {
                 new.kind = FactKind::Constraint;
             }
         }
-        // The agent states far more than the user: each has a limit of their own.
-        let mut compared = [0, 0];
-        let replaced = self.all.iter().enumerate().rev().filter(|(_, old)| {
-            let may_be = old.at < new.at
+        let replaced = self.all.iter().enumerate().rev().take(COMPARED).filter(|(_, old)| {
+            old.at < new.at
                 && (new.by_user || !old.by_user)
                 && may_be_replaced(old.kind)
-                && may_be_replaced(new.kind);
-            let count = &mut compared[usize::from(old.by_user)];
-            *count += usize::from(may_be);
-            may_be && *count <= COMPARED && new.statement.replaces(&old.statement)
+                && may_be_replaced(new.kind)
+                && new.statement.replaces(&old.statement)
         });
         gone.extend(replaced.map(|(place, _)| place));
         gone.extend(self.renewed(new));
