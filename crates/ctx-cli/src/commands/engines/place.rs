@@ -50,13 +50,9 @@ impl Engines {
             false => None,
         };
         if let Err(error) = fs::rename(draft.path(), &place) {
-            return Err(match old {
-                // The older engine stays where it is, and the error names its folder.
-                Some(old) if fs::rename(old.path().join(name), &place).is_err() => {
-                    failed(&old.keep(), error)
-                }
-                _ => failed(&place, error),
-            });
+            // An older engine that cannot be put back is kept aside, and the error names its folder.
+            let kept = old.filter(|old| fs::rename(old.path().join(name), &place).is_err());
+            return Err(failed(&kept.map_or(place, TempDir::keep), error));
         }
         // The folder was moved, so `TempDir` must not remove it.
         drop(draft.keep());
