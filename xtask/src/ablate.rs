@@ -7,11 +7,14 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the output of the task")]
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Mutex;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -34,22 +37,22 @@ const VARIABLE: &str = "CTX_ABLATE";
 /// The bench that a rule must show in: the arms of every session, cut at two places.
 const BENCH: &str =
     "eval compact --profile openclaw --preset truncation --cuts 2 --budgets 10,5 --rounds 5 --json";
-/// The measures that are printed: a column, the field of a cell, and its part.
-const MEASURES: &[(&str, &str, &str)] = &[
-    ("strict", "strict", "present"),
-    ("loose", "loose", "present"),
-    ("planted", "planted", "statements"),
-    ("stale", "planted", "staleBesideNew"),
-    ("files", "files", ""),
-    ("todos", "todos", ""),
+/// The time that one run of it may take.
+const LONGEST: Duration = Duration::from_secs(600);
+/// The measures that are printed: a column, and the place of its figure in a cell.
+const MEASURES: &[(&str, &str)] = &[
+    ("tokens", "/tokens"),
+    ("strict", "/strict/present/kept"),
+    ("loose", "/loose/present/kept"),
+    ("planted", "/planted/statements/kept"),
+    ("stale", "/planted/staleBesideNew"),
+    ("files", "/files/kept"),
+    ("todos", "/todos/kept"),
 ];
 
-/// The sums of a run over all cells of the reference.
-#[derive(Clone, Debug, PartialEq)]
+/// The measures of a run, summed over all cells of the reference, and these cells without times.
 struct Figures {
-    kept: Vec<f64>,
-    tokens: f64,
-    /// All of the reference's cells, without times.
+    sums: Vec<f64>,
     cells: Value,
 }
 
@@ -65,13 +68,8 @@ pub(crate) fn run(root: &Path, data: &Path, names: &[String]) -> Result<()> {
     let sessions = transcripts(data)?;
     let base = bench(&program, &sessions, "")?;
     eprintln!("{} rules", rules.len());
-    println!("{:40} {:>8} {}", "rule", "tokens", headings());
-    println!(
-        "{:40} {:>8} {}",
-        "(nothing left out)",
-        base.tokens,
-        row(&base.kept, |kept| format!("{kept}"))
-    );
+    println!("{:40}{}", "rule", row(MEASURES.iter().map(|(column, _)| *column)));
+    println!("{:40}{}", "(nothing left out)", row(&base.sums));
     let waiting = Mutex::new(VecDeque::from(rules));
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
@@ -86,12 +84,8 @@ pub(crate) fn run(root: &Path, data: &Path, names: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn headings() -> String {
-    MEASURES.iter().map(|(column, ..)| format!("{column:>8}")).collect()
-}
-
-fn row(values: &[f64], text: impl Fn(f64) -> String) -> String {
-    values.iter().map(|value| format!("{:>8}", text(*value))).collect()
+fn row(values: impl IntoIterator<Item = impl Display>) -> String {
+    values.into_iter().map(|value| format!("{value:>9}")).collect()
 }
 
 /// Returns the line of a rule: what the reference keeps more or less without it.
@@ -100,10 +94,11 @@ fn judged(rule: &str, base: &Figures, without: Result<Figures>) -> String {
         Err(e) => format!("{rule:40} failed: {e:#}"),
         Ok(without) if without.cells == base.cells => format!("{rule:40} changes nothing"),
         Ok(without) => {
-            let change: Vec<f64> =
-                without.kept.iter().zip(&base.kept).map(|(without, with)| without - with).collect();
-            let tokens = without.tokens - base.tokens;
-            format!("{rule:40} {tokens:>+8} {}", row(&change, |change| format!("{change:+}")))
+            let pairs = without.sums.iter().zip(&base.sums);
+            format!(
+                "{rule:40}{}",
+                row(pairs.map(|(without, with)| format!("{:+}", without - with)))
+            )
         }
     }
 }
@@ -112,23 +107,37 @@ fn judged(rule: &str, base: &Figures, without: Result<Figures>) -> String {
 fn bench(program: &Path, sessions: &[PathBuf], rule: &str) -> Result<Figures> {
     let mut command = Command::new(program);
     command.args(BENCH.split(' ')).args(sessions).arg("--quiet").env(VARIABLE, rule);
-    let output = command.output().context("ctx eval compact")?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let report: Value = serde_json::from_slice(&output.stdout)?;
+    let report: Value = serde_json::from_slice(&output(&mut command)?)?;
     let mut cells = report["arms"][0]["cells"].clone();
-    let mut figures = Figures { kept: vec![0.0; MEASURES.len()], tokens: 0.0, cells: Value::Null };
+    let mut sums = vec![0.0; MEASURES.len()];
     for cell in cells.as_array_mut().context("a report without cells")? {
-        if let Some(cell) = cell.as_object_mut() {
-            cell.remove("millis");
+        for (sum, (_, place)) in sums.iter_mut().zip(MEASURES) {
+            *sum += cell.pointer(place).and_then(Value::as_f64).unwrap_or_default();
         }
-        figures.tokens += cell["tokens"].as_f64().unwrap_or_default();
-        for (sum, (_, field, part)) in figures.kept.iter_mut().zip(MEASURES) {
-            let share = if part.is_empty() { &cell[*field] } else { &cell[*field][*part] };
-            *sum += share["kept"].as_f64().or(share.as_f64()).unwrap_or_default();
-        }
+        cell["millis"].take();
     }
-    figures.cells = cells;
-    Ok(figures)
+    Ok(Figures { sums, cells })
+}
+
+/// Runs a program and returns its standard output. Without some rules the program does not end: it is
+/// killed after [`LONGEST`].
+fn output(command: &mut Command) -> Result<Vec<u8>> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut stdout = child.stdout.take().context("no standard output")?;
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // If the receiver is gone, the program was killed.
+        let _ = sender.send(stdout.read_to_end(&mut bytes).map(|_| bytes));
+    });
+    let bytes = receiver.recv_timeout(LONGEST);
+    if bytes.is_err() {
+        child.kill()?;
+    }
+    let status = child.wait()?;
+    let bytes = bytes.with_context(|| format!("did not end within {LONGEST:?}"))??;
+    ensure!(status.success(), "{status}");
+    Ok(bytes)
 }
 
 /// Copies the sources, with a switch in each rule, and returns the names of the rules.
@@ -144,7 +153,9 @@ fn copied(root: &Path, copy: &Path) -> Result<Vec<String>> {
             rules.extend(found);
             source.into_bytes()
         } else {
-            rules.extend(file.contains("/words/").then(|| lists(&bytes)).into_iter().flatten());
+            if file.contains("/words/") {
+                rules.extend(lists(str::from_utf8(&bytes)?)?);
+            }
             bytes
         };
         let to = copy.join(file);
@@ -166,16 +177,12 @@ fn loaded() -> String {
 }
 
 /// Returns the names of the lists in a file of word lists.
-fn lists(bytes: &[u8]) -> Vec<String> {
-    let (mut table, mut out) = (String::new(), Vec::new());
-    for line in String::from_utf8_lossy(bytes).lines() {
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            table = format!("{name}.");
-        } else if let Some(name) = line.strip_suffix(" = [") {
-            out.push(format!("{table}{name}"));
-        }
-    }
-    out
+fn lists(file: &str) -> Result<Vec<String>> {
+    let lists = file.parse::<toml::Table>()?.into_iter().flat_map(|(name, value)| match value {
+        toml::Value::Table(lists) => lists.keys().map(|list| format!("{name}.{list}")).collect(),
+        _ => vec![name],
+    });
+    Ok(lists.collect())
 }
 
 /// Returns `compaction/repair/add` for `crates/ctx-compaction/src/repair/add.rs`.
@@ -230,7 +237,7 @@ mod tests {
         let (switched, rules) = switched(source, "text/acts");
         assert_eq!(rules, ["text/acts::is_a", "text/acts::long"]);
         assert!(switched.contains("if *OFF { return Vec::new(); }"), "{switched}");
-        assert_eq!(lists(b"stop = [\n\"a\",\n]\n[slots]\npast = [\n]\n"), ["stop", "slots.past"]);
+        assert_eq!(lists("stop = [\"a\"]\n[slots]\npast = []\n").unwrap(), ["slots.past", "stop"]);
         let loader = include_str!("../../crates/ctx-text/src/word_list.rs");
         assert_eq!(loader.matches(LISTED).count(), 1);
     }

@@ -54,7 +54,7 @@ pub(crate) struct MaintenanceRun<'a> {
     pub(crate) stop: Arc<AtomicBool>,
 }
 
-/// Maintains the sessions of an agent as `session.maintenance` says, regardless of its mode. With
+/// Maintains an agent's sessions as `session.maintenance` says, but ignores its `mode`. With
 /// `dry_run` nothing is changed. `progress` receives the number of sessions removed so far.
 ///
 /// # Errors
