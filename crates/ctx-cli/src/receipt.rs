@@ -101,6 +101,8 @@ pub(crate) fn print(
     out.line("")?;
     out.line(audit(receipt))?;
     named("ungrounded (not in the source), and removed", &receipt.audit.ungrounded, out)?;
+    let moved = "said by a tool result, not by the user: moved to Critical Context";
+    named(moved, &receipt.audit.reattributed, out)?;
     let shortened: Vec<String> = receipt.shortened.iter().map(|id| ids.show(id)).collect();
     named("kept, but truncated", &shortened, out)
 }

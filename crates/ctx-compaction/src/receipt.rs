@@ -105,6 +105,10 @@ pub struct AuditReport {
     pub round: RoundReport,
     /// Identifiers and numbers of the draft that were removed as the source does not contain them.
     pub ungrounded: Vec<String>,
+    /// Lines of the draft that spoke for the user although only a tool result says it. They were moved to
+    /// `## Critical Context`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reattributed: Vec<String>,
     /// Counts by kind.
     pub kinds: BTreeMap<FactKind, KindCount>,
 }

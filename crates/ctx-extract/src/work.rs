@@ -231,9 +231,8 @@ fn argument(call: &ToolCall, keys: &[&str]) -> Option<String> {
 /// Returns what the user said when rejecting a call.
 fn refusal(text: &str) -> Option<String> {
     static MARKS: WordList = WordList::new("output.rejections");
-    if !text.starts_with("The user doesn't want to") {
-        return None;
-    }
+    static STARTS: WordList = WordList::new("output.refusals");
+    STARTS.iter().find(|start| text.starts_with(**start))?;
     let at = MARKS.iter().find_map(|mark| text.find(mark).map(|at| at + mark.len()))?;
     let words = text.get(at..)?.split("\n\nNote:").next()?;
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -18,6 +18,8 @@ pub use arguments::{Named, strings};
 pub use citations::{Citation, ShortIds, citations, without_unknown_citations};
 pub use fact::{FactKind, RequiredFact};
 pub use files::{FileLists, base_folder, names_base_folder, with_relative_paths};
-pub use ledger::{FactLedger, LedgerFacts, SupersededFact, has_reason, prose, required_facts};
+pub use ledger::{
+    FactLedger, LedgerFacts, SupersededFact, has_reason, own_words, prose, required_facts,
+};
 pub use message::{CitedMessage, PreviousSummary};
 pub use statement::{Comparison, Feature, Statement};

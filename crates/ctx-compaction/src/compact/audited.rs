@@ -9,6 +9,7 @@ use ctx_core::{
 
 use crate::answer::sanitised;
 use crate::audit::round_report;
+use crate::repair::reattribute;
 use crate::{
     AuditReport, CallLog, CompactionPlan, HardPrunePlan, History, Receipt, RepairOptions, Repaired,
     Rung, SummaryDraft, audit, repair,
@@ -51,6 +52,10 @@ impl CompactionRun {
             Some(_) => text,
             None => with_relative_paths(&text, self.base_folder()),
         };
+        let (text, reattributed) = match draft.rung {
+            Rung::Extractive | Rung::HardPrune => (text, Vec::new()),
+            _ => reattribute(&text, &self.messages, &self.said_before()),
+        };
         let how = RepairOptions {
             budget: self.plan.summary_budget - self.counter().text(&draft.notes),
             counter: self.counter(),
@@ -63,6 +68,7 @@ impl CompactionRun {
         let repaired = repair(&text, &self.facts.required, &sources, &how);
         let (mut summary, mut audit) = self.exact(repaired);
         self.add_rounds(&summary, &mut audit);
+        audit.reattributed = reattributed;
         if !says_something(&summary) {
             return None;
         }
@@ -76,6 +82,13 @@ impl CompactionRun {
             dropped: None,
             summary_tokens: Tokens::ZERO,
         })
+    }
+
+    /// Returns the previous summary, and what the user asks of this one.
+    fn said_before(&self) -> Vec<&str> {
+        let previous = self.history.previous.as_ref().map(|previous| previous.text.as_str());
+        let asked = [self.options.focus.as_deref(), self.config.custom_instructions.as_deref()];
+        asked.into_iter().chain([previous]).flatten().collect()
     }
 
     /// Returns the folder that the paths of the previous summary are relative to: its lines go on.

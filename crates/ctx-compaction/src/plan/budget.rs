@@ -62,7 +62,7 @@ impl RequestBudget {
             most,
             summary,
             share,
-            kept: most.scale(KEEP_RECENT_MAX_SHARE),
+            kept: all.scale(KEEP_RECENT_MAX_SHARE),
             messages: all - share,
             wanted,
         }

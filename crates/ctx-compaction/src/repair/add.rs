@@ -89,14 +89,22 @@ pub(super) fn compose(text: &str, facts: &[&RequiredFact]) -> String {
         }
     }
     if !elsewhere.is_empty() {
-        match outline.end_of(Field::CriticalContext) {
-            Some(line) => inserts.push((line + 1, elsewhere)),
-            None => {
-                let section = format!("{FALLBACK}\n{elsewhere}");
-                inserts.push((outline.end_of_sections(), section));
-            }
-        }
+        inserts.push(critical_context(&outline, elsewhere));
     }
+    with_lines(&outline, inserts)
+}
+
+/// Returns the place of lines under `## Critical Context`, with that heading if there is none.
+pub(super) fn critical_context(outline: &Outline<'_>, lines: String) -> (usize, String) {
+    match outline.end_of(Field::CriticalContext) {
+        Some(line) => (line + 1, lines),
+        None => (outline.end_of_sections(), format!("{FALLBACK}\n{lines}")),
+    }
+}
+
+/// Returns the text with these lines, each before the line with its number.
+pub(super) fn with_lines(outline: &Outline<'_>, mut inserts: Vec<(usize, String)>) -> String {
+    let text = outline.text;
     inserts.sort_by_key(|(line, _)| *line);
     let mut out = String::with_capacity(text.len() + 1_024);
     let mut inserts = inserts.into_iter().peekable();

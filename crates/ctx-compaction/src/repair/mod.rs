@@ -1,6 +1,7 @@
 //! Adds lost facts to a summary and removes unsupported claims.
 
 mod add;
+mod attribution;
 mod invented;
 mod outline;
 mod trim;
@@ -11,6 +12,8 @@ use crate::audit::{Coverage, Sheet, audit, missing_in, names, relative_facts};
 use crate::config::Ungrounded;
 use crate::{Audit, AuditReport, SourceIndex};
 use ctx_facts::RequiredFact;
+
+pub(crate) use attribution::reattribute;
 
 /// How a summary is repaired.
 #[derive(Clone, Copy, Debug)]

@@ -38,6 +38,7 @@ use crate::{CitedMessage, RequiredFact};
 
 pub use classify::has_reason;
 pub use prose::prose;
+pub use speakers::own_words;
 
 use ask::RecentAsks;
 use failures::Failures;

@@ -71,8 +71,8 @@ fn text(message: &Message) -> Cow<'_, str> {
     }
 }
 
-/// Returns the user's own text. Each block is examined separately, as agents add blocks too.
-pub(super) fn own_words(message: &Message) -> Cow<'_, str> {
+/// Returns the text that the user wrote of a message in the user's role. Each block is examined separately, as agents add blocks too.
+pub fn own_words(message: &Message) -> Cow<'_, str> {
     let mut out = Cow::Borrowed("");
     for block in &message.blocks {
         let Block::Text { text } = block else { continue };
