@@ -33,7 +33,8 @@ const REQUEST_SHARE: u32 = 60;
 /// nothing else needs it.
 const USER_SHARE: u32 = 90;
 
-/// The share of names that may be needed next, in hundredths of the budget; twice as much if it is left.
+/// The share of names that may be needed next, in hundredths of the budget; three times as much if it is
+/// left.
 const NAMES_SHARE: u32 = 10;
 
 /// Notes below this weight are dropped even if they fit: they would only distract.
@@ -96,7 +97,7 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
 
 /// Returns a line of names that may be needed next and that the summary does not contain.
 fn names_line(job: &ExtractInput<'_>, text: &str, left: Tokens) -> Option<SummaryLine> {
-    let most = Tokens::saturating_from(job.budget.get() * 2 * u64::from(NAMES_SHARE) / 100);
+    let most = Tokens::saturating_from(job.budget.get() * 3 * u64::from(NAMES_SHARE) / 100);
     // The heading may be new.
     let room = left.min(most).0.checked_sub(job.counter.text("\n\n## Critical Context\n- ").0)?;
     let mut line = NAMES.to_owned();

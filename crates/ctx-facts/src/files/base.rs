@@ -41,7 +41,9 @@ fn common_folder(summary: &str) -> Option<String> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for span in spans(summary).iter().filter(|span| span.kind == SpanKind::Path) {
         let slashes = span.text.match_indices('/').map(|(at, _)| at).filter(|&at| at > 0);
-        for at in slashes.filter(|_| span.text.starts_with('/')).take(24) {
+        let slashes: Vec<usize> = slashes.filter(|_| span.text.starts_with('/')).take(24).collect();
+        // A file keeps the name of its own folder.
+        for &at in slashes.iter().rev().skip(1) {
             *counts.entry(span.text.get(..=at)?).or_default() += 1;
         }
     }

@@ -119,7 +119,7 @@ impl FactLedger {
         required.extend(self.failures.facts(self.messages));
         required.extend(self.tokens.facts(self.messages, &stale(&found.gone)));
         required.sort_by(by_importance);
-        let names = self.names.ranked(self.messages);
+        let names = self.names.ranked();
         LedgerFacts { required, superseded: found.superseded, names }
     }
 }

@@ -10,20 +10,35 @@ use super::speakers::Speakers;
 use crate::strings;
 
 /// The maximum number of names that are counted.
-const MOST: usize = 4_000;
+const MOST: usize = 8_000;
 /// The maximum number of names that are returned.
-const RETURNED: usize = 600;
+const RETURNED: usize = 1_000;
 /// The length of an argument and of a tool result that is examined.
 const ARGUMENT: Chars = Chars(600);
-const RESULT: Chars = Chars(2_000);
+const RESULT: Chars = Chars(20_000);
+/// After this many characters of later text, a name counts half.
+const HALF_LIFE: f32 = 120_000.0;
 
 /// Arguments that are one of a few words, such as `"status": "in_progress"`.
 static CHOICES: WordList = WordList::new("arguments.choices");
 
-/// The names so far: how often, and the message that mentions each last.
+/// The names so far.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    found: HashMap<String, (u32, usize), foldhash::fast::FixedState>,
+    found: HashMap<String, Mentions, foldhash::fast::FixedState>,
+    /// The characters read so far.
+    read: usize,
+}
+
+/// The mentions of a name.
+#[derive(Debug, Default)]
+struct Mentions {
+    /// The messages with it.
+    messages: u32,
+    /// The last of them.
+    last: Option<usize>,
+    /// The characters read when it was last mentioned.
+    read: usize,
 }
 
 impl Names {
@@ -49,14 +64,15 @@ impl Names {
             }
         }
         if self.found.len() > MOST {
-            let mut last: Vec<usize> = self.found.values().map(|(_, last)| *last).collect();
-            last.sort_unstable();
-            let middle = last[last.len() / 2];
-            self.found.retain(|_, (count, last)| *last > middle || *count > 3);
+            let mut places: Vec<usize> = self.found.values().map(|name| name.read).collect();
+            places.sort_unstable();
+            let middle = places[places.len() / 2];
+            self.found.retain(|_, name| name.read > middle || name.messages > 3);
         }
     }
 
     fn text(&mut self, at: usize, text: &str) {
+        self.read += text.len();
         for span in spans(text) {
             let is_name = match span.kind {
                 SpanKind::CodeName => !span.text.contains(' '),
@@ -64,21 +80,22 @@ impl Names {
                 _ => false,
             };
             if is_name && (4..=60).contains(&span.text.len()) && !span.text.contains(['`', '\n']) {
-                let (count, last) = self.found.entry(span.text.to_owned()).or_default();
-                *count += 1;
-                *last = at;
+                let name = self.found.entry(span.text.to_owned()).or_default();
+                name.messages += u32::from(name.last != Some(at));
+                (name.last, name.read) = (Some(at), self.read);
             }
         }
     }
 
-    /// Returns the names among `messages` messages, most needed first.
-    pub(super) fn ranked(&self, messages: usize) -> Vec<String> {
-        let all = messages.max(1) as f32;
-        let score = |count: u32, last: usize| {
-            (1.0 + (count as f32).ln()) * (0.3 + 0.7 * (last + 1) as f32 / all)
+    /// Returns the names, most needed first: by the number of messages with each, and how long ago the
+    /// last one was.
+    pub(super) fn ranked(&self) -> Vec<String> {
+        let score = |name: &Mentions| {
+            let age = (self.read - name.read) as f32;
+            (name.messages as f32).sqrt() * 0.5f32.powf(age / HALF_LIFE)
         };
         let mut names: Vec<(f32, &String)> =
-            self.found.iter().map(|(name, &(count, last))| (score(count, last), name)).collect();
+            self.found.iter().map(|(text, name)| (score(name), text)).collect();
         names.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
         names.into_iter().take(RETURNED).map(|(_, name)| name.clone()).collect()
     }
