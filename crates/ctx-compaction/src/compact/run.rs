@@ -67,7 +67,8 @@ impl CompactionRun {
         }
         let previous = history.previous.as_ref();
         let read = ledger::read(&history, plan.cut);
-        let mut facts = read.facts.facts();
+        let kept = history.readable(plan.cut..history.items.len()).map(|(_, _, read)| read);
+        let mut facts = read.facts.facts_before(kept);
         ledger::keep(read, &history, plan.cut);
         let superseded = facts.superseded.iter_mut().map(|old| &mut old.fact);
         for fact in facts.required.iter_mut().chain(superseded) {

@@ -29,6 +29,7 @@ mod results;
 mod speakers;
 mod tokens;
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
@@ -114,12 +115,25 @@ impl FactLedger {
     /// Returns the facts. Deterministic.
     #[must_use]
     pub fn facts(&self) -> LedgerFacts {
-        let found = self.passages.facts(self.messages, self.calls.any, &self.asks.open());
+        self.facts_before([])
+    }
+
+    /// Returns the facts without those that `later` messages replace or withdraw.
+    #[must_use]
+    pub fn facts_before(&self, later: impl IntoIterator<Item = CitedMessage>) -> LedgerFacts {
+        let mut passages = Cow::Borrowed(&self.passages);
+        for (one, at) in later.into_iter().zip(self.messages..) {
+            let speakers = OpenCalls::default().read(&one.message);
+            if !speakers.user.is_empty() {
+                passages.to_mut().read(at, &one, &speakers);
+            }
+        }
+        let found = passages.facts(self.messages, self.calls.any, &self.asks.open());
         let mut required = found.required;
         required.extend(self.failures.facts(self.messages));
         required.extend(self.tokens.facts(self.messages, &stale(&found.gone)));
         required.sort_by(by_importance);
-        let names = self.names.ranked();
+        let names = self.names.ranked(&found.gone);
         LedgerFacts { required, superseded: found.superseded, names }
     }
 }

@@ -6,6 +6,7 @@ use ctx_core::text::{Slice, head};
 use ctx_core::{Block, Chars, Message};
 use ctx_text::{SpanKind, WordList, segments, spans};
 
+use super::passages::Passage;
 use super::speakers::Speakers;
 use crate::strings;
 
@@ -88,14 +89,18 @@ impl Names {
     }
 
     /// Returns the names, most needed first: by the number of messages with each, and how long ago the
-    /// last one was.
-    pub(super) fn ranked(&self) -> Vec<String> {
+    /// last one was. Those that only statements in `gone` mention are left out.
+    pub(super) fn ranked(&self, gone: &[(Passage, usize)]) -> Vec<String> {
         let score = |name: &Mentions| {
             let age = (self.read - name.read) as f32;
             (name.messages as f32).sqrt() * 0.5f32.powf(age / HALF_LIFE)
         };
+        let is_stale = |text: &str, name: &Mentions| {
+            gone.iter().any(|(old, by)| name.last <= Some(*by) && old.text.contains(text))
+        };
+        let valid = self.found.iter().filter(|(text, name)| !is_stale(text, name));
         let mut names: Vec<(f32, &String)> =
-            self.found.iter().map(|(text, name)| (score(name), text)).collect();
+            valid.map(|(text, name)| (score(name), text)).collect();
         names.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
         names.into_iter().take(RETURNED).map(|(_, name)| name.clone()).collect()
     }

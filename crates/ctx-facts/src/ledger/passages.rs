@@ -59,7 +59,7 @@ pub(super) struct Passage {
 }
 
 /// The passages found so far, in the order of the messages.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Passages {
     all: Vec<Passage>,
     /// For each word, the binding passages that contain it.
@@ -243,10 +243,11 @@ impl Passages {
         }
     }
 
-    /// Returns the facts without duplicates. `works` says whether the assistant calls tools, and is
-    /// not a person in a chat.
+    /// Returns the facts of the first `messages` messages, without duplicates. `works` says whether the
+    /// assistant calls tools, and is not a person in a chat.
     pub(super) fn facts(&self, messages: usize, works: bool, asks: &[Ask]) -> PassageFacts {
         let all = self.all.iter().chain(&self.asked_back);
+        let all = all.filter(|p| p.at < messages);
         let all = all.filter(|p| p.kind != FactKind::Personal || p.by_user || !works);
         let asked = self.open_requests(asks);
         let mut out = PassageFacts::default();

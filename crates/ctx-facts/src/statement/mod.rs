@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use ctx_core::Chars;
 use ctx_core::text::{Slice, head};
-use ctx_text::{Gist, WordList, gist, is_cjk};
+use ctx_text::{Gist, WordList, gist, is_cjk, is_courtesy};
 
 use values::Value;
 
@@ -90,7 +90,8 @@ impl Statement {
         out.names(&mut rest);
         out.led_names(&mut rest);
         out.words(format!(" {} ", spaced(&rest.to_lowercase())));
-        out.has_clauses = text.contains([',', ';', ':', '，', '；', '：']);
+        let clauses = text.split([',', ';', ':', '，', '；', '：']).filter(|it| !is_courtesy(it));
+        out.has_clauses = clauses.count() > 1;
         out.asks = out.is_hypothetical && text.trim_end().ends_with(['?', '？']);
         out
     }

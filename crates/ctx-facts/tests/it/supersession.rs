@@ -131,6 +131,18 @@ fn a_chain_of_values_leaves_the_newest() {
 }
 
 #[test]
+fn a_message_that_is_kept_replaces_what_a_summary_would_say() {
+    let mut ledger = FactLedger::default();
+    ledger.read(&said(1, Role::User, "The work sits on commit c93f5a2."));
+    assert!(ledger.facts().names.iter().any(|name| name == "c93f5a2"));
+    let later = said(2, Role::User, "We rebased; the work now sits on commit 7be41d0.");
+    let facts = ledger.facts_before([later]);
+    assert!(!format!("{:?}{:?}", facts.required, facts.names).contains("c93f5a2"), "{facts:?}");
+    assert!(!format!("{:?}", facts.required).contains("7be41d0"), "{facts:?}");
+    assert_eq!(facts.superseded.len(), 1);
+}
+
+#[test]
 fn the_weights_are_those_of_the_features() {
     let nothing = Statement::default();
     let names = Comparison::of(&nothing, &nothing).features().map(|(name, _)| name);
