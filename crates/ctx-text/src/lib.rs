@@ -18,6 +18,7 @@ mod fold;
 mod gist;
 mod injected;
 pub mod output;
+mod pattern;
 mod scan;
 mod sentences;
 mod span;
