@@ -9,7 +9,7 @@ use super::ExtractInput;
 use super::ended::{Ended, covers};
 use super::fill::is_work;
 use super::note::{
-    ASKED, EARLIER, FILES, FIRST, LABELS, LATEST, NAMES, Note, QUESTION, normal, words,
+    ASKED, EARLIER, FILES, FIRST, LABELS, LATEST, NAMES, Note, QUESTION, drop_all, normal, words,
 };
 use super::talk::WIDE;
 use super::turns::Turn;
@@ -145,11 +145,7 @@ pub(super) fn settle(notes: &mut Vec<Note>) {
         })
         .map(|(n, _, _)| n)
         .collect();
-    let mut n = 0;
-    notes.retain(|_| {
-        n += 1;
-        !settled.contains(&(n - 1))
-    });
+    drop_all(notes, &settled);
 }
 
 /// Returns all lines with their fields; those of a split turn are in the past by now.

@@ -75,6 +75,12 @@ impl Note {
     }
 }
 
+/// Removes the notes at these places.
+pub(super) fn drop_all(notes: &mut Vec<Note>, gone: &HashSet<usize>) {
+    let mut places = 0..;
+    notes.retain(|_| places.next().is_none_or(|n| !gone.contains(&n)));
+}
+
 /// Tags that frame a summary and its sources.
 const TAGS: [&str; 4] = ["summary", "conversation", "read-files", "modified-files"];
 /// A citation without a closing bracket within this many bytes is not a citation.

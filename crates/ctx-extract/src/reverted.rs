@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use ctx_core::{Block, Role};
 
 use super::ExtractInput;
-use super::note::{FILES, Note, words};
+use super::note::{FILES, Note, drop_all, words};
 use crate::Field;
 use ctx_facts::command;
 use ctx_text::sentences;
@@ -70,11 +70,7 @@ pub(super) fn drop_reverted(job: &ExtractInput<'_>, notes: &mut Vec<Note>) {
         };
         gone.extend(found);
     }
-    let mut n = 0;
-    notes.retain(|_| {
-        n += 1;
-        !gone.contains(&(n - 1))
-    });
+    drop_all(notes, &gone);
 }
 
 /// Returns the files that a command restored.

@@ -112,17 +112,19 @@ pub fn purpose(line: &str, essence: &str) -> Purpose {
 
 /// Returns the line `[main 1a2b3c4] subject` in the output of `git commit`.
 pub fn commit_line(output: &str) -> Option<&str> {
-    output.lines().map(str::trim).take(200).find(|line| {
-        let Some((head, subject)) = line.strip_prefix('[').and_then(|rest| rest.split_once("] "))
-        else {
-            return false;
-        };
-        let hash = head.rsplit(' ').next().unwrap_or_default();
-        !subject.is_empty()
-            && head.len() < 200
-            && (7..=40).contains(&hash.len())
-            && hash.chars().all(|c| c.is_ascii_hexdigit())
-    })
+    output.lines().map(str::trim).take(200).find(|line| hash_of(line).is_some())
+}
+
+/// Returns the hash in that line.
+pub(crate) fn commit_hash(output: &str) -> Option<&str> {
+    commit_line(output).and_then(hash_of)
+}
+
+fn hash_of(line: &str) -> Option<&str> {
+    let (head, subject) = line.strip_prefix('[')?.split_once("] ")?;
+    let hash = head.rsplit(' ').next()?;
+    let is_hash = (7..=40).contains(&hash.len()) && hash.chars().all(|c| c.is_ascii_hexdigit());
+    (is_hash && !subject.is_empty() && head.len() < 200).then_some(hash)
 }
 
 /// Returns the first URL of an output.

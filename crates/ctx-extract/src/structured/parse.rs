@@ -2,6 +2,7 @@
 
 use super::headings::{Place, TurnPlace, place, plain};
 use super::{Field, StructuredSummary, SummaryLine, TurnPrefix};
+use crate::prose::{self, Mark};
 use ctx_text::WordList;
 
 pub(super) fn parse(text: &str) -> StructuredSummary {
@@ -196,19 +197,10 @@ fn is_nothing(item: &str) -> bool {
 
 /// Returns the words of a list item, and the state of its check box.
 fn without_marker(line: &str) -> (&str, Option<bool>) {
-    let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let numbered = (digits.len() < line.len())
-        .then(|| digits.strip_prefix(['.', ')', '、']))
-        .flatten()
-        .filter(|rest| rest.starts_with([' ', '\t']) || digits.starts_with('、'));
-    let bulleted = || line.strip_prefix(['-', '*', '+', '•']).filter(|rest| rest.starts_with(' '));
-    let words = numbered.or_else(bulleted).unwrap_or(line).trim_start();
-    for (mark, checked) in [("[x]", true), ("[X]", true), ("[ ]", false), ("[-]", false)] {
-        if let Some(rest) = words.strip_prefix(mark) {
-            return (rest.trim_start(), Some(checked));
-        }
+    match prose::without_marker(line) {
+        (words, Mark::Box { checked }) => (words, Some(checked)),
+        (words, _) => (words, None),
     }
-    (words, None)
 }
 
 #[cfg(test)]

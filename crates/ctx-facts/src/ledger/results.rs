@@ -5,9 +5,9 @@ use ctx_text::WordList;
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
-use ctx_core::{ToolCall, ToolResult};
+use ctx_core::ToolResult;
 
-use crate::arguments::strings;
+use crate::command::commit_hash;
 use ctx_text::output::{is_foreign, is_frame};
 use ctx_text::{Span, SpanKind, spans};
 
@@ -36,13 +36,6 @@ pub(super) fn of_result(result: &ToolResult, command: Option<&str>) -> Vec<(Span
     out
 }
 
-/// Returns the command line that a call runs, if any.
-pub(super) fn command_of(call: &ToolCall) -> Option<String> {
-    let arguments = strings(call.arguments.as_str());
-    let named = arguments.into_iter().find(|s| matches!(s.key, "command" | "cmd" | "script"));
-    named.map(|s| s.value.into_owned())
-}
-
 /// Whether a command prints file contents, so that errors in its output are not its own.
 pub(super) fn only_shows(command: &str) -> bool {
     let mut words = command.split_whitespace().skip_while(|word| word.contains('=')).peekable();
@@ -68,15 +61,7 @@ fn made(command: &str, text: &str, out: &mut Vec<(SpanKind, String)>) {
         || command.contains("git merge")
         || command.contains("git cherry-pick")
     {
-        // `[main 3f2a9bc] subject`
-        let heads =
-            text.lines().take(20).filter_map(|line| line.strip_prefix('[')?.split_once(']'));
-        for (head, _) in heads.take(3) {
-            let hash = head.split_whitespace().next_back().unwrap_or_default();
-            if (7..=40).contains(&hash.len()) && hash.bytes().all(|b| b.is_ascii_hexdigit()) {
-                out.push((SpanKind::Id, hash.to_owned()));
-            }
-        }
+        out.extend(commit_hash(text).map(|hash| (SpanKind::Id, hash.to_owned())));
     }
     if command.contains("gh ") || command.contains("git push") {
         let urls = text.lines().take(20).flat_map(spans).filter(|t| t.kind == SpanKind::Url);

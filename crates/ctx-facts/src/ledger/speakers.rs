@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use ctx_core::{Block, CallId, Message, Role};
 use ctx_text::without_injected;
 
-use super::results::command_of;
 use crate::command::command_line;
 
 /// The text of one message, by speaker.
@@ -16,23 +15,14 @@ pub(super) struct Speakers<'a> {
     pub(super) user: Cow<'a, str>,
     /// The assistant's text.
     pub(super) assistant: Cow<'a, str>,
-    /// The commands of the calls that the results in this message answer, if known.
-    pub(super) answered: Vec<Option<Command>>,
-}
-
-/// A call that runs a command.
-#[derive(Clone, Debug)]
-pub(super) struct Command {
-    /// The command, as an argument of any tool.
-    pub(super) argument: Option<String>,
-    /// The command line, if the tool is a shell.
-    pub(super) line: Option<String>,
+    /// The command lines of the calls that the results in this message answer, if known.
+    pub(super) answered: Vec<Option<String>>,
 }
 
 /// The calls that have no result yet.
 #[derive(Debug, Default)]
 pub(super) struct OpenCalls {
-    commands: HashMap<CallId, Command, foldhash::fast::FixedState>,
+    commands: HashMap<CallId, String, foldhash::fast::FixedState>,
     /// Whether any tool was called.
     pub(super) any: bool,
 }
@@ -42,8 +32,7 @@ impl OpenCalls {
     pub(super) fn read<'m>(&mut self, message: &'m Message) -> Speakers<'m> {
         for call in message.tool_calls() {
             self.any = true;
-            let command = Command { argument: command_of(call), line: command_line(call) };
-            if command.argument.is_some() || command.line.is_some() {
+            if let Some(command) = command_line(call) {
                 self.commands.insert(call.id.clone(), command);
             }
         }
