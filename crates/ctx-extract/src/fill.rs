@@ -81,7 +81,7 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
             let left = job.budget - job.counter.text(&text);
             return match names_line(job, &text, left) {
                 Some(line) => {
-                    summary.critical_context.push(line);
+                    summary.lines_mut(Field::CriticalContext).push(line);
                     summary.render()
                 }
                 None => text,
