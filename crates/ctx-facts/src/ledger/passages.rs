@@ -14,7 +14,7 @@ use super::personal::{self, personal};
 use super::prose::prose;
 use super::speakers::Speakers;
 use crate::Statement;
-use crate::citations::citations;
+use crate::citations::without_citations;
 use crate::{CitedMessage, FactKind, RequiredFact};
 
 /// A passage is truncated at a clause beyond this many characters.
@@ -387,12 +387,5 @@ fn fewer(facts: &mut Vec<RequiredFact>, kind: FactKind, most: usize) {
 
 /// Collapses white space, and removes what looks like a citation, which would be one in a summary.
 fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    for cited in citations(text) {
-        out.push_str(text.slice(at..cited.range.start));
-        at = cited.range.end;
-    }
-    out.push_str(text.slice(at..));
-    out.split_whitespace().collect::<Vec<_>>().join(" ")
+    without_citations(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
