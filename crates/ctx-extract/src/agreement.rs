@@ -46,11 +46,12 @@ pub(super) fn agreement(
     let passages = passages(&text);
     let lines = text.lines().rev().flat_map(|line| sentences(line.trim()));
     let question = lines.take(60).find(|s| Signal::of(s).question);
-    let mut options = chosen(&passages, &picks);
+    let mut options = chosen(&text, &passages, &picks);
     if options.is_empty() {
         // A question such as `Would you like me to:`, followed by a list.
         let open = question.filter(|question| question.ends_with([':', '：']));
-        options = passages.iter().filter(|p| open.is_some() && p.lead == open).collect();
+        let listed = passages.iter().filter(|p| open.is_some() && p.lead == open);
+        options = listed.map(|p| &*p.text).collect();
     }
     if question.is_none() && options.is_empty() {
         return None;
@@ -60,7 +61,7 @@ pub(super) fn agreement(
         if !words.is_empty() {
             words.push_str(if words.ends_with([':', '：']) { " " } else { " / " });
         }
-        words.push_str(&clip_to_width(option.text.trim_matches(['|', ' ']), 120));
+        words.push_str(&clip_to_width(option.trim_matches(['|', ' ']), 120));
     }
     words.push_str(" → user: ");
     words.push_str(&clip_to_width(&reply, WIDE));
@@ -71,19 +72,25 @@ pub(super) fn agreement(
 }
 
 /// Returns the options that were picked: by name, else by position.
-fn chosen<'p, 'a>(passages: &'p [Passage<'a>], picks: &[String]) -> Vec<&'p Passage<'a>> {
-    let named = passages.iter().map(|passage| {
-        let found = OPTION.captures(&passage.text).map(|found| found[1].to_owned());
-        (passage.number.map(str::to_owned).or(found), passage)
+fn chosen<'t>(text: &'t str, passages: &'t [Passage<'_>], picks: &[String]) -> Vec<&'t str> {
+    let listed = passages.iter().filter_map(|passage| {
+        let number = passage.number.map(str::to_owned);
+        let name = number.or_else(|| name_of(&passage.text));
+        (name.is_some() || passage.mark == Mark::Item).then_some((name, &*passage.text))
     });
-    let is_option = |name: &Option<String>, mark| name.is_some() || mark == Mark::Item;
-    let options: Vec<_> = named.filter(|(name, p)| is_option(name, p.mark)).collect();
+    let rows = text.lines().map(str::trim).filter(|line| line.starts_with('|'));
+    let rows = rows.filter_map(|row| Some((Some(name_of(row)?), row)));
+    let options: Vec<(Option<String>, &str)> = listed.chain(rows).collect();
     let find = |pick: &String| {
         let named = options.iter().find(|(name, _)| name.as_ref() == Some(pick));
         let nth = || options.get(pick.parse::<usize>().ok()?.checked_sub(1)?);
-        named.or_else(nth).map(|(_, passage)| *passage)
+        named.or_else(nth).map(|(_, option)| *option)
     };
     picks.iter().filter_map(find).collect()
+}
+
+fn name_of(option: &str) -> Option<String> {
+    Some(OPTION.captures(option)?[1].to_owned())
 }
 
 /// Parses the number or letter of an option in "The second one", "第二个", "方案2", "选B".

@@ -15,6 +15,7 @@ use ctx_facts::command::{self, End, Purpose};
 use ctx_facts::modified_files;
 use ctx_text::WordList;
 use ctx_text::clip_to_width;
+use ctx_text::output::is_rejection;
 
 /// The last run of a command.
 struct Run {
@@ -210,8 +211,9 @@ impl Work {
 /// Returns what the user said when rejecting a call.
 fn refusal(text: &str) -> Option<String> {
     static MARKS: WordList = WordList::new("output.rejections");
-    static STARTS: WordList = WordList::new("output.refusals");
-    STARTS.iter().find(|start| text.starts_with(**start))?;
+    if !is_rejection(text) {
+        return None;
+    }
     let at = MARKS.iter().find_map(|mark| text.find(mark).map(|at| at + mark.len()))?;
     let words = text.get(at..)?.split("\n\nNote:").next()?;
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");

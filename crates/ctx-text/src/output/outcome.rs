@@ -53,6 +53,12 @@ pub fn says_failed(line: &str) -> bool {
     !none && ["fail", "error", "失败"].iter().any(|word| lower.contains(word))
 }
 
+/// Whether a tool result says that the user rejected the call, and quotes the user.
+pub fn is_rejection(result: &str) -> bool {
+    static STARTS: WordList = WordList::new("output.refusals");
+    STARTS.iter().any(|start| result.starts_with(start))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

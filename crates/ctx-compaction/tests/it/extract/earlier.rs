@@ -54,6 +54,16 @@ fn open_lines_of_the_summary_before_stay_until_they_are_done() {
             vec![begun, measured],
             vec![written],
         ),
+        (
+            "U: and the docs?\nA: Both gaps filled, all green, committed as 9c41e07.",
+            vec![],
+            vec![begun, measured, written],
+        ),
+        (
+            "U: and the docs?\nA: Once everything is done I look at them.",
+            vec![begun, measured, written],
+            vec![],
+        ),
         // A newer plan replaces the old one.
         (
             "U: and the docs?\nA: They are short.\\n\\nNext steps:\\n- a page for each format\\n\
