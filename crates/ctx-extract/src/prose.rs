@@ -6,7 +6,6 @@ use std::borrow::Cow;
 use crate::Field;
 use crate::structured::{Place, heading_place};
 use ctx_text::output::Pasted;
-use ctx_text::without_injected;
 
 /// The form of a passage in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +32,9 @@ pub(super) struct Passage<'a> {
     pub(super) lead: Option<&'a str>,
 }
 
-/// Beginnings of messages without content, from the user or the agent.
-const EMPTY: [&str; 3] = ["No response requested", "API Error", "[Image: source:"];
-
-/// Returns the message without injected blocks; `None` if the speaker wrote none of it.
-pub(super) fn by_hand(text: &str) -> Option<Cow<'_, str>> {
-    let text = without_injected(text);
-    let says = !text.is_empty() && !EMPTY.iter().any(|start| text.starts_with(start));
-    says.then_some(text)
+/// Whether a text has content of its speaker, unlike an error of the agent.
+pub(super) fn says_something(text: &str) -> bool {
+    !text.is_empty() && !["No response requested", "API Error"].iter().any(|e| text.starts_with(e))
 }
 
 /// Returns the passages of a text in order.

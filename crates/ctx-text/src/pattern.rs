@@ -20,9 +20,11 @@ mod tests {
     #[test]
     fn every_pattern_compiles_and_is_used_once() {
         let file: toml::Table = include_str!("../words/patterns.toml").parse().unwrap();
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/span");
-        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let source: String = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+        let folders = ["span", "output"];
+        let folders = folders.map(|name| format!("{}/src/{name}", env!("CARGO_MANIFEST_DIR")));
+        let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+        let source = files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+        let source: String = source.collect();
         for name in file.keys() {
             pattern(name);
             assert_eq!(source.matches(&format!("pattern(\"{name}\")")).count(), 1, "{name}");
