@@ -45,11 +45,7 @@ impl Default for Terms {
     }
 }
 
-impl std::fmt::Debug for Terms {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Terms").finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(Terms, it);
 
 impl Terms {
     /// Passes the terms of `text` to `each`, in order; a whole name follows its parts.
