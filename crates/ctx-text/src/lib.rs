@@ -41,5 +41,5 @@ pub use span::{
     NormalForm, Number, Span, SpanKind, day_len, normal_form, number, spans, split_line,
     stands_alone,
 };
-pub use weight::{is_emoji, weight, without_case};
+pub use weight::{is_emoji, without_case};
 pub use word_list::WordList;

@@ -32,17 +32,12 @@ pub struct Term<'a> {
 }
 
 /// Extracts terms, reusing its buffers between texts.
+#[derive(Default)]
 pub struct Terms {
     stems: Stems,
     /// The current run: words and what joins them, folded, case preserved.
     run: String,
     lower: String,
-}
-
-impl Default for Terms {
-    fn default() -> Self {
-        Self { stems: Stems::new(), run: String::new(), lower: String::new() }
-    }
 }
 
 ctx_core::partial_debug!(Terms, it);

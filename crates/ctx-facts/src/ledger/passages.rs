@@ -82,7 +82,7 @@ pub(super) struct PassageFacts {
 
 impl Passages {
     /// Reads a message.
-    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers<'_>) {
+    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers) {
         (self.at, self.entry) = (at, one.id.clone());
         if one.pinned {
             let text = one.message.plain_text();
