@@ -1,6 +1,6 @@
 //! Finds open lines of the previous summary that have been completed or replaced.
 
-use ctx_text::WordList;
+use ctx_text::{Signal, WordList, sentences};
 use std::collections::HashSet;
 
 use ctx_core::{Block, Role};
@@ -11,8 +11,6 @@ use super::turns::Turn;
 use crate::Field;
 use ctx_facts::command::{self, Purpose};
 use ctx_facts::modified_files;
-use ctx_text::Signal;
-use ctx_text::sentences;
 
 /// The number of newest turns examined, and the maximum length examined in each.
 const TURNS: usize = 300;

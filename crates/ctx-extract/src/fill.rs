@@ -9,9 +9,7 @@ use super::note::{FILES, FIRST, LATEST, NAMES, Note, normal, without_marks};
 use super::talk::requests;
 use super::turns::Turn;
 use crate::{Field, StructuredSummary, SummaryLine, TurnPrefix};
-use ctx_text::Signal;
-use ctx_text::clip_to_width;
-use ctx_text::sentences;
+use ctx_text::{Signal, clip_to_width, sentences};
 
 /// The guaranteed share of each field, in hundredths of the budget; others may use what is left.
 const SHARES: [(Field, u32); 8] = [

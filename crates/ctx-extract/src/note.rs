@@ -4,11 +4,10 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use ctx_core::EntryId;
-use ctx_text::WordList;
+use ctx_text::{WordList, is_wide};
 use regex::Regex;
 
 use crate::Field;
-use ctx_text::is_wide;
 
 /// The label of the newest request.
 pub(super) const LATEST: &str = "Latest ask: ";

@@ -11,10 +11,7 @@ use super::turns::{Turn, typed};
 use super::voice::Voice;
 use crate::Field;
 use ctx_facts::FactKind;
-use ctx_text::Signal;
-use ctx_text::clip_to_width;
-use ctx_text::sentences;
-use ctx_text::without_injected;
+use ctx_text::{Signal, clip_to_width, sentences, without_injected};
 
 /// The maximum width of a line, in Latin letters.
 pub(super) const WIDE: usize = 320;

@@ -13,9 +13,8 @@ use super::turns::Turn;
 use crate::Field;
 use ctx_facts::command::{self, End, Purpose};
 use ctx_facts::modified_files;
-use ctx_text::WordList;
-use ctx_text::clip_to_width;
 use ctx_text::output::is_rejection;
+use ctx_text::{WordList, clip_to_width};
 
 /// The last run of a command.
 struct Run {

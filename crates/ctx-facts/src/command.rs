@@ -4,11 +4,10 @@ use std::sync::LazyLock;
 
 use ctx_core::ToolCall;
 use ctx_core::text::Slice;
-use ctx_text::WordList;
+use ctx_text::{WordList, clip_to_width};
 use regex::Regex;
 use serde_json::Value;
 
-use ctx_text::clip_to_width;
 use ctx_text::output::{root_cause, says_failed, totals};
 
 static LASTING: WordList = WordList::new("command.lasting");

@@ -1,6 +1,6 @@
 //! Decides whether an answer is a usable summary.
 
-use ctx_text::{TermKind, Terms, WordList};
+use ctx_text::{TermKind, Terms, WordList, is_cjk};
 use std::collections::HashSet;
 
 use ctx_core::Summary;
@@ -8,7 +8,6 @@ use ctx_core::Summary;
 use super::echo::is_echo;
 use super::{cleaned, visible};
 use crate::fnv1a::fnv1a;
-use ctx_text::is_cjk;
 
 /// Why an answer cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,7 @@ use ctx_text::{Marks, WordList, is_assent, is_courtesy, is_step, marks, width};
 
 use super::passages::ASSISTANT;
 use super::personal::personal;
-use crate::FactKind;
-use crate::Statement;
+use crate::{FactKind, Statement};
 
 static UNSETTLED: WordList = WordList::new("open_question");
 static ADVICE: WordList = WordList::new("advice.leads");

@@ -13,9 +13,8 @@ use super::classify::{chooses, classified, has_reason, is_advice, is_open};
 use super::personal::{self, personal};
 use super::prose::prose;
 use super::speakers::Speakers;
-use crate::Statement;
 use crate::citations::without_citations;
-use crate::{CitedMessage, FactKind, RequiredFact};
+use crate::{CitedMessage, FactKind, RequiredFact, Statement};
 
 /// A passage is truncated at a clause beyond this many characters.
 const LONGEST: usize = 400;

@@ -1,7 +1,7 @@
 //! Required facts of a tool result: errors at their root cause, and ids of what was created.
 
 use ctx_core::text::Slice;
-use ctx_text::WordList;
+use ctx_text::{Span, SpanKind, WordList, spans};
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
@@ -9,7 +9,6 @@ use ctx_core::ToolResult;
 
 use crate::command::commit_hash;
 use ctx_text::output::{is_foreign, is_frame};
-use ctx_text::{Span, SpanKind, spans};
 
 /// The number of lines examined at each end of an output. Errors are at its end, or at its start.
 const LINES: usize = 150;

@@ -1,6 +1,6 @@
 //! Required tokens, from any speaker.
 
-use ctx_text::WordList;
+use ctx_text::{NormalForm, Span, SpanKind, WordList, normal_form, segments, spans};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -13,7 +13,6 @@ use crate::command::command_line;
 use crate::files::patched;
 use crate::{CitedMessage, RequiredFact};
 use ctx_text::output::{is_data, is_foreign, is_frame, prose_lines};
-use ctx_text::{NormalForm, Span, SpanKind, normal_form, segments, spans};
 
 /// Names of arguments that are a location: a file, a folder, an address.
 static PLACES: WordList = WordList::new("arguments.places");

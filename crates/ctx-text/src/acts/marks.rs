@@ -5,13 +5,12 @@
 //! only from a user.
 
 use crate::WordList;
-use ctx_core::text::Slice;
+use ctx_core::text::{Slice, head, tail};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 use ctx_core::Chars;
-use ctx_core::text::{head, tail};
 
 use super::step::is_asked_about;
 use crate::fold::is_cjk;

@@ -1,9 +1,8 @@
 //! Finds the decisive line of a program's output.
 
 use crate::WordList;
-use ctx_core::Chars;
-use ctx_core::text;
 use ctx_core::text::Slice;
+use ctx_core::{Chars, text};
 
 /// The lengths of an output's beginning and end that are read; totals are at the end.
 const HEAD: Chars = Chars(40_000);

@@ -4,9 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::SpanKind;
-use crate::WordList;
 use crate::pattern::pattern;
+use crate::{SpanKind, WordList};
 
 static ERROR_PHRASE: LazyLock<Regex> = LazyLock::new(|| pattern("error_phrase"));
 static ID_PHRASE: LazyLock<Regex> = LazyLock::new(|| pattern("id_phrase"));
