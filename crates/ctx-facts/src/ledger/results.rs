@@ -1,6 +1,5 @@
 //! Required facts of a tool result: errors at their root cause, and ids of what was created.
 
-use ctx_core::text::Slice;
 use ctx_text::{Span, SpanKind, WordList, spans};
 use std::sync::LazyLock;
 
@@ -111,14 +110,8 @@ fn errors(text: &str, out: &mut Vec<(SpanKind, String)>) {
 
 /// Returns the first and the last lines of a text.
 fn ends_of(text: &str) -> impl Iterator<Item = &str> {
-    let mut head_end = 0;
-    let mut head = Vec::new();
-    for line in text.split_inclusive('\n').take(LINES) {
-        head_end += line.len();
-        head.push(line.trim_end());
-    }
-    let rest = text.slice(head_end..);
-    let mut tail: Vec<&str> = rest.lines().rev().take(LINES).collect();
-    tail.reverse();
-    head.into_iter().chain(tail)
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    let middle = LINES..lines.len().saturating_sub(LINES);
+    let numbered = lines.into_iter().enumerate();
+    numbered.filter(move |(n, _)| !middle.contains(n)).map(|(_, line)| line)
 }
