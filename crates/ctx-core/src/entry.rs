@@ -1,7 +1,6 @@
 //! One entry of a transcript, as a context view uses it.
 
 use std::any::Any;
-use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::{Block, CallId, ContentHash, Counter, Message, Result, Role, Timestamp, Tokens};
@@ -215,8 +214,4 @@ impl Entry {
     }
 }
 
-impl fmt::Debug for Entry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entry").field("id", &self.id).field("timestamp", &self.timestamp).finish()
-    }
-}
+crate::partial_debug!(Entry, it, id = it.id, timestamp = it.timestamp);

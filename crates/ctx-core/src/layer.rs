@@ -1,7 +1,6 @@
 //! Layers, the components of an engine, and their arguments.
 
 use std::any::Any;
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,14 +31,7 @@ impl TurnContext {
     }
 }
 
-impl fmt::Debug for TurnContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TurnContext")
-            .field("now", &self.now)
-            .field("last_request", &self.last_request)
-            .finish_non_exhaustive()
-    }
-}
+crate::partial_debug!(TurnContext, it, now = it.now, last_request = it.last_request);
 
 /// A request to compact a session.
 #[derive(Debug)]

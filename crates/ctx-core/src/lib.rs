@@ -12,6 +12,7 @@ pub mod amount;
 mod chat;
 mod compaction;
 mod count;
+mod debug;
 mod engine;
 mod entry;
 mod error;

@@ -1,7 +1,6 @@
 //! The engine that consists of layers, in order.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use async_trait::async_trait;
 use ctx_core::{
@@ -54,14 +53,12 @@ pub(crate) async fn run(
     Ok(())
 }
 
-impl fmt::Debug for LayeredEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LayeredEngine")
-            .field("id", &self.info.id)
-            .field("layers", &self.layers().collect::<Vec<_>>())
-            .finish()
-    }
-}
+ctx_core::partial_debug!(
+    LayeredEngine,
+    it,
+    id = it.info.id,
+    layers = it.layers().collect::<Vec<_>>()
+);
 
 #[async_trait]
 impl ContextEngine for LayeredEngine {

@@ -1,16 +1,28 @@
 //! The user's answers to questions of the agent.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use super::ExtractInput;
 use super::note::Note;
 use super::prose::{Mark, Passage, passages};
 use super::talk::{NARROW, WIDE};
 use super::turns::Turn;
 use crate::Field;
-use ctx_facts::CitedMessage;
-use ctx_text::Signal;
-use ctx_text::WordList;
-use ctx_text::sentences;
-use ctx_text::{clip_to_width, width};
+use ctx_text::{Signal, WordList, clip_to_width, sentences, width};
+
+/// The name of an option in a line, a table or a heading: `**Option 2: x**`, `| B | x |`, `(C) x`.
+static OPTION: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = r"^[|*(#\s]*(?:[Oo]ption |方案|选项)?([A-F]|\d{1,2})\s*[.):：|*]";
+    Regex::new(pattern).expect("a test uses the pattern")
+});
+
+/// "第二个", "方案2", "选B".
+static CHINESE: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = "^.{0,5}?(?:第|方案|选项|选)([一二三四五六A-Za-z0-9])";
+    Regex::new(pattern).expect("a test uses the pattern")
+});
 
 /// Builds a note from a short answer of the user to the agent: the question, the option, and the
 /// answer.
@@ -21,8 +33,7 @@ pub(super) fn agreement(
 ) -> Option<Note> {
     let at = turn.asked_at?;
     let answer = job.messages.get(at)?;
-    let asked_at = previous?.answer_at?;
-    let asked = job.messages.get(asked_at)?;
+    let asked = job.messages.get(previous?.answer_at?)?;
     let reply = turn.ask.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut picks = picks(&reply);
     if picks.is_empty() {
@@ -35,76 +46,51 @@ pub(super) fn agreement(
     let passages = passages(&text);
     let lines = text.lines().rev().flat_map(|line| sentences(line.trim()));
     let question = lines.take(60).find(|s| Signal::of(s).question);
-    let mut options: Vec<&Passage<'_>> =
-        passages.iter().filter(|p| picks.iter().any(|pick| is_option(p, pick))).collect();
-    if options.is_empty() && !picks.is_empty() {
-        if let Some(row) = picks.iter().find_map(|pick| table_row(&text, pick)) {
-            return Some(note(question, &[row.as_str()], &reply, turn, at, asked, answer));
-        }
-        let listed: Vec<&Passage<'_>> = passages.iter().filter(|p| p.mark == Mark::Item).collect();
-        let nth =
-            picks.iter().filter_map(|pick| listed.get(pick.parse::<usize>().ok()?.checked_sub(1)?));
-        options = nth.copied().collect();
-    }
+    let mut options = chosen(&text, &passages, &picks);
     if options.is_empty() {
         // A question such as `Would you like me to:`, followed by a list.
         let open = question.filter(|question| question.ends_with([':', '：']));
-        options = passages.iter().filter(|p| open.is_some() && p.lead == open).collect();
+        let listed = passages.iter().filter(|p| open.is_some() && p.lead == open);
+        options = listed.map(|p| &*p.text).collect();
     }
     if question.is_none() && options.is_empty() {
         return None;
     }
-    let options: Vec<&str> = options.iter().take(4).map(|option| &*option.text).collect();
-    Some(note(question, &options, &reply, turn, at, asked, answer))
-}
-
-fn note(
-    question: Option<&str>,
-    options: &[&str],
-    reply: &str,
-    turn: &Turn,
-    at: usize,
-    asked: &CitedMessage,
-    answer: &CitedMessage,
-) -> Note {
     let mut words = clip_to_width(question.unwrap_or_default(), NARROW);
-    for option in options {
+    for option in options.into_iter().take(4) {
         if !words.is_empty() {
             words.push_str(if words.ends_with([':', '：']) { " " } else { " / " });
         }
-        words.push_str(&clip_to_width(option, 120));
+        words.push_str(&clip_to_width(option.trim_matches(['|', ' ']), 120));
     }
     words.push_str(" → user: ");
-    words.push_str(&clip_to_width(reply, WIDE));
+    words.push_str(&clip_to_width(&reply, WIDE));
     let weight = if turn.is_assent { 0.6 } else { 0.9 };
     let mut note = Note::new(Field::Decisions, words, &answer.id, weight, at);
     note.cites.insert(0, asked.id.clone());
-    note
+    Some(note)
 }
 
-/// Finds the row of a Markdown table that `pick` names: by its first cell, else by its position.
-fn table_row(text: &str, pick: &str) -> Option<String> {
-    let rows = text.lines().map(str::trim).filter(|line| line.starts_with('|')).take(60);
-    let rows: Vec<Vec<&str>> = rows
-        .map(|row| {
-            row.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('*')).collect()
-        })
-        .collect();
-    let rule = rows
-        .iter()
-        .position(|row| row.iter().all(|cell| cell.chars().all(|c| matches!(c, '-' | ':'))))?;
-    let rows = rows.get(rule + 1..)?;
-    let named = rows.iter().find(|row| {
-        let name = row.first().copied().unwrap_or_default();
-        let name = ["Option ", "option ", "方案", "选项"]
-            .iter()
-            .find_map(|lead| name.strip_prefix(lead))
-            .unwrap_or(name);
-        let rest = name.trim().strip_prefix(pick);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ')', ':', ' ']))
+/// Returns the options that were picked: by name, else by position.
+fn chosen<'t>(text: &'t str, passages: &'t [Passage<'_>], picks: &[String]) -> Vec<&'t str> {
+    let listed = passages.iter().filter_map(|passage| {
+        let number = passage.number.map(str::to_owned);
+        let name = number.or_else(|| name_of(&passage.text));
+        (name.is_some() || passage.mark == Mark::Item).then_some((name, &*passage.text))
     });
-    let place = || rows.get(pick.parse::<usize>().ok()?.checked_sub(1)?);
-    Some(named.or_else(place)?.join(" | "))
+    let rows = text.lines().map(str::trim).filter(|line| line.starts_with('|'));
+    let rows = rows.filter_map(|row| Some((Some(name_of(row)?), row)));
+    let options: Vec<(Option<String>, &str)> = listed.chain(rows).collect();
+    let find = |pick: &String| {
+        let named = options.iter().find(|(name, _)| name.as_ref() == Some(pick));
+        let nth = || options.get(pick.parse::<usize>().ok()?.checked_sub(1)?);
+        named.or_else(nth).map(|(_, option)| *option)
+    };
+    picks.iter().filter_map(find).collect()
+}
+
+fn name_of(option: &str) -> Option<String> {
+    Some(OPTION.captures(option)?[1].to_owned())
 }
 
 /// Parses the number or letter of an option in "The second one", "第二个", "方案2", "选B".
@@ -113,24 +99,17 @@ fn ordinal(reply: &str) -> Option<String> {
     static BEFORE: WordList = WordList::new("assent.before_ordinal");
     let head: String = reply.chars().take(40).collect::<String>().to_lowercase();
     let mut words = head.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let word = words.find(|word| !BEFORE.contains(word));
-    let english = word.and_then(|word| {
-        ORDINALS.iter().position(|names| names.split(' ').any(|name| name == word))
-    });
+    let word = words.find(|word| !BEFORE.contains(word)).unwrap_or_default();
+    let place = ORDINALS.iter().position(|names| names.split(' ').any(|name| name == word));
     // "First, fix the tests" begins a list of tasks.
-    let next = words.next();
-    let english = english
-        .filter(|_| next.is_none_or(|next| matches!(next, "one" | "option" | "please" | "is")));
-    if let Some(place) = english {
+    let chooses =
+        words.next().is_none_or(|next| matches!(next, "one" | "option" | "please" | "is"));
+    if let Some(place) = place.filter(|_| chooses) {
         return Some((place + 1).to_string());
     }
-    let (_, rest) = ["第", "方案", "选项", "选"]
-        .iter()
-        .find_map(|lead| head.split_once(lead))
-        .filter(|(before, _)| before.chars().count() < 6)?;
-    let c = rest.chars().next()?;
-    let number = "一二三四五六".chars().position(|n| n == c).map(|n| (n + 1).to_string());
-    number.or_else(|| c.is_ascii_alphanumeric().then(|| c.to_ascii_uppercase().to_string()))
+    let name = CHINESE.captures(&head)?.get(1)?.as_str();
+    let number = "一二三四五六".chars().position(|n| name.starts_with(n));
+    Some(number.map_or_else(|| name.to_uppercase(), |n| (n + 1).to_string()))
 }
 
 /// Returns options named at a reply's start: `A.`, `1`, `#1`, `Implement 1,2 and 3`, `I think B`.
@@ -162,12 +141,4 @@ fn starts_agreeing(reply: &str) -> bool {
             !start.is_ascii() || !rest.starts_with(|c: char| c.is_ascii_alphanumeric())
         })
     })
-}
-
-/// Whether a passage is the option with this name.
-fn is_option(passage: &Passage<'_>, pick: &str) -> bool {
-    let words = passage.text.trim_start_matches(['*', '(', '#', ' ']);
-    let named = words.strip_prefix("Option ").unwrap_or(words);
-    let after = named.strip_prefix(pick);
-    after.is_some_and(|rest| rest.starts_with(['.', ')', ':', '*'])) || passage.number == Some(pick)
 }

@@ -9,7 +9,7 @@ use super::ExtractInput;
 use super::ended::{Ended, covers};
 use super::fill::is_work;
 use super::note::{
-    ASKED, EARLIER, FILES, FIRST, LABELS, LATEST, NAMES, Note, QUESTION, normal, words,
+    ASKED, EARLIER, FILES, FIRST, LABELS, LATEST, NAMES, Note, QUESTION, drop_all, normal, words,
 };
 use super::talk::WIDE;
 use super::turns::Turn;
@@ -145,11 +145,7 @@ pub(super) fn settle(notes: &mut Vec<Note>) {
         })
         .map(|(n, _, _)| n)
         .collect();
-    let mut n = 0;
-    notes.retain(|_| {
-        n += 1;
-        !settled.contains(&(n - 1))
-    });
+    drop_all(notes, &settled);
 }
 
 /// Returns all lines with their fields; those of a split turn are in the past by now.
@@ -212,7 +208,7 @@ impl KnownWords {
 /// Text that clients put around a summary when they send it to the model.
 static FRAMES: WordList = WordList::new("summary_frames");
 
-/// Returns a line of the previous summary, whole unless it is long: then without its code.
+/// Returns a line of the previous summary, whole unless it is long.
 fn carried(text: &str) -> String {
     if names_base_folder(text) || FRAMES.iter().any(|frame| text.starts_with(frame)) {
         return String::new();
@@ -220,13 +216,7 @@ fn carried(text: &str) -> String {
     if text.len() <= 2 * WIDE {
         return text.to_owned();
     }
-    let mut fenced = false;
-    let prose = text.lines().map(str::trim).filter(|line| {
-        let fence = line.starts_with("```");
-        fenced ^= fence;
-        !fence && !fenced
-    });
-    clip_to_width(&prose.collect::<Vec<_>>().join(" "), 2 * WIDE)
+    clip_to_width(&text.split_whitespace().collect::<Vec<_>>().join(" "), 2 * WIDE)
 }
 
 /// Finds the note that reports the open work `text` as finished: it shares two thirds of its words.

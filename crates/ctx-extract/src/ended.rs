@@ -1,6 +1,6 @@
 //! Finds open lines of the previous summary that have been completed or replaced.
 
-use ctx_text::WordList;
+use ctx_text::{Signal, WordList, sentences};
 use std::collections::HashSet;
 
 use ctx_core::{Block, Role};
@@ -10,8 +10,7 @@ use super::note::{ASKED, Note, words};
 use super::turns::Turn;
 use crate::Field;
 use ctx_facts::command::{self, Purpose};
-use ctx_text::Signal;
-use ctx_text::sentences;
+use ctx_facts::modified_files;
 
 /// The number of newest turns examined, and the maximum length examined in each.
 const TURNS: usize = 300;
@@ -67,11 +66,12 @@ fn taken_up(job: &ExtractInput<'_>, turn: &Turn) -> HashSet<String> {
     for said in job.messages.get(turn.range.clone()).unwrap_or_default() {
         for block in &said.message.blocks {
             let Block::ToolCall(call) = block else { continue };
-            if let Some(path) = super::work::changed_file(call) {
+            for path in modified_files(call) {
                 let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
                 about.push(' ');
                 about.extend(name.chars().take(LONGEST));
-            } else if let Some(line) = command::command_line(call)
+            }
+            if let Some(line) = command::command_line(call)
                 && command::purpose(&line, &command::essence(&line)) == Purpose::Effect
             {
                 about.push(' ');

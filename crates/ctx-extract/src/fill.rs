@@ -9,9 +9,7 @@ use super::note::{FILES, FIRST, LATEST, NAMES, Note, normal, without_marks};
 use super::talk::requests;
 use super::turns::Turn;
 use crate::{Field, StructuredSummary, SummaryLine, TurnPrefix};
-use ctx_text::Signal;
-use ctx_text::clip_to_width;
-use ctx_text::sentences;
+use ctx_text::{Signal, clip_to_width, sentences};
 
 /// The guaranteed share of each field, in hundredths of the budget; others may use what is left.
 const SHARES: [(Field, u32); 8] = [
@@ -81,7 +79,7 @@ pub(super) fn fill(job: &ExtractInput<'_>, turns: &[Turn], notes: Vec<Note>) -> 
             let left = job.budget - job.counter.text(&text);
             return match names_line(job, &text, left) {
                 Some(line) => {
-                    summary.critical_context.push(line);
+                    summary.lines_mut(Field::CriticalContext).push(line);
                     summary.render()
                 }
                 None => text,
@@ -338,61 +336,20 @@ fn turn_prefix(job: &ExtractInput<'_>) -> Option<(TurnPrefix, Tokens)> {
     Some((turn, heading + (quote - heading - left)))
 }
 
-/// Quotes a text line by line as far as it fits: two thirds of the budget from its beginning.
+/// Quotes a text as far as it fits: if not whole, two thirds of the budget are its beginning.
 fn quoted(text: &str, id: &EntryId, room: Tokens, counter: &Counter) -> Vec<String> {
     let cite = format!(" [e:{id}]");
+    let clean = without_marks(text).replace(|c: char| c.is_control() && !"\t\n".contains(c), "");
+    let quote = format!("> {}", clean.trim_end().replace('\n', "\n> "));
     let room = room - counter.text(&cite);
-    let cost = |line: &str| counter.text(&format!("> {line}\n"));
-    let clean: Vec<String> = text
-        .lines()
-        .map(|line| without_marks(line).chars().filter(|c| !c.is_control() || *c == '\t').collect())
-        .collect();
-    let mut out: Vec<String> = Vec::new();
-    let mut left = room;
-    let whole: Tokens = clean.iter().map(|line| cost(line)).sum();
-    if whole <= room {
-        out = clean;
-    } else {
-        let first = Tokens(room.0 / 3 * 2);
-        let mut used = Tokens::ZERO;
-        for line in &clean {
-            if used + cost(line) > first {
-                // A long line is clipped to its beginning.
-                let width = (first - used).0 as usize * 2;
-                let cut = clip_to_width(line, width);
-                if !cut.is_empty() && used + cost(&cut) <= first {
-                    used += cost(&cut);
-                    out.push(cut);
-                }
-                break;
-            }
-            used += cost(line);
-            out.push(line.clone());
-        }
-        left -= used + cost("…");
-        let mut end: Vec<String> = Vec::new();
-        for line in clean.iter().skip(out.len()).rev() {
-            if cost(line) > left {
-                break;
-            }
-            left -= cost(line);
-            end.push(line.clone());
-        }
-        if out.is_empty() && end.is_empty() {
-            return Vec::new();
-        }
-        if !out.last().is_some_and(|line| line.ends_with('…')) {
-            out.push("…".to_owned());
-        }
-        out.extend(end.into_iter().rev());
-    }
-    while out.last().is_some_and(|line| line.trim().is_empty()) {
-        out.pop();
-    }
-    if let Some(last) = out.last_mut() {
+    let cut = counter.truncate_middle_words(&quote, "> …", room);
+    let lines =
+        cut.lines().map(|line| line.strip_prefix('>').unwrap_or(line).trim_start_matches(' '));
+    let mut lines: Vec<String> = lines.map(str::to_owned).collect();
+    if let Some(last) = lines.last_mut() {
         last.push_str(&cite);
     }
-    out
+    lines
 }
 
 /// For a budget that does not even fit a heading: the beginning of the latest request.
@@ -402,15 +359,9 @@ fn goal_alone(job: &ExtractInput<'_>, turns: &[Turn]) -> String {
     let ask = ask.map(|turn| turn.ask.split_whitespace().collect::<Vec<_>>().join(" "));
     let previous = || job.previous.map(|p| p.text.split_whitespace().collect::<Vec<_>>().join(" "));
     let text = without_marks(&ask.or_else(previous).unwrap_or_default());
-    let mut width = (job.budget.0 as usize).saturating_mul(4).min(600);
-    while width > 0 {
-        let cut = clip_to_width(&text, width);
-        if job.counter.text(&cut) <= job.budget {
-            return cut;
-        }
-        width = width * 3 / 4;
-    }
-    String::new()
+    let widths = (0..12).map(|n| (job.budget.0 as usize).saturating_mul(4).min(600) >> n);
+    let cuts = widths.map(|width| clip_to_width(&text, width));
+    cuts.into_iter().find(|cut| job.counter.text(cut) <= job.budget).unwrap_or_default()
 }
 
 #[cfg(test)]

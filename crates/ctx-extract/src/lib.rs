@@ -31,8 +31,8 @@ use ctx_core::{Counter, Tokens};
 use ctx_facts::{CitedMessage, LedgerFacts, PreviousSummary};
 
 pub use structured::{
-    Field, Place, Progress, StructuredSummary, SummaryLine, TURN_CONTEXT_HEADING, TurnPlace,
-    TurnPrefix, heading_place,
+    Field, Place, StructuredSummary, SummaryLine, TURN_CONTEXT_HEADING, TurnPlace, TurnPrefix,
+    heading_place,
 };
 
 /// The input and the budget of an extractive summary.

@@ -1,13 +1,13 @@
 //! Candidate lines of a summary.
 
-use ctx_core::text::Slice;
-use ctx_text::WordList;
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use ctx_core::EntryId;
+use ctx_text::{WordList, is_wide};
+use regex::Regex;
 
 use crate::Field;
-use ctx_text::is_wide;
 
 /// The label of the newest request.
 pub(super) const LATEST: &str = "Latest ask: ";
@@ -75,52 +75,25 @@ impl Note {
     }
 }
 
-/// Tags that frame a summary and its sources.
-const TAGS: [&str; 4] = ["summary", "conversation", "read-files", "modified-files"];
-/// A citation without a closing bracket within this many bytes is not a citation.
-const LONGEST_CITATION: usize = 160;
+/// Removes the notes at these places.
+pub(super) fn drop_all(notes: &mut Vec<Note>, gone: &HashSet<usize>) {
+    let mut places = 0..;
+    notes.retain(|_| places.next().is_none_or(|n| !gone.contains(&n)));
+}
+
+/// A citation, or a tag that frames a summary or its sources.
+static MARK: LazyLock<Regex> = LazyLock::new(|| {
+    let tags = "summary|conversation|read-files|modified-files";
+    Regex::new(&format!(r"\[(e:[^\[\]<\n]{{0,160}})\]|<(/?(?:{tags}))>"))
+        .expect("a test uses the pattern")
+});
 
 /// Disarms a quoted text, so that nothing in it passes for a citation or for a tag of the summary's
 /// frame: both ends of such a mark become parentheses.
 pub(super) fn without_marks(text: &str) -> String {
-    // Nothing is removed: the text around a removed mark could join to form the same mark.
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(['[', '<']) {
-        let (before, mark) = rest.split_at(at);
-        out.push_str(before);
-        let inner = mark.slice(1..);
-        rest = match end_of_mark(mark) {
-            Some(len) => {
-                out.push('(');
-                out.push_str(inner.slice(..len));
-                out.push(')');
-                inner.slice(len + 1..)
-            }
-            None => {
-                // The start of a citation must not find its end after this text.
-                let opens = inner.starts_with("e:");
-                out.push_str(if opens { "(" } else { mark.slice(..1) });
-                inner
-            }
-        };
-    }
-    out.push_str(rest);
-    out
-}
-
-/// Returns the length between the two ends of the citation or tag at the beginning of a text.
-fn end_of_mark(text: &str) -> Option<usize> {
-    if let Some(tag) = text.strip_prefix('<') {
-        let slash = usize::from(tag.starts_with('/'));
-        let name = tag.get(slash..)?;
-        let of = |known: &&str| name.strip_prefix(*known).is_some_and(|end| end.starts_with('>'));
-        return TAGS.iter().find(|known| of(known)).map(|known| slash + known.len());
-    }
-    let inner = text.strip_prefix('[').filter(|inner| inner.starts_with("e:"))?;
-    let near = inner.as_bytes().iter().take(LONGEST_CITATION);
-    let len = near.take_while(|b| !matches!(b, b']' | b'[' | b'\n' | b'<')).count();
-    (inner.as_bytes().get(len) == Some(&b']')).then_some(len)
+    // Nothing is removed: the text around a removed mark could join to form the same mark. The start
+    // of a citation must not find its end after this text.
+    MARK.replace_all(text, "($1$2)").replace("[e:", "(e:")
 }
 
 /// Normalises a text: removes case, white space and punctuation.

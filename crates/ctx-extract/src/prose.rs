@@ -6,7 +6,6 @@ use std::borrow::Cow;
 use crate::Field;
 use crate::structured::{Place, heading_place};
 use ctx_text::output::Pasted;
-use ctx_text::without_injected;
 
 /// The form of a passage in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +32,9 @@ pub(super) struct Passage<'a> {
     pub(super) lead: Option<&'a str>,
 }
 
-/// Beginnings of messages without content, from the user or the agent.
-const EMPTY: [&str; 3] = ["No response requested", "API Error", "[Image: source:"];
-
-/// Returns the message without injected blocks; `None` if the speaker wrote none of it.
-pub(super) fn by_hand(text: &str) -> Option<Cow<'_, str>> {
-    let text = without_injected(text);
-    let says = !text.is_empty() && !EMPTY.iter().any(|start| text.starts_with(start));
-    says.then_some(text)
+/// Whether a text has content of its speaker, unlike an error of the agent.
+pub(super) fn says_something(text: &str) -> bool {
+    !text.is_empty() && !["No response requested", "API Error"].iter().any(|e| text.starts_with(e))
 }
 
 /// Returns the passages of a text in order.
@@ -142,31 +136,23 @@ fn field_of(heading: &str) -> Option<Field> {
     SECTIONS.iter().find(|(_, known)| known.contains(&name.as_str())).map(|(field, _)| *field)
 }
 
-fn without_marker(line: &str) -> (&str, Mark) {
-    for (sign, checked) in [("✅", true), ("✓", true), ("☑", true), ("⬜", false), ("☐", false)]
-    {
-        if let Some(rest) = line.strip_prefix(sign) {
-            return (rest.trim_start_matches(['\u{fe0f}', ' ']), Mark::Box { checked });
-        }
-    }
+/// Returns the words of a line without its list marker and check box.
+pub(super) fn without_marker(line: &str) -> (&str, Mark) {
     let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let numbered = (digits.len() < line.len() && line.len() - digits.len() < 4)
-        .then(|| digits.strip_prefix(['.', ')', '、']))
-        .flatten();
+    let numbered = (1..4).contains(&(line.len() - digits.len()));
+    let numbered = numbered.then(|| digits.strip_prefix(['.', ')', '、'])).flatten();
+    let numbered = numbered.filter(|rest| rest.starts_with(' ') || digits.starts_with('、'));
     let bulleted = line.strip_prefix(['-', '*', '+', '•']).filter(|rest| rest.starts_with(' '));
-    let words = match numbered.filter(|rest| rest.starts_with(' ')).or(bulleted) {
-        Some(rest) => rest.trim_start(),
-        None if digits.starts_with('、') => numbered.unwrap_or(line).trim_start(),
-        None => return (line, Mark::Plain),
-    };
-    for (sign, checked) in
-        [("[x]", true), ("[X]", true), ("[ ]", false), ("✅", true), ("✓", true), ("⬜", false)]
-    {
+    let item = numbered.or(bulleted);
+    let words = item.unwrap_or(line).trim_start();
+    let checked = ["[x]", "[X]", "✅", "✓", "☑"].map(|sign| (sign, true));
+    let open = ["[ ]", "[-]", "⬜", "☐"].map(|sign| (sign, false));
+    for (sign, checked) in checked.into_iter().chain(open) {
         if let Some(rest) = words.strip_prefix(sign) {
             return (rest.trim_start_matches(['\u{fe0f}', ' ']), Mark::Box { checked });
         }
     }
-    (words, Mark::Item)
+    if item.is_some() { (words, Mark::Item) } else { (line, Mark::Plain) }
 }
 
 /// Whether a line is program output or code, not speech.

@@ -1,34 +1,17 @@
 //! Finds work that was reverted later.
 
 use ctx_core::text::Slice;
-use ctx_text::WordList;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use ctx_core::{Block, Role};
+use ctx_core::Block;
 
 use super::ExtractInput;
-use super::note::{FILES, Note, words};
+use super::note::{FILES, Note, drop_all};
 use crate::Field;
 use ctx_facts::command;
-use ctx_text::sentences;
 
-/// The maximum number of refutations and of reports that are compared, newest first.
+/// The maximum number of reverted files and of reports that are compared, newest first.
 const COMPARED: usize = 300;
-
-/// Words that say that something failed.
-static FAILED: WordList = WordList::new("refutes.failed");
-/// Words that say that something was reverted.
-static TAKEN_BACK: WordList = WordList::new("refutes.taken_back");
-
-/// A statement that reverts something.
-struct Reversal {
-    /// Its position in the history.
-    at: i64,
-    /// Its content words.
-    about: HashSet<String>,
-    /// Whether it may refer with "that" to the last report.
-    last: bool,
-}
 
 /// Removes notes of work that was reverted later.
 pub(super) fn drop_reverted(job: &ExtractInput<'_>, notes: &mut Vec<Note>) {
@@ -38,21 +21,7 @@ pub(super) fn drop_reverted(job: &ExtractInput<'_>, notes: &mut Vec<Note>) {
         .collect();
     done.sort_by_key(|&n| std::cmp::Reverse((notes[n].order, n)));
     done.truncate(COMPARED);
-    let about: HashMap<usize, HashSet<String>> =
-        done.iter().map(|&n| (n, words(&notes[n].text))).collect();
     let mut gone: HashSet<usize> = HashSet::new();
-    for reversal in &said.spoken {
-        let before = || done.iter().copied().filter(|&n| notes[n].order < reversal.at);
-        if reversal.about.is_empty() {
-            let last = before().next().map(|n| notes[n].order).filter(|_| reversal.last);
-            gone.extend(before().filter(|&n| Some(notes[n].order) == last));
-            continue;
-        }
-        gone.extend(before().filter(|n| {
-            let shared = about.get(n).map_or(0, |done| reversal.about.intersection(done).count());
-            shared >= 2.min(reversal.about.len()) && shared * 2 >= reversal.about.len()
-        }));
-    }
     for (at, path) in &said.files {
         let name = path.rsplit('/').next().unwrap_or(path);
         gone.extend(
@@ -70,11 +39,7 @@ pub(super) fn drop_reverted(job: &ExtractInput<'_>, notes: &mut Vec<Note>) {
         };
         gone.extend(found);
     }
-    let mut n = 0;
-    notes.retain(|_| {
-        n += 1;
-        !gone.contains(&(n - 1))
-    });
+    drop_all(notes, &gone);
 }
 
 /// Returns the files that a command restored.
@@ -99,7 +64,6 @@ pub(super) fn restored(line: &str) -> Vec<&str> {
 /// All reversals, newest first.
 #[derive(Default)]
 struct Reversals {
-    spoken: Vec<Reversal>,
     files: Vec<(i64, String)>,
     /// Reverted commits, with a prefix of the hash if it is given.
     commits: Vec<(i64, Option<String>)>,
@@ -110,12 +74,6 @@ impl Reversals {
         let mut out = Self::default();
         for (at, said) in job.messages.iter().enumerate().rev() {
             let at = i64::try_from(at).unwrap_or(i64::MAX);
-            if said.message.role == Role::Assistant && out.spoken.len() < COMPARED {
-                let text = said.message.plain_text();
-                let lines = text.lines().filter(|line| refutes(line).is_some());
-                let found = lines.flat_map(sentences).filter_map(|sentence| reversal(at, sentence));
-                out.spoken.extend(found.take(COMPARED));
-            }
             for block in &said.message.blocks {
                 let line = match block {
                     Block::ToolCall(call) => command::command_line(call),
@@ -129,38 +87,6 @@ impl Reversals {
         }
         out
     }
-}
-
-/// Returns the words that refute, and whether they say that something was reverted.
-fn all_refuting() -> impl Iterator<Item = (&'static str, bool)> {
-    let failed = FAILED.iter().map(|words| (*words, false));
-    failed.chain(TAKEN_BACK.iter().map(|words| (*words, true)))
-}
-
-/// Finds the first refuting words of a text, and whether they say that something was reverted.
-fn refutes(text: &str) -> Option<(usize, &'static str, bool)> {
-    let lower = text.to_ascii_lowercase();
-    all_refuting().find_map(|(words, back)| Some((lower.find(words)?, words, back)))
-}
-
-fn reversal(at: i64, sentence: &str) -> Option<Reversal> {
-    let lower = sentence.chars().take(400).collect::<String>().to_lowercase().replace('’', "'");
-    refutes(&lower)?;
-    // A plan or a question reverts nothing.
-    if lower.ends_with(['?', '？'])
-        || [" if ", "should ", "would "].iter().any(|w| lower.contains(w))
-    {
-        return None;
-    }
-    let (mut rest, mut last) = (lower, false);
-    for (cue, back) in all_refuting() {
-        if rest.contains(cue) {
-            last |= back;
-            rest = rest.replace(cue, "，");
-        }
-    }
-    let about = words(&rest);
-    (last || about.len() >= 2).then_some(Reversal { at, about, last })
 }
 
 /// Returns the commit that a command reverts: the one it names, or the newest.

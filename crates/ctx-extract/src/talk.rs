@@ -11,9 +11,7 @@ use super::turns::{Turn, typed};
 use super::voice::Voice;
 use crate::Field;
 use ctx_facts::FactKind;
-use ctx_text::Signal;
-use ctx_text::clip_to_width;
-use ctx_text::sentences;
+use ctx_text::{Signal, clip_to_width, sentences, without_injected};
 
 /// The maximum width of a line, in Latin letters.
 pub(super) const WIDE: usize = 320;
@@ -35,7 +33,10 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
             let Some(said) = job.messages.get(at) else { continue };
             if said.message.role == Role::Assistant {
                 let text = said.message.plain_text();
-                let Some(text) = prose::by_hand(&text) else { continue };
+                let text = without_injected(&text);
+                if !prose::says_something(&text) {
+                    continue;
+                }
                 let voice = Voice {
                     at,
                     id: &said.id,
@@ -122,6 +123,5 @@ pub(super) fn of_facts(job: &ExtractInput<'_>) -> Vec<Note> {
 /// Returns what the user typed in a split turn, newest last: entry and text.
 pub(super) fn requests(job: &ExtractInput<'_>) -> Vec<(EntryId, String)> {
     let prefix = job.turn_start.and_then(|start| job.messages.get(start..)).unwrap_or_default();
-    let typed = prefix.iter().filter_map(|said| Some((said.id.clone(), typed(&said.message)?)));
-    typed.filter(|(_, text)| prose::by_hand(text).is_some()).collect()
+    prefix.iter().filter_map(|said| Some((said.id.clone(), typed(&said.message)?))).collect()
 }

@@ -3,7 +3,7 @@
 use ctx_core::{Message, Role};
 
 use super::prose;
-use ctx_facts::CitedMessage;
+use ctx_facts::{CitedMessage, own_words};
 use ctx_text::is_assent;
 
 /// A user message and everything until the next one.
@@ -48,20 +48,7 @@ pub(super) fn turns(said: &[CitedMessage]) -> Vec<Turn> {
 
 /// Returns what the user typed in a message.
 pub(super) fn typed(message: &Message) -> Option<String> {
-    if message.role != Role::User {
-        return None;
-    }
-    // Blocks are processed one by one: reminders are blocks of their own.
-    let mut out = String::new();
-    for block in &message.blocks {
-        if let ctx_core::Block::Text { text } = block
-            && let Some(text) = prose::by_hand(text)
-        {
-            if !out.is_empty() {
-                out.push('\n');
-            }
-            out.push_str(text.trim());
-        }
-    }
-    (!out.is_empty()).then_some(out)
+    let own = own_words(message);
+    let typed = own.trim();
+    (message.role == Role::User && prose::says_something(typed)).then(|| typed.to_owned())
 }

@@ -6,10 +6,7 @@ use super::note::{Note, QUESTION};
 use super::prose::{Mark, Passage, passages};
 use super::talk::WIDE;
 use crate::Field;
-use ctx_text::Signal;
-use ctx_text::WordList;
-use ctx_text::sentences;
-use ctx_text::{clip_to_width, width};
+use ctx_text::{Signal, WordList, clip_to_width, sentences, width};
 
 /// A message of the agent.
 pub(super) struct Voice<'a> {

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use ctx_core::{Block, EntryId, ToolCall};
-use serde_json::Value;
 
 use super::ExtractInput;
 use super::note::{FILES, Note, without_marks};
@@ -13,9 +12,9 @@ use super::todos::{State, Todos};
 use super::turns::Turn;
 use crate::Field;
 use ctx_facts::command::{self, End, Purpose};
-use ctx_text::WordList;
-use ctx_text::clip_to_width;
-use ctx_text::output::root_cause;
+use ctx_facts::modified_files;
+use ctx_text::output::is_rejection;
+use ctx_text::{WordList, clip_to_width};
 
 /// The last run of a command.
 struct Run {
@@ -66,9 +65,8 @@ pub(super) fn notes(job: &ExtractInput<'_>, turns: &[Turn]) -> Vec<Note> {
 
 impl Work {
     fn file(&mut self, call: &ToolCall, entry: &EntryId, at: usize) {
-        if let Some(path) = changed_file(call) {
-            self.files.insert(path, (entry.clone(), at));
-        }
+        let files = modified_files(call).into_iter();
+        self.files.extend(files.map(|path| (path, (entry.clone(), at))));
     }
 
     fn result(
@@ -84,11 +82,8 @@ impl Work {
             self.notes.push(Note::new(Field::Constraints, text, entry, 0.85, at));
             return;
         }
-        let Some(call) = call else { return };
-        if let Some(line) = command::command_line(call) {
+        if let Some(line) = call.and_then(command::command_line) {
             self.command(&line, text, failed, entry, at);
-        } else if !failed && let Some(note) = effect(call, text, entry, at) {
-            self.notes.push(note);
         }
     }
 
@@ -212,51 +207,14 @@ impl Work {
     }
 }
 
-/// Returns the file that a call changes.
-pub(super) fn changed_file(call: &ToolCall) -> Option<String> {
-    static EDITS: WordList = WordList::new("tools.name_of_edit");
-    let name = call.name.to_lowercase();
-    if !EDITS.iter().any(|tool| name.contains(tool)) {
-        return None;
-    }
-    argument(call, &["path", "file_path", "filePath", "notebook_path", "filename"])
-}
-
-/// Returns the value of the first of these arguments that is a string.
-fn argument(call: &ToolCall, keys: &[&str]) -> Option<String> {
-    let arguments: Value = serde_json::from_str(call.arguments.as_str()).ok()?;
-    keys.iter().find_map(|key| arguments.get(*key)?.as_str().map(str::to_owned))
-}
-
 /// Returns what the user said when rejecting a call.
 fn refusal(text: &str) -> Option<String> {
     static MARKS: WordList = WordList::new("output.rejections");
-    static STARTS: WordList = WordList::new("output.refusals");
-    STARTS.iter().find(|start| text.starts_with(**start))?;
+    if !is_rejection(text) {
+        return None;
+    }
     let at = MARKS.iter().find_map(|mark| text.find(mark).map(|at| at + mark.len()))?;
     let words = text.get(at..)?.split("\n\nNote:").next()?;
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     (!words.is_empty()).then_some(words)
-}
-
-/// Returns a note of a call with an external effect, such as filing an issue.
-fn effect(call: &ToolCall, output: &str, entry: &EntryId, at: usize) -> Option<Note> {
-    static ACTS: WordList = WordList::new("tools.name_of_effect");
-    static OWN: WordList = WordList::new("tools.name_without_effect");
-    static TITLES: WordList = WordList::new("arguments.titles");
-    let name = call.name.to_lowercase();
-    let word = |list: &[&str]| list.iter().any(|word| name.contains(word));
-    if !word(&ACTS) || word(&OWN) {
-        return None;
-    }
-    let title = argument(call, &TITLES)?;
-    let mut text = format!("`{}`: {}", call.name, clip_to_width(&title, 160));
-    if let Some(url) = command::url(output) {
-        text.push_str(" → ");
-        text.push_str(url);
-    } else if let Some(cause) = root_cause(output).filter(|cause| cause.starts_with("Error")) {
-        text.push_str(" → ");
-        text.push_str(&clip_to_width(&cause, 160));
-    }
-    Some(Note::new(Field::Done, text, entry, 0.6, at))
 }

@@ -1,9 +1,11 @@
 //! Citations of entries in a summary: `[e:ID]`.
 
+use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use ctx_core::EntryId;
-use ctx_core::text::Slice;
+use regex::{Captures, Regex};
 
 /// The minimum length of a shortened id; enough to distinguish most of them.
 const LEAST_CHARS: usize = 8;
@@ -52,29 +54,28 @@ pub struct Citation<'a> {
     pub ids: Vec<&'a str>,
 }
 
+static CITATION: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\[e:([^\[\]\n]{0,400})\]").expect("a test uses the pattern"));
+
+/// A citation with the blanks before it.
+static WITH_BLANKS: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"( *)(\[e:[^\[\]\n]{0,400}\])").expect("a test uses the pattern"));
+
 /// Returns the citations of a text.
 pub fn citations(text: &str) -> Vec<Citation<'_>> {
-    const LONGEST: usize = 400;
-    let mut out = Vec::new();
-    let mut at = 0;
-    while let Some(open) = memchr::memmem::find(text.as_bytes().slice(at..), b"[e:") {
-        let start = at + open;
-        at = start + 3;
-        let inner = text.as_bytes().slice(at..);
-        let near = inner.slice(..inner.len().min(LONGEST));
-        let Some(len) = near.iter().position(|b| matches!(b, b']' | b'\n' | b'[')) else {
-            continue;
-        };
-        if near.get(len) != Some(&b']') {
-            continue;
-        }
-        let ids = text.slice(at..at + len).split([',', ';']);
-        let ids =
-            ids.map(|id| id.trim().trim_start_matches("e:").trim()).filter(|id| !id.is_empty());
-        out.push(Citation { range: start..at + len + 1, ids: ids.collect() });
-        at += len + 1;
-    }
-    out
+    let found = CITATION.captures_iter(text).map(|found| {
+        let (all, [inner]) = found.extract();
+        let start = all.as_ptr() as usize - text.as_ptr() as usize;
+        let ids = inner.split([',', ';']).map(|id| id.trim().trim_start_matches("e:").trim());
+        let ids = ids.filter(|id| !id.is_empty()).collect();
+        Citation { range: start..start + all.len(), ids }
+    });
+    found.collect()
+}
+
+/// Returns a text without its citations.
+pub(crate) fn without_citations(text: &str) -> Cow<'_, str> {
+    CITATION.replace_all(text, "")
 }
 
 /// Removes citations that are neither an id in `ids` nor a prefix of one: an unaudited
@@ -83,33 +84,28 @@ pub fn without_unknown_citations<'a>(
     text: String,
     ids: impl Iterator<Item = &'a EntryId>,
 ) -> String {
-    let found = citations(&text);
-    if found.is_empty() {
+    if !CITATION.is_match(&text) {
         return text;
     }
     let mut ids: Vec<&str> = ids.map(|id| &**id).collect();
     ids.sort_unstable();
-    let is_known = |cited: &&&str| {
-        let next = ids.get(ids.partition_point(|id| id < *cited));
-        next.is_some_and(|id| {
-            id == *cited || (cited.len() >= LEAST_CHARS && id.starts_with(**cited))
-        })
+    let is_known = |cited: &&str| {
+        let next = ids.get(ids.partition_point(|id| id < cited));
+        next.is_some_and(|id| id == cited || (cited.len() >= LEAST_CHARS && id.starts_with(*cited)))
     };
-    let mut out = String::with_capacity(text.len());
-    let mut done = 0;
-    for cited in found {
-        let known: Vec<String> =
-            cited.ids.iter().filter(is_known).map(|id| format!("[e:{id}]")).collect();
-        let before = text.slice(done..cited.range.start);
-        if known.len() == cited.ids.len() && !known.is_empty() {
-            continue;
+    let known = WITH_BLANKS.replace_all(&text, |found: &Captures<'_>| {
+        let cited = citations(&found[2]).into_iter().flat_map(|citation| citation.ids);
+        let (known, unknown): (Vec<&str>, Vec<&str>) = cited.partition(is_known);
+        match (known.is_empty(), unknown.is_empty()) {
+            (true, _) => String::new(),
+            (false, true) => found[0].to_owned(),
+            (false, false) => {
+                let known: Vec<String> = known.iter().map(|id| format!("[e:{id}]")).collect();
+                format!("{}{}", &found[1], known.join(" "))
+            }
         }
-        out.push_str(if known.is_empty() { before.trim_end_matches(' ') } else { before });
-        out.push_str(&known.join(" "));
-        done = cited.range.end;
-    }
-    out.push_str(text.slice(done..));
-    out
+    });
+    known.into_owned()
 }
 
 fn is_long(id: &EntryId) -> bool {

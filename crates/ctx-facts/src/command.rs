@@ -1,11 +1,13 @@
 //! Commands that were run: their purpose and their outcome.
 
+use std::sync::LazyLock;
+
 use ctx_core::ToolCall;
 use ctx_core::text::Slice;
-use ctx_text::WordList;
+use ctx_text::{WordList, clip_to_width};
+use regex::Regex;
 use serde_json::Value;
 
-use ctx_text::clip_to_width;
 use ctx_text::output::{root_cause, says_failed, totals};
 
 static LASTING: WordList = WordList::new("command.lasting");
@@ -15,9 +17,19 @@ static CUTS: WordList = WordList::new("command.cuts");
 /// Parts of the names of tools that run a command line.
 static SHELLS: WordList = WordList::new("tools.name_of_shell");
 
-/// Words of commands that check the work, and beginnings of those that only look at it.
-static CHECKS: WordList = WordList::new("command.checks");
+/// Beginnings of commands that only look at the work.
 static LOOKS: WordList = WordList::new("command.looks");
+/// Words of commands that check the work.
+static CHECK: LazyLock<Regex> = LazyLock::new(|| {
+    let checks = WordList::new("command.checks").join("|");
+    compiled(&format!(r"(?:^|[^[:alnum:]])(?:{checks})s?(?:[^[:alnum:]]|$)"))
+});
+static NOT_A_WORD: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r#""[^"]*(?:"|$)|'[^']*(?:'|$)|\S*/\S*"#));
+
+fn compiled(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a test uses all patterns of this file")
+}
 
 /// The purpose of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,44 +105,32 @@ pub fn purpose(line: &str, essence: &str) -> Purpose {
         return Purpose::Effect;
     }
     // Words in paths and quoted strings are not the command's.
-    let mut quoted = false;
-    let is_word = essence.split_whitespace().take(60).any(|token| {
-        let marks = token.matches(['"', '\'']).count();
-        let inside = quoted || marks > 0;
-        quoted ^= marks % 2 == 1;
-        !inside
-            && !token.contains('/')
-            && token.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| {
-                CHECKS
-                    .iter()
-                    .any(|word| part.strip_prefix(word).is_some_and(|s| s.is_empty() || s == "s"))
-            })
-    });
+    let is_check = CHECK.is_match(&NOT_A_WORD.replace_all(essence, " "));
     let reads = LOOKS.iter().any(|look| essence.starts_with(look));
-    if !reads && is_word { Purpose::Check } else { Purpose::Other }
+    if !reads && is_check { Purpose::Check } else { Purpose::Other }
 }
 
 /// Returns the line `[main 1a2b3c4] subject` in the output of `git commit`.
 pub fn commit_line(output: &str) -> Option<&str> {
-    output.lines().map(str::trim).take(200).find(|line| {
-        let Some((head, subject)) = line.strip_prefix('[').and_then(|rest| rest.split_once("] "))
-        else {
-            return false;
-        };
-        let hash = head.rsplit(' ').next().unwrap_or_default();
-        !subject.is_empty()
-            && head.len() < 200
-            && (7..=40).contains(&hash.len())
-            && hash.chars().all(|c| c.is_ascii_hexdigit())
-    })
+    output.lines().map(str::trim).take(200).find(|line| hash_of(line).is_some())
+}
+
+/// Returns the hash in that line.
+pub(crate) fn commit_hash(output: &str) -> Option<&str> {
+    commit_line(output).and_then(hash_of)
+}
+
+fn hash_of(line: &str) -> Option<&str> {
+    let (head, subject) = line.strip_prefix('[')?.split_once("] ")?;
+    let hash = head.rsplit(' ').next()?;
+    let is_hash = (7..=40).contains(&hash.len()) && hash.chars().all(|c| c.is_ascii_hexdigit());
+    (is_hash && !subject.is_empty() && head.len() < 200).then_some(hash)
 }
 
 /// Returns the first URL of an output.
 pub fn url(output: &str) -> Option<&str> {
-    let at = output.find("https://").or_else(|| output.find("http://"))?;
-    let rest = output.get(at..)?;
-    let end = rest.find(|c: char| c.is_whitespace() || "\"'<>)`".contains(c)).unwrap_or(rest.len());
-    rest.get(..end).filter(|url| url.len() < 300)
+    static URL: LazyLock<Regex> = LazyLock::new(|| compiled(r#"https?://[^\s"'<>)`]*"#));
+    URL.find(output).map(|url| url.as_str()).filter(|url| url.len() < 300)
 }
 
 /// The outcome of a command.

@@ -83,14 +83,8 @@ impl FactKind {
 
 impl From<SpanKind> for FactKind {
     fn from(kind: SpanKind) -> Self {
-        match kind {
-            SpanKind::ErrorCode => Self::ErrorCode,
-            SpanKind::Path => Self::Path,
-            SpanKind::Url => Self::Url,
-            SpanKind::Id => Self::Id,
-            SpanKind::Number => Self::Number,
-            SpanKind::CodeName => Self::CodeName,
-        }
+        let own = Self::ALL.into_iter().find(|fact| fact.span() == Some(kind));
+        own.unwrap_or(Self::CodeName)
     }
 }
 

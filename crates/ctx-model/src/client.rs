@@ -1,6 +1,5 @@
 //! The HTTP client under chat, embeddings and the proxy: sends bytes, streams bytes back.
 
-use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -60,16 +59,14 @@ pub struct Request {
     pub body: Bytes,
 }
 
-impl fmt::Debug for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
-            .field("method", &self.method)
-            .field("url", &shown(&self.url))
-            .field("headers", &self.headers)
-            .field("bytes", &self.body.len())
-            .finish()
-    }
-}
+ctx_core::partial_debug!(
+    Request,
+    it,
+    method = it.method,
+    url = shown(&it.url),
+    headers = it.headers,
+    bytes = it.body.len()
+);
 
 /// A response with any status.
 #[derive(Debug)]
@@ -90,11 +87,7 @@ pub struct Body {
     deadline: Instant,
 }
 
-impl fmt::Debug for Body {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Body").field("idle", &self.idle).finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(Body, it, idle = it.idle);
 
 /// Sends requests. One client serves all providers and pools their connections.
 ///

@@ -1,6 +1,5 @@
 //! Creates callable models from `provider/model` and a configuration.
 
-use std::fmt;
 use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind, Result, Summarizer, Tokens};
@@ -33,23 +32,20 @@ pub struct Provider {
     pub models: Vec<ProviderModel>,
 }
 
-impl fmt::Debug for Provider {
-    /// Shows the base URL without its secret parts, such as a password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let base_url = self.base_url.as_deref().map(|url| match Url::parse(url) {
-            Ok(url) => shown(&url),
-            Err(_) => "invalid URL".to_owned(),
-        });
-        f.debug_struct("Provider")
-            .field("id", &self.id)
-            .field("base_url", &base_url)
-            .field("api", &self.api)
-            .field("api_key", &self.api_key)
-            .field("headers", &self.headers)
-            .field("models", &self.models)
-            .finish()
-    }
-}
+// Shows the base URL without its secret parts, such as a password.
+ctx_core::partial_debug!(
+    Provider,
+    it,
+    id = it.id,
+    base_url = it
+        .base_url
+        .as_deref()
+        .map(|url| Url::parse(url).map_or_else(|_| "invalid URL".to_owned(), |url| shown(&url))),
+    api = it.api,
+    api_key = it.api_key,
+    headers = it.headers,
+    models = it.models
+);
 
 /// A configured model of a provider. Unset fields default to the catalogue.
 #[derive(Clone, Debug, Default, PartialEq)]

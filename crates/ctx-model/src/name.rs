@@ -3,26 +3,33 @@
 //! `claude-opus-4-5`, `Claude Opus 4.5`, `anthropic/claude-opus-4.5`, `claude-opus-4-5@20251101`
 //! and `us.anthropic.claude-opus-4-5-20251101-v1:0` all denote the same model.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 /// Maximum length of a name, which bounds the work.
 const LONGEST: usize = 128;
 
-/// The regions and vendors with which cloud providers prefix a name, each followed by a dot.
-const DOTTED_PREFIXES: [&str; 14] = [
-    "us.",
-    "eu.",
-    "apac.",
-    "jp.",
-    "au.",
-    "global.",
-    "anthropic.",
-    "openai.",
-    "google.",
-    "mistral.",
-    "deepseek.",
-    "qwen.",
-    "moonshot.",
-    "zai.",
-];
+/// The region and the vendor with which cloud providers prefix a name.
+static PREFIXES: LazyLock<Regex> = LazyLock::new(|| {
+    let regions = "us|eu|apac|jp|au|global";
+    let vendors = "anthropic|openai|google|mistral|deepseek|qwen|moonshot|zai";
+    compiled(&format!(r"^(?:(?:{regions}|{vendors})\.){{0,2}}"))
+});
+
+/// What may be at the end of a name, in the order in which it is stripped.
+static ENDS: LazyLock<[Regex; 5]> = LazyLock::new(|| {
+    let variant = r"(?:-v[12])?[:\[].*$";
+    let date = r"[-@](?:[0-9]{8}|[0-9]{4}-[0-9]{2}-[0-9]{2})$";
+    let stage = "-(?:latest|preview|exp)$";
+    // `-2512` (year and month) or `-0905` (month and day).
+    let month = "-[0-9]{4}$";
+    [variant, date, stage, month, date].map(compiled)
+});
+
+fn compiled(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a test uses all patterns of this file")
+}
 
 /// Returns the form used to compare names: lower case, without the provider, dots and spaces as
 /// dashes.
@@ -30,12 +37,7 @@ pub(crate) fn normal(name: &str) -> String {
     let name = name.trim();
     let name = name.rsplit('/').next().unwrap_or(name);
     let lower: String = name.chars().take(LONGEST).flat_map(char::to_lowercase).collect();
-    let mut rest = lower.as_str();
-    // At most a region and a vendor.
-    for _ in 0..2 {
-        rest = DOTTED_PREFIXES.iter().find_map(|p| rest.strip_prefix(p)).unwrap_or(rest);
-    }
-    rest.chars().map(|c| if matches!(c, '.' | '_' | ' ') { '-' } else { c }).collect()
+    PREFIXES.replace(&lower, "").replace(['.', '_', ' '], "-")
 }
 
 /// Returns increasingly loose readings of a normalised name: unchanged; without a variant
@@ -43,41 +45,13 @@ pub(crate) fn normal(name: &str) -> String {
 pub(crate) fn readings(normal: &str) -> Vec<&str> {
     let mut all = vec![normal];
     let mut rest = normal;
-    if let Some(end) = rest.find([':', '[']) {
-        rest = &rest[..end];
-        rest = rest.strip_suffix("-v1").or_else(|| rest.strip_suffix("-v2")).unwrap_or(rest);
-        all.push(rest);
-    }
-    for strip in [strip_date, strip_stage, strip_month, strip_date] {
-        if let Some(shorter) = strip(rest) {
-            rest = shorter;
+    for end in ENDS.iter() {
+        if let Some(found) = end.find(rest) {
+            rest = &rest[..found.start()];
             all.push(rest);
         }
     }
     all
-}
-
-/// Strips a trailing `-20251101`, `@20251101` or `-2025-11-01`.
-fn strip_date(name: &str) -> Option<&str> {
-    let digits = |s: &str, n: usize| s.len() == n && s.bytes().all(|b| b.is_ascii_digit());
-    let (head, last) = name.rsplit_once(['-', '@'])?;
-    if digits(last, 8) {
-        return Some(head);
-    }
-    let (head, month) = head.rsplit_once('-')?;
-    let (head, year) = head.rsplit_once(['-', '@'])?;
-    (digits(last, 2) && digits(month, 2) && digits(year, 4)).then_some(head)
-}
-
-/// Strips a trailing release stage.
-fn strip_stage(name: &str) -> Option<&str> {
-    ["-latest", "-preview", "-exp"].iter().find_map(|stage| name.strip_suffix(stage))
-}
-
-/// Strips a trailing version such as `-2512` (year and month) or `-0905` (month and day).
-fn strip_month(name: &str) -> Option<&str> {
-    let (head, last) = name.rsplit_once('-')?;
-    (last.len() == 4 && last.bytes().all(|b| b.is_ascii_digit())).then_some(head)
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 
 use crate::name::{FieldWords, Kind, split};
 use crate::span::MARKER;
-use crate::value::{Form, Value};
+use crate::value::{Form, Value, compiled};
 use ctx_core::Chars;
 use ctx_core::text::{Slice, tail};
+use regex::Regex;
 use serde::Deserialize;
+use std::sync::LazyLock;
 
 /// The check that a match must pass to be a secret.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -166,29 +168,20 @@ fn is_reference(found: &str) -> bool {
             && !found.starts_with("$(")
             && is_special(&found[1..])
             && found.bytes().any(|b| b.is_ascii_digit()));
-    let fragments = [
-        "${",
-        "{{",
-        "$(",
-        "process.env",
-        "environ",
-        "getenv",
-        "<%",
-        "secrets.",
-        "vault:",
-        "op://",
-        "arn:aws",
-    ];
-    let percent = found.len() > 2 && found.starts_with('%') && found.ends_with('%');
-    let format = found.contains('{') && found.contains('}');
     is_variable
-        || percent
-        || format
-        || fragments.iter().any(|part| found.contains(part))
+        || REFERENCE.is_match(found)
         || (is_dotted(found) && !is_random(found))
         || is_call(found)
         || (found.contains("://") && !found.contains('@'))
 }
+
+/// Parts of templates, variables and addresses of secrets, anywhere in a value.
+static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"(?sx) \$\{ | \{\{ | \$\( | process\.env | environ | getenv | <% | secrets\. | vault:
+          | op:// | arn:aws | ^%.+%$ | \{.*\}",
+    )
+});
 
 /// Whether it is a path of names: `config.auth.token`, `Self::SECRET`, `user->password`, `keys[0]`.
 fn is_dotted(found: &str) -> bool {
@@ -304,13 +297,11 @@ fn is_path(found: &str) -> bool {
     let has_word = parts.iter().any(|part| part.len() >= 3 && words(part));
     (starts.iter().any(|start| found.starts_with(start)) && (has_word || found.len() < 20))
         || (parts.len() > 1 && parts.iter().filter(|part| words(part)).count() * 2 > parts.len())
-        || [
-            ".pem", ".key", ".json", ".yaml", ".yml", ".txt", ".crt", ".go", ".ts", ".js", ".py",
-            ".rs",
-        ]
-        .iter()
-        .any(|end| found.ends_with(end))
+        || FILE.is_match(found)
 }
+
+static FILE: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"\.(?:pem|key|json|ya?ml|txt|crt|go|ts|js|py|rs)$"));
 
 fn is_special(found: &str) -> bool {
     found.bytes().any(|b| b"!@#$%^&*~+?=".contains(&b) || !b.is_ascii())

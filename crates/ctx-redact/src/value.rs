@@ -130,19 +130,16 @@ fn without_stars(text: &str, value: Value, stars: usize) -> Option<Value> {
 /// Parses the separator between a name and its value, and returns the value's form.
 fn separator(text: &str, at: &mut Cursor<'_>) -> Option<Form> {
     let rest = text.get(at.at..)?;
-    for typed in [&TYPED_COLON, &TYPED] {
-        if let Some(length) = matched(typed, text, at.at) {
+    for known in [&TYPED_COLON, &TYPED, &SEPARATOR] {
+        if let Some(length) = matched(known, text, at.at) {
             at.at += length;
             return Some(Form::Bare);
         }
     }
-    for sign in ["===", "!==", "==", "!=", ":=", "=>", "->", "?=", "||=", "??=", "=", ":", "："] {
-        if rest.starts_with(sign) {
-            at.at += sign.len();
-            // `key::path`, `http://`
-            let path = sign == ":" && matches!(at.peek(), Some(b':' | b'/'));
-            return (!path).then_some(Form::Bare);
-        }
+    if rest.starts_with(':') {
+        at.at += 1;
+        // `key::path`, `http://`
+        return (!matches!(at.peek(), Some(b':' | b'/'))).then_some(Form::Bare);
     }
     for sign in [",", "("] {
         if rest.starts_with(sign) {
@@ -150,10 +147,6 @@ fn separator(text: &str, at: &mut Cursor<'_>) -> Option<Form> {
             at.blanks();
             return at.at_quote().then_some(Form::Argument);
         }
-    }
-    if rest.starts_with('|') {
-        at.at += 1;
-        return Some(Form::Bare);
     }
     None
 }
@@ -196,64 +189,65 @@ fn declares(before: &[u8]) -> bool {
     before.ends_with(b"ENV ") || before.ends_with(b"ARG ")
 }
 
-static NAMED_VALUE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
+static NAMED_VALUE: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(concat!(
         r#"^[,;]?\s{0,60}\+?\s{0,60}\\?["']?"#,
         r#"(?i:value|secretvalue|string_value|content)\\?["']?[ \t]{0,4}(?:[:=]|=>)[ \t]{0,4}"#
     ))
-    .ok()
 });
 
 /// Terraform: `variable "api_key" { default = `.
-static DEFAULT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
+static DEFAULT: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(concat!(
         r"^\s{0,4}\{\s{0,40}(?:(?:description|type|sensitive)[^\n]{0,120}\s{1,40}){0,3}",
         r"(?:default|value)[ \t]{0,20}=[ \t]{0,4}"
     ))
-    .ok()
 });
 
 /// `name: Type = `, where types may have parameters.
-static TYPED_COLON: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"^:[ \t]{0,4}[&A-Za-z_][A-Za-z0-9_<>\[\]:'&|?. ]{0,40}?[ \t]{0,4}=[ \t]{0,4}").ok()
+static TYPED_COLON: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(r"^:[ \t]{0,4}[&A-Za-z_][A-Za-z0-9_<>\[\]:'&|?. ]{0,40}?[ \t]{0,4}=[ \t]{0,4}")
 });
 
 /// `name string = `, and C's `name[] = `.
-static TYPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"^(?:\*?string|\[\]byte|\[\d{0,4}\])[ \t]{0,4}:?=[ \t]{0,4}").ok()
-});
+static TYPED: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"^(?:\*?string|\[\]byte|\[\d{0,4}\])[ \t]{0,4}:?=[ \t]{0,4}"));
 
 /// `密码是：...`, `口令为“...”`.
-static VERB: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^[ \t]{0,4}[是为][ \t]{0,4}[:：]?[ \t]{0,4}[“‘「『]?").ok());
+static VERB: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"^[ \t]{0,4}[是为][ \t]{0,4}[:：]?[ \t]{0,4}[“‘「『]?"));
 
 /// `|`, `>-` and the like, with the value on the next line.
-static BLOCK_SCALAR: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^[|>][+-]?\n[ \t]{1,40}").ok());
+static BLOCK_SCALAR: LazyLock<Regex> = LazyLock::new(|| compiled(r"^[|>][+-]?\n[ \t]{1,40}"));
 
 /// Text that may be between the separator and a quote: `b"`, `Some("`, `String::from("`, `["`.
-static WRAPPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
+static WRAPPED: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(concat!(
         r#"^(?:[\[({][ \t]{0,4})?(?:new[ \t]{1,4})?"#,
         r#"(?:[brfuLR@$]{1,2}|(?:[A-Za-z_][A-Za-z0-9_:.]{0,60}\([ \t]{0,4}){1,3}[brfu]?)?"#,
         r#"\\{0,15}["'`]"#
     ))
-    .ok()
 });
 
 /// A quoted value on the next line.
-static NEXT_LINE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r#"^\(?\\?\r?\n[ \t]{1,80}["'`]"#).ok());
+static NEXT_LINE: LazyLock<Regex> = LazyLock::new(|| compiled(r#"^\(?\\?\r?\n[ \t]{1,80}["'`]"#));
 
 /// The authentication scheme before the secret.
-static SCHEME: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^(?i:bearer|basic|token|apikey|bot|oauth)[ \t]{1,4}").ok());
+static SCHEME: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"^(?i:bearer|basic|token|apikey|bot|oauth)[ \t]{1,4}"));
+
+/// The separators that may be followed by anything.
+static SEPARATOR: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"^(?:===|!==|==|!=|:=|=>|->|\?=|\|\|=|\?\?=|=|：|\|)"));
+
+pub(crate) fn compiled(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the tests of this crate use all patterns")
+}
 
 /// Returns the length of the match that begins at a position.
-fn matched(regex: &LazyLock<Option<Regex>>, text: &str, at: usize) -> Option<usize> {
+fn matched(regex: &Regex, text: &str, at: usize) -> Option<usize> {
     let end = head_bytes(text, at.saturating_add(400)).len();
-    let found = LazyLock::force(regex).as_ref()?.find(text.get(at..end)?)?;
-    Some(found.end())
+    Some(regex.find(text.get(at..end)?)?.end())
 }
 
 #[derive(Clone, Copy)]

@@ -1,15 +1,15 @@
 //! The part of a message that is a question to search for.
 
 use ctx_core::text::head_chars;
-use ctx_text::weight;
+use ctx_text::width;
 
-/// The minimum [`weight`] of a query: "y" and "ok" match everything.
-const MIN_WEIGHT: usize = 3;
+/// The minimum [`width`] of a query: "y" and "ok" match everything.
+const MIN_WIDTH: usize = 3;
 
 /// Whether a query is long enough to search for: three letters, or two Chinese characters.
 #[must_use]
 pub fn is_query(text: &str) -> bool {
-    weight(text) >= MIN_WEIGHT
+    width(text.trim()) >= MIN_WIDTH
 }
 
 /// The number of characters used of a message: the beginning of a pasted text shows its topic.

@@ -2,12 +2,21 @@
 
 use ctx_core::text::Slice;
 
-/// Returns the display width of a text: a CJK character carries about as much as two letters.
+use crate::is_emoji;
+
+/// Returns the display width of a text in Latin letters: a CJK character or an emoji counts as two,
+/// and a character that only changes how another looks as zero.
+#[must_use]
 pub fn width(text: &str) -> usize {
-    if text.is_ascii() {
-        return text.len();
+    if text.is_ascii() { text.len() } else { text.chars().map(width_of).sum() }
+}
+
+fn width_of(c: char) -> usize {
+    match c {
+        '\u{200D}' | '\u{FE00}'..='\u{FE0F}' | '\u{1F3FB}'..='\u{1F3FF}' => 0,
+        c if is_wide(c) || is_emoji(c) => 2,
+        _ => 1,
     }
-    text.chars().map(|c| if is_wide(c) { 2 } else { 1 }).sum()
 }
 
 /// Whether a character is displayed in two columns.
@@ -48,7 +57,7 @@ pub fn clip_to_width(text: &str, max: usize) -> String {
                 word = here;
             }
         }
-        used += if is_wide(c) { 2 } else { 1 };
+        used += width_of(c);
         if used > room {
             break;
         }

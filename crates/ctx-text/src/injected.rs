@@ -2,16 +2,13 @@
 
 use ctx_core::text::Slice;
 use std::borrow::Cow;
-use std::collections::HashSet;
-use std::sync::LazyLock;
 
 use crate::WordList;
+use crate::word_list::WordSet;
 
 /// Tags of blocks that agents inject into a user's message: reminders, recalled context, wrappers
 /// of commands and their output. Arguments of a command are the user's own words and stay.
-static TAGS: WordList = WordList::new("injected_tags.all");
-
-static INJECTED: LazyLock<HashSet<&'static str>> = LazyLock::new(|| TAGS.iter().copied().collect());
+static TAGS: WordSet = WordSet::new("injected_tags.all");
 
 /// Beginnings of generated messages in the user's role.
 static NOT_SPOKEN: WordList = WordList::new("injected.messages");
@@ -33,7 +30,7 @@ pub fn without_injected(text: &str) -> Cow<'_, str> {
             kept = skip_tag(text, open);
             continue;
         }
-        if !INJECTED.contains(tag) {
+        if !TAGS.has(tag) {
             continue;
         }
         out.push_str(text.slice(kept..open));

@@ -18,6 +18,7 @@ mod fold;
 mod gist;
 mod injected;
 pub mod output;
+mod pattern;
 mod scan;
 mod sentences;
 mod span;
@@ -27,8 +28,8 @@ mod word;
 mod word_list;
 
 pub use acts::{
-    Marks, Signal, approval, is_asked_about, is_assent, is_courtesy, is_name, is_praise, is_step,
-    is_task, marks,
+    Marks, Signal, approval, is_asked_about, is_assent, is_courtesy, is_name, is_step, is_task,
+    marks,
 };
 pub use clip::{clip_to_width, is_wide, width};
 pub use fold::is_cjk;
@@ -40,5 +41,5 @@ pub use span::{
     NormalForm, Number, Span, SpanKind, day_len, normal_form, number, spans, split_line,
     stands_alone,
 };
-pub use weight::{is_emoji, weight, without_case};
+pub use weight::{is_emoji, without_case};
 pub use word_list::WordList;

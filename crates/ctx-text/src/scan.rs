@@ -32,6 +32,7 @@ pub struct Term<'a> {
 }
 
 /// Extracts terms, reusing its buffers between texts.
+#[derive(Default)]
 pub struct Terms {
     stems: Stems,
     /// The current run: words and what joins them, folded, case preserved.
@@ -39,17 +40,7 @@ pub struct Terms {
     lower: String,
 }
 
-impl Default for Terms {
-    fn default() -> Self {
-        Self { stems: Stems::new(), run: String::new(), lower: String::new() }
-    }
-}
-
-impl std::fmt::Debug for Terms {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Terms").finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(Terms, it);
 
 impl Terms {
     /// Passes the terms of `text` to `each`, in order; a whole name follows its parts.

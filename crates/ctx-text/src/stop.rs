@@ -1,19 +1,15 @@
 //! Stop words.
 
-use crate::WordList;
-use std::collections::HashSet;
-use std::sync::LazyLock;
+use crate::word_list::WordSet;
 
 /// Pronouns, articles, auxiliary verbs, prepositions and question words, in lower case and not
 /// stemmed.
-static WORDS: WordList = WordList::new("stop");
-
-static SET: LazyLock<HashSet<&'static str>> = LazyLock::new(|| WORDS.iter().copied().collect());
+static WORDS: WordSet = WordSet::new("stop");
 
 /// Whether a lower-case word is a stop word. Documents keep stop words; questions drop them if
 /// other words are left.
 pub(crate) fn is_stop_word(word: &str) -> bool {
-    SET.contains(word)
+    WORDS.has(word)
 }
 
 #[cfg(test)]

@@ -1,18 +1,4 @@
-//! The weight of a text, and text comparison without case and line breaks.
-
-use crate::fold::is_cjk;
-
-/// Returns the length of a text in Latin letters: a Chinese, Japanese or Korean character or an
-/// emoji counts as two. Characters that only change how another looks count as zero.
-#[must_use]
-pub fn weight(text: &str) -> usize {
-    let of = |c: char| match c {
-        '\u{200D}' | '\u{FE00}'..='\u{FE0F}' | '\u{1F3FB}'..='\u{1F3FF}' => 0,
-        c if is_cjk(c) || is_emoji(c) => 2,
-        _ => 1,
-    };
-    text.trim().chars().map(of).sum()
-}
+//! Emoji, and text comparison without case and line breaks.
 
 /// Whether a character is an emoji.
 #[must_use]
@@ -51,8 +37,8 @@ mod tests {
 
     #[test]
     fn a_character_of_chinese_and_an_emoji_say_as_much_as_two_letters() {
-        let check = |text: &str, expected: usize| assert_eq!(weight(text), expected, "{text}");
-        check(" ok ", 2);
+        let check =
+            |text: &str, expected: usize| assert_eq!(crate::width(text), expected, "{text}");
         check("张三", 4);
         check("好", 2);
         check("🦀", 2);

@@ -12,11 +12,13 @@ pub(crate) struct Stems {
     known: HashMap<Box<str>, Box<str>>,
 }
 
-impl Stems {
-    pub(crate) fn new() -> Self {
+impl Default for Stems {
+    fn default() -> Self {
         Self { stemmer: Stemmer::create(Algorithm::English), known: HashMap::new() }
     }
+}
 
+impl Stems {
     /// Returns the normalised form of a lower-case word.
     pub(crate) fn of<'a>(&'a mut self, word: &'a str) -> &'a str {
         if word.len() <= 2 || !word.bytes().all(|b| b.is_ascii_lowercase()) {
@@ -77,7 +79,7 @@ mod tests {
 
     #[test]
     fn only_words_of_letters_are_stemmed() {
-        let mut stems = Stems::new();
+        let mut stems = Stems::default();
         for word in ["adopted", "adopting", "adopted"] {
             assert_eq!(stems.of(word), "adopt");
         }
@@ -87,7 +89,7 @@ mod tests {
 
     #[test]
     fn no_more_stems_are_kept_than_that() {
-        let mut stems = Stems::new();
+        let mut stems = Stems::default();
         let letter = |n: usize| char::from(b'a' + (n % 26) as u8);
         for n in 0..KEPT * 2 {
             let word: String = [n, n / 26, n / 676, n / 17_576].map(letter).iter().collect();

@@ -84,21 +84,14 @@ const FILES: &[&str] = &[
 
 /// Parses the lists of a file: arrays of strings, nested at most one table deep; else nothing.
 fn parse(file: &str) -> Vec<(String, Vec<String>)> {
-    let Ok(table) = file.parse::<toml::Table>() else { return Vec::new() };
-    let mut lists = Vec::new();
-    for (name, value) in table {
-        match value {
-            toml::Value::Table(inner) => {
-                lists
-                    .extend(inner.into_iter().map(|(key, value)| (format!("{name}.{key}"), value)));
-            }
-            value => lists.push((name, value)),
+    let table: toml::Table = file.parse().unwrap_or_default();
+    let lists = table.into_iter().flat_map(|(name, value)| match value {
+        toml::Value::Table(inner) => {
+            inner.into_iter().map(|(key, value)| (format!("{name}.{key}"), value)).collect()
         }
-    }
-    lists
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value.try_into::<Vec<String>>().ok()?)))
-        .collect()
+        value => vec![(name, value)],
+    });
+    lists.filter_map(|(name, value)| Some((name, value.try_into().ok()?))).collect()
 }
 
 #[cfg(test)]

@@ -69,14 +69,7 @@ pub struct ToolGuard {
     blobs: Option<Arc<dyn BlobStore>>,
 }
 
-impl std::fmt::Debug for ToolGuard {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ToolGuard")
-            .field("config", &self.config)
-            .field("blobs", &self.blobs.is_some())
-            .finish()
-    }
-}
+ctx_core::partial_debug!(ToolGuard, it, config = it.config, blobs = it.blobs.is_some());
 
 impl ToolGuard {
     /// The layer's name.

@@ -268,8 +268,4 @@ fn take_out(view: &mut ContextView, blocks: impl Iterator<Item = (EntryId, Token
     }
 }
 
-impl std::fmt::Debug for WorkspaceLayer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WorkspaceLayer").field("config", &self.config).finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(WorkspaceLayer, it, config = it.config);

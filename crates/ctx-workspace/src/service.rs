@@ -127,10 +127,4 @@ impl WorkspaceSearch for WorkspaceService {
     }
 }
 
-impl std::fmt::Debug for WorkspaceService {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WorkspaceService")
-            .field("workspace", &self.workspace)
-            .finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(WorkspaceService, it, workspace = it.workspace);

@@ -1,5 +1,10 @@
 //! Removes from an answer what is not summary, and disarms what looks like markup.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use crate::prompts::{escaped, is_invisible};
 use ctx_core::text::Slice;
 use ctx_text::WordList;
@@ -14,6 +19,32 @@ static TAGS: WordList = WordList::new("tags.markup");
 /// that a model writes is dropped.
 const LISTS: [&str; 2] = ["read-files", "modified-files"];
 
+/// A list up to its closing tag; if that is missing, up to the next heading, which is kept.
+static LIST: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"(?imsx) ^[\ \t]* <(?:read-files|modified-files)> [\ \t]*$ .*?
+          (?: ^[\ \t]* </(?:read-files|modified-files)> [^\n]*\n? | (^[\ \t]*\#) | \z )",
+    )
+});
+/// What precedes the summary, and its content with or without a closing tag.
+static SUMMARY: LazyLock<Regex> =
+    LazyLock::new(|| compiled("(?is)^(.*?)<summary>(?:(.*)(</summary>.*)|(.*))$"));
+/// A terminal sequence: parameters, then one letter.
+static TERMINAL: LazyLock<Regex> = LazyLock::new(|| compiled(r"\x1b\[[ -?]*[@-~]?"));
+static OPENS_THINKING: LazyLock<Regex> =
+    LazyLock::new(|| compiled(&format!("(?i)^\\s*<(?:{})>", THINKING.join("|"))));
+static ENDS_THINKING: LazyLock<Regex> =
+    LazyLock::new(|| compiled(&format!("(?i)</(?:{})>", THINKING.join("|"))));
+/// A key of a tool call in JSON.
+static CALL_KEY: LazyLock<Regex> = LazyLock::new(|| {
+    static KEYS: WordList = WordList::new("tags.call_keys");
+    compiled(&format!(r#""(?:{})"\s*:|"type": "tool_use""#, KEYS.join("|")))
+});
+
+fn compiled(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a test uses all patterns of this file")
+}
+
 /// Returns the summary within an answer, safe to store and to send to a model again: reasoning,
 /// wrappers, control characters and invisible characters are removed, and tags and tool calls are
 /// escaped.
@@ -21,7 +52,7 @@ pub(crate) fn cleaned(answer: &str) -> String {
     let text = visible(answer);
     let text = without_thinking(&text);
     let text = unwrapped(text.trim());
-    let text = without_lists(text);
+    let text = LIST.replace_all(text, "$1");
     let text = escaped(&sanitised(&text), &LISTS);
     without_calls(&text).trim().to_owned()
 }
@@ -35,26 +66,13 @@ pub(crate) fn sanitised(text: &str) -> String {
 /// Removes control characters, terminal sequences and invisible characters; line breaks become
 /// `\n`.
 pub(crate) fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\r' => {
-                let _ = chars.next_if_eq(&'\n');
-                out.push('\n');
-            }
-            // A terminal sequence: parameters, then one letter.
-            '\u{1b}' if chars.next_if_eq(&'[').is_some() => {
-                while chars.next_if(|c| matches!(c, ' '..='?')).is_some() {}
-                let _ = chars.next_if(|c| matches!(c, '@'..='~'));
-            }
-            '\u{85}' | '\u{2028}' | '\u{2029}' => out.push('\n'),
-            '\n' | '\t' => out.push(c),
-            c if c.is_control() || is_invisible(c) => {}
-            c => out.push(c),
-        }
-    }
-    out
+    let text = TERMINAL.replace_all(text, "").replace("\r\n", "\n");
+    let shown = text.chars().filter_map(|c| match c {
+        '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' => Some('\n'),
+        '\n' | '\t' => Some(c),
+        c => (!c.is_control() && !is_invisible(c)).then_some(c),
+    });
+    shown.collect()
 }
 
 /// Removes reasoning blocks. Only a tag at the beginning of a line opens or closes one, as a
@@ -62,93 +80,55 @@ pub(crate) fn visible(text: &str) -> String {
 /// a closing tag is reasoning, unless the summary has already begun: then only the tag is escaped.
 fn without_thinking(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut inside: Option<Opened> = None;
+    // The position of the open tag.
+    let mut inside: Option<usize> = None;
     let mut has_heading = false;
     let mut start = 0;
     for line in text.split_inclusive('\n') {
-        let here = start;
-        start += line.len();
         let bare = line.trim_start();
-        if inside.is_none() {
-            let opened = THINKING.iter().copied().find(|tag| starts_with_tag(bare, "<", tag));
-            inside = opened.map(|tag| Opened { tag, at: here + line.len() - bare.len() });
+        if inside.is_none() && OPENS_THINKING.is_match(line) {
+            inside = Some(start + line.len() - bare.len());
         }
-        if let Some(opened) = &inside {
-            if let Some(end) = end_of(line, opened.tag) {
-                inside = None;
-                let rest = line.slice(end..).trim_start();
-                has_heading |= is_heading(rest);
-                out.push_str(rest);
-            }
-            continue;
-        }
+        start += line.len();
         // With a template that opens the block itself, the answer begins inside it.
-        let closed = THINKING.iter().copied().find(|tag| starts_with_tag(bare, "</", tag));
-        match closed.and_then(|tag| end_of(line, tag)) {
-            Some(_) if has_heading => out.push_str(&escaped(line, &THINKING)),
+        let end = ENDS_THINKING.find(line);
+        let end = end.filter(|end| inside.is_some() || line.slice(..end.start()).trim().is_empty());
+        let line = match end {
+            Some(_) if inside.is_none() && has_heading => escaped(line, &THINKING).into(),
             Some(end) => {
-                let rest = line.slice(end..).trim_start();
-                has_heading |= is_heading(rest);
-                out.clear();
-                out.push_str(rest);
+                if inside.take().is_none() {
+                    out.clear();
+                }
+                Cow::Borrowed(line.slice(end.end()..).trim_start())
             }
-            None => {
-                has_heading |= is_heading(bare);
-                out.push_str(line);
-            }
-        }
+            None if inside.is_some() => continue,
+            None => Cow::Borrowed(line),
+        };
+        has_heading |= is_heading(line.trim_start());
+        out.push_str(&line);
     }
     if let Some(opened) = inside.filter(|_| has_heading) {
-        out.push_str(&escaped(text.slice(opened.at..), &THINKING));
+        out.push_str(&escaped(text.slice(opened..), &THINKING));
     }
     out
-}
-
-/// An open tag and its position.
-struct Opened {
-    tag: &'static str,
-    at: usize,
-}
-
-/// Finds the rest of a line after the closing tag.
-fn end_of(line: &str, tag: &str) -> Option<usize> {
-    let close = format!("</{tag}>");
-    find_ignoring_case(line, &close).map(|at| at + close.len())
 }
 
 fn is_heading(line: &str) -> bool {
     line.starts_with('#') && line.trim_start_matches('#').starts_with(' ')
 }
 
-fn starts_with_tag(line: &str, open: &str, tag: &str) -> bool {
-    let Some(rest) = line.strip_prefix(open) else { return false };
-    rest.get(..tag.len()).is_some_and(|name| name.eq_ignore_ascii_case(tag))
-        && rest.get(tag.len()..).is_some_and(|rest| rest.starts_with('>'))
-}
-
-fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
-    text.match_indices('<')
-        .map(|(at, _)| at)
-        .find(|&at| text.get(at..at + needle.len()).is_some_and(|t| t.eq_ignore_ascii_case(needle)))
-}
-
 /// Returns the content of a `<summary>` or a fence around the whole answer.
 fn unwrapped(text: &str) -> &str {
     let mut text = text;
-    if let Some(start) = find_ignoring_case(text, "<summary>") {
-        let lead = text.slice(..start);
-        let inside = text.slice(start + "<summary>".len()..);
+    if let Some(found) = SUMMARY.captures(text) {
+        let part = |nth| found.get(nth).map_or("", |part| part.as_str());
+        let (lead, trail) = (part(1), part(3));
         // A remark may precede the tag; a summary that only mentions the tag is left alone.
-        if lead.trim().is_empty() || lead.trim_end().ends_with(':') || lead.ends_with('\n') {
-            let end = inside.match_indices('<').map(|(at, _)| at).rfind(|&at| {
-                let close = inside.get(at..at + "</summary>".len());
-                close.is_some_and(|tag| tag.eq_ignore_ascii_case("</summary>"))
-            });
-            let (held, trail) = inside.split_at(end.unwrap_or(inside.len()));
-            // Longer text after the block is part of the summary.
-            if trail.len() < 400 && !lead.contains("##") {
-                text = held.trim();
-            }
+        let is_remark =
+            lead.trim().is_empty() || lead.trim_end().ends_with(':') || lead.ends_with('\n');
+        // Longer text after the block is part of the summary.
+        if is_remark && trail.len() < 400 && !lead.contains("##") {
+            text = found.get(2).or(found.get(4)).map_or("", |part| part.as_str()).trim();
         }
     }
     let fence = text.strip_prefix("```").and_then(|rest| rest.split_once('\n'));
@@ -160,29 +140,6 @@ fn unwrapped(text: &str) -> &str {
         text = inside.trim();
     }
     text
-}
-
-/// Removes whole blocks of file lists.
-fn without_lists(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut inside: Option<&str> = None;
-    for line in text.split_inclusive('\n') {
-        let bare = line.trim();
-        match inside {
-            Some(tag) if starts_with_tag(bare, "</", tag) => inside = None,
-            // The list was never closed: after a heading the summary continues.
-            Some(_) if bare.starts_with('#') => {
-                inside = None;
-                out.push_str(line);
-            }
-            Some(_) => {}
-            None => match LISTS.into_iter().find(|tag| starts_with_tag(bare, "<", tag)) {
-                Some(tag) if bare.len() == tag.len() + 2 => inside = Some(tag),
-                _ => out.push_str(line),
-            },
-        }
-    }
-    out
 }
 
 /// Replaces the first brace of a JSON tool call with `&#123;`.
@@ -201,7 +158,7 @@ fn without_calls(text: &str) -> String {
         let rest = line.slice(at..);
         // The object may span lines; its first key is on this line or the next.
         let next = lines.peek().copied().unwrap_or_default();
-        if has_call_key(rest) || (rest.trim().len() <= 2 && has_call_key(next)) {
+        if CALL_KEY.is_match(rest) || (rest.trim().len() <= 2 && CALL_KEY.is_match(next)) {
             out.push_str(line.slice(..at));
             out.push_str(&rest.replacen('{', "&#123;", 1).replacen('[', "&#91;", 1));
         } else {
@@ -209,19 +166,6 @@ fn without_calls(text: &str) -> String {
         }
     }
     out
-}
-
-fn has_call_key(json: &str) -> bool {
-    static KEYS: WordList = WordList::new("tags.call_keys");
-    let quoted = |key: &&str| {
-        json.match_indices('"').any(|(at, _)| {
-            let rest = json.get(at + 1..).and_then(|rest| rest.strip_prefix(*key));
-            rest.is_some_and(|rest| {
-                rest.strip_prefix('"').is_some_and(|rest| rest.trim_start().starts_with(':'))
-            })
-        })
-    };
-    KEYS.iter().any(quoted) || json.contains("\"type\": \"tool_use\"")
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Decides whether an answer is a usable summary.
 
-use ctx_core::text::Slice;
-use ctx_text::WordList;
+use ctx_text::{TermKind, Terms, WordList, is_cjk};
 use std::collections::HashSet;
 
 use ctx_core::Summary;
@@ -9,7 +8,6 @@ use ctx_core::Summary;
 use super::echo::is_echo;
 use super::{cleaned, visible};
 use crate::fnv1a::fnv1a;
-use ctx_text::is_cjk;
 
 /// Why an answer cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,13 +96,13 @@ fn is_refusal(text: &str) -> bool {
 
 /// Whether a long text consists of very few distinct words, or of one very long one.
 fn is_repetition(text: &str) -> bool {
-    let all = Words::of(text).count();
+    let words = words(text);
     let longest = text.split_whitespace().map(str::len).max().unwrap_or(0);
-    if longest > 2_000 && all < 60 {
+    if longest > 2_000 && words.len() < 60 {
         return true;
     }
-    let different: HashSet<u64> = Words::of(text).collect();
-    all >= 60 && different.len() * 20 < all
+    let different: HashSet<&u64> = words.iter().collect();
+    words.len() >= 60 && different.len() * 20 < words.len()
 }
 
 /// Whether the answer is too short for its source. The minimum is higher if cleaning removed most
@@ -130,68 +128,23 @@ fn material(prompt: &str) -> &str {
 /// Whether almost no word of the answer occurs in the prompt. A summary shares words with its
 /// source; even in another language it shares names.
 fn is_unrelated(text: &str, prompt: &str) -> bool {
-    const COMMON: &str = "about above after also been before being between both could does done \
-        during each every from have having here into just more most much must none only other over \
-        same should since some such than that their them then there these they this those through \
-        under until very were what when where which while will with within without would your \
-        goal constraints preferences progress blocked decisions next steps critical context \
-        original request early suffix summary conversation user assistant agent work";
-    let common: HashSet<u64> = Words::of(COMMON).collect();
-    let mut missing: HashSet<u64> = Words::of(text).filter(|word| !common.contains(word)).collect();
-    let all = missing.len();
+    static HEADINGS: WordList = WordList::new("section_headings.words");
+    let common: HashSet<u64> = HEADINGS.iter().flat_map(|heading| words(heading)).collect();
+    let own: HashSet<u64> = words(text).into_iter().filter(|word| !common.contains(word)).collect();
+    let source: HashSet<u64> = words(material(prompt)).into_iter().collect();
     // If an answer is longer than its source, most of its words are its own.
-    let enough = all.div_ceil(20).min(3);
-    for word in Words::of(material(prompt)) {
-        if all - missing.len() >= enough {
-            return false;
+    own.intersection(&source).count() < own.len().div_ceil(20).min(3)
+}
+
+/// Returns the hashes of the words of at least four letters and of pairs of CJK characters.
+fn words(text: &str) -> Vec<u64> {
+    let mut words = Vec::new();
+    Terms::default().each(text, |term| {
+        if term.kind == TermKind::Word && term.text.len() >= 4 {
+            words.push(fnv1a(&[term.text.as_bytes()]));
         }
-        missing.remove(&word);
-    }
-    all - missing.len() < enough
-}
-
-/// Words of at least four letters and pairs of CJK characters, hashed without regard to case.
-struct Words<'a> {
-    chars: std::iter::Peekable<std::str::CharIndices<'a>>,
-    text: &'a str,
-}
-
-impl<'a> Words<'a> {
-    fn of(text: &'a str) -> Self {
-        Self { chars: text.char_indices().peekable(), text }
-    }
-}
-
-impl Iterator for Words<'_> {
-    type Item = u64;
-
-    fn next(&mut self) -> Option<u64> {
-        loop {
-            let (start, first) = self.chars.next()?;
-            if is_cjk(first) {
-                if let Some(&(_, second)) = self.chars.peek()
-                    && is_cjk(second)
-                {
-                    let pair = [u32::from(first).to_le_bytes(), u32::from(second).to_le_bytes()];
-                    return Some(fnv1a(&[&pair[0], &pair[1]]));
-                }
-                continue;
-            }
-            if !first.is_alphanumeric() {
-                continue;
-            }
-            let (mut end, mut letters) = (start + first.len_utf8(), 1);
-            while let Some((at, c)) =
-                self.chars.next_if(|&(_, c)| c.is_alphanumeric() && !is_cjk(c))
-            {
-                (end, letters) = (at + c.len_utf8(), letters + 1);
-            }
-            if letters >= 4 {
-                let word = self.text.slice(start..end).to_lowercase();
-                return Some(fnv1a(&[word.as_bytes()]));
-            }
-        }
-    }
+    });
+    words
 }
 
 #[cfg(test)]

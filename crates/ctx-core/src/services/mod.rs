@@ -79,15 +79,13 @@ pub struct Services {
     pub workspace: Option<Arc<dyn WorkspaceSearch>>,
 }
 
-impl std::fmt::Debug for Services {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Services")
-            .field("store", &self.store.is_some())
-            .field("blobs", &self.blobs.is_some())
-            .field("summary_models", &self.summary_models)
-            .field("embedder", &self.embedder.as_ref().map(|e| e.name()))
-            .field("memory", &self.memory.is_some())
-            .field("workspace", &self.workspace.is_some())
-            .finish()
-    }
-}
+crate::partial_debug!(
+    Services,
+    it,
+    store = it.store.is_some(),
+    blobs = it.blobs.is_some(),
+    summary_models = it.summary_models,
+    embedder = it.embedder.as_ref().map(|e| e.name()),
+    memory = it.memory.is_some(),
+    workspace = it.workspace.is_some()
+);

@@ -1,7 +1,5 @@
 //! The host's side of a running engine.
 
-use std::fmt;
-
 use ctx_core::{ContextView, IngestRequest, TurnContext};
 use ctx_engine_sdk::protocol::{
     self, Budget, CommitTurn, Committed, Done, Hello, Info, Ingest, Ingested, PROTOCOL, Row,
@@ -27,11 +25,7 @@ pub struct EngineClient {
     sessions: Sessions,
 }
 
-impl fmt::Debug for EngineClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EngineClient").field("info", &self.info).finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(EngineClient, it, info = it.info);
 
 impl EngineClient {
     /// Calls `hello` on the engine at the other end of a channel. It must be the engine selected as

@@ -1,7 +1,6 @@
 //! The engine that hosts see: a foreign engine, and its fallback.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -64,13 +63,7 @@ pub struct SupervisedEngine {
     record: Mutex<HealthRecord>,
 }
 
-impl fmt::Debug for SupervisedEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SupervisedEngine")
-            .field("health", &self.record().health(self.fallback_id()))
-            .finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(SupervisedEngine, it, health = it.record().health(it.fallback_id()));
 
 impl SupervisedEngine {
     /// Creates the engine that `launcher` starts. If it fails, `fallback` serves.

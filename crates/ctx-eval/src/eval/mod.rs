@@ -71,14 +71,7 @@ pub struct EngineArm {
     pub ledger: TokenLedger,
 }
 
-impl std::fmt::Debug for EngineArm {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EngineArm")
-            .field("name", &self.name)
-            .field("kind", &self.kind)
-            .finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(EngineArm, it, name = it.name, kind = it.kind);
 
 /// A candidate of the comparison.
 #[derive(Clone, Debug)]

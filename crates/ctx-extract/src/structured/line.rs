@@ -3,6 +3,7 @@
 use std::fmt;
 
 use ctx_core::EntryId;
+use ctx_facts::citations;
 
 /// An item of a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,10 +21,13 @@ impl SummaryLine {
     pub(crate) fn parse(text: &str) -> Self {
         let mut rest = text.trim_end();
         let mut cites = Vec::new();
-        while let Some((before, inside)) = last_citation(rest) {
+        for cited in citations(text).into_iter().rev() {
+            if cited.range.end != rest.len() || cited.ids.is_empty() {
+                break;
+            }
             // The citations are parsed from the end.
-            cites.extend(inside.into_iter().rev());
-            rest = before.trim_end();
+            cites.extend(cited.ids.into_iter().rev().map(EntryId::from));
+            rest = rest[..cited.range.start].trim_end();
         }
         cites.reverse();
         Self { text: rest.trim_start().to_owned(), cites }
@@ -39,22 +43,6 @@ impl fmt::Display for SummaryLine {
         }
         Ok(())
     }
-}
-
-/// Returns the text before a citation at the end of `text`, and the ids it names.
-fn last_citation(text: &str) -> Option<(&str, Vec<EntryId>)> {
-    let inner = text.strip_suffix(']')?;
-    let open = inner.rfind('[')?;
-    let (before, inside) = (&inner[..open], &inner[open + 1..]);
-    let ids: Option<Vec<EntryId>> = inside
-        .split(',')
-        .map(|part| {
-            let id = part.trim().strip_prefix("e:")?.trim();
-            let plain = !id.is_empty() && !id.contains(char::is_whitespace);
-            plain.then(|| EntryId::from(id))
-        })
-        .collect();
-    Some((before, ids?))
 }
 
 #[cfg(test)]

@@ -47,17 +47,6 @@ impl Field {
     ];
 }
 
-/// The three states of work.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// What is finished.
-    pub done: Vec<SummaryLine>,
-    /// Work in progress.
-    pub in_progress: Vec<SummaryLine>,
-    /// Blocked work, with the reason.
-    pub blocked: Vec<SummaryLine>,
-}
-
 /// The beginning of a turn whose end is still in the context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnPrefix {
@@ -73,27 +62,17 @@ pub struct TurnPrefix {
 /// Critical Context.
 ///
 /// ```
-/// use ctx_extract::StructuredSummary;
+/// use ctx_extract::{Field, StructuredSummary};
 ///
 /// let summary = StructuredSummary::parse("## 目标\n- 登录 [e:7]\n\n## Open TODOs\n- [ ] tests");
-/// assert_eq!(summary.goal[0].text, "登录");
-/// assert_eq!(&*summary.goal[0].cites[0], "7");
+/// let goal = &summary.lines(Field::Goal)[0];
+/// assert_eq!((goal.text.as_str(), &*goal.cites[0]), ("登录", "7"));
 /// assert_eq!(summary.render(), "## Goal\n- 登录 [e:7]\n\n## Next Steps\n1. tests");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StructuredSummary {
-    /// What the user wants.
-    pub goal: Vec<SummaryLine>,
-    /// What the user demands or forbids.
-    pub constraints: Vec<SummaryLine>,
-    /// Finished, ongoing and blocked work.
-    pub progress: Progress,
-    /// Decisions, with reasons.
-    pub decisions: Vec<SummaryLine>,
-    /// The next steps, in order.
-    pub next_steps: Vec<SummaryLine>,
-    /// What is needed to continue.
-    pub critical_context: Vec<SummaryLine>,
+    /// The lines of each field, in the order of [`Field::ALL`].
+    lines: [Vec<SummaryLine>; Field::ALL.len()],
     /// The beginning of a split turn.
     pub turn: Option<TurnPrefix>,
 }
@@ -116,29 +95,11 @@ impl StructuredSummary {
     /// Returns the lines of a field.
     #[must_use]
     pub fn lines(&self, field: Field) -> &[SummaryLine] {
-        match field {
-            Field::Goal => &self.goal,
-            Field::Constraints => &self.constraints,
-            Field::Done => &self.progress.done,
-            Field::InProgress => &self.progress.in_progress,
-            Field::Blocked => &self.progress.blocked,
-            Field::Decisions => &self.decisions,
-            Field::NextSteps => &self.next_steps,
-            Field::CriticalContext => &self.critical_context,
-        }
+        &self.lines[field as usize]
     }
 
     /// Returns the lines of a field for modification.
     pub(crate) fn lines_mut(&mut self, field: Field) -> &mut Vec<SummaryLine> {
-        match field {
-            Field::Goal => &mut self.goal,
-            Field::Constraints => &mut self.constraints,
-            Field::Done => &mut self.progress.done,
-            Field::InProgress => &mut self.progress.in_progress,
-            Field::Blocked => &mut self.progress.blocked,
-            Field::Decisions => &mut self.decisions,
-            Field::NextSteps => &mut self.next_steps,
-            Field::CriticalContext => &mut self.critical_context,
-        }
+        &mut self.lines[field as usize]
     }
 }

@@ -2,10 +2,11 @@
 
 use super::headings::{Place, TurnPlace, place, plain};
 use super::{Field, StructuredSummary, SummaryLine, TurnPrefix};
+use crate::prose::{self, Mark};
 use ctx_text::WordList;
 
 pub(super) fn parse(text: &str) -> StructuredSummary {
-    let mut reader = Reader { at: To::Field(Field::CriticalContext), ..Reader::default() };
+    let mut reader = Reader::default();
     for line in text.lines() {
         reader.line(line);
     }
@@ -13,20 +14,11 @@ pub(super) fn parse(text: &str) -> StructuredSummary {
     reader.summary
 }
 
-/// The current destination of items.
-#[derive(Clone, Copy, Default, PartialEq)]
-enum To {
-    #[default]
-    Unsaid,
-    Field(Field),
-    Progress,
-    Turn(TurnPlace),
-}
-
 #[derive(Default)]
 struct Reader {
     summary: StructuredSummary,
-    at: To,
+    /// Where items go; without a heading, to the critical context.
+    at: Option<Place>,
     /// The level of the heading that led here; deeper unknown headings stay inside.
     level: usize,
     /// Lines of the current item.
@@ -55,7 +47,7 @@ impl Reader {
         if self.fenced {
             return self.go_on(line);
         }
-        if self.at == To::Turn(TurnPlace::Request) && bare.starts_with('>') {
+        if self.at == Some(Place::Turn(TurnPlace::Request)) && bare.starts_with('>') {
             let said = bare.strip_prefix("> ").or_else(|| bare.strip_prefix('>')).unwrap_or(bare);
             return self.request(said);
         }
@@ -127,18 +119,15 @@ impl Reader {
     fn open(&mut self, heading: &str, level: usize) {
         self.end_item();
         match place(heading) {
-            Some(Place::Field(field)) => (self.at, self.level) = (To::Field(field), level),
-            Some(Place::Progress) => (self.at, self.level) = (To::Progress, level),
-            Some(Place::Turn(part)) => {
-                self.summary.turn.get_or_insert_default();
-                (self.at, self.level) = (To::Turn(part), level);
-            }
-            Some(Place::Frame) => {
-                (self.at, self.level) = (To::Field(Field::CriticalContext), level);
+            Some(place) => {
+                if matches!(place, Place::Turn(_)) {
+                    self.summary.turn.get_or_insert_default();
+                }
+                (self.at, self.level) = (Some(place), level);
             }
             None => {
                 if level <= self.level {
-                    (self.at, self.level) = (To::Field(Field::CriticalContext), level);
+                    (self.at, self.level) = (None, level);
                 }
                 let words = plain(heading);
                 if !words.is_empty() {
@@ -156,13 +145,13 @@ impl Reader {
             return;
         }
         let field = match (self.at, checked) {
-            (To::Turn(TurnPlace::Request), _) => {
+            (Some(Place::Turn(TurnPlace::Request)), _) => {
                 for line in item.lines() {
                     self.request(line);
                 }
                 return;
             }
-            (To::Turn(part), _) => {
+            (Some(Place::Turn(part)), _) => {
                 let line = SummaryLine::parse(&item);
                 let turn = self.turn();
                 return match part {
@@ -170,10 +159,12 @@ impl Reader {
                     _ => turn.context_for_suffix.push(line),
                 };
             }
-            (To::Progress | To::Field(Field::InProgress), Some(true)) => Field::Done,
-            (To::Progress, _) | (To::Field(Field::Done), Some(false)) => Field::InProgress,
-            (To::Field(field), _) => field,
-            (To::Unsaid, _) => Field::CriticalContext,
+            (Some(Place::Progress | Place::Field(Field::InProgress)), Some(true)) => Field::Done,
+            (Some(Place::Progress), _) | (Some(Place::Field(Field::Done)), Some(false)) => {
+                Field::InProgress
+            }
+            (Some(Place::Field(field)), _) => field,
+            (Some(Place::Frame) | None, _) => Field::CriticalContext,
         };
         self.summary.lines_mut(field).push(SummaryLine::parse(&item));
     }
@@ -196,19 +187,10 @@ fn is_nothing(item: &str) -> bool {
 
 /// Returns the words of a list item, and the state of its check box.
 fn without_marker(line: &str) -> (&str, Option<bool>) {
-    let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let numbered = (digits.len() < line.len())
-        .then(|| digits.strip_prefix(['.', ')', '、']))
-        .flatten()
-        .filter(|rest| rest.starts_with([' ', '\t']) || digits.starts_with('、'));
-    let bulleted = || line.strip_prefix(['-', '*', '+', '•']).filter(|rest| rest.starts_with(' '));
-    let words = numbered.or_else(bulleted).unwrap_or(line).trim_start();
-    for (mark, checked) in [("[x]", true), ("[X]", true), ("[ ]", false), ("[-]", false)] {
-        if let Some(rest) = words.strip_prefix(mark) {
-            return (rest.trim_start(), Some(checked));
-        }
+    match prose::without_marker(line) {
+        (words, Mark::Box { checked }) => (words, Some(checked)),
+        (words, _) => (words, None),
     }
-    (words, None)
 }
 
 #[cfg(test)]
@@ -239,16 +221,16 @@ mod tests {
             (claude, vec!["Ship it"], vec![], vec!["two"], vec!["four", "six"]),
         ] {
             let summary = StructuredSummary::parse(text);
-            assert_eq!(words(&summary.goal), goal, "{text}");
-            assert_eq!(words(&summary.progress.done), done, "{text}");
-            assert_eq!(words(&summary.progress.in_progress), doing, "{text}");
-            assert_eq!(words(&summary.next_steps), next, "{text}");
-            assert!(summary.constraints.is_empty(), "{text}");
+            assert_eq!(words(summary.lines(Field::Goal)), goal, "{text}");
+            assert_eq!(words(summary.lines(Field::Done)), done, "{text}");
+            assert_eq!(words(summary.lines(Field::InProgress)), doing, "{text}");
+            assert_eq!(words(summary.lines(Field::NextSteps)), next, "{text}");
+            assert!(summary.lines(Field::Constraints).is_empty(), "{text}");
         }
         for text in [pi, openclaw, copaw] {
             let summary = StructuredSummary::parse(text);
-            assert_eq!(words(&summary.decisions), ["**A**: because"]);
-            assert_eq!(words(&summary.critical_context), ["five"]);
+            assert_eq!(words(summary.lines(Field::Decisions)), ["**A**: because"]);
+            assert_eq!(words(summary.lines(Field::CriticalContext)), ["five"]);
         }
     }
 
@@ -256,11 +238,11 @@ mod tests {
     fn text_without_headings_and_unknown_headings_become_critical_context() {
         let summary = StructuredSummary::parse("The user fixed it.\n\n- port 8080\n## Notes\nx");
         assert_eq!(
-            words(&summary.critical_context),
+            words(summary.lines(Field::CriticalContext)),
             ["The user fixed it.", "port 8080", "**Notes**", "x"]
         );
         let inside = StructuredSummary::parse("## Goal\na\n### Phase 1\nb\n## Other\nc");
-        assert_eq!(words(&inside.goal), ["a", "**Phase 1**", "b"]);
+        assert_eq!(words(inside.lines(Field::Goal)), ["a", "**Phase 1**", "b"]);
     }
 
     #[test]
@@ -268,10 +250,10 @@ mod tests {
         let text = "## Critical Context\n- run:\n  - a\n  - b\n```\n## Goal\n```\n- c";
         let summary = StructuredSummary::parse(text);
         assert_eq!(
-            words(&summary.critical_context),
+            words(summary.lines(Field::CriticalContext)),
             ["run:\n  - a\n  - b\n```\n## Goal\n```", "c"]
         );
-        assert!(summary.goal.is_empty());
+        assert!(summary.lines(Field::Goal).is_empty());
     }
 
     #[test]

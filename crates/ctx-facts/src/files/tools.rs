@@ -26,8 +26,15 @@ static PATHS: WordList = WordList::new("arguments.paths");
 const PATCH_BEGINS: &str = "*** Begin Patch";
 
 /// Prefixes of paths in a patch.
-const PATCH_LINES: [&str; 4] =
-    ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: "];
+const PATCH_LINES: [&str; 5] =
+    ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ", "+++ b/"];
+
+/// Returns the files that a call modifies.
+#[must_use]
+pub fn modified_files(call: &ToolCall) -> Vec<String> {
+    let files = touched(call).into_iter();
+    files.filter(|(touch, _)| *touch == Touch::Modify).map(|(_, path)| path).collect()
+}
 
 /// Returns the files that a call names.
 pub(super) fn touched(call: &ToolCall) -> Vec<(Touch, String)> {
@@ -71,7 +78,8 @@ fn strings(arguments: &Value) -> Vec<&str> {
     values.filter_map(Value::as_str).collect()
 }
 
-fn patched(patch: &str) -> Vec<String> {
+/// Returns the files that a patch names: `*** Update File: a`, `+++ b/a`.
+pub(crate) fn patched(patch: &str) -> Vec<String> {
     let starts = |line| PATCH_LINES.iter().find_map(move |start| str::strip_prefix(line, start));
     patch.lines().filter_map(starts).map(|path| path.trim().to_owned()).collect()
 }

@@ -2,12 +2,11 @@
 
 use ctx_core::text::head_chars;
 use ctx_text::output::{is_error, is_frame};
-use ctx_text::{Marks, WordList, is_assent, is_courtesy, is_step, marks, weight};
+use ctx_text::{Marks, WordList, is_assent, is_courtesy, is_step, marks, width};
 
 use super::passages::ASSISTANT;
 use super::personal::personal;
-use crate::FactKind;
-use crate::Statement;
+use crate::{FactKind, Statement};
 
 static UNSETTLED: WordList = WordList::new("open_question");
 static ADVICE: WordList = WordList::new("advice.leads");
@@ -59,7 +58,7 @@ fn states(sentence: &str, marks: &Marks) -> bool {
 
 /// Whether a sentence, however short, says that something has a value: "端口是 8080".
 fn gives_a_value(sentence: &str) -> bool {
-    let is_short = weight(sentence) < SHORT;
+    let is_short = width(sentence.trim()) < SHORT;
     is_short && {
         let statement = Statement::of(sentence);
         statement.is_copular() && statement.has_value()
@@ -68,7 +67,7 @@ fn gives_a_value(sentence: &str) -> bool {
 
 /// Whether a sentence is too short to ask for something, or was printed by a program.
 fn says_little(sentence: &str) -> bool {
-    weight(sentence) < SHORT
+    width(sentence.trim()) < SHORT
         || is_courtesy(sentence)
         || is_assent(sentence)
         || is_frame(sentence)

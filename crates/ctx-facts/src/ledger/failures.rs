@@ -30,13 +30,12 @@ pub(super) struct Failures {
 
 impl Failures {
     /// Reads a message.
-    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers<'_>) {
+    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers) {
         let mut answered = speakers.answered.iter();
         for block in &one.message.blocks {
             match block {
                 Block::ToolResult(result) => {
-                    let command = answered.next().and_then(Option::as_ref);
-                    let Some(line) = command.and_then(|c| c.line.as_deref()) else { continue };
+                    let Some(line) = answered.next().and_then(Option::as_ref) else { continue };
                     self.ran(at, &one.id, line, &result.plain_text(), result.is_error);
                 }
                 Block::Bash(run) => {

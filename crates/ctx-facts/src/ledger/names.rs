@@ -44,7 +44,7 @@ struct Mentions {
 
 impl Names {
     /// Reads a message.
-    pub(super) fn read(&mut self, at: usize, message: &Message, speakers: &Speakers<'_>) {
+    pub(super) fn read(&mut self, at: usize, message: &Message, speakers: &Speakers) {
         for words in [&speakers.user, &speakers.assistant] {
             for segment in segments(words).into_iter().filter(|segment| !segment.is_code) {
                 self.text(at, words.slice(segment.range));

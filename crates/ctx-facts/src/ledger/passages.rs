@@ -13,9 +13,8 @@ use super::classify::{chooses, classified, has_reason, is_advice, is_open};
 use super::personal::{self, personal};
 use super::prose::prose;
 use super::speakers::Speakers;
-use crate::Statement;
-use crate::citations::citations;
-use crate::{CitedMessage, FactKind, RequiredFact};
+use crate::citations::without_citations;
+use crate::{CitedMessage, FactKind, RequiredFact, Statement};
 
 /// A passage is truncated at a clause beyond this many characters.
 const LONGEST: usize = 400;
@@ -82,7 +81,7 @@ pub(super) struct PassageFacts {
 
 impl Passages {
     /// Reads a message.
-    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers<'_>) {
+    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers) {
         (self.at, self.entry) = (at, one.id.clone());
         if one.pinned {
             let text = one.message.plain_text();
@@ -388,12 +387,5 @@ fn fewer(facts: &mut Vec<RequiredFact>, kind: FactKind, most: usize) {
 
 /// Collapses white space, and removes what looks like a citation, which would be one in a summary.
 fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    for cited in citations(text) {
-        out.push_str(text.slice(at..cited.range.start));
-        at = cited.range.end;
-    }
-    out.push_str(text.slice(at..));
-    out.split_whitespace().collect::<Vec<_>>().join(" ")
+    without_citations(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,21 +1,39 @@
 //! What people say about themselves: who they are, where they live, what they do and like.
 
-use ctx_text::WordList;
-use ctx_text::is_name;
+use std::sync::LazyLock;
+
+use ctx_text::{WordList, is_name};
+use regex::{Captures, Regex};
 
 /// The maximum number of personal facts in a session: those of highest weight, then the newest.
 pub(super) const MOST: usize = 48;
 
-/// Words that are about the speaker, at any position.
-static TELLS: WordList = WordList::new("personal.tells");
-
-/// Relatives and pets: "my wife", "my dogs".
-static NEAR: WordList = WordList::new("personal.relatives");
-
 /// Words after "I like" that make it about the subject matter, not about the speaker.
 static MATTERS: WordList = WordList::new("personal.matters");
-
+/// Words after "I'm" and "I'm a" that say nothing lasting: "ok", "bit".
+static MOODS: WordList = WordList::new("personal.moods");
 static CHINESE: WordList = WordList::new("personal.tells_anywhere");
+
+/// Words that are about the speaker, at any position.
+static TELLS: LazyLock<Regex> = LazyLock::new(|| {
+    let tells = WordList::new("personal.tells").join("|");
+    compiled(&format!(r"(?i)\b(?:{tells})\b"))
+});
+/// Relatives and pets: "my wife", "my dogs".
+static NEAR: LazyLock<Regex> = LazyLock::new(|| {
+    let relatives = WordList::new("personal.relatives").join("|");
+    compiled(&format!(r"(?i)\bmy (?:{relatives})s?\b"))
+});
+static LIKES: LazyLock<Regex> = LazyLock::new(|| compiled(r"\bI (?:[Ll]ike|[Ll]ove) (\w+)"));
+static IS_ONE: LazyLock<Regex> = LazyLock::new(|| compiled(r"\b(?:[Ii]'m|I am) (an? )?(\w+)"));
+
+/// "我在腾讯工作".
+static CHINESE_WORK: LazyLock<Regex> =
+    LazyLock::new(|| compiled("我在.{0,14}(?:工作|上班|上学|读书|长大)"));
+
+fn compiled(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a test uses all patterns of this file")
+}
 
 /// Rates how much a statement says about the speaker, from 0 to 1; `None` if it says nothing.
 pub(super) fn personal(sentence: &str) -> Option<f32> {
@@ -25,7 +43,7 @@ pub(super) fn personal(sentence: &str) -> Option<f32> {
         return None;
     }
     let says = CHINESE.iter().any(|words| sentence.contains(words))
-        || chinese_work(sentence)
+        || CHINESE_WORK.is_match(sentence)
         || in_english(sentence);
     if !says {
         return None;
@@ -36,60 +54,17 @@ pub(super) fn personal(sentence: &str) -> Option<f32> {
     Some(if exact { 0.55 } else { 0.45 })
 }
 
-/// "我在腾讯工作".
-fn chinese_work(sentence: &str) -> bool {
-    let rest = sentence.split_once("我在").map(|(_, rest)| rest);
-    rest.is_some_and(|rest| {
-        let near: String = rest.chars().take(16).collect();
-        ["工作", "上班", "上学", "读书", "长大"].iter().any(|words| near.contains(words))
-    })
-}
-
 fn in_english(sentence: &str) -> bool {
     let plain = sentence.replace('’', "'");
-    let words: Vec<&str> = plain
-        .split(|c: char| !(c.is_alphanumeric() || c == '\''))
-        .filter(|word| !word.is_empty())
-        .collect();
-    // Words are separated and surrounded by one space, so that only whole words match.
-    let lower = format!(" {} ", words.join(" ").to_lowercase());
-    let is_whole = |at: usize, tells: &str| {
-        let after = lower.as_bytes().get(at + tells.len());
-        lower.get(..at).is_some_and(|before| before.ends_with(' ')) && after == Some(&b' ')
+    let is_on = |list: &WordList, word: &str| list.contains(&word.to_lowercase().as_str());
+    // "I'm Anna", "I'm a nurse", but not "I'm Ok" and "I'm a bit lost".
+    let is_one = |found: Captures<'_>| {
+        (found.get(1).is_some() || is_name(&found[2])) && !is_on(&MOODS, &found[2])
     };
-    if TELLS.iter().any(|tells| lower.match_indices(tells).any(|(at, _)| is_whole(at, tells))) {
-        return true;
-    }
-    words.iter().enumerate().any(|(at, word)| {
-        let next = |n: usize| words.get(at + n).copied().unwrap_or_default();
-        let small = |n: usize| next(n).to_lowercase();
-        let am = if word.eq_ignore_ascii_case("i'm") {
-            1
-        } else if *word == "I" && next(1) == "am" {
-            2
-        } else {
-            0
-        };
-        // "I'm Anna", "I'm a nurse", but not "I'm Ok" and "I'm a bit lost".
-        let is_one = am > 0
-            && (is_name(next(am)) && !matches!(next(am), "Ok" | "Okay" | "Sorry" | "Sure")
-                || matches!(next(am), "a" | "an")
-                    && !matches!(
-                        &*small(am + 1),
-                        "bit" | "little" | "lot" | "big" | "huge" | "few"
-                    ));
-        let likes = *word == "I"
-            && matches!(&*small(1), "like" | "love")
-            && !next(2).is_empty()
-            && !MATTERS.contains(&&*small(2));
-        let of_mine = word.eq_ignore_ascii_case("my")
-            && NEAR.iter().any(|near| {
-                let of = small(1);
-                let of = of.strip_suffix("'s").unwrap_or(&of);
-                of == *near || of.strip_suffix('s') == Some(near)
-            });
-        is_one || likes || of_mine
-    })
+    TELLS.is_match(&plain)
+        || NEAR.is_match(&plain)
+        || LIKES.captures_iter(&plain).any(|found| !is_on(&MATTERS, &found[1]))
+        || IS_ONE.captures_iter(&plain).any(is_one)
 }
 
 #[cfg(test)]

@@ -1,15 +1,13 @@
 //! Required facts of a tool result: errors at their root cause, and ids of what was created.
 
-use ctx_core::text::Slice;
-use ctx_text::WordList;
+use ctx_text::{Span, SpanKind, WordList, spans};
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
-use ctx_core::{ToolCall, ToolResult};
+use ctx_core::ToolResult;
 
-use crate::arguments::strings;
+use crate::command::commit_hash;
 use ctx_text::output::{is_foreign, is_frame};
-use ctx_text::{Span, SpanKind, spans};
 
 /// The number of lines examined at each end of an output. Errors are at its end, or at its start.
 const LINES: usize = 150;
@@ -34,13 +32,6 @@ pub(super) fn of_result(result: &ToolResult, command: Option<&str>) -> Vec<(Span
         errors(&text, &mut out);
     }
     out
-}
-
-/// Returns the command line that a call runs, if any.
-pub(super) fn command_of(call: &ToolCall) -> Option<String> {
-    let arguments = strings(call.arguments.as_str());
-    let named = arguments.into_iter().find(|s| matches!(s.key, "command" | "cmd" | "script"));
-    named.map(|s| s.value.into_owned())
 }
 
 /// Whether a command prints file contents, so that errors in its output are not its own.
@@ -68,15 +59,7 @@ fn made(command: &str, text: &str, out: &mut Vec<(SpanKind, String)>) {
         || command.contains("git merge")
         || command.contains("git cherry-pick")
     {
-        // `[main 3f2a9bc] subject`
-        let heads =
-            text.lines().take(20).filter_map(|line| line.strip_prefix('[')?.split_once(']'));
-        for (head, _) in heads.take(3) {
-            let hash = head.split_whitespace().next_back().unwrap_or_default();
-            if (7..=40).contains(&hash.len()) && hash.bytes().all(|b| b.is_ascii_hexdigit()) {
-                out.push((SpanKind::Id, hash.to_owned()));
-            }
-        }
+        out.extend(commit_hash(text).map(|hash| (SpanKind::Id, hash.to_owned())));
     }
     if command.contains("gh ") || command.contains("git push") {
         let urls = text.lines().take(20).flat_map(spans).filter(|t| t.kind == SpanKind::Url);
@@ -127,14 +110,8 @@ fn errors(text: &str, out: &mut Vec<(SpanKind, String)>) {
 
 /// Returns the first and the last lines of a text.
 fn ends_of(text: &str) -> impl Iterator<Item = &str> {
-    let mut head_end = 0;
-    let mut head = Vec::new();
-    for line in text.split_inclusive('\n').take(LINES) {
-        head_end += line.len();
-        head.push(line.trim_end());
-    }
-    let rest = text.slice(head_end..);
-    let mut tail: Vec<&str> = rest.lines().rev().take(LINES).collect();
-    tail.reverse();
-    head.into_iter().chain(tail)
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    let middle = LINES..lines.len().saturating_sub(LINES);
+    let numbered = lines.into_iter().enumerate();
+    numbered.filter(move |(n, _)| !middle.contains(n)).map(|(_, line)| line)
 }

@@ -1,17 +1,18 @@
 //! Required tokens, from any speaker.
 
-use ctx_text::WordList;
+use ctx_text::{NormalForm, Span, SpanKind, WordList, normal_form, segments, spans};
 use std::collections::HashMap;
 use std::ops::Range;
 
 use ctx_core::{Block, Chars, EntryId, Role, ToolCall};
 
-use super::results::{command_of, of_result};
+use super::results::of_result;
 use super::speakers::Speakers;
 use crate::arguments::strings;
+use crate::command::command_line;
+use crate::files::patched;
 use crate::{CitedMessage, RequiredFact};
 use ctx_text::output::{is_data, is_foreign, is_frame, prose_lines};
-use ctx_text::{NormalForm, Span, SpanKind, normal_form, segments, spans};
 
 /// Names of arguments that are a location: a file, a folder, an address.
 static PLACES: WordList = WordList::new("arguments.places");
@@ -68,7 +69,7 @@ pub(super) struct Tokens {
 
 impl Tokens {
     /// Reads a message.
-    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers<'_>) {
+    pub(super) fn read(&mut self, at: usize, one: &CitedMessage, speakers: &Speakers) {
         (self.at, self.entry) = (at, one.id.clone());
         if one.pinned {
             let text = one.message.plain_text();
@@ -82,8 +83,7 @@ impl Tokens {
             match block {
                 Block::ToolCall(call) => self.call(call),
                 Block::ToolResult(result) => {
-                    let command = answered.next().and_then(Option::as_ref);
-                    let command = command.and_then(|c| c.argument.as_deref());
+                    let command = answered.next().and_then(Option::as_deref);
                     for (kind, text) in of_result(result, command) {
                         self.add(kind, &text, Source::Error);
                     }
@@ -153,7 +153,7 @@ impl Tokens {
     }
 
     fn call(&mut self, call: &ToolCall) {
-        if let Some(command) = command_of(call) {
+        if let Some(command) = command_line(call) {
             self.command(&command, Source::Read);
             return;
         }
@@ -161,15 +161,16 @@ impl Tokens {
         let arguments = strings(call.arguments.as_str());
         for argument in arguments.iter().take(40) {
             let value = argument.value.trim();
-            if is_place(argument.key) && value.len() <= 300 && !value.contains(['\n', '*']) {
+            if PLACES.contains(&argument.key) && value.len() <= 300 && !value.contains(['\n', '*'])
+            {
                 let kind = if value.contains("://") { SpanKind::Url } else { SpanKind::Path };
                 let stands = value.contains(['/', '\\', '.']) && value != "." && value != "..";
                 if stands && value != "/" {
                     self.add(kind, value, source);
                 }
             } else if matches!(argument.key, "patch" | "input" | "diff") {
-                for path in patched(value).take(MOST_OF_CALL) {
-                    self.add(SpanKind::Path, path, Source::Changed);
+                for path in patched(value).into_iter().take(MOST_OF_CALL) {
+                    self.add(SpanKind::Path, &path, Source::Changed);
                 }
             }
         }
@@ -312,19 +313,4 @@ fn changes(tool: &str) -> bool {
     static VERBS: WordList = WordList::new("tools.name_of_change");
     let lower = tool.to_ascii_lowercase();
     VERBS.iter().any(|verb| lower.contains(verb))
-}
-
-/// Whether the argument with this name is a location: a file, a folder, an address.
-fn is_place(key: &str) -> bool {
-    PLACES.contains(&key)
-}
-
-/// Returns the files that a patch names: `*** Update File: a`, `+++ b/a`.
-fn patched(patch: &str) -> impl Iterator<Item = &str> {
-    patch.lines().take(2_000).filter_map(|line| {
-        let name = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/"]
-            .iter()
-            .find_map(|lead| line.strip_prefix(lead))?;
-        Some(name.trim()).filter(|name| !name.is_empty() && name.len() <= 300)
-    })
 }

@@ -258,31 +258,19 @@ fn quantity(text: &str) -> (ValueKind, String) {
     let Some(number) = number(text).filter(|_| day_len(text).is_none()) else {
         return (ValueKind::Date, normal());
     };
-    let scale = SCALES.iter().find(|(_, unit, _)| *unit == number.unit);
-    match scale.and_then(|scale| Some((scale, number.value.parse::<f64>().ok()?))) {
-        Some(((dimension, _, factor), value)) => {
-            (ValueKind::Number(dimension), format!("{} {dimension}", value * factor))
-        }
-        None => (ValueKind::Number(number.unit), normal()),
-    }
+    let scale = SCALES.iter().find_map(|row| {
+        let (unit, scale) = row.split_once(' ')?;
+        scale.split_once(' ').filter(|_| unit == number.unit)
+    });
+    let scaled = scale.and_then(|(dimension, factor)| {
+        let value = number.value.parse::<f64>().ok()? * factor.parse::<f64>().ok()?;
+        Some((ValueKind::Number(dimension), format!("{value} {dimension}")))
+    });
+    scaled.unwrap_or_else(|| (ValueKind::Number(number.unit), normal()))
 }
 
-/// Units by their dimension, with their size.
-const SCALES: [(&str, &str, f64); 13] = [
-    ("time", "ms", 1e-3),
-    ("time", "s", 1.0),
-    ("time", "min", 60.0),
-    ("time", "h", 3_600.0),
-    ("time", "d", 86_400.0),
-    ("time", "w", 604_800.0),
-    ("bytes", "kb", 1e3),
-    ("bytes", "mb", 1e6),
-    ("bytes", "gb", 1e9),
-    ("bytes", "tb", 1e12),
-    ("bytes", "kib", 1024.0),
-    ("bytes", "mib", 1_048_576.0),
-    ("bytes", "gib", 1_073_741_824.0),
-];
+/// Units with their dimension and their size in its smallest unit.
+static SCALES: WordList = WordList::new("units.scales");
 
 /// Whether the words beside a value say that it no longer holds.
 fn is_past(text: &str, range: &Range<usize>) -> bool {

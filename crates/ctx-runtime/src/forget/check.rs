@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ctx_core::{ContentHash, Error, ErrorKind, Result};
-use ctx_text::{is_emoji, weight};
+use ctx_text::{is_emoji, width};
 
 use super::{ForgetRequest, ForgottenMessage};
 
-/// Minimum weight of a search text, except for emoji: shorter ones match almost everything.
+/// Minimum width of a search text, except for emoji: shorter ones match almost everything.
 const SHORTEST: usize = 3;
 
 /// Maximum number of places listed when a name is ambiguous.
@@ -17,7 +17,7 @@ const NAMED: usize = 4;
 /// Rejects a request that is empty or too short.
 pub(super) fn request(what: &ForgetRequest) -> Result<()> {
     let nothing = what.entries.is_empty() && what.session.is_none() && what.matching.is_none();
-    let is_short = |text: &String| weight(text) < SHORTEST && !text.chars().any(is_emoji);
+    let is_short = |text: &String| width(text.trim()) < SHORTEST && !text.chars().any(is_emoji);
     if nothing {
         return Err(Error::new(
             ErrorKind::InvalidInput,

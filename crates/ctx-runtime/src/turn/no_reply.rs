@@ -1,168 +1,86 @@
 //! `NO_REPLY`: an answer that is not shown to the user.
 //!
 //! An answer that begins with the word is silent, regardless of the rest. From an answer that ends
-//! with it, the word is removed. Both must be known before a piece of a stream is shown. So the
-//! parser reads character by character and holds back only what may belong to the word: the word
-//! itself, the white space and markup around it, the punctuation after it, and punctuation before
-//! the first word. Within markup the word must be alone on its line: otherwise the text is about
-//! the word.
+//! with it, the word is removed, with the white space and markup around it. Both must be known before
+//! a piece of a stream is shown, so what may belong to the word is held back. Within markup the word
+//! must be alone on its line: otherwise the text is about the word.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 /// The word.
 pub(crate) const NO_REPLY: &str = "NO_REPLY";
 
+/// The word, or its beginning.
+const PART: &str = "(?:N|NO|NO_|NO_R|NO_RE|NO_REP|NO_REPL|NO_REPLY)";
+
+/// A beginning that may still become silent.
+static UNDECIDED: LazyLock<Regex> =
+    LazyLock::new(|| compiled(&format!(r"^(?:\W*{PART}?|\W+NO_REPLY[^\w\n]*)$")));
+/// A beginning that is silent, whatever follows; and a complete answer that is.
+static SILENT: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"^(?:NO_REPLY\W|\W+NO_REPLY[^\w\n]*\n)"));
+static ALL_SILENT: LazyLock<Regex> = LazyLock::new(|| compiled(r"^\W*NO_REPLY[^\w\n]*$"));
+/// An end that may belong to the word: what may directly precede it, and, with it, what may follow.
+static HELD: LazyLock<Regex> = LazyLock::new(|| {
+    let opens = r#"[\s*`~"'(\[“‘]+"#;
+    let closes = r#"[\s*`~"')\]”’.,;:!?…]*"#;
+    compiled(&format!(r"(?:{opens}(?:{PART}|NO_REPLY{closes})?|\b(?:{PART}|NO_REPLY{closes}))$"))
+});
+
+fn compiled(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a test uses all patterns of this file")
+}
+
 /// Reads an answer in pieces, and outputs the text that is certain to be shown.
 #[derive(Debug, Default)]
 pub(crate) struct NoReply {
-    state: ReadingState,
-    /// Punctuation before the first word.
-    lead: String,
-    /// White space and text that may precede the word. Shown only if something follows.
-    space: String,
-    /// A prefix of the word, or all of it.
-    word: String,
-    /// Characters after the complete word.
-    after: String,
+    text: String,
+    /// The length of the text that is decided.
+    decided: usize,
+    /// Whether the beginning is decided.
+    has_begun: bool,
+    is_silent: bool,
     shown: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum ReadingState {
-    /// Only punctuation and white space so far.
-    #[default]
-    Before,
-    /// In what may be the first word.
-    First,
-    /// The first word was `NO_REPLY`.
-    Silent,
-    /// The beginning is decided.
-    Body,
-    /// The beginning is decided, and this is another word.
-    Word,
 }
 
 impl NoReply {
     /// Reads a piece, and appends to `out` what to show.
     pub(crate) fn push(&mut self, piece: &str, out: &mut String) {
-        for c in piece.chars() {
-            self.take(c, out);
+        self.text.push_str(piece);
+        let start = self.text.trim_start();
+        if !self.has_begun {
+            self.decided = self.text.len() - start.len();
+            self.is_silent |= SILENT.is_match(start);
+            self.has_begun = !self.is_silent && !UNDECIDED.is_match(start);
+        }
+        if self.has_begun {
+            self.show(out);
         }
         self.shown |= !out.is_empty();
     }
 
     /// Ends the answer. Returns whether any of it is shown.
     pub(crate) fn end(mut self, out: &mut String) -> bool {
-        match self.state {
-            ReadingState::Silent => return false,
-            ReadingState::First if self.word == NO_REPLY => return false,
-            ReadingState::Before | ReadingState::First => {
-                self.settle(out);
-            }
-            ReadingState::Body | ReadingState::Word => {}
+        if self.is_silent || !self.has_begun && ALL_SILENT.is_match(&self.text) {
+            return false;
         }
-        if self.word.is_empty() {
-            out.push_str(self.space.trim_end());
-        } else if self.word != NO_REPLY {
-            self.release(out);
+        self.show(out);
+        let held = &self.text[self.decided..];
+        if !held.contains(NO_REPLY) {
+            out.push_str(held.trim_end());
         }
         self.shown || !out.is_empty()
     }
 
-    fn take(&mut self, c: char, out: &mut String) {
-        let in_word = c.is_alphanumeric() || c == '_';
-        match self.state {
-            ReadingState::Before if in_word => {
-                self.state = ReadingState::First;
-                self.take(c, out);
-            }
-            ReadingState::Before => {
-                if !(c.is_whitespace() && self.lead.is_empty()) {
-                    self.lead.push(c);
-                }
-            }
-            ReadingState::First if in_word => {
-                self.word.push(c);
-                if !NO_REPLY.starts_with(&self.word) {
-                    self.settle(out);
-                }
-            }
-            ReadingState::First if self.word == NO_REPLY => {
-                self.state = ReadingState::Silent;
-                self.take(c, out);
-            }
-            ReadingState::First => {
-                self.settle(out);
-                self.take(c, out);
-            }
-            ReadingState::Silent if self.lead.is_empty() => {}
-            ReadingState::Silent if c == '\n' => self.lead.clear(),
-            ReadingState::Silent if !in_word => self.after.push(c),
-            ReadingState::Silent => {
-                self.settle(out);
-                self.take(c, out);
-            }
-            ReadingState::Body => self.body(c, in_word, out),
-            ReadingState::Word if in_word => out.push(c),
-            ReadingState::Word => {
-                self.state = ReadingState::Body;
-                self.body(c, in_word, out);
-            }
-        }
+    /// Shows the text up to an end that may belong to the word.
+    fn show(&mut self, out: &mut String) {
+        let held = HELD.find_at(&self.text, self.decided);
+        let end = held.map_or(self.text.len(), |held| held.start());
+        out.push_str(&self.text[self.decided..end]);
+        self.decided = end;
     }
-
-    fn body(&mut self, c: char, in_word: bool, out: &mut String) {
-        let is_behind = c.is_whitespace() || closes(c);
-        if !self.after.is_empty() && !is_behind {
-            self.release(out);
-        }
-        if in_word {
-            self.word.push(c);
-            if !NO_REPLY.starts_with(&self.word) {
-                self.release(out);
-                self.state = ReadingState::Word;
-            }
-        } else if self.word == NO_REPLY && is_behind {
-            self.after.push(c);
-        } else {
-            if !self.word.is_empty() {
-                self.release(out);
-            }
-            match c.is_whitespace() || opens(c) {
-                true => self.space.push(c),
-                false => {
-                    self.release(out);
-                    out.push(c);
-                }
-            }
-        }
-    }
-
-    /// Shows the held-back text: it is not the word.
-    fn release(&mut self, out: &mut String) {
-        for held in [&mut self.space, &mut self.word, &mut self.after] {
-            out.push_str(held);
-            held.clear();
-        }
-    }
-
-    /// Marks the beginning as decided: held-back text is handled like all other text.
-    fn settle(&mut self, out: &mut String) {
-        self.state = ReadingState::Body;
-        let held = [&mut self.lead, &mut self.word, &mut self.after].map(std::mem::take);
-        for c in held.iter().flat_map(|held| held.chars()) {
-            self.take(c, out);
-        }
-    }
-}
-
-/// Whether a character may directly precede the word: markup, a quote, an opening bracket.
-fn opens(c: char) -> bool {
-    matches!(c, '*' | '`' | '~' | '"' | '\'' | '(' | '[' | '“' | '‘')
-}
-
-/// Whether a character may directly follow the word. It is removed with it.
-fn closes(c: char) -> bool {
-    matches!(c, '*' | '`' | '~' | '"' | '\'' | ')' | ']' | '”' | '’')
-        || matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '…')
 }
 
 /// Returns the shown part of a complete answer; `None` if it is silent.

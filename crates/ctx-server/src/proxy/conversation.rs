@@ -59,11 +59,7 @@ pub(super) struct ConversationState {
     is_incomplete: bool,
 }
 
-impl std::fmt::Debug for ConversationState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ConversationState").field("number", &self.number).finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(ConversationState, it, number = it.number);
 
 impl Conversation {
     /// Creates a conversation from saved state, which is empty for a new one.

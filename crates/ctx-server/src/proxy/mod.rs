@@ -90,11 +90,7 @@ pub struct Settings {
     pub warn: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-impl std::fmt::Debug for Settings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Settings").field("config", &self.config).finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(Settings, it, config = it.config);
 
 /// A proxy.
 #[derive(Debug)]

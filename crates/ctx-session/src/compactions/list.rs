@@ -37,53 +37,46 @@ impl CompactionAuthor {
 
 /// The messages that a summary replaces: the compaction removed them from the context. Messages
 /// removed by earlier compactions in force are not included.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CoveredMessages {
     /// The first message.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<EntryId>,
     /// The last message.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<EntryId>,
     /// The number of messages. An answer that spans several lines counts as one.
     pub messages: usize,
 }
 
 /// A compaction of a branch.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StoredCompaction {
     /// The id of its entry.
     pub id: EntryId,
     /// When it was stored, if the transcript records it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Timestamp>,
     /// The summary; empty if history was dropped, or replaced by messages.
     pub summary: String,
     /// The first entry that is kept as recorded; absent if nothing before the compaction is kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub first_kept_entry_id: Option<EntryId>,
     /// Tokens of the context before the compaction, if recorded.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_before: Option<Tokens>,
     /// Tokens of the context after the compaction, if recorded.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_after: Option<Tokens>,
     /// Details of the compaction method; for ctx, the receipt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<RawJson>,
     /// The author.
     pub by: CompactionAuthor,
     /// Whether it was undone on this branch.
     pub undone: bool,
     /// The entry that undid it; undoing that entry redoes the compaction.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub undone_by: Option<EntryId>,
     /// The messages that it replaces.
     pub covered: CoveredMessages,
     /// The archived file beside the session with these messages, if the session was rewritten.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub archived: Option<String>,
 }
 

@@ -50,14 +50,7 @@ impl Default for LogOptions {
     }
 }
 
-impl std::fmt::Debug for LogOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LogOptions")
-            .field("durability", &self.durability)
-            .field("group", &self.group.is_some())
-            .finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(LogOptions, it, durability = it.durability, group = it.group.is_some());
 
 /// A ctx session file, open for appending. There is one writer at a time: a second one, in this
 /// process or another, gets [`ErrorKind::Locked`].

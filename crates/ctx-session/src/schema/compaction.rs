@@ -11,12 +11,12 @@ pub(crate) const CTX_FIELD: &str = "ctx";
 
 /// The data that ctx stores with a compaction. Projections are part of the entry, so that one write
 /// adds or removes both.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct CompactionExtra {
     /// The content hash of the first kept message. In a file that another program rewrites, the
     /// same id may later name a different message.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) first_kept_hash: Option<ContentHash>,
     /// Messages before the first kept entry that the compaction left in place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -25,7 +25,6 @@ pub(crate) struct CompactionExtra {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) projections: Vec<Projection>,
     /// The archived file with the earlier history, if the session was rewritten.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) archived: Option<String>,
 }
 

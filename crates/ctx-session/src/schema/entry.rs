@@ -9,6 +9,7 @@ use super::custom::UNDO_TYPE;
 ///
 /// JSON passed in as [`RawJson`] is written unchanged, except for line breaks between tokens: an
 /// entry is one line.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub enum NewEntry {
@@ -26,16 +27,12 @@ pub enum NewEntry {
         /// The tokens of the context before the compaction.
         tokens_before: u64,
         /// The tokens of the context after the compaction, if known.
-        #[serde(skip_serializing_if = "Option::is_none")]
         tokens_after: Option<u64>,
         /// Details of the compaction method.
-        #[serde(skip_serializing_if = "Option::is_none")]
         details: Option<RawJson>,
         /// Whether the summary was not written by the agent itself.
-        #[serde(skip_serializing_if = "Option::is_none")]
         from_hook: Option<bool>,
         /// The data that ctx stores with its own compactions.
-        #[serde(skip_serializing_if = "Option::is_none")]
         ctx: Option<RawJson>,
     },
     /// A summary of an abandoned branch.
@@ -45,10 +42,8 @@ pub enum NewEntry {
         /// The summary.
         summary: String,
         /// Details of the method.
-        #[serde(skip_serializing_if = "Option::is_none")]
         details: Option<RawJson>,
         /// Whether the summary was not written by the agent itself.
-        #[serde(skip_serializing_if = "Option::is_none")]
         from_hook: Option<bool>,
     },
     /// State of an extension; the model never sees it.
@@ -56,7 +51,6 @@ pub enum NewEntry {
         /// The owner. Names that begin with `ctx.` are reserved for ctx: see [`NewEntry::undo`].
         custom_type: String,
         /// The state.
-        #[serde(skip_serializing_if = "Option::is_none")]
         data: Option<RawJson>,
     },
     /// A message of an extension; the model sees it as user text.
@@ -68,7 +62,6 @@ pub enum NewEntry {
         /// Whether it is displayed to the user.
         display: bool,
         /// Additional data of the extension.
-        #[serde(skip_serializing_if = "Option::is_none")]
         details: Option<RawJson>,
     },
     /// A label of another entry.
@@ -76,13 +69,11 @@ pub enum NewEntry {
         /// The entry.
         target_id: EntryId,
         /// The label; absent to remove it.
-        #[serde(skip_serializing_if = "Option::is_none")]
         label: Option<String>,
     },
     /// The name of the session.
     SessionInfo {
         /// The name; absent to remove it.
-        #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
     /// An edit of an earlier message, for the rest of this branch.
@@ -90,11 +81,13 @@ pub enum NewEntry {
         /// The entry of the message.
         target_id: EntryId,
         /// `{"content": ...}`; absent to drop the message.
+        #[serialize_always]
         replacement: Option<RawJson>,
     },
     /// Moves the leaf: the next entry becomes a child of the target.
     Leaf {
         /// The new leaf; absent for the beginning.
+        #[serialize_always]
         target_id: Option<EntryId>,
     },
     /// A change of the model.

@@ -7,6 +7,7 @@ use crate::key::{AgentScope, ChatKind, SessionKey};
 
 /// One session in `sessions.json`. Field names there are the camelCase of these. Fields unknown to
 /// this version are kept and written back.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionEntry {
@@ -16,79 +17,54 @@ pub struct SessionEntry {
     #[serde(default)]
     pub updated_at: Timestamp,
     /// When the current transcript began. Absent in entries of older programs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_started_at: Option<Timestamp>,
     /// The transcript's path, if it is not the default one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_file: Option<String>,
     /// The kind of chat.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat_type: Option<ChatType>,
     /// The channel's provider, for example `discord`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// A group's subject.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// A room's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<String>,
     /// The space (server, team) a room is in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space: Option<String>,
     /// The display name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
     /// The reasoning effort of the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_level: Option<String>,
     /// How verbose the agent is about its actions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verbose_level: Option<String>,
     /// How much of the reasoning is shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_level: Option<String>,
     /// What the agent may do without asking.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elevated_level: Option<String>,
     /// Whether answers are sent; overrides the default for this session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_policy: Option<String>,
     /// The model provider, overriding the default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_override: Option<String>,
     /// The model, overriding the default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_override: Option<String>,
     /// The credentials, overriding the default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth_profile_override: Option<String>,
     /// Prompt tokens, as providers reported them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
     /// Answer tokens, as providers reported them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
     /// All tokens, as providers reported them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
     /// The context window of the session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
     /// The number of completed compactions under this key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction_count: Option<u64>,
     /// When memory was last flushed before a compaction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_flush_at: Option<Timestamp>,
     /// The compaction count when memory was last flushed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_flush_compaction_count: Option<u64>,
     /// The key of the parent session, for a subagent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawned_by: Option<String>,
     /// The number of subagents from a session of a user down to this one, including this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawn_depth: Option<u32>,
     /// Fields unknown to this version.
     #[serde(flatten)]

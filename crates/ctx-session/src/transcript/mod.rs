@@ -309,13 +309,11 @@ fn is_message(entry: &TreeEntry) -> bool {
     entry.kind == EntryKind::Message && entry.encoding != MessageEncoding::Nothing
 }
 
-impl std::fmt::Debug for Transcript {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Transcript")
-            .field("source", &self.source.name())
-            .field("format", &self.format)
-            .field("entries", &self.entries.len())
-            .field("problems", &self.problems.len())
-            .finish()
-    }
-}
+ctx_core::partial_debug!(
+    Transcript,
+    it,
+    source = it.source.name(),
+    format = it.format,
+    entries = it.entries.len(),
+    problems = it.problems.len()
+);

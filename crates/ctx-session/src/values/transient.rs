@@ -1,7 +1,6 @@
 //! A store in memory: its values are visible only in this run.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -36,13 +35,7 @@ impl TransientStore {
     }
 }
 
-impl fmt::Debug for TransientStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TransientStore")
-            .field("values", &self.own().values.len())
-            .finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(TransientStore, it, values = it.own().values.len());
 
 #[async_trait]
 impl Store for TransientStore {

@@ -82,7 +82,6 @@ pub mod strict;
 mod wire;
 mod words;
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -212,11 +211,4 @@ fn outcome(requests: &[Request], number: usize) -> Option<Outcome> {
     (request.outcome != Outcome::Open).then_some(request.outcome)
 }
 
-impl fmt::Debug for FakeProvider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FakeProvider")
-            .field("address", &self.address())
-            .field("requests", &self.count())
-            .finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(FakeProvider, it, address = it.address(), requests = it.count());

@@ -104,13 +104,6 @@ fn lowered(sentence: &str) -> (String, usize) {
     (lower, start)
 }
 
-/// Whether a short message praises or greets and asks for nothing.
-pub fn is_praise(text: &str) -> bool {
-    let signal = Signal::of(text);
-    let (lower, start) = lowered(text);
-    !signal.question && !signal.demand && Found::of(&lower, start).has(List::Praise)
-}
-
 /// Whether a message only agrees, thanks or tells the agent to continue.
 pub fn is_assent(text: &str) -> bool {
     let bare = text.trim().trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();

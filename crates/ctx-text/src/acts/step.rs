@@ -2,8 +2,7 @@
 
 use crate::WordList;
 use ctx_core::Chars;
-use ctx_core::text::Slice;
-use ctx_core::text::{head, tail};
+use ctx_core::text::{Slice, head, tail};
 
 /// Verbs at the beginning of a sentence that request one step of work.
 static STEPS: WordList = WordList::new("request.verbs");

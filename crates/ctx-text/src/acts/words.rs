@@ -24,13 +24,12 @@ pub(super) enum List {
     Findings,
     Demands,
     Strict,
-    Praise,
     Causes,
     PutOff,
 }
 
 /// The lists, in the order of [`List`].
-static LISTS: [WordList; 17] = [
+static LISTS: [WordList; 16] = [
     WordList::new("signals.assents"),
     WordList::new("signals.fillers"),
     WordList::new("signals.asks"),
@@ -45,7 +44,6 @@ static LISTS: [WordList; 17] = [
     WordList::new("signals.findings"),
     WordList::new("signals.demands"),
     WordList::new("signals.strict"),
-    WordList::new("signals.praise"),
     WordList::new("signals.causes"),
     WordList::new("signals.put_off"),
 ];

@@ -1,10 +1,12 @@
 //! Finds the lines of an output that state why something failed.
 
 use crate::WordList;
+use crate::pattern::pattern;
 use ctx_core::text::Slice;
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
+use regex::Regex;
 
 use super::outcome::lines;
 
@@ -152,12 +154,8 @@ fn error_rank(line: &str) -> u8 {
 
 /// `TypeError: x`, `java.lang.IllegalStateException: x`, `Uncaught Error: x`.
 fn is_exception(line: &str) -> bool {
-    let Some((head, rest)) = line.split_once(':') else { return false };
-    let word = head.rsplit(' ').next().unwrap_or(head);
-    !rest.trim().is_empty()
-        && head.len() < 100
-        && (word.ends_with("Error") || word.ends_with("Exception"))
-        && word.chars().all(|c| c.is_alphanumeric() || c == '.' || c == '_')
+    static EXCEPTION: LazyLock<Regex> = LazyLock::new(|| pattern("exception"));
+    EXCEPTION.is_match(line)
 }
 
 #[cfg(test)]

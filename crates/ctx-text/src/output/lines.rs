@@ -1,6 +1,11 @@
 //! Generated lines: listings and stack frames.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use crate::WordList;
+use crate::pattern::pattern;
 
 static LIBRARIES: WordList = WordList::new("output.library_frames");
 
@@ -18,7 +23,7 @@ pub fn prose_lines(text: &str) -> Vec<&str> {
         }
     };
     for line in text.split_inclusive('\n') {
-        if is_listed(line) {
+        if LISTED.is_match(line) {
             if run == 0 {
                 run_start = at;
             }
@@ -34,23 +39,8 @@ pub fn prose_lines(text: &str) -> Vec<&str> {
     out
 }
 
-/// Whether a line looks like part of a listing: a single word, a branch of a tree, `ls -l`, grep.
-fn is_listed(line: &str) -> bool {
-    let bare = line.trim().trim_start_matches(['├', '└', '│', '─', ' ', '\u{a0}']);
-    if bare.is_empty() {
-        return false;
-    }
-    if bare.len() < line.trim().len() {
-        return true;
-    }
-    let mut words = bare.split_whitespace();
-    let first = words.next().unwrap_or_default();
-    let single = words.next().is_none();
-    let mode = first.len() == 10
-        && first.starts_with(['-', 'd', 'l'])
-        && first.bytes().skip(1).all(|b| matches!(b, b'r' | b'w' | b'x' | b'-' | b's' | b't'));
-    (single && first.is_ascii()) || mode
-}
+/// A part of a listing: a single word, a branch of a tree, `ls -l`.
+static LISTED: LazyLock<Regex> = LazyLock::new(|| pattern("listed"));
 
 /// Whether a line is data, not prose: JSON, a log with escaped line breaks, a tool call such as
 /// `bash({"command":"ls"})`.
@@ -62,20 +52,8 @@ pub fn is_data(line: &str) -> bool {
 
 /// Whether a line is a stack frame.
 pub fn is_frame(line: &str) -> bool {
-    let line = line.trim_start();
-    let numbered =
-        line.trim_start_matches('#').split_once([':', ' ']).is_some_and(|(number, rest)| {
-            !number.is_empty()
-                && number.bytes().all(|b| b.is_ascii_digit())
-                && (line.starts_with('#')
-                    || rest.trim_start().starts_with("0x")
-                    || rest.contains("::"))
-        });
-    line.starts_with("at ")
-        || line.starts_with("File \"")
-        || line.starts_with("from /")
-        || (line.starts_with("goroutine ") && line.contains('['))
-        || numbered
+    static FRAME: LazyLock<Regex> = LazyLock::new(|| pattern("frame"));
+    FRAME.is_match(line)
 }
 
 /// Whether a stack frame is in library code.

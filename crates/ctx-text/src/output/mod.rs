@@ -7,5 +7,5 @@ mod pasted;
 
 pub use cause::{is_error, plain_cause, root_cause};
 pub use lines::{is_data, is_foreign, is_frame, prose_lines};
-pub use outcome::{says_failed, totals};
+pub use outcome::{is_rejection, says_failed, totals};
 pub use pasted::Pasted;

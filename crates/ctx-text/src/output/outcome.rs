@@ -1,9 +1,8 @@
 //! Finds the decisive line of a program's output.
 
 use crate::WordList;
-use ctx_core::Chars;
-use ctx_core::text;
 use ctx_core::text::Slice;
+use ctx_core::{Chars, text};
 
 /// The lengths of an output's beginning and end that are read; totals are at the end.
 const HEAD: Chars = Chars(40_000);
@@ -51,6 +50,12 @@ pub fn says_failed(line: &str) -> bool {
         lower.find(word).is_some_and(|at| !lower[..at].ends_with(|c: char| c.is_ascii_digit()))
     });
     !none && ["fail", "error", "失败"].iter().any(|word| lower.contains(word))
+}
+
+/// Whether a tool result says that the user rejected the call, and quotes the user.
+pub fn is_rejection(result: &str) -> bool {
+    static STARTS: WordList = WordList::new("output.refusals");
+    STARTS.iter().any(|start| result.starts_with(start))
 }
 
 #[cfg(test)]

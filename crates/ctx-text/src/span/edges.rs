@@ -1,31 +1,21 @@
 //! Word boundaries and their surroundings.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::pattern::pattern;
+
+static ROUTE_GROUP: LazyLock<Regex> = LazyLock::new(|| pattern("route_group"));
+
 /// Whether a character cannot be part of an identifier.
 pub(super) fn ends_word(c: char) -> bool {
     c.is_whitespace()
-        || matches!(
-            c,
-            '"' | '\''
-                | '`'
-                | '<'
-                | '>'
-                | '|'
-                | '{'
-                | '}'
-                | '('
-                | ')'
-                | '['
-                | ']'
-                | ','
-                | ';'
-                | '='
-                | '&'
-                | '?'
-                | '!'
-        )
-        || (!c.is_ascii()
-            && !c.is_alphanumeric()
-            && !matches!(c, '€' | '£' | '¥' | '￥' | 'µ' | '％'))
+        || if c.is_ascii() {
+            r#""'`<>|{}()[],;=&?!"#.contains(c)
+        } else {
+            !c.is_alphanumeric() && !"€£¥￥µ％".contains(c)
+        }
 }
 
 /// Returns the length of leading punctuation to strip from a word.
@@ -56,18 +46,13 @@ pub(super) fn leading(word: &str) -> usize {
 
 /// Whether a word is directly enclosed in quotation marks.
 pub(super) fn is_between_quotes(before: &str, after: &str) -> bool {
-    let pair = (before.chars().next_back(), after.chars().next());
-    matches!(
-        pair,
-        (Some('"'), Some('"'))
-            | (Some('\''), Some('\''))
-            | (Some('“'), Some('”'))
-            | (Some('‘'), Some('’'))
-            | (Some('「'), Some('」'))
-            | (Some('『'), Some('』'))
-            | (Some('《'), Some('》'))
-            | (Some('`'), Some('`'))
-    )
+    let (Some(open), Some(close)) = (before.chars().next_back(), after.chars().next()) else {
+        return false;
+    };
+    match open {
+        '"' | '\'' | '`' => close == open,
+        _ => ["“”", "‘’", "「」", "『』", "《》"].contains(&&*String::from_iter([open, close])),
+    }
 }
 
 /// Returns the length of `()` after a name, or of a group in a route: `/(auth)/`, `/[id]`.
@@ -75,27 +60,8 @@ pub(super) fn group_len(rest: &str, previous: char) -> Option<usize> {
     if rest.starts_with("()") && (previous.is_ascii_alphanumeric() || previous == '_') {
         return Some(2);
     }
-    if previous != '/' {
-        return None;
-    }
-    let inner = rest.bytes().skip(1).take(40);
-    let len =
-        inner.take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')).count();
-    let close = rest.get(1 + len..)?;
-    let closed = close.starts_with(')') || close.starts_with(']');
-    let next = close.get(1..)?.chars().next();
-    (len > 0 && closed && next.is_none_or(|c| matches!(c, '/' | '.' | ' ' | '`' | '\n' | '"')))
-        .then_some(len + 2)
-}
-
-/// Whether a word is a date like `2026-03-15`, with or without a time.
-pub(super) fn is_date(word: &str) -> bool {
-    let Some((day, rest)) = word.split_at_checked(10) else { return false };
-    let date = day.bytes().enumerate().all(|(at, b)| match at {
-        4 | 7 => matches!(b, b'-' | b'/'),
-        _ => b.is_ascii_digit(),
-    });
-    date && (rest.is_empty() || rest.starts_with(['T', ' ']))
+    let group = ROUTE_GROUP.captures(rest).filter(|_| previous == '/')?;
+    Some(group.get(1)?.len())
 }
 
 /// Whether text in backticks is a command or an expression, and not a sentence.

@@ -17,8 +17,6 @@ pub(super) static BRANCH_PREFIXES: WordSet = WordSet::new("spans.branch_prefixes
 pub(super) static SLASH_COMMANDS: WordSet = WordSet::new("spans.slash_commands");
 /// Error symbols of the C library and of operating systems.
 pub(super) static ERRNOS: WordSet = WordSet::new("spans.errnos");
-/// Letters that begin error codes of compilers and servers.
-pub(super) static ERROR_PREFIXES: WordSet = WordSet::new("spans.error_prefixes");
 static BRANDS: WordSet = WordSet::new("spans.brands");
 static STANDARDS: WordSet = WordSet::new("spans.standards");
 /// Words that are often in backticks without being names.

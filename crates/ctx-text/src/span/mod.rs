@@ -1,7 +1,7 @@
 //! Tokens: paths, URLs, ids, error codes, numbers with units, names in code.
 //!
-//! The text is scanned in one pass, word by word, without regular expressions; a word is classified
-//! by its shape. Words of plain letters, the bulk of any text, are skipped at once.
+//! The text is scanned in one pass, word by word; a word is classified by its shape, with the regular
+//! expressions of `words/patterns.toml`.
 
 mod bounds;
 mod code;

@@ -3,10 +3,14 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use foldhash::fast::FixedState;
+use regex::Regex;
+
 use crate::WordList;
 use crate::fold::is_cjk;
-use ctx_core::text::Slice;
-use foldhash::fast::FixedState;
+use crate::pattern::pattern;
+
+static NUMBER: LazyLock<Regex> = LazyLock::new(|| pattern("number"));
 
 /// A parsed number.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,21 +27,18 @@ pub struct Number {
 
 /// Parses a number at the beginning of `text`: `1,500 ms`, `$5.20`, `10-20%`, `3 小时`.
 pub fn number(text: &str) -> Option<Number> {
-    let (currency, lead) = currency(text);
-    let mut at = lead;
-    let mut value = String::new();
-    at += digits(text.get(at..)?, &mut value)?;
-    if let Some(width) = range_sign(text.get(at..)?) {
-        let mut second = String::new();
-        if let Some(more) = text.get(at + width..).and_then(|rest| digits(rest, &mut second)) {
-            value = format!("{value}-{second}");
-            at += width + more;
-        }
+    let found = NUMBER.captures(text)?;
+    let group = |nth| found.get(nth).map_or("", |group| group.as_str());
+    let mut value = plain(group(2));
+    if found.get(3).is_some() {
+        value = format!("{value}-{}", plain(group(3)));
     }
+    let at = found.get(0)?.end();
     let rest = text.get(at..)?;
-    if let Some(name) = currency {
+    let currencies = [("$", "usd"), ("€", "eur"), ("£", "gbp"), ("¥", "cny"), ("￥", "cny")];
+    if let Some((_, unit)) = currencies.into_iter().find(|(sign, _)| *sign == group(1)) {
         let len = at + magnitude(rest, &mut value);
-        return Some(Number { len, value, unit: name, is_count: false });
+        return Some(Number { len, value, unit, is_count: false });
     }
     if let Some((len, unit, is_count)) = unit(rest) {
         return Some(Number { len: at + len, value, unit, is_count });
@@ -59,51 +60,13 @@ fn goes_on(c: char) -> bool {
     (c.is_alphanumeric() && !is_cjk(c)) || c == '_'
 }
 
-/// Parses digits with separators, and writes them to `value` without these.
-fn digits(text: &str, value: &mut String) -> Option<usize> {
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while let Some(&b) = bytes.get(at) {
-        if b.is_ascii_digit() {
-            value.push(b as char);
-        } else if !(b == b',' && at > 0 && is_group(bytes.slice(at + 1..))) {
-            break;
-        }
-        at += 1;
-        if at > 40 {
-            return None;
-        }
+/// Returns a number without separators and without zeros at the end of its fraction.
+fn plain(number: &str) -> String {
+    let number = number.replace(',', "");
+    if !number.contains('.') {
+        return number;
     }
-    if at == 0 {
-        return None;
-    }
-    let fraction = bytes.slice(at..).strip_prefix(b".").unwrap_or_default();
-    let places = fraction.iter().take(20).take_while(|b| b.is_ascii_digit()).count();
-    if places > 0 {
-        value.push('.');
-        value.extend(fraction.iter().take(places).map(|&b| b as char));
-        at += 1 + places;
-        let kept = value.trim_end_matches('0').trim_end_matches('.').len();
-        value.truncate(kept);
-    }
-    Some(at)
-}
-
-/// Whether exactly three digits follow, as after a thousands separator.
-fn is_group(bytes: &[u8]) -> bool {
-    bytes.iter().take(4).take_while(|b| b.is_ascii_digit()).count() == 3
-}
-
-fn range_sign(text: &str) -> Option<usize> {
-    let sign = ["-", "–", "~", "～"].into_iter().find(|sign| text.starts_with(sign))?;
-    let next = text.get(sign.len()..)?.bytes().next()?;
-    next.is_ascii_digit().then_some(sign.len())
-}
-
-fn currency(text: &str) -> (Option<&'static str>, usize) {
-    let signs = [("$", "usd"), ("€", "eur"), ("£", "gbp"), ("¥", "cny"), ("￥", "cny")];
-    let found = signs.into_iter().find(|(sign, _)| text.starts_with(sign));
-    found.map_or((None, 0), |(sign, name)| (Some(name), sign.len()))
+    number.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Parses `k`, `M`, `万`, and multiplies the value if it is a whole number.

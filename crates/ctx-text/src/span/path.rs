@@ -1,10 +1,20 @@
 //! Recognises paths.
 
+use std::sync::LazyLock;
+
+use ctx_core::text::Slice;
+use regex::Regex;
+
 use super::lists::{
     ALSO_WORDS, BRANCH_PREFIXES, ROOT_FOLDERS, SLASH_COMMANDS, TOP_FOLDERS, is_extension,
     is_file_name, is_product,
 };
 use crate::fold::is_cjk;
+use crate::pattern::pattern;
+
+static LINE: LazyLock<Regex> = LazyLock::new(|| pattern("line"));
+static WINDOWS: LazyLock<Regex> = LazyLock::new(|| pattern("windows"));
+static WINDOWS_RELATIVE: LazyLock<Regex> = LazyLock::new(|| pattern("windows_relative"));
 
 /// Returns the length of the path at the beginning of `word`, line number included. If `quoted` (in
 /// backticks, or after an HTTP method), more words are accepted as paths.
@@ -21,35 +31,12 @@ pub(super) fn path_len(word: &str, quoted: bool) -> Option<usize> {
 
 /// Returns a path without its line number, and the length of the rest.
 pub fn split_line(word: &str) -> (&str, usize) {
-    let drive = word.as_bytes().get(1) == Some(&b':')
-        && word.starts_with(|c: char| c.is_ascii_alphabetic());
-    let from = if drive { 2 } else { 1 };
-    let Some(colon) = word.get(from..).and_then(|rest| rest.find([':', '#'])).map(|at| at + from)
-    else {
-        return (word, 0);
-    };
-    let (head, rest) = word.split_at(colon);
-    if let Some(line) = rest.strip_prefix("#L") {
-        let digits =
-            line.bytes().take_while(|b| b.is_ascii_digit() || matches!(b, b'-' | b'L')).count();
-        return (head, if digits > 0 { 2 + digits } else { 0 });
-    }
-    if rest.starts_with('#') {
-        return if head.contains(['/', '.']) { (head, 0) } else { (word, 0) };
-    }
-    let mut taken = 0;
-    for _ in 0..2 {
-        let group = rest.get(taken..).and_then(|rest| rest.strip_prefix(':'));
-        let digits = group.map_or(0, |g| {
-            let digits = g.bytes().take_while(|b| b.is_ascii_digit() || *b == b'-').count();
-            g.get(..digits).map_or(0, |g| g.trim_end_matches('-').len())
-        });
-        if digits == 0 {
-            break;
-        }
-        taken += 1 + digits;
-    }
-    (head, taken)
+    let Some(found) = LINE.captures(word) else { return (word, 0) };
+    let (_, [head, line]) = found.extract();
+    let rest = word.slice(head.len()..);
+    // `C#` is a name, `a.md#title` a part of a file.
+    let is_name = rest.starts_with('#') && line.is_empty() && !rest.starts_with("#L");
+    if is_name && !head.contains(['/', '.']) { (word, 0) } else { (head, line.len()) }
 }
 
 /// Whether the text after an `@` mentions a file, and not a package like `@acme/ui@1.2.3` or
@@ -70,12 +57,8 @@ pub(super) fn is_mentioned(path: &str) -> bool {
 }
 
 fn is_path(word: &str, quoted: bool) -> bool {
-    let windows = is_windows(word);
-    if windows {
-        return word.len() > 3;
-    }
-    if word.contains('\\') {
-        return false;
+    if is_windows(word) || word.contains('\\') {
+        return is_windows(word) && word.len() > 3;
     }
     if !word.contains('/') {
         return is_file(word, quoted);
@@ -151,16 +134,8 @@ fn is_marked(name: &str) -> bool {
 }
 
 fn is_windows(word: &str) -> bool {
-    let bytes = word.as_bytes();
-    let drive = bytes.first().is_some_and(u8::is_ascii_alphabetic)
-        && bytes.get(1) == Some(&b':')
-        && matches!(bytes.get(2), Some(b'\\' | b'/'));
-    drive
-        || (word.starts_with(r"\\") && word.len() > 4)
-        || (word.starts_with('%') && word.contains(r"%\"))
-        || word.split('\\').count() >= 2
-            && word.rsplit('\\').next().is_some_and(|last| is_file(last, false))
-            && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '\\' | '.' | '_' | '-'))
+    let last = || word.rsplit('\\').next().unwrap_or(word);
+    WINDOWS.is_match(word) || WINDOWS_RELATIVE.is_match(word) && is_file(last(), false)
 }
 
 /// Whether a word is a file name on its own.
@@ -192,25 +167,6 @@ fn is_member(stem: &str, ending: &str) -> bool {
 }
 
 fn is_name(segment: &str) -> bool {
-    !segment.is_empty()
-        && segment.chars().all(|c| {
-            c.is_alphanumeric()
-                || matches!(
-                    c,
-                    '.' | '_'
-                        | '-'
-                        | '@'
-                        | '+'
-                        | '~'
-                        | '*'
-                        | '['
-                        | ']'
-                        | '('
-                        | ')'
-                        | '$'
-                        | '%'
-                        | '#'
-                )
-                || is_cjk(c)
-        })
+    let is_part = |c: char| c.is_alphanumeric() || "._-@+~*[]()$%#".contains(c) || is_cjk(c);
+    !segment.is_empty() && segment.chars().all(is_part)
 }

@@ -1,7 +1,14 @@
 //! Codes and ids of several words: `exit code 1`, `HTTP 404`, `port 8080`.
 
-use crate::SpanKind;
-use crate::WordList;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::pattern::pattern;
+use crate::{SpanKind, WordList};
+
+static ERROR_PHRASE: LazyLock<Regex> = LazyLock::new(|| pattern("error_phrase"));
+static ID_PHRASE: LazyLock<Regex> = LazyLock::new(|| pattern("id_phrase"));
 
 static ID_LEADS: WordList = WordList::new("number_leads.id");
 static ERROR_LEADS: WordList = WordList::new("number_leads.error");
@@ -16,99 +23,14 @@ static REASONS: WordList = WordList::new("output.status_reasons");
 /// The kind and length of a phrase at the beginning of a text.
 pub(super) type Phrase = (SpanKind, usize);
 
-/// Parses a phrase that begins with `word`; `rest` is the text from that word on.
-pub(super) fn phrase(word: &str, rest: &str) -> Option<Phrase> {
-    if word.len() > 9 {
-        return None;
-    }
-    let lower = word.to_ascii_lowercase();
-    let after = rest.get(word.len()..)?;
-    let (kind, lead, most) = match lower.as_str() {
-        "exit" | "exits" | "exited" | "exitcode" => (SpanKind::ErrorCode, 4, 3),
-        "http" | "status" => (SpanKind::ErrorCode, 3, 3),
-        "errno" | "error" | "sqlstate" | "code" => (SpanKind::ErrorCode, 2, 5),
-        "port" | "issue" | "pr" | "ticket" | "mr" | "bug" | "rfc" | "adr" => (SpanKind::Id, 1, 7),
-        "version" | "python" | "node" | "rust" | "go" | "java" | "php" | "ruby" | "ubuntu"
-        | "debian" | "postgres" | "cuda" | "django" | "react" | "nginx" | "swift" | "kotlin" => {
-            return version(word, after);
-        }
-        _ => return None,
-    };
-    let (at, digits) = number_after(after, &lower, lead)?;
-    // "... is a bug" followed by a list that begins with 9 is not `bug 9`.
-    if kind == SpanKind::Id && after.get(..at)?.contains('\n') {
-        return None;
-    }
-    let number = after.get(at..at + digits)?;
-    let wanted = match lower.as_str() {
-        "exit" | "exits" | "exited" | "exitcode" => number != "0",
-        "http" | "status" => digits == 3 && number.starts_with(['1', '2', '3', '4', '5']),
-        "code" | "error" => number != "0" && (digits >= 3 || lower == "code"),
-        "port" => (2..=5).contains(&digits),
-        _ => digits <= most,
-    };
-    wanted.then_some((kind, word.len() + at + digits))
-}
-
-/// Returns the number after a keyword, with at most `words` words in between.
-fn number_after(text: &str, keyword: &str, words: usize) -> Option<(usize, usize)> {
-    let mut at = 0;
-    for _ in 0..=words {
-        let gap = gap(text.get(at..)?)?;
-        at += gap;
-        let rest = text.get(at..)?;
-        let digits = rest.bytes().take(8).take_while(u8::is_ascii_digit).count();
-        if digits > 0 {
-            let end = rest.get(digits..)?.chars().next();
-            let whole = end.is_none_or(|c| !c.is_ascii_alphanumeric() && c != '_')
-                && !(end == Some('.')
-                    && rest.get(digits + 1..)?.starts_with(|c: char| c.is_ascii_digit()));
-            return (digits < 8 && whole).then_some((at, digits));
-        }
-        let letters = rest.bytes().take(8).take_while(u8::is_ascii_alphabetic).count();
-        let word = rest.get(..letters)?.to_ascii_lowercase();
-        let between = match keyword {
-            "exit" | "exits" | "exited" => matches!(word.as_str(), "code" | "status" | "with"),
-            "http" | "status" => matches!(word.as_str(), "status" | "code" | "error"),
-            "error" => word == "code",
-            _ => false,
-        };
-        if !between {
-            return None;
-        }
-        at += letters;
-    }
-    None
-}
-
-/// Returns the length of spaces and a sign between a keyword and its number.
-fn gap(text: &str) -> Option<usize> {
-    let mut len = 0;
-    for c in text.chars().take(4) {
-        match c {
-            ' ' | '=' | ':' | '#' | '_' | '(' | '"' | '：' | '\n' => len += c.len_utf8(),
-            _ => return (len > 0).then_some(len),
-        }
-    }
-    (len > 0).then_some(len)
-}
-
-/// Parses `Python 3.11`, `version 2.4`, `Node 18`.
-fn version(word: &str, after: &str) -> Option<Phrase> {
-    let rest = after.strip_prefix(' ')?;
-    let lead = usize::from(rest.starts_with('v'));
-    let digits =
-        rest.bytes().skip(lead).take(16).take_while(|b| b.is_ascii_digit() || *b == b'.').count();
-    let number = rest.get(lead..lead + digits)?.trim_end_matches('.');
-    let end = rest.get(lead + number.len()..)?.chars().next();
-    let proper = word.starts_with(|c: char| c.is_ascii_uppercase());
-    let whole = end.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '_' | '%'));
-    let named = number.contains('.') || (proper && (2..=3).contains(&number.len()) && word != "Go");
-    (number.starts_with(|c: char| c.is_ascii_digit())
-        && whole
-        && named
-        && number.split('.').all(|n| !n.is_empty()))
-    .then_some((SpanKind::Id, word.len() + 1 + lead + number.len()))
+/// Parses a phrase at the beginning of a text.
+pub(super) fn phrase(text: &str) -> Option<Phrase> {
+    let patterns = [(SpanKind::ErrorCode, &ERROR_PHRASE), (SpanKind::Id, &ID_PHRASE)];
+    patterns.into_iter().find_map(|(kind, pattern)| {
+        let found = pattern.captures(text)?;
+        // A second group is more of the number, which is then another one.
+        found.get(2).is_none().then_some((kind, found.get(1)?.end()))
+    })
 }
 
 /// HTTP statuses that are errors.

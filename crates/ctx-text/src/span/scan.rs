@@ -3,13 +3,16 @@
 use ctx_core::text::{Slice, head_bytes};
 use std::ops::Range;
 
-use super::edges::{ends_word, group_len, is_between_quotes, is_command, is_date, leading};
+use super::edges::{ends_word, group_len, is_between_quotes, is_command, leading};
 use super::{Span, SpanKind, code, date, lists, number, path, phrase};
 use crate::fold::is_cjk;
 
 /// Longer words are data, not names.
 const LONGEST_WORD: usize = 300;
 const LONGEST_URL: usize = 2_000;
+
+/// Characters that end a URL, besides white space and Chinese ones.
+const NOT_IN_URL: &str = r#""<>`\|{}^“”，。；、）（」"#;
 /// The maximum length of text in backticks that is examined.
 const LONGEST_QUOTE: usize = 160;
 
@@ -101,29 +104,7 @@ impl<'a> Scan<'a> {
                 open += u32::from(c == '(');
                 let closes = c == ')' && open == 0;
                 open = open.saturating_sub(u32::from(c == ')'));
-                closes
-                    || is_cjk(c)
-                    || c.is_whitespace()
-                    || matches!(
-                        c,
-                        '"' | '<'
-                            | '>'
-                            | '`'
-                            | '\\'
-                            | '|'
-                            | '{'
-                            | '}'
-                            | '^'
-                            | '“'
-                            | '”'
-                            | '，'
-                            | '。'
-                            | '；'
-                            | '、'
-                            | '）'
-                            | '（'
-                            | '」'
-                    )
+                closes || is_cjk(c) || c.is_whitespace() || NOT_IN_URL.contains(c)
             } else if matches!(c, '(' | '[') && (previous == '/' || c == '(') {
                 match group_len(rest.slice(at..), previous) {
                     Some(len) => {
@@ -218,7 +199,7 @@ impl<'a> Scan<'a> {
         }
         let rest = text.slice(start..);
         if bare.bytes().all(|b| b.is_ascii_lowercase()) && !in_backticks {
-            self.phrase(bare, rest, start, quoted);
+            self.phrase(rest, start, quoted);
             return;
         }
         if let Some(len) = date::day_len(rest) {
@@ -230,7 +211,7 @@ impl<'a> Scan<'a> {
             self.push(kind.0, start..start + kind.1, quoted, false);
             return;
         }
-        if self.phrase(bare, rest, start, quoted) {
+        if self.phrase(rest, start, quoted) {
             return;
         }
         self.number(bare, start, quoted);
@@ -245,7 +226,7 @@ impl<'a> Scan<'a> {
         quoted: bool,
     ) -> Option<(SpanKind, usize)> {
         let digit = bare.starts_with(|c: char| c.is_ascii_digit());
-        if digit && (is_date(bare) || date::is_hour(bare)) {
+        if digit && date::is_time(bare) {
             return Some((SpanKind::Number, bare.len()));
         }
         if code::is_host(bare) && path::path_len(bare, false).is_none_or(|_| bare.contains('/')) {
@@ -266,8 +247,8 @@ impl<'a> Scan<'a> {
         Some((kind, bare.len()))
     }
 
-    fn phrase(&mut self, bare: &str, rest: &str, start: usize, quoted: bool) -> bool {
-        let Some((kind, len)) = phrase::phrase(bare, rest) else { return false };
+    fn phrase(&mut self, rest: &str, start: usize, quoted: bool) -> bool {
+        let Some((kind, len)) = phrase::phrase(rest) else { return false };
         self.push(kind, start..start + len, quoted, false);
         self.at = start + len;
         true

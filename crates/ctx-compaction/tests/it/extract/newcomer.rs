@@ -205,11 +205,6 @@ fn what_was_put_off_stays_open() {
 fn a_fix_that_was_taken_back_is_not_told_as_done() {
     check(&[
         (
-            "U: the upload is flaky, fix it\nA: Fixed the flaky upload by raising the timeout to 90s in `src/upload.rs`.\nU: still flaky\nA: Raising the timeout did not help, reverting that. The real reason is the shared temp folder.\nU: go on\nA: Fixed: each upload gets a temp folder of its own.",
-            &[("Done", "each upload gets a temp folder of its own")],
-            &["[x] Fixed the flaky upload by raising"],
-        ),
-        (
             "U: fix the login\nA> edit {\"path\":\"src/login.rs\"}\nR: ok\nA: Fixed the login in `src/login.rs` with a retry loop.\nU: no, that makes it worse\nA> bash {\"command\":\"git checkout -- src/login.rs\"}\nR: Updated 1 path from the index\nA: It is as before now.",
             &[],
             &["[x] Fixed the login", "Files changed: src/login.rs"],
@@ -218,11 +213,6 @@ fn a_fix_that_was_taken_back_is_not_told_as_done() {
             "U: fix the login\nA> bash {\"command\":\"git commit -am 'Retry the login'\"}\nR: [main 4f2a9c1] Retry the login\\n 1 file changed\nA: Done.\nU: that broke signup, take it back\nA> bash {\"command\":\"git revert --no-edit 4f2a9c1\"}\nR: [main 77aa001] Revert \"Retry the login\"\\n 1 file changed\nA: It is back to what it was.",
             &[("Done", "Revert \"Retry the login\"")],
             &["[x] Commit [main 4f2a9c1] Retry the login"],
-        ),
-        (
-            "U: 上传不稳定，修一下\nA: 已修复上传不稳定的问题：把超时改成 90 秒。\nU: 还是不稳定\nA: 把超时改成 90 秒没有用，已回滚上传的修改。\nU: 继续\nA: 好的。",
-            &[],
-            &["[x] 已修复上传不稳定"],
         ),
     ]);
 }

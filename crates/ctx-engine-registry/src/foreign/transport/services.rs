@@ -1,6 +1,5 @@
 //! The services that an engine can call during a call, and their answers.
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
@@ -225,14 +224,7 @@ impl HostServices {
     }
 }
 
-impl fmt::Debug for HostServices {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HostServices")
-            .field("engine", &self.engine)
-            .field("features", &self.features())
-            .finish()
-    }
-}
+ctx_core::partial_debug!(HostServices, it, engine = it.engine, features = it.features());
 
 /// A host call whose parameters are parsed once the service is known.
 #[derive(Deserialize)]

@@ -1,7 +1,6 @@
 //! Extracts facts by rules, in English and Chinese: no model, no network.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -45,11 +44,7 @@ pub struct Rules {
     is_secret: IsSecret,
 }
 
-impl fmt::Debug for Rules {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rules").finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(Rules, it);
 
 impl Rules {
     /// Rules that skip texts for which `is_secret` returns true.

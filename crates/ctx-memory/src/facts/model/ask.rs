@@ -45,11 +45,7 @@ pub struct ModelExtractor {
     accounts: Option<Arc<dyn SpendRecorder>>,
 }
 
-impl std::fmt::Debug for ModelExtractor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ModelExtractor").field("models", &self.models).finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(ModelExtractor, it, models = it.models);
 
 /// Records the cost of calls, so that calls that never return are counted too.
 pub(crate) trait SpendRecorder: Send + Sync {

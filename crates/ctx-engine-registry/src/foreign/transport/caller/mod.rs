@@ -4,7 +4,6 @@ mod queue;
 mod watchdog;
 mod worker;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -110,11 +109,7 @@ impl Drop for Caller {
     }
 }
 
-impl fmt::Debug for Caller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Caller").field("is_lost", &self.is_lost()).finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(Caller, it, is_lost = it.is_lost());
 
 /// Marks the call as unwanted when dropped. After the answer this has no effect.
 struct AbandonOnDrop<'a> {

@@ -3,7 +3,6 @@
 mod host_calls;
 mod library;
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -95,8 +94,4 @@ impl Drop for Dylib {
     }
 }
 
-impl fmt::Debug for Dylib {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dylib").field("is_usable", &self.is_usable).finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(Dylib, it, is_usable = it.is_usable);

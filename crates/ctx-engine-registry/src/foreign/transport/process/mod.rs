@@ -7,7 +7,6 @@ mod pipes;
 mod program;
 mod spawn_error;
 
-use std::fmt;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -182,8 +181,4 @@ impl Drop for Process {
     }
 }
 
-impl fmt::Debug for Process {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Process").field("is_usable", &self.is_usable).finish_non_exhaustive()
-    }
-}
+ctx_core::partial_debug!(Process, it, is_usable = it.is_usable);
