@@ -77,6 +77,19 @@ pub fn citations(text: &str) -> Vec<Citation<'_>> {
     out
 }
 
+/// Removes the citations of a text, and collapses white space.
+#[must_use]
+pub fn without_citations(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    for cited in citations(text) {
+        out.push_str(text.slice(at..cited.range.start));
+        at = cited.range.end;
+    }
+    out.push_str(text.slice(at..));
+    out.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Removes citations that are neither an id in `ids` nor a prefix of one: an unaudited
 /// summary may cite entries that never existed.
 pub fn without_unknown_citations<'a>(

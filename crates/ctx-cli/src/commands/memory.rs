@@ -89,7 +89,7 @@ fn warn(of: &Lookup, out: &Out) {
 }
 
 /// Returns the name under which memory stores a transcript's session.
-fn name_of(transcript: &Transcript, path: &Path) -> String {
+pub(crate) fn name_of(transcript: &Transcript, path: &Path) -> String {
     memory_session(transcript.header.id.as_deref(), path)
 }
 

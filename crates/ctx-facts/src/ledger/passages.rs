@@ -14,7 +14,7 @@ use super::personal::{self, personal};
 use super::prose::prose;
 use super::speakers::Speakers;
 use crate::Statement;
-use crate::citations::citations;
+use crate::without_citations;
 use crate::{CitedMessage, FactKind, RequiredFact};
 
 /// A passage is truncated at a clause beyond this many characters.
@@ -262,7 +262,11 @@ impl Passages {
             let Some(fact) = passage.fact(messages) else { continue };
             if let Some(by) = passage.gone.and_then(|by| self.all.get(by)) {
                 out.gone.push((passage.clone(), by.at));
-                out.superseded.push(SupersededFact { fact, by: plain(&by.text) });
+                out.superseded.push(SupersededFact {
+                    fact,
+                    by: without_citations(&by.text),
+                    entry: by.entry.clone(),
+                });
                 continue;
             }
             let key = (passage.kind, fact.text.to_lowercase());
@@ -317,7 +321,7 @@ impl Passage {
     fn fact(&self, messages: usize) -> Option<RequiredFact> {
         let late = 0.2 * (self.at + 1) as f32 / messages.max(1) as f32;
         let weight = if self.contradicted { self.weight * CONTRADICTED } else { self.weight };
-        let text = plain(&self.text);
+        let text = without_citations(&self.text);
         text.contains(char::is_alphanumeric).then(|| RequiredFact {
             kind: self.kind,
             text,
@@ -383,16 +387,4 @@ fn fewer(facts: &mut Vec<RequiredFact>, kind: FactKind, most: usize) {
     weights.sort_unstable_by(|a, b| b.total_cmp(a));
     let least = weights.get(most).copied().unwrap_or_default();
     facts.retain(|fact| fact.kind != kind || fact.weight > least);
-}
-
-/// Collapses white space, and removes what looks like a citation, which would be one in a summary.
-fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    for cited in citations(text) {
-        out.push_str(text.slice(at..cited.range.start));
-        at = cited.range.end;
-    }
-    out.push_str(text.slice(at..));
-    out.split_whitespace().collect::<Vec<_>>().join(" ")
 }
