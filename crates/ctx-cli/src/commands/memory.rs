@@ -94,7 +94,7 @@ pub(crate) fn name_of(transcript: &Transcript, path: &Path) -> String {
 }
 
 /// Formats a time for the user, in UTC.
-fn minute(at: Timestamp) -> String {
+pub(crate) fn minute(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.0).ok();
     at.map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
 }

@@ -2,24 +2,22 @@
 
 use std::process::ExitCode;
 
-use ctx_core::{Error, ErrorKind, Timestamp};
-use ctx_memory::facts::Fact;
+use ctx_core::{Error, ErrorKind};
 use ctx_runtime::lookup::FactOrigin;
 use ctx_runtime::lookup::provenance::{
-    FactState, LineOrigin, MOST, SourceMessage, StatedFact, Support, line_origins, words_of,
+    FactState, LineOrigin, MOST, SourceMessage, StatedFact, Support, line_origins,
 };
 use serde::Serialize;
 
-use super::memory;
+use super::memory::{self, minute};
 use crate::args::{Global, Why};
-use crate::failure::misuse;
 use crate::format::{escaped, escaped_lines, escaped_piece, shortened, thousands};
-use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
+use crate::out::{BOLD, Cell, DIM, Out, RED, YELLOW, table};
 use crate::receipt::kind_name;
 use crate::session_args::newest;
 use crate::setup;
 
-/// Maximum length of a printed line of a summary and of a fact.
+/// Maximum length of a printed line of a summary, and of a printed fact.
 const LINE_CHARS: usize = 600;
 const FACT_CHARS: usize = 200;
 
@@ -32,158 +30,124 @@ struct Report {
 }
 
 pub(crate) fn run(global: &Global, args: Why, out: &Out) -> anyhow::Result<ExitCode> {
-    words_of(&args.text).map_err(misuse)?;
     let of = memory::open(global, &args.of.agent, out)?;
     let is_named = args.session.is_some();
     let session = args.session.map_or_else(|| newest(out), Ok);
-    let transcript = session.as_deref().map(|path| setup::open(path, out)).ok().transpose()?;
-    let name = transcript.as_ref().zip(session.as_deref().ok());
+    let path = session.as_deref().ok();
+    let transcript = path.map(|path| setup::open(path, out)).transpose()?;
+    let name = transcript.as_ref().zip(path).filter(|_| is_named);
     let name = name.map(|(transcript, path)| memory::name_of(transcript, path));
-    let facts = of.fact_origins(&args.text, name.as_deref().filter(|_| is_named))?;
+    let given = name.as_deref().zip(transcript.as_ref());
+    let facts = of.fact_origins(&args.text, given)?;
     let lines = transcript.as_ref().map(|transcript| line_origins(transcript, &args.text));
     let lines = lines.transpose()?.unwrap_or_default();
     if lines.is_empty() && facts.is_empty() {
-        let text = shortened(&args.text, FACT_CHARS);
         let path = session?.display().to_string();
-        return Err(Error::new(ErrorKind::NotFound, format!("nothing states '{text}'"))
-            .with("session", &path)
-            .hint(format!(
-                "no summary, fact or message has these words; `ctx diff {path}` lists facts"
-            ))
-            .into());
+        let text = shortened(&args.text, FACT_CHARS);
+        let error = Error::new(ErrorKind::NotFound, format!("nothing supports '{text}'"));
+        let hint = "no summary, fact or message has these words; `ctx diff` lists the facts of";
+        return Err(error.with("session", &path).hint(format!("{hint} {path}")).into());
     }
-    let is_supported = |line: &LineOrigin| !(line.sources.is_empty() && line.facts.is_empty());
-    let supported = !facts.is_empty() || lines.iter().any(is_supported);
+    let is_supported = |line: &LineOrigin| !line.sources.is_empty();
+    let is_supported = !facts.is_empty() || lines.iter().any(is_supported);
     let session = session.ok().map(|path| path.display().to_string());
     let report = Report { text: args.text, session, lines, facts };
     out.report(args.of.json, &report, print)?;
-    Ok(if supported { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if is_supported { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
-    for (at, line) in report.lines.iter().enumerate() {
-        if at > 0 {
-            out.line("")?;
-        }
-        print_line(line, out)?;
-    }
-    for (at, origin) in report.facts.iter().enumerate() {
-        if at > 0 || !report.lines.is_empty() {
-            out.line("")?;
-        }
-        print_fact(origin, out)?;
-    }
+    report.lines.iter().try_for_each(|line| print_line(line, out))?;
+    report.facts.iter().try_for_each(|fact| print_fact(fact, out))?;
     if report.lines.chunk_by(|a, b| a.compaction == b.compaction).any(|own| own.len() == MOST) {
-        out.note(format!(
-            "at most {MOST} lines of a summary are shown; give more words of the line"
-        ));
+        out.note(format!("at most {MOST} lines of a summary are shown; give more of the line"));
     }
     Ok(())
 }
 
 fn print_line(origin: &LineOrigin, out: &Out) -> anyhow::Result<()> {
-    if let Some(id) = &origin.compaction {
-        let state = match (origin.undone, origin.in_force) {
-            (true, _) => "undone",
-            (_, true) => "in force",
-            _ => "replaced by a later one",
-        };
-        let (id, number) = (escaped(id), origin.number);
-        out.line(format!(
-            "{BOLD}line {number} of the summary of compaction {id}{BOLD:#} ({state})"
-        ))?;
-        out.line(escaped_lines(&shortened_lines(&origin.line)))?;
-    } else {
-        out.line(format!("{BOLD}no summary contains this text{BOLD:#}"))?;
-    }
+    let title = origin.compaction.as_ref().map_or("no summary contains".to_owned(), |id| {
+        let undone = if origin.undone { " (undone)" } else { "" };
+        format!("line {} of the summary of compaction {}{undone}", origin.number, escaped(id))
+    });
+    out.line(format!("{BOLD}{title}{BOLD:#}"))?;
+    out.line(escaped_lines(&ctx_core::text::clip(&origin.line, LINE_CHARS)))?;
     if !origin.facts.is_empty() {
-        out.line("\nstates")?;
-        out.line(table(&[], origin.facts.iter().map(fact_row).collect(), 2))?;
+        let rows = origin.facts.iter().map(fact_row).collect();
+        out.line(format!("states\n{}", table(&[], rows, 2)))?;
     }
-    if origin.sources.is_empty() {
-        out.line(format!("\n{RED}nothing in the original messages supports this line{RED:#}"))?;
-    } else {
-        out.line("\nfrom")?;
+    match origin.sources.is_empty() {
+        true => out.line(format!("{RED}nothing in the original messages supports it{RED:#}"))?,
+        false => print_sources(&origin.sources, out)?,
     }
-    origin.sources.iter().try_for_each(|source| print_source(source, out))?;
-    if !origin.unsupported.is_empty() {
-        let names = shortened(&origin.unsupported.join(", "), LINE_CHARS);
-        out.line(format!("{YELLOW}no message contains{YELLOW:#}: {names}"))?;
+    if !origin.sources.is_empty() && !origin.unsupported.is_empty() {
+        let parts = shortened(&origin.unsupported.join(", "), LINE_CHARS);
+        out.line(format!("{YELLOW}no message contains{YELLOW:#} {parts}"))?;
     }
+    out.line("")?;
     Ok(())
 }
 
-fn shortened_lines(line: &str) -> String {
-    ctx_core::text::clip(line, LINE_CHARS)
-}
-
 fn fact_row(stated: &StatedFact) -> Vec<Cell> {
-    let (state, style) = match stated.state {
-        FactState::Kept => ("kept", GREEN),
-        FactState::Reworded => ("reworded", YELLOW),
-        FactState::Repaired => ("repaired", GREEN),
-        FactState::InContext => ("in the context", GREEN),
-        FactState::Lost => ("lost", RED),
+    let state = match stated.state {
+        FactState::Kept => "kept".into(),
+        FactState::Reworded => Cell::styled("reworded", YELLOW),
+        FactState::Repaired => "repaired".into(),
+        FactState::Lost => Cell::styled("in no summary", YELLOW),
     };
-    let later = stated.superseded_by.as_ref().map(|by| {
-        let (text, entry) = (shortened(&by.text, FACT_CHARS), escaped(&by.entry));
-        format!(" (superseded by [e:{entry}]: {text})")
+    let later = stated.superseded_by.as_ref().zip(stated.superseded_with.as_ref());
+    let later = later.map(|(entry, text)| {
+        format!(" (superseded by {}: {})", escaped(entry), shortened(text, FACT_CHARS))
     });
-    let text = shortened(&stated.fact.text, FACT_CHARS);
-    let kind = format!("  {}", kind_name(stated.fact.kind));
-    vec![kind.into(), Cell::styled(state, style), (text + &later.unwrap_or_default()).into()]
+    let text = shortened(&stated.fact.text, FACT_CHARS) + &later.unwrap_or_default();
+    vec![format!("  {}", kind_name(stated.fact.kind)).into(), state, text.into()]
 }
 
-fn print_source(source: &SourceMessage, out: &Out) -> anyhow::Result<()> {
-    let (role, id) = (escaped(&source.role), escaped(&source.entry));
-    let time = source.timestamp.map(time).map(|time| format!("  {time}")).unwrap_or_default();
-    let place = source.place.as_ref().map_or_else(
-        || "not in the file as written".to_owned(),
-        |at| {
+fn print_sources(sources: &[SourceMessage], out: &Out) -> anyhow::Result<()> {
+    out.line("from")?;
+    for source in sources {
+        let (role, id) = (escaped(&source.role), escaped(&source.entry));
+        let time = source.timestamp.map(minute).unwrap_or_default();
+        let place = source.place.as_ref().map(|at| {
             let (path, offset) = (escaped(&at.path), thousands(at.offset));
             format!("{path}:{}, {} bytes from byte {offset}", at.line, thousands(at.bytes.into()))
-        },
-    );
-    out.line(format!("  {BOLD}{role} {id}{BOLD:#}{DIM}{time}  {place}{DIM:#}"))?;
-    match source.support {
-        Support::Verbatim => {}
-        Support::Reworded => out.line(format!("    {DIM}in other words:{DIM:#}"))?,
-        Support::Cited => out.line(format!(
-            "    {YELLOW}cited, but its words are not in the message, which begins:{YELLOW:#}"
-        ))?,
+        });
+        let place = place.as_deref().unwrap_or("not in the file as written");
+        out.line(format!("  {BOLD}{role} {id}{BOLD:#} {DIM}{time}  {place}{DIM:#}"))?;
+        let note = match source.support {
+            Support::Verbatim => "",
+            Support::Reworded => "in other words: ",
+            Support::Cited => "cited, but the words are not in the message, which begins: ",
+        };
+        let part = |text: &str| escaped_piece(text).replace('\n', "\n    ");
+        let (before, quote) = (part(&source.before), part(&source.quote));
+        let after = part(&source.after);
+        let note = format!("{YELLOW}{note}{YELLOW:#}");
+        out.line(format!("    {note}{DIM}{before}{DIM:#}«{quote}»{DIM}{after}{DIM:#}"))?;
     }
-    let part = |text: &str| escaped_piece(text).replace('\n', "\n    ");
-    let (before, quote, after) = (part(&source.before), part(&source.quote), part(&source.after));
-    out.line(format!("    {DIM}{before}{DIM:#}«{quote}»{DIM}{after}{DIM:#}"))?;
     Ok(())
 }
 
 fn print_fact(origin: &FactOrigin, out: &Out) -> anyhow::Result<()> {
-    let FactOrigin { fact, supersedes, superseded_by, sources, missing } = origin;
-    out.line(format!("{BOLD}fact {} of memory{BOLD:#}  {}", fact.id, fact.kind.name()))?;
+    let fact = &origin.fact;
+    let until = fact.valid_to.map(|end| format!(" until {}", minute(end))).unwrap_or_default();
+    let (kind, from) = (fact.kind.name(), minute(fact.valid_from));
+    out.line(format!(
+        "{BOLD}fact {} of memory{BOLD:#}, {kind}, valid from {from}{until}",
+        fact.id
+    ))?;
     out.line(escaped(&fact.content))?;
-    let until = fact.valid_to.map(|end| format!(" until {}", time(end))).unwrap_or_default();
-    out.line(format!("valid from {}{until}", time(fact.valid_from)))?;
-    let row = |what: &str, fact: &Fact| format!("{what} {}  {}", fact.id, escaped(&fact.content));
-    for fact in supersedes {
-        out.line(row("supersedes", fact))?;
+    let related = origin.supersedes.iter().map(|fact| ("supersedes", fact));
+    for (how, fact) in
+        related.chain(origin.superseded_by.iter().map(|fact| ("superseded by", fact)))
+    {
+        out.line(format!("{how} {}: {}", fact.id, escaped(&fact.content)))?;
     }
-    if let Some(fact) = superseded_by {
-        out.line(row("superseded by", fact))?;
-    }
-    out.line("\nfrom")?;
-    sources.iter().try_for_each(|source| print_source(source, out))?;
-    for id in missing {
-        let session = escaped(&fact.session_id);
-        out.line(format!(
-            "  {YELLOW}entry {}{YELLOW:#} of {session}, whose transcript is not found",
-            escaped(id)
-        ))?;
+    if origin.sources.is_empty() {
+        let (ids, session) = (fact.source_entry_ids.join(", "), escaped(&fact.session_id));
+        out.line(format!("from {} of {session}, whose transcript is not found", escaped(&ids)))?;
+    } else {
+        print_sources(&origin.sources, out)?;
     }
     Ok(())
-}
-
-fn time(at: Timestamp) -> String {
-    let at = jiff::Timestamp::from_millisecond(at.0).ok();
-    at.map_or_else(|| "-".to_owned(), |at| format!("{at:.0}"))
 }

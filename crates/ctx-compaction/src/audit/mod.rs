@@ -92,6 +92,13 @@ pub fn find_facts(text: &str, summary: &str, facts: &[RequiredFact]) -> Vec<Opti
     relative_facts(summary, facts).iter().map(|fact| sheet.find(fact)).collect()
 }
 
+/// Finds the line of a text that states one of the passages, verbatim or in other words.
+#[must_use]
+pub fn find_passage(text: &str, passages: &[String]) -> Option<FoundFact> {
+    let lines = passage::Lines::of(text);
+    passages.iter().find_map(|passage| lines.find(passage))
+}
+
 /// Returns the facts with paths as the summary writes them: relative to the folder that it names.
 pub(crate) fn relative_facts<'f>(
     summary: &str,

@@ -1,8 +1,5 @@
 //! Reports where each fact is after its message left the context.
 
-use std::collections::HashMap;
-
-use aho_corasick::AhoCorasick;
 use ctx_core::EntryId;
 use serde::Serialize;
 
@@ -50,33 +47,18 @@ pub fn trace_facts(
 ) -> Vec<TracedFact> {
     let facts = required_facts(covered);
     let found = find_facts(summary, summary, &facts);
-    let missing = facts.iter().zip(&found).filter(|(_, found)| found.is_none());
-    let held = held(&missing.map(|(fact, _)| fact.text.as_str()).collect::<Vec<_>>(), kept);
+    let kept = kept.iter().map(|said| (&said.id, said.message.plain_text()));
+    let kept: Vec<_> = kept.collect();
     let line = |at| summary.lines().nth(at).unwrap_or_default().trim().to_owned();
     let traced = |(fact, found): (RequiredFact, Option<FoundFact>)| {
         let status = match found {
             Some(found) => FactStatus::Summary { line: line(found.line) },
             None => {
-                let held = held.get(&fact.text);
-                held.map_or(FactStatus::Lost, |id| FactStatus::Kept { entry: id.clone() })
+                let held = kept.iter().find(|(_, text)| text.contains(&fact.text));
+                held.map_or(FactStatus::Lost, |&(id, _)| FactStatus::Kept { entry: id.clone() })
             }
         };
         TracedFact { fact, status }
     };
     facts.into_iter().zip(found).map(traced).collect()
-}
-
-/// Finds which of the texts occur in kept messages, and where first, in one pass.
-fn held(texts: &[&str], kept: &[CitedMessage]) -> HashMap<String, EntryId> {
-    let mut held = HashMap::new();
-    let Ok(finder) = AhoCorasick::new(texts) else { return held };
-    for said in kept {
-        for hit in finder.find_overlapping_iter(&said.message.plain_text()) {
-            let text = texts[hit.pattern().as_usize()];
-            if !held.contains_key(text) {
-                held.insert(text.to_owned(), said.id.clone());
-            }
-        }
-    }
-    held
 }

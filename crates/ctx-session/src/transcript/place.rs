@@ -3,7 +3,7 @@
 use ctx_core::Message;
 use serde::Serialize;
 
-use crate::entry::MessagePart;
+use crate::entry::{MessagePart, TreeEntry};
 use crate::source::{Source, Span};
 use crate::transcript::Transcript;
 
@@ -29,28 +29,22 @@ impl Transcript {
     pub fn place_of(&self, id: &str, matches: impl Fn(&Message) -> bool) -> Option<FilePlace> {
         let index = self.index_of(id)?;
         let first = self.entries.get(index)?.head.map_or(index, |head| head as usize);
-        let own = |at: usize| {
-            self.entries
-                .get(at)
-                .filter(|entry| at == first || entry.head == u32::try_from(first).ok())
+        let parts = self.entries.iter().enumerate().skip(first);
+        let mut parts = parts.filter(|(at, one)| *at == first || one.head == Some(first as u32));
+        let has = |(_, one): &(usize, &TreeEntry)| {
+            MessagePart::of(one).load(self.source_of(one)).is_ok_and(|part| matches(&part))
         };
-        let has = |entry: &&crate::TreeEntry| {
-            MessagePart::of(entry).load(self.source_of(entry)).is_ok_and(|part| matches(&part))
-        };
-        let entry = (first..self.entries.len()).filter_map(own).find(has).or_else(|| own(first))?;
-        let (source, span) = (self.source_of(entry), entry.place.span);
+        let entry =
+            parts.find(has).map_or_else(|| self.entries.get(first), |(_, one)| Some(one))?;
+        let (source, Span { offset, len }) = (self.source_of(entry), entry.place.span);
         let path = source.path().filter(|path| path.is_file())?;
         let file = Source::open(path, |_, _| Ok(())).ok()?;
-        if file.read(span).ok()? != source.read(span).ok()? {
-            return None;
-        }
         let mut line = entry.place.line;
         if self.is_document {
-            let before =
-                file.read(Span { offset: 0, len: u32::try_from(span.offset).ok()? }).ok()?;
+            let before = file.read(Span { offset: 0, len: u32::try_from(offset).ok()? }).ok()?;
             line = memchr::memchr_iter(b'\n', &before).count() as u64 + 1;
         }
-        let path = path.display().to_string();
-        Some(FilePlace { path, line, offset: span.offset, bytes: span.len })
+        let is_there = file.read(entry.place.span).ok()? == source.read(entry.place.span).ok()?;
+        is_there.then(|| FilePlace { path: path.display().to_string(), line, offset, bytes: len })
     }
 }

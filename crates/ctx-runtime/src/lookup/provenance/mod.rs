@@ -18,23 +18,21 @@ pub(super) use quote::folded;
 use quote::occurrence;
 pub use quote::{SourceMessage, Support};
 
-/// Maximum number of lines of one summary, and of facts, that are returned for a text.
+/// Maximum number of lines of one summary that are returned for a text.
 pub const MOST: usize = 3;
 
 /// The percentage of a text's words that its facts must contain to account for it.
 const ENOUGH: usize = 70;
 
 /// A line of a summary, or a text that no summary contains, and where it comes from.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LineOrigin {
     /// The compaction; `None` if no summary contains the text.
     pub compaction: Option<EntryId>,
-    /// Whether the summary is the one in the context.
-    pub in_force: bool,
     /// Whether the compaction was undone.
     pub undone: bool,
-    /// The number of the line in the summary, from 1; 0 without a summary.
+    /// The number of the line in the summary, from 1.
     pub number: usize,
     /// The line, or the text.
     pub line: String,
@@ -42,7 +40,7 @@ pub struct LineOrigin {
     pub facts: Vec<StatedFact>,
     /// The messages that it comes from. Without any, nothing in the originals supports the line.
     pub sources: Vec<SourceMessage>,
-    /// The items of a list that no message contains.
+    /// The parts of the line that no message contains.
     pub unsupported: Vec<String>,
 }
 
@@ -53,102 +51,71 @@ pub struct StatedFact {
     /// The fact, with the entry that states it last.
     #[serde(flatten)]
     pub fact: RequiredFact,
-    /// Where it is.
+    /// What became of it.
     pub state: FactState,
-    /// The later statement that replaced or withdrew it.
-    pub superseded_by: Option<LaterStatement>,
+    /// The entry that replaced or withdrew it.
+    pub superseded_by: Option<EntryId>,
+    /// The words of that entry.
+    pub superseded_with: Option<String>,
 }
 
 /// What became of a required fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FactState {
-    /// In the summary, in the same words.
+    /// The summary has it in the same words.
     Kept,
-    /// In the summary, in other words.
+    /// The summary has it in other words.
     Reworded,
-    /// In the summary: its draft lacked the fact, and repair added it.
+    /// Repair added it to the summary.
     Repaired,
-    /// Its message is in the context.
-    InContext,
-    /// Its message left the context, and the summary does not contain it.
+    /// No summary has it.
     Lost,
-}
-
-/// A statement that replaced or withdrew an earlier one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LaterStatement {
-    /// Its words.
-    pub text: String,
-    /// Its entry.
-    pub entry: EntryId,
 }
 
 /// A summary and the messages that it stands for.
 pub struct SummaryText<'a> {
-    /// The compaction.
-    pub compaction: EntryId,
+    /// The compaction, if there is one.
+    pub compaction: Option<&'a StoredCompaction>,
     /// The text.
     pub text: &'a str,
-    /// The receipt, if ctx wrote it.
-    pub receipt: Option<Receipt>,
     /// The messages, those of earlier summaries included, oldest first.
     pub originals: &'a [CitedMessage],
 }
 
-/// Returns where a text comes from: the lines of summaries that contain it, newest compaction
-/// first; else the required facts with these words; else the message with these words.
+/// Returns where a text comes from: the lines of summaries that contain it or state the fact with
+/// these words, newest compaction first; else the messages that contain it.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidInput`] for a text without words, [`ErrorKind::NotFound`] if nothing has the
-/// words, and errors from reading the transcript.
+/// [`ErrorKind::InvalidInput`] for a text without words, and errors from reading the transcript.
 pub fn line_origins(transcript: &Transcript, text: &str) -> Result<Vec<LineOrigin>> {
-    let asked = words_of(text)?;
+    let asked = bare(text);
+    if !asked.contains(char::is_alphanumeric) {
+        let error = Error::new(ErrorKind::InvalidInput, "the text contains no words");
+        return Err(error.hint("give a line of a summary; `ctx expand` takes citations"));
+    }
     let said = cited_messages(transcript.messages_to(None)?);
     let list = transcript.compaction_list(None)?;
-    let in_force = list.iter().rfind(|one| !one.undone).map(|one| &one.id);
-    let summaries: Vec<_> = list.iter().rev().map(|one| SummaryText::of(one, &said)).collect();
+    let mut summaries: Vec<_> = list.iter().rev().map(|one| SummaryText::of(one, &said)).collect();
     let mut found: Vec<_> = summaries.iter().flat_map(|one| one.origins(&asked)).collect();
-    let now = FactLedger::of(&said).facts();
     if found.is_empty() {
-        let covers = |one: &&SummaryText<'_>| Some(&one.compaction) == in_force;
-        let covered = summaries.iter().find(covers).map_or(0, |one| one.originals.len());
-        found = fact_origins(&asked, &now, &summaries, said.split_at(covered));
-    }
-    if found.is_empty() {
-        let (sources, unsupported) = search(&said, &asked);
-        found.push(LineOrigin { line: asked, sources, unsupported, ..LineOrigin::default() });
+        summaries.push(SummaryText { compaction: None, text: &asked, originals: &said });
+        found = summaries.last().map(|one| one.origins(&asked)).unwrap_or_default();
         found.retain(|origin| !origin.sources.is_empty());
     }
+    let superseded = FactLedger::of(&said).facts().superseded;
     for origin in &mut found {
-        origin.in_force = origin.compaction.is_some() && origin.compaction.as_ref() == in_force;
-        let own = list.iter().find(|one| Some(&one.id) == origin.compaction.as_ref());
-        origin.undone = own.is_some_and(|one| one.undone);
         for stated in &mut origin.facts {
             let is_it =
                 |old: &RequiredFact| (old.kind, &old.text) == (stated.fact.kind, &stated.fact.text);
-            let later = now.superseded.iter().find(|old| is_it(&old.fact));
-            stated.superseded_by =
-                later.map(|old| LaterStatement { text: old.by.clone(), entry: old.entry.clone() });
+            let later = superseded.iter().find(|old| is_it(&old.fact));
+            stated.superseded_by = later.map(|old| old.entry.clone());
+            stated.superseded_with = later.map(|old| old.by.clone());
         }
         origin.sources.iter_mut().for_each(|source| source.find_place(transcript));
     }
     Ok(found)
-}
-
-/// Returns the words of a text from a summary, without bullet, citations and line breaks.
-///
-/// # Errors
-///
-/// [`ErrorKind::InvalidInput`] if there are none.
-pub fn words_of(text: &str) -> Result<String> {
-    let words = bare(text);
-    if words.contains(char::is_alphanumeric) {
-        return Ok(words);
-    }
-    Err(Error::new(ErrorKind::InvalidInput, "the text contains no words")
-        .hint("give a line of a summary or words of it; `ctx expand` takes citations"))
 }
 
 /// Returns messages with the ids that summaries cite, without those that are never sent to a model.
@@ -174,37 +141,52 @@ impl<'a> SummaryText<'a> {
         let place = |id: &Option<EntryId>| said.iter().position(|one| Some(&one.id) == id.as_ref());
         let end = place(&stored.covered.last).map(|last| last + 1);
         let end = end.or_else(|| place(&stored.first_kept_entry_id)).unwrap_or(said.len());
-        Self {
-            compaction: stored.id.clone(),
-            text: &stored.summary,
-            receipt: receipt_of(stored),
-            originals: said.slice(..end),
-        }
+        Self { compaction: Some(stored), text: &stored.summary, originals: said.slice(..end) }
     }
 
-    /// Returns where the lines that contain these words come from; see [`words_of`].
+    /// Returns where the lines with these words come from, or else the lines that state the facts
+    /// with these words.
     #[must_use]
     pub fn origins(&self, asked: &str) -> Vec<LineOrigin> {
+        let LedgerFacts { mut required, superseded, .. } = FactLedger::of(self.originals).facts();
+        required.extend(superseded.into_iter().map(|old| old.fact));
+        let asked = &*bare(asked);
         let wanted = folded(asked).0;
-        let lines =
-            lines(self.text).into_iter().map(|(at, line)| (at, folded(&bare(&line)).0, line));
-        let lines = lines.filter(|(_, words, _)| occurrence(words, &wanted).is_some());
-        let mut lines: Vec<_> = lines.collect();
-        if lines.iter().any(|(_, words, _)| *words == wanted) {
-            lines.retain(|(_, words, _)| *words == wanted);
+        let lines: Vec<_> = lines(self.text)
+            .into_iter()
+            .map(|(at, line)| (at, folded(&bare(&line)).0, line))
+            .collect();
+        let with = |fits: &dyn Fn(usize, &str) -> bool| -> Vec<LineOrigin> {
+            let found = lines.iter().filter(|(at, words, _)| fits(*at, words)).take(MOST);
+            found
+                .map(|(at, words, line)| self.origin(*at, line, asked, *words == wanted, &required))
+                .collect()
+        };
+        let mut found = with(&|_, words| words == wanted);
+        if found.is_empty() {
+            found = with(&|_, words| occurrence(words, &wanted).is_some());
         }
-        if lines.is_empty() {
-            return Vec::new();
+        if found.is_empty() {
+            let facts = required.iter().zip(find_facts(self.text, self.text, &required));
+            let own = facts.filter(|(fact, _)| folded(&fact.text).0 == wanted);
+            let stating: HashSet<usize> = own.filter_map(|(_, found)| Some(found?.line)).collect();
+            found = with(&|at, _| stating.contains(&at));
         }
-        let facts = all_facts(FactLedger::of(self.originals).facts());
-        let lines = lines.into_iter().take(MOST);
-        lines.map(|(at, _, line)| self.origin(at, line, asked, &facts)).collect()
+        found
     }
 
-    fn origin(&self, at: usize, line: String, asked: &str, facts: &[RequiredFact]) -> LineOrigin {
-        let cited = citations(&line).into_iter().flat_map(|cited| cited.ids);
+    fn origin(
+        &self,
+        at: usize,
+        line: &str,
+        asked: &str,
+        is_whole: bool,
+        facts: &[RequiredFact],
+    ) -> LineOrigin {
+        let cited = citations(line).into_iter().flat_map(|cited| cited.ids);
         let cited: Vec<&EntryId> = cited.filter_map(|id| Some(&self.cited(id)?.id)).collect();
-        let facts = self.stated(at, &line, asked, facts, &cited);
+        let wanted = (!is_whole).then(|| folded(asked).0);
+        let facts = self.stated(at, line, wanted.as_deref(), facts, &cited);
         let mut seen = HashSet::new();
         let ids = facts.iter().map(|stated| &stated.fact.entry).chain(cited);
         let ids: Vec<&EntryId> = ids.filter(|id| seen.insert(*id)).collect();
@@ -218,7 +200,7 @@ impl<'a> SummaryText<'a> {
             };
             let mut words = without_label(asked);
             words.extend(own(true).chain(clauses(asked)));
-            let names = own(false).chain([bare(&line)]).collect();
+            let names = own(false).chain([bare(line)]).collect();
             Some(SourceMessage::of(self.cited(id)?, &[words, names]))
         };
         let mut sources: Vec<SourceMessage> = ids.into_iter().filter_map(of).collect();
@@ -230,58 +212,66 @@ impl<'a> SummaryText<'a> {
             sources.retain(|source| searched.iter().all(|known| known.entry != source.entry));
             sources.splice(0..0, searched);
         }
+        // The other citations of the line are for its other parts.
+        if !is_whole && sources.iter().any(|source| source.support != Support::Cited) {
+            sources.retain(|source| source.support != Support::Cited);
+        }
         LineOrigin {
-            compaction: Some(self.compaction.clone()),
+            compaction: self.compaction.map(|stored| stored.id.clone()),
+            undone: self.compaction.is_some_and(|stored| stored.undone),
             number: at + 1,
             line: line.trim().to_owned(),
             facts,
             sources,
             unsupported,
-            ..LineOrigin::default()
         }
     }
 
-    /// Returns the facts that the line at this index states, of these only those that `asked`, a part
-    /// of the line, states, if there are any.
+    /// Returns the facts that a line states, of these only those related to `wanted`, a part of the
+    /// line, if there are any.
     fn stated(
         &self,
         at: usize,
         line: &str,
-        asked: &str,
+        wanted: Option<&str>,
         facts: &[RequiredFact],
         cited: &[&EntryId],
     ) -> Vec<StatedFact> {
-        let repaired = self.receipt.as_ref().map(|receipt| &receipt.audit.repaired_lines);
-        let at = u32::try_from(at).unwrap_or(u32::MAX);
-        let is_repaired = repaired.is_some_and(|lines| lines.contains(&at));
-        let wanted = folded(asked).0;
-        let in_line = find_facts(line, self.text, facts);
-        let in_asked = find_facts(asked, self.text, facts);
-        let found = facts.iter().zip(in_line).zip(in_asked);
-        let stated = found.filter_map(|((fact, in_line), in_asked)| {
-            let state = match in_line?.is_exact {
+        let receipt = self.compaction.and_then(receipt_of);
+        let is_repaired = receipt.is_some_and(|receipt| {
+            u32::try_from(at).is_ok_and(|at| receipt.audit.repaired_lines.contains(&at))
+        });
+        let found = facts.iter().zip(find_facts(line, self.text, facts));
+        let stated = found.filter_map(|(fact, found)| {
+            let state = match found?.is_exact {
+                _ if self.compaction.is_none() => FactState::Lost,
                 _ if is_repaired => FactState::Repaired,
                 true => FactState::Kept,
                 false => FactState::Reworded,
             };
-            let is_asked = in_asked.is_some() || folded(&fact.text).0.contains(&wanted);
-            Some((is_asked, StatedFact { fact: fact.clone(), state, superseded_by: None }))
+            let fact = fact.clone();
+            Some(StatedFact { fact, state, superseded_by: None, superseded_with: None })
         });
-        let mut stated: Vec<(bool, StatedFact)> = stated.collect();
-        if stated.iter().any(|(is_asked, _)| *is_asked) {
-            stated.retain(|(is_asked, _)| *is_asked);
-        }
-        let mut stated: Vec<StatedFact> = stated.into_iter().map(|(_, stated)| stated).collect();
+        let mut stated: Vec<StatedFact> = stated.collect();
+        let is_asked = |stated: &StatedFact| {
+            let words = folded(&stated.fact.text).0;
+            wanted.is_some_and(|wanted| wanted.contains(&words) || words.contains(wanted))
+        };
+        // The same words may be in messages that the line does not come from.
+        let is_cited = |stated: &StatedFact| {
+            cited.contains(&&stated.fact.entry)
+                || (!cited.is_empty() && stated.state != FactState::Reworded)
+        };
         // `src/` is not stated by a line that names `src/main.rs`.
         let names: Vec<String> = stated.iter().map(|one| one.fact.text.clone()).collect();
-        stated.retain(|StatedFact { fact, .. }| {
+        let is_whole = |StatedFact { fact, .. }: &StatedFact| {
             let is_part = |name: &String| *name != fact.text && name.contains(fact.text.as_str());
             fact.kind.is_passage() || !names.iter().any(is_part)
-        });
-        // The same words may be in messages that the line does not come from.
-        let is_cited = |stated: &StatedFact| cited.contains(&&stated.fact.entry);
-        if stated.iter().any(is_cited) {
-            stated.retain(|one| is_cited(one) || one.state != FactState::Reworded);
+        };
+        for fits in [&is_asked as &dyn Fn(&StatedFact) -> bool, &is_cited, &is_whole] {
+            if stated.iter().any(fits) {
+                stated.retain(fits);
+            }
         }
         stated
     }
@@ -290,56 +280,6 @@ impl<'a> SummaryText<'a> {
     fn cited(&self, id: &str) -> Option<&CitedMessage> {
         self.originals.iter().find(|one| one.id.starts_with(id))
     }
-}
-
-/// Returns where required facts with these words are. `covered` are the messages that the summary in
-/// force stands for.
-fn fact_origins(
-    asked: &str,
-    now: &LedgerFacts,
-    summaries: &[SummaryText<'_>],
-    (covered, kept): (&[CitedMessage], &[CitedMessage]),
-) -> Vec<LineOrigin> {
-    let wanted = folded(asked).0;
-    let facts = all_facts(now.clone()).into_iter().map(|fact| (folded(&fact.text).0, fact));
-    let mut facts: Vec<_> = facts
-        .filter(|(text, _)| {
-            text.contains(&wanted) || (wanted.contains(text) && text.len() * 2 > wanted.len())
-        })
-        .collect();
-    if facts.iter().any(|(text, _)| *text == wanted) {
-        facts.retain(|(text, _)| *text == wanted);
-    }
-    let mut origins: Vec<LineOrigin> = Vec::new();
-    for (_, fact) in facts.into_iter().take(MOST) {
-        let before = origins.len();
-        for summary in summaries.iter().filter(|one| one.cited(&fact.entry).is_some()) {
-            let one = [fact.clone()];
-            let found = find_facts(summary.text, summary.text, &one).pop().flatten();
-            let line =
-                found.and_then(|found| Some((found.line, summary.text.lines().nth(found.line)?)));
-            origins.extend(
-                line.map(|(at, line)| summary.origin(at, line.to_owned(), &fact.text, &one)),
-            );
-        }
-        let message = |id: &EntryId| covered.iter().chain(kept).find(|one| one.id == *id);
-        if origins.len() == before
-            && let Some(message) = message(&fact.entry)
-        {
-            let is_covered = covered.iter().any(|one| one.id == fact.entry);
-            let state = if is_covered { FactState::Lost } else { FactState::InContext };
-            let line = fact.text.clone();
-            let sources = vec![SourceMessage::of(message, &[vec![line.clone()]])];
-            let facts = vec![StatedFact { fact, state, superseded_by: None }];
-            origins.push(LineOrigin { line, facts, sources, ..LineOrigin::default() });
-        }
-    }
-    origins
-}
-
-fn all_facts(known: LedgerFacts) -> Vec<RequiredFact> {
-    let superseded = known.superseded.into_iter().map(|old| old.fact);
-    known.required.into_iter().chain(superseded).collect()
 }
 
 /// Finds the first message with these words, else the first that states them otherwise, else the first
@@ -414,4 +354,77 @@ fn clauses(words: &str) -> impl Iterator<Item = String> {
     let clauses = words.split("; ").flat_map(|clause| clause.split(" → "));
     let clauses = clauses.map(|clause| without_label(clause).pop().unwrap_or_default());
     clauses.filter(|clause| clause.split_whitespace().count() >= 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(said: &[&str], summary: &str) -> Transcript {
+        let mut lines = vec![r#"{"type":"session","version":3,"id":"s","cwd":"/"}"#.to_owned()];
+        let mut parent = serde_json::Value::Null;
+        let mut add = |id: &str, mut entry: serde_json::Value| {
+            entry["id"] = id.into();
+            entry["parentId"] = std::mem::replace(&mut parent, id.into());
+            lines.push(entry.to_string());
+        };
+        for (n, text) in said.iter().enumerate() {
+            let message = serde_json::json!({ "role": "user", "content": text });
+            add(&format!("m{n}"), serde_json::json!({ "type": "message", "message": message }));
+        }
+        let kept = format!("m{}", said.len() - 1);
+        let compaction = serde_json::json!({
+            "type": "compaction", "summary": summary, "firstKeptEntryId": kept, "tokensBefore": 9,
+        });
+        add("c", compaction);
+        Transcript::from_bytes(lines.join("\n").into_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_fact_is_found_reworded_superseded_or_lost() {
+        let said = [
+            "We use PostgreSQL 14 for the billing database.",
+            "Never push to the main branch without a review.",
+            "The release notes must mention Ada Lovelace.",
+            "We use PostgreSQL 16 for the billing database now, not PostgreSQL 14.",
+            "go on",
+        ];
+        let summary = "- We use PostgreSQL 14 for the billing database. [e:m0]\n\
+                       - User: never push to main branch without review";
+        let transcript = session(&said, summary);
+        let one = |asked: &str| line_origins(&transcript, asked).unwrap().remove(0);
+        let old = one("we use PostgreSQL 14 for the billing database");
+        assert_eq!((&*old.sources[0].entry, old.sources[0].support), ("m0", Support::Verbatim));
+        let later: Vec<_> = old.facts.iter().filter_map(|one| one.superseded_by.clone()).collect();
+        assert_eq!(later, [EntryId::from("m3")], "{old:?}");
+        let reworded = one(said[1]);
+        assert_eq!((reworded.number, &*reworded.sources[0].entry), (2, "m1"), "{reworded:?}");
+        assert!(reworded.facts.iter().any(|one| one.state == FactState::Reworded), "{reworded:?}");
+        let lost = one(said[2]);
+        assert_eq!((lost.compaction, &*lost.sources[0].entry), (None, "m2"));
+        assert!(
+            lost.facts.iter().all(|one| one.state == FactState::Lost) && !lost.facts.is_empty()
+        );
+        assert_eq!(line_origins(&transcript, "Grace Hopper").unwrap(), []);
+    }
+
+    #[test]
+    fn each_name_of_a_list_and_each_clause_is_searched() {
+        let said = ["Alpha and beta are done. The tests pass on Linux.", "see gamma", "go on"];
+        let summary =
+            "- Names: `beta`, `gamma`, `delta`\n- the tests pass on Linux; the moon is a cheese";
+        let transcript = session(&said, summary);
+        let of = |asked: &str| {
+            let origin = line_origins(&transcript, asked).unwrap().remove(0);
+            let entries: Vec<_> = origin.sources.iter().map(|one| one.entry.to_string()).collect();
+            (entries, origin.unsupported)
+        };
+        let (entries, missing) = of("Names: `beta`, `gamma`, `delta`");
+        assert_eq!((entries, missing), (vec!["m0".into(), "m1".into()], vec!["delta".into()]));
+        let (entries, missing) = of("the tests pass on Linux; the moon is a cheese");
+        assert_eq!(
+            (entries, missing),
+            (vec!["m0".to_owned()], vec!["the moon is a cheese".into()])
+        );
+    }
 }

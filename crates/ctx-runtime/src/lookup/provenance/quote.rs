@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use ctx_core::text::{Slice, clip, word_end, word_start};
 use ctx_core::{EntryId, Message, Timestamp};
-use ctx_facts::{CitedMessage, FactKind, RequiredFact};
-use ctx_layers::compaction::find_facts;
+use ctx_facts::CitedMessage;
+use ctx_layers::compaction::find_passage;
 use ctx_memory::archive::text_of;
 use ctx_session::{FilePlace, Transcript};
 use serde::Serialize;
@@ -87,9 +87,7 @@ impl SourceMessage {
                 let ranges: Vec<_> = ranges.filter(|range| range.len() <= COMPARED).collect();
                 let lines: Vec<&str> =
                     ranges.iter().map(|range| text.slice(range.clone())).collect();
-                let passages: Vec<_> = words.iter().map(|words| passage(words)).collect();
-                let found = find_facts(&lines.join("\n"), "", &passages);
-                ranges.get(found.into_iter().flatten().next()?.line)?.clone()
+                ranges.get(find_passage(&lines.join("\n"), words)?.line)?.clone()
             }
         };
         Some(Self::quoting(said, &text, range, support))
@@ -118,17 +116,6 @@ impl SourceMessage {
     }
 }
 
-fn passage(words: &str) -> RequiredFact {
-    RequiredFact {
-        kind: FactKind::Statement,
-        text: words.to_owned(),
-        entry: EntryId::default(),
-        weight: 0.0,
-        by_user: false,
-        order: 0,
-    }
-}
-
 /// Returns a text in lower case with single spaces and without marks of Markdown, and for each byte
 /// of it and its end the offset in the text.
 pub(in crate::lookup) fn folded(text: &str) -> (String, Vec<usize>) {
@@ -148,7 +135,7 @@ pub(in crate::lookup) fn folded(text: &str) -> (String, Vec<usize>) {
 
 /// Finds words that are not a part of longer words.
 pub(super) fn occurrence(text: &str, words: &str) -> Option<Range<usize>> {
-    let joins = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && c.is_ascii());
+    let joins = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
     let found = text.match_indices(words).filter(|_| !words.is_empty());
     let mut found = found.map(|(at, _)| at..at + words.len());
     found.find(|found| {
