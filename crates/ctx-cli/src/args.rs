@@ -101,6 +101,9 @@ pub(crate) enum Command {
     Diff(Diff),
     /// Print the original messages behind a citation of a summary
     Expand(Expand),
+    /// Show where a line of a summary or a fact comes from: its messages, and their place in the file
+    #[command(visible_alias = "explain")]
+    Why(Why),
     /// List the sessions of all agents, newest first; archive sessions of ctx that are old or too many
     Sessions(Sessions),
     /// Write a transcript in another format
@@ -287,6 +290,21 @@ pub(crate) struct Expand {
     /// Print JSON: an array of messages in pi's format
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The exit code is 1 if nothing in the original messages supports the text.
+#[derive(Debug, Args)]
+#[command(allow_missing_positional = true)]
+pub(crate) struct Why {
+    /// The transcript, its id or a prefix of that, or - for stdin [default: the newest session of the
+    /// current folder]
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) session: Option<PathBuf>,
+    /// A line of a summary, whole or in part; the words of a fact; or the id of a fact of memory
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) text: String,
+    #[command(flatten)]
+    pub(crate) of: InMemory,
 }
 
 #[derive(Debug, Args)]

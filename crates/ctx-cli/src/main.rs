@@ -79,6 +79,7 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
         Command::Compactions(args) => commands::compactions::run(&args, out),
         Command::Diff(args) => commands::diff::run(&global, &args, out),
         Command::Expand(args) => commands::expand::run(&args, out),
+        Command::Why(args) => commands::why::run(&global, args, out),
         Command::Sessions(args) => commands::sessions::run(&global, &args, out),
         Command::Convert(args) => commands::convert::run(&args, out),
         Command::Check(args) => commands::check::run(args, out),

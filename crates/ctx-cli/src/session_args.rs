@@ -35,6 +35,9 @@ pub(crate) fn resolved(mut command: Command, out: &Out) -> anyhow::Result<Comman
         Command::Compactions(args) => args.session = one(&args.session)?,
         Command::Diff(args) => args.session = one(&args.session)?,
         Command::Expand(args) => args.session = one(&args.session)?,
+        Command::Why(args) => {
+            args.session = args.session.as_deref().map(one).transpose()?;
+        }
         Command::Convert(args) => args.session = one(&args.session)?,
         Command::Check(args) => args.session = one(&args.session)?,
         _ => {}
@@ -72,7 +75,8 @@ pub(crate) fn all(named: &[PathBuf], out: &Out) -> anyhow::Result<Vec<PathBuf>> 
     Ok(paths)
 }
 
-fn newest(out: &Out) -> anyhow::Result<PathBuf> {
+/// Returns the newest session of the current folder, and names it.
+pub(crate) fn newest(out: &Out) -> anyhow::Result<PathBuf> {
     let missing = || {
         Error::new(ErrorKind::NotFound, "no session of the current folder")
             .hint("name a transcript, a folder or an id; `ctx sessions` lists those of all folders")

@@ -23,7 +23,10 @@ mod receipt;
 mod repair;
 mod source_index;
 
-pub use audit::{Audit, FactStatus, TracedFact, UnsupportedClaim, audit, missing, trace_facts};
+pub use audit::{
+    Audit, FactStatus, FoundFact, TracedFact, UnsupportedClaim, audit, find_facts, find_passage,
+    missing, trace_facts,
+};
 pub use chunk::{SUMMARIZATION_OVERHEAD_TOKENS, chunk_by_max_tokens, split_by_token_share};
 pub use compact::{CompactOptions, Compaction, Details, compact};
 pub use config::{

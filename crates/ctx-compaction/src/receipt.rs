@@ -1,6 +1,6 @@
 //! The record of a compaction, for people and for `details` of its entry.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ctx_core::{CompactionTrigger, EntryId, Tokens, Usage};
 use serde::{Deserialize, Serialize};
@@ -92,6 +92,9 @@ pub struct AuditReport {
     pub kept: u32,
     /// Facts that repair added.
     pub repaired: u32,
+    /// The lines of the stored text with facts that repair added, from 0.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub repaired_lines: BTreeSet<u32>,
     /// Facts that did not fit.
     pub missing: u32,
     /// Share of the facts in the stored text, 0 to 1; 1 if there were none. Each fact has the weight

@@ -1,6 +1,5 @@
 //! Citations of entries in a summary: `[e:ID]`.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -73,9 +72,10 @@ pub fn citations(text: &str) -> Vec<Citation<'_>> {
     found.collect()
 }
 
-/// Returns a text without its citations.
-pub(crate) fn without_citations(text: &str) -> Cow<'_, str> {
-    CITATION.replace_all(text, "")
+/// Removes the citations of a text, and collapses white space.
+#[must_use]
+pub fn without_citations(text: &str) -> String {
+    CITATION.replace_all(text, "").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Removes citations that are neither an id in `ids` nor a prefix of one: an unaudited

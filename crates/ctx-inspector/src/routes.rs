@@ -31,6 +31,7 @@ pub(super) fn routes(inspector: Arc<Inspector>) -> Router {
         .route("/requests/{number}", get(request))
         .route("/entries/{entry}", get(entry))
         .route("/compactions/{compaction}/diff", get(diff))
+        .route("/compactions/{compaction}/why", get(why))
         .route("/compactions/{compaction}/undo", post(undo))
         .fallback(nothing);
     let api = Router::new()
@@ -118,6 +119,25 @@ async fn diff(
     let (id, compaction) = path_params(path)?;
     let query = parse_query(query)?;
     of_session(inspector, id, move |session| session.diff(&compaction, &query)).await
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct LineQuery {
+    line: String,
+}
+
+async fn why(
+    Shared(inspector): InspectorState,
+    path: PathParams<(String, String)>,
+    query: QueryParams<LineQuery>,
+) -> ApiResult {
+    let (id, compaction) = path_params(path)?;
+    let line = parse_query(query)?.line;
+    of_session(inspector, id, move |session| {
+        Ok(json!({ "lines": session.why(&compaction, &line)? }))
+    })
+    .await
 }
 
 async fn undo(

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use ctx_core::{Result, Timestamp};
+use ctx_core::{Error, ErrorKind, Result, Timestamp};
+use ctx_runtime::lookup::provenance::LineOrigin;
 use tokio::sync::watch;
 
 use super::diff::{DiffPage, DiffQuery};
@@ -71,6 +72,17 @@ pub(crate) trait SessionView: Send + Sync {
     ///
     /// [`NotFound`](ctx_core::ErrorKind::NotFound) for an unknown compaction.
     fn diff(&self, compaction: &str, query: &DiffQuery) -> Result<DiffPage>;
+
+    /// Returns where the lines with these words of a compaction's summary come from.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](ctx_core::ErrorKind::NotFound) for an unknown compaction, or if the messages are
+    /// not stored.
+    fn why(&self, _compaction: &str, _line: &str) -> Result<Vec<LineOrigin>> {
+        Err(Error::new(ErrorKind::NotFound, "the proxy stores only the beginnings of messages")
+            .hint("open the agent's own session of this conversation"))
+    }
 
     /// Undoes a compaction, or redoes an undone one.
     ///

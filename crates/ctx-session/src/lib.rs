@@ -48,5 +48,5 @@ pub use paths::{Home, with_home_hint};
 pub use read::{Problem, ProblemKind, Severity, TranscriptHeader};
 pub use retire::{RetiringSession, discard_session, remove_retired, retired_at, session_is_open};
 pub use store::{ChatType, SessionEntry, SessionStore, Sessions};
-pub use transcript::{BranchMessage, SessionContext, Transcript, TranscriptStats};
+pub use transcript::{BranchMessage, FilePlace, SessionContext, Transcript, TranscriptStats};
 pub use values::{FileStore, TransientStore};

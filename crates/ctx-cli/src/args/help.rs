@@ -14,7 +14,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Keep an agent inside its window", &["serve", "mcp", "chat", "rpc"]),
     (
         "Work on a session",
-        &["compact", "compactions", "diff", "expand", "assemble", "check", "convert"],
+        &["compact", "compactions", "diff", "expand", "why", "assemble", "check", "convert"],
     ),
     ("Memory and files", &["memory", "recall", "index", "context"]),
     ("Compare and configure", &["eval", "engines", "config", "completions"]),

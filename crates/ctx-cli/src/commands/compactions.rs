@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::process::ExitCode;
 
-use ctx_compaction::{Details, Receipt};
 use ctx_core::EntryId;
+use ctx_runtime::lookup::provenance::receipt_of;
 use ctx_session::{CompactionAuthor, StoredCompaction, Transcript};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -111,10 +111,4 @@ fn rows(list: &[StoredCompaction], ids: &ShortIds<'_>) -> String {
 fn engine_of(compaction: &StoredCompaction) -> Option<String> {
     let details: Value = serde_json::from_str(compaction.details.as_ref()?.as_str()).ok()?;
     details.get("engine")?.as_str().map(escaped)
-}
-
-/// Returns the receipt of a compaction that ctx made.
-pub(crate) fn receipt_of(compaction: &StoredCompaction) -> Option<Receipt> {
-    let details = serde_json::from_str(compaction.details.as_ref()?.as_str()).ok()?;
-    Some(Details::from_json(&details)?.receipt)
 }

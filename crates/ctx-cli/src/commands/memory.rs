@@ -89,12 +89,12 @@ fn warn(of: &Lookup, out: &Out) {
 }
 
 /// Returns the name under which memory stores a transcript's session.
-fn name_of(transcript: &Transcript, path: &Path) -> String {
+pub(crate) fn name_of(transcript: &Transcript, path: &Path) -> String {
     memory_session(transcript.header.id.as_deref(), path)
 }
 
 /// Formats a time for the user, in UTC.
-fn minute(at: Timestamp) -> String {
+pub(crate) fn minute(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.0).ok();
     at.map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
 }

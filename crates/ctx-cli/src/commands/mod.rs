@@ -25,3 +25,4 @@ pub(crate) mod rpc;
 pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod status;
+pub(crate) mod why;

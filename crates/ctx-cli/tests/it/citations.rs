@@ -178,3 +178,57 @@ fn compactions_are_listed_with_their_state() {
     room.json(&["compact", file, "--undo"]);
     assert_eq!(states(), ["in force", "undone"]);
 }
+
+#[test]
+fn a_line_leads_to_its_message_and_to_the_bytes_in_the_file() {
+    let room = Room::new();
+    let mut lines = pi_lines(TURNS * 2);
+    lines[5] = lines[5].replace("question 1", "Never edit src/generated.rs. question 1");
+    let path = room.write("s.jsonl", join(&lines[..1 + TURNS * 4]));
+    let file = text(&path);
+    room.json(&["compact", file, "--window", "16000"]);
+    room.write("s.jsonl", join(&lines));
+    let done = room.json(&["compact", file, "--window", "16000"]);
+    let summary = done["result"]["summary"].as_str().expect("text");
+    let line = summary.lines().find(|line| line.contains("Never edit")).expect("a line");
+    for asked in [line, "never edit src/generated.rs", "Never edit  src/generated.rs."] {
+        let found = room.json(&["why", file, asked]);
+        let origins = found["lines"].as_array().expect("a list");
+        assert_eq!(origins.len(), 2, "both summaries have the line: {found}");
+        assert_eq!(origins[0]["compaction"], done["entryId"], "newest first: {found}");
+        for origin in origins {
+            assert_eq!(origin["facts"][0]["kind"], "constraint", "{found}");
+            let source = &origin["sources"][0];
+            assert_eq!(
+                (&source["entry"], &source["support"]),
+                (&json!("00000004"), &json!("verbatim"))
+            );
+            let place = &source["place"];
+            let number = |key: &str| place[key].as_u64().expect("a number") as usize;
+            assert_eq!(number("line"), 6);
+            let bytes = &join(&lines)[number("offset")..][..number("bytes")];
+            assert_eq!(bytes, lines[5]);
+        }
+    }
+    let shown = room.ctx(&["explain", file, line]);
+    assert!(shown.stdout.contains("«Never edit src/generated.rs."), "{}", shown.stdout);
+    room.refused(&["why", file, "The moon is made of cheese"], "nothing supports 'The moon");
+    room.refused(&["why", file, "[e:00000004]"], "the text contains no words");
+    room.refused(&["why", "missing.jsonl", "a line"], "missing.jsonl");
+}
+
+#[test]
+fn an_invented_line_is_shown_as_unsupported() {
+    let room = Room::new();
+    let compaction = r#"{"type":"compaction","id":"c0000000","parentId":"0000000b","timestamp":"2026-01-05T09:00:00.000Z","summary":"- The server runs on Mars\n- answer 1","firstKeptEntryId":"00000008","tokensBefore":9}"#;
+    let path = room.write("s.jsonl", join(&pi_lines(3)) + compaction + "\n");
+    let asked = ["why", text(&path), "The server runs on Mars", "--json"];
+    let ran = room.ctx(&asked);
+    let found: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!((ran.code, &found["lines"][0]["sources"]), (Some(1), &json!([])), "{found}");
+    assert_eq!(found["lines"][0]["compaction"], "c0000000");
+    let shown = room.ctx(&asked[..3]).stdout;
+    assert!(shown.contains("nothing in the original messages supports it"), "{shown}");
+    let found = room.json(&["why", text(&path), "answer 1"]);
+    assert_eq!(found["lines"][0]["sources"][0]["entry"], "00000007", "{found}");
+}

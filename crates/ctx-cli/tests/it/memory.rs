@@ -159,6 +159,13 @@ fn facts_are_extracted_listed_and_searched_and_agents_share_none() {
     room.misused(&["memory", "stats", "--agent", "../x"], "../x");
     let again = room.json(&["memory", "ingest", text(&file), "--agent", "ops"]);
     assert_eq!(again["facts"]["added"], 0);
+    let id = fact["id"].as_str().expect("an id");
+    for asked in [id, &id[..8], fact["content"].as_str().expect("text")] {
+        let why = room.json(&["why", text(&file), asked, "--agent", "ops"]);
+        assert_eq!(why["facts"][0]["fact"], *fact, "{why}");
+        let source = &why["facts"][0]["sources"][0];
+        assert_eq!((&source["entry"], &source["place"]["line"]), (&json!("00000000"), &json!(2)));
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::source_index::is_audited;
 use crate::{AuditReport, RoundReport, SourceIndex};
 use ctx_facts::{RequiredFact, base_folder, citations};
 
+pub use sheet::FoundFact;
 pub use trace::{FactStatus, TracedFact, trace_facts};
 
 pub(crate) use sheet::Sheet;
@@ -82,6 +83,20 @@ pub fn audit(summary: &str, facts: &[RequiredFact], grounds: &SourceIndex) -> Au
 #[must_use]
 pub fn missing(text: &str, facts: &[RequiredFact]) -> Vec<usize> {
     missing_in(&Sheet::of(text), &relative_facts(text, facts))
+}
+
+/// Finds the line of a text that states each fact, with paths as `summary` writes them.
+#[must_use]
+pub fn find_facts(text: &str, summary: &str, facts: &[RequiredFact]) -> Vec<Option<FoundFact>> {
+    let sheet = Sheet::of(text);
+    relative_facts(summary, facts).iter().map(|fact| sheet.find(fact)).collect()
+}
+
+/// Finds the line of a text that states one of the passages, verbatim or in other words.
+#[must_use]
+pub fn find_passage(text: &str, passages: &[String]) -> Option<FoundFact> {
+    let lines = passage::Lines::of(text);
+    passages.iter().find_map(|passage| lines.find(passage))
 }
 
 /// Returns the facts with paths as the summary writes them: relative to the folder that it names.

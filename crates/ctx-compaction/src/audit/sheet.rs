@@ -12,11 +12,11 @@ type Map<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
 
 /// Where a summary keeps a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FoundFact {
+pub struct FoundFact {
     /// The index of the line.
-    pub(crate) line: usize,
+    pub line: usize,
     /// Whether it is there in the same words.
-    pub(crate) is_exact: bool,
+    pub is_exact: bool,
 }
 
 /// A summary with a word index.

@@ -1,15 +1,11 @@
 //! Reports where each fact is after its message left the context.
 
-use std::collections::{HashMap, HashSet};
-
-use aho_corasick::AhoCorasick;
 use ctx_core::EntryId;
 use serde::Serialize;
 
-use crate::SourceIndex;
 use ctx_facts::{CitedMessage, RequiredFact, required_facts};
 
-use super::audit;
+use super::{FoundFact, find_facts};
 
 /// Where a fact is now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -50,50 +46,19 @@ pub fn trace_facts(
     summary: &str,
 ) -> Vec<TracedFact> {
     let facts = required_facts(covered);
-    let grounds = SourceIndex::of(covered, None, &[]);
-    let missing: HashSet<usize> = audit(summary, &facts, &grounds).missing.into_iter().collect();
-    let lost: Vec<&str> = missing.iter().map(|&at| facts[at].text.as_str()).collect();
-    let held = held(&lost, kept);
-    let traced = |(at, fact): (usize, RequiredFact)| {
-        let status = if missing.contains(&at) {
-            let held = held.get(&fact.text);
-            held.map_or(FactStatus::Lost, |id| FactStatus::Kept { entry: id.clone() })
-        } else {
-            FactStatus::Summary { line: line_with(summary, &fact).to_owned() }
+    let found = find_facts(summary, summary, &facts);
+    let kept = kept.iter().map(|said| (&said.id, said.message.plain_text()));
+    let kept: Vec<_> = kept.collect();
+    let line = |at| summary.lines().nth(at).unwrap_or_default().trim().to_owned();
+    let traced = |(fact, found): (RequiredFact, Option<FoundFact>)| {
+        let status = match found {
+            Some(found) => FactStatus::Summary { line: line(found.line) },
+            None => {
+                let held = kept.iter().find(|(_, text)| text.contains(&fact.text));
+                held.map_or(FactStatus::Lost, |&(id, _)| FactStatus::Kept { entry: id.clone() })
+            }
         };
         TracedFact { fact, status }
     };
-    facts.into_iter().enumerate().map(traced).collect()
-}
-
-/// Finds which of the texts occur in kept messages, and where first, in one pass.
-fn held(texts: &[&str], kept: &[CitedMessage]) -> HashMap<String, EntryId> {
-    let mut held = HashMap::new();
-    let Ok(finder) = AhoCorasick::new(texts) else { return held };
-    for said in kept {
-        for hit in finder.find_overlapping_iter(&said.message.plain_text()) {
-            let text = texts[hit.pattern().as_usize()];
-            if !held.contains_key(text) {
-                held.insert(text.to_owned(), said.id.clone());
-            }
-        }
-    }
-    held
-}
-
-/// Finds the line of a summary that has a fact: its words, else most of them, else its citation.
-fn line_with<'a>(summary: &'a str, fact: &RequiredFact) -> &'a str {
-    if let Some(at) = summary.find(&fact.text) {
-        let start = summary[..at].rfind('\n').map_or(0, |line| line + 1);
-        return summary[start..].lines().next().unwrap_or_default().trim();
-    }
-    // A citation may be a shortened id.
-    let beginning: String = fact.entry.chars().take(8).collect();
-    let cited = format!("[e:{beginning}");
-    let words: HashSet<&str> = fact.text.split_whitespace().collect();
-    let score = |line: &&str| {
-        let shared = line.split_whitespace().filter(|word| words.contains(word)).count();
-        (shared, line.contains(&cited))
-    };
-    summary.lines().rev().max_by_key(score).unwrap_or_default().trim()
+    facts.into_iter().zip(found).map(traced).collect()
 }

@@ -8,7 +8,7 @@ mod trim;
 
 use ctx_core::{Counter, Tokens};
 
-use crate::audit::{Coverage, Sheet, audit, missing_in, names, relative_facts};
+use crate::audit::{Coverage, Sheet, audit, find_facts, missing_in, names, relative_facts};
 use crate::config::Ungrounded;
 use crate::{Audit, AuditReport, SourceIndex};
 use ctx_facts::RequiredFact;
@@ -97,7 +97,7 @@ pub fn repair(
             break;
         }
     }
-    let report = report(&before, after, facts);
+    let report = report(&before, after, facts, &text);
     Repaired { text, report }
 }
 
@@ -160,7 +160,7 @@ fn chosen<'a>(facts: &'a [RequiredFact], places: &[usize]) -> Vec<&'a RequiredFa
 }
 
 /// Builds the report of the final text, separating what the draft itself kept.
-fn report(before: &Audit, after: Audit, facts: &[RequiredFact]) -> AuditReport {
+fn report(before: &Audit, after: Audit, facts: &[RequiredFact], text: &str) -> AuditReport {
     let mut report = AuditReport { facts: facts.len() as u32, ..AuditReport::default() };
     let lost = |missing: &[usize]| {
         let mut lost = vec![false; facts.len()];
@@ -169,7 +169,9 @@ fn report(before: &Audit, after: Audit, facts: &[RequiredFact]) -> AuditReport {
     };
     let (lost_before, lost_after) = (lost(&before.missing), lost(&after.missing));
     let mut coverage = Coverage::default();
-    for ((fact, before), is_lost) in facts.iter().zip(lost_before).zip(lost_after) {
+    let lines = find_facts(text, text, facts).into_iter();
+    let facts = facts.iter().zip(lost_before).zip(lost_after).zip(lines);
+    for (((fact, before), is_lost), found) in facts {
         let count = report.kinds.entry(fact.kind).or_default();
         count.facts += 1;
         coverage.add(fact, !is_lost);
@@ -179,6 +181,7 @@ fn report(before: &Audit, after: Audit, facts: &[RequiredFact]) -> AuditReport {
         } else if before {
             count.repaired += 1;
             report.repaired += 1;
+            report.repaired_lines.extend(found.map(|found| found.line as u32));
         } else {
             count.kept += 1;
             report.kept += 1;
@@ -193,10 +196,4 @@ fn report(before: &Audit, after: Audit, facts: &[RequiredFact]) -> AuditReport {
     invented.extend(after.ungrounded);
     report.ungrounded = names(&invented);
     report
-}
-
-/// Returns the line of each fact in a text.
-fn lines_of(text: &str, facts: &[RequiredFact]) -> Vec<Option<usize>> {
-    let sheet = Sheet::of(text);
-    facts.iter().map(|fact| Some(sheet.find(fact)?.line)).collect()
 }

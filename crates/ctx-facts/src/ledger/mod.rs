@@ -33,6 +33,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use ctx_core::EntryId;
 use ctx_text::{NormalForm, normal_form, spans};
 
 use crate::{CitedMessage, RequiredFact};
@@ -82,6 +83,8 @@ pub struct SupersededFact {
     pub fact: RequiredFact,
     /// The statement that replaced or withdrew it.
     pub by: String,
+    /// The entry of that statement.
+    pub entry: EntryId,
 }
 
 impl FactLedger {

@@ -13,8 +13,7 @@ use super::classify::{chooses, classified, has_reason, is_advice, is_open};
 use super::personal::{self, personal};
 use super::prose::prose;
 use super::speakers::Speakers;
-use crate::citations::without_citations;
-use crate::{CitedMessage, FactKind, RequiredFact, Statement};
+use crate::{CitedMessage, FactKind, RequiredFact, Statement, without_citations};
 
 /// A passage is truncated at a clause beyond this many characters.
 const LONGEST: usize = 400;
@@ -262,7 +261,11 @@ impl Passages {
             let Some(fact) = passage.fact(messages) else { continue };
             if let Some(by) = passage.gone.and_then(|by| self.all.get(by)) {
                 out.gone.push((passage.clone(), by.at));
-                out.superseded.push(SupersededFact { fact, by: plain(&by.text) });
+                out.superseded.push(SupersededFact {
+                    fact,
+                    by: without_citations(&by.text),
+                    entry: by.entry.clone(),
+                });
                 continue;
             }
             let key = (passage.kind, fact.text.to_lowercase());
@@ -317,7 +320,7 @@ impl Passage {
     fn fact(&self, messages: usize) -> Option<RequiredFact> {
         let late = 0.2 * (self.at + 1) as f32 / messages.max(1) as f32;
         let weight = if self.contradicted { self.weight * CONTRADICTED } else { self.weight };
-        let text = plain(&self.text);
+        let text = without_citations(&self.text);
         text.contains(char::is_alphanumeric).then(|| RequiredFact {
             kind: self.kind,
             text,
@@ -383,9 +386,4 @@ fn fewer(facts: &mut Vec<RequiredFact>, kind: FactKind, most: usize) {
     weights.sort_unstable_by(|a, b| b.total_cmp(a));
     let least = weights.get(most).copied().unwrap_or_default();
     facts.retain(|fact| fact.kind != kind || fact.weight > least);
-}
-
-/// Collapses white space, and removes what looks like a citation, which would be one in a summary.
-fn plain(text: &str) -> String {
-    without_citations(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

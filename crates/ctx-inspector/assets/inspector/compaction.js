@@ -116,10 +116,26 @@ function draw(view, row) {
     row.receipt ? receiptOf(row.receipt) : el("p", { class: "quiet" }, "No receipt: ctx did not make this compaction."),
     el("section", { "aria-labelledby": "summary-title" },
       el("h2", { id: "summary-title" }, "The summary"),
-      summaryOf(diff.summary)),
+      summaryOf(diff.summary, (line) => why(view, line)),
+      el("p", { id: "why", class: "note", role: "status" })),
     diffOf(view),
   ];
   root.replaceChildren(...parts.filter(Boolean));
+}
+
+// Opens the message that a line of the summary comes from.
+async function why(view, line) {
+  const url = withQuery(path`sessions/${view.id}/compactions/${view.compaction}/why`, { line });
+  const note = byId("why");
+  try {
+    const { lines } = await ask(url, { signal: view.signal });
+    const source = lines[0]?.sources[0];
+    note.textContent = !source ? "Nothing in the original messages supports this line."
+      : source.support === "cited" ? "The line cites this message, but its words are not in it." : "";
+    if (source) view.over.open(source.entry);
+  } catch (error) {
+    if (error.name !== "AbortError") note.replaceChildren(failed(error));
+  }
 }
 
 function diffOf(view) {

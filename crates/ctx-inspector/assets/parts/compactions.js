@@ -84,9 +84,21 @@ function auditTable(audit) {
   }).element;
 }
 
-// The text of a summary.
-function summaryOf(text) {
+// The text of a summary. With `opened(line)`, a line opens the message that it comes from.
+function summaryOf(text, opened) {
+  const lines = !opened ? [text] : text.split("\n").flatMap((line) => [/^#|^\s*$/.test(line) ? line : lineOf(line, opened), "\n"]);
   return text
-    ? el("pre", { class: "summary", tabindex: "0", role: "region", "aria-label": "The summary" }, text)
+    ? el("pre", { class: "summary", tabindex: "0", role: "region", "aria-label": "The summary" }, ...lines)
     : el("p", { class: "quiet" }, "No summary: history was cut.");
+}
+
+function lineOf(line, opened) {
+  const box = el("span", { class: "line", role: "button", tabindex: "0" }, line);
+  box.addEventListener("click", () => getSelection().isCollapsed && opened(line));
+  box.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.stopPropagation();
+    opened(line);
+  });
+  return box;
 }

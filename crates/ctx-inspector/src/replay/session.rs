@@ -9,6 +9,7 @@ use ctx_core::{Action, EntryId, Error, ErrorKind, ManifestEntry, NodeState, Resu
 use ctx_eval::{
     CompactionDiff, ReplayReport, SessionReport, manifest_at, preview, replay, request_ends,
 };
+use ctx_runtime::lookup::provenance::{LineOrigin, SummaryText, cited_messages};
 use ctx_session::{Home, ReplayMessage, StoredCompaction, Transcript, undo_compaction};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -262,6 +263,16 @@ impl SessionView for ReplayedSession {
     fn diff(&self, compaction: &str, query: &DiffQuery) -> Result<DiffPage> {
         let diff = self.diff_of(compaction)?;
         Ok(DiffPage::of(&diff, query))
+    }
+
+    fn why(&self, compaction: &str, line: &str) -> Result<Vec<LineOrigin>> {
+        let diff = self.diff_of(compaction)?;
+        let said = cited_messages(self.line.iter().map(|item| item.item.clone()).collect());
+        let last = diff.removed.last().map(|removed| &removed.entry);
+        let end = said.iter().rposition(|one| Some(&one.id) == last).map_or(0, |last| last + 1);
+        let compaction = self.stored.iter().find(|stored| *stored.id == *compaction);
+        Ok(SummaryText { compaction, text: &diff.summary, originals: said.slice(..end) }
+            .origins(line))
     }
 
     fn undo(&self, compaction: &str, now: Timestamp) -> Result<UndoResult> {

@@ -79,3 +79,16 @@ async fn compactions_of_the_replay_are_listed_and_cannot_be_undone() {
     let (status, body) = api.ask(Method::POST, &undo, MAY).await;
     assert_eq!((status, &body["error"]["kind"]), (StatusCode::BAD_REQUEST, &json!("invalidInput")));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_of_a_summary_leads_to_its_message() {
+    let place = Place::new();
+    let (file, id) = compacted(&place);
+    let (api, session) = place.api(&[&file]);
+    let why = format!("/api/sessions/{session}/compactions/{id}/why?line=");
+    let found = api.found(&format!("{why}-%20what%20was%20said")).await;
+    assert_eq!(found["lines"][0]["sources"], json!([]), "no message says it: {found}");
+    assert_eq!(api.found(&format!("{why}never")).await["lines"], json!([]));
+    let (status, _) = api.ask(Method::GET, &why.replace(&id, "unknown"), None).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+}

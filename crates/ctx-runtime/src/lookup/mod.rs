@@ -2,8 +2,10 @@
 
 mod archiver;
 pub mod cited;
+mod fact_sources;
 mod ingest;
 mod others;
+pub mod provenance;
 mod recall;
 mod remember;
 mod search;
@@ -22,6 +24,7 @@ use ctx_session::key::FileId;
 use ctx_session::{Home, Transcript, is_transcript};
 
 pub use archiver::{ArchiveProgress, Archiver};
+pub use fact_sources::FactOrigin;
 pub use ingest::IngestReport;
 pub use others::OtherSessions;
 pub use recall::{RecallQuery, RecallReport, RecalledPassage};

@@ -4,6 +4,7 @@ mod branch;
 mod context;
 mod inspect;
 mod overlay_entries;
+mod place;
 mod projections;
 mod tree;
 
@@ -24,6 +25,7 @@ use overlay_entries::OverlayEntries;
 
 pub(crate) use branch::Branch;
 pub use context::{BranchMessage, SessionContext};
+pub use place::FilePlace;
 pub(crate) use projections::read_projections;
 pub(crate) use tree::Ancestry;
 
