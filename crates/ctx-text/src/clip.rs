@@ -2,7 +2,7 @@
 
 use ctx_core::text::Slice;
 
-use crate::is_emoji;
+use crate::{is_cjk, is_emoji};
 
 /// Returns the display width of a text in Latin letters: a CJK character or an emoji counts as two,
 /// and a character that only changes how another looks as zero.
@@ -14,7 +14,7 @@ pub fn width(text: &str) -> usize {
 fn width_of(c: char) -> usize {
     match c {
         '\u{200D}' | '\u{FE00}'..='\u{FE0F}' | '\u{1F3FB}'..='\u{1F3FF}' => 0,
-        c if is_wide(c) || is_emoji(c) => 2,
+        c if is_cjk(c) || is_emoji(c) => 2,
         _ => 1,
     }
 }
