@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use ctx_core::{Entry, Message};
-use ctx_runtime::lookup::cited::{MessagePart, expand, message_parts};
+use ctx_runtime::lookup::cited::{expand, message_text};
 use serde_json::value::RawValue;
 
 use crate::args::Expand;
@@ -38,15 +38,6 @@ fn print(entry: &Entry, message: &Message, out: &Out) -> anyhow::Result<()> {
     let time = time.map(|time| format!(" {DIM}{time:.0}{DIM:#}")).unwrap_or_default();
     let id = shortened(entry.id(), ID_CHARS);
     out.line(format!("{BOLD}{}{BOLD:#} {id}{time}", escaped(message.role.name())))?;
-    for MessagePart { label, text, is_thought } in message_parts(message) {
-        let is_below = label.is_some_and(|label| label.ends_with(':'));
-        let text = escaped_lines(&text);
-        match label {
-            Some(label) if is_below => out.line(format!("{DIM}{label}{DIM:#}\n{text}"))?,
-            Some(label) => out.line(format!("{DIM}{label}{DIM:#} {text}"))?,
-            None if is_thought => out.line(format!("{DIM}{text}{DIM:#}"))?,
-            None => out.line(text)?,
-        }
-    }
+    out.line(escaped_lines(&message_text(message)))?;
     Ok(())
 }

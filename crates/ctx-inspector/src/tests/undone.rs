@@ -11,7 +11,7 @@ const MAY: Option<Access> = Some(Access { writes: true });
 fn compacted(place: &Place) -> (PathBuf, String) {
     let file = place.transcript("one.jsonl", 8, 20);
     let made = Compacted {
-        summary: "what was said".to_owned(),
+        summary: "what was said\n- message 3 word".to_owned(),
         first_kept_entry_id: "0000000a".into(),
         tokens_before: Tokens(1_000),
         tokens_after: Some(Tokens(100)),
@@ -58,7 +58,10 @@ async fn the_diff_of_a_stored_compaction_lists_removed_messages() {
     let (api, session) = place.api(&[&file]);
     let path = format!("/api/sessions/{session}/compactions/{id}/diff?part=removed&count=3");
     let diff = api.found(&path).await;
-    assert_eq!((&diff["summary"], &diff["matching"]), (&json!("what was said"), &json!(10)));
+    assert_eq!(
+        (&diff["summary"], &diff["matching"]),
+        (&json!("what was said\n- message 3 word"), &json!(10))
+    );
     assert_eq!(diff["removed"].as_array().unwrap().len(), 3);
     assert_eq!(diff["removed"][0]["entry"], "00000000");
 }
@@ -88,6 +91,8 @@ async fn a_line_of_a_summary_leads_to_its_message() {
     let why = format!("/api/sessions/{session}/compactions/{id}/why?line=");
     let found = api.found(&format!("{why}-%20what%20was%20said")).await;
     assert_eq!(found["lines"][0]["sources"], json!([]), "no message says it: {found}");
+    let found = api.found(&format!("{why}message%203")).await;
+    assert_eq!(found["lines"][0]["sources"][0]["entry"], "00000003", "{found}");
     assert_eq!(api.found(&format!("{why}never")).await["lines"], json!([]));
     let (status, _) = api.ask(Method::GET, &why.replace(&id, "unknown"), None).await;
     assert_eq!(status, StatusCode::NOT_FOUND);

@@ -80,58 +80,22 @@ fn originals(transcript: &Transcript, all: &[Arc<Entry>], id: &EntryId) -> Resul
     }
 }
 
-/// A part of a message as text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MessagePart {
-    /// The kind, unless it is plain text: `calls`, `gave:`, `failed:`, `ran`, `image`.
-    pub label: Option<&'static str>,
-    /// The text, of one or more lines.
-    pub text: String,
-    /// Whether it is the model's reasoning, which is not part of the answer.
-    pub is_thought: bool,
-}
-
-impl MessagePart {
-    /// Whether the text is printed on separate lines below the label.
-    #[must_use]
-    pub fn is_below(&self) -> bool {
-        self.label.is_some_and(|label| label.ends_with(':'))
-    }
-}
-
-/// Returns a message as text, part by part.
+/// Returns a message as text, each part that is not plain text after a label.
 #[must_use]
-pub fn message_parts(message: &Message) -> Vec<MessagePart> {
-    let plain = |text: &str| MessagePart { label: None, text: text.to_owned(), is_thought: false };
-    let labelled = |label: &'static str, text: String| MessagePart {
-        label: Some(label),
-        text,
-        is_thought: false,
-    };
-    let mut parts = Vec::with_capacity(message.blocks.len());
-    for block in &message.blocks {
-        match block {
-            Block::Text { text } => parts.push(plain(text)),
-            Block::Thinking { thinking, .. } => {
-                parts.push(MessagePart { is_thought: true, ..plain(thinking) });
-            }
-            Block::ToolCall(call) => {
-                let text = format!("{} {}", call.name, call.arguments.as_str());
-                parts.push(labelled("calls", text));
-            }
-            Block::ToolResult(result) => {
-                let label = if result.is_error { "failed:" } else { "gave:" };
-                parts.push(labelled(label, result.plain_text().into()));
-            }
-            Block::Image(image) => parts.push(labelled("image", image.mime_type.to_string())),
-            Block::Bash(run) => {
-                parts.push(labelled("ran", run.command.to_string()));
-                parts.push(plain(&run.output));
-            }
-            Block::Opaque { json } => parts.push(plain(json.as_str())),
+pub fn message_text(message: &Message) -> String {
+    let parts = message.blocks.iter().map(|block| match block {
+        Block::Text { text } => format!("{text}\n"),
+        Block::Thinking { thinking, .. } => format!("(thinks) {thinking}\n"),
+        Block::ToolCall(call) => format!("calls {} {}\n", call.name, call.arguments.as_str()),
+        Block::ToolResult(result) => {
+            let label = if result.is_error { "failed:" } else { "gave:" };
+            format!("{label}\n{}\n", result.plain_text())
         }
-    }
-    parts
+        Block::Image(image) => format!("image {}\n", image.mime_type),
+        Block::Bash(run) => format!("ran {}\n{}\n", run.command, run.output),
+        Block::Opaque { json } => format!("{}\n", json.as_str()),
+    });
+    parts.collect()
 }
 
 /// Formats a message: role, entry, time and text.
@@ -139,14 +103,5 @@ pub fn message_parts(message: &Message) -> Vec<MessagePart> {
 pub fn format_message(entry: &Entry, message: &Message) -> String {
     let time = entry.timestamp().and_then(|at| jiff::Timestamp::from_millisecond(at.0).ok());
     let time = time.map(|time| format!(" {time:.0}")).unwrap_or_default();
-    let mut out = format!("{} [e:{}]{time}\n", message.role.name(), entry.id());
-    for piece in message_parts(message) {
-        match piece.label {
-            Some(label) if piece.is_below() => out.push_str(&format!("{label}\n{}\n", piece.text)),
-            Some(label) => out.push_str(&format!("{label} {}\n", piece.text)),
-            None if piece.is_thought => out.push_str(&format!("(thinks) {}\n", piece.text)),
-            None => out.push_str(&format!("{}\n", piece.text)),
-        }
-    }
-    out
+    format!("{} [e:{}]{time}\n{}", message.role.name(), entry.id(), message_text(message))
 }

@@ -191,17 +191,10 @@ impl<'a> SummaryText<'a> {
         let ids = facts.iter().map(|stated| &stated.fact.entry).chain(cited);
         let ids: Vec<&EntryId> = ids.filter(|id| seen.insert(*id)).collect();
         let of = |id: &EntryId| {
-            let own = |is_passage: bool| {
-                let own = facts
-                    .iter()
-                    .map(|stated| &stated.fact)
-                    .filter(move |fact| fact.entry == *id && fact.kind.is_passage() == is_passage);
-                own.map(|fact| fact.text.clone())
-            };
-            let mut words = without_label(asked);
-            words.extend(own(true).chain(clauses(asked)));
-            let names = own(false).chain([bare(line)]).collect();
-            Some(SourceMessage::of(self.cited(id)?, &[words, names]))
+            let own = facts.iter().filter(|stated| stated.fact.entry == *id);
+            let own = own.map(|stated| stated.fact.text.clone()).collect();
+            let words = without_label(asked).into_iter().chain(clauses(asked)).collect();
+            Some(SourceMessage::of(self.cited(id)?, &[words, own, vec![bare(line)]]))
         };
         let mut sources: Vec<SourceMessage> = ids.into_iter().filter_map(of).collect();
         let mut unsupported = Vec::new();
@@ -340,7 +333,8 @@ fn lines(summary: &str) -> Vec<(usize, String)> {
 }
 
 fn bare(line: &str) -> String {
-    without_citations(line).trim_start_matches(['-', '*', '•', '#', ' ']).trim_end().to_owned()
+    let words = without_citations(line).split_whitespace().collect::<Vec<_>>().join(" ");
+    words.trim_start_matches(['-', '*', '•', '#', ' ']).to_owned()
 }
 
 /// Returns the words, and those after a label: `User: `, `Names: `.
