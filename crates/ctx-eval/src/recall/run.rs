@@ -125,8 +125,10 @@ impl<'a> Archive<'a> {
         let hits = self.memory.search(&query, vector.as_deref())?;
         let place = |hit: &Hit| self.places.get(&hit.id).copied();
         let ranked: Vec<usize> = hits.iter().filter_map(place).collect();
-        let passages: Vec<Passage> =
-            hits.iter().filter_map(|hit| Some(passage(self.turns.get(place(hit)?)?, hit))).collect();
+        let passages: Vec<Passage> = hits
+            .iter()
+            .filter_map(|hit| Some(passage(self.turns.get(place(hit)?)?, hit)))
+            .collect();
         let block = build_recall_block(&[], &passages, BLOCK, &setup.counter);
         let held = block.map_or_else(Vec::new, |block| block.passages);
         let held: Vec<usize> = held.iter().filter_map(|&at| ranked.get(at).copied()).collect();

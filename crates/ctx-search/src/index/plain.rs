@@ -63,10 +63,8 @@ impl PlainIndex {
             let name = segment.name.iter().flat_map(|name| tokens(name));
             let tokens = name.chain(tokens(&segment.content)).collect();
             let mut document = TantivyDocument::default();
-            document.add_pre_tokenized_text(
-                text,
-                PreTokenizedString { text: String::new(), tokens },
-            );
+            document
+                .add_pre_tokenized_text(text, PreTokenizedString { text: String::new(), tokens });
             document.add_u64(place, self.count);
             self.writer.add_document(document)?;
             self.count += 1;
