@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind};
+use ctx_eval::recall::DatasetFormat;
 use ctx_session::key::SessionKey;
 use ctx_session::{Agent, AgentHomes, Discovery, Home, SessionStore};
 use serde::Serialize;
@@ -23,6 +24,9 @@ pub(crate) fn resolved(mut command: Command, out: &Out) -> anyhow::Result<Comman
         Command::Replay(args) => args.sessions = all(&args.sessions, out)?,
         Command::Eval(args) => match &mut args.command {
             Some(EvalCommand::Compact(args)) => args.sessions = all(&args.sessions, out)?,
+            Some(EvalCommand::Recall(args)) if args.dataset == DatasetFormat::Sessions => {
+                args.paths = all(&args.paths, out)?;
+            }
             Some(EvalCommand::Recall(_)) => {}
             None => args.sessions = all(&args.sessions, out)?,
         },

@@ -174,7 +174,7 @@ impl Config {
             ("search.k1", search.k1, 10.0),
             ("search.b", search.b, 1.0),
             ("search.spread", search.spread, 1.0),
-            ("search.hourlyDecay", search.hourly_decay, 1.0),
+            ("search.dailyDecay", search.daily_decay, 1.0),
             ("search.mmrLambda", search.mmr_lambda, 1.0),
         ] {
             within(key, value.into(), 0.0, most)?;

@@ -74,6 +74,9 @@ pub struct Metadata {
     pub topics: Vec<String>,
     /// Names: files, functions, URLs, people.
     pub entities: Vec<String>,
+    /// For a tool result: what its call named, such as a path or a command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
 }
 
 #[cfg(test)]

@@ -18,25 +18,29 @@ pub(crate) enum EvalCommand {
     Compact(Box<EvalCompact>),
 }
 
-/// Indexes each conversation with one segment per turn, asks its questions, and reports how many of
-/// the turns that answer them are among the first results.
+/// Archives each conversation in a memory without files, with the settings of the configuration, asks
+/// its questions, and reports how many of the turns that answer them are among the first results,
+/// beside tantivy's own BM25.
 ///
 /// `locomo` is a JSON file with a conversation or a list of them: `conversation` with `session_N`
 /// (turns with `dia_id`, `speaker`, `text`) and `session_N_date_time`, and `qa` with `question`,
 /// `evidence` and `category`. `beam` is a folder with `chat.json` and `probing_questions.json`, or
-/// a folder of such folders. Your own conversations can use either format.
+/// a folder of such folders. Your own conversations can use either format. `sessions` are recorded
+/// sessions of agents: what was read, run or asked for again is a question about what had left the
+/// window (docs/memory.md).
 #[derive(Debug, Args)]
 pub(crate) struct EvalRecall {
-    /// The file or folder
-    pub(crate) path: PathBuf,
-    /// The format of the labelled conversations: locomo, beam
+    /// The files or folders; for sessions, also ids
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// What they contain: locomo, beam, sessions
     #[arg(long, value_name = "FORM")]
     pub(crate) dataset: DatasetFormat,
     /// The embedding model: hash, transformer:DIR (a folder with config.json, tokenizer.json and
     /// model.safetensors), or http (the server of agents.defaults.memoryContext.embeddingSource)
     #[arg(long, value_name = "WHAT", default_value = "hash")]
     pub(crate) embedder: EmbedWith,
-    /// The weight of the vectors in the score, 0 to 1 [default: 0.5, for hashes 0.3]
+    /// The weight of the vectors in the score, 0 to 1 [default: memoryContext.search]
     #[arg(long, value_name = "SHARE")]
     pub(crate) weight: Option<f32>,
     /// A file that stores vectors for the next run

@@ -69,8 +69,9 @@ fn custom_conversations_are_measured_and_figures_have_stable_names() {
     let report = room.json(&args(text(&own), &[]));
     assert_eq!((&report["questions"], &report["skipped"]), (&json!(2), &json!(0)), "{report}");
     assert_eq!(report["recall"]["10"], 1.0, "{report}");
-    for key in ["5", "20", "50"] {
+    for key in ["1", "5", "20", "50"] {
         assert!(report["recall"][key].is_number(), "{key}: {report}");
+        assert!(report["tantivy"][key].is_number(), "{key}: {report}");
     }
     for key in ["mrr", "ndcg10", "coverage4000"] {
         assert!(report[key].as_f64() > Some(0.0), "{key}: {report}");
@@ -112,14 +113,15 @@ fn a_failing_or_unconfigured_server_is_a_clear_error() {
 #[cfg(unix)]
 #[test]
 fn unwritable_vectors_cause_a_warning_and_figures_are_printed() {
-    let room = room(None);
+    let provider = FakeProvider::builder().start().expect("it starts");
+    let room = room(Some(&provider));
     let own = room.path("own.json");
     // A folder is at the path of the file, and a file at the path of its folder.
     let in_a_file = own.join("vectors");
     for (place, is_full) in
         [(room.path("."), false), (in_a_file, false), (room.path("vectors"), true)]
     {
-        let more = ["--weight", "0.5", "--json", "--cache", text(&place)];
+        let more = ["--embedder", "http", "--json", "--cache", text(&place)];
         let all = args(text(&own), &more);
         let ran = match is_full {
             true => on_a_full_disk(&room, &all),

@@ -103,6 +103,7 @@ fn questions(
                 category: category.clone(),
                 counts: true,
                 evidence,
+                recorded: None,
             });
         }
     }

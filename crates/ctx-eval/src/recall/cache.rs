@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use async_trait::async_trait;
 use ctx_core::{Embedder, Error, ErrorKind, Result};
 use sha2::{Digest, Sha256};
 
@@ -12,10 +14,15 @@ const MAGIC: &[u8; 8] = b"ctxvec1\n";
 
 type Key = [u8; 16];
 
-/// Vectors by text and embedder, kept in a file or in memory. A damaged file counts as empty,
-/// because its vectors can be computed again.
-#[derive(Debug, Default)]
+/// An embedder that keeps vectors by text and embedder, in a file or in memory. A damaged file
+/// counts as empty, because its vectors can be computed again.
 pub struct VectorCache {
+    embedder: Arc<dyn Embedder>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
     file: Option<PathBuf>,
     known: HashMap<Key, Vec<f32>>,
     is_changed: bool,
@@ -23,63 +30,65 @@ pub struct VectorCache {
 }
 
 impl VectorCache {
-    /// Opens the vectors in a file, which may not exist yet.
+    /// Returns an embedder that calls another one for the vectors that are not in `file`, which may
+    /// not exist yet.
     #[must_use]
-    pub fn open(file: &Path) -> Self {
-        let known = ctx_disk::read(file).ok().and_then(|bytes| read(&bytes)).unwrap_or_default();
-        Self { file: Some(file.to_owned()), known, is_changed: false, fault: None }
-    }
-
-    /// Returns one vector per text, in order.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the embedder. [`ErrorKind::Upstream`] if the numbers of vectors and texts differ.
-    pub async fn embed(
-        &mut self,
-        embedder: &dyn Embedder,
-        texts: &[String],
-    ) -> Result<Vec<Vec<f32>>> {
-        let keys: Vec<Key> = texts.iter().map(|text| key(embedder.name(), text)).collect();
-        let missing: Vec<usize> =
-            (0..texts.len()).filter(|&n| !self.known.contains_key(&keys[n])).collect();
-        if !missing.is_empty() {
-            let asked: Vec<String> = missing.iter().map(|&n| texts[n].clone()).collect();
-            let made = embedder.embed(&asked).await?;
-            if made.len() != asked.len() {
-                return Err(Error::new(
-                    ErrorKind::Upstream,
-                    "the embedder returned a wrong number of vectors",
-                )
-                .with("embedder", embedder.name())
-                .with("texts", asked.len())
-                .with("vectors", made.len()));
-            }
-            self.known.extend(missing.iter().map(|&n| keys[n]).zip(made));
-            self.is_changed = true;
-        }
-        Ok(keys.iter().map(|key| self.known.get(key).cloned().unwrap_or_default()).collect())
+    pub fn new(embedder: Arc<dyn Embedder>, file: Option<&Path>) -> Self {
+        let bytes = file.and_then(|file| ctx_disk::read(file).ok());
+        let known = bytes.and_then(|bytes| read(&bytes)).unwrap_or_default();
+        let file = file.map(Path::to_owned);
+        Self { embedder, kept: Mutex::new(Kept { file, known, ..Kept::default() }) }
     }
 
     /// Writes the file, if there is one and anything is new. After a failure it is not written
     /// again, and [`take_fault`](Self::take_fault) returns the error; the vectors stay in memory.
-    pub fn save(&mut self) {
-        let Some(file) = self.file.as_ref().filter(|_| self.is_changed) else { return };
-        self.is_changed = false;
-        if let Err(error) = write(file, &self.known) {
-            self.fault = Some(
+    pub fn save(&self) {
+        let mut kept = self.kept();
+        let Some(file) = kept.file.clone().filter(|_| kept.is_changed) else { return };
+        kept.is_changed = false;
+        if let Err(error) = write(&file, &kept.known) {
+            kept.fault = Some(
                 Error::new(ErrorKind::Io, "cannot write the vector cache")
                     .with("path", file.display())
                     .hint("give another --cache, or none")
                     .source(error),
             );
-            self.file = None;
+            kept.file = None;
         }
     }
 
     /// Returns the error of writing the file, once.
-    pub fn take_fault(&mut self) -> Option<Error> {
-        self.fault.take()
+    pub fn take_fault(&self) -> Option<Error> {
+        self.kept().fault.take()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Embedder for VectorCache {
+    fn name(&self) -> &str {
+        self.embedder.name()
+    }
+
+    fn dimensions(&self) -> usize {
+        self.embedder.dimensions()
+    }
+
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
+        let keys: Vec<Key> = texts.iter().map(|text| key(self.name(), text)).collect();
+        let missing: Vec<usize> = {
+            let kept = self.kept();
+            (0..texts.len()).filter(|&n| !kept.known.contains_key(&keys[n])).collect()
+        };
+        let asked: Vec<String> = missing.iter().map(|&n| texts[n].clone()).collect();
+        let made = if asked.is_empty() { Vec::new() } else { self.embedder.embed(&asked).await? };
+        let mut kept = self.kept();
+        kept.is_changed |= !made.is_empty();
+        kept.known.extend(missing.iter().map(|&n| keys[n]).zip(made));
+        Ok(keys.iter().map(|key| kept.known.get(key).cloned().unwrap_or_default()).collect())
     }
 }
 
@@ -139,6 +148,5 @@ mod tests {
         assert_eq!(read(&bytes), Some(known));
         assert_eq!(read(&bytes[..bytes.len() - 1]), None);
         assert_eq!(read(b"something else"), None);
-        assert!(VectorCache::open(&folder.path().join("none")).known.is_empty());
     }
 }

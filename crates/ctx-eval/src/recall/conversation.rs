@@ -20,6 +20,9 @@ pub enum DatasetFormat {
     /// and `probing_questions.json` (lists of `question` and `source_chat_ids`, by category), or a
     /// folder of such folders.
     Beam,
+    /// Recorded sessions of agents, read by [`session`](super::session). What the agent read or ran
+    /// again is the question.
+    Sessions,
 }
 
 impl DatasetFormat {
@@ -29,6 +32,7 @@ impl DatasetFormat {
         match self {
             Self::Locomo => "locomo",
             Self::Beam => "beam",
+            Self::Sessions => "sessions",
         }
     }
 }
@@ -37,10 +41,11 @@ impl FromStr for DatasetFormat {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        [Self::Locomo, Self::Beam].into_iter().find(|form| form.name() == name).ok_or_else(|| {
+        let all = [Self::Locomo, Self::Beam, Self::Sessions];
+        all.into_iter().find(|form| form.name() == name).ok_or_else(|| {
             Error::new(ErrorKind::InvalidInput, "unknown format of labelled conversations")
                 .with("name", name)
-                .hint("use locomo or beam")
+                .hint("use locomo, beam or sessions")
         })
     }
 }
@@ -63,7 +68,7 @@ pub struct Conversation {
 }
 
 /// A question.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
     /// Its text.
     pub text: String,
@@ -73,9 +78,24 @@ pub struct Question {
     pub counts: bool,
     /// The turns that answer it: indices into [`Conversation::turns`], sorted, each once.
     pub evidence: Vec<usize>,
+    /// The place of the question in a recorded session.
+    pub recorded: Option<Recorded>,
 }
 
-/// Reads labelled conversations.
+/// A question in a recorded session. Any one turn of its evidence answers it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// The number of turns that had left the window.
+    pub archived: usize,
+    /// The newest message of the user, which the window always contains.
+    pub visible: Option<usize>,
+    /// The turns of the evidence that hold the same result as the repeated call.
+    pub unchanged: Vec<usize>,
+    /// Whether a repeated call asks; otherwise the user.
+    pub is_repeated: bool,
+}
+
+/// Reads labelled conversations; none for [`DatasetFormat::Sessions`].
 ///
 /// # Errors
 ///
@@ -85,6 +105,7 @@ pub fn load(form: DatasetFormat, path: &Path) -> Result<Vec<Conversation>> {
     let found = match form {
         DatasetFormat::Locomo => locomo::load(path)?,
         DatasetFormat::Beam => beam::load(path)?,
+        DatasetFormat::Sessions => Vec::new(),
     };
     if found.iter().all(|conversation| conversation.questions.is_empty()) {
         return Err(Error::new(ErrorKind::Corrupt, "no question has a known answering turn")

@@ -118,7 +118,7 @@ fn question(
         find(reference, turns, conversation, &mut evidence);
     }
     let counts = category != ADVERSARIAL;
-    conversation.ask(Question { text, category, counts, evidence });
+    conversation.ask(Question { text, category, counts, evidence, recorded: None });
     Ok(())
 }
 

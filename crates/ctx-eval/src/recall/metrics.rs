@@ -15,6 +15,10 @@ pub(super) struct RankingScores {
     pub(super) ndcg10: f64,
     /// The share of the evidence in the recall block.
     pub(super) coverage: f64,
+    /// The recall of tantivy's ranking.
+    pub(super) tantivy: [f64; CUTS.len()],
+    /// Of a repeated call: whether an earlier result is the same, and whether it is in the first 10.
+    pub(super) repeated: Option<[f64; 2]>,
 }
 
 /// Judges `ranked` (indices of turns, best first) and `block` (the turns in the recall block).
@@ -37,6 +41,7 @@ pub(super) fn judge(ranked: &[usize], block: &[usize], evidence: &[usize]) -> Ra
             .map_or(0.0, |rank| 1.0 / (rank as f64 + 1.0)),
         ndcg10: gained / ideal,
         coverage: share(block),
+        ..RankingScores::default()
     }
 }
 
@@ -48,7 +53,7 @@ mod tests {
     fn earlier_hits_give_a_ranking_higher_scores() {
         let ranked: Vec<usize> = (0..60).collect();
         let worth = judge(&ranked, &[7, 1], &[1, 7, 30, 99]);
-        assert_eq!(worth.recall, [0.25, 0.5, 0.5, 0.75]);
+        assert_eq!(worth.recall, [0.0, 0.25, 0.5, 0.5, 0.75]);
         assert_eq!(worth.reciprocal, 0.5);
         assert_eq!(worth.coverage, 0.5);
         let ideal = 1.0 + 1.0 / 3f64.log2() + 0.5 + 1.0 / 5f64.log2();
@@ -59,7 +64,7 @@ mod tests {
     #[test]
     fn a_perfect_ranking_scores_one_and_an_empty_one_zero() {
         let perfect = judge(&[3, 5], &[3, 5], &[3, 5]);
-        assert_eq!(perfect.recall, [1.0; 4]);
+        assert_eq!(perfect.recall, [0.5, 1.0, 1.0, 1.0, 1.0]);
         assert_eq!((perfect.reciprocal, perfect.ndcg10, perfect.coverage), (1.0, 1.0, 1.0));
         assert_eq!(judge(&[], &[], &[3]), RankingScores::default());
     }

@@ -1,9 +1,10 @@
 //! Measures how well memory retrieves answers, over labelled conversations.
 //!
-//! A conversation is indexed with one segment per turn, by the same code as the store. Each
-//! question is a query, unchanged. The measure is the share of the answering turns among the first
-//! results. Two formats of labelled conversations are supported, [`DatasetFormat::Locomo`] and
-//! [`DatasetFormat::Beam`]; other data can be used in one of these formats.
+//! A conversation is archived in a memory without files, one segment per turn, and searched as by
+//! `ctx memory search`. Each question is a query, unchanged. The measure is the share of the
+//! answering turns among the first results. Two formats of labelled conversations are supported,
+//! [`DatasetFormat::Locomo`] and [`DatasetFormat::Beam`]; other data can be used in one of these
+//! formats. [`session`] makes questions from a recorded session of an agent.
 
 mod beam;
 mod cache;
@@ -13,8 +14,10 @@ mod locomo;
 mod metrics;
 mod report;
 mod run;
+mod session;
 
 pub use cache::VectorCache;
-pub use conversation::{Conversation, DatasetFormat, Question, load};
+pub use conversation::{Conversation, DatasetFormat, Question, Recorded, load};
 pub use report::{AtCuts, CategoryReport, RecallReport};
-pub use run::{RecallSetup, Vectors, measure};
+pub use run::{RecallSetup, measure};
+pub use session::session;

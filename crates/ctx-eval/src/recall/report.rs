@@ -7,11 +7,14 @@ use serde::Serialize;
 use super::metrics::RankingScores;
 
 /// The numbers of first turns at which recall is measured.
-pub(super) const CUTS: [usize; 4] = [5, 10, 20, 50];
+pub(super) const CUTS: [usize; 5] = [1, 5, 10, 20, 50];
 
-/// Recall among the first 5, 10, 20 and 50 turns, 0 to 1.
+/// Recall among the first 1, 5, 10, 20 and 50 turns, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct AtCuts {
+    /// Among the first.
+    #[serde(rename = "1")]
+    pub at1: f64,
     /// Among the first 5.
     #[serde(rename = "5")]
     pub at5: f64,
@@ -40,6 +43,14 @@ pub struct CategoryReport {
     pub ndcg10: f64,
     /// The share of the answering turns that are in a recall block of 4,000 tokens.
     pub coverage4000: f64,
+    /// The recall of tantivy's own BM25 over the same turns.
+    pub tantivy: AtCuts,
+    /// Of calls repeated in recorded sessions: the share with the same result as before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unchanged: Option<f64>,
+    /// The share with the same result as before, and that result among the first 10.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered: Option<f64>,
 }
 
 /// The measurements over a dataset.
@@ -67,35 +78,54 @@ pub struct RecallReport {
     pub by_category: BTreeMap<String, CategoryReport>,
     /// R@10 of each conversation by itself, over the same questions as `all`.
     pub recall10_by_conversation: BTreeMap<String, f64>,
+    /// Warnings of the memory.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
 }
 
 /// Sums for computing means.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     questions: usize,
+    repeated: usize,
     worth: RankingScores,
 }
 
 impl Sums {
     pub(super) fn add(&mut self, worth: &RankingScores) {
         self.questions += 1;
-        for (sum, one) in self.worth.recall.iter_mut().zip(worth.recall) {
-            *sum += one;
+        self.repeated += usize::from(worth.repeated.is_some());
+        let sum = &mut self.worth;
+        for (sums, one) in [(&mut sum.recall, worth.recall), (&mut sum.tantivy, worth.tantivy)] {
+            sums.iter_mut().zip(one).for_each(|(sum, one)| *sum += one);
         }
-        self.worth.reciprocal += worth.reciprocal;
-        self.worth.ndcg10 += worth.ndcg10;
-        self.worth.coverage += worth.coverage;
+        sum.reciprocal += worth.reciprocal;
+        sum.ndcg10 += worth.ndcg10;
+        sum.coverage += worth.coverage;
+        let [unchanged, answered] = sum.repeated.get_or_insert_default();
+        let one = worth.repeated.unwrap_or_default();
+        *unchanged += one[0];
+        *answered += one[1];
     }
 
     pub(super) fn report(&self) -> CategoryReport {
-        let mean = |sum: f64| if self.questions == 0 { 0.0 } else { sum / self.questions as f64 };
-        let [at5, at10, at20, at50] = self.worth.recall.map(mean);
+        let share = |sum: f64, of: usize| if of == 0 { 0.0 } else { sum / of as f64 };
+        let mean = |sum: f64| share(sum, self.questions);
+        let cuts = |sums: [f64; CUTS.len()]| {
+            let [at1, at5, at10, at20, at50] = sums.map(mean);
+            AtCuts { at1, at5, at10, at20, at50 }
+        };
+        let repeated = self.worth.repeated.filter(|_| self.repeated > 0);
+        let repeated = repeated.map(|sums| sums.map(|sum| share(sum, self.repeated)));
         CategoryReport {
             questions: self.questions,
-            recall: AtCuts { at5, at10, at20, at50 },
+            recall: cuts(self.worth.recall),
             mrr: mean(self.worth.reciprocal),
             ndcg10: mean(self.worth.ndcg10),
             coverage4000: mean(self.worth.coverage),
+            tantivy: cuts(self.worth.tantivy),
+            unchanged: repeated.map(|[unchanged, _]| unchanged),
+            answered: repeated.map(|[_, answered]| answered),
         }
     }
 }

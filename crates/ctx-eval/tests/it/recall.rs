@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ctx_core::{Counter, CounterKind, Embedder, ErrorKind};
 use ctx_eval::recall::{
-    DatasetFormat, RecallReport, RecallSetup, VectorCache, Vectors, load, measure,
+    Conversation, DatasetFormat, RecallReport, RecallSetup, VectorCache, load, measure, session,
 };
-use ctx_search::{HashEmbedder, SearchSettings};
+use ctx_memory::MemorySettings;
+use ctx_memory::archive::SegmentMaker;
+use ctx_search::HashEmbedder;
+use ctx_session::Transcript;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -56,33 +60,30 @@ fn locomo() -> Value {
     }])
 }
 
-fn measured(
-    form: DatasetFormat,
-    path: &Path,
-    weight: f32,
-    cache: &mut VectorCache,
-) -> RecallReport {
-    let conversations = load(form, path).expect("it is of the form");
-    let setup = RecallSetup {
-        settings: SearchSettings::default(),
-        counter: Counter::new(CounterKind::Chars4),
-    };
-    let vectors = Vectors { embedder: &HashEmbedder, weight, cache };
+fn measured(form: DatasetFormat, conversations: &[Conversation], weight: f32) -> RecallReport {
+    let mut memory = MemorySettings::default();
+    memory.search.hash_weight = weight;
+    let counter = Counter::new(CounterKind::Chars4);
+    let setup = RecallSetup { memory, embedder: "hash".into(), cache: None, counter };
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let mut last = 0;
     let report = runtime
-        .block_on(measure(form, &conversations, &setup, vectors, |done| last = done))
+        .block_on(measure(form, conversations, &setup, |done| last = done))
         .expect("measured");
     let steps: usize = conversations.iter().map(|c| c.turns.len() + c.questions.len()).sum();
     assert_eq!(last, steps, "progress ends at the end");
     report
 }
 
+fn loaded(form: DatasetFormat, path: &Path) -> Vec<Conversation> {
+    load(form, path).expect("it is of the form")
+}
+
 #[test]
 fn a_conversation_in_locomo_format_is_measured() {
     let room = Room::new();
     let path = room.write("own.json", &locomo());
-    let report = measured(DatasetFormat::Locomo, &path, 0.0, &mut VectorCache::default());
+    let report = measured(DatasetFormat::Locomo, &loaded(DatasetFormat::Locomo, &path), 0.0);
     assert_eq!((report.conversations, report.turns, report.all.questions), (1, 4, 2));
     assert_eq!((report.skipped, report.evidence_repaired, report.evidence_dropped), (1, 2, 0));
     assert_eq!(report.all.recall.at10, 1.0);
@@ -126,7 +127,7 @@ fn conversations_in_beam_format_are_measured_in_numeric_order() {
     assert_eq!(names, ["2", "10"]);
     assert_eq!((found[0].skipped, found[0].dropped), (1, 1));
     assert_eq!(found[0].questions[0].evidence, [0]);
-    let report = measured(DatasetFormat::Beam, room.path(), 0.0, &mut VectorCache::default());
+    let report = measured(DatasetFormat::Beam, &found, 0.0);
     assert_eq!((report.all.questions, report.all.recall.at5), (2, 1.0));
     let one = load(DatasetFormat::Beam, &room.path().join("2")).expect("a folder of one");
     assert_eq!(one.len(), 1);
@@ -135,14 +136,117 @@ fn conversations_in_beam_format_are_measured_in_numeric_order() {
 #[test]
 fn vectors_are_computed_once_and_cached_for_the_next_run() {
     let room = Room::new();
-    let path = room.write("own.json", &locomo());
     let file = room.path().join("vectors");
-    let mut cache = VectorCache::open(&file);
-    let first = measured(DatasetFormat::Locomo, &path, 0.5, &mut cache);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let texts = ["a beagle".to_owned(), "a piano".to_owned()];
+    let cache = VectorCache::new(Arc::new(HashEmbedder), Some(&file));
+    let first = runtime.block_on(cache.embed(&texts)).expect("vectors");
+    cache.save();
     let bytes = fs::metadata(&file).expect("a file").len();
-    assert!(bytes > HashEmbedder.dimensions() as u64 * 4 * 7, "four turns, three questions");
-    let mut again = VectorCache::open(&file);
-    assert_eq!(measured(DatasetFormat::Locomo, &path, 0.5, &mut again), first);
+    assert!(bytes > HashEmbedder.dimensions() as u64 * 4 * 2, "two texts");
+    let again = VectorCache::new(Arc::new(FailingEmbedder), Some(&file));
+    assert_eq!(runtime.block_on(again.embed(&texts)).expect("from the file"), first);
+    runtime.block_on(again.embed(&["new".to_owned()])).expect_err("asks the embedder");
+}
+
+/// Has the vector space of hashes, and computes nothing.
+struct FailingEmbedder;
+
+#[async_trait::async_trait]
+impl Embedder for FailingEmbedder {
+    fn name(&self) -> &str {
+        HashEmbedder.name()
+    }
+
+    fn dimensions(&self) -> usize {
+        HashEmbedder.dimensions()
+    }
+
+    async fn embed(&self, _: &[String]) -> ctx_core::Result<Vec<Vec<f32>>> {
+        Err(ctx_core::Error::new(ErrorKind::Upstream, "not reachable"))
+    }
+}
+
+/// A session that reads a file, runs a command, fills the window, and does both again.
+fn recorded() -> Transcript {
+    let mut lines = vec![
+        json!({"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/w"}),
+    ];
+    let mut say = |message: Value| {
+        let n = lines.len();
+        let parent = (n > 1).then(|| format!("e{}", n - 1));
+        lines.push(json!({"type": "message", "id": format!("e{n}"), "parentId": parent, "timestamp": "2026-01-01T00:00:00Z", "message": message}));
+    };
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    let call = |say: &mut dyn FnMut(Value),
+                words: &str,
+                id: &str,
+                name: &str,
+                arguments: Value,
+                result: &str| {
+        let call = json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments});
+        say(json!({"role": "assistant", "content": [{"type": "text", "text": words}, call]}));
+        say(
+            json!({"role": "toolResult", "toolCallId": id, "toolName": name, "content": text(result)}),
+        );
+    };
+    say(json!({"role": "user", "content": text("make the parser faster")}));
+    call(
+        &mut say,
+        "first the grammar",
+        "1",
+        "read",
+        json!({"path": "/w/src/grammar.rs"}),
+        "fn rule() {}",
+    );
+    call(&mut say, "and the speed", "2", "bash", json!({"command": "cargo bench"}), "12 ms");
+    for n in 0..20 {
+        let filler = format!("unrelated {n} {}", "wool yarn needle ".repeat(400));
+        say(json!({"role": "assistant", "content": text(&filler)}));
+    }
+    say(json!({"role": "user", "content": text("does grammar.rs still allow rules?")}));
+    call(
+        &mut say,
+        "I look at the grammar once more",
+        "3",
+        "read",
+        json!({"path": "/w/src/grammar.rs"}),
+        "fn rule() {}",
+    );
+    call(
+        &mut say,
+        "measure the speed of it",
+        "4",
+        "bash",
+        json!({"command": "cargo bench"}),
+        "9 ms",
+    );
+    let all: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    Transcript::from_bytes(all.join("\n").into_bytes()).expect("a transcript")
+}
+
+#[test]
+fn what_a_session_reads_or_runs_again_is_a_question_about_what_left_the_window() {
+    let maker = SegmentMaker::new("main", "s", Counter::new(CounterKind::Chars4));
+    let made = session("s", &recorded(), &maker).expect("read");
+    let asked: Vec<_> = made.questions.iter().map(|q| (&*q.category, &*q.text)).collect();
+    let user = "does grammar.rs still allow rules?";
+    let expected = [
+        ("user", user),
+        ("intention", "I look at the grammar once more"),
+        ("intention", "measure the speed of it"),
+        ("user", user),
+    ];
+    assert_eq!(asked, expected, "the user asks for the file once, and for the command");
+    let of = |nth: usize| made.questions[nth].recorded.clone().expect("recorded");
+    assert_eq!((&made.questions[1].evidence, of(1).unchanged), (&vec![1, 2], vec![2]));
+    assert_eq!((&made.questions[2].evidence, of(2).unchanged), (&vec![3, 4], vec![]));
+    assert!(of(0).archived > 4 && !of(0).is_repeated && of(1).is_repeated);
+    let report = measured(DatasetFormat::Sessions, &[made], 0.3);
+    assert_eq!(report.by_category["intention"].recall.at10, 1.0);
+    assert_eq!(report.by_category["intention"].unchanged, Some(0.5));
+    assert_eq!(report.by_category["intention"].answered, Some(0.5));
+    assert!(report.by_category["intention"].tantivy.at10 > 0.0);
 }
 
 #[test]

@@ -1,15 +1,23 @@
 //! Makes segments from messages.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use ctx_core::{Block, Counter, Entry, Message, Result, Timestamp};
+use ctx_core::text::head_chars;
+use ctx_core::{Block, CallId, Counter, Entry, Message, Result, Timestamp};
+use ctx_facts::strings;
 
 use super::maintenance::DAY;
 use ctx_redact::Redactor;
 use ctx_search::block::is_recalled;
 
 use crate::tags;
-use ctx_search::{Segment, SegmentId};
+use ctx_search::{Metadata, Segment, SegmentId};
+
+/// The number of characters kept of what a call names, and of each argument.
+const CALL_CHARS: usize = 400;
+const ARGUMENT_CHARS: usize = 200;
 
 /// Makes segments from messages: the text without secrets, its size and its tags.
 #[derive(Clone, Debug)]
@@ -18,13 +26,16 @@ pub struct SegmentMaker {
     session: String,
     counter: Counter,
     redaction: bool,
+    /// What the calls named that have no result yet. Clones share it.
+    calls: Arc<Mutex<HashMap<CallId, String>>>,
 }
 
 impl SegmentMaker {
     /// For the messages of one session of an agent, with sizes measured by `counter`.
     #[must_use]
     pub fn new(agent: impl Into<String>, session: impl Into<String>, counter: Counter) -> Self {
-        Self { agent: agent.into(), session: session.into(), counter, redaction: true }
+        let (agent, session) = (agent.into(), session.into());
+        Self { agent, session, counter, redaction: true, calls: Arc::default() }
     }
 
     /// Whether secrets are redacted. Default: yes.
@@ -55,11 +66,10 @@ impl SegmentMaker {
     /// Like [`of_entry`](Self::of_entry), for a message that is not an entry.
     #[must_use]
     pub fn of_message(&self, message: &Message, time: Timestamp) -> Option<Segment> {
-        let text = text_of(message)?;
-        let content = match self.redaction {
-            true => Redactor::builtin().redact(&text).text.into_owned(),
-            false => text,
-        };
+        let call = self.call_of(message);
+        let content = self.redacted(text_of(message)?);
+        let metadata =
+            Metadata { call: call.map(|call| self.redacted(call)), ..tags::of(&content) };
         Some(Segment {
             id: SegmentId::of(&self.session, &message.role, &content),
             agent_id: self.agent.clone(),
@@ -69,10 +79,32 @@ impl SegmentMaker {
             role: message.role.clone(),
             name: message.meta.name.clone(),
             tokens: self.counter.text(&content).0,
-            metadata: tags::of(&content),
+            metadata,
             content,
             entry_id: None,
         })
+    }
+
+    fn redacted(&self, text: String) -> String {
+        match self.redaction {
+            true => Redactor::builtin().redact(&text).text.into_owned(),
+            false => text,
+        }
+    }
+
+    /// Remembers what the calls of a message name, and returns what was named by those that the
+    /// message answers.
+    fn call_of(&self, message: &Message) -> Option<String> {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        for call in message.tool_calls() {
+            let named = strings(call.arguments.as_str()).into_iter().map(|named| named.value);
+            let short = named.filter(|value| value.len() <= ARGUMENT_CHARS);
+            let named = short.collect::<Vec<_>>().join(" ");
+            calls.insert(call.id.clone(), head_chars(&named, CALL_CHARS).to_owned());
+        }
+        let answered = message.tool_results().filter_map(|result| calls.remove(&result.call_id));
+        let answered = answered.filter(|call| !call.is_empty()).collect::<Vec<_>>().join(" ");
+        Some(answered).filter(|call| !call.is_empty())
     }
 }
 
@@ -164,6 +196,20 @@ mod tests {
         ] {
             assert_eq!(text_of(&Message::new(role, blocks)).as_deref(), expected);
         }
+    }
+
+    #[test]
+    fn a_result_has_what_its_call_named_without_secrets() {
+        let maker = maker();
+        let arguments = r#"{"path":"src/a.rs","key":"API_TOKEN=x7Kq2LmN9pR4sT6vW8yZ1aB3"}"#;
+        let asked = Message::new(Role::Assistant, vec![call(arguments)]);
+        let content = vec![Block::text("fn a() {}")];
+        let result = ToolResult { call_id: "c".into(), name: None, content, is_error: false };
+        let answer = Message::new(Role::ToolResult, vec![Block::ToolResult(result)]);
+        let named = |message| maker.of_message(message, Timestamp(5)).unwrap().metadata.call;
+        assert_eq!(named(&asked), None);
+        assert_eq!(named(&answer).as_deref(), Some("src/a.rs API_TOKEN=[redacted:secret]"));
+        assert_eq!(named(&answer), None, "the call is answered");
     }
 
     #[test]

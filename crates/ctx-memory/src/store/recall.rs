@@ -52,7 +52,8 @@ impl Shared {
     /// Returns matching passages and their neighbouring turns.
     fn passages(&self, request: &RecallRequest, vector: Option<&[f32]>) -> Result<Vec<Passage>> {
         let mut hits = self.hits(request, vector)?;
-        let best = hits.first().map_or(0.0, |found| found.hit.score);
+        // Age changes the order, not what is recalled.
+        let best = hits.iter().map(|found| ageless(&found.hit)).fold(0.0, f32::max);
         let needs = self.memory.inner.live().index.needs(&request.query);
         let mut reading = Reading::new(&needs.terms);
         for found in hits.iter_mut().take(JUDGED) {
@@ -63,7 +64,7 @@ impl Shared {
             fit(&needs, held).max(fit_of_cosine(&found.hit, self.memory.settings()))
         });
         let fits = fits.fold(0.0, f32::max);
-        let score = |found: &RecallCandidate| passage_score(fits, found.hit.score, best);
+        let score = |found: &RecallCandidate| passage_score(fits, ageless(&found.hit), best);
         hits.retain(|found| score(found) >= request.min_score);
         let hits = self.with_replies(hits, request)?;
         let mut known: HashSet<SegmentId> = hits.iter().map(|found| found.segment.id).collect();
@@ -182,12 +183,17 @@ fn is_visible(request: &RecallRequest, segment: &Segment) -> bool {
     segment.entry_id.as_deref().is_some_and(|id| request.visible.contains(id))
 }
 
-/// Returns the score of a passage: the fit of the best passage, times the fourth root of this
+/// Returns the search score before decay by age.
+fn ageless(hit: &Hit) -> f32 {
+    if hit.parts.decay > 0.0 { hit.score / hit.parts.decay } else { 0.0 }
+}
+
+/// Returns the score of a passage: the fit of the best passage, times the square root of this
 /// passage's search score relative to the best. If the best passage fits perfectly, a passage with
-/// a quarter of its search score still reaches the default threshold of 0.7.
+/// half of its search score still reaches the default threshold of 0.7.
 fn passage_score(fits: f32, score: f32, best: f32) -> f32 {
     let share = if best > 0.0 { (score / best).clamp(0.0, 1.0) } else { 0.0 };
-    fits * share.sqrt().sqrt()
+    fits * share.sqrt()
 }
 
 /// The cosine that counts as a fit of 0.7: for the supported models, the lowest cosine of texts

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ctx_core::{Result, Role, Timestamp};
+use ctx_core::{Result, Timestamp};
 use foldhash::{HashMap, HashMapExt};
 
 use crate::archive::{AddOutcome, Changes, Segments};
@@ -158,9 +158,7 @@ impl Source {
     pub(super) fn each_row(&self, mut each: impl FnMut(SegmentId, &str, Timestamp, Speaker<'_>)) {
         match self {
             Self::Disk(segments) => segments.rows().for_each(|row| {
-                let by_user = *row.role == Role::User;
-                let speaker = Speaker { by_user, name: row.name };
-                each(row.id, row.session, row.timestamp, speaker);
+                each(row.id, row.session, row.timestamp, Speaker::new(row.role, row.name));
             }),
             Self::InMemory(held) => held.segments.iter().flatten().for_each(|segment| {
                 let speaker = Speaker::of(segment);

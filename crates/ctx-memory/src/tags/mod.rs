@@ -13,5 +13,5 @@ const LOOKED_AT: usize = 64 << 10;
 /// Returns the topics and entities of a text, in linear time.
 pub(crate) fn of(text: &str) -> Metadata {
     let text = head_bytes(text, LOOKED_AT);
-    Metadata { topics: topics::find(text), entities: entities::find(text) }
+    Metadata { topics: topics::find(text), entities: entities::find(text), call: None }
 }

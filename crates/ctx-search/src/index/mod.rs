@@ -10,12 +10,14 @@
 mod document;
 mod folder;
 pub mod index_folder;
+mod plain;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 
 pub use document::Piece;
 pub use folder::{Batch, DiskIndex, WriteOutcome};
+pub use plain::PlainIndex;
 pub use snapshot::Snapshot;
 
 use ctx_core::{Error, ErrorKind};

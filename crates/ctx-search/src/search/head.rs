@@ -15,12 +15,11 @@ pub(crate) fn head(segment: &Segment) -> (Option<String>, &str) {
 }
 
 /// Returns the text put before each piece of a segment in the lexical index, because questions
-/// mention days and speakers.
+/// mention days and speakers, and a result does not name its file or command.
 pub fn lexical_head(segment: &Segment) -> String {
-    match head(segment) {
-        (Some(day), speaker) => format!("{day} {speaker}"),
-        (None, speaker) => speaker.to_owned(),
-    }
+    let (day, speaker) = head(segment);
+    let parts = [day.as_deref(), Some(speaker), segment.metadata.call.as_deref()];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -12,9 +12,13 @@ use super::speaker::{Speaker, Speakers};
 use super::spread::{share_best, spread};
 use super::top::top;
 use super::turns::Turns;
+use super::work;
 use super::{Hit, Query, ScoreParts, SearchSettings};
 use crate::lexical::{Bm25, Delta, Postings, QueryTerm, Scores, score_rows};
 use crate::{Segment, SegmentId};
+
+/// Pieces per segment from which vectors of hashed words count.
+const LONG: f32 = 1.5;
 
 /// Ranks segments. Rows are numbered from 0 in the order in which they are added, which is the
 /// order of the archive.
@@ -66,7 +70,7 @@ impl SearchIndex {
         said: Speaker<'_>,
     ) -> u32 {
         self.speakers.add(said);
-        self.turns.add(id, session, time)
+        self.turns.add(id, session, time, said.by_user)
     }
 
     /// The number of rows.
@@ -129,8 +133,11 @@ impl SearchIndex {
         };
         let speaker = self.speakers.weights(&terms, settings, &rows);
         total.iter_mut().zip(&speaker).for_each(|(score, weight)| *score *= weight);
+        if self.speakers.is_work() {
+            work::part_pairs(&rows, &mut total, &self.turns, &self.speakers);
+        }
         let decay = |row: u32| self.decay(row as usize, query.now);
-        if settings.hourly_decay < 1.0 {
+        if settings.daily_decay < 1.0 {
             total.iter_mut().zip(&rows).for_each(|(score, row)| *score *= decay(*row));
         }
         let hit = |at: u32| {
@@ -150,6 +157,13 @@ impl SearchIndex {
         best.into_iter().filter_map(hit).collect()
     }
 
+    /// Whether the segments are long enough for vectors of hashed words, which see a message whole,
+    /// while words are scored by piece: with one piece each, both see the same.
+    pub fn has_long_segments(&self) -> bool {
+        let pieces: u64 = self.sources().iter().map(|source| source.corpus().pieces).sum();
+        pieces as f32 >= LONG * self.row_count() as f32
+    }
+
     /// Computes the lexical scores, 0 to 1, and the BM25 scores they are based on.
     fn score_words(&self, room: &mut SearchBuffers, terms: &[QueryTerm], session: Option<&str>) {
         let settings = &self.settings;
@@ -161,6 +175,9 @@ impl SearchIndex {
         self.leave_out(bm25, None);
         spread(bm25, &self.turns, settings.spread, lexical);
         self.leave_out(lexical, None);
+        if self.speakers.is_work() {
+            work::share_request(bm25, lexical, &self.turns);
+        }
         share_best(lexical, &self.turns, settings.session_share);
         self.leave_out(lexical, session);
         to_best(lexical);
@@ -177,12 +194,12 @@ impl SearchIndex {
     }
 
     fn decay(&self, row: usize, now: Timestamp) -> f32 {
-        if self.settings.hourly_decay >= 1.0 {
+        if self.settings.daily_decay >= 1.0 {
             return 1.0;
         }
         let then = self.turns.times().get(row).copied().unwrap_or(now);
-        let hours = now.0.saturating_sub(then.0).max(0) as f64 / 3_600_000.0;
-        f64::from(self.settings.hourly_decay.max(0.0)).powf(hours) as f32
+        let days = now.0.saturating_sub(then.0).max(0) as f64 / 86_400_000.0;
+        f64::from(self.settings.daily_decay.max(0.0)).powf(days) as f32
     }
 }
 
@@ -316,14 +333,14 @@ mod tests {
 
     #[test]
     fn age_lowers_a_score_if_configured() {
-        let settings = SearchSettings { hourly_decay: 0.995, ..alone() };
+        let settings = SearchSettings { daily_decay: 0.995, ..alone() };
         let later = Query { now: Timestamp(DAY + 24 * 3_600_000), ..query("beagle") };
         let hits = index(settings).search(&later, None);
-        assert!((hits[0].parts.decay - 0.995f32.powi(24)).abs() < 1e-5);
+        assert!((hits[0].parts.decay - 0.995).abs() < 1e-5);
         assert!((hits[0].score - hits[0].parts.decay).abs() < 1e-5);
         // A clock that was set back does not raise a score above a new segment's score.
         let before = Query { now: Timestamp(0), ..query("beagle") };
-        let settings = SearchSettings { hourly_decay: 0.995, ..alone() };
+        let settings = SearchSettings { daily_decay: 0.995, ..alone() };
         assert_eq!(index(settings).search(&before, None)[0].parts.decay, 1.0);
     }
 

@@ -117,12 +117,16 @@ impl SearchIndex {
     pub fn needs(&self, query: &str) -> Needs {
         let sources = self.sources();
         let all = sources.iter().fold(Corpus::default(), |sum, source| sum.and(source.corpus()));
+        let mut squares = 0.0;
         let need = |term: crate::lexical::QueryTerm| {
             let found = sources.iter().map(|source| source.frequency(&term.text)).sum();
-            Need { rarity: rarity(all.pieces, found), term: term.text }
+            let rarity = rarity(all.pieces, found);
+            squares += rarity * rarity * if found == 0 { ABSENT } else { 1.0 };
+            Need { rarity, term: term.text }
         };
-        let terms = telling_terms_of(query).into_iter().map(need).collect();
-        Needs { terms, least: LEAST * rarity(all.pieces, 0) }
+        let terms: Vec<Need> = telling_terms_of(query).into_iter().map(need).collect();
+        let least = if terms.is_empty() { 0.0 } else { LEAST * rarity(all.pieces, 0) };
+        Needs { terms, length: squares.sqrt().max(least) }
     }
 }
 
@@ -136,12 +140,16 @@ impl std::fmt::Debug for SearchIndex {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Needs {
     pub terms: Vec<Need>,
-    /// The minimum length of a query vector: one common word is not enough.
-    least: f32,
+    /// The length of the query as a vector of rarities.
+    length: f32,
 }
 
-/// The minimum length, as a share of the rarity of a word that occurs nowhere.
+/// The minimum length, as a share of the rarity of a word that occurs nowhere: one common word is
+/// not enough.
 const LEAST: f32 = 0.5;
+
+/// How often a term counts that occurs nowhere: an archive without it lacks the answer.
+const ABSENT: f32 = 2.0;
 
 /// A query term and its rarity.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,25 +160,25 @@ pub struct Need {
     pub rarity: f32,
 }
 
-/// A passage that contains this share of the terms has a fit of [`ENOUGH`].
-const ENOUGH_AT: f32 = 0.8;
+/// A passage that holds this much, relative to the length of the query, has a fit of [`ENOUGH`].
+const ENOUGH_AT: f32 = 0.55;
 const ENOUGH: f32 = 0.7;
 
-/// Returns how well a text fits a query, 0 to 1, independently of other texts: the rarity of the
+/// Returns how well a text fits a query, 0 to 1, independently of other texts: the rarities of the
 /// terms that its best piece shares with the query (`held`, by [`best_piece`]), relative to the
-/// length of the query as a vector of rarities. So a text need not share all of a long query, and a
-/// common word alone is never enough. `ENOUGH` is the measured threshold between queries about an
+/// length of the query as a vector of rarities. So a text need not share all of a long query, and
+/// common words alone are never enough. `ENOUGH` is the measured threshold between queries about an
 /// archive and other queries (docs/memory.md).
 pub fn fit(needs: &Needs, held: f32) -> f32 {
-    let length = needs.terms.iter().map(|need| need.rarity * need.rarity).sum::<f32>().sqrt();
-    if length <= 0.0 {
+    if needs.length <= 0.0 {
         return 0.0;
     }
-    let length = length.max(needs.least);
-    1.0 - (1.0 - ENOUGH).powf(held / length / ENOUGH_AT)
+    1.0 - (1.0 - ENOUGH).powf(held / needs.length.powf(1.5) / ENOUGH_AT)
 }
 
-/// Returns the part of `needs` that the best piece of a segment contains, and the piece's range.
+/// Returns how much of `needs` the best piece of a segment holds, and the piece's range: the sum of
+/// the rarities of its terms, times the fourth root of the sum of their squares, so that one rare
+/// term counts more than several common ones.
 /// Only the first `most` bytes of the segment are examined.
 pub fn best_piece(needs: &[Need], segment: &Segment, most: usize) -> (f32, Range<usize>) {
     let content = head_bytes(&segment.content, most);
@@ -184,7 +192,8 @@ pub fn best_piece(needs: &[Need], segment: &Segment, most: usize) -> (f32, Range
         for part in [&head, piece] {
             scanner.each(part, |term| found.extend(places.get(term.text)));
         }
-        let held = found.iter().map(|at| needs[*at].rarity).sum();
+        let shared = || found.iter().map(|at| needs[*at].rarity);
+        let held = shared().sum::<f32>() * shared().map(|it| it * it).sum::<f32>().powf(0.25);
         let end = start + piece.len();
         if held > best {
             (best, best_at) = (held, start..end);

@@ -12,6 +12,7 @@ mod speaker;
 mod spread;
 mod top;
 mod turns;
+mod work;
 
 use ctx_core::Timestamp;
 use serde::Serialize;

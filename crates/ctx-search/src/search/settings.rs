@@ -59,10 +59,10 @@ pub struct SearchSettings {
     pub other_speakers: f32,
     /// The number of turns before a segment that are embedded with it. Default: 2.
     pub embed_context: u8,
-    /// The factor by which a score decays per hour, 0 to 1; 1 disables decay. Default: 1.
+    /// The factor by which a score decays per day, 0 to 1; 1 disables decay. Default: 1.
     #[schemars(range(min = 0, max = 1))]
     #[serde(serialize_with = "shortest_decimal")]
-    pub hourly_decay: f32,
+    pub daily_decay: f32,
     /// The weight of relevance against variety (maximal marginal relevance), 0 to 1; 1 is off.
     /// Default: 1.
     #[schemars(range(min = 0, max = 1))]
@@ -87,7 +87,7 @@ impl Default for SearchSettings {
             reply_weight: 0.6,
             other_speakers: 0.83,
             embed_context: 2,
-            hourly_decay: 1.0,
+            daily_decay: 1.0,
             mmr_lambda: 1.0,
             min_score: 0.0,
         }

@@ -9,6 +9,9 @@ use crate::Segment;
 use crate::lexical::QueryTerm;
 use ctx_text::{TermKind, Terms};
 
+/// With this share of tool results, an archive is of an agent's work.
+const WORK: f32 = 0.1;
+
 /// Speakers without a name.
 const NAMELESS: u32 = 0;
 
@@ -17,6 +20,8 @@ const NAMELESS: u32 = 0;
 pub struct Speaker<'a> {
     /// Whether the speaker is the user.
     pub by_user: bool,
+    /// Whether it is a tool, which results are by.
+    pub by_tool: bool,
     /// The speaker's name, if any.
     pub name: Option<&'a str>,
 }
@@ -24,15 +29,22 @@ pub struct Speaker<'a> {
 impl<'a> Speaker<'a> {
     /// The speaker of a segment.
     pub fn of(segment: &'a Segment) -> Self {
-        Self { by_user: segment.role == Role::User, name: segment.name.as_deref() }
+        Self::new(&segment.role, segment.name.as_deref())
+    }
+
+    /// The speaker of a message with this role and name.
+    pub fn new(role: &Role, name: Option<&'a str>) -> Self {
+        Self { by_user: *role == Role::User, by_tool: *role == Role::ToolResult, name }
     }
 }
 
 /// The speakers, by row.
 #[derive(Debug, Default)]
 pub(super) struct Speakers {
-    /// The number of each row's speaker, and whether it is the user.
-    rows: Vec<(u32, bool)>,
+    /// The number of each row's speaker, whether it is the user, and whether it is a tool.
+    rows: Vec<(u32, bool, bool)>,
+    /// The number of rows by tools.
+    results: usize,
     numbers: HashMap<Box<str>, u32>,
     /// The speakers whose name contains a word.
     by_word: HashMap<Box<str>, Vec<u32>>,
@@ -42,7 +54,8 @@ pub(super) struct Speakers {
 impl Speakers {
     pub(crate) fn add(&mut self, speaker: Speaker<'_>) {
         let number = speaker.name.map_or(NAMELESS, |name| self.number(name));
-        self.rows.push((number, speaker.by_user));
+        self.rows.push((number, speaker.by_user, speaker.by_tool));
+        self.results += usize::from(speaker.by_tool);
     }
 
     fn number(&mut self, name: &str) -> u32 {
@@ -62,7 +75,17 @@ impl Speakers {
 
     /// Whether a row is a message of the user.
     pub(super) fn is_user(&self, row: u32) -> bool {
-        self.rows.get(row as usize).is_some_and(|(_, is_user)| *is_user)
+        self.rows.get(row as usize).is_some_and(|(_, is_user, _)| *is_user)
+    }
+
+    /// Whether a row is a tool result.
+    pub(super) fn is_tool(&self, row: u32) -> bool {
+        self.rows.get(row as usize).is_some_and(|(_, _, is_tool)| *is_tool)
+    }
+
+    /// Whether the archive is of an agent's work.
+    pub(super) fn is_work(&self) -> bool {
+        self.results > 0 && self.results as f32 >= WORK * self.rows.len() as f32
     }
 
     /// Returns the weights of rows, 0 to 1, for a query with these terms.
@@ -74,9 +97,11 @@ impl Speakers {
     ) -> Vec<f32> {
         let known = query.iter().filter_map(|term| self.by_word.get(term.text.as_str()));
         let named: HashSet<u32> = known.flatten().copied().collect();
-        let (reply, other) = (share(settings.reply_weight), share(settings.other_speakers));
+        // In an agent's work, answers are in results and replies, not in what the user said.
+        let reply = if self.is_work() { 1.0 } else { share(settings.reply_weight) };
+        let other = share(settings.other_speakers);
         let weight = |row: &u32| {
-            let (speaker, is_user) = self.rows.get(*row as usize).copied().unwrap_or_default();
+            let (speaker, is_user, _) = self.rows.get(*row as usize).copied().unwrap_or_default();
             let is_other = !named.is_empty() && !named.contains(&speaker);
             (if is_user { 1.0 } else { reply }) * (if is_other { other } else { 1.0 })
         };
@@ -102,7 +127,7 @@ mod tests {
             (Role::Assistant, None),
         ];
         for (role, name) in spoken {
-            speakers.add(Speaker { by_user: role == Role::User, name });
+            speakers.add(Speaker::new(&role, name));
         }
         let settings =
             SearchSettings { reply_weight: 0.5, other_speakers: 0.8, ..SearchSettings::default() };
@@ -112,6 +137,19 @@ mod tests {
     #[test]
     fn messages_of_the_user_count_most() {
         assert_eq!(weights("which pet"), [1.0, 1.0, 1.0, 0.5]);
+    }
+
+    #[test]
+    fn in_an_archive_of_work_replies_count_as_much() {
+        let mut speakers = Speakers::default();
+        let settings = SearchSettings::default();
+        let roles = [Role::User, Role::Assistant, Role::ToolResult];
+        for (role, expected) in roles.iter().zip([[1.0, 0.6], [1.0, 0.6], [1.0, 1.0]]) {
+            speakers.add(Speaker::new(role, None));
+            let rows = [0, 1];
+            let weights = speakers.weights(&terms_of("pet"), &settings, &rows);
+            assert_eq!(weights, expected, "{role:?}");
+        }
     }
 
     #[test]

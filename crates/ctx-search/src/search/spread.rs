@@ -52,7 +52,7 @@ mod tests {
         let mut turns = Turns::default();
         for (session, content) in said {
             let id = SegmentId::of(session, &Role::User, content);
-            turns.add(id, session, Timestamp(1));
+            turns.add(id, session, Timestamp(1), true);
         }
         turns
     }

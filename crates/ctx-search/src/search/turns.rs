@@ -18,13 +18,22 @@ pub(super) struct Turns {
     /// The previous and next turn in the same session, or [`NONE`].
     before: Vec<u32>,
     after: Vec<u32>,
+    /// The user's message before the turn in its session, or [`NONE`] if the turn is the user's.
+    requests: Vec<u32>,
     session_ids: HashMap<Box<str>, u32>,
     last_of: Vec<u32>,
+    last_request_of: Vec<u32>,
 }
 
 impl Turns {
     /// Adds a row. Within a session, segments must be added in the order of the conversation.
-    pub(crate) fn add(&mut self, id: SegmentId, session: &str, time: Timestamp) -> u32 {
+    pub(crate) fn add(
+        &mut self,
+        id: SegmentId,
+        session: &str,
+        time: Timestamp,
+        by_user: bool,
+    ) -> u32 {
         let row = self.ids.len() as u32;
         let session = match self.session_ids.get(session) {
             Some(&session) => session,
@@ -33,12 +42,18 @@ impl Turns {
                 let session = self.last_of.len() as u32;
                 self.session_ids.insert(name.into(), session);
                 self.last_of.push(NONE);
+                self.last_request_of.push(NONE);
                 session
             }
         };
         let last = std::mem::replace(&mut self.last_of[session as usize], row);
         if let Some(after) = self.after.get_mut(last as usize) {
             *after = row;
+        }
+        let request = &mut self.last_request_of[session as usize];
+        self.requests.push(if by_user { NONE } else { *request });
+        if by_user {
+            *request = row;
         }
         self.ids.push(id);
         self.times.push(time);
@@ -68,6 +83,11 @@ impl Turns {
     pub(crate) fn neighbours_of(&self, row: u32) -> [Option<u32>; 2] {
         let of = |column: &[u32]| column.get(row as usize).copied().filter(|row| *row != NONE);
         [of(&self.before), of(&self.after)]
+    }
+
+    /// Returns the user's message before a turn that is not the user's.
+    pub(crate) fn request_of(&self, row: u32) -> Option<u32> {
+        self.requests.get(row as usize).copied().filter(|row| *row != NONE)
     }
 
     /// The rows of a session, the last first.

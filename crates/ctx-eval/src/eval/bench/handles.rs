@@ -159,7 +159,7 @@ impl Handle {
 
 /// Whether a text contains `word` outside of a longer word. Text may follow directly if the word is
 /// not bounded.
-pub(super) fn holds_word(
+pub(crate) fn holds_word(
     text: &str,
     word: &str,
     is_bounded: bool,

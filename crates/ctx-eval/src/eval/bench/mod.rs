@@ -36,6 +36,7 @@ use serde::Serialize;
 pub use arms::{ArmKind, BenchArm, CandidateProgram, SimpleRule};
 pub use difference::{Difference, Measure};
 pub use handles::HandleKind;
+pub(crate) use handles::holds_word;
 pub use planted::{Statement, built_in_statements, statements};
 pub use report::{ArmReport, BenchReport, Cell, CutReport, Loss, SessionBench, Setting};
 pub use run::bench;
