@@ -133,7 +133,7 @@ impl Live {
         vector: Option<&[f32]>,
         weight: f32,
     ) -> Vec<Hit> {
-        let counts = weight > 0.0 && !(self.hashed && !self.index.has_long_segments());
+        let counts = weight > 0.0 && (!self.hashed || self.index.has_long_segments());
         let direction = vector.and_then(Direction::of).filter(|_| counts);
         let vectors = self.vectors.as_ref().filter(|vectors| vectors.count() > 0);
         let (Some(direction), Some(vectors)) = (direction, vectors) else {

@@ -333,8 +333,7 @@ fn lines(summary: &str) -> Vec<(usize, String)> {
 }
 
 fn bare(line: &str) -> String {
-    let words = without_citations(line).split_whitespace().collect::<Vec<_>>().join(" ");
-    words.trim_start_matches(['-', '*', '•', '#', ' ']).to_owned()
+    without_citations(line).trim_start_matches(['-', '*', '•', '#', ' ']).to_owned()
 }
 
 /// Returns the words, and those after a label: `User: `, `Names: `.
