@@ -117,15 +117,16 @@ impl SearchIndex {
     pub fn needs(&self, query: &str) -> Needs {
         let sources = self.sources();
         let all = sources.iter().fold(Corpus::default(), |sum, source| sum.and(source.corpus()));
+        let pieces = all.pieces.max(FEW);
         let mut squares = 0.0;
         let need = |term: crate::lexical::QueryTerm| {
             let found = sources.iter().map(|source| source.frequency(&term.text)).sum();
-            let rarity = rarity(all.pieces, found);
+            let rarity = rarity(pieces, found);
             squares += rarity * rarity * if found == 0 { ABSENT } else { 1.0 };
             Need { rarity, term: term.text }
         };
         let terms: Vec<Need> = telling_terms_of(query).into_iter().map(need).collect();
-        let least = if terms.is_empty() { 0.0 } else { LEAST * rarity(all.pieces, 0) };
+        let least = if terms.is_empty() { 0.0 } else { LEAST * rarity(pieces, 0) };
         Needs { terms, length: squares.sqrt().max(least) }
     }
 }
@@ -147,6 +148,9 @@ pub struct Needs {
 /// The minimum length, as a share of the rarity of a word that occurs nowhere: one common word is
 /// not enough.
 const LEAST: f32 = 0.5;
+
+/// In an archive of fewer pieces each word would be common: it is judged as one of this many.
+const FEW: u64 = 50;
 
 /// How often a term counts that occurs nowhere: an archive without it lacks the answer.
 const ABSENT: f32 = 2.0;
