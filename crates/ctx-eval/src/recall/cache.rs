@@ -85,6 +85,12 @@ impl Embedder for VectorCache {
         };
         let asked: Vec<String> = missing.iter().map(|&n| texts[n].clone()).collect();
         let made = if asked.is_empty() { Vec::new() } else { self.embedder.embed(&asked).await? };
+        if made.len() != asked.len() {
+            let error =
+                Error::new(ErrorKind::Upstream, "the embedder returned a wrong number of vectors");
+            let error = error.with("embedder", self.name()).with("texts", asked.len());
+            return Err(error.with("vectors", made.len()));
+        }
         let mut kept = self.kept();
         kept.is_changed |= !made.is_empty();
         kept.known.extend(missing.iter().map(|&n| keys[n]).zip(made));
@@ -137,6 +143,32 @@ fn read(bytes: &[u8]) -> Option<HashMap<Key, Vec<f32>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns no vector, whatever it is asked.
+    struct Silent;
+
+    #[async_trait]
+    impl Embedder for Silent {
+        fn name(&self) -> &str {
+            "silent"
+        }
+
+        fn dimensions(&self) -> usize {
+            2
+        }
+
+        async fn embed(&self, _: &[String]) -> Result<Vec<Vec<f32>>> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn an_embedder_that_leaves_texts_out_is_an_error() {
+        let cache = VectorCache::new(Arc::new(Silent), None);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let error = runtime.block_on(cache.embed(&["a".to_owned()])).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Upstream);
+    }
 
     #[test]
     fn written_vectors_are_read_and_a_damaged_file_is_empty() {
