@@ -89,9 +89,5 @@ fn kept(transcript: &Transcript, compaction: &StoredCompaction) -> Result<Vec<Ar
 }
 
 fn said(entries: &[Arc<Entry>]) -> Vec<CitedMessage> {
-    let said = entries.iter().filter_map(|entry| {
-        let message = entry.message().ok().filter(|message| message.in_model_context())?;
-        Some(CitedMessage { id: entry.id().clone(), message, pinned: false })
-    });
-    said.collect()
+    entries.iter().filter_map(|entry| CitedMessage::of(entry)).collect()
 }

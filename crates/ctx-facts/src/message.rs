@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ctx_core::{EntryId, Message, Tokens};
+use ctx_core::{Entry, EntryId, Message, Tokens};
 
 use crate::FileLists;
 
@@ -15,6 +15,15 @@ pub struct CitedMessage {
     pub message: Arc<Message>,
     /// Whether it was pinned.
     pub pinned: bool,
+}
+
+impl CitedMessage {
+    /// Returns the message of an entry. `None` if it cannot be read, or is never sent to a model.
+    #[must_use]
+    pub fn of(entry: &Entry) -> Option<Self> {
+        let message = entry.message().ok().filter(|message| message.in_model_context())?;
+        Some(Self { id: entry.id().clone(), message, pinned: false })
+    }
 }
 
 /// The summary of an earlier compaction.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ctx_core::{Block, Role};
+use ctx_core::Role;
 use ctx_extract::Field;
 use ctx_facts::{CitedMessage, citations, own_words};
 use ctx_text::output::is_rejection;
@@ -65,6 +65,8 @@ struct Speech<'a> {
     heard: Sentences,
     /// Whether an entry contains only tool results.
     is_result: HashMap<&'a str, bool>,
+    /// The words that attribute a sentence to the user.
+    attributions: Gist,
 }
 
 impl<'a> Speech<'a> {
@@ -79,20 +81,20 @@ impl<'a> Speech<'a> {
                 if is_rejection(&text) { &mut said } else { &mut heard }.add(&text);
             }
             is_result.insert(&**id, only_results);
-            let texts = message.blocks.iter().filter(|block| matches!(block, Block::Text { .. }));
             match message.role {
                 Role::User => {
                     said.add(&own_words(message));
                     heard.add(&message.plain_text());
                 }
-                Role::Assistant if texts.count() > 0 => said.add(&message.plain_text()),
+                Role::Assistant => said.add(&message.plain_text()),
                 _ => {}
             }
         }
         for line in said_before.iter().flat_map(|text| text.lines()) {
             if line.contains(LABEL) { &mut heard } else { &mut said }.add(line);
         }
-        Self { said, heard, is_result }
+        let attributions = gist(&ATTRIBUTIONS.join(" "));
+        Self { said, heard, is_result, attributions }
     }
 
     fn is_only_heard(&self, line: &str, field: Option<Field>) -> bool {
@@ -102,9 +104,8 @@ impl<'a> Speech<'a> {
         let cites_results = !ids.is_empty() && ids.iter().all(is_result);
         let text =
             cited.first().map_or(line, |first| line.get(..first.range.start).unwrap_or(line));
-        let frame = gist(&ATTRIBUTIONS.iter().copied().collect::<Vec<_>>().join(" "));
         let mut words = gist(text);
-        words.words.retain(|word| !frame.says(*word));
+        words.words.retain(|word| !self.attributions.says(*word));
         if words.words.is_empty() || self.said.best_share(&words) >= ALIKE {
             return false;
         }
@@ -144,7 +145,7 @@ impl Sentences {
 
 #[cfg(test)]
 mod tests {
-    use ctx_core::{Message, ToolResult};
+    use ctx_core::{Block, Message, ToolResult};
 
     use super::*;
 

@@ -8,7 +8,7 @@ mod trim;
 
 use ctx_core::{Counter, Tokens};
 
-use crate::audit::{Coverage, Sheet, audit, find_facts, missing_in, names, relative_facts};
+use crate::audit::{Coverage, Sheet, audit, missing_in, names, relative_facts};
 use crate::config::Ungrounded;
 use crate::{Audit, AuditReport, SourceIndex};
 use ctx_facts::RequiredFact;
@@ -169,9 +169,8 @@ fn report(before: &Audit, after: Audit, facts: &[RequiredFact], text: &str) -> A
     };
     let (lost_before, lost_after) = (lost(&before.missing), lost(&after.missing));
     let mut coverage = Coverage::default();
-    let lines = find_facts(text, text, facts).into_iter();
-    let facts = facts.iter().zip(lost_before).zip(lost_after).zip(lines);
-    for (((fact, before), is_lost), found) in facts {
+    let mut repaired: Vec<&RequiredFact> = Vec::new();
+    for ((fact, before), is_lost) in facts.iter().zip(lost_before).zip(lost_after) {
         let count = report.kinds.entry(fact.kind).or_default();
         count.facts += 1;
         coverage.add(fact, !is_lost);
@@ -181,11 +180,16 @@ fn report(before: &Audit, after: Audit, facts: &[RequiredFact], text: &str) -> A
         } else if before {
             count.repaired += 1;
             report.repaired += 1;
-            report.repaired_lines.extend(found.map(|found| found.line as u32));
+            repaired.push(fact);
         } else {
             count.kept += 1;
             report.kept += 1;
         }
+    }
+    if !repaired.is_empty() {
+        let sheet = Sheet::of(text);
+        let found = repaired.into_iter().filter_map(|fact| sheet.find(fact));
+        report.repaired_lines = found.map(|found| found.line as u32).collect();
     }
     for (kind, count) in &mut report.kinds {
         count.paraphrased = after.report.kinds.get(kind).map_or(0, |after| after.paraphrased);

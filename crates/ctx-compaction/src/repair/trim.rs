@@ -7,7 +7,7 @@ use ctx_core::{Counter, Tokens};
 use super::RepairOptions;
 use super::add::{added_passage, compose as compose_with, is_packed};
 use super::outline::{Outline, OutlineLine, Part};
-use crate::audit::find_facts;
+use crate::audit::Sheet;
 use ctx_extract::Field;
 use ctx_facts::{RequiredFact, names_base_folder};
 
@@ -98,9 +98,10 @@ fn units(outline: &Outline<'_>, facts: &[RequiredFact], counter: &Counter) -> Ve
     let none = (0.0f64, Tokens::ZERO, false);
     let mut held = vec![none; outline.lines.len()];
     let all = facts.len().max(1) as f64;
-    let found = find_facts(outline.text, outline.text, facts);
-    for (rank, (found, fact)) in found.into_iter().zip(facts).enumerate() {
-        if let Some((worth, packed, passage)) = found.and_then(|found| held.get_mut(found.line)) {
+    let sheet = Sheet::of(outline.text);
+    for (rank, fact) in facts.iter().enumerate() {
+        let line = sheet.find(fact).and_then(|found| held.get_mut(found.line));
+        if let Some((worth, packed, passage)) = line {
             *worth = worth.max(0.1 + 0.9 * (1.0 - rank as f64 / all));
             *packed += counter.text(&fact.text) + Tokens(3);
             *passage |= fact.kind.is_passage();

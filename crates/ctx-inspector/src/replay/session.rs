@@ -267,7 +267,7 @@ impl SessionView for ReplayedSession {
 
     fn why(&self, compaction: &str, line: &str) -> Result<Vec<LineOrigin>> {
         let diff = self.diff_of(compaction)?;
-        let said = cited_messages(self.line.iter().map(|item| item.item.clone()).collect());
+        let said = cited_messages(self.line.iter().map(|item| &*item.item.entry));
         let last = diff.removed.last().map(|removed| &removed.entry);
         let end = said.iter().rposition(|one| Some(&one.id) == last).map_or(0, |last| last + 1);
         let compaction = self.stored.iter().find(|stored| *stored.id == *compaction);

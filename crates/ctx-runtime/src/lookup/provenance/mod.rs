@@ -5,12 +5,12 @@ mod quote;
 use std::collections::HashSet;
 
 use ctx_core::text::Slice;
-use ctx_core::{EntryId, Error, ErrorKind, Result};
+use ctx_core::{Entry, EntryId, Error, ErrorKind, Result};
 use ctx_facts::{
     CitedMessage, FactLedger, LedgerFacts, RequiredFact, citations, without_citations,
 };
 use ctx_layers::compaction::{Details, Receipt, find_facts};
-use ctx_session::{BranchMessage, StoredCompaction, Transcript};
+use ctx_session::{StoredCompaction, Transcript};
 use ctx_text::gist;
 use serde::Serialize;
 
@@ -95,7 +95,8 @@ pub fn line_origins(transcript: &Transcript, text: &str) -> Result<Vec<LineOrigi
         let error = Error::new(ErrorKind::InvalidInput, "the text contains no words");
         return Err(error.hint("give a line of a summary; `ctx expand` takes citations"));
     }
-    let said = cited_messages(transcript.messages_to(None)?);
+    let items = transcript.messages_to(None)?;
+    let said = cited_messages(items.iter().map(|item| &*item.entry));
     let list = transcript.compaction_list(None)?;
     let mut summaries: Vec<_> = list.iter().rev().map(|one| SummaryText::of(one, &said)).collect();
     let mut found: Vec<_> = summaries.iter().flat_map(|one| one.origins(&asked)).collect();
@@ -118,13 +119,9 @@ pub fn line_origins(transcript: &Transcript, text: &str) -> Result<Vec<LineOrigi
     Ok(found)
 }
 
-/// Returns messages with the ids that summaries cite, without those that are never sent to a model.
-pub fn cited_messages(items: Vec<BranchMessage>) -> Vec<CitedMessage> {
-    let said = items.into_iter().filter_map(|item| {
-        let message = item.entry.message().ok().filter(|message| message.in_model_context())?;
-        Some(CitedMessage { id: item.entry.id().clone(), message, pinned: false })
-    });
-    said.collect()
+/// Returns the messages of entries, without those that are never sent to a model.
+pub fn cited_messages<'e>(entries: impl Iterator<Item = &'e Entry>) -> Vec<CitedMessage> {
+    entries.filter_map(CitedMessage::of).collect()
 }
 
 /// Returns the receipt of a compaction that ctx made.
