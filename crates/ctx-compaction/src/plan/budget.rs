@@ -62,7 +62,11 @@ impl RequestBudget {
             most,
             summary,
             share,
-            kept: all.scale(KEEP_RECENT_MAX_SHARE),
+            // What the summary may not use goes to the kept messages.
+            kept: all
+                .scale(KEEP_RECENT_MAX_SHARE)
+                .max(all - summary)
+                .min(most.scale(KEEP_RECENT_MAX_SHARE)),
             messages: all - share,
             wanted,
         }
