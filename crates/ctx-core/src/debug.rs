@@ -1,6 +1,6 @@
 //! `Debug` of types that cannot, or should not, show all of their fields.
 
-/// Implements `Debug` for a type, with these fields only. `$this` stands for the value.
+/// Implements `Debug` for a type, with these fields only. `$this` names the value.
 ///
 /// ```
 /// struct Connection {

@@ -137,7 +137,7 @@ impl<'a> Archive<'a> {
             let tantivy = judge(&plain, &[], &question.evidence).recall;
             return Ok(RankingScores { tantivy, ..judge(&ranked, &held, &question.evidence) });
         };
-        // Any turn of the evidence answers, so the first one found stands for all.
+        // Any turn of the evidence answers, so the first one found counts as all.
         let one = |places: &[usize], evidence: &[usize]| {
             let mut places: Vec<usize> = places.to_vec();
             places.retain(|place| Some(*place) != recorded.visible);

@@ -73,7 +73,7 @@ pub enum FactState {
     Lost,
 }
 
-/// A summary and the messages that it stands for.
+/// A summary and the messages that it replaces, in all rounds.
 pub struct SummaryText<'a> {
     /// The compaction, if there is one.
     pub compaction: Option<&'a StoredCompaction>,
