@@ -73,10 +73,11 @@ pub(super) fn agreement(
 
 /// Returns the options that were picked: by name, else by position.
 fn chosen<'t>(text: &'t str, passages: &'t [Passage<'_>], picks: &[String]) -> Vec<&'t str> {
-    let listed = passages.iter().filter_map(|passage| {
+    let lines = passages.iter().flat_map(|passage| passage.text.lines().map(move |l| (passage, l)));
+    let listed = lines.filter_map(|(passage, line)| {
         let number = passage.number.map(str::to_owned);
-        let name = number.or_else(|| name_of(&passage.text));
-        (name.is_some() || passage.mark == Mark::Item).then_some((name, &*passage.text))
+        let name = number.or_else(|| name_of(line));
+        (name.is_some() || passage.mark == Mark::Item).then_some((name, line))
     });
     let rows = text.lines().map(str::trim).filter(|line| line.starts_with('|'));
     let rows = rows.filter_map(|row| Some((Some(name_of(row)?), row)));

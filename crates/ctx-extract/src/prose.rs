@@ -1,16 +1,13 @@
 //! The prose of a message, without pasted, fenced or injected text.
 
-use ctx_text::WordList;
-use std::borrow::Cow;
-
 use crate::Field;
 use crate::structured::{Place, heading_place};
-use ctx_text::output::Pasted;
+use ctx_text::{BlockKind, Bullet, WordList, bullet, read};
 
 /// The form of a passage in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// A line of prose.
+    /// A paragraph.
     Plain,
     /// A list item.
     Item,
@@ -18,10 +15,10 @@ pub(super) enum Mark {
     Box { checked: bool },
 }
 
-/// A line of prose, without its list marker or Markdown heading.
+/// A list item without its marker, or a paragraph line by line.
 #[derive(Clone, Debug)]
 pub(super) struct Passage<'a> {
-    pub(super) text: Cow<'a, str>,
+    pub(super) text: String,
     pub(super) mark: Mark,
     /// The number of a numbered item.
     pub(super) number: Option<&'a str>,
@@ -40,80 +37,40 @@ pub(super) fn says_something(text: &str) -> bool {
 /// Returns the passages of a text in order.
 pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
     let mut out: Vec<Passage<'_>> = Vec::new();
-    let mut fence: Option<&str> = None;
     let mut under = None;
     let (mut lead, mut led) = (None, None);
-    let mut blank = true;
-    let mut pasted = Pasted::default();
-    for line in text.lines() {
-        let bare = line.trim();
-        let is_pasted = pasted.holds(line);
-        if let Some(mark) = fence {
-            if bare.starts_with(mark) {
-                fence = None;
+    for block in read(text).blocks.iter().filter(|block| block.is_prose()) {
+        if block.kind == BlockKind::Heading {
+            let words = block.text.trim().trim_matches(['#', '*', ':', '：', ' ']);
+            (under, led) = (field_of(words), None);
+            lead = Some(words).filter(|_| under.is_none());
+            continue;
+        }
+        if block.kind == BlockKind::Item {
+            let bare = block.text.trim();
+            let (Bullet { number, checked }, words) =
+                bullet(bare).unwrap_or((Bullet::default(), bare));
+            if !is_output(block.text, words) {
+                let mark = checked.map_or(Mark::Item, |checked| Mark::Box { checked });
+                let text = words.split_whitespace().collect::<Vec<_>>().join(" ");
+                out.push(Passage { text, mark, number, under: led.or(under), lead });
             }
             continue;
         }
-        if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| bare.starts_with(mark)) {
-            fence = Some(mark);
-            continue;
-        }
-        if bare.is_empty() {
-            blank = true;
-            continue;
-        }
-        if let Some(heading) = heading(bare) {
-            (under, led) = (field_of(heading), None);
-            lead = Some(heading.trim()).filter(|_| under.is_none());
-            blank = true;
-            continue;
-        }
-        let (words, mark) = without_marker(bare);
-        if is_pasted || is_output(line, words) {
-            blank = true;
-            continue;
-        }
-        let is_item = mark != Mark::Plain;
-        let leads = !is_item && words.ends_with([':', '：']);
-        if leads {
+        let lines = block.text.lines().filter(|line| !is_output(line, line.trim()));
+        let mut lines: Vec<&str> = lines.map(str::trim).collect();
+        (lead, led) = (None, None);
+        if let Some(last) = lines.pop_if(|line| line.ends_with([':', '：'])) {
             // `Next steps:` is a heading as well.
-            led = field_of(words);
-            lead = Some(words).filter(|_| led.is_none());
-        } else if !is_item {
-            (lead, led) = (None, None);
+            led = field_of(last);
+            lead = Some(last).filter(|_| led.is_none());
         }
-        let under = if is_item { led.or(under) } else { under };
-        let goes_on = !is_item && !blank && out.last().is_some_and(|last| wraps(last, words));
-        if let Some(last) = out.last_mut().filter(|_| goes_on) {
-            let text = last.text.to_mut();
-            text.push(' ');
-            text.push_str(words);
-        } else if !leads {
-            let lead = lead.filter(|_| is_item);
-            let digits = bare.trim_start_matches(|c: char| c.is_ascii_digit());
-            let number = bare.strip_suffix(digits).filter(|number| is_item && !number.is_empty());
-            out.push(Passage { text: Cow::Borrowed(words), mark, number, under, lead });
+        if !lines.is_empty() {
+            let text = lines.join("\n");
+            out.push(Passage { text, mark: Mark::Plain, number: None, under, lead: None });
         }
-        blank = false;
     }
     out
-}
-
-/// Whether a line continues the last passage, as in text wrapped to a fixed width.
-fn wraps(last: &Passage<'_>, words: &str) -> bool {
-    let open = !last.text.ends_with(['.', '!', '?', ':', ';', '。', '！', '？', '：']);
-    open && last.text.len() >= 60 && words.starts_with(|c: char| c.is_lowercase() || c == '(')
-}
-
-/// Returns the words of a heading: `## x`, or a line that is all bold.
-fn heading(line: &str) -> Option<&str> {
-    let hashes = line.trim_start_matches('#');
-    if hashes.len() < line.len() && hashes.starts_with(' ') {
-        return Some(hashes);
-    }
-    let bold = line.strip_prefix("**")?.trim_end_matches([':', '：']);
-    let inner = bold.strip_suffix("**")?.trim_end_matches([':', '：']);
-    (!inner.contains("**") && inner.len() < 80).then_some(inner)
 }
 
 /// Headings of answers, in addition to those of summaries.
@@ -134,25 +91,6 @@ fn field_of(heading: &str) -> Option<Field> {
     }
     let name = name.to_lowercase();
     SECTIONS.iter().find(|(_, known)| known.contains(&name.as_str())).map(|(field, _)| *field)
-}
-
-/// Returns the words of a line without its list marker and check box.
-pub(super) fn without_marker(line: &str) -> (&str, Mark) {
-    let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let numbered = (1..4).contains(&(line.len() - digits.len()));
-    let numbered = numbered.then(|| digits.strip_prefix(['.', ')', '、'])).flatten();
-    let numbered = numbered.filter(|rest| rest.starts_with(' ') || digits.starts_with('、'));
-    let bulleted = line.strip_prefix(['-', '*', '+', '•']).filter(|rest| rest.starts_with(' '));
-    let item = numbered.or(bulleted);
-    let words = item.unwrap_or(line).trim_start();
-    let checked = ["[x]", "[X]", "✅", "✓", "☑"].map(|sign| (sign, true));
-    let open = ["[ ]", "[-]", "⬜", "☐"].map(|sign| (sign, false));
-    for (sign, checked) in checked.into_iter().chain(open) {
-        if let Some(rest) = words.strip_prefix(sign) {
-            return (rest.trim_start_matches(['\u{fe0f}', ' ']), Mark::Box { checked });
-        }
-    }
-    if item.is_some() { (words, Mark::Item) } else { (line, Mark::Plain) }
 }
 
 /// Whether a line is program output or code, not speech.
@@ -180,10 +118,8 @@ mod tests {
     fn passages_know_their_list_and_heading() {
         let text = "All done.\n\n## Next Steps\n- [ ] write docs\n1. tag it\n\n```\ncode\n```\n\
                     Changes needed:\n- remove `flush`\n    at foo (a.js:1)\n{\"a\":1}";
-        let found: Vec<_> = passages(text)
-            .into_iter()
-            .map(|p| (p.text.into_owned(), p.mark, p.under, p.lead))
-            .collect();
+        let found: Vec<_> =
+            passages(text).into_iter().map(|p| (p.text, p.mark, p.under, p.lead)).collect();
         let next = Some(Field::NextSteps);
         assert_eq!(
             found,
