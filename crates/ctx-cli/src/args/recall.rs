@@ -20,7 +20,7 @@ pub(crate) enum EvalCommand {
 
 /// Archives each conversation in a memory without files, with the settings of the configuration, asks
 /// its questions, and reports how many of the turns that answer them are among the first results,
-/// beside tantivy's own BM25.
+/// beside the BM25 of tantivy and of SQLite.
 ///
 /// `locomo` is a JSON file with a conversation or a list of them: `conversation` with `session_N`
 /// (turns with `dia_id`, `speaker`, `text`) and `session_N_date_time`, and `qa` with `question`,

@@ -15,8 +15,8 @@ pub(super) struct RankingScores {
     pub(super) ndcg10: f64,
     /// The share of the evidence in the recall block.
     pub(super) coverage: f64,
-    /// The recall of tantivy's ranking.
-    pub(super) tantivy: [f64; CUTS.len()],
+    /// The recall of the rankings of tantivy and of SQLite's FTS5.
+    pub(super) peers: [[f64; CUTS.len()]; 2],
     /// Of a repeated call: whether an earlier result is the same, and whether it is in the first 10.
     pub(super) repeated: Option<[f64; 2]>,
 }

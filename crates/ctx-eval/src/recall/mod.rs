@@ -10,6 +10,7 @@ mod beam;
 mod cache;
 mod conversation;
 mod dates;
+mod fts5;
 mod locomo;
 mod metrics;
 mod report;

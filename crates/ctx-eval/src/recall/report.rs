@@ -45,6 +45,8 @@ pub struct CategoryReport {
     pub coverage4000: f64,
     /// The recall of tantivy's own BM25 over the same turns.
     pub tantivy: AtCuts,
+    /// The recall of the BM25 of SQLite's FTS5 over the same turns.
+    pub fts5: AtCuts,
     /// Of calls repeated in recorded sessions: the share with the same result as before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unchanged: Option<f64>,
@@ -96,7 +98,8 @@ impl Sums {
         self.questions += 1;
         self.repeated += usize::from(worth.repeated.is_some());
         let sum = &mut self.worth;
-        for (sums, one) in [(&mut sum.recall, worth.recall), (&mut sum.tantivy, worth.tantivy)] {
+        let sums = [&mut sum.recall].into_iter().chain(&mut sum.peers);
+        for (sums, one) in sums.zip([worth.recall].into_iter().chain(worth.peers)) {
             sums.iter_mut().zip(one).for_each(|(sum, one)| *sum += one);
         }
         sum.reciprocal += worth.reciprocal;
@@ -115,6 +118,7 @@ impl Sums {
             let [at1, at5, at10, at20, at50] = sums.map(mean);
             AtCuts { at1, at5, at10, at20, at50 }
         };
+        let [tantivy, fts5] = self.worth.peers.map(cuts);
         let repeated = self.worth.repeated.filter(|_| self.repeated > 0);
         let repeated = repeated.map(|sums| sums.map(|sum| share(sum, self.repeated)));
         CategoryReport {
@@ -123,7 +127,8 @@ impl Sums {
             mrr: mean(self.worth.reciprocal),
             ndcg10: mean(self.worth.ndcg10),
             coverage4000: mean(self.worth.coverage),
-            tantivy: cuts(self.worth.tantivy),
+            tantivy,
+            fts5,
             unchanged: repeated.map(|[unchanged, _]| unchanged),
             answered: repeated.map(|[_, answered]| answered),
         }

@@ -10,6 +10,7 @@ use ctx_search::{Hit, Query, Segment, SegmentId};
 
 use super::cache::VectorCache;
 use super::conversation::{Conversation, DatasetFormat, Question};
+use super::fts5::Fts5Index;
 use super::metrics::{DEEPEST, RankingScores, judge};
 use super::report::{RecallReport, Sums};
 
@@ -81,13 +82,15 @@ pub async fn measure(
     })
 }
 
-/// The archived turns of a conversation: in memory as the product has them, and in tantivy.
+/// The archived turns of a conversation: in memory as the product has them, in tantivy
+/// and in SQLite.
 struct Archive<'a> {
     turns: &'a [Segment],
     archived: usize,
     places: HashMap<SegmentId, usize>,
     memory: Memory,
-    plain: PlainIndex,
+    tantivy: PlainIndex,
+    fts5: Fts5Index,
 }
 
 impl<'a> Archive<'a> {
@@ -95,7 +98,8 @@ impl<'a> Archive<'a> {
         let turns = &conversation.turns[..];
         let places = turns.iter().enumerate().map(|(place, turn)| (turn.id, place)).collect();
         let memory = Memory::in_memory(setup.memory.clone());
-        Ok(Self { turns, archived: 0, places, memory, plain: PlainIndex::new()? })
+        let (tantivy, fts5) = (PlainIndex::new()?, Fts5Index::new()?);
+        Ok(Self { turns, archived: 0, places, memory, tantivy, fts5 })
     }
 
     /// Archives the turns that had left the window when the question was asked. `done` receives the
@@ -107,7 +111,8 @@ impl<'a> Archive<'a> {
         if new.is_empty() {
             return Ok(());
         }
-        self.plain.add(new)?;
+        self.tantivy.add(new)?;
+        self.fts5.add(new)?;
         for some in new.chunks(BATCH) {
             self.memory.add(some)?;
             self.memory.embed().await?;
@@ -132,10 +137,11 @@ impl<'a> Archive<'a> {
         let block = build_recall_block(&[], &passages, BLOCK, &setup.counter);
         let held = block.map_or_else(Vec::new, |block| block.passages);
         let held: Vec<usize> = held.iter().filter_map(|&at| ranked.get(at).copied()).collect();
-        let plain = self.plain.search(&question.text, DEEPEST)?;
+        let tantivy = self.tantivy.search(&question.text, DEEPEST)?;
+        let peers = [tantivy, self.fts5.search(&question.text, DEEPEST)?];
         let Some(recorded) = &question.recorded else {
-            let tantivy = judge(&plain, &[], &question.evidence).recall;
-            return Ok(RankingScores { tantivy, ..judge(&ranked, &held, &question.evidence) });
+            let peers = peers.map(|plain| judge(&plain, &[], &question.evidence).recall);
+            return Ok(RankingScores { peers, ..judge(&ranked, &held, &question.evidence) });
         };
         // Any turn of the evidence answers, so the first one found counts as all.
         let one = |places: &[usize], evidence: &[usize]| {
@@ -148,11 +154,11 @@ impl<'a> Archive<'a> {
         let judged = |places: &[usize], evidence: &[usize]| {
             judge(&one(places, evidence), &one(&held, evidence), &[usize::MAX])
         };
-        let tantivy = judged(&plain, &question.evidence).recall;
+        let peers = peers.map(|plain| judged(&plain, &question.evidence).recall);
         let unchanged = f64::from(u8::from(!recorded.unchanged.is_empty()));
         let answered = judged(&ranked, &recorded.unchanged).recall[2];
         let repeated = recorded.is_repeated.then_some([unchanged, answered]);
-        Ok(RankingScores { tantivy, repeated, ..judged(&ranked, &question.evidence) })
+        Ok(RankingScores { peers, repeated, ..judged(&ranked, &question.evidence) })
     }
 }
 

@@ -246,7 +246,8 @@ fn what_a_session_reads_or_runs_again_is_a_question_about_what_left_the_window()
     assert_eq!(report.by_category["intention"].recall.at10, 1.0);
     assert_eq!(report.by_category["intention"].unchanged, Some(0.5));
     assert_eq!(report.by_category["intention"].answered, Some(0.5));
-    assert!(report.by_category["intention"].tantivy.at10 > 0.0);
+    let intention = &report.by_category["intention"];
+    assert!(intention.tantivy.at10 > 0.0 && intention.fts5.at10 > 0.0);
 }
 
 #[test]

@@ -118,6 +118,7 @@ fn print(report: &RecallReport, out: &Out) -> anyhow::Result<()> {
         "nDCG@10",
         "in 4,000 tokens",
         "tantivy R@10",
+        "FTS5 R@10",
         "unchanged",
         "answered",
     ];
@@ -132,7 +133,7 @@ fn row(name: &str, figures: &CategoryReport) -> Vec<Cell> {
     let mut row = vec![Cell::from(escaped(name)), thousands(figures.questions as u64).into()];
     row.extend([recall.at1, recall.at5, recall.at10, recall.at20, recall.at50].map(share));
     row.extend([figures.mrr, figures.ndcg10, figures.coverage4000].map(share));
-    row.push(share(figures.tantivy.at10));
+    row.extend([figures.tantivy.at10, figures.fts5.at10].map(share));
     row.extend([figures.unchanged, figures.answered].map(|it| it.map_or("-".into(), share)));
     row
 }
