@@ -70,7 +70,7 @@ fn fitting(
 }
 
 /// Returns the text with these facts, each in its section.
-pub(super) fn compose(text: &str, facts: &[&RequiredFact]) -> String {
+fn compose(text: &str, facts: &[&RequiredFact]) -> String {
     let outline = Outline::of(text);
     let mut inserts: Vec<(usize, String)> = Vec::new();
     let mut elsewhere = String::new();
@@ -171,21 +171,6 @@ fn label(kind: FactKind) -> &'static str {
         FactKind::Number => "Numbers: ",
         FactKind::CodeName => "Names: ",
     }
-}
-
-/// Returns the passage in an added line: the words between its label and its citation.
-pub(super) fn added_passage(line: &str) -> Option<&str> {
-    let words = line.trim_end().strip_prefix("- ")?;
-    let (words, _) = words.rsplit_once(" [e:")?;
-    let mut labels = FactKind::ALL.into_iter().filter(|kind| kind.is_passage()).map(label);
-    Some(labels.find_map(|label| words.strip_prefix(label)).unwrap_or(words))
-}
-
-/// Whether a line is shared by facts of one kind.
-pub(super) fn is_packed(line: &str) -> bool {
-    let words = line.strip_prefix("- ").unwrap_or_default();
-    let mut kinds = FactKind::ALL.into_iter().filter(|kind| !kind.is_passage());
-    words.contains(" [e:") && kinds.any(|kind| words.starts_with(label(kind)))
 }
 
 /// Formats the lines of facts of one kind. Each passage has its own line; tokens share lines, and
