@@ -64,7 +64,7 @@ const ROUNDS: usize = 8;
 
 /// Repairs a summary.
 ///
-/// Unsupported claims are removed with the smallest item, sentence or line that contains them, or
+/// Unsupported claims are removed with the sentence or line that contains them, or
 /// marked `[unverified]`. Missing facts are added, most important first, each with its citation
 /// `[e:ID]`, to the section where they belong, else under `## Critical Context`; tokens of one kind
 /// share a line. A draft over the budget loses its least important lines, never a part of one.

@@ -77,17 +77,14 @@ fn units(outline: &Outline<'_>, draft: &Draft, counter: &Counter) -> Vec<Unit> {
 
 /// Returns the value of a line without a fact, below that of any line with one.
 fn section_worth(line: &OutlineLine) -> f64 {
-    if line.in_turn {
-        return 0.09;
-    }
     match line.field {
+        _ if line.in_turn => 0.09,
         Some(Field::Goal) => 0.08,
         Some(Field::NextSteps | Field::Blocked) => 0.07,
         Some(Field::Constraints | Field::Decisions) => 0.06,
         Some(Field::InProgress) => 0.05,
-        Some(Field::CriticalContext) => 0.03,
         Some(Field::Done) => 0.02,
-        None => 0.04,
+        _ => 0.03,
     }
 }
 
