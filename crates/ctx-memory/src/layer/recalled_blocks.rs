@@ -64,7 +64,7 @@ impl RecalledBlocks {
             let blocks: Vec<_> =
                 blocks.map(|block| RecalledBlock { is_inserted: false, ..block.clone() }).collect();
             let (asked, summary) = (old.asked.clone(), old.summary);
-            (!blocks.is_empty()).then(|| Self { asked, summary, blocks })
+            (!blocks.is_empty()).then_some(Self { asked, summary, blocks })
         };
         older.iter().rev().find_map(|(_, old)| kept(old)).unwrap_or_default()
     }
