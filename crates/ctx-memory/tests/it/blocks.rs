@@ -74,7 +74,7 @@ fn after_a_compaction_the_block_of_the_newest_message_is_recalled_again() {
 #[test]
 fn earlier_blocks_stay_in_a_window_that_is_nearly_full_and_no_block_exceeds_it() {
     let memory = ScriptedMemory::with(&[&"the provider is Stripe ".repeat(100)], &[]);
-    let layer = Recall::new(config(), memory.clone());
+    let layer = Recall::new(config(), memory);
     let mut view = view(16_000);
     say(&mut view, Role::User, "which payment provider did we choose?");
     turn(&[&layer], &mut view);
