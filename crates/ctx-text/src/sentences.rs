@@ -5,6 +5,7 @@ use ctx_core::text::{Slice, tail_bytes};
 use std::ops::Range;
 
 use crate::fold::is_cjk;
+use crate::span::is_month;
 
 /// Words whose period does not end a sentence.
 static ABBREVIATIONS: WordList = WordList::new("abbreviations");
@@ -128,7 +129,7 @@ fn breaks(text: &str) -> Vec<usize> {
                 };
                 let ends = after.is_none_or(char::is_whitespace)
                     && !(open > 0 && closes_later(text, end))
-                    && !(c == '.' && is_abbreviation(text.slice(word_start..at)));
+                    && !(c == '.' && is_abbreviation(text, word_start..at));
                 if ends {
                     out.push(end + if quoted { next.map_or(0, char::len_utf8) } else { 0 });
                 }
@@ -154,12 +155,17 @@ fn closes(c: char) -> bool {
     matches!(c, '"' | '\'' | ')' | ']' | '”' | '’' | '」' | '』' | '）' | '*' | '`')
 }
 
-/// Whether a word is `e.g.`, `vs.`, an initial or a list number.
-fn is_abbreviation(word: &str) -> bool {
-    let word = word.trim_start_matches(['(', '[', '"', '*']);
-    let short = word.chars().count() <= 1 && word.chars().all(char::is_alphanumeric);
-    short
-        || (word.len() <= 3 && word.bytes().all(|b| b.is_ascii_digit()))
+/// Whether the word in this range, before a period, is `e.g.`, `vs.`, an initial, a list number, or
+/// the day of a date: "12. Mai".
+fn is_abbreviation(text: &str, range: Range<usize>) -> bool {
+    let before = text.slice(..range.start).trim_end_matches([' ', '\t', '>']);
+    let after = text.slice(range.end + 1..).trim_start();
+    let month = after.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+    let word = text.slice(range).trim_start_matches(['(', '[', '"', '*']);
+    if word.len() > 1 && word.len() <= 3 && word.bytes().all(|b| b.is_ascii_digit()) {
+        return before.is_empty() || before.ends_with('\n') || is_month(month);
+    }
+    word.chars().count() <= 1 && word.chars().all(char::is_alphanumeric)
         || ABBREVIATIONS.contains(&word.to_ascii_lowercase().as_str())
 }
 
@@ -222,6 +228,7 @@ mod tests {
                     "New one",
                 ],
             ),
+            ("We run Node 18. It is old.", &["We run Node 18.", "It is old."]),
             ("---\n\n***", &[]),
             ("", &[]),
         ] {

@@ -1,13 +1,12 @@
 //! Decides whether an answer is a usable summary.
 
-use ctx_text::{TermKind, Terms, WordList, is_cjk};
+use ctx_text::WordList;
 use std::collections::HashSet;
 
 use ctx_core::Summary;
 
+use super::cleaned;
 use super::echo::is_echo;
-use super::{cleaned, visible};
-use crate::fnv1a::fnv1a;
 
 /// Why an answer cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +21,8 @@ pub(crate) enum Flaw {
     Repetition,
     /// It repeats the prompt.
     Echo,
-    /// It is too short for its source, or cleaning left too little of it.
+    /// It is too short for its source.
     Thin,
-    /// It has nothing in common with its source.
-    Unrelated,
 }
 
 impl Flaw {
@@ -37,7 +34,6 @@ impl Flaw {
             Self::Repetition => "the answer repeats itself",
             Self::Echo => "the answer repeats its prompt",
             Self::Thin => "the answer is too short",
-            Self::Unrelated => "the answer is unrelated to the conversation",
         }
     }
 }
@@ -55,10 +51,8 @@ pub(crate) fn checked(answer: &Summary, prompt: &str) -> Result<String, Flaw> {
         Some(Flaw::Repetition)
     } else if is_echo(&text, prompt) {
         Some(Flaw::Echo)
-    } else if is_thin(&answer.text, &text, prompt) {
+    } else if is_thin(&text, prompt) {
         Some(Flaw::Thin)
-    } else if is_unrelated(&text, prompt) {
-        Some(Flaw::Unrelated)
     } else {
         None
     };
@@ -96,55 +90,24 @@ fn is_refusal(text: &str) -> bool {
 
 /// Whether a long text consists of very few distinct words, or of one very long one.
 fn is_repetition(text: &str) -> bool {
-    let words = words(text);
-    let longest = text.split_whitespace().map(str::len).max().unwrap_or(0);
-    if longest > 2_000 && words.len() < 60 {
-        return true;
-    }
-    let different: HashSet<&u64> = words.iter().collect();
-    words.len() >= 60 && different.len() * 20 < words.len()
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let longest = words.iter().max_by_key(|word| word.len()).copied().unwrap_or_default();
+    let characters: HashSet<char> = longest.chars().collect();
+    let different: HashSet<&str> = words.iter().copied().collect();
+    let is_blob = words.len() < 60 && longest.len() > 2_000 && characters.len() < 70;
+    is_blob || (words.len() >= 60 && different.len() * 20 < words.len())
 }
 
-/// Whether the answer is too short for its source. The minimum is higher if cleaning removed most
-/// of the answer, as the rest may be only a remark around its summary. A short conversation may
-/// have a short summary.
-fn is_thin(answer: &str, text: &str, prompt: &str) -> bool {
+/// Whether the answer is too short for its source. A short conversation may have a short summary.
+fn is_thin(text: &str, prompt: &str) -> bool {
     let letters: usize = telling(text).map(letters).sum();
-    let is_stripped = text.len().saturating_mul(4) < visible(answer).len();
-    let (share, most) = if is_stripped { (20, 200) } else { (100, 30) };
-    letters < (material(prompt).len() / share).min(most)
+    let material = prompt.rfind("\n</").unwrap_or(prompt.len());
+    letters < (material / 100).min(30)
 }
 
-/// Counts letters and digits; a Chinese character counts as three.
+/// Counts the bytes of letters and digits: a Chinese character says more than a letter.
 fn letters(line: &str) -> usize {
-    line.chars().map(|c| if is_cjk(c) { 3 } else { usize::from(c.is_alphanumeric()) }).sum()
-}
-
-/// Returns the source part of a prompt; ctx's own instructions follow it.
-fn material(prompt: &str) -> &str {
-    prompt.rfind("\n</").and_then(|end| prompt.get(..end)).unwrap_or(prompt)
-}
-
-/// Whether almost no word of the answer occurs in the prompt. A summary shares words with its
-/// source; even in another language it shares names.
-fn is_unrelated(text: &str, prompt: &str) -> bool {
-    static HEADINGS: WordList = WordList::new("section_headings.words");
-    let common: HashSet<u64> = HEADINGS.iter().flat_map(|heading| words(heading)).collect();
-    let own: HashSet<u64> = words(text).into_iter().filter(|word| !common.contains(word)).collect();
-    let source: HashSet<u64> = words(material(prompt)).into_iter().collect();
-    // If an answer is longer than its source, most of its words are its own.
-    own.intersection(&source).count() < own.len().div_ceil(20).min(3)
-}
-
-/// Returns the hashes of the words of at least four letters and of pairs of CJK characters.
-fn words(text: &str) -> Vec<u64> {
-    let mut words = Vec::new();
-    Terms::default().each(text, |term| {
-        if term.kind == TermKind::Word && term.text.len() >= 4 {
-            words.push(fnv1a(&[term.text.as_bytes()]));
-        }
-    });
-    words
+    line.chars().filter(|c| c.is_alphanumeric()).map(char::len_utf8).sum()
 }
 
 #[cfg(test)]
@@ -172,8 +135,6 @@ mod tests {
             ("抱歉,我无法总结这段对话。", Some(Flaw::Refusal)),
             ("Please provide the retry loop you want me to summarise.", Some(Flaw::Refusal)),
             (same.as_str(), Some(Flaw::Repetition)),
-            ("Lorem ipsum dolor sit amet, consectetur adipiscing", Some(Flaw::Unrelated)),
-            ("Bananas are yellow, and bread comes from wheat.", Some(Flaw::Unrelated)),
             ("## Goal\n- Fix the retry loop in src/http.rs [e:1]", None),
             ("## Goal\n- 修复重试循环", None),
             ("Sorry state of the retry loop: it never ends", None),
@@ -201,15 +162,7 @@ mod tests {
         let fair = "## Goal\n- Fix the retry loop in src/http.rs, never touch the cache [e:1]\n\
             ## Progress\n- The loop ends after three attempts now [e:2]";
         assert_eq!(flaw(fair, &long), None);
-        let around = format!("<think>{}</think>\n{fair}", "the retry loop, hm. ".repeat(100));
-        assert_eq!(flaw(&around, PROMPT), None, "a short conversation");
-        assert_eq!(flaw(&around, &long), Some(Flaw::Thin), "what was left is the least part");
         let chinese = "## Goal\n- 修复重试循环 src/http.rs,不要改动缓存,循环现在三次之后结束";
         assert_eq!(flaw(chinese, &long), None);
-    }
-
-    #[test]
-    fn a_summary_in_another_language_passes_by_its_names() {
-        assert_eq!(flaw("## Goal\n- 用户要修改 src/http.rs 里的 retry", false), None);
     }
 }

@@ -147,14 +147,11 @@ impl CompactionRun {
         }
     }
 
-    /// Runs the extractive summariser. The budget it leaves unused goes to repair; if facts did not
-    /// fit, it runs again with a smaller budget.
+    /// Runs the extractive summariser, again with a smaller budget if the request would not become
+    /// smaller.
     pub(super) fn extract(&self, log: &mut CallLog) -> Option<AuditedSummary> {
         let most = self.plan.summary_budget;
-        let less = [0.8, 0.6].map(|share| most.scale(share));
-        let least = most.min(self.plan.covered_tokens.scale(0.5));
-        let mut best: Option<AuditedSummary> = None;
-        for budget in [most, less[0], less[1], least] {
+        let draft = |budget: Tokens| {
             let text = extract(&ExtractInput {
                 messages: &self.messages,
                 facts: &self.facts,
@@ -164,26 +161,15 @@ impl CompactionRun {
                 budget,
                 counter: self.counter(),
             });
-            let draft = SummaryDraft {
-                text,
-                notes: String::new(),
-                rung: Rung::Extractive,
-                model: String::new(),
-            };
-            if let Some(settled) = self.settle(draft) {
-                let is_better = |best: &AuditedSummary| settled.audit.missing < best.audit.missing;
-                if best.as_ref().is_none_or(is_better) {
-                    best = Some(settled);
-                }
-            }
-            if best.as_ref().is_some_and(|best| best.audit.missing == 0) {
-                break;
-            }
-        }
-        if best.is_none() {
+            let (notes, model) = (String::new(), String::new());
+            SummaryDraft { text, notes, rung: Rung::Extractive, model }
+        };
+        let least = most.min(self.plan.covered_tokens.scale(0.5));
+        let settled = [most, least].into_iter().find_map(|budget| self.settle(draft(budget)));
+        if settled.is_none() {
             log.notes.push("the extractive summary would not have made the request smaller".into());
         }
-        best
+        settled
     }
 
     /// Returns a model's budget: the summary without the file lists, with some left for repair.

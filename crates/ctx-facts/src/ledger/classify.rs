@@ -13,6 +13,10 @@ static ADVICE: WordList = WordList::new("advice.leads");
 /// Words that make a general statement a demand: "from now on".
 static AHEAD: WordList = WordList::new("demand.ahead");
 static REASONS: WordList = WordList::new("decision.reasons");
+/// Words by which a question asks for something: "can you", "please".
+static ADDRESSED: WordList = WordList::new("request.addressed");
+/// Words that may precede the subject: "also", "but".
+static LEADS: WordList = WordList::new("statement.leads");
 /// Words before what was chosen: "use ", "I'll ".
 static CHOICES: WordList = WordList::new("decision.choices");
 
@@ -22,13 +26,11 @@ const SHORT: usize = 12;
 /// Classifies a sentence of the user: its kind, its weight, and whether it withdraws something.
 pub(super) fn classified(sentence: &str) -> Option<(FactKind, f32, bool)> {
     let marks = marks(sentence);
-    let asks = sentence.trim_end().ends_with(['?', '？']);
+    // "Should we always use pnpm?" demands nothing; "can you not touch it?" does.
+    let asks = marks.question && sentence.trim_end().ends_with(['?', '？']);
     let (kind, weight) = match marks {
+        _ if asks && !is_addressed(sentence) => (FactKind::Request, 0.52),
         Marks { standing: true, .. } if demands(&marks, sentence) => (FactKind::Pinned, 0.9),
-        // "We only do that here, no?" demands nothing; "can you not touch it?" does.
-        Marks { question: true, .. } if asks && !(marks.constraint && marks.request) => {
-            (FactKind::Request, 0.52)
-        }
         Marks { constraint: true, .. } => (FactKind::Constraint, 0.7),
         _ if personal(sentence).is_some() => {
             (FactKind::Personal, personal(sentence).unwrap_or_default().max(ASSISTANT + 0.01))
@@ -44,12 +46,19 @@ pub(super) fn classified(sentence: &str) -> Option<(FactKind, f32, bool)> {
     Some((kind, weight, marks.revokes))
 }
 
+/// Whether a question asks for something: "can you never touch it?", "能不能用中文？".
+fn is_addressed(question: &str) -> bool {
+    let lower = question.to_lowercase();
+    ADDRESSED.iter().any(|words| lower.contains(words))
+}
+
 static SUBJECTS: WordList = WordList::new("statement.subjects");
 
 /// Whether a sentence says how something is, and asks for nothing.
 fn states(sentence: &str, marks: &Marks) -> bool {
     let lower = head_chars(sentence, 24).to_lowercase();
-    let first = lower.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let mut words = lower.split(|c: char| !c.is_alphanumeric());
+    let first = words.find(|word| !LEADS.contains(word)).unwrap_or_default();
     let has_subject = SUBJECTS.contains(&first)
         || SUBJECTS.iter().any(|word| !word.is_ascii() && lower.starts_with(word));
     let is_request = marks.request && !first.is_empty() && !has_subject || is_step(sentence);

@@ -180,7 +180,8 @@ impl Passages {
         if !new.statement.only_renews() {
             return None;
         }
-        let near = self.all.iter().enumerate().rev().filter(|(_, old)| old.at < new.at);
+        let states = |old: &Passage| old.at < new.at && !old.text.ends_with(['?', '？']);
+        let near = self.all.iter().enumerate().rev().filter(|(_, old)| states(old));
         let mut near = near.take_while(|(_, old)| new.at - old.at <= NEAR);
         let (place, text) = near.find_map(|(place, old)| {
             let (value, was) = new.statement.renews(&old.statement)?;

@@ -143,7 +143,11 @@ impl Statement {
 
     /// Whether it gives a new value without naming the thing: "现在改成 9090", "now it is 60s".
     pub(crate) fn only_renews(&self) -> bool {
-        self.is_news && self.subject.is_empty() && self.slots == 0 && self.written.len() == 1
+        self.is_news
+            && self.subject.is_empty()
+            && self.slots == 0
+            && self.values.len() == 1
+            && self.written.len() == 1
     }
 
     /// Returns the new and the old value, if each statement has one, written alike: 8080 and 9090,

@@ -32,7 +32,7 @@ pub(super) fn is_time(word: &str) -> bool {
 }
 
 /// Whether a word is the full or three-letter name of a month.
-fn is_month(word: &str) -> bool {
+pub(crate) fn is_month(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     let is_start = |month: &&str| lower.len() == 3 && month.starts_with(&lower);
     lower == "sept" || MONTHS.iter().any(|month| *month == lower || is_start(month))

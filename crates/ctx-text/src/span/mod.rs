@@ -18,6 +18,7 @@ use std::ops::Range;
 
 pub use bounds::stands_alone;
 pub use date::day_len;
+pub(crate) use date::is_month;
 pub use normal::{NormalForm, normal_form};
 pub use number::{Number, number};
 pub use path::split_line;
